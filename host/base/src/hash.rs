@@ -1,0 +1,88 @@
+//! Content hashes: SHA-256 over the exact bytes that will be used.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// A SHA-256 content hash, written `sha256:` and 64 lower-case hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ContentHash([u8; 32]);
+
+impl ContentHash {
+    /// Hashes `bytes`.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// The 64 hex digits without the prefix.
+    #[must_use]
+    pub fn hex(&self) -> String {
+        use fmt::Write as _;
+        self.0.iter().fold(String::with_capacity(64), |mut text, byte| {
+            // Writing to a string cannot fail.
+            write!(text, "{byte:02x}").ok();
+            text
+        })
+    }
+
+    /// The first 12 hex digits, for people.
+    #[must_use]
+    pub fn short(&self) -> String {
+        let mut hex = self.hex();
+        hex.truncate(12);
+        hex
+    }
+}
+
+impl fmt::Display for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sha256:{}", self.hex())
+    }
+}
+
+impl fmt::Debug for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for ContentHash {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ContentHash {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        parse(&text).ok_or_else(|| serde::de::Error::custom("expected `sha256:` and 64 hex digits"))
+    }
+}
+
+fn parse(text: &str) -> Option<ContentHash> {
+    let hex = text.strip_prefix("sha256:")?;
+    if hex.len() != 64 || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut bytes = [0u8; 32];
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(hex.get(index * 2..index * 2 + 2)?, 16).ok()?;
+    }
+    Some(ContentHash(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trips_through_json() {
+        let hash = ContentHash::of(b"motor");
+        let json = serde_json::to_string(&hash).unwrap();
+        assert_eq!(serde_json::from_str::<ContentHash>(&json).unwrap(), hash);
+        assert!(serde_json::from_str::<ContentHash>("\"sha256:12\"").is_err());
+        assert!(serde_json::from_str::<ContentHash>(&format!("\"sha256:{}\"", "é".repeat(32))).is_err());
+    }
+}

@@ -1,0 +1,150 @@
+//! Identifiers. They sort by the time they were made, so a listing of the newest reads only the end of a table.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Random, Timestamp};
+
+/// Crockford's base 32, lower case: no `i`, `l`, `o`, `u`, sorts like its value.
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+/// Identifies a motor run: `run_`, nine digits of milliseconds, seven of randomness.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct RunId(String);
+
+impl RunId {
+    /// Makes a new id from the time and 35 random bits.
+    #[must_use]
+    pub fn new(now: Timestamp, random: &Random) -> Self {
+        let mut text = String::from("run_");
+        push_base32(&mut text, now.as_millis(), 9);
+        push_base32(&mut text, random.next_u64(), 7);
+        Self(text)
+    }
+
+    /// Reads an id that came from outside.
+    ///
+    /// # Errors
+    /// When the text is not `run_` and 1 to 40 characters of `[0-9a-z]`.
+    pub fn parse(text: &str) -> Result<Self, InvalidId> {
+        let body = text.strip_prefix("run_").unwrap_or_default();
+        let plain = body.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_lowercase());
+        if body.is_empty() || body.len() > 40 || !plain {
+            return Err(InvalidId { what: "run id", text: text.chars().take(80).collect(), form: "run_0123456789abcdef" });
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn push_base32(text: &mut String, value: u64, digits: u32) {
+    for position in (0..digits).rev() {
+        let index = (value >> (position * 5)) & 31;
+        text.push(char::from(ALPHABET.get(index as usize).copied().unwrap_or(b'0')));
+    }
+}
+
+/// Names an agent within a home. Default `main`.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct AgentName(String);
+
+impl AgentName {
+    /// Reads a name that came from outside.
+    ///
+    /// # Errors
+    /// When the text is not 1 to 64 characters of `[a-z0-9_-]`.
+    pub fn parse(text: &str) -> Result<Self, InvalidId> {
+        let plain = text.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_lowercase() || b == b'-' || b == b'_');
+        if text.is_empty() || text.len() > 64 || !plain {
+            return Err(InvalidId { what: "agent name", text: text.chars().take(80).collect(), form: "main" });
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for AgentName {
+    fn default() -> Self {
+        Self("main".to_owned())
+    }
+}
+
+/// A text from outside that is not an identifier of the kind it should be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a valid {what}: it looks like `{form}`")]
+pub struct InvalidId {
+    what: &'static str,
+    text: String,
+    form: &'static str,
+}
+
+macro_rules! text_id {
+    ($type:ty) => {
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+        impl fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+        impl From<$type> for String {
+            fn from(id: $type) -> String {
+                id.0
+            }
+        }
+        impl TryFrom<String> for $type {
+            type Error = InvalidId;
+            fn try_from(text: String) -> Result<Self, InvalidId> {
+                Self::parse(&text)
+            }
+        }
+        impl std::str::FromStr for $type {
+            type Err = InvalidId;
+            fn from_str(text: &str) -> Result<Self, InvalidId> {
+                Self::parse(text)
+            }
+        }
+    };
+}
+text_id!(RunId);
+text_id!(AgentName);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_sort_by_time() {
+        let random = Random::seeded(1);
+        let early = RunId::new(Timestamp::from_millis(1_000), &random);
+        let late = RunId::new(Timestamp::from_millis(1_001), &random);
+        assert!(early < late);
+        assert_eq!(RunId::parse(early.as_str()).unwrap(), early);
+    }
+
+    #[test]
+    fn hostile_ids_are_refused() {
+        for text in ["", "run_", "run_../../etc", "run_A", "run_a/b", "RUN_a", "run_\0", "run_é"] {
+            assert!(RunId::parse(text).is_err(), "{text:?}");
+        }
+        for text in ["", "Main", "a/b", "..", "a b"] {
+            assert!(AgentName::parse(text).is_err(), "{text:?}");
+        }
+    }
+}

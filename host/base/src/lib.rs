@@ -1,0 +1,20 @@
+//! The vocabulary every crate shares: ids, time, randomness, secrets, hashes, refusals.
+//!
+//! Architecture invariant: no I/O, no async, no knowledge of wasm, models or storage. What is here is either a value
+//! or a trait that injects the outside world (clock, randomness), so that everything above can be tested from outside.
+
+pub mod hash;
+pub mod id;
+pub mod outcome;
+pub mod random;
+pub mod refusal;
+pub mod secret;
+pub mod time;
+
+pub use hash::ContentHash;
+pub use id::{AgentName, RunId};
+pub use outcome::{ErrorCode, Provenance};
+pub use random::Random;
+pub use refusal::{Refusal, RefusalCode};
+pub use secret::Secret;
+pub use time::{Clock, SystemClock, TestClock, Timestamp};

@@ -1,0 +1,34 @@
+//! Randomness, injected: from the system for a product, from a seed for a simulation (SPEC SIM-1).
+
+use std::sync::{Mutex, PoisonError};
+
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
+
+/// A source of random numbers that can be seeded.
+pub struct Random(Mutex<StdRng>);
+
+impl Random {
+    /// Seeded by the operating system.
+    #[must_use]
+    pub fn from_system() -> Self {
+        Self(Mutex::new(rand::make_rng()))
+    }
+
+    /// The same seed gives the same numbers.
+    #[must_use]
+    pub fn seeded(seed: u64) -> Self {
+        Self(Mutex::new(StdRng::seed_from_u64(seed)))
+    }
+
+    /// The next 64 random bits.
+    pub fn next_u64(&self) -> u64 {
+        // A generator has no state a panic could leave half-changed, so a poisoned lock is still good.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).next_u64()
+    }
+}
+
+impl std::fmt::Debug for Random {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Random")
+    }
+}

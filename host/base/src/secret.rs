@@ -1,0 +1,51 @@
+//! Secrets are redacted by their type: nothing that prints, logs or serialises a `Secret` can show it.
+
+use std::fmt;
+
+use zeroize::Zeroize;
+
+/// A value that must not be shown. Wiped when dropped.
+#[derive(Clone)]
+pub struct Secret<T: Zeroize>(T);
+
+impl<T: Zeroize> Secret<T> {
+    /// Wraps a secret value.
+    pub fn new(value: T) -> Self {
+        Self(value)
+    }
+
+    /// The value itself. Call this only where the value leaves the host for the place it is meant for.
+    pub fn expose(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: Zeroize> fmt::Debug for Secret<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[secret]")
+    }
+}
+
+impl<T: Zeroize> fmt::Display for Secret<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[secret]")
+    }
+}
+
+impl<T: Zeroize> Drop for Secret<T> {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_does_not_print() {
+        let secret = Secret::new("hunter2".to_owned());
+        assert_eq!(format!("{secret} {secret:?}"), "[secret] [secret]");
+        assert_eq!(secret.expose(), "hunter2");
+    }
+}
