@@ -1,0 +1,41 @@
+//! The only place where WIT becomes Rust: imports generated once, guest worlds share them.
+//!
+//! Architecture invariant: nothing but generated code and names for it. What an interface *does* is in `capabilities`;
+//! how a component is loaded and called is in `runtime`.
+#![allow(missing_docs, clippy::all, reason = "generated code is documented in `wit/`")]
+
+mod imports {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        world: "host-imports",
+        imports: { default: trappable },
+        require_store_data_send: true,
+    });
+}
+
+pub use imports::motor::host::{log, progress, types};
+
+/// A component that offers tools.
+pub mod tool {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        world: "tool",
+        exports: { default: async },
+        require_store_data_send: true,
+        with: {
+            "motor:host/types": crate::imports::motor::host::types,
+            "motor:host/log": crate::imports::motor::host::log,
+            "motor:host/progress": crate::imports::motor::host::progress,
+        },
+    });
+}
+
+/// An engine for code a model wrote.
+pub mod code {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        world: "code",
+        exports: { default: async },
+        require_store_data_send: true,
+    });
+}
