@@ -1,0 +1,187 @@
+//! Why the store refused or failed. No message holds a host path or a stored value: they reach models and logs.
+
+use std::io;
+use std::sync::Arc;
+
+use base::{Refusal, RefusalCode};
+
+use crate::Table;
+
+/// What went wrong. Cheap to clone: one failed sync answers every commit that waited for it.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The state was written by a newer version.
+    #[error("this home has state schema {found}, and this version of `motor` reads up to {supported}")]
+    NewerSchema {
+        /// The schema version of the home.
+        found: u32,
+        /// The newest schema version that this build reads.
+        supported: u32,
+    },
+    /// The state directory is damaged, or is not one.
+    #[error("the state directory cannot be used: {detail}")]
+    Corrupt {
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// Another process owns this home.
+    #[error("another host owns this home{}", owner_pid.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
+    HomeInUse {
+        /// The owner, when it is known.
+        owner_pid: Option<u32>,
+    },
+    /// A stored record cannot be read.
+    #[error("the record `{key}` of table `{table}` cannot be used: {reason}")]
+    Record {
+        /// Where it is.
+        table: Table,
+        /// Its key, with unprintable bytes escaped.
+        key: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A value cannot be written as JSON.
+    #[error("a value for table `{table}` cannot be stored")]
+    Encode {
+        /// Where it was meant for.
+        table: Table,
+        /// Why.
+        #[source]
+        source: Arc<serde_json::Error>,
+    },
+    /// A key is empty or too long.
+    #[error("a key of table `{table}` has {bytes} bytes: 1 to 65535 are possible")]
+    Key {
+        /// Where it was meant for.
+        table: Table,
+        /// Its length.
+        bytes: usize,
+    },
+    /// A record is too large.
+    #[error("a record of table `{table}` has {bytes} bytes: at most {limit} are possible")]
+    TooLarge {
+        /// Where it was meant for.
+        table: Table,
+        /// Its size.
+        bytes: usize,
+        /// The largest size possible.
+        limit: usize,
+    },
+    /// The disk or the quota is full.
+    #[error("the disk is full: nothing was stored, and nothing stored before was lost")]
+    Full,
+    /// The disk failed.
+    #[error("{action} failed")]
+    Io {
+        /// What was being done.
+        action: &'static str,
+        /// What the system said.
+        #[source]
+        source: Arc<io::Error>,
+    },
+    /// A write or sync failed before; whether what it wrote reached the disk cannot be known without reading it again.
+    #[error("storage failed earlier, so nothing more is stored until the host is started again")]
+    Poisoned,
+    /// The store was closed.
+    #[error("the store is closed")]
+    Closed,
+}
+
+impl StoreError {
+    /// The right error for what the system said.
+    pub(crate) fn io(action: &'static str, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full,
+            _ => Self::Io { action, source: Arc::new(source) },
+        }
+    }
+
+    /// The right error for what the engine said.
+    pub(crate) fn engine(action: &'static str, error: fjall::Error) -> Self {
+        match error {
+            fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source)) => Self::io(action, source),
+            fjall::Error::Poisoned => Self::Poisoned,
+            fjall::Error::Locked => Self::HomeInUse { owner_pid: None },
+            fjall::Error::InvalidVersion(_) => Self::corrupt("its storage format is not one that this version reads"),
+            fjall::Error::JournalRecovery(_) => Self::corrupt("its journal is damaged"),
+            _ => Self::corrupt("its tables are damaged"),
+        }
+    }
+
+    pub(crate) fn corrupt(detail: impl Into<String>) -> Self {
+        Self::Corrupt { detail: detail.into() }
+    }
+
+    fn code(&self) -> RefusalCode {
+        match self {
+            Self::NewerSchema { .. } | Self::Corrupt { .. } | Self::Record { .. } => RefusalCode::StateUnusable,
+            Self::HomeInUse { .. } => RefusalCode::HomeInUse,
+            Self::Full | Self::Io { .. } | Self::Poisoned => RefusalCode::StorageFailed,
+            Self::Closed => RefusalCode::TryLater,
+            Self::Encode { .. } | Self::Key { .. } | Self::TooLarge { .. } => RefusalCode::Failed,
+        }
+    }
+
+    fn remedy(&self) -> Option<String> {
+        Some(match self {
+            Self::NewerSchema { .. } => "update `motor`, or use another directory with `--home`".to_owned(),
+            Self::Corrupt { .. } | Self::Record { .. } => {
+                "restore the home's `state` directory from a backup, or move it away to begin anew".to_owned()
+            }
+            Self::HomeInUse { owner_pid: Some(pid) } => {
+                format!("stop process {pid}, or use another directory with `--home`")
+            }
+            Self::HomeInUse { owner_pid: None } => {
+                "stop the other host, or use another directory with `--home`".to_owned()
+            }
+            Self::Full => "free some space on the disk that holds the home, and ask again".to_owned(),
+            Self::Io { .. } => "see to the disk that holds the home, then start the host again".to_owned(),
+            Self::Poisoned => "start the host again".to_owned(),
+            Self::Closed => "ask again when the host has started".to_owned(),
+            Self::Encode { .. } | Self::Key { .. } | Self::TooLarge { .. } => return None,
+        })
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        let reason = match &error {
+            StoreError::Io { source, .. } => format!("{error}: {source}"),
+            _ => error.to_string(),
+        };
+        Self { code: error.code(), reason, remedy: error.remedy() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_and_a_full_quota_are_told_apart_from_a_failing_disk() {
+        for (errno, expected) in
+            [(rustix::io::Errno::NOSPC, true), (rustix::io::Errno::DQUOT, true), (rustix::io::Errno::IO, false)]
+        {
+            let source = io::Error::from_raw_os_error(errno.raw_os_error());
+            assert_eq!(matches!(StoreError::io("writing", source), StoreError::Full), expected, "{errno:?}");
+        }
+    }
+
+    #[test]
+    fn refusals_say_what_to_do() {
+        let refusal = Refusal::from(StoreError::HomeInUse { owner_pid: Some(42) });
+        assert_eq!(refusal.code, RefusalCode::HomeInUse);
+        assert_eq!(refusal.reason, "another host owns this home (process 42)");
+        assert_eq!(refusal.remedy.unwrap(), "stop process 42, or use another directory with `--home`");
+
+        let refusal = Refusal::from(StoreError::NewerSchema { found: 7, supported: 1 });
+        assert_eq!(refusal.code, RefusalCode::StateUnusable);
+        assert_eq!(refusal.reason, "this home has state schema 7, and this version of `motor` reads up to 1");
+
+        let failed = StoreError::io("writing the journal", io::Error::from_raw_os_error(5));
+        let refusal = Refusal::from(failed);
+        assert_eq!(refusal.code, RefusalCode::StorageFailed);
+        assert!(refusal.reason.starts_with("writing the journal failed: "), "{}", refusal.reason);
+    }
+}

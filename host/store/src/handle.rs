@@ -1,0 +1,120 @@
+//! The store's handle: opening, reading, committing, closing.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+
+use crate::layout::{self, Found};
+use crate::schema::{self, SCHEMA_KEY, Schema};
+use crate::tables::Tables;
+use crate::writer::{Committer, RESERVE_BYTES, Writer};
+use crate::{Batch, Faults, NoFaults, Scan, StoreError, Table};
+
+/// The state of a home. Cheap to clone; the last clone to be dropped closes it.
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+// Dropped in this order: the writer ends before what it writes to is closed.
+struct Inner {
+    writer: Writer,
+    tables: Tables,
+}
+
+/// What differs between a product and a test.
+pub(crate) struct Options {
+    pub(crate) faults: Arc<dyn Faults>,
+    pub(crate) reserve_bytes: u64,
+}
+
+impl Store {
+    /// Opens the state in `dir`, which is made when it is missing or empty; an older schema is migrated forwards.
+    ///
+    /// # Errors
+    /// [`StoreError::NewerSchema`] or [`StoreError::Corrupt`] when the state cannot be used, with nothing in it changed;
+    /// [`StoreError::HomeInUse`] when another process has it open; [`StoreError::Full`] or [`StoreError::Io`] when the
+    /// disk fails.
+    pub fn open(dir: &Path) -> Result<Self, StoreError> {
+        Self::open_with(dir, Arc::new(NoFaults))
+    }
+
+    /// Opens the state with storage that fails where a test says.
+    ///
+    /// # Errors
+    /// As [`Store::open`]. Making and migrating the state does not pass through `faults`.
+    pub fn open_with(dir: &Path, faults: Arc<dyn Faults>) -> Result<Self, StoreError> {
+        Self::open_as(dir, Options { faults, reserve_bytes: RESERVE_BYTES })
+    }
+
+    pub(crate) fn open_as(dir: &Path, options: Options) -> Result<Self, StoreError> {
+        if layout::prepare(dir)? == Found::Nothing {
+            layout::create(dir, write_new_state)?;
+        }
+        let tables = Tables::open(dir)?;
+        schema::migrate(&tables)?;
+        let writer = Writer::spawn(Committer {
+            tables: tables.clone(),
+            directory: File::open(dir).map_err(|source| StoreError::io("opening the state", source))?,
+            reserve_bytes: options.reserve_bytes,
+            faults: options.faults,
+            is_poisoned: false,
+        })?;
+        Ok(Self { inner: Arc::new(Inner { writer, tables }) })
+    }
+
+    /// The record under `key`, when there is one. Only durable records are seen.
+    ///
+    /// # Errors
+    /// [`StoreError::Record`] when it cannot be read as a `T` of this version; [`StoreError::Io`] or
+    /// [`StoreError::Corrupt`] when the disk fails.
+    pub fn get<T: DeserializeOwned>(&self, table: Table, key: impl AsRef<[u8]>) -> Result<Option<T>, StoreError> {
+        self.inner.tables.get(table, key.as_ref())
+    }
+
+    /// The keys and records that `scan` selects, as they were at one moment.
+    ///
+    /// # Errors
+    /// As [`Store::get`]: a record that cannot be read fails the scan, it is never left out.
+    pub fn scan<T: DeserializeOwned>(&self, table: Table, scan: &Scan) -> Result<Vec<(Vec<u8>, T)>, StoreError> {
+        self.inner.tables.scan(table, scan)
+    }
+
+    /// Commits `batch`: returns when all of it is on the disk. Commits become visible and durable in the order in which
+    /// they were made; many at a time share one sync. To drop the future is not to undo the commit.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`] when there is no room, after which a commit may be tried again. [`StoreError::Io`] when the
+    /// disk failed, and [`StoreError::Poisoned`] ever after; a later opening may find the failed batch, as a whole, or not.
+    /// [`StoreError::Closed`] after [`Store::close`].
+    pub async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.inner.writer.commit(batch.into_changes()).await
+    }
+
+    /// Refuses further commits, and returns when those before are on the disk. Reading goes on; the files are closed with
+    /// the last clone of the handle.
+    ///
+    /// # Errors
+    /// When a commit that was still waiting failed. Its own caller gets the same error.
+    pub async fn close(&self) -> Result<(), StoreError> {
+        self.inner.writer.close().await
+    }
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Store")
+    }
+}
+
+/// Every table, and the schema version, in a directory that nobody sees yet.
+fn write_new_state(dir: &Path) -> Result<(), StoreError> {
+    let mut batch = Batch::new();
+    batch.put(Table::Meta, SCHEMA_KEY, &Schema::CURRENT)?;
+    Tables::create(dir)?.write(batch.into_changes())
+}

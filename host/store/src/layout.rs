@@ -1,0 +1,115 @@
+//! The state directory: made as a whole or not at all, and checked before the engine may touch it.
+//!
+//! The engine heals what it takes for an interrupted creation by deleting: without the file `current` of a table it
+//! drops the table, without its list of tables it drops them all, without a journal it begins a new one. Here a state
+//! directory appears under its name complete, by one rename, so anything missing later is damage, and is refused with
+//! everything left in place.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::{StoreError, journal, manifest};
+
+/// What [`prepare`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// A state directory that looks complete.
+    State,
+    /// Nothing yet.
+    Nothing,
+}
+
+/// Looks at `dir` without changing it, but for a torn write at the journal's end that nobody was told of.
+pub(crate) fn prepare(dir: &Path) -> Result<Found, StoreError> {
+    let io = |source| StoreError::io("reading the state directory", source);
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            return Err(StoreError::corrupt("it is not a directory"));
+        }
+        Err(error) => return Err(io(error)),
+    };
+    let mut journals = Vec::new();
+    let mut is_empty = true;
+    for entry in entries {
+        let entry = entry.map_err(io)?;
+        is_empty = false;
+        let name = entry.file_name();
+        if Path::new(&name).extension().is_some_and(|extension| extension == "jnl") {
+            let number = name.to_str().and_then(|name| name.strip_suffix(".jnl")?.parse::<u64>().ok());
+            let number = number.ok_or_else(|| StoreError::corrupt("a journal in it has no number"))?;
+            journals.push((number, entry.path()));
+        }
+    }
+    if is_empty {
+        return Ok(Found::Nothing);
+    }
+    if !dir.join("version").is_file() {
+        return Err(StoreError::corrupt("the file `version` in it is missing"));
+    }
+    check_tables(&dir.join("keyspaces"))?;
+    journals.sort();
+    let Some((_, active)) = journals.pop() else { return Err(StoreError::corrupt("its journal is missing")) };
+    for (_, sealed) in &journals {
+        journal::check_sealed(sealed)?;
+    }
+    journal::check_active(&active)?;
+    Ok(Found::State)
+}
+
+fn check_tables(dir: &Path) -> Result<(), StoreError> {
+    let entries = fs::read_dir(dir).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => StoreError::corrupt("its tables are missing"),
+        _ => StoreError::io("reading the state directory", error),
+    })?;
+    let mut has_list = false;
+    for entry in entries {
+        let entry = entry.map_err(|source| StoreError::io("reading the state directory", source))?;
+        let number = entry.file_name().to_str().and_then(|name| name.parse::<u64>().ok());
+        let Some(number) = number else { return Err(StoreError::corrupt("there is a foreign file among its tables")) };
+        manifest::check(&entry.path(), number)?;
+        has_list |= number == 0;
+    }
+    if has_list { Ok(()) } else { Err(StoreError::corrupt("its list of tables is missing")) }
+}
+
+/// Makes a state directory: `fill` does so under another name, and only what is complete and synced gets the name.
+pub(crate) fn create(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), StoreError>) -> Result<(), StoreError> {
+    let io = |source| StoreError::io("making the state directory", source);
+    let staging = staging_path(dir);
+    match fs::remove_dir_all(&staging) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error)),
+        _ => {}
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(&staging).map_err(io)?;
+    fill(&staging)?;
+    sync_tree(&staging).map_err(io)?;
+    fs::rename(&staging, dir).map_err(io)?;
+    // The name itself, and that of the directory around it, which may be as new.
+    for parent in dir.ancestors().skip(1).take(2).filter(|parent| !parent.as_os_str().is_empty()) {
+        File::open(parent).and_then(|parent| parent.sync_all()).map_err(io)?;
+    }
+    Ok(())
+}
+
+fn staging_path(dir: &Path) -> PathBuf {
+    let mut name = dir.file_name().unwrap_or_default().to_owned();
+    name.push(".incomplete");
+    dir.with_file_name(name)
+}
+
+/// The engine syncs its files but not every directory that names them.
+fn sync_tree(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            sync_tree(&entry.path())?;
+        } else {
+            File::open(entry.path())?.sync_all()?;
+        }
+    }
+    File::open(dir)?.sync_all()
+}

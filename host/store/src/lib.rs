@@ -1,0 +1,33 @@
+//! Durable state: typed records in ordered tables, written in atomic batches that are on the disk before anyone is told.
+//!
+//! Architecture invariant: the only crate that sees fjall and the only place that says fsync. It must not know what a
+//! run, a signal or an energy level is: tables, keys and values are its caller's. What it survives: `kill -9` at any
+//! instant loses nothing acknowledged; a full disk refuses a write and harms nothing stored; a failed sync stops all
+//! further acknowledgements until the store is opened again; a damaged, foreign or newer state directory is refused
+//! before anything in it is changed.
+
+mod batch;
+mod error;
+mod faults;
+mod handle;
+mod journal;
+mod layout;
+mod lock;
+mod manifest;
+mod record;
+mod scan;
+mod schema;
+mod table;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use batch::Batch;
+pub use error::StoreError;
+pub use faults::{Faults, NoFaults};
+pub use handle::Store;
+pub use lock::HomeLock;
+pub use scan::Scan;
+pub use schema::SCHEMA_VERSION;
+pub use table::Table;

@@ -1,0 +1,30 @@
+//! Checks the list of files of a table before the engine reads it. It must not know what is in the list.
+//!
+//! The engine stores a checksum of each list and does not compare it. It would take a damaged list at its word: leave out
+//! table files, and with them records, or panic where unwinding ends the process.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::StoreError;
+
+/// Checks the table in `dir`: its file `current` holds the number of the list in force (eight bytes), the checksum of
+/// that list (sixteen), both little-endian, and a zero for the kind of checksum; the list is the file `v<number>`.
+pub(crate) fn check(dir: &Path, table: u64) -> Result<(), StoreError> {
+    let damaged = || StoreError::corrupt(format!("table {table} is incomplete or damaged"));
+    let read = |name: &str| match fs::read(dir.join(name)) {
+        Ok(bytes) => Ok(bytes),
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => Err(damaged()),
+            _ => Err(StoreError::io("reading the state directory", error)),
+        },
+    };
+    let current = read("current")?;
+    let Some((number, rest)) = current.split_first_chunk() else { return Err(damaged()) };
+    let Some((checksum, [0])) = rest.split_first_chunk() else { return Err(damaged()) };
+    let list = read(&format!("v{}", u64::from_le_bytes(*number)))?;
+    if xxh3_128(&list) == u128::from_le_bytes(*checksum) { Ok(()) } else { Err(damaged()) }
+}

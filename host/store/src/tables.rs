@@ -1,0 +1,140 @@
+//! The engine, sized for a host that idles in little memory, and its keyspace for each table: reading, and writing
+//! synced. It must not know who may write when: that is the writer's.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable as _};
+use serde::de::DeserializeOwned;
+
+use crate::batch::Changes;
+use crate::{Scan, StoreError, Table, record};
+
+/// Blocks read from tables are kept up to this many bytes, over all tables.
+const CACHE_BYTES: u64 = 8 << 20;
+/// Table files held open: well below the customary limit of 1,024, which sockets and guests share.
+const OPEN_FILES: usize = 128;
+/// Journals are dropped once the tables hold what is in them; this is the least that the engine allows.
+const JOURNAL_BYTES: u64 = 64 << 20;
+/// What a table gathers in memory before it is written to a table file. The journal of runs gets most of the writes.
+const MEMTABLE_BYTES: u64 = 2 << 20;
+const EVENTS_MEMTABLE_BYTES: u64 = 8 << 20;
+
+/// The keyspace of each table, in an open engine.
+#[derive(Clone)]
+pub(crate) struct Tables {
+    database: Database,
+    meta: Keyspace,
+    runs: Keyspace,
+    events: Keyspace,
+    live: Keyspace,
+    places: Keyspace,
+    signals: Keyspace,
+    energy: Keyspace,
+}
+
+impl Tables {
+    /// Opens the state in `dir`, every table of which must be there.
+    pub(crate) fn open(dir: &Path) -> Result<Self, StoreError> {
+        let database = open_database(dir)?;
+        match Table::ALL.iter().find(|table| !database.keyspace_exists(table.name())) {
+            Some(missing) => Err(StoreError::corrupt(format!("its table `{missing}` is missing"))),
+            None => Self::of_database(database),
+        }
+    }
+
+    /// Makes the files of a state without records in the empty directory `dir`.
+    pub(crate) fn create(dir: &Path) -> Result<Self, StoreError> {
+        Self::of_database(open_database(dir)?)
+    }
+
+    fn of_database(database: Database) -> Result<Self, StoreError> {
+        let open = |table: Table| {
+            let memtable = if table == Table::Events { EVENTS_MEMTABLE_BYTES } else { MEMTABLE_BYTES };
+            database
+                .keyspace(table.name(), || KeyspaceCreateOptions::default().max_memtable_size(memtable))
+                .map_err(|error| StoreError::engine("opening a table", error))
+        };
+        Ok(Self {
+            meta: open(Table::Meta)?,
+            runs: open(Table::Runs)?,
+            events: open(Table::Events)?,
+            live: open(Table::Live)?,
+            places: open(Table::Places)?,
+            signals: open(Table::Signals)?,
+            energy: open(Table::Energy)?,
+            database,
+        })
+    }
+
+    pub(crate) fn get<T: DeserializeOwned>(&self, table: Table, key: &[u8]) -> Result<Option<T>, StoreError> {
+        if key.is_empty() {
+            return Ok(None);
+        }
+        // A snapshot sees a batch as a whole or not at all, and nothing that is not synced.
+        let found = self.database.snapshot().get(self.of(table), key).map_err(reading)?;
+        found.map(|bytes| record::decode(table, key, &bytes)).transpose()
+    }
+
+    pub(crate) fn scan<T: DeserializeOwned>(&self, table: Table, scan: &Scan) -> Result<Vec<(Vec<u8>, T)>, StoreError> {
+        let Some(range) = scan.range() else { return Ok(Vec::new()) };
+        let entries = self.database.snapshot().range(self.of(table), range);
+        let read = |entry: fjall::Guard| {
+            let (key, bytes) = entry.into_inner().map_err(reading)?;
+            let value = record::decode(table, &key, &bytes)?;
+            Ok((key.to_vec(), value))
+        };
+        if scan.newest_first {
+            entries.rev().take(scan.limit).map(read).collect()
+        } else {
+            entries.take(scan.limit).map(read).collect()
+        }
+    }
+
+    /// Writes all of `changes` or nothing, and returns when it is on the disk.
+    pub(crate) fn write(&self, changes: Changes) -> Result<(), StoreError> {
+        // The engine's default leaves a batch in the system's buffers. Within its commit the sync comes before the
+        // records can be read. `fdatasync` also writes the length of the file, which is all the metadata that counts.
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
+        for ((table, key), value) in changes {
+            match value {
+                Some(value) => batch.insert(self.of(table), key, value),
+                None => batch.remove(self.of(table), key),
+            }
+        }
+        batch.commit().map_err(|error| StoreError::engine("writing the journal", error))
+    }
+
+    fn of(&self, table: Table) -> &Keyspace {
+        match table {
+            Table::Meta => &self.meta,
+            Table::Runs => &self.runs,
+            Table::Events => &self.events,
+            Table::Live => &self.live,
+            Table::Places => &self.places,
+            Table::Signals => &self.signals,
+            Table::Energy => &self.energy,
+        }
+    }
+}
+
+/// Opens the engine in `dir`, and makes its files when there are none.
+fn open_database(dir: &Path) -> Result<Database, StoreError> {
+    let open = || {
+        Database::builder(dir)
+            .cache_size(CACHE_BYTES)
+            .max_cached_files(Some(OPEN_FILES))
+            .max_journaling_size(JOURNAL_BYTES)
+            // Background work is flushing and compacting small tables: one thread keeps up, and idles for little.
+            .worker_threads(1)
+            .open()
+    };
+    // The engine asserts what it expects of its files; to a host a damaged file is an answer, not an end.
+    catch_unwind(AssertUnwindSafe(open))
+        .map_err(|_| StoreError::corrupt("its files are not what the storage engine expects"))?
+        .map_err(|error| StoreError::engine("opening the state", error))
+}
+
+fn reading(error: fjall::Error) -> StoreError {
+    StoreError::engine("reading the state", error)
+}

@@ -1,0 +1,8 @@
+//! What the store promises, on real files.
+
+mod commit;
+mod crash;
+mod damage;
+mod disk;
+mod scan;
+mod speed;

@@ -1,0 +1,259 @@
+//! Damaged, foreign and unfinished state directories: refused or right, never silently less.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use base::Random;
+
+use crate::{Batch, Scan, Store, StoreError, Table};
+
+/// A state with records in table files and in the journal. The last group is small.
+fn state(dir: &Path) -> BTreeMap<Vec<u8>, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let store = Store::open(dir).unwrap();
+    let mut model = BTreeMap::new();
+    runtime.block_on(async {
+        for group in 0..30 {
+            let mut batch = Batch::new();
+            for n in 0..100 {
+                let (key, value) = (format!("{group:03}/{n:03}").into_bytes(), format!("{group} {n} ").repeat(160));
+                batch.put(Table::Runs, key.clone(), &value).unwrap();
+                model.insert(key, value);
+            }
+            store.commit(batch).await.unwrap();
+        }
+    });
+    // The third megabyte sends the first two to a table file, in the background.
+    for _ in 0..500 {
+        if files(&dir.join("keyspaces")).iter().any(|file| fs::metadata(file).unwrap().len() > 1 << 20) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    for n in 0..20 {
+        let (key, value) = (format!("late/{n:03}").into_bytes(), format!("late {n}"));
+        let mut batch = Batch::new();
+        batch.put(Table::Runs, key.clone(), &value).unwrap();
+        model.insert(key, value);
+        runtime.block_on(store.commit(batch)).unwrap();
+    }
+    drop(store);
+    // Opened and closed once more, a journal ends where its content ends.
+    drop(Store::open(dir).unwrap());
+    model
+}
+
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+    }
+    found.sort();
+    found
+}
+
+fn copy(from: &Path, to: &Path) {
+    if to.exists() {
+        fs::remove_dir_all(to).unwrap();
+    }
+    for file in files(from) {
+        let target = to.join(file.strip_prefix(from).unwrap());
+        fs::create_dir_all(target.parent().unwrap()).unwrap();
+        fs::copy(&file, target).unwrap();
+    }
+}
+
+/// Opens and reads all: `Ok` when every record is right, `Err` when it was refused somewhere, panics when one is
+/// missing or wrong.
+fn read(dir: &Path, model: &BTreeMap<Vec<u8>, String>, what: &str) -> Result<(), StoreError> {
+    let store = Store::open(dir)?;
+    let found: BTreeMap<_, _> = store.scan::<String>(Table::Runs, &Scan::all())?.into_iter().collect();
+    assert_eq!(found.len(), model.len(), "{what}: records are missing");
+    assert!(found == *model, "{what}: records are wrong");
+    Ok(())
+}
+
+fn refused(result: Result<(), StoreError>, what: &str) {
+    match result {
+        Err(StoreError::Corrupt { .. } | StoreError::Record { .. } | StoreError::Io { .. }) => {}
+        other => panic!("{what}: {other:?}"),
+    }
+}
+
+#[test]
+fn flipped_bits_are_noticed() {
+    let home = tempfile::tempdir().unwrap();
+    let (good, bad) = (home.path().join("good"), home.path().join("bad"));
+    let model = state(&good);
+    let random = Random::seeded(7);
+    let mut noticed = 0;
+    for file in files(&good) {
+        let bytes = fs::read(&file).unwrap();
+        let name = file.strip_prefix(&good).unwrap();
+        let rounds = if bytes.is_empty() {
+            0
+        } else if bytes.len() < 100 {
+            3
+        } else {
+            6
+        };
+        for _ in 0..rounds {
+            let at = (random.next_u64() % bytes.len() as u64) as usize;
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 1 << (random.next_u64() % 8);
+            copy(&good, &bad);
+            fs::write(bad.join(name), bytes).unwrap();
+            let what = format!("{}, byte {at}", name.display());
+            if let Err(error) = read(&bad, &model, &what) {
+                noticed += 1;
+                refused(Err(error), &what);
+            }
+        }
+    }
+    assert!(noticed > 20, "{noticed}");
+    read(&good, &model, "undamaged").unwrap();
+}
+
+#[test]
+fn missing_and_short_files_are_noticed() {
+    let home = tempfile::tempdir().unwrap();
+    let (good, bad) = (home.path().join("good"), home.path().join("bad"));
+    let model = state(&good);
+    for file in files(&good) {
+        let name = file.strip_prefix(&good).unwrap();
+        let length = fs::metadata(&file).unwrap().len();
+        if length == 0 {
+            continue;
+        }
+        copy(&good, &bad);
+        fs::remove_file(bad.join(name)).unwrap();
+        let what = format!("{} removed", name.display());
+        if let Err(error) = read(&bad, &model, &what) {
+            refused(Err(error), &what);
+        }
+        // A journal that only breaks off is what a crash leaves; that is the next test.
+        if name.extension().is_none_or(|extension| extension != "jnl") {
+            copy(&good, &bad);
+            fs::File::options().write(true).open(bad.join(name)).unwrap().set_len(length / 2).unwrap();
+            let what = format!("{} cut in half", name.display());
+            if let Err(error) = read(&bad, &model, &what) {
+                refused(Err(error), &what);
+            }
+        }
+    }
+    for gone in ["version", "keyspaces", "keyspaces/0", "keyspaces/0/current", "keyspaces/2", "keyspaces/2/current"] {
+        copy(&good, &bad);
+        let path = bad.join(gone);
+        if path.is_dir() {
+            fs::remove_dir_all(&path).unwrap()
+        } else {
+            fs::remove_file(&path).unwrap()
+        }
+        let before = files(&bad);
+        refused(Store::open(&bad).map(drop), gone);
+        if !gone.ends_with('2') {
+            assert_eq!(before, files(&bad), "{gone}: refused with everything left in place");
+        }
+    }
+}
+
+fn journal(dir: &Path) -> PathBuf {
+    let journals = files(dir).into_iter().filter(|file| file.extension().is_some_and(|extension| extension == "jnl"));
+    journals.max().unwrap()
+}
+
+/// Records of a size such that the journal's last group spans several sectors.
+fn small_state(dir: &Path) -> u64 {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let store = Store::open(dir).unwrap();
+    for n in 0..4 {
+        let mut batch = Batch::new();
+        batch.put(Table::Runs, format!("{n}"), &"y".repeat(3_000)).unwrap();
+        runtime.block_on(store.commit(batch)).unwrap();
+    }
+    drop(store);
+    drop(Store::open(dir).unwrap());
+    fs::metadata(journal(dir)).unwrap().len()
+}
+
+fn keys(dir: &Path) -> Result<usize, StoreError> {
+    Ok(Store::open(dir)?.scan::<String>(Table::Runs, &Scan::all())?.len())
+}
+
+#[test]
+fn a_torn_last_group_is_dropped_and_a_torn_middle_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let (good, bad) = (home.path().join("good"), home.path().join("bad"));
+    let length = small_state(&good);
+    let bytes = fs::read(journal(&good)).unwrap();
+    let check = |what: &str, bytes: Vec<u8>, expected: Option<usize>| {
+        copy(&good, &bad);
+        fs::write(journal(&bad), bytes).unwrap();
+        for _ in 0..2 {
+            match (keys(&bad), expected) {
+                (Ok(found), Some(expected)) => assert_eq!(found, expected, "{what}"),
+                (Err(StoreError::Corrupt { .. }), None) => {}
+                (found, expected) => panic!("{what}: {found:?}, expected {expected:?}"),
+            }
+        }
+    };
+    let at = length as usize;
+    check("whole", bytes.clone(), Some(4));
+    check("with a hole behind it", [&bytes[..], &[0; 100_000]].concat(), Some(4));
+    // `kill -9` and power failures cut at any byte, and may leave zeros behind.
+    for cut in [1, 3, 4, 5, 12, 13, 14, 600, 2_900, 3_000, 3_030] {
+        check("cut", bytes[..at - cut].to_vec(), Some(3));
+        check("cut, and a hole", [&bytes[..at - cut], &[0; 100_000]].concat(), Some(3));
+    }
+    // Sectors of the last group that were not written, though later ones were.
+    let unwritten = |from: usize, to: usize| {
+        let mut bytes = bytes.clone();
+        bytes[from..to].fill(0);
+        bytes
+    };
+    check("unwritten within", unwritten(at - 1_600, at - 1_000), Some(3));
+    check("unwritten from the head", unwritten(at - 3_050, at - 2_000), Some(3));
+    // The same in an acknowledged group with another behind it is damage.
+    check("unwritten in the middle", unwritten(at - 4_600, at - 4_000), None);
+    check("unwritten across groups", unwritten(at - 7_000, at - 5_000), None);
+    // As is a changed byte, be it in the last group.
+    for from_end in [1, 4, 5, 13, 14, 1_000, 3_000, 3_015, 4_000, 6_100] {
+        let mut bytes = bytes.clone();
+        bytes[at - from_end] ^= 0x40;
+        check(&format!("changed {from_end} from the end"), bytes, None);
+    }
+    check("garbage behind it", [&bytes[..], b"garbage"].concat(), None);
+}
+
+#[test]
+fn directories_that_are_no_state_are_refused_and_kept() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("foreign");
+    fs::create_dir(&dir).unwrap();
+    fs::write(dir.join("thesis.txt"), "years of work").unwrap();
+    refused(Store::open(&dir).map(drop), "a directory of other files");
+    assert_eq!(fs::read_to_string(dir.join("thesis.txt")).unwrap(), "years of work");
+    refused(Store::open(&dir.join("thesis.txt")).map(drop), "a file");
+
+    fs::write(dir.join("version"), "garbage").unwrap();
+    refused(Store::open(&dir).map(drop), "a directory with a file of the same name");
+
+    let empty = home.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    Store::open(&empty).unwrap();
+}
+
+#[test]
+fn an_interrupted_creation_is_begun_again() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("state");
+    // What a crash at any moment of the making leaves: the other name, half filled.
+    let staging = home.path().join("state.incomplete");
+    fs::create_dir_all(staging.join("keyspaces/3")).unwrap();
+    fs::write(staging.join("0.jnl"), "half").unwrap();
+    let store = Store::open(&dir).unwrap();
+    assert_eq!(store.get::<u64>(Table::Runs, "a").unwrap(), None);
+    assert!(!staging.exists());
+}
