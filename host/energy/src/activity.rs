@@ -1,0 +1,142 @@
+//! What costs energy, how much, and at which level it is refused.
+
+use crate::Config;
+
+/// Something that costs energy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activity {
+    /// A single act without a loop, isolated.
+    Oneshot,
+    /// A single act that may use the network.
+    NetworkOneshot,
+    /// The start of an agentic run.
+    Agentic {
+        /// Whether it may use a browser.
+        browser: bool,
+    },
+    /// The turns of an agentic run, charged at its end: those beyond the free ones cost.
+    Iterations {
+        /// All the turns that the run made.
+        count: u32,
+        /// Whether the run could use a browser.
+        browser: bool,
+    },
+    /// A call of a model outside runs.
+    Llm,
+    /// A message.
+    Message,
+}
+
+/// The level that an act needs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Gate {
+    /// This or more.
+    AtLeast(f64),
+    /// More than this.
+    Above(f64),
+}
+
+impl Gate {
+    pub(crate) fn is_open_at(self, level: f64) -> bool {
+        match self {
+            Self::AtLeast(needed) => level >= needed,
+            Self::Above(needed) => level > needed,
+        }
+    }
+}
+
+impl Activity {
+    /// What it costs, as a share of a full level.
+    pub(crate) fn cost(self, config: &Config) -> f64 {
+        let cost = match self {
+            Self::Oneshot => config.oneshot,
+            Self::NetworkOneshot => config.network_oneshot,
+            Self::Agentic { browser: false } => config.agentic_base,
+            Self::Agentic { browser: true } => config.browser_base,
+            Self::Iterations { count, browser } => {
+                let each = if browser { config.browser_per_iteration } else { config.agentic_per_iteration };
+                f64::from(count.saturating_sub(config.free_iterations)) * each
+            }
+            Self::Llm => config.llm,
+            Self::Message => config.message,
+        };
+        // Also when the settings were never checked: a drain never gives, and never turns the level into no number.
+        if cost > 0.0 { cost } else { 0.0 }
+    }
+
+    /// The level at which it may begin, for acts; what follows from an act is not gated.
+    pub(crate) fn gate(self, config: &Config) -> Option<Gate> {
+        let thresholds = &config.thresholds;
+        match self {
+            Self::Oneshot => Some(Gate::Above(thresholds.oneshot)),
+            Self::NetworkOneshot => Some(Gate::AtLeast(thresholds.network)),
+            Self::Agentic { browser: false } => Some(Gate::AtLeast(thresholds.agentic)),
+            Self::Agentic { browser: true } => Some(Gate::Above(thresholds.browser)),
+            Self::Iterations { .. } | Self::Llm | Self::Message => None,
+        }
+    }
+
+    /// The act in the words of a refusal.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Oneshot => "a single act",
+            Self::NetworkOneshot => "a single act with the network",
+            Self::Agentic { browser: false } | Self::Iterations { .. } => "an agentic run",
+            Self::Agentic { browser: true } => "an agentic run with a browser",
+            Self::Llm => "a model call",
+            Self::Message => "a message",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(activity: Activity, expected: f64) {
+        let found = activity.cost(&Config::default());
+        assert!((found - expected).abs() < 1e-12, "{activity:?}: {found}");
+    }
+
+    #[test]
+    fn costs_are_the_specified_ones() {
+        check(Activity::Oneshot, 0.05);
+        check(Activity::NetworkOneshot, 0.15);
+        check(Activity::Agentic { browser: false }, 0.10);
+        check(Activity::Agentic { browser: true }, 0.20);
+        check(Activity::Iterations { count: 0, browser: false }, 0.0);
+        check(Activity::Iterations { count: 5, browser: false }, 0.0);
+        check(Activity::Iterations { count: 6, browser: false }, 0.01);
+        check(Activity::Iterations { count: 15, browser: true }, 0.20);
+        check(Activity::Llm, 0.02);
+        check(Activity::Message, 0.01);
+    }
+
+    #[test]
+    fn gates_are_the_specified_ones() {
+        let open = |level: f64| {
+            [
+                Activity::Oneshot,
+                Activity::NetworkOneshot,
+                Activity::Agentic { browser: false },
+                Activity::Agentic { browser: true },
+            ]
+            .map(|activity| activity.gate(&Config::default()).is_some_and(|gate| gate.is_open_at(level)))
+        };
+        assert_eq!(open(1.0), [true, true, true, true]);
+        assert_eq!(open(0.501), [true, true, true, true]);
+        assert_eq!(open(0.5), [true, true, true, false]);
+        assert_eq!(open(0.3), [true, true, true, false]);
+        assert_eq!(open(0.299), [true, false, false, false]);
+        assert_eq!(open(0.051), [true, false, false, false]);
+        assert_eq!(open(0.05), [false, false, false, false]);
+        assert_eq!(Activity::Llm.gate(&Config::default()), None);
+    }
+
+    #[test]
+    fn a_cost_is_never_negative_nor_no_number() {
+        let config = Config { oneshot: -1.0, llm: f64::NAN, ..Config::default() };
+        assert_eq!(Activity::Oneshot.cost(&config), 0.0);
+        assert_eq!(Activity::Llm.cost(&config), 0.0);
+    }
+}

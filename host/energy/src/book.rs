@@ -1,0 +1,193 @@
+//! The levels of the agents, in memory and in the store.
+//!
+//! A drain counts in memory at once, and is stored in the batch of the act that it pays for. Two acts may stage their
+//! drains and commit in the other order, or one of them never; so each drain is a record of its own number, which holds
+//! the level after it and after all before it, and the greatest number is the one that counts. Whatever the order, no
+//! committed drain is forgotten; one that was never committed may stay counted, never the reverse.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use base::{AgentName, Clock, Refusal, RefusalCode, Timestamp};
+use store::{Batch, Scan, Store, StoreError, Table};
+
+use crate::level::Level;
+use crate::{Activity, Config};
+
+/// The energy of a home's agents. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct EnergyBook {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    config: Config,
+    accounts: Mutex<HashMap<AgentName, Account>>,
+}
+
+/// What is known of an agent.
+#[derive(Debug)]
+struct Account {
+    level: Level,
+    /// The number of the last staged record.
+    number: u64,
+    /// Records that are no longer needed: they go with the next drain.
+    outdated: Vec<Vec<u8>>,
+}
+
+/// What a drain did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Drained {
+    /// The price of the activity; near the floor the level loses less.
+    pub cost: f64,
+    /// The level after it.
+    pub level: f64,
+}
+
+impl EnergyBook {
+    /// Reads levels from `store` as they are asked for. `config` should have passed [`Config::validate`].
+    #[must_use]
+    pub fn open(store: Store, clock: Arc<dyn Clock>, config: Config) -> Self {
+        Self { inner: Arc::new(Inner { store, clock, config, accounts: Mutex::default() }) }
+    }
+
+    /// The agent's level now, from the floor to 1. A new agent has 1.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn level(&self, agent: &AgentName) -> Result<f64, StoreError> {
+        Ok(self.level_now(agent)?.level)
+    }
+
+    /// Whether the agent has the energy to begin this (SPEC EN-3). What is not an act may always be done, and so may
+    /// everything when the energy model is switched off.
+    ///
+    /// # Errors
+    /// A refusal `energy_too_low` that names the level, the one needed, and when it will be reached.
+    pub fn check(&self, agent: &AgentName, activity: Activity) -> Result<(), Refusal> {
+        let config = &self.inner.config;
+        let Some(gate) = activity.gate(config).filter(|_| config.enabled) else { return Ok(()) };
+        let level = self.level_now(agent)?;
+        if gate.is_open_at(level.level) {
+            return Ok(());
+        }
+        let (needed, words) = match gate {
+            crate::activity::Gate::AtLeast(needed) => (needed, "at least"),
+            crate::activity::Gate::Above(needed) => (needed, "more than"),
+        };
+        let tired = if level.level <= config.thresholds.oneshot { "too tired to act: " } else { "" };
+        let mut reason =
+            format!("{tired}energy is {:.2}, and {} needs {words} {needed:.2}", level.level, activity.name());
+        let remedy = match level.wait(gate, config) {
+            Some(wait) => {
+                let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+                let when = Timestamp::from_millis(level.at.as_millis().saturating_add(millis));
+                // Writing to a string cannot fail.
+                write!(reason, "; it will be enough at {when} (in {})", words_for(wait)).ok();
+                format!("ask again in {}", words_for(wait))
+            }
+            None => {
+                reason.push_str("; with the configured recharge it will not be enough within a year");
+                "raise `energy.recharge_per_hour`, or switch the model off with `energy.enabled = false`".to_owned()
+            }
+        };
+        Err(Refusal::new(RefusalCode::EnergyTooLow, reason).with_remedy(remedy))
+    }
+
+    /// Drains what the activity costs, and puts the new level into `batch`. The drain counts from now on, and lasts when
+    /// the batch is committed. Several drains may go into one batch.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or the record not be stored.
+    pub async fn stage_drain(
+        &self,
+        batch: &mut Batch,
+        agent: &AgentName,
+        activity: Activity,
+    ) -> Result<Drained, StoreError> {
+        let config = &self.inner.config;
+        if !config.enabled {
+            return Ok(Drained { cost: 0.0, level: self.level(agent)? });
+        }
+        let cost = activity.cost(config);
+        let mut accounts = self.accounts();
+        let account = self.account(&mut accounts, agent)?;
+        let level = account.level.drained(cost, self.inner.clock.now(), config);
+        let number = account.number.saturating_add(1);
+        let key = record_key(agent, number);
+        batch.put(Table::Energy, key.clone(), &level)?;
+        for outdated in account.outdated.drain(..) {
+            batch.delete(Table::Energy, outdated);
+        }
+        account.outdated.push(key);
+        account.level = level;
+        account.number = number;
+        Ok(Drained { cost, level: level.level })
+    }
+
+    fn level_now(&self, agent: &AgentName) -> Result<Level, StoreError> {
+        let mut accounts = self.accounts();
+        let account = self.account(&mut accounts, agent)?;
+        account.level = account.level.at(self.inner.clock.now(), &self.inner.config);
+        Ok(account.level)
+    }
+
+    fn accounts(&self) -> MutexGuard<'_, HashMap<AgentName, Account>> {
+        // An account is changed by plain assignments after everything that can fail, so a panic elsewhere leaves it whole.
+        self.inner.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn account<'a>(
+        &self,
+        accounts: &'a mut HashMap<AgentName, Account>,
+        agent: &AgentName,
+    ) -> Result<&'a mut Account, StoreError> {
+        use std::collections::hash_map::Entry;
+        Ok(match accounts.entry(agent.clone()) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(self.read_account(agent)?),
+        })
+    }
+
+    fn read_account(&self, agent: &AgentName) -> Result<Account, StoreError> {
+        let records = self.inner.store.scan::<Level>(Table::Energy, &Scan::prefix(record_prefix(agent)))?;
+        let newest = records.last().and_then(|(key, level)| Some((number_of(key)?, *level)));
+        let (number, level) = newest.unwrap_or_else(|| (0, Level::full(self.inner.clock.now())));
+        Ok(Account { level, number, outdated: records.into_iter().map(|(key, _)| key).collect() })
+    }
+}
+
+/// The agent's name, a zero byte that no name has, and the record's number.
+fn record_key(agent: &AgentName, number: u64) -> Vec<u8> {
+    let mut key = record_prefix(agent);
+    key.extend(number.to_be_bytes());
+    key
+}
+
+fn record_prefix(agent: &AgentName) -> Vec<u8> {
+    let mut prefix = agent.as_str().as_bytes().to_vec();
+    prefix.push(0);
+    prefix
+}
+
+fn number_of(key: &[u8]) -> Option<u64> {
+    key.last_chunk().map(|number| u64::from_be_bytes(*number))
+}
+
+/// A wait in words, rounded up, so that who asks again then is not too early.
+fn words_for(wait: Duration) -> String {
+    let minutes = wait.as_secs().div_ceil(60).max(1);
+    match (minutes / 60, minutes % 60) {
+        (0, minutes) => format!("{minutes} min"),
+        (hours, 0) => format!("{hours} h"),
+        (hours, minutes) => format!("{hours} h {minutes} min"),
+    }
+}
+
+#[cfg(test)]
+mod tests;
