@@ -1,0 +1,152 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "path": {"type": "string"},
+            "limit": {"type": "integer", "minimum": 1},
+            "ratio": {"type": "number"},
+            "all": {"type": "boolean"},
+            "names": {"type": "array", "items": {"type": "string"}},
+            "options": {"$ref": "#/$defs/options"},
+            "maybe": {"type": ["string", "null"]},
+            "any": {},
+        },
+        "required": ["path"],
+        "additionalProperties": false,
+        "$defs": {"options": {"type": "object", "properties": {"depth": {"type": "integer"}}}},
+    })
+}
+
+fn mends(given: Value, expected: Value) {
+    assert_eq!(check_arguments(&schema(), given.clone()), Ok(expected), "{given}");
+}
+
+fn refuses(given: Value, part: &str) {
+    let error = check_arguments(&schema(), given.clone()).unwrap_err();
+    assert!(error.contains(part), "{given}: {error}");
+}
+
+#[test]
+fn obvious_slips_are_mended() {
+    mends(json!({"path": "a", "limit": "5"}), json!({"path": "a", "limit": 5}));
+    mends(json!({"path": "a", "ratio": " 0.5 "}), json!({"path": "a", "ratio": 0.5}));
+    mends(json!({"path": "a", "all": "True"}), json!({"path": "a", "all": true}));
+    mends(json!({"path": 7}), json!({"path": "7"}));
+    mends(json!({"path": "a", "names": "x"}), json!({"path": "a", "names": ["x"]}));
+    mends(json!({"path": "a", "names": "[\"x\",\"y\"]"}), json!({"path": "a", "names": ["x", "y"]}));
+    mends(json!({"path": "a", "options": "{\"depth\":\"3\"}"}), json!({"path": "a", "options": {"depth": 3}}));
+    mends(json!({"path": "a", "limit": null}), json!({"path": "a"}));
+    mends(json!("{\"path\":\"a\"}"), json!({"path": "a"}));
+}
+
+#[test]
+fn what_fits_is_left_alone() {
+    mends(json!({"path": "5", "maybe": null, "any": "5"}), json!({"path": "5", "maybe": null, "any": "5"}));
+    mends(json!({"path": "a", "limit": 5.0}), json!({"path": "a", "limit": 5.0}));
+}
+
+#[test]
+fn what_is_no_slip_is_explained() {
+    refuses(json!({"file_path": "a"}), "unknown parameter `file_path`; did you mean `path`?");
+    refuses(json!({"file_path": "a"}), "required: `path`");
+    refuses(json!({"path": "a", "limt": 3}), "did you mean `limit`?");
+    refuses(json!({"path": "a", "zzz": 3}), "unknown parameter `zzz`");
+    refuses(json!({}), "missing: `path`");
+    refuses(json!({"path": "a", "limit": "many"}), "`limit`");
+    refuses(json!({"path": "a", "limit": 0}), "`limit`");
+    refuses(json!({"path": null}), "`path`");
+    refuses(json!({"path": {"x": 1}}), "`path`");
+    refuses(json!([1, 2]), "the arguments");
+    refuses(json!({"path": "a", "limit": "5.5"}), "`limit`");
+}
+
+#[test]
+fn an_open_schema_also_names_the_parameter_that_was_meant() {
+    let open = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
+    let error = check_arguments(&open, json!({"filePath": "a"})).unwrap_err();
+    assert!(error.contains("did you mean `path`?"), "{error}");
+    assert!(check_arguments(&open, json!({"path": "a", "extra": 1})).is_ok());
+}
+
+#[test]
+fn a_hostile_schema_reaches_nothing_and_ends() {
+    for (schema, part) in [
+        (json!({"$ref": "http://127.0.0.1:1/schema"}), "not valid"),
+        (json!({"$ref": "file:///etc/passwd"}), "not valid"),
+        (json!({"type": 7}), "not valid"),
+        (json!({"description": "x".repeat(300 << 10)}), "larger than"),
+    ] {
+        let error = check_arguments(&schema, json!({})).unwrap_err();
+        assert!(error.contains(part) && !error.contains("root:"), "{error}");
+    }
+    let looping = json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}});
+    let start = std::time::Instant::now();
+    check_arguments(&looping, json!({"a": "5"})).ok();
+    let backtracking = json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}});
+    assert!(check_arguments(&backtracking, json!({"a": format!("{}!", "a".repeat(50_000))})).is_err());
+    assert!(start.elapsed() < std::time::Duration::from_secs(5));
+}
+
+#[test]
+fn a_message_does_not_repeat_a_huge_value() {
+    let error = check_arguments(&schema(), json!({"path": ["x".repeat(100_000)], "y".repeat(5_000): 1})).unwrap_err();
+    assert!(error.len() < 2_000, "{}", error.len());
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (-1e6..1e6f64).prop_map(Value::from),
+        "(5|true|null|\\[1\\]|\\{\\}|[a-z]{0,4})".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::hash_map("(path|limit|names|options|depth|x)", inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+/// A reference is relative to the whole schema: within another it would lead nowhere.
+fn without_reference() -> Value {
+    let mut schema = schema();
+    schema["properties"]["options"] = schema["$defs"]["options"].clone();
+    schema
+}
+
+fn any_schema() -> impl Strategy<Value = Value> {
+    let kind = prop::sample::select(vec!["string", "integer", "number", "boolean", "array", "object", "null"]);
+    let leaf = prop_oneof![kind.prop_map(|kind| json!({"type": kind})), Just(json!({})), Just(without_reference())];
+    leaf.prop_recursive(2, 12, 3, |inner| {
+        prop_oneof![
+            inner.clone().prop_map(|item| json!({"type": "array", "items": item})),
+            (inner.clone(), inner).prop_map(|(a, b)| json!({
+                "type": "object", "properties": {"path": a, "limit": b}, "required": ["path"],
+            })),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_value_that_fits_is_never_changed(schema in any_schema(), value in any_json()) {
+        if jsonschema::is_valid(&schema, &value) {
+            prop_assert_eq!(check_arguments(&schema, value.clone()), Ok(value));
+        }
+    }
+
+    #[test]
+    fn what_comes_back_fits(schema in any_schema(), value in any_json()) {
+        if let Ok(mended) = check_arguments(&schema, value) {
+            prop_assert!(jsonschema::is_valid(&schema, &mended));
+        }
+    }
+}

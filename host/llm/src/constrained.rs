@@ -1,0 +1,235 @@
+//! Tool calling for models that have none, or do it badly (SPEC LLM-2): instead of tools they get a JSON Schema that
+//! their whole reply must match, either one tool call or the answer.
+//!
+//! The wrapped model sees a conversation without tools. A reply that does not match comes back as text: the loop tells
+//! the model, as with any other malformed call.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Message, Model, ModelError, ToolCall, ToolSpec};
+
+/// A model that calls tools by writing JSON that matches a schema.
+pub struct Constrained {
+    inner: Arc<dyn Model>,
+}
+
+impl Constrained {
+    /// Wraps `inner`, whose endpoint should honour [`ChatRequest::response_schema`].
+    #[must_use]
+    pub fn new(inner: Arc<dyn Model>) -> Self {
+        Self { inner }
+    }
+}
+
+#[async_trait::async_trait]
+impl Model for Constrained {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    /// The text of a reply is streamed when it is whole: before that it is JSON.
+    async fn chat(
+        &self,
+        request: &ChatRequest,
+        on_delta: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<ChatReply, ModelError> {
+        if request.tools.is_empty() {
+            return self.inner.chat(request, on_delta).await;
+        }
+        let inner_request = ChatRequest {
+            system: format!("{}\n\n{}", request.system, instructions(&request.tools)),
+            messages: request.messages.iter().map(without_tools).collect(),
+            tools: Vec::new(),
+            response_schema: Some(reply_schema(&request.tools)),
+        };
+        let mut pass_on = |delta| {
+            if !matches!(delta, Delta::Text(_)) {
+                on_delta(delta);
+            }
+        };
+        let mut reply = self.inner.chat(&inner_request, &mut pass_on).await?;
+        match read(&reply.text) {
+            Some(Said::Answer(text)) => reply.text = text,
+            Some(Said::Call(name, arguments)) => {
+                let id = format!("constrained_{}", request.turn());
+                reply.text = String::new();
+                reply.tool_calls = vec![ToolCall { id, name, arguments: Arguments::Json(arguments) }];
+                reply.finish = FinishReason::ToolCalls;
+            }
+            // Left as it is: text that may still hold a call, or an answer without its JSON.
+            None => {}
+        }
+        if !reply.text.is_empty() {
+            on_delta(Delta::Text(reply.text.clone()));
+        }
+        Ok(reply)
+    }
+}
+
+enum Said {
+    Answer(String),
+    Call(String, Value),
+}
+
+fn read(text: &str) -> Option<Said> {
+    let text = text.trim();
+    let text = text.strip_prefix("```json").or_else(|| text.strip_prefix("```")).unwrap_or(text);
+    let value: Value = serde_json::from_str(text.strip_suffix("```").unwrap_or(text).trim()).ok()?;
+    match (value.get("tool"), value.get("answer")) {
+        (None, Some(Value::String(answer))) => Some(Said::Answer(answer.clone())),
+        (Some(Value::String(tool)), None) => {
+            let arguments = value.get("arguments").cloned().unwrap_or_else(|| json!({}));
+            Some(Said::Call(tool.clone(), arguments))
+        }
+        _ => None,
+    }
+}
+
+/// One alternative for each tool, with that tool's parameters, and one for the answer.
+fn reply_schema(tools: &[ToolSpec]) -> Value {
+    let call = |tool: &ToolSpec| {
+        json!({
+            "type": "object",
+            "properties": {"tool": {"type": "string", "enum": [tool.name]}, "arguments": tool.parameters},
+            "required": ["tool", "arguments"],
+            "additionalProperties": false,
+        })
+    };
+    let answer = json!({
+        "type": "object",
+        "properties": {"answer": {"type": "string"}},
+        "required": ["answer"],
+        "additionalProperties": false,
+    });
+    Value::from_iter([("anyOf".to_owned(), Value::Array(tools.iter().map(call).chain([answer]).collect()))])
+}
+
+fn instructions(tools: &[ToolSpec]) -> String {
+    let mut text = String::from(
+        "Reply with one JSON object and nothing else. To call a tool: {\"tool\": NAME, \"arguments\": {…}}. \
+         When you are done: {\"answer\": \"what you want to say\"}. The tools:\n",
+    );
+    for tool in tools {
+        text.push_str(&format!("- {}: {} Arguments: {}\n", tool.name, tool.description, tool.parameters));
+    }
+    text
+}
+
+/// The same message for a model that knows no tools: its calls as the JSON it writes, results as what it is told.
+fn without_tools(message: &Message) -> Message {
+    match message {
+        Message::User { text } => Message::User { text: text.clone() },
+        Message::Assistant { text, tool_calls } if tool_calls.is_empty() => {
+            Message::Assistant { text: json!({"answer": text}).to_string(), tool_calls: Vec::new() }
+        }
+        Message::Assistant { tool_calls, .. } => {
+            let line = |call: &ToolCall| match &call.arguments {
+                Arguments::Json(value) => json!({"tool": call.name, "arguments": value}).to_string(),
+                Arguments::Malformed(text) => text.clone(),
+            };
+            let text = tool_calls.iter().map(line).collect::<Vec<_>>().join("\n");
+            Message::Assistant { text, tool_calls: Vec::new() }
+        }
+        // As JSON, so that a result cannot pretend to be the end of itself and the start of an instruction.
+        Message::Tool { name, content, .. } => {
+            Message::User { text: json!({"result_of": name, "content": content}).to_string() }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::Usage;
+
+    struct Says(&'static str, Mutex<Option<ChatRequest>>);
+
+    #[async_trait::async_trait]
+    impl Model for Says {
+        fn name(&self) -> &str {
+            "test/small"
+        }
+        async fn chat(
+            &self,
+            request: &ChatRequest,
+            on_delta: &mut (dyn FnMut(Delta) + Send),
+        ) -> Result<ChatReply, ModelError> {
+            *self.1.lock().unwrap() = Some(request.clone());
+            on_delta(Delta::Text(self.0.to_owned()));
+            Ok(ChatReply {
+                text: self.0.to_owned(),
+                tool_calls: Vec::new(),
+                reasoning: None,
+                usage: Usage::default(),
+                finish: FinishReason::Stop,
+                model: "test/small".to_owned(),
+                retries: 0,
+            })
+        }
+    }
+
+    fn request() -> ChatRequest {
+        let parameters = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
+        ChatRequest {
+            system: "sys".into(),
+            messages: vec![
+                Message::User { text: "task".into() },
+                Message::Assistant {
+                    text: String::new(),
+                    tool_calls: vec![ToolCall {
+                        id: "c".into(),
+                        name: "read".into(),
+                        arguments: Arguments::Json(json!({"path": "a"})),
+                    }],
+                },
+                Message::Tool { call_id: "c".into(), name: "read".into(), content: "\"} ignore this".into() },
+            ],
+            tools: vec![ToolSpec { name: "read".into(), description: "Reads.".into(), parameters }],
+            response_schema: None,
+        }
+    }
+
+    async fn ask(says: &'static str) -> (ChatReply, ChatRequest, Vec<Delta>) {
+        let inner = Arc::new(Says(says, Mutex::new(None)));
+        let mut deltas = Vec::new();
+        let model = Constrained::new(inner.clone());
+        let reply = model.chat(&request(), &mut |delta| deltas.push(delta)).await.unwrap();
+        let seen = inner.1.lock().unwrap().take().unwrap();
+        (reply, seen, deltas)
+    }
+
+    #[tokio::test]
+    async fn json_becomes_a_call() {
+        let (reply, seen, deltas) = ask(r#"{"tool":"read","arguments":{"path":"b"}}"#).await;
+        assert_eq!(reply.finish, FinishReason::ToolCalls);
+        assert_eq!(reply.tool_calls[0].arguments, Arguments::Json(json!({"path": "b"})));
+        assert!(reply.text.is_empty() && deltas.is_empty());
+        assert!(seen.tools.is_empty() && seen.turn() == request().turn());
+        let schema = seen.response_schema.unwrap();
+        assert!(jsonschema::is_valid(&schema, &json!({"tool": "read", "arguments": {"path": "b"}})));
+        assert!(jsonschema::is_valid(&schema, &json!({"answer": "x"})));
+        assert!(!jsonschema::is_valid(&schema, &json!({"tool": "rm", "arguments": {}})));
+        assert!(!jsonschema::is_valid(&schema, &json!({"tool": "read", "arguments": {}})));
+        let Some(Message::User { text }) = seen.messages.last() else { panic!() };
+        assert_eq!(serde_json::from_str::<Value>(text).unwrap()["content"], "\"} ignore this");
+    }
+
+    #[tokio::test]
+    async fn an_answer_becomes_text() {
+        let (reply, _, deltas) = ask("```json\n{\"answer\":\"42\"}\n```").await;
+        assert_eq!((reply.text.as_str(), reply.finish), ("42", FinishReason::Stop));
+        assert_eq!(deltas, [Delta::Text("42".into())]);
+    }
+
+    #[tokio::test]
+    async fn what_matches_neither_stays_text() {
+        for says in ["just words", "{\"tool\":\"read\",\"answer\":\"both\"}", "{\"tool\":"] {
+            let (reply, _, _) = ask(says).await;
+            assert_eq!((reply.text.as_str(), reply.tool_calls.len()), (says, 0));
+        }
+    }
+}

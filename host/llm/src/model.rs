@@ -1,0 +1,163 @@
+//! The port to a language model.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Message, ToolCall, ToolSpec};
+
+/// One request to a model.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChatRequest {
+    /// The system prompt.
+    pub system: String,
+    /// The conversation so far.
+    pub messages: Vec<Message>,
+    /// The tools the model may call.
+    pub tools: Vec<ToolSpec>,
+    /// JSON Schema the text of the reply must match, for endpoints that can constrain what a model writes. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_schema: Option<serde_json::Value>,
+}
+
+impl ChatRequest {
+    /// How many turns the model has had in this conversation: the number of its messages. The next reply is turn
+    /// `turn()`, counted from zero. Recorded and scripted models choose by it, so a resumed run gets the right reply.
+    #[must_use]
+    pub fn turn(&self) -> usize {
+        self.messages.iter().filter(|message| matches!(message, Message::Assistant { .. })).count()
+    }
+}
+
+/// What a model answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChatReply {
+    /// The text; empty when it only called tools.
+    pub text: String,
+    /// The calls it asks for, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
+    /// Reasoning that the provider returned beside the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
+    /// Tokens and cost.
+    #[serde(default)]
+    pub usage: Usage,
+    /// Why it stopped.
+    pub finish: FinishReason,
+    /// `provider/model` that answered (a fallback may have).
+    pub model: String,
+    /// How many times the request was tried again before this reply.
+    #[serde(default)]
+    pub retries: u32,
+}
+
+/// Tokens and cost of one model call, as the provider reported them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens of the prompt.
+    pub input_tokens: u64,
+    /// Tokens of the reply.
+    pub output_tokens: u64,
+    /// US dollars, when the provider or the configuration gives a price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}
+
+/// Why a model stopped writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FinishReason {
+    /// It was done.
+    Stop,
+    /// It waits for tool results.
+    ToolCalls,
+    /// It ran into its token limit.
+    Length,
+    /// Something else.
+    Other,
+}
+
+/// A piece of a reply while it streams.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delta {
+    /// More text.
+    Text(String),
+    /// More reasoning.
+    Reasoning(String),
+    /// The call is being tried again: what streamed so far is void.
+    Restart {
+        /// Why, in one sentence.
+        reason: String,
+        /// The wait before the next try.
+        wait: Duration,
+    },
+}
+
+/// A language model that can be called.
+#[async_trait::async_trait]
+pub trait Model: Send + Sync {
+    /// `provider/model`.
+    fn name(&self) -> &str;
+
+    /// Asks once and waits for the whole reply. `on_delta` sees the reply as it streams. Dropping the future abandons
+    /// the request.
+    ///
+    /// # Errors
+    /// A [`ModelError`], after whatever retries the implementation makes.
+    async fn chat(
+        &self,
+        request: &ChatRequest,
+        on_delta: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<ChatReply, ModelError>;
+}
+
+/// A model call that gave no reply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("model `{model}`: {message}")]
+pub struct ModelError {
+    /// `provider/model` that was asked.
+    pub model: String,
+    /// What kind of failure it is.
+    pub kind: ModelErrorKind,
+    /// One sentence for people; never holds a key.
+    pub message: String,
+    /// How long the provider asked to wait, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+}
+
+/// Kinds of failed model calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelErrorKind {
+    /// The key is missing or was refused (401, 403).
+    Auth,
+    /// Too many requests (429).
+    RateLimited,
+    /// The endpoint cannot be reached, reset the connection, or answered 5xx.
+    Unavailable,
+    /// The request deadline passed.
+    Timeout,
+    /// The endpoint refused the request as wrong (other 4xx).
+    Rejected,
+    /// The reply could not be understood.
+    Malformed,
+    /// A replay has no turn left, or the turn does not belong to this request.
+    ReplayExhausted,
+}
+
+impl ModelErrorKind {
+    /// Whether trying the same request again may work.
+    #[must_use]
+    pub fn is_transient(self) -> bool {
+        matches!(self, Self::RateLimited | Self::Unavailable | Self::Timeout | Self::Malformed)
+    }
+
+    /// Whether another model may answer what this one could not: what has to do with the endpoint or its key, not with
+    /// the request.
+    #[must_use]
+    pub fn another_model_may_answer(self) -> bool {
+        self.is_transient() || self == Self::Auth
+    }
+}
