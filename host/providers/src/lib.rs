@@ -1,0 +1,71 @@
+//! Real model endpoints behind the [`llm::Model`] port: OpenAI and whatever is compatible with it, OpenRouter, Ollama,
+//! Anthropic, Gemini; and `replay` files, so that one function connects every reference.
+//!
+//! Architecture invariants: this crate knows HTTP and wire formats and nothing of runs, tools or policy. Everything an
+//! endpoint sends is untrusted: bodies are bounded, their words are cut before they reach a message, and no error text
+//! holds a key. Keys go only to the endpoint they are for; redirects are not followed.
+//!
+//! OpenAI-compatible endpoints, Ollama's among them, are spoken to by our own code: `genai` repeats a tool call when an
+//! endpoint's indexes have gaps, drops one without an index, does not bound a response, and does not pass on
+//! OpenRouter's cost or Ollama's schema. Anthropic and Gemini go through `genai`. It logs what endpoints send at warning
+//! level: log filters must turn the target `genai` off (SPEC LLM-4).
+
+mod failure;
+mod http;
+mod native;
+mod openai;
+mod retry;
+pub mod settings;
+mod sse;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use llm::{Model, ModelError, ModelErrorKind, ModelRef, Provider, Replay};
+
+pub use settings::{Endpoint, Limits, Price, ProviderSettings, Retries};
+
+use crate::failure::Redactor;
+use crate::retry::Retrying;
+use crate::settings::Required;
+
+/// Connects a model. Nothing is sent yet.
+///
+/// # Errors
+/// [`ModelErrorKind::Auth`] when a key is missing, naming the variable to set; [`ModelErrorKind::Rejected`] when the base
+/// URL is not one or a recording cannot be read.
+pub fn connect(reference: &ModelRef, settings: &ProviderSettings) -> Result<Arc<dyn Model>, ModelError> {
+    let name = reference.to_string();
+    if reference.provider == Provider::Replay {
+        return Ok(Arc::new(Replay::open(Path::new(&reference.model))?));
+    }
+    let refuse = |kind, message| ModelError { model: name.clone(), kind, message, retry_after_ms: None };
+    let target = settings.target(reference.provider).map_err(|missing| {
+        let kind = match missing {
+            Required::Key { .. } => ModelErrorKind::Auth,
+            Required::BaseUrl { .. } | Required::Known { .. } => ModelErrorKind::Rejected,
+        };
+        refuse(kind, missing.to_string())
+    })?;
+    let client = http::client(&settings.limits).map_err(|message| refuse(ModelErrorKind::Rejected, message))?;
+    let base = http::base_url(&target.base_url).map_err(|message| refuse(ModelErrorKind::Rejected, message))?;
+    let redactor = Redactor::new(target.key.clone());
+    let connection = http::Connection { client, base, key: target.key, key_variable: target.key_variable };
+    let retrying = |attempt: Arc<dyn retry::Attempt>| Retrying {
+        name: name.clone(),
+        attempt,
+        retries: settings.retries,
+        deadline: settings.limits.deadline,
+        redactor,
+        price: settings.prices.get(&name).copied(),
+    };
+    let limits = settings.limits;
+    Ok(Arc::new(match reference.provider {
+        Provider::Anthropic | Provider::Gemini => {
+            let attempt = native::Native::new(reference, connection, limits)
+                .map_err(|message| refuse(ModelErrorKind::Rejected, message))?;
+            retrying(Arc::new(attempt))
+        }
+        _ => retrying(Arc::new(openai::OpenAi::new(reference.clone(), connection, limits))),
+    }))
+}

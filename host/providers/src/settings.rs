@@ -1,0 +1,255 @@
+//! Where the endpoints are, their keys, limits and prices. Values come in; the environment is read only through the
+//! function that [`ProviderSettings::from_env`] is given.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use base::Secret;
+use llm::{Provider, Usage};
+
+/// One provider's endpoint. Default: its public address, no key.
+#[derive(Debug, Clone, Default)]
+pub struct Endpoint {
+    /// In place of the provider's own address.
+    pub base_url: Option<String>,
+    /// The key.
+    pub key: Option<Secret<String>>,
+}
+
+/// Everything needed to reach models.
+#[derive(Debug, Clone, Default)]
+pub struct ProviderSettings {
+    /// `OPENAI_API_KEY`, `OPENAI_BASE_URL`; also serves `compatible/…`.
+    pub openai: Endpoint,
+    /// `OPENROUTER_API_KEY`, `OPENROUTER_BASE_URL`.
+    pub openrouter: Endpoint,
+    /// `ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`.
+    pub anthropic: Endpoint,
+    /// `GEMINI_API_KEY`, `GEMINI_BASE_URL`.
+    pub gemini: Endpoint,
+    /// `OLLAMA_HOST`, and `OLLAMA_API_KEY` for an Ollama behind a gate.
+    pub ollama: Endpoint,
+    /// Bounds of one call.
+    pub limits: Limits,
+    /// When and how often a failed request is made again.
+    pub retries: Retries,
+    /// Prices by `provider/model`, for endpoints that do not report what a call cost.
+    pub prices: BTreeMap<String, Price>,
+}
+
+/// Bounds of one model call (SPEC LLM-1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// To open a connection. Default 10 s.
+    pub connect: Duration,
+    /// Without a byte from the endpoint, before and within a reply. Default 120 s: a local model may think that long
+    /// before its first word.
+    pub idle: Duration,
+    /// For a call with all its retries. Default 300 s.
+    pub deadline: Duration,
+    /// Of one reply on the wire, in bytes. Default 16 MiB: the longest replies of today's models are under one.
+    pub response_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            idle: Duration::from_secs(120),
+            deadline: Duration::from_secs(300),
+            response_bytes: 16 << 20,
+        }
+    }
+}
+
+/// Exponential backoff with jitter (SPEC LLM-1). A Retry-After that is longer than the backoff wins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retries {
+    /// How often a request is made again. Default 4.
+    pub max: usize,
+    /// The first wait; it doubles. Default 500 ms.
+    pub first: Duration,
+    /// The longest wait of the backoff. Default 30 s.
+    pub longest: Duration,
+}
+
+impl Default for Retries {
+    fn default() -> Self {
+        Self { max: 4, first: Duration::from_millis(500), longest: Duration::from_secs(30) }
+    }
+}
+
+/// What a model costs, in US dollars for a million tokens.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Price {
+    /// Tokens of the prompt.
+    pub input: f64,
+    /// Tokens of the reply.
+    pub output: f64,
+}
+
+impl Price {
+    pub(crate) fn cost(self, usage: Usage) -> f64 {
+        // Token counts are far below 2^52.
+        (usage.input_tokens as f64 * self.input + usage.output_tokens as f64 * self.output) / 1e6
+    }
+}
+
+/// Where requests for a model go.
+pub(crate) struct Target {
+    pub base_url: String,
+    pub key: Option<Secret<String>>,
+    pub key_variable: &'static str,
+}
+
+/// A setting without which a provider cannot be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Required {
+    Key { provider: Provider, variable: &'static str },
+    BaseUrl { variable: &'static str },
+    Known { provider: Provider },
+}
+
+impl std::fmt::Display for Required {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Key { provider, variable } => {
+                write!(f, "no key for `{provider}`: set `{variable}`")
+            }
+            Self::BaseUrl { variable } => {
+                write!(
+                    f,
+                    "`compatible/` needs the endpoint's address: set `{variable}`, for example `http://127.0.0.1:8080/v1`"
+                )
+            }
+            Self::Known { provider } => write!(f, "`{provider}` has no endpoint"),
+        }
+    }
+}
+
+impl ProviderSettings {
+    /// Reads the customary variables (SPEC CONF-3). Empty values count as unset.
+    #[must_use]
+    pub fn from_env(get: &dyn Fn(&str) -> Option<String>) -> Self {
+        let get = |name: &str| get(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+        let endpoint = |url: &str, key: &str| Endpoint { base_url: get(url), key: get(key).map(Secret::new) };
+        Self {
+            openai: endpoint("OPENAI_BASE_URL", "OPENAI_API_KEY"),
+            openrouter: endpoint("OPENROUTER_BASE_URL", "OPENROUTER_API_KEY"),
+            anthropic: endpoint("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),
+            gemini: endpoint("GEMINI_BASE_URL", "GEMINI_API_KEY"),
+            ollama: endpoint("OLLAMA_HOST", "OLLAMA_API_KEY"),
+            ..Self::default()
+        }
+    }
+
+    /// The address and key for a provider. A key may be absent where the address was set: local servers have none.
+    pub(crate) fn target(&self, provider: Provider) -> Result<Target, Required> {
+        let (endpoint, own, key_variable) = match provider {
+            Provider::OpenAi => (&self.openai, Some("https://api.openai.com/v1"), "OPENAI_API_KEY"),
+            Provider::Compatible => (&self.openai, None, "OPENAI_API_KEY"),
+            Provider::OpenRouter => (&self.openrouter, Some("https://openrouter.ai/api/v1"), "OPENROUTER_API_KEY"),
+            Provider::Anthropic => (&self.anthropic, Some("https://api.anthropic.com/v1"), "ANTHROPIC_API_KEY"),
+            Provider::Gemini => {
+                (&self.gemini, Some("https://generativelanguage.googleapis.com/v1beta"), "GEMINI_API_KEY")
+            }
+            Provider::Ollama => {
+                let host = self.ollama.base_url.as_deref().unwrap_or("http://127.0.0.1:11434");
+                let key = self.ollama.key.clone();
+                return Ok(Target { base_url: ollama_url(host), key, key_variable: "OLLAMA_API_KEY" });
+            }
+            _ => return Err(Required::Known { provider }),
+        };
+        let base_url = match (&endpoint.base_url, own) {
+            (Some(url), _) if provider == Provider::Anthropic => with_version(url, "v1"),
+            (Some(url), _) if provider == Provider::Gemini => with_version(url, "v1beta"),
+            (Some(url), _) => url.clone(),
+            (None, Some(own)) => {
+                if endpoint.key.is_none() {
+                    return Err(Required::Key { provider, variable: key_variable });
+                }
+                own.to_owned()
+            }
+            (None, None) => return Err(Required::BaseUrl { variable: "OPENAI_BASE_URL" }),
+        };
+        Ok(Target { base_url, key: endpoint.key.clone(), key_variable })
+    }
+}
+
+/// By custom the variable holds the address without the version that the paths begin with.
+fn with_version(url: &str, version: &str) -> String {
+    let url = url.trim_end_matches('/');
+    let last = url.rsplit('/').next().unwrap_or_default();
+    let versioned = last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    if versioned { url.to_owned() } else { format!("{url}/{version}") }
+}
+
+/// `OLLAMA_HOST` as Ollama itself reads it: scheme and port may be absent, and a server that listens on every address is
+/// asked on this machine's own.
+fn ollama_url(host: &str) -> String {
+    let (scheme, rest) = host.split_once("://").unwrap_or(("http", host));
+    let rest = rest.trim_end_matches('/');
+    let rest = rest.strip_suffix("/v1").unwrap_or(rest);
+    let (authority, path) = rest.split_once('/').map_or((rest, String::new()), |(a, path)| (a, format!("/{path}")));
+    let has_port = authority
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()));
+    let port = match (has_port, host.contains("://"), scheme) {
+        (true, ..) | (false, true, "https") => "",
+        (false, true, _) => ":80",
+        _ => ":11434",
+    };
+    let authority = if authority.is_empty() { "127.0.0.1" } else { authority };
+    let authority = authority.replacen("0.0.0.0", "127.0.0.1", 1);
+    format!("{scheme}://{authority}{port}{path}/v1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(values: &[(&str, &str)]) -> ProviderSettings {
+        ProviderSettings::from_env(&|name| {
+            values.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    fn check(values: &[(&str, &str)], provider: Provider, expected: Result<&str, &str>) {
+        let found = settings(values).target(provider);
+        match (found, expected) {
+            (Ok(target), Ok(url)) => assert_eq!(target.base_url, url),
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+            (found, _) => panic!("{values:?}: {:?}", found.map(|target| target.base_url)),
+        }
+    }
+
+    #[test]
+    fn a_missing_key_names_its_variable() {
+        check(&[], Provider::OpenAi, Err("`OPENAI_API_KEY`"));
+        check(&[("OPENAI_API_KEY", " ")], Provider::OpenAi, Err("`OPENAI_API_KEY`"));
+        check(&[], Provider::OpenRouter, Err("`OPENROUTER_API_KEY`"));
+        check(&[], Provider::Anthropic, Err("`ANTHROPIC_API_KEY`"));
+        check(&[], Provider::Gemini, Err("`GEMINI_API_KEY`"));
+        check(&[], Provider::Compatible, Err("`OPENAI_BASE_URL`"));
+        check(&[("GEMINI_API_KEY", "k")], Provider::Gemini, Ok("https://generativelanguage.googleapis.com/v1beta"));
+    }
+
+    #[test]
+    fn addresses_are_read_as_is_the_custom() {
+        check(&[("OPENAI_BASE_URL", "http://h/v1")], Provider::OpenAi, Ok("http://h/v1"));
+        check(&[("OPENAI_BASE_URL", "http://h/v1")], Provider::Compatible, Ok("http://h/v1"));
+        check(&[("ANTHROPIC_BASE_URL", "http://h")], Provider::Anthropic, Ok("http://h/v1"));
+        check(&[("ANTHROPIC_BASE_URL", "http://h/v1/")], Provider::Anthropic, Ok("http://h/v1"));
+        check(&[], Provider::Ollama, Ok("http://127.0.0.1:11434/v1"));
+        check(&[("OLLAMA_HOST", "0.0.0.0")], Provider::Ollama, Ok("http://127.0.0.1:11434/v1"));
+        check(&[("OLLAMA_HOST", "box:80/")], Provider::Ollama, Ok("http://box:80/v1"));
+        check(&[("OLLAMA_HOST", "https://box/ai")], Provider::Ollama, Ok("https://box/ai/v1"));
+        check(&[("OLLAMA_HOST", "http://box")], Provider::Ollama, Ok("http://box:80/v1"));
+    }
+
+    #[test]
+    fn settings_do_not_print_keys() {
+        let printed = format!("{:?}", settings(&[("OPENAI_API_KEY", "sk-canary")]));
+        assert!(!printed.contains("sk-canary") && printed.contains("[secret]"));
+    }
+}
