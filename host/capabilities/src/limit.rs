@@ -1,0 +1,136 @@
+//! The names of every limit, and the one error that says which was exceeded.
+
+use std::fmt;
+
+/// A limit on one guest call (SPEC HOST-5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Limit {
+    /// Units of work: function entries and loop rounds.
+    Fuel,
+    /// Wall-clock milliseconds.
+    DeadlineMs,
+    /// Bytes over all linear memories.
+    MemoryBytes,
+    /// Elements over all tables.
+    TableElements,
+    /// Linear memories, tables or core instances in one call.
+    Instances,
+    /// Bytes of call stack.
+    StackBytes,
+    /// Bytes a guest hands to the host in one host call or as its result.
+    HostcallBytes,
+    /// Open handles: files, streams, pollables.
+    Handles,
+    /// Bytes of randomness.
+    RandomBytes,
+    /// Bytes of the result.
+    OutputBytes,
+    /// Bytes written to standard output and error together.
+    StdioBytes,
+    /// Log lines and progress reports.
+    LogLines,
+    /// Bytes of log lines and progress reports.
+    LogBytes,
+    /// Calls into the host.
+    HostCalls,
+    /// Bytes of files in the workspace.
+    WorkspaceBytes,
+    /// Files and directories in the workspace.
+    WorkspaceFiles,
+}
+
+impl Limit {
+    /// The name of the limit as it is configured and shown.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fuel => "fuel",
+            Self::DeadlineMs => "deadline_ms",
+            Self::MemoryBytes => "memory_bytes",
+            Self::TableElements => "table_elements",
+            Self::Instances => "instances",
+            Self::StackBytes => "stack_bytes",
+            Self::HostcallBytes => "hostcall_bytes",
+            Self::Handles => "handles",
+            Self::RandomBytes => "random_bytes",
+            Self::OutputBytes => "output_bytes",
+            Self::StdioBytes => "stdio_bytes",
+            Self::LogLines => "log_lines",
+            Self::LogBytes => "log_bytes",
+            Self::HostCalls => "host_calls",
+            Self::WorkspaceBytes => "workspace_bytes",
+            Self::WorkspaceFiles => "workspace_files",
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A guest exceeded a limit. A host function that returns this ends the guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("limit exceeded: `{limit}` is {value}")]
+pub struct LimitExceeded {
+    /// Which one.
+    pub limit: Limit,
+    /// Its value.
+    pub value: u64,
+}
+
+/// Something that is used up: what is left, and the limit to name when it is gone.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget {
+    limit: Limit,
+    value: u64,
+    left: u64,
+}
+
+impl Budget {
+    /// A full budget.
+    #[must_use]
+    pub const fn new(limit: Limit, value: u64) -> Self {
+        Self { limit, value, left: value }
+    }
+
+    /// Uses up `amount`.
+    ///
+    /// # Errors
+    /// When less than that is left; the budget is then empty.
+    pub fn spend(&mut self, amount: u64) -> Result<(), LimitExceeded> {
+        match self.left.checked_sub(amount) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => {
+                self.left = 0;
+                Err(LimitExceeded { limit: self.limit, value: self.value })
+            }
+        }
+    }
+
+    /// How much has been used.
+    #[must_use]
+    pub const fn used(&self) -> u64 {
+        self.value - self.left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_spent_exactly_once() {
+        let mut budget = Budget::new(Limit::LogLines, 3);
+        budget.spend(2).unwrap();
+        budget.spend(1).unwrap();
+        let error = budget.spend(1).unwrap_err();
+        assert_eq!(error.to_string(), "limit exceeded: `log_lines` is 3");
+        assert!(Budget::new(Limit::LogBytes, 10).spend(u64::MAX).is_err());
+    }
+}

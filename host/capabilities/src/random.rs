@@ -1,0 +1,81 @@
+//! `wasi:random`, bounded: a guest cannot make the host compute randomness for ever.
+
+use wasmtime::component::HasData;
+use wasmtime_wasi::p2::bindings::random::{insecure, insecure_seed, random};
+use wasmtime_wasi::random::WasiRandomCtx;
+
+use crate::Limit;
+use crate::limit::Budget;
+
+/// Settings and state of one call's randomness.
+pub struct RandomCtx {
+    inner: WasiRandomCtx,
+    bytes: Budget,
+}
+
+impl RandomCtx {
+    /// At most `bytes` bytes in this call, from the system's generator.
+    #[must_use]
+    pub fn new(bytes: u64) -> Self {
+        Self { inner: WasiRandomCtx::default(), bytes: Budget::new(Limit::RandomBytes, bytes) }
+    }
+}
+
+/// What the host traits are implemented on.
+pub struct RandomView<'a>(pub &'a mut RandomCtx);
+
+/// Marks stores that have a [`RandomCtx`].
+pub struct HasRandom;
+
+impl HasData for HasRandom {
+    type Data<'a> = RandomView<'a>;
+}
+
+impl random::Host for RandomView<'_> {
+    fn get_random_bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
+        self.0.bytes.spend(len)?;
+        random::Host::get_random_bytes(&mut self.0.inner, len)
+    }
+
+    fn get_random_u64(&mut self) -> wasmtime::Result<u64> {
+        self.0.bytes.spend(8)?;
+        random::Host::get_random_u64(&mut self.0.inner)
+    }
+}
+
+impl insecure::Host for RandomView<'_> {
+    fn get_insecure_random_bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
+        self.0.bytes.spend(len)?;
+        insecure::Host::get_insecure_random_bytes(&mut self.0.inner, len)
+    }
+
+    fn get_insecure_random_u64(&mut self) -> wasmtime::Result<u64> {
+        self.0.bytes.spend(8)?;
+        insecure::Host::get_insecure_random_u64(&mut self.0.inner)
+    }
+}
+
+impl insecure_seed::Host for RandomView<'_> {
+    fn insecure_seed(&mut self) -> wasmtime::Result<(u64, u64)> {
+        insecure_seed::Host::insecure_seed(&mut self.0.inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wasmtime_wasi::p2::bindings::random::random::Host as _;
+
+    use super::*;
+    use crate::LimitExceeded;
+
+    #[test]
+    fn bytes_flow_until_the_limit() {
+        let mut ctx = RandomCtx::new(40);
+        let mut view = RandomView(&mut ctx);
+        assert_eq!(view.get_random_bytes(32).unwrap().len(), 32);
+        view.get_random_u64().unwrap();
+        let error = view.get_random_bytes(1).unwrap_err();
+        assert_eq!(error.downcast_ref::<LimitExceeded>().unwrap().limit, Limit::RandomBytes);
+        assert!(RandomView(&mut RandomCtx::new(40)).get_random_bytes(u64::MAX).is_err());
+    }
+}

@@ -1,0 +1,158 @@
+//! How much a call may write into the workspace.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use wasmtime_wasi::p2::{DynOutputStream, OutputStream, Pollable, StreamError};
+
+use crate::limit::Budget;
+use crate::{Limit, LimitExceeded};
+
+/// What a directory holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes in its files.
+    pub bytes: u64,
+    /// Files and directories below it.
+    pub files: u64,
+}
+
+impl Usage {
+    /// Measures what is below `directory`; what cannot be read counts as one file without bytes. Stops at `most_files`.
+    #[must_use]
+    pub fn of(directory: &Path, most_files: u64) -> Self {
+        let mut usage = Self::default();
+        let mut pending = vec![directory.to_owned()];
+        while let Some(directory) = pending.pop() {
+            for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
+                usage.files += 1;
+                if usage.files > most_files {
+                    return usage;
+                }
+                // Metadata of the entry itself: a symlink is never followed.
+                match entry.metadata() {
+                    Ok(metadata) if metadata.is_dir() => pending.push(entry.path()),
+                    Ok(metadata) => usage.bytes += metadata.len(),
+                    Err(_) => (),
+                }
+            }
+        }
+        usage
+    }
+}
+
+/// A limit on bytes and files below a directory. The default allows nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Quota {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    directory: PathBuf,
+    most: Usage,
+    /// Measured when the call first writes: most calls only read, and measuring costs a walk.
+    budgets: Option<(Budget, Budget)>,
+}
+
+impl Quota {
+    /// At most `most` below `directory`.
+    #[must_use]
+    pub fn new(directory: &Path, most: Usage) -> Self {
+        Self { state: Arc::new(Mutex::new(State { directory: directory.to_owned(), most, budgets: None })) }
+    }
+
+    pub(super) fn spend_bytes(&self, bytes: u64) -> Result<(), LimitExceeded> {
+        self.with_budgets(|budgets| budgets.0.spend(bytes))
+    }
+
+    pub(super) fn spend_file(&self) -> Result<(), LimitExceeded> {
+        self.with_budgets(|budgets| budgets.1.spend(1))
+    }
+
+    pub(super) fn meter(&self, inner: DynOutputStream) -> MeteredStream {
+        MeteredStream { inner, quota: self.clone() }
+    }
+
+    fn with_budgets<T>(
+        &self,
+        use_them: impl FnOnce(&mut (Budget, Budget)) -> Result<T, LimitExceeded>,
+    ) -> Result<T, LimitExceeded> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { directory, most, budgets } = &mut *state;
+        let budgets = budgets.get_or_insert_with(|| {
+            let used = Usage::of(directory, most.files);
+            let mut bytes = Budget::new(Limit::WorkspaceBytes, most.bytes);
+            let mut files = Budget::new(Limit::WorkspaceFiles, most.files);
+            // A directory that is already over its quota leaves empty budgets: the next write is refused. The walk
+            // stopped at the limit of files, so the bytes of a directory with more are not known.
+            let over = used.files > most.files;
+            bytes.spend(if over { u64::MAX } else { used.bytes }).ok();
+            files.spend(used.files).ok();
+            (bytes, files)
+        });
+        use_them(budgets)
+    }
+}
+
+/// A stream whose bytes count against a quota.
+pub(super) struct MeteredStream {
+    inner: DynOutputStream,
+    quota: Quota,
+}
+
+#[wasmtime_wasi::async_trait]
+impl OutputStream for MeteredStream {
+    fn write(&mut self, bytes: bytes::Bytes) -> Result<(), StreamError> {
+        self.quota.spend_bytes(bytes.len() as u64).map_err(|error| StreamError::Trap(error.into()))?;
+        self.inner.write(bytes)
+    }
+
+    fn flush(&mut self) -> Result<(), StreamError> {
+        self.inner.flush()
+    }
+
+    fn check_write(&mut self) -> Result<usize, StreamError> {
+        self.inner.check_write()
+    }
+
+    async fn cancel(&mut self) {
+        self.inner.cancel().await;
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for MeteredStream {
+    async fn ready(&mut self) {
+        self.inner.ready().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_what_is_there_and_what_comes() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("sub")).unwrap();
+        std::fs::write(directory.path().join("sub/file"), [0; 60]).unwrap();
+        assert_eq!(Usage::of(directory.path(), 100), Usage { bytes: 60, files: 2 });
+
+        let quota = Quota::new(directory.path(), Usage { bytes: 100, files: 3 });
+        quota.spend_bytes(40).unwrap();
+        assert_eq!(quota.spend_bytes(1).unwrap_err().limit, Limit::WorkspaceBytes);
+        quota.spend_file().unwrap();
+        assert_eq!(quota.spend_file().unwrap_err().limit, Limit::WorkspaceFiles);
+    }
+
+    #[test]
+    fn a_full_directory_takes_nothing_more() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("file"), [0; 60]).unwrap();
+        let quota = Quota::new(directory.path(), Usage { bytes: 10, files: 0 });
+        assert!(quota.spend_bytes(1).is_err());
+        assert!(quota.spend_file().is_err());
+        assert!(Quota::default().spend_bytes(1).is_err());
+    }
+}
