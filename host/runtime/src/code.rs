@@ -1,0 +1,247 @@
+//! The sandbox for code a model wrote (SPEC CODE-1 to CODE-5).
+//!
+//! JavaScript runs in an engine that is itself a component: pre-initialised, a fresh instance for each program, with an
+//! empty import list, so there is nothing to reach. Nothing is ever thrown at the caller: every end has a code.
+
+use std::fmt;
+use std::time::Duration;
+
+use bindings::code::{CodePre, exports::motor::host::interpreter as wit};
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+use wasmtime::Store;
+use wasmtime::component::Linker;
+
+use crate::call;
+use crate::engine::Runtime;
+use crate::guard;
+use crate::limits::Limits;
+use crate::load::{Component, LoadError};
+use crate::meter::Meter;
+use crate::outcome::{Outcome, Usage};
+use crate::{Limit, LimitExceeded};
+
+/// Bytes of JSON a result may have (SPEC CODE-2).
+pub const MOST_RESULT_BYTES: u32 = 32 * 1024;
+/// Bytes of console output that are kept (SPEC CODE-1).
+pub const MOST_CONSOLE_BYTES: u32 = 8 * 1024;
+/// Bytes of source that are accepted.
+pub const MOST_SOURCE_BYTES: usize = 1 << 20;
+/// The shortest time a program gets (SPEC CODE-2).
+pub const LEAST_TIMEOUT: Duration = Duration::from_millis(100);
+/// The longest time a program gets outside a run (SPEC CODE-2).
+pub const MOST_TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest time a program gets inside an agentic run (SPEC CODE-2).
+pub const MOST_TIMEOUT_IN_RUN: Duration = Duration::from_secs(30);
+
+/// The engine, linked and ready. Cheap to clone.
+#[derive(Clone)]
+pub struct CodeSandbox {
+    runtime: Runtime,
+    component: Component,
+    pre: CodePre<Meter>,
+}
+
+/// One program to run.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// The source text.
+    pub source: String,
+    /// Wall-clock time it gets; clamped by the caller.
+    pub timeout: Duration,
+    /// Refuse plain attempts to leave the sandbox before running.
+    pub guard: bool,
+    /// Seeds its random numbers.
+    pub seed: u64,
+    /// What its clock shows: milliseconds since the epoch.
+    pub now_ms: u64,
+}
+
+/// What became of a program.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CodeReport {
+    /// Its value, or why there is none.
+    pub outcome: Result<CodeValue, CodeError>,
+    /// What it wrote to the console, at most 8 KiB.
+    pub console: String,
+    /// It wrote more than that.
+    pub console_truncated: bool,
+    /// What it used.
+    pub usage: Usage,
+}
+
+/// A value a program returned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CodeValue {
+    /// JSON text; when truncated, cut and ending in a marker.
+    pub json: String,
+    /// It was longer than 32 KiB.
+    pub truncated: bool,
+}
+
+/// Why a program has no value (SPEC CODE-3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum CodeErrorCode {
+    /// It ran out of time.
+    #[serde(rename = "EXECUTION_TIMEOUT")]
+    Timeout,
+    /// It failed.
+    #[serde(rename = "EXECUTION_ERROR")]
+    Error,
+    /// The guard refused it.
+    #[serde(rename = "EXECUTION_BLOCKED")]
+    Blocked,
+    /// It exceeded a limit other than time.
+    #[serde(rename = "EXECUTION_LIMIT")]
+    Limit,
+    /// The caller cancelled it.
+    #[serde(rename = "EXECUTION_CANCELLED")]
+    Cancelled,
+}
+
+/// An error, as a code and a sentence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CodeError {
+    /// The stable code.
+    pub code: CodeErrorCode,
+    /// One sentence.
+    pub message: String,
+    /// Line in the source, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// Column in that line, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
+}
+
+impl fmt::Display for CodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let code = match self.code {
+            CodeErrorCode::Timeout => "EXECUTION_TIMEOUT",
+            CodeErrorCode::Error => "EXECUTION_ERROR",
+            CodeErrorCode::Blocked => "EXECUTION_BLOCKED",
+            CodeErrorCode::Limit => "EXECUTION_LIMIT",
+            CodeErrorCode::Cancelled => "EXECUTION_CANCELLED",
+        };
+        write!(f, "{code}: {}", self.message)?;
+        match (self.line, self.column) {
+            (Some(line), Some(column)) => write!(f, " (line {line}, column {column})"),
+            (Some(line), None) => write!(f, " (line {line})"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl CodeError {
+    fn new(code: CodeErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), line: None, column: None }
+    }
+}
+
+impl CodeSandbox {
+    /// Links an engine of the world `code`. Its linker is empty: an engine that imports anything is refused.
+    ///
+    /// # Errors
+    /// When the component is not such an engine.
+    pub fn link(runtime: &Runtime, component: &Component) -> Result<Self, LoadError> {
+        if !component.inspection().exports_host_interface("interpreter") {
+            return Err(LoadError::MissingExport { wanted: "motor:host/interpreter" });
+        }
+        let pre = Linker::new(runtime.engine())
+            .instantiate_pre(&component.compiled)
+            .and_then(CodePre::new)
+            .map_err(|error| LoadError::NotLinked { message: error.root_cause().to_string() })?;
+        Ok(Self { runtime: runtime.clone(), component: component.clone(), pre })
+    }
+
+    /// The component behind it.
+    #[must_use]
+    pub fn component(&self) -> &Component {
+        &self.component
+    }
+
+    /// Runs a program to its end. `limits` gives everything but the time, which is the program's.
+    pub async fn execute(&self, program: &Program, limits: &Limits, cancel: &CancellationToken) -> CodeReport {
+        if let Some(error) = refuse(program) {
+            return report(Err(error), Usage::default());
+        }
+        let limits = limits.with_deadline(program.timeout);
+        let mut store = Store::new(self.runtime.engine(), Meter::new(&limits));
+        store.limiter(|meter| meter);
+        store.set_hostcall_fuel(usize::try_from(limits.hostcall_bytes).unwrap_or(usize::MAX));
+        let request = wit::Program {
+            source: program.source.clone(),
+            seed: program.seed,
+            now_ms: program.now_ms,
+            max_result_bytes: MOST_RESULT_BYTES,
+            max_console_bytes: MOST_CONSOLE_BYTES,
+        };
+        let (outcome, usage) = call::run(&self.runtime, &mut store, &limits, cancel, async |store| {
+            let instance = self.pre.instantiate_async(&mut *store).await?;
+            instance.motor_host_interpreter().call_execute(&mut *store, &request).await
+        })
+        .await;
+        let usage = Usage { peak_memory_bytes: store.data().memory_peak(), ..usage };
+        match outcome {
+            Outcome::Returned(answer) => accept(answer, usage),
+            other => report(Err(explain(other)), usage),
+        }
+    }
+}
+
+fn refuse(program: &Program) -> Option<CodeError> {
+    if program.source.len() > MOST_SOURCE_BYTES {
+        let message = format!("the code has {} bytes; at most {MOST_SOURCE_BYTES} are accepted", program.source.len());
+        return Some(CodeError::new(CodeErrorCode::Limit, message));
+    }
+    let pattern = program.guard.then(|| guard::blocked(&program.source)).flatten()?;
+    let message = format!("code contains the disallowed pattern `{pattern}`; nothing outside the sandbox is reachable");
+    Some(CodeError::new(CodeErrorCode::Blocked, message))
+}
+
+fn report(outcome: Result<CodeValue, CodeError>, usage: Usage) -> CodeReport {
+    CodeReport { outcome, console: String::new(), console_truncated: false, usage }
+}
+
+/// Takes the guest's answer; its bounds are enforced again here, because the guest runs hostile code in its own memory.
+fn accept(mut answer: wit::Report, usage: Usage) -> CodeReport {
+    let console_truncated = cut(&mut answer.console, MOST_CONSOLE_BYTES as usize) || answer.console_truncated;
+    let outcome = match answer.outcome {
+        Ok(value) => {
+            let mut json = value.json;
+            // The marker the guest adds is part of its text; it has room for it.
+            let truncated = cut(&mut json, MOST_RESULT_BYTES as usize + 64) || value.truncated;
+            Ok(CodeValue { json, truncated })
+        }
+        Err(mut fault) => {
+            cut(&mut fault.message, 4 * 1024);
+            cut(&mut fault.name, 128);
+            let message = if fault.name.is_empty() { fault.message } else { format!("{}: {}", fault.name, fault.message) };
+            Err(CodeError { code: CodeErrorCode::Error, message, line: fault.line, column: fault.column })
+        }
+    };
+    CodeReport { outcome, console: answer.console, console_truncated, usage }
+}
+
+/// Cuts `text` to at most `most` bytes at a character boundary, and says whether it did.
+fn cut(text: &mut String, most: usize) -> bool {
+    if text.len() <= most {
+        return false;
+    }
+    text.truncate(text.floor_char_boundary(most));
+    true
+}
+
+fn explain(outcome: Outcome<wit::Report, std::convert::Infallible>) -> CodeError {
+    match outcome {
+        Outcome::Exceeded(LimitExceeded { limit: Limit::DeadlineMs, value }) => {
+            CodeError::new(CodeErrorCode::Timeout, format!("code exceeded its limit of {value} ms"))
+        }
+        Outcome::Exceeded(exceeded) => CodeError::new(CodeErrorCode::Limit, exceeded.to_string()),
+        Outcome::Trapped(trap) => CodeError::new(CodeErrorCode::Error, format!("the engine stopped: {}", trap.message)),
+        Outcome::Cancelled => CodeError::new(CodeErrorCode::Cancelled, "the caller gave up"),
+        Outcome::HostFault(message) => CodeError::new(CodeErrorCode::Error, message),
+        Outcome::Returned(_) => CodeError::new(CodeErrorCode::Error, "no answer"),
+        Outcome::Refused(never) => match never {},
+    }
+}

@@ -1,0 +1,176 @@
+//! The one place that configures wasmtime.
+//!
+//! One engine per process: pooled slots so that a fresh instance costs microseconds, copy-on-write memory images, fuel
+//! with yields as the only metering, and every proposal a component does not need switched off.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use wasmtime::{Cache, CacheConfig, Config, Enabled, Engine, InstanceAllocationStrategy, OperatorCost, PoolingAllocationConfig};
+
+use crate::limits::STACK_BYTES;
+
+/// Fuel between two looks at the deadline and the cancellation: well under a millisecond of JavaScript.
+pub(crate) const YIELD_INTERVAL: u64 = 100_000;
+
+/// Host stack below a guest's: what a host function called from the deepest guest frame has.
+const HOST_STACK_BYTES: usize = 512 * 1024;
+
+/// How a process runs components.
+#[derive(Debug, Clone)]
+pub struct EngineConfig {
+    /// Guests that may run at the same time; more wait. Default 64. Each reserves 6 GiB of address space, no memory.
+    pub sandboxes: u32,
+    /// The most any call's `memory_bytes` may be. Default 64 MiB (SPEC HOST-5).
+    pub memory_bytes: u64,
+    /// Bytes of each slot that stay resident between calls. Default 256 KiB: what a short call touches.
+    pub keep_resident_bytes: usize,
+    /// Largest component that is loaded. Default 64 MiB (SPEC HOST-4).
+    pub component_bytes: u64,
+    /// Where compiled code is cached; none when absent.
+    pub cache: Option<PathBuf>,
+    /// The program that compiles components nobody vouches for, when called with the argument `compile-worker`.
+    /// Without it such components are refused.
+    pub compile_worker: Option<PathBuf>,
+    /// Seconds an untrusted component may take to compile. Default 60.
+    pub compile_seconds: u64,
+    /// Bytes of memory that compiling an untrusted component may take. Default 2 GiB.
+    pub compile_memory_bytes: u64,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            sandboxes: 64,
+            memory_bytes: 64 << 20,
+            keep_resident_bytes: 256 << 10,
+            component_bytes: 64 << 20,
+            cache: None,
+            compile_worker: None,
+            compile_seconds: 60,
+            compile_memory_bytes: 2 << 30,
+        }
+    }
+}
+
+/// An engine and what belongs to it. Cheap to clone.
+#[derive(Clone)]
+pub struct Runtime {
+    engine: Engine,
+    config: Arc<EngineConfig>,
+    places: Arc<Semaphore>,
+}
+
+impl Runtime {
+    /// Makes the engine.
+    ///
+    /// # Errors
+    /// When the cache directory cannot be used or the machine does not offer what the engine needs.
+    pub fn new(config: EngineConfig) -> wasmtime::Result<Self> {
+        let mut engine = common_config(config.cache.as_deref())?;
+        engine.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(&config)));
+        let places = Arc::new(Semaphore::new(config.sandboxes as usize));
+        Ok(Self { engine: Engine::new(&engine)?, config: Arc::new(config), places })
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(crate) fn config(&self) -> &EngineConfig {
+        &self.config
+    }
+
+    pub(crate) fn places(&self) -> &Semaphore {
+        &self.places
+    }
+
+    /// The largest component that is loaded.
+    #[must_use]
+    pub fn most_component_bytes(&self) -> u64 {
+        self.config.component_bytes
+    }
+}
+
+/// Whether the kernel lets the engine find the pages a guest touched (`PAGEMAP_SCAN`, Linux 6.7). Without it each call
+/// pays for page faults that it would not have had.
+#[must_use]
+pub fn pagemap_scan() -> bool {
+    PoolingAllocationConfig::is_pagemap_scan_available()
+}
+
+/// What the host and its compile worker must agree on, or the host could not load what the worker compiled.
+pub(crate) fn common_config(cache: Option<&Path>) -> wasmtime::Result<Config> {
+    let mut config = Config::new();
+    config
+        .consume_fuel(true)
+        .operator_cost(operator_cost())
+        .max_wasm_stack(STACK_BYTES)
+        .async_stack_size(STACK_BYTES + HOST_STACK_BYTES)
+        .memory_init_cow(true)
+        .concurrency_support(false)
+        .wasm_backtrace_max_frames(None)
+        .native_unwind_info(false)
+        .generate_address_map(true)
+        .wasm_relaxed_simd(false)
+        .wasm_tail_call(false)
+        .wasm_multi_memory(false)
+        .wasm_memory64(false)
+        .wasm_extended_const(false)
+        .wasm_custom_page_sizes(false)
+        .wasm_wide_arithmetic(false)
+        .wasm_stack_switching(false);
+    if let Some(directory) = cache {
+        let mut settings = CacheConfig::new();
+        settings.with_directory(directory);
+        config.cache(Some(Cache::new(settings)?));
+    }
+    Ok(config)
+}
+
+fn pool(config: &EngineConfig) -> PoolingAllocationConfig {
+    let mut pool = PoolingAllocationConfig::new();
+    let sandboxes = config.sandboxes;
+    pool.total_component_instances(sandboxes)
+        .total_core_instances(sandboxes * 8)
+        .total_memories(sandboxes * 2)
+        .total_tables(sandboxes * 8)
+        .total_stacks(sandboxes)
+        .max_core_instances_per_component(16)
+        .max_memories_per_component(8)
+        .max_tables_per_component(16)
+        .max_memories_per_module(1)
+        .max_tables_per_module(4)
+        .table_elements(20_000)
+        .max_memory_size(usize::try_from(config.memory_bytes).unwrap_or(usize::MAX))
+        .linear_memory_keep_resident(config.keep_resident_bytes)
+        .table_keep_resident(64 << 10)
+        .async_stack_keep_resident(64 << 10)
+        .pagemap_scan(Enabled::Auto);
+    pool
+}
+
+/// One unit for each branch; function entries cost one of themselves. Every loop goes round by a branch and every
+/// recursion through an entry, so nothing runs for ever free of charge, and straight-line code costs no instruction to
+/// meter. Bulk operations keep the engine's charge by length.
+fn operator_cost() -> OperatorCost {
+    macro_rules! free {
+        ($( @$proposal:ident $op:ident $({ $($arg:ident: $argty:ty),* })? => $visit:ident ($($ann:tt)*) )*) => {
+            OperatorCost { $($op: 0,)* variable: OperatorCost::new().variable }
+        };
+    }
+    let mut cost = wasmparser::for_each_operator!(free);
+    for branch in [
+        &mut cost.Br,
+        &mut cost.BrIf,
+        &mut cost.BrTable,
+        &mut cost.BrOnNull,
+        &mut cost.BrOnNonNull,
+        &mut cost.BrOnCast,
+        &mut cost.BrOnCastFail,
+    ] {
+        *branch = 1;
+    }
+    cost
+}

@@ -1,0 +1,31 @@
+//! Components: engine, limits, loading, calling, and the sandbox for code a model wrote.
+//!
+//! Every call runs in a fresh instance with its own store, under one set of [`Limits`]; what became of it is an
+//! [`Outcome`] that keeps a guest's error, a trap, an exceeded limit and a fault of the host apart. Loading is bounded
+//! too: bytes nobody vouches for are compiled in a child process with resource limits.
+//!
+//! Architecture invariant: no runs, no models, no store, no policy. This crate knows bytes, limits and calls.
+
+pub mod call;
+pub mod code;
+pub mod compile;
+pub mod engine;
+pub mod guard;
+pub mod inspect;
+pub mod limits;
+pub mod link;
+pub mod load;
+mod meter;
+pub mod outcome;
+mod supervise;
+pub mod tool;
+pub mod worker;
+
+pub use capabilities::{Limit, LimitExceeded, Note, NoteSink};
+pub use code::{CodeError, CodeErrorCode, CodeReport, CodeSandbox, CodeValue, Program};
+pub use engine::{EngineConfig, Runtime};
+pub use inspect::{Inspection, inspect};
+pub use limits::Limits;
+pub use load::{Component, LoadError, Origin};
+pub use outcome::{Finished, Outcome, Trap, Usage};
+pub use tool::{Effects, ToolCall, ToolComponent, ToolDescription, ToolError};

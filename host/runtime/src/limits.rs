@@ -1,0 +1,116 @@
+//! Every limit of one guest call: named, with unit, default and reason (SPEC HOST-5). A policy may only lower them.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The limits of one call. What exceeds one ends with an error that names it; the host and other guests go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Units of work, about one for each function entry and each branch. Default 20,000,000,000: well over a minute of
+    /// JavaScript, so that the deadline is what binds; lower it to bound work independently of the machine's speed.
+    pub fuel: u64,
+    /// Wall-clock milliseconds. Default 10,000 (SPEC TOOL-3).
+    pub deadline_ms: u64,
+    /// Bytes over all linear memories. Default 64 MiB.
+    pub memory_bytes: u64,
+    /// Elements over all tables. Default 20,000: a table holds one pointer for each function that can be called through it.
+    pub table_elements: u64,
+    /// Core instances, linear memories and tables, each. Default 16: one component is a handful of each.
+    pub instances: u64,
+    /// Bytes the guest hands to the host in one host call, or as its result. Default 8 MiB.
+    pub hostcall_bytes: u64,
+    /// Open handles: files, streams, pollables. Default 512.
+    pub handles: u64,
+    /// Bytes of randomness. Default 1 MiB.
+    pub random_bytes: u64,
+    /// Bytes of a tool's result. Default 4 MiB; a run shows a model far less (SPEC RUN-9).
+    pub output_bytes: u64,
+    /// Bytes written to standard output and error together. Default 256 KiB.
+    pub stdio_bytes: u64,
+    /// Log lines and progress reports. Default 1,000.
+    pub log_lines: u64,
+    /// Bytes of log lines and progress reports. Default 64 KiB.
+    pub log_bytes: u64,
+    /// Calls into the host. Default 1,000,000: a file tool makes a few for each file.
+    pub host_calls: u64,
+    /// Bytes of files in the workspace. Default 256 MiB.
+    pub workspace_bytes: u64,
+    /// Files and directories in the workspace. Default 10,000.
+    pub workspace_files: u64,
+}
+
+/// Bytes of call stack a guest has. Not per call: the engine has one size. 512 KiB (SPEC HOST-5).
+pub const STACK_BYTES: usize = 512 * 1024;
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            fuel: 20_000_000_000,
+            deadline_ms: 10_000,
+            memory_bytes: 64 << 20,
+            table_elements: 20_000,
+            instances: 16,
+            hostcall_bytes: 8 << 20,
+            handles: 512,
+            random_bytes: 1 << 20,
+            output_bytes: 4 << 20,
+            stdio_bytes: 256 << 10,
+            log_lines: 1_000,
+            log_bytes: 64 << 10,
+            host_calls: 1_000_000,
+            workspace_bytes: 256 << 20,
+            workspace_files: 10_000,
+        }
+    }
+}
+
+impl Limits {
+    /// The lower of the two in every limit: how a policy applies to the host's configuration.
+    #[must_use]
+    pub fn lowered_to(self, policy: &Self) -> Self {
+        Self {
+            fuel: self.fuel.min(policy.fuel),
+            deadline_ms: self.deadline_ms.min(policy.deadline_ms),
+            memory_bytes: self.memory_bytes.min(policy.memory_bytes),
+            table_elements: self.table_elements.min(policy.table_elements),
+            instances: self.instances.min(policy.instances),
+            hostcall_bytes: self.hostcall_bytes.min(policy.hostcall_bytes),
+            handles: self.handles.min(policy.handles),
+            random_bytes: self.random_bytes.min(policy.random_bytes),
+            output_bytes: self.output_bytes.min(policy.output_bytes),
+            stdio_bytes: self.stdio_bytes.min(policy.stdio_bytes),
+            log_lines: self.log_lines.min(policy.log_lines),
+            log_bytes: self.log_bytes.min(policy.log_bytes),
+            host_calls: self.host_calls.min(policy.host_calls),
+            workspace_bytes: self.workspace_bytes.min(policy.workspace_bytes),
+            workspace_files: self.workspace_files.min(policy.workspace_files),
+        }
+    }
+
+    /// The same limits with another deadline.
+    #[must_use]
+    pub fn with_deadline(mut self, deadline: Duration) -> Self {
+        self.deadline_ms = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
+        self
+    }
+
+    /// The wall-clock deadline.
+    #[must_use]
+    pub fn deadline(&self) -> Duration {
+        Duration::from_millis(self.deadline_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_only_lowers() {
+        let host = Limits::default();
+        let policy = Limits { fuel: 5, memory_bytes: u64::MAX, ..host };
+        assert_eq!(host.lowered_to(&policy), Limits { fuel: 5, ..host });
+    }
+}

@@ -1,0 +1,93 @@
+//! The store's limiter: memory and tables over a whole call, not each for itself.
+
+use capabilities::{Limit, LimitExceeded};
+use wasmtime::ResourceLimiter;
+
+use crate::limits::Limits;
+
+/// Counts what a call's instances hold. Going over ends the guest rather than failing the growth: a guest that
+/// survives a failed allocation would go on with the memory it has, and nobody would learn which limit it met.
+#[derive(Debug)]
+pub struct Meter {
+    memory_limit: usize,
+    memory: usize,
+    memory_peak: usize,
+    table_limit: usize,
+    tables: usize,
+    instances: usize,
+}
+
+impl Meter {
+    pub fn new(limits: &Limits) -> Self {
+        let clamp = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+        Self {
+            memory_limit: clamp(limits.memory_bytes),
+            memory: 0,
+            memory_peak: 0,
+            table_limit: clamp(limits.table_elements),
+            tables: 0,
+            instances: clamp(limits.instances),
+        }
+    }
+
+    pub fn memory_peak(&self) -> u64 {
+        self.memory_peak as u64
+    }
+}
+
+fn grow(held: usize, current: usize, desired: usize, most: usize, limit: Limit) -> Result<usize, LimitExceeded> {
+    match held.checked_add(desired.saturating_sub(current)) {
+        Some(total) if total <= most => Ok(total),
+        _ => Err(LimitExceeded { limit, value: most as u64 }),
+    }
+}
+
+impl ResourceLimiter for Meter {
+    fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+        let total = grow(self.memory, current, desired, self.memory_limit, Limit::MemoryBytes)?;
+        // Beyond what the guest itself declared: that is between it and its allocator.
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            return Ok(false);
+        }
+        self.memory = total;
+        self.memory_peak = self.memory_peak.max(total);
+        Ok(true)
+    }
+
+    fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+        let total = grow(self.tables, current, desired, self.table_limit, Limit::TableElements)?;
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            return Ok(false);
+        }
+        self.tables = total;
+        Ok(true)
+    }
+
+    fn instances(&self) -> usize {
+        self.instances
+    }
+
+    fn tables(&self) -> usize {
+        self.instances
+    }
+
+    fn memories(&self) -> usize {
+        self.instances
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memories_count_together() {
+        let mut meter = Meter::new(&Limits { memory_bytes: 100, ..Limits::default() });
+        assert!(meter.memory_growing(0, 60, None).unwrap());
+        assert!(meter.memory_growing(0, 40, None).unwrap());
+        let error = meter.memory_growing(40, 41, None).unwrap_err();
+        assert_eq!(error.downcast_ref::<LimitExceeded>().unwrap().limit, Limit::MemoryBytes);
+        assert_eq!(meter.memory_peak(), 100);
+        assert!(!Meter::new(&Limits::default()).memory_growing(0, 20, Some(10)).unwrap());
+    }
+}

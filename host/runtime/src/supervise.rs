@@ -1,0 +1,90 @@
+//! Deadline and cancellation of one guest, checked whenever it yields.
+//!
+//! A guest that computes yields to the host each time it used up a slice of fuel; one that waits is woken by a timer.
+//! The common call is over before its first yield and pays for neither timer nor cancellation.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+/// How a supervised future ended.
+pub enum Supervised<R> {
+    /// By itself.
+    Done(R),
+    /// Its time was up.
+    DeadlineExceeded,
+    /// Its caller gave up.
+    Cancelled,
+}
+
+/// Runs `work` for at most `deadline`. Whatever ends it early drops it where it is.
+pub async fn supervise<R>(
+    work: impl Future<Output = R>,
+    deadline: Duration,
+    cancel: &CancellationToken,
+) -> Supervised<R> {
+    let end = Instant::now() + deadline;
+    let mut work = pin!(work);
+    let mut timer = None;
+    let mut cancelled = None;
+    poll_fn(|context| {
+        if cancel.is_cancelled() {
+            return Poll::Ready(Supervised::Cancelled);
+        }
+        if let Poll::Ready(result) = work.as_mut().poll(context) {
+            return Poll::Ready(Supervised::Done(result));
+        }
+        // A worker thread busy with guests does not turn its timers often enough to be on time, so the clock is read
+        // at each yield; the timer is for guests that wait.
+        if Instant::now() >= end {
+            return Poll::Ready(Supervised::DeadlineExceeded);
+        }
+        let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(end.into())));
+        if timer.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Supervised::DeadlineExceeded);
+        }
+        let cancelled = cancelled.get_or_insert_with(|| Box::pin(cancel.cancelled()));
+        if cancelled.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Supervised::Cancelled);
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn ends_what_waits_and_what_spins() {
+        let never = CancellationToken::new();
+        let short = Duration::from_millis(20);
+        assert!(matches!(supervise(async { 1 }, short, &never).await, Supervised::Done(1)));
+        let waits = supervise(std::future::pending::<()>(), short, &never).await;
+        assert!(matches!(waits, Supervised::DeadlineExceeded));
+        let spins = supervise(
+            async {
+                loop {
+                    tokio::task::yield_now().await;
+                }
+            },
+            short,
+            &never,
+        );
+        let spins: Supervised<()> = spins.await;
+        assert!(matches!(spins, Supervised::DeadlineExceeded));
+    }
+
+    #[tokio::test]
+    async fn cancellation_wakes_what_waits() {
+        let cancel = CancellationToken::new();
+        let later = cancel.clone();
+        tokio::spawn(async move { later.cancel() });
+        let ended = supervise(std::future::pending::<()>(), Duration::from_secs(3600), &cancel).await;
+        assert!(matches!(ended, Supervised::Cancelled));
+    }
+}
