@@ -1,0 +1,80 @@
+//! The project's own commands: `cargo xtask setup|guests|test|demo|ci|bench|tidy`.
+//!
+//! It depends on next to nothing, so that it runs within seconds of a fresh clone, before anything heavy is built. It
+//! knows how the parts are built and checked, and nothing of what they do.
+#![allow(clippy::print_stdout, reason = "a command speaks to its user")]
+
+use anyhow::{Result, bail};
+
+mod guests;
+mod place;
+mod process;
+mod setup;
+mod stamp;
+mod tidy;
+
+use place::Place;
+use process::cargo;
+
+const USAGE: &str = "\
+usage: `cargo xtask COMMAND`
+
+  setup          installs what the build needs, or names it
+  guests         builds the components that run in the sandbox, where their sources changed
+  test           setup, guests, and every test
+  demo [ARGS]    setup, guests, and the demonstration: no key and no network needed
+  bench [ARGS]   setup, guests, and the benchmarks, optimised
+  tidy           checks the rules of the house that no compiler checks
+  ci             formatting, tidy, lints and tests: what has to pass";
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((command, rest)) = arguments.split_first() else { bail!("{USAGE}") };
+    let place = Place::find()?;
+    if !matches!(command.as_str(), "demo" | "bench") && !rest.is_empty() {
+        bail!("`{command}` takes no arguments\n{USAGE}");
+    }
+    match command.as_str() {
+        "setup" => setup::ensure(),
+        "guests" => prepare(&place),
+        "test" => test(&place),
+        "demo" => {
+            prepare(&place)?;
+            let motor = ["run", "--quiet", "--package", "interfaces", "--bin", "motor", "--", "demo"];
+            cargo(&place.root).args(motor).args(rest).run()
+        }
+        "bench" => {
+            prepare(&place)?;
+            let bench = ["run", "--release", "--package", "tests", "--bin", "bench", "--"];
+            cargo(&place.root).args(bench).args(rest).run()
+        }
+        "tidy" => tidy::check(&place.root),
+        "ci" => ci(&place),
+        "help" | "--help" | "-h" => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        _ => bail!("there is no command `{command}`\n{USAGE}"),
+    }
+}
+
+fn prepare(place: &Place) -> Result<()> {
+    setup::ensure()?;
+    guests::build(place)
+}
+
+fn test(place: &Place) -> Result<()> {
+    prepare(place)?;
+    cargo(&place.root).args(["test", "--workspace"]).run()?;
+    place.guest_cargo().args(["test", "--workspace"]).run()
+}
+
+fn ci(place: &Place) -> Result<()> {
+    cargo(&place.root).args(["fmt", "--all", "--check"]).run()?;
+    place.guest_cargo().args(["fmt", "--all", "--check"]).run()?;
+    tidy::check(&place.root)?;
+    prepare(place)?;
+    cargo(&place.root).args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
+    place.guest_cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
+    test(place)
+}

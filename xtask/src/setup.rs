@@ -1,0 +1,68 @@
+//! What the build needs beside the Rust toolchain: its WebAssembly targets, and a C compiler for the JavaScript engine.
+//!
+//! Quick when nothing is missing. What cannot be installed from here is named with the command that does it.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::process::command;
+
+/// `wasm32-wasip2` is for tools, `wasm32-unknown-unknown` for the engine that imports nothing.
+const TARGETS: [&str; 2] = ["wasm32-wasip2", "wasm32-unknown-unknown"];
+
+/// Programs the engine's C sources need, and the Debian packages they are in.
+const PROGRAMS: [(&str, &str); 2] = [("clang", "clang"), ("ar", "binutils")];
+
+/// Installs what is missing, or says what to do about it.
+///
+/// # Errors
+/// When something is missing that could not be installed.
+pub fn ensure() -> Result<()> {
+    ensure_targets()?;
+    ensure_programs()
+}
+
+fn ensure_targets() -> Result<()> {
+    let sysroot = command("rustc").args(["--print", "sysroot"]).output().context("cannot run `rustc`")?;
+    let libraries = Path::new(&sysroot).join("lib/rustlib");
+    let missing: Vec<&str> =
+        TARGETS.into_iter().filter(|target| !libraries.join(target).join("lib").exists()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    println!("installing the targets {}", missing.join(" and "));
+    command("rustup")
+        .args(["target", "add"])
+        .args(&missing)
+        .run()
+        .with_context(|| format!("install the targets by hand: `rustup target add {}`", missing.join(" ")))
+}
+
+fn ensure_programs() -> Result<()> {
+    let missing: Vec<&str> = PROGRAMS
+        .into_iter()
+        .filter(|(program, _)| command(program).args(["--version"]).output().is_none())
+        .map(|(_, package)| package)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let by_hand = format!("apt-get update && apt-get install --yes --no-install-recommends {}", missing.join(" "));
+    if !may_install_packages() {
+        bail!("{} is missing: install it (as root: `{by_hand}`)", missing.join(" and "));
+    }
+    println!("installing {}", missing.join(" and "));
+    command("apt-get").args(["update", "--quiet"]).run()?;
+    command("apt-get")
+        .args(["install", "--yes", "--quiet", "--no-install-recommends"])
+        .args(&missing)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .run()
+        .with_context(|| format!("install it by hand: `{by_hand}`"))
+}
+
+fn may_install_packages() -> bool {
+    command("id").args(["-u"]).output().as_deref() == Some("0")
+        && command("apt-get").args(["--version"]).output().is_some()
+}

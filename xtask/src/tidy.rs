@@ -1,0 +1,94 @@
+//! Rules of the house that no compiler checks: small files, a first line that says what a file is, no unfinished work.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+
+/// Lines a file may have. Long before that it is two files.
+const MAX_LINES: usize = 600;
+
+/// Directories with sources of ours.
+const SOURCES: [&str; 4] = ["host", "xtask", "guest-tools", "tests"];
+
+/// What unfinished work looks like. Written in halves, so that this file does not find itself.
+const UNFINISHED: [(&str, &str); 5] =
+    [("todo", "!("), ("unimplemented", "!("), ("dbg", "!("), ("TO", "DO"), ("FIX", "ME")];
+
+/// Checks every Rust file of the repository at `root`.
+///
+/// # Errors
+/// With one line for each broken rule.
+pub fn check(root: &Path) -> Result<()> {
+    let mut files = Vec::new();
+    for directory in SOURCES {
+        collect(&root.join(directory), &mut files)?;
+    }
+    files.sort();
+    let mut broken = Vec::new();
+    for file in &files {
+        let name = file.strip_prefix(root).unwrap_or(file).to_string_lossy().into_owned();
+        let text = fs::read_to_string(file).with_context(|| format!("cannot read `{name}`"))?;
+        broken.extend(problems(&name, &text).into_iter().map(|problem| format!("{name}: {problem}")));
+    }
+    if !broken.is_empty() {
+        bail!("{} of the house's rules are broken:\n{}", broken.len(), broken.join("\n"));
+    }
+    println!("{} files are tidy", files.len());
+    Ok(())
+}
+
+fn problems(name: &str, text: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    let lines = text.lines().count();
+    if lines > MAX_LINES {
+        problems.push(format!("{lines} lines, at most {MAX_LINES}: split it"));
+    }
+    if !text.starts_with("//!") {
+        problems.push("the first line must say with `//!` what the file is".to_owned());
+    }
+    if Path::new(name).file_name().is_some_and(|file| file == "mod.rs") {
+        problems.push("name it after its module: `x.rs` beside `x/`".to_owned());
+    }
+    for (index, line) in text.lines().enumerate() {
+        for (start, end) in UNFINISHED {
+            let word = format!("{start}{end}");
+            if line.contains(&word) {
+                problems.push(format!("line {}: `{word}`: finish it", index + 1));
+            }
+        }
+    }
+    problems
+}
+
+fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let Ok(entries) = fs::read_dir(directory) else { return Ok(()) };
+    for entry in entries {
+        let path = entry?.path();
+        let is_ours = !path.ends_with("target") && !path.ends_with("fixtures");
+        if path.is_dir() && is_ours {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_what_is_untidy() {
+        let check = |name: &str, text: &str, expected: usize| {
+            assert_eq!(problems(name, text).len(), expected, "{name}: {text:.40}");
+        };
+        check("host/a/src/lib.rs", "//! A.\nfn main() {}\n", 0);
+        check("host/a/src/lib.rs", "fn main() {}\n", 1);
+        check("host/a/src/b/mod.rs", "//! A.\n", 1);
+        check("host/a/src/lib.rs", &format!("//! A.\nfn a() {{ {}{}) }}\n", "todo", "!("), 1);
+        check("host/a/src/lib.rs", &"//! A.\n".repeat(MAX_LINES), 0);
+        check("host/a/src/lib.rs", &"//! A.\n".repeat(MAX_LINES + 1), 1);
+    }
+}
