@@ -1,0 +1,278 @@
+//! One tool call: whether it may be made, making it, and everything that can end it.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use base::{Clock, ErrorCode, RunId};
+use llm::{Arguments, check_arguments};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{MAX_NOTE_BYTES, MAX_NOTES, MAX_OUTPUT_BYTES, OVERSTAY, SHUTDOWN_GRACE, STOP_GRACE, span};
+use crate::conversation::{Intent, OpenCall};
+use crate::live::{LiveEvent, LiveLog};
+use crate::prompt::granted;
+use crate::toolbox::{ToolDefinition, ToolInvocation, ToolNote, ToolReply, ToolResult, Toolbox};
+
+/// What makes a driver stop in the middle of something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Interrupt {
+    /// Somebody cancelled the run.
+    Cancelled,
+    /// The run's time is up.
+    Deadline,
+    /// The host is going away; the run goes on with the next one.
+    Closing,
+}
+
+/// Checks a call against what is granted and what its tool takes (SPEC RUN-6, LLM-2). Nothing is executed.
+///
+/// # Errors
+/// The result that the model gets in place of an execution.
+pub(crate) fn admit<'a>(
+    tools: &[&'a ToolDefinition],
+    call: &OpenCall,
+) -> Result<(&'a ToolDefinition, Value), ToolResult> {
+    let name = &call.call.name;
+    let Some(definition) = tools.iter().find(|tool| tool.spec.name == *name) else {
+        let names: Vec<_> = tools.iter().map(|tool| tool.spec.name.as_str()).collect();
+        let granted = match names.as_slice() {
+            [] => "no tools are granted to this run".to_owned(),
+            names => format!("granted are {}", granted(names)),
+        };
+        let name = crate::record::beginning(name, 80);
+        return Err(ToolResult::failure(
+            ErrorCode::ToolNotAvailable,
+            format!("there is no tool `{name}` here: {granted}"),
+        ));
+    };
+    let arguments = match &call.call.arguments {
+        Arguments::Json(value) => value.clone(),
+        Arguments::Malformed(text) => {
+            let shown = crate::record::beginning(text, 200);
+            return Err(ToolResult::failure(
+                ErrorCode::InvalidArgs,
+                format!("the arguments are not valid JSON; send one JSON object; you sent `{shown}`"),
+            ));
+        }
+    };
+    let arguments = check_arguments(&definition.spec.parameters, arguments)
+        .map_err(|reason| ToolResult::failure(ErrorCode::InvalidArgs, reason))?;
+    Ok((definition, arguments))
+}
+
+/// What a call came to.
+pub(crate) struct Executed {
+    /// None when the call was left in flight: only on the way out of the host.
+    pub(crate) reply: Option<ToolReply>,
+    pub(crate) notes: Vec<ToolNote>,
+    pub(crate) retried: bool,
+    pub(crate) interrupt: Option<Interrupt>,
+}
+
+/// Everything a call needs.
+pub(crate) struct Execution<'a> {
+    pub(crate) run: &'a RunId,
+    pub(crate) call: &'a OpenCall,
+    pub(crate) intent: &'a Intent,
+    pub(crate) toolbox: &'a dyn Toolbox,
+    pub(crate) timeout: Duration,
+    pub(crate) time_left: Duration,
+    pub(crate) clock: &'a dyn Clock,
+    pub(crate) live: &'a LiveLog,
+    pub(crate) cancel: &'a CancellationToken,
+    pub(crate) closing: &'a CancellationToken,
+}
+
+impl Execution<'_> {
+    /// Executes the call, and ends it when the run is cancelled, its time is up, or the host goes away.
+    pub(crate) async fn run(self) -> Executed {
+        let began = self.clock.monotonic();
+        let kept = Mutex::new(Vec::new());
+        let notes = |note: ToolNote| self.note(&kept, note);
+        let stop = self.cancel.child_token();
+        // The guest must not outlive this future, however it ends.
+        let _stopper = stop.clone().drop_guard();
+        let invocation = ToolInvocation {
+            run: self.run,
+            step: self.call.step,
+            call_id: &self.call.call.id,
+            name: &self.call.call.name,
+            arguments: &self.intent.arguments,
+            idempotency_key: &self.intent.idempotency_key,
+            notes: &notes,
+            cancel: &stop,
+        };
+        let mut work = std::pin::pin!(self.attempt(invocation));
+        let ended = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err((Some(Interrupt::Cancelled), ErrorCode::Cancelled)),
+            done = &mut work => Ok(done),
+            () = tokio::time::sleep(self.time_left) => Err((Some(Interrupt::Deadline), ErrorCode::Timeout)),
+            () = self.overstay() => Err((None, ErrorCode::Timeout)),
+            () = self.closed() => Err((Some(Interrupt::Closing), ErrorCode::OutcomeUnknown)),
+        };
+        let (reply, retried, interrupt) = match ended {
+            Ok((reply, retried)) => (Some(reply), retried, None),
+            Err((interrupt, code)) => {
+                stop.cancel();
+                // What it still has to say is better than what can be said about it from here.
+                let (reply, retried) = match tokio::time::timeout(STOP_GRACE, &mut work).await {
+                    Ok((reply, retried)) => (Some(reply), retried),
+                    Err(_) if interrupt == Some(Interrupt::Closing) => (None, false),
+                    Err(_) => {
+                        let took = self.clock.monotonic().saturating_sub(began);
+                        (Some(ToolReply { result: self.stopped(code).took(took), usage: None }), false)
+                    }
+                };
+                (reply, retried, interrupt)
+            }
+        };
+        let reply = reply.map(bounded);
+        let notes = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
+        Executed { reply, notes, retried, interrupt }
+    }
+
+    /// The call, tried once more when it failed in a way that may pass and doing it twice harms nobody (SPEC RUN-6).
+    async fn attempt(&self, invocation: ToolInvocation<'_>) -> (ToolReply, bool) {
+        let reply = self.toolbox.call(invocation).await;
+        let again = !reply.result.ok
+            && reply.result.retryable
+            && self.intent.effects.repeatable()
+            && !invocation.cancel.is_cancelled();
+        if again { (self.toolbox.call(invocation).await, true) } else { (reply, false) }
+    }
+
+    /// A call may be tried twice, and each try has the tool's own timeout.
+    async fn overstay(&self) {
+        let tries = if self.intent.effects.repeatable() { 2 } else { 1 };
+        tokio::time::sleep(self.timeout * tries + OVERSTAY).await;
+    }
+
+    async fn closed(&self) {
+        self.closing.cancelled().await;
+        tokio::time::sleep(SHUTDOWN_GRACE).await;
+    }
+
+    fn note(&self, kept: &Mutex<Vec<ToolNote>>, note: ToolNote) {
+        let note = match note {
+            ToolNote::Log { level, message } => {
+                ToolNote::Log { level: cut(level, 16), message: cut(message, MAX_NOTE_BYTES) }
+            }
+            ToolNote::Progress { message, fraction } => {
+                ToolNote::Progress { message: cut(message, MAX_NOTE_BYTES), fraction }
+            }
+        };
+        if matches!(note, ToolNote::Log { .. }) {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if kept.len() < MAX_NOTES {
+                kept.push(note.clone());
+            }
+        }
+        self.live.publish_hint(LiveEvent::ToolNote {
+            at: self.clock.now(),
+            step: self.call.step,
+            call_id: self.call.call.id.clone(),
+            tool: self.call.call.name.clone(),
+            note,
+        });
+    }
+
+    fn stopped(&self, code: ErrorCode) -> ToolResult {
+        let message = match code {
+            ErrorCode::Cancelled => "the run was cancelled while this call was in flight".to_owned(),
+            _ => format!("the call was ended after {}", span(self.timeout.min(self.time_left))),
+        };
+        ToolResult::failure(code, message)
+    }
+}
+
+/// What the model is told of a call that was in flight when the host stopped, and that may not be repeated (SPEC DUR-2).
+pub(crate) fn outcome_unknown() -> ToolResult {
+    ToolResult::failure(
+        ErrorCode::OutcomeUnknown,
+        "the host stopped while this call was in flight: it may or may not have taken effect; check before repeating it",
+    )
+}
+
+/// Keeps an output that should have been a pointer to a file from filling the conversation.
+fn bounded(mut reply: ToolReply) -> ToolReply {
+    let bytes = reply.result.output.len();
+    if bytes > MAX_OUTPUT_BYTES {
+        let kept = cut(std::mem::take(&mut reply.result.output), MAX_OUTPUT_BYTES);
+        reply.result.output =
+            format!("{kept}\n[cut: the output has {bytes} bytes, of which {MAX_OUTPUT_BYTES} are shown]");
+    }
+    reply
+}
+
+/// The text, cut to at most `bytes` between two characters.
+fn cut(mut text: String, bytes: usize) -> String {
+    text.truncate(text.floor_char_boundary(bytes));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use llm::{ToolCall, ToolSpec};
+    use serde_json::json;
+
+    use super::*;
+    use crate::toolbox::Effects;
+
+    fn read() -> ToolDefinition {
+        let parameters = json!({
+            "type": "object", "properties": {"path": {"type": "string"}, "limit": {"type": "integer"}},
+            "required": ["path"], "additionalProperties": false,
+        });
+        ToolDefinition {
+            spec: ToolSpec { name: "read".into(), description: String::new(), parameters },
+            effects: Effects::default(),
+            timeout: Duration::from_secs(1),
+            component: None,
+        }
+    }
+
+    fn check(name: &str, arguments: Arguments) -> Result<Value, (ErrorCode, String)> {
+        let call = ToolCall { id: "c".into(), name: name.into(), arguments };
+        let tool = read();
+        admit(&[&tool], &OpenCall { step: 1, index: 0, call, intent: None })
+            .map(|(_, arguments)| arguments)
+            .map_err(|result| (result.error_code.unwrap(), result.output))
+    }
+
+    #[test]
+    fn a_call_that_fits_is_admitted_with_its_slips_mended() {
+        assert_eq!(
+            check("read", Arguments::Json(json!({"path": "a", "limit": "5"}))),
+            Ok(json!({"path": "a", "limit": 5}))
+        );
+    }
+
+    #[test]
+    fn a_call_that_does_not_fit_is_refused_with_advice() {
+        let (code, message) = check("delete", Arguments::Json(json!({}))).unwrap_err();
+        assert_eq!(
+            (code, message.as_str()),
+            (ErrorCode::ToolNotAvailable, "there is no tool `delete` here: granted are `read`")
+        );
+        let (code, message) = check("read", Arguments::Json(json!({"file_path": "a"}))).unwrap_err();
+        assert_eq!(code, ErrorCode::InvalidArgs);
+        assert!(message.contains("`path`"), "{message}");
+        let (code, message) = check("read", Arguments::Malformed("{\"path\": ".into())).unwrap_err();
+        assert_eq!(code, ErrorCode::InvalidArgs);
+        assert!(message.contains("not valid JSON"), "{message}");
+        // A name from a model is not a place to hide a novel.
+        let (_, message) = check(&"x".repeat(10_000), Arguments::Json(json!({}))).unwrap_err();
+        assert!(message.len() < 200);
+    }
+
+    #[test]
+    fn an_output_that_is_too_long_is_cut_and_says_so() {
+        let long = bounded(ToolReply { result: ToolResult::success("ä".repeat(40_000)), usage: None });
+        assert!(long.result.output.len() < MAX_OUTPUT_BYTES + 100);
+        assert!(long.result.output.ends_with("[cut: the output has 80000 bytes, of which 65536 are shown]"));
+        let short = bounded(ToolReply { result: ToolResult::success("x"), usage: None });
+        assert_eq!(short.result.output, "x");
+    }
+}

@@ -1,0 +1,131 @@
+//! What the owner may set about the loop, and the numbers that are fixed. Each has a unit, a reason and a source.
+
+use std::time::Duration;
+
+use base::{Refusal, RefusalCode};
+use serde::{Deserialize, Serialize};
+
+/// No run may take more model calls than this (SPEC RUN-4).
+pub const ITERATION_CEILING: u32 = 50;
+/// The model is told when this many iterations are left, so that it can end with an answer.
+pub const WARN_ITERATIONS_LEFT: u32 = 3;
+/// Failures of one tool with one code, without a success in between, that end the run (SPEC RUN-5).
+pub const FAILURE_STREAK: u32 = 3;
+/// Repetitions of a call with the same result that earn a nudge (SPEC RUN-5).
+pub const REPEATS_NUDGE: usize = 3;
+/// Repetitions of a call with the same result that end the run (SPEC RUN-5).
+pub const REPEATS_STOP: usize = 5;
+/// Bytes of one tool output that may enter the conversation. The toolbox keeps outputs under 50 KB (SPEC RUN-9); this
+/// holds against a toolbox that does not.
+pub const MAX_OUTPUT_BYTES: usize = 64 * 1024;
+/// Log lines kept of one call.
+pub const MAX_NOTES: usize = 64;
+/// Bytes kept of one such line.
+pub const MAX_NOTE_BYTES: usize = 1024;
+/// How long a stopped call may take to return what it has. Cancel answers within 100 ms (SPEC RUN-7).
+pub const STOP_GRACE: Duration = Duration::from_millis(50);
+/// How much longer than its own timeout a call may take before the loop ends it: the toolbox should have, by then.
+pub const OVERSTAY: Duration = Duration::from_secs(1);
+/// How long a shutdown waits for calls in flight, whose outcome would otherwise be unknown.
+pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+
+/// Settings of the loop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Model calls of a run that does not say. 1 to 50. Default 20 (SPEC RUN-4).
+    pub max_iterations: u32,
+    /// Seconds of wall clock a run may take, counted from its start across restarts of the host, and the most that a
+    /// run may ask for. Default 600 (SPEC RUN-4).
+    pub timeout_seconds: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { max_iterations: 20, timeout_seconds: 600 }
+    }
+}
+
+impl Config {
+    /// The iteration cap of a run that asked for `requested`.
+    ///
+    /// # Errors
+    /// When it is 0 or above the ceiling.
+    pub(crate) fn iterations(&self, requested: Option<u32>) -> Result<u32, Refusal> {
+        match requested.unwrap_or(self.max_iterations) {
+            0 => {
+                Err(Refusal::new(RefusalCode::InvalidRequest, "`maxIterations` is 0, so the model could not be called")
+                    .with_remedy(format!("give a number from 1 to {ITERATION_CEILING}")))
+            }
+            asked if asked > ITERATION_CEILING => Err(Refusal::new(
+                RefusalCode::InvalidRequest,
+                format!("`maxIterations` is {asked}; a run may take at most {ITERATION_CEILING} iterations"),
+            )
+            .with_remedy("split the task into several runs")),
+            asked => Ok(asked),
+        }
+    }
+
+    /// The time limit of a run that asked for `requested`.
+    ///
+    /// # Errors
+    /// When it is zero or longer than the owner allows.
+    pub(crate) fn timeout(&self, requested: Option<Duration>) -> Result<Duration, Refusal> {
+        let most = Duration::from_secs(self.timeout_seconds);
+        match requested.unwrap_or(most) {
+            Duration::ZERO => {
+                Err(Refusal::new(RefusalCode::InvalidRequest, "the run's timeout is 0, so nothing could be done in it"))
+            }
+            asked if asked > most => Err(Refusal::new(
+                RefusalCode::InvalidRequest,
+                format!("the run asks for {}; this host allows a run at most {}", span(asked), span(most)),
+            )
+            .with_remedy("ask for less, or raise `timeout_seconds` under `[motor]`")),
+            asked => Ok(asked),
+        }
+    }
+}
+
+/// A duration for people: `10 min`, `90 s`, `250 ms`.
+pub(crate) fn span(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    match millis {
+        0..1_000 => format!("{millis} ms"),
+        _ if millis.is_multiple_of(60_000) => format!("{} min", millis / 60_000),
+        _ if millis.is_multiple_of(1_000) => format!("{} s", millis / 1_000),
+        _ => format!("{:.1} s", duration.as_secs_f64()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caps_are_refused_not_clamped() {
+        let config = Config::default();
+        assert_eq!(config.iterations(None).unwrap(), 20);
+        assert_eq!(config.iterations(Some(50)).unwrap(), 50);
+        let refusal = config.iterations(Some(51)).unwrap_err();
+        assert_eq!(refusal.reason, "`maxIterations` is 51; a run may take at most 50 iterations");
+        assert!(config.iterations(Some(0)).is_err());
+
+        assert_eq!(config.timeout(None).unwrap(), Duration::from_secs(600));
+        let refusal = config.timeout(Some(Duration::from_secs(1200))).unwrap_err();
+        assert_eq!(refusal.reason, "the run asks for 20 min; this host allows a run at most 10 min");
+        assert!(config.timeout(Some(Duration::ZERO)).is_err());
+    }
+
+    #[test]
+    fn spans() {
+        for (millis, text) in [(250, "250 ms"), (90_000, "90 s"), (600_000, "10 min"), (1_500, "1.5 s")] {
+            assert_eq!(span(Duration::from_millis(millis)), text);
+        }
+    }
+
+    #[test]
+    fn an_unknown_setting_is_an_error() {
+        assert!(serde_json::from_str::<Config>(r#"{"max_iterations":5}"#).is_ok());
+        assert!(serde_json::from_str::<Config>(r#"{"max_iteration":5}"#).is_err());
+    }
+}

@@ -1,0 +1,196 @@
+//! What happens to a run, as it is stored: append-only, one record each, in order.
+//!
+//! Everything else about a run (its record, its conversation, its trace, its log) is a fold of these events, so a crash
+//! at any point leaves a prefix that means something. Old events must stay readable: add fields with defaults, never
+//! change what one means.
+
+use base::{AgentName, ContentHash, RunId, Timestamp};
+use llm::ChatReply;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::failure::RunError;
+use crate::status::RunStatus;
+use crate::toolbox::{Effects, SandboxUsage, ToolNote, ToolResult};
+
+/// An event and when it happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StoredEvent {
+    /// When, by the wall clock.
+    pub at: Timestamp,
+    /// What.
+    pub event: RunEvent,
+}
+
+/// One thing that happened to a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RunEvent {
+    /// The run was accepted.
+    Created {
+        /// Whose run it is.
+        agent: AgentName,
+        /// The whole task.
+        task: String,
+        /// The tools granted, by exact name.
+        tools: Vec<String>,
+        /// How many model calls it may take.
+        max_iterations: u32,
+        /// Milliseconds of wall clock it may take.
+        timeout_ms: u64,
+        /// What the host needs to rebuild the run's environment. The loop does not look inside.
+        settings: Value,
+        /// The idempotency key of the command that asked for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<String>,
+        /// Energy drained for it.
+        energy: f64,
+    },
+    /// A driver took it up for the first time.
+    Started,
+    /// A driver took it up again after the host had stopped.
+    Resumed,
+    /// The model answered.
+    ModelReplied {
+        /// The step this reply begins, from 1.
+        step: u32,
+        /// The reply, its call ids made unique and calls written as text turned into calls.
+        reply: ChatReply,
+        /// Milliseconds, retries included.
+        duration_ms: u64,
+        /// Whether a call was read out of the text (SPEC LLM-2).
+        #[serde(default)]
+        recovered_call: bool,
+    },
+    /// A tool call is about to be executed (SPEC DUR-2).
+    ToolIntended {
+        /// The step it belongs to.
+        step: u32,
+        /// The model's id of the call.
+        call_id: String,
+        /// The tool.
+        tool: String,
+        /// The arguments it gets: those of the model, slips mended.
+        arguments: Value,
+        /// The same for every repetition of this call.
+        idempotency_key: String,
+        /// What the call can do, as declared when it was intended.
+        effects: Effects,
+        /// The component behind it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        component: Option<ContentHash>,
+    },
+    /// A tool call has its result. Without an intent before it, the host refused the call and executed nothing.
+    ToolReturned {
+        /// The step it belongs to.
+        step: u32,
+        /// The model's id of the call.
+        call_id: String,
+        /// The tool.
+        tool: String,
+        /// The result.
+        result: ToolResult,
+        /// What the sandbox spent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<SandboxUsage>,
+        /// Lines the call wrote to the run's log.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notes: Vec<ToolNote>,
+        /// Whether the host tried a transient failure again before giving this result (SPEC RUN-6).
+        #[serde(default)]
+        retried: bool,
+        /// Whether the host had stopped between the intent and this result.
+        #[serde(default)]
+        recovered: bool,
+    },
+    /// The host told the model something.
+    Told {
+        /// The step after which.
+        step: u32,
+        /// Why.
+        reason: TellReason,
+        /// What.
+        text: String,
+    },
+    /// The run is over.
+    Finished {
+        /// How: a terminal status.
+        status: RunStatus,
+        /// The answer; for a run without one, the last thing the model said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        summary: Option<String>,
+        /// Why there is no answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<RunError>,
+        /// Energy drained at the end.
+        energy: f64,
+    },
+}
+
+/// Why the host told the model something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TellReason {
+    /// Its reply had neither text nor calls.
+    EmptyReply,
+    /// Its text may or may not have been meant as a call.
+    AmbiguousCall,
+    /// It goes in circles (SPEC RUN-5).
+    Repetition,
+}
+
+impl TellReason {
+    /// Whether the model's reply was unusable. A second one in a row ends the run.
+    pub(crate) fn is_correction(self) -> bool {
+        matches!(self, Self::EmptyReply | Self::AmbiguousCall)
+    }
+}
+
+/// The key of an event: the run's id and its place in the run, so that a prefix scan reads one run in order.
+pub(crate) fn event_key(run: &RunId, sequence: u64) -> String {
+    format!("{run}/{sequence:08}")
+}
+
+/// The prefix of a run's events.
+pub(crate) fn event_prefix(run: &RunId) -> String {
+    format!("{run}/")
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_stored_form_is_stable() {
+        let event = StoredEvent {
+            at: Timestamp::from_millis(1),
+            event: RunEvent::ToolIntended {
+                step: 2,
+                call_id: "c".into(),
+                tool: "read".into(),
+                arguments: json!({"path": "a"}),
+                idempotency_key: "run_1-2-0".into(),
+                effects: Effects::default(),
+                component: None,
+            },
+        };
+        let text = serde_json::to_string(&event).unwrap();
+        expect![[r#"{"at":1,"event":{"type":"tool_intended","step":2,"call_id":"c","tool":"read","arguments":{"path":"a"},"idempotency_key":"run_1-2-0","effects":{"readOnly":false,"destructive":true,"idempotent":false,"openWorld":true}}}"#]]
+            .assert_eq(&text);
+        assert_eq!(serde_json::from_str::<StoredEvent>(&text).unwrap(), event);
+    }
+
+    #[test]
+    fn keys_sort_like_sequences() {
+        let run = RunId::parse("run_1").unwrap();
+        assert!(event_key(&run, 9) < event_key(&run, 10));
+        assert!(event_key(&run, 3).starts_with(&event_prefix(&run)));
+        // A run whose id begins with another's is not read with it.
+        assert!(!event_key(&RunId::parse("run_12").unwrap(), 0).starts_with(&event_prefix(&run)));
+    }
+}

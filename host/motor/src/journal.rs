@@ -1,0 +1,245 @@
+//! The only writer of a run. One atomic, synced batch for each durable point; nothing is shown before (SPEC DUR-1).
+//!
+//! A driver stages events, which change the state in memory at once, and commits them before it does anything that
+//! others can notice. When a commit fails the state in memory is ahead of the disk and must be thrown away: the driver
+//! loads the run again or stops, and the run stays as it was last durable.
+
+use std::sync::Arc;
+
+use base::{Clock, Refusal, RefusalCode, RunId};
+use energy::{Activity, EnergyBook};
+use signals::{MotorResult, SignalBus, SignalError, SignalStatus, TaskResult, TaskStats};
+use store::{Batch, Scan, Store, StoreError, Table};
+
+use crate::event::{RunEvent, StoredEvent, event_key, event_prefix};
+use crate::failure::RunError;
+use crate::guard::Verdict;
+use crate::live::{LiveEvent, LiveLog};
+use crate::record::RunRecord;
+use crate::state::{HistoryError, RunState};
+use crate::status::{IllegalTransition, RunStatus};
+
+/// Why a run cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum JournalError {
+    #[error("run `{run}` has no record")]
+    Unknown { run: RunId },
+    #[error("the driver of run `{run}` broke off: a tool, a model or the loop itself panicked")]
+    Panicked { run: RunId },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    History(#[from] HistoryError),
+}
+
+impl From<IllegalTransition> for JournalError {
+    fn from(error: IllegalTransition) -> Self {
+        Self::History(error.into())
+    }
+}
+
+impl From<JournalError> for Refusal {
+    fn from(error: JournalError) -> Self {
+        match error {
+            JournalError::Store(error) => error.into(),
+            JournalError::Unknown { .. } => Self::new(RefusalCode::NotFound, error.to_string())
+                .with_remedy("list the runs to see their ids: `motor task list`"),
+            JournalError::Panicked { .. } => Self::new(RefusalCode::Failed, error.to_string())
+                .with_remedy("this is a defect: report it with the host's log"),
+            JournalError::History(HistoryError::Illegal(illegal)) => {
+                Self::new(RefusalCode::IllegalState, illegal.to_string())
+            }
+            JournalError::History(error) => Self::new(RefusalCode::StateUnusable, error.to_string())
+                .with_remedy("restore the home's `state` directory from a backup"),
+        }
+    }
+}
+
+/// Where runs are kept.
+#[derive(Clone)]
+pub(crate) struct Books {
+    pub(crate) store: Store,
+    pub(crate) signals: SignalBus,
+    pub(crate) energy: Arc<EnergyBook>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// The key under which the place of an agent is held (SPEC RUN-2).
+pub(crate) fn place_key(agent: &base::AgentName) -> String {
+    format!("agent/{agent}")
+}
+
+/// The key under which a command's idempotency key leads to its run (SPEC DUR-4).
+pub(crate) fn command_key(agent: &base::AgentName, key: &str) -> String {
+    format!("command/{agent}/{key}")
+}
+
+impl Books {
+    /// The head of a run.
+    pub(crate) fn record(&self, run: &RunId) -> Result<RunRecord, JournalError> {
+        self.store.get(Table::Runs, run.as_str())?.ok_or_else(|| JournalError::Unknown { run: run.clone() })
+    }
+
+    /// The whole history of a run that has a record.
+    pub(crate) fn events(&self, run: &RunId) -> Result<Vec<StoredEvent>, JournalError> {
+        let stored = self.store.scan(Table::Events, &Scan::prefix(event_prefix(run)))?;
+        Ok(stored.into_iter().map(|(_, event)| event).collect())
+    }
+
+    /// The state of a run, from its whole history.
+    pub(crate) fn load(&self, run: &RunId) -> Result<(RunState, Vec<StoredEvent>), JournalError> {
+        // The record is read first: a commit in between leaves more events than it counts, which are not taken.
+        let counted = self.record(run)?.next_sequence;
+        let mut events = self.events(run)?;
+        let found = events.len() as u64;
+        if found < counted {
+            return Err(HistoryError::Incomplete { run: run.clone(), found, counted }.into());
+        }
+        events.truncate(usize::try_from(counted).unwrap_or(usize::MAX));
+        Ok((RunState::fold(run, &events)?, events))
+    }
+
+    /// Makes a run durable: its first event, its record, its place, and the energy it costs to begin.
+    pub(crate) async fn create(&self, run: RunId, mut created: RunEvent) -> Result<RunRecord, JournalError> {
+        let mut batch = Batch::new();
+        let mut command = None;
+        if let RunEvent::Created { agent, tools, key, energy, .. } = &mut created {
+            let base = Activity::Agentic { browser: browses(tools) };
+            *energy = self.energy.stage_drain(&mut batch, agent, base).await?.cost;
+            command = key.as_deref().map(|key| command_key(agent, key));
+        }
+        let first = StoredEvent { at: self.clock.now(), event: created };
+        let record =
+            RunRecord::created(run.clone(), &first).ok_or_else(|| HistoryError::NoBeginning { run: run.clone() })?;
+        batch.put(Table::Events, event_key(&run, 0), &first)?;
+        batch.put(Table::Runs, run.as_str(), &record)?;
+        batch.put(Table::Live, run.as_str(), &run)?;
+        batch.put(Table::Places, place_key(&record.agent), &run)?;
+        if let Some(command) = command {
+            batch.put(Table::Places, command, &run)?;
+        }
+        self.store.commit(batch).await?;
+        Ok(record)
+    }
+}
+
+/// Whether the run may use a browser, which costs more energy (SPEC EN-1).
+fn browses(tools: &[String]) -> bool {
+    tools.iter().any(|tool| tool == "browser")
+}
+
+/// How a run ends.
+#[derive(Debug, Clone)]
+pub(crate) struct Ending {
+    pub(crate) status: RunStatus,
+    pub(crate) summary: Option<String>,
+    pub(crate) error: Option<RunError>,
+}
+
+/// One run, being written.
+pub(crate) struct Journal {
+    books: Books,
+    live: Arc<LiveLog>,
+    run: RunId,
+    state: RunState,
+    outbox: Vec<StoredEvent>,
+}
+
+impl Journal {
+    /// Takes a run up from its history.
+    pub(crate) fn open(books: Books, live: Arc<LiveLog>, run: RunId) -> Result<(Self, Vec<StoredEvent>), JournalError> {
+        let (state, events) = books.load(&run)?;
+        Ok((Self { books, live, run, state, outbox: Vec::new() }, events))
+    }
+
+    /// The run as it is with everything staged.
+    pub(crate) fn state(&self) -> &RunState {
+        &self.state
+    }
+
+    /// Adds an event to the next commit, and says what the loop guard thinks of it.
+    ///
+    /// # Errors
+    /// When the event may not happen now; nothing is staged then.
+    pub(crate) fn stage(&mut self, event: RunEvent) -> Result<Verdict, JournalError> {
+        let stored = StoredEvent { at: self.books.clock.now(), event };
+        let verdict = self.state.apply(&stored)?;
+        self.outbox.push(stored);
+        Ok(verdict)
+    }
+
+    /// Makes what is staged durable, then shows it.
+    pub(crate) async fn commit(&mut self) -> Result<(), JournalError> {
+        if self.outbox.is_empty() {
+            return Ok(());
+        }
+        let mut batch = Batch::new();
+        self.put_staged(&mut batch)?;
+        self.books.store.commit(batch).await?;
+        self.show();
+        Ok(())
+    }
+
+    /// Ends the run: its last events, its signal, its energy, and the place it held, in one commit.
+    pub(crate) async fn finish(&mut self, ending: Ending) -> Result<(), JournalError> {
+        let mut batch = Batch::new();
+        let agent = self.state.record.agent.clone();
+        let iterations =
+            Activity::Iterations { count: self.state.record.iterations, browser: browses(&self.state.record.tools) };
+        let drained = self.books.energy.stage_drain(&mut batch, &agent, iterations).await?;
+        let Ending { status, summary, error } = ending;
+        self.stage(RunEvent::Finished { status, summary, error, energy: drained.cost })?;
+        self.put_staged(&mut batch)?;
+        batch.delete(Table::Live, self.run.as_str());
+        batch.delete(Table::Places, place_key(&agent));
+        let staged = self.books.signals.stage(&mut batch, &agent, self.result()).await?;
+        self.books.store.commit(batch).await?;
+        staged.deliver();
+        self.show();
+        Ok(())
+    }
+
+    /// The events of the outbox, which are the newest of the state, and the record with all of them.
+    fn put_staged(&self, batch: &mut Batch) -> Result<(), StoreError> {
+        let first = self.state.record.next_sequence - self.outbox.len() as u64;
+        for (sequence, event) in (first..).zip(&self.outbox) {
+            batch.put(Table::Events, event_key(&self.run, sequence), event)?;
+        }
+        batch.put(Table::Runs, self.run.as_str(), &self.state.record)
+    }
+
+    fn show(&mut self) {
+        for stored in self.outbox.drain(..) {
+            if let Some(event) = LiveEvent::of(&self.run, &stored) {
+                self.live.publish_durable(event);
+            }
+        }
+    }
+
+    /// The signal of a run that is over (SPEC SIG-1).
+    fn result(&self) -> MotorResult {
+        let RunState { record, trace, .. } = &self.state;
+        let stats = TaskStats {
+            iterations: record.iterations,
+            duration_ms: trace.total_duration_ms,
+            energy_cost: record.energy,
+            errors: record.errors,
+        };
+        let (status, ok) = match record.status {
+            RunStatus::Completed => (SignalStatus::Completed, true),
+            RunStatus::Cancelled => (SignalStatus::Cancelled, false),
+            _ => (SignalStatus::Failed, false),
+        };
+        MotorResult {
+            run_id: self.run.clone(),
+            status,
+            result: Some(TaskResult { ok, summary: record.summary.clone().unwrap_or_default(), stats }),
+            error: record
+                .error
+                .as_ref()
+                .map(|error| SignalError { message: error.message.clone(), last_step: error.last_step.clone() }),
+            question: None,
+        }
+    }
+}

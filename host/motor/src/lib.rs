@@ -1,0 +1,40 @@
+//! The motor loop: a task in, tool calls one after another, an answer out, durable at every step (SPEC RUN, DUR).
+//!
+//! Architecture invariant: the motor knows no skill, no policy, no sandbox, no HTTP and no file system. It sees a
+//! [`Toolbox`], a [`llm::Model`] and the store. A run is a list of events; its record, conversation, trace and log are
+//! folds of that list, and one driver per run is the only writer of it. What it survives: a stop of the host between
+//! any two writes, a full disk, a panic in a tool, a model that goes in circles or writes nonsense.
+
+pub mod config;
+pub mod event;
+pub mod failure;
+pub mod live;
+pub mod record;
+pub mod status;
+pub mod toolbox;
+pub mod trace;
+
+mod call;
+mod conversation;
+mod drive;
+mod drivers;
+mod guard;
+mod journal;
+mod log;
+mod motor;
+mod prompt;
+mod query;
+mod reply;
+mod state;
+mod step;
+
+pub use config::Config;
+pub use event::{RunEvent, StoredEvent, TellReason};
+pub use failure::{FailureCategory, RunError};
+pub use live::{LiveEvent, Watch};
+pub use motor::{Cancelled, Environment, Motor, MotorParts, RunRequest};
+pub use query::ListFilter;
+pub use record::RunRecord;
+pub use status::{IllegalTransition, RunStatus, StatusEvent};
+pub use toolbox::{Effects, SandboxUsage, ToolDefinition, ToolInvocation, ToolNote, ToolReply, ToolResult, Toolbox};
+pub use trace::{RunTrace, StepTrace, ToolCallTrace, TransitionTrace};

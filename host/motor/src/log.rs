@@ -1,0 +1,116 @@
+//! The log of a run for people: one line for each event, times first (SPEC RUN-7).
+
+use crate::event::{RunEvent, StoredEvent};
+use crate::record::beginning;
+use crate::toolbox::ToolNote;
+
+/// The log shows at most this much: the end of it.
+pub(crate) const LOG_BYTES: usize = 16 * 1024;
+/// Characters of one text in a line.
+const TEXT_CHARACTERS: usize = 300;
+
+/// The end of the log, from events given newest first.
+pub(crate) fn tail<'a>(newest_first: impl Iterator<Item = &'a StoredEvent>) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let mut bytes = 0;
+    for stored in newest_first {
+        let line = line(stored);
+        bytes += line.len();
+        if bytes > LOG_BYTES {
+            break;
+        }
+        lines.push(line);
+    }
+    lines.reverse();
+    lines.concat()
+}
+
+/// An event as a line, with its notes on lines before it.
+fn line(stored: &StoredEvent) -> String {
+    let at = stored.at;
+    match &stored.event {
+        RunEvent::Created { agent, task, tools, .. } => {
+            format!("{at} created for agent {agent}, tools [{}]: {}\n", tools.join(", "), shown(task))
+        }
+        RunEvent::Started => format!("{at} started\n"),
+        RunEvent::Resumed => format!("{at} resumed after the host had stopped\n"),
+        RunEvent::ModelReplied { step, reply, duration_ms, recovered_call } => {
+            let usage = reply.usage;
+            let calls: Vec<_> = reply.tool_calls.iter().map(|call| beginning(&call.name, 80)).collect();
+            let calls = if calls.is_empty() { String::new() } else { format!(" calls [{}]", calls.join(", ")) };
+            let mended = if *recovered_call { " (call read from text)" } else { "" };
+            format!(
+                "{at} step {step} {} replied in {duration_ms} ms, {} tokens in, {} out{calls}{mended}: {}\n",
+                reply.model,
+                usage.input_tokens,
+                usage.output_tokens,
+                shown(&reply.text)
+            )
+        }
+        RunEvent::ToolIntended { step, tool, arguments, .. } => {
+            format!("{at} step {step} {tool} begins: {}\n", shown(&arguments.to_string()))
+        }
+        RunEvent::ToolReturned { step, tool, result, notes, retried, recovered, .. } => {
+            let mut text = String::new();
+            for note in notes {
+                if let ToolNote::Log { level, message } = note {
+                    text.push_str(&format!("{at} step {step} {tool} {level}: {}\n", shown(message)));
+                }
+            }
+            let tool = beginning(tool, 80);
+            let code = result.error_code.map_or("ok", base::ErrorCode::as_str);
+            let retried = if *retried { ", second try" } else { "" };
+            let recovered = if *recovered { ", after a restart" } else { "" };
+            let took = result.duration_ms;
+            text.push_str(&format!(
+                "{at} step {step} {tool} {code} in {took} ms{retried}{recovered}: {}\n",
+                shown(&result.output)
+            ));
+            text
+        }
+        RunEvent::Told { step, text, .. } => format!("{at} step {step} host to model: {}\n", shown(text)),
+        RunEvent::Finished { status, summary, error, .. } => {
+            let why = error.as_ref().map(|error| format!(" ({})", error.message)).unwrap_or_default();
+            format!("{at} {status}{why}: {}\n", shown(summary.as_deref().unwrap_or_default()))
+        }
+    }
+}
+
+/// Text on one line: a tool's output must not be able to forge lines of the log.
+fn shown(text: &str) -> String {
+    let plain: String = text
+        .chars()
+        .take(TEXT_CHARACTERS * 2)
+        .map(|character| if character.is_control() { ' ' } else { character })
+        .collect();
+    beginning(plain.trim(), TEXT_CHARACTERS)
+}
+
+#[cfg(test)]
+mod tests {
+    use base::Timestamp;
+
+    use super::*;
+    use crate::event::TellReason;
+
+    fn told(text: &str) -> StoredEvent {
+        let event = RunEvent::Told { step: 1, reason: TellReason::Repetition, text: text.into() };
+        StoredEvent { at: Timestamp::from_millis(0), event }
+    }
+
+    #[test]
+    fn a_text_cannot_forge_a_line() {
+        let log = tail([told("a\n2026-01-01T00:00:00.000Z completed: forged\u{1b}[2J")].iter());
+        assert_eq!(log.lines().count(), 1);
+        assert!(!log.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn the_end_is_kept_in_whole_lines() {
+        let newest_first: Vec<_> = (0..500).map(|n| told(&format!("{n} {}", "x".repeat(200)))).collect();
+        let log = tail(newest_first.iter());
+        assert!(log.len() <= LOG_BYTES && log.len() > LOG_BYTES - 400, "{}", log.len());
+        assert!(log.lines().last().unwrap().contains(": 0 x"));
+        assert!(log.starts_with("1970-01-01T00:00:00.000Z step 1"));
+    }
+}

@@ -1,0 +1,253 @@
+//! The facade: starting, cancelling and resuming runs.
+//!
+//! One driver per run is its only writer; everything here either reads the store or asks a driver. A run that has no
+//! driver (the host was stopped, or storage failed under it) is taken up again by whoever needs it to move: a start of
+//! the host, or a cancel.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{AgentName, Clock, Random, Refusal, RefusalCode, RunId};
+use energy::EnergyBook;
+use llm::Model;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use signals::SignalBus;
+use store::{Scan, Store, Table};
+
+use crate::config::Config;
+use crate::drive::Outcome;
+use crate::drivers::Drivers;
+use crate::event::RunEvent;
+use crate::journal::{Books, command_key, place_key};
+use crate::record::RunRecord;
+use crate::status::{IllegalTransition, RunStatus, StatusEvent};
+use crate::toolbox::Toolbox;
+use crate::trace::RunTrace;
+
+/// Bytes of an idempotency key.
+const MAX_KEY_BYTES: usize = 200;
+/// Bytes of a task.
+const MAX_TASK_BYTES: usize = 256 * 1024;
+
+/// What a run works with, made by the host from the run's record: at its start and again after every restart.
+#[async_trait::async_trait]
+pub trait Environment: Send + Sync {
+    /// The tools of the run.
+    ///
+    /// # Errors
+    /// Why the run cannot have them; the run fails with this reason.
+    async fn toolbox(&self, run: &RunRecord) -> Result<Arc<dyn Toolbox>, Refusal>;
+
+    /// The model of the run.
+    ///
+    /// # Errors
+    /// Why the run cannot have it; the run fails with this reason.
+    async fn model(&self, run: &RunRecord) -> Result<Arc<dyn Model>, Refusal>;
+
+    /// Hears of a run that is over, after that is durable. What goes wrong here is nobody's but the environment's.
+    async fn finished(&self, trace: &RunTrace);
+
+    /// Hears of a step that is durable, before the next one begins.
+    async fn stepped(&self, _trace: &RunTrace) {}
+}
+
+/// What the motor is built from.
+pub struct MotorParts {
+    /// Where runs are kept.
+    pub store: Store,
+    /// Where results are announced.
+    pub signals: SignalBus,
+    /// What runs cost.
+    pub energy: Arc<EnergyBook>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// For ids.
+    pub random: Arc<Random>,
+    /// Makes tools and models.
+    pub environment: Arc<dyn Environment>,
+    /// The owner's settings.
+    pub config: Config,
+}
+
+/// A run that is asked for.
+#[derive(Debug, Clone)]
+pub struct RunRequest {
+    /// Whose run it is.
+    pub agent: AgentName,
+    /// What is to be done.
+    pub task: String,
+    /// The tools granted, by exact name. Anything else is not available to the run.
+    pub tools: Vec<String>,
+    /// Model calls, 1 to 50. Default: the configuration's.
+    pub max_iterations: Option<u32>,
+    /// Wall clock. Default and most: the configuration's.
+    pub timeout: Option<Duration>,
+    /// What the environment needs to serve the run, now and after a restart.
+    pub settings: Value,
+    /// Asking again with the same key gives the same run, not another.
+    pub key: Option<String>,
+    /// Whether outward actions wait for consent.
+    pub approval_required: bool,
+}
+
+/// What cancelling did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cancelled {
+    /// The run.
+    pub run_id: RunId,
+    /// What it was.
+    pub previous_status: RunStatus,
+    /// What it is now.
+    pub new_status: RunStatus,
+}
+
+/// The runs of a home. Cheap to clone.
+#[derive(Clone)]
+pub struct Motor {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) books: Books,
+    random: Arc<Random>,
+    config: Config,
+    pub(crate) drivers: Drivers,
+    /// Held from the look at a place until it is taken.
+    admission: tokio::sync::Mutex<()>,
+}
+
+impl Motor {
+    /// Over a home's stores. Nothing runs until [`Motor::start`] or [`Motor::resume_all`].
+    #[must_use]
+    pub fn new(parts: MotorParts) -> Self {
+        let MotorParts { store, signals, energy, clock, random, environment, config } = parts;
+        let books = Books { store, signals, energy, clock };
+        let drivers = Drivers::new(books.clone(), environment);
+        Self { inner: Arc::new(Inner { books, random, config, drivers, admission: tokio::sync::Mutex::new(()) }) }
+    }
+
+    /// An id for a run that is about to be started, so that its workspace can be prepared first.
+    #[must_use]
+    pub fn new_run_id(&self) -> RunId {
+        RunId::new(self.inner.books.clock.now(), &self.inner.random)
+    }
+
+    /// Accepts a run: when this returns, the run is durable and a driver is about to work on it. With a key that was
+    /// used before, nothing is started and the record is that of the run it stands for: its id is then not `id`.
+    ///
+    /// # Errors
+    /// `Busy` when another run of the agent holds the place (SPEC RUN-2), `InvalidRequest`, or what storage says.
+    pub async fn start(&self, id: RunId, request: RunRequest) -> Result<RunRecord, Refusal> {
+        let created = self.accept(request)?;
+        let motor = self.clone();
+        // In a task of its own: a caller that goes away must not leave a durable run without a driver.
+        match tokio::spawn(async move { motor.admit(id, created).await }).await {
+            Ok(admitted) => admitted,
+            Err(_) => Err(Refusal::new(RefusalCode::Failed, "the host broke off while it accepted the run")
+                .with_remedy("list the runs to see whether it was accepted")),
+        }
+    }
+
+    async fn admit(&self, id: RunId, created: RunEvent) -> Result<RunRecord, Refusal> {
+        let RunEvent::Created { agent, key, .. } = &created else {
+            return Err(Refusal::new(RefusalCode::Failed, "the request did not become a run"));
+        };
+        let books = &self.inner.books;
+        let _admitted = self.inner.admission.lock().await;
+        if let Some(key) = key
+            && let Some(run) = books.store.get::<RunId>(Table::Places, command_key(agent, key))?
+        {
+            return Ok(books.record(&run)?);
+        }
+        if let Some(holder) = books.store.get::<RunId>(Table::Places, place_key(agent))? {
+            let reason =
+                format!("Motor Cortex is busy (run_id: {holder}). Wait for it to complete or cancel it via core.task.");
+            return Err(Refusal::new(RefusalCode::Busy, reason));
+        }
+        if books.store.get::<RunRecord>(Table::Runs, id.as_str())?.is_some() {
+            return Err(Refusal::new(RefusalCode::InvalidRequest, format!("there is already a run `{id}`")));
+        }
+        let record = books.create(id.clone(), created).await?;
+        // When the host is closing the run is durable all the same, and starts with the next host.
+        self.inner.drivers.launch(&id).ok();
+        Ok(record)
+    }
+
+    /// The first event of the run that is asked for.
+    fn accept(&self, request: RunRequest) -> Result<RunEvent, Refusal> {
+        let RunRequest { agent, task, mut tools, max_iterations, timeout, settings, key, approval_required } = request;
+        let invalid = |reason: String| Refusal::new(RefusalCode::InvalidRequest, reason);
+        if task.trim().is_empty() {
+            return Err(invalid("the task is empty".to_owned()).with_remedy("say what is to be done"));
+        }
+        if task.len() > MAX_TASK_BYTES {
+            return Err(invalid(format!("the task has {} bytes: at most {MAX_TASK_BYTES} are possible", task.len()))
+                .with_remedy("give long material to the run as a file"));
+        }
+        if key.as_ref().is_some_and(|key| key.is_empty() || key.len() > MAX_KEY_BYTES) {
+            return Err(invalid(format!("an idempotency key has 1 to {MAX_KEY_BYTES} bytes")));
+        }
+        if approval_required {
+            // Better refused than run without the consent that was asked for.
+            return Err(invalid("this version cannot ask for consent during a run".to_owned())
+                .with_remedy("grant only tools that may act without consent, and start without `approvalRequired`"));
+        }
+        let mut seen = std::collections::HashSet::new();
+        tools.retain(|tool| seen.insert(tool.clone()));
+        let timeout = self.inner.config.timeout(timeout)?;
+        Ok(RunEvent::Created {
+            agent,
+            task,
+            tools,
+            max_iterations: self.inner.config.iterations(max_iterations)?,
+            timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+            settings,
+            key,
+            energy: 0.0,
+        })
+    }
+
+    /// Takes up every run that a stopped host left (SPEC DUR-3). Looks at live runs only, however many are finished.
+    ///
+    /// # Errors
+    /// What storage says. A run whose own history is unusable is logged, and the others go on.
+    pub async fn resume_all(&self) -> Result<Vec<RunId>, Refusal> {
+        let live = self.inner.books.store.scan::<RunId>(Table::Live, &Scan::all())?;
+        let mut resumed = Vec::new();
+        for (_, run) in live {
+            if self.inner.drivers.launch(&run)?.is_new {
+                resumed.push(run);
+            }
+        }
+        Ok(resumed)
+    }
+
+    /// Cancels a run in any live state. Returns when that is durable; a guest in flight has been stopped.
+    ///
+    /// # Errors
+    /// `NotFound`; `IllegalState` when the run is over, or ended in another way meanwhile; or what storage says.
+    pub async fn cancel(&self, id: &RunId) -> Result<Cancelled, Refusal> {
+        let previous_status = self.inner.books.record(id)?.status;
+        let over = |status| {
+            let illegal = IllegalTransition { status, event: StatusEvent::Cancel };
+            Refusal::new(RefusalCode::IllegalState, illegal.to_string())
+        };
+        if previous_status.is_terminal() {
+            return Err(over(previous_status));
+        }
+        match self.inner.drivers.cancel(id).await? {
+            Outcome::Finished(record) if record.status == RunStatus::Cancelled => {
+                Ok(Cancelled { run_id: id.clone(), previous_status, new_status: record.status })
+            }
+            Outcome::Finished(record) => Err(over(record.status)),
+            Outcome::Suspended(refusal) => Err(refusal),
+        }
+    }
+
+    /// Stops every driver at a durable point. Runs are left as they are, to be taken up by the next host.
+    pub async fn shutdown(&self) {
+        self.inner.drivers.shutdown().await;
+    }
+}

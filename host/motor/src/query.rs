@@ -1,0 +1,141 @@
+//! Reading runs: lists, status, log, and waiting for what happens.
+//!
+//! Nothing here changes a run, and all of it tells only what is durable; live hints are marked as such.
+
+use base::{AgentName, Refusal, RefusalCode, RunId};
+use store::{Scan, Table};
+
+use crate::drive::{Outcome, history};
+use crate::drivers::Phase;
+use crate::event::{StoredEvent, event_prefix};
+use crate::live::Watch;
+use crate::log;
+use crate::motor::Motor;
+use crate::record::RunRecord;
+use crate::state::RunState;
+use crate::status::RunStatus;
+use crate::trace::RunTrace;
+
+/// Events read for a log: more than fit into it.
+const LOG_EVENTS: usize = 500;
+/// Records read at a time where a filter skips some.
+const LIST_PAGE: usize = 64;
+
+/// Which runs to list.
+#[derive(Debug, Clone, Default)]
+pub struct ListFilter {
+    /// Only those with this status.
+    pub status: Option<RunStatus>,
+    /// Only this agent's.
+    pub agent: Option<AgentName>,
+    /// At most this many.
+    pub limit: usize,
+}
+
+impl Motor {
+    /// Runs, newest first. Reads no more than it has to look at.
+    ///
+    /// # Errors
+    /// What storage says.
+    pub fn list(&self, filter: ListFilter) -> Result<Vec<RunRecord>, Refusal> {
+        let fits = |record: &RunRecord| {
+            filter.status.is_none_or(|status| record.status == status)
+                && filter.agent.as_ref().is_none_or(|agent| record.agent == *agent)
+        };
+        let store = &self.inner.books.store;
+        let mut found = Vec::new();
+        if filter.status.is_some_and(|status| !status.is_terminal()) {
+            // Live runs are few and in a table of their own.
+            for (key, _) in store.scan::<RunId>(Table::Live, &Scan::all().newest_first())? {
+                found.extend(store.get::<RunRecord>(Table::Runs, key)?.filter(fits));
+            }
+            found.truncate(filter.limit);
+            return Ok(found);
+        }
+        let picky = filter.status.is_some() || filter.agent.is_some();
+        let mut last: Option<Vec<u8>> = None;
+        while found.len() < filter.limit {
+            // A filter may skip most of what is read: then small pages would be many.
+            let page = if picky { LIST_PAGE } else { filter.limit - found.len() };
+            let scan = Scan::all().newest_first().limit(page);
+            let scan = match last.take() {
+                Some(key) => scan.after(key),
+                None => scan,
+            };
+            let records = store.scan::<RunRecord>(Table::Runs, &scan)?;
+            let is_last = records.len() < page;
+            for (key, record) in records {
+                found.extend(Some(record).filter(fits));
+                last = Some(key);
+            }
+            if is_last {
+                break;
+            }
+        }
+        found.truncate(filter.limit);
+        Ok(found)
+    }
+
+    /// Everything about a run, as it is durable.
+    ///
+    /// # Errors
+    /// `NotFound`, or what storage says.
+    pub fn status(&self, id: &RunId) -> Result<RunTrace, Refusal> {
+        let (RunState { trace, .. }, _) = self.inner.books.load(id)?;
+        Ok(trace)
+    }
+
+    /// The head of a run, as it is durable.
+    ///
+    /// # Errors
+    /// `NotFound`, or what storage says.
+    pub fn record(&self, id: &RunId) -> Result<RunRecord, Refusal> {
+        Ok(self.inner.books.record(id)?)
+    }
+
+    /// The last 16 KiB of the run's log, a line for each event.
+    ///
+    /// # Errors
+    /// `NotFound`, or what storage says.
+    pub fn log(&self, id: &RunId) -> Result<String, Refusal> {
+        self.inner.books.record(id)?;
+        let scan = Scan::prefix(event_prefix(id)).newest_first().limit(LOG_EVENTS);
+        let events = self.inner.books.store.scan::<StoredEvent>(Table::Events, &scan)?;
+        Ok(log::tail(events.iter().map(|(_, stored)| stored)))
+    }
+
+    /// What the run did so far and then what it does, until it is over.
+    ///
+    /// # Errors
+    /// `NotFound`, or what storage says.
+    pub fn watch(&self, id: &RunId) -> Result<Watch, Refusal> {
+        if let Some(watch) = self.inner.drivers.watch(id) {
+            return Ok(watch);
+        }
+        // Without a driver nothing can happen between this reading and the watcher's.
+        let (_, events) = self.inner.books.load(id)?;
+        Ok(Watch::of_history(history(id, &events)))
+    }
+
+    /// Waits until the run is over.
+    ///
+    /// # Errors
+    /// `NotFound`; what stopped the driver, when the run is left for a later host; or what storage says.
+    pub async fn wait(&self, id: &RunId) -> Result<RunRecord, Refusal> {
+        if let Some(mut phase) = self.inner.drivers.phase(id) {
+            let gone = phase.wait_for(|phase| matches!(phase, Phase::Gone(_))).await;
+            if let Ok(Phase::Gone(outcome)) = gone.as_deref() {
+                return match outcome {
+                    Outcome::Finished(record) => Ok(record.as_ref().clone()),
+                    Outcome::Suspended(refusal) => Err(refusal.clone()),
+                };
+            }
+        }
+        let record = self.inner.books.record(id)?;
+        if record.status.is_terminal() {
+            return Ok(record);
+        }
+        Err(Refusal::new(RefusalCode::TryLater, format!("run `{id}` is {} and nobody drives it", record.status))
+            .with_remedy("start the host again to take it up, or cancel it"))
+    }
+}

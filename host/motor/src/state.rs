@@ -1,0 +1,70 @@
+//! What a driver knows of its run: record, conversation, guard and trace, all folded from the same events.
+
+use base::RunId;
+
+use crate::conversation::Conversation;
+use crate::event::{RunEvent, StoredEvent};
+use crate::guard::{LoopGuard, Verdict};
+use crate::record::RunRecord;
+use crate::status::IllegalTransition;
+use crate::trace::RunTrace;
+
+/// A run, as its events tell it.
+#[derive(Debug, Clone)]
+pub(crate) struct RunState {
+    pub(crate) record: RunRecord,
+    pub(crate) conversation: Conversation,
+    pub(crate) trace: RunTrace,
+    guard: LoopGuard,
+}
+
+/// A history that cannot have been written by this loop.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum HistoryError {
+    #[error("the history of run `{run}` does not begin with its creation")]
+    NoBeginning { run: RunId },
+    #[error("the history of run `{run}` has {found} events where its record counts {counted}")]
+    Incomplete { run: RunId, found: u64, counted: u64 },
+    #[error(transparent)]
+    Illegal(#[from] IllegalTransition),
+}
+
+impl RunState {
+    /// The state after the first event.
+    pub(crate) fn created(run: &RunId, first: &StoredEvent) -> Result<Self, HistoryError> {
+        let no_beginning = || HistoryError::NoBeginning { run: run.clone() };
+        let RunEvent::Created { task, .. } = &first.event else { return Err(no_beginning()) };
+        let record = RunRecord::created(run.clone(), first).ok_or_else(no_beginning)?;
+        let mut conversation = Conversation::default();
+        conversation.apply(&first.event);
+        let trace = RunTrace::created(&record, task);
+        Ok(Self { record, conversation, trace, guard: LoopGuard::default() })
+    }
+
+    /// The state after a whole history.
+    pub(crate) fn fold(run: &RunId, events: &[StoredEvent]) -> Result<Self, HistoryError> {
+        let (first, rest) = events.split_first().ok_or_else(|| HistoryError::NoBeginning { run: run.clone() })?;
+        let mut state = Self::created(run, first)?;
+        for event in rest {
+            state.apply(event)?;
+        }
+        Ok(state)
+    }
+
+    /// Takes in an event, and says what the loop guard thinks of it.
+    ///
+    /// # Errors
+    /// When the event may not happen now; the state is unchanged then.
+    pub(crate) fn apply(&mut self, stored: &StoredEvent) -> Result<Verdict, IllegalTransition> {
+        self.record.apply(stored)?;
+        self.trace.apply(stored, &self.record);
+        let closed = self.conversation.apply(&stored.event);
+        Ok(match (&stored.event, closed) {
+            (RunEvent::ToolReturned { tool, result, .. }, Some(call)) => {
+                self.guard.record(tool, &call.arguments(), result)
+            }
+            _ => Verdict::Continue,
+        })
+    }
+}

@@ -1,0 +1,203 @@
+//! The port through which the loop uses tools.
+//!
+//! The loop must not know what stands behind it: a sandboxed component, a test's closure, a remote server. It relies on
+//! the [`Effects`] a definition declares, and on nothing that the tool's output says about itself.
+
+use std::time::Duration;
+
+use base::{ContentHash, ErrorCode, Provenance, RunId};
+use llm::ToolSpec;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+/// A tool that a run may be granted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolDefinition {
+    /// What the model is told.
+    pub spec: ToolSpec,
+    /// What a call can do to the world.
+    pub effects: Effects,
+    /// Wall-clock time one call may take. The toolbox enforces it; the loop ends a call that overstays by a second.
+    pub timeout: Duration,
+    /// The component behind the tool, for the trace.
+    pub component: Option<ContentHash>,
+}
+
+/// What a call can do to the world (SPEC HOST-2). The default is the worst case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Effects {
+    /// Changes nothing anywhere.
+    pub read_only: bool,
+    /// May destroy or overwrite something.
+    pub destructive: bool,
+    /// Calling it again with the same arguments changes nothing more.
+    pub idempotent: bool,
+    /// Reaches things outside the workspace.
+    pub open_world: bool,
+}
+
+impl Effects {
+    /// Whether the host may run the same call again without asking.
+    #[must_use]
+    pub fn repeatable(self) -> bool {
+        self.read_only || self.idempotent
+    }
+}
+
+impl Default for Effects {
+    fn default() -> Self {
+        Self { read_only: false, destructive: true, idempotent: false, open_world: true }
+    }
+}
+
+/// The tools of one run.
+#[async_trait::async_trait]
+pub trait Toolbox: Send + Sync {
+    /// The tools that can be called.
+    fn tools(&self) -> &[ToolDefinition];
+
+    /// Calls one tool and waits for its result. A failed call is a result like any other. When the invocation's token
+    /// is cancelled the call must end at once; the loop waits 50 ms for what it still returns, then drops the future.
+    async fn call(&self, call: ToolInvocation<'_>) -> ToolReply;
+}
+
+/// One call of a tool. The arguments fit the tool's schema.
+#[derive(Clone, Copy)]
+pub struct ToolInvocation<'a> {
+    /// The run that makes the call.
+    pub run: &'a RunId,
+    /// The step of the run, from 1.
+    pub step: u32,
+    /// The model's id of the call.
+    pub call_id: &'a str,
+    /// The tool.
+    pub name: &'a str,
+    /// Its arguments.
+    pub arguments: &'a Value,
+    /// The same for every repetition of this call, also after a crash (SPEC DUR-4).
+    pub idempotency_key: &'a str,
+    /// Takes log lines and progress while the call runs.
+    pub notes: &'a (dyn Fn(ToolNote) + Send + Sync),
+    /// Ends the call.
+    pub cancel: &'a CancellationToken,
+}
+
+/// A sign of life from a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ToolNote {
+    /// A line for the run's log.
+    Log {
+        /// `debug`, `info`, `warn` or `error`.
+        level: String,
+        /// The line.
+        message: String,
+    },
+    /// What is being done.
+    Progress {
+        /// One sentence.
+        message: String,
+        /// From 0.0 to 1.0, when known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fraction: Option<f32>,
+    },
+}
+
+/// What a call came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolReply {
+    /// What the model will see of it, and what the loop decides on.
+    pub result: ToolResult,
+    /// What the sandbox spent, when there was one.
+    pub usage: Option<SandboxUsage>,
+}
+
+/// What a sandboxed call spent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SandboxUsage {
+    /// Units of fuel.
+    pub fuel: u64,
+    /// The most linear memory held at once, in bytes.
+    pub peak_memory_bytes: u64,
+    /// Calls from the guest into the host.
+    pub host_calls: u64,
+}
+
+/// The envelope of every tool result (SPEC RUN-8).
+///
+/// JSON: `{ ok, output, errorCode?, retryable, provenance, durationMs, cost? }`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolResult {
+    /// Whether it did what it was asked.
+    pub ok: bool,
+    /// What the model sees: text, or JSON as text.
+    pub output: String,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_code: Option<ErrorCode>,
+    /// Trying the same again may work.
+    pub retryable: bool,
+    /// Where the output came from.
+    pub provenance: Provenance,
+    /// Wall-clock milliseconds.
+    pub duration_ms: u64,
+    /// What the call cost, in US dollars, when it cost something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+}
+
+impl ToolResult {
+    /// A success computed by the host or a sandboxed tool.
+    #[must_use]
+    pub fn success(output: impl Into<String>) -> Self {
+        Self {
+            ok: true,
+            output: output.into(),
+            error_code: None,
+            retryable: false,
+            provenance: Provenance::Internal,
+            duration_ms: 0,
+            cost: None,
+        }
+    }
+
+    /// A failure that trying again would not mend. The message is one sentence for the model.
+    #[must_use]
+    pub fn failure(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { ok: false, error_code: Some(code), ..Self::success(message) }
+    }
+
+    /// Says how long it took.
+    #[must_use]
+    pub fn took(mut self, duration: Duration) -> Self {
+        self.duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn the_envelope_in_json() {
+        let failed = ToolResult::failure(ErrorCode::NotFound, "no file `a.csv`").took(Duration::from_millis(3));
+        expect![[r#"{"ok":false,"output":"no file `a.csv`","errorCode":"not_found","retryable":false,"provenance":"internal","durationMs":3}"#]]
+            .assert_eq(&serde_json::to_string(&failed).unwrap());
+        expect![[r#"{"ok":true,"output":"7","retryable":false,"provenance":"internal","durationMs":0}"#]]
+            .assert_eq(&serde_json::to_string(&ToolResult::success("7")).unwrap());
+    }
+
+    #[test]
+    fn a_tool_that_says_nothing_may_not_be_repeated() {
+        assert!(!Effects::default().repeatable());
+        assert!(Effects { read_only: true, ..Effects::default() }.repeatable());
+        assert!(Effects { idempotent: true, ..Effects::default() }.repeatable());
+    }
+}

@@ -1,0 +1,268 @@
+//! The trace of a run: steps, calls, results, cost, in the form that people and programs read (SPEC OBS-1).
+//!
+//! A fold of the run's events, like everything else about a run; it never decides anything.
+
+use base::{AgentName, ContentHash, RunId, Timestamp};
+use llm::{Arguments, Usage};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::event::{RunEvent, StoredEvent};
+use crate::failure::RunError;
+use crate::record::RunRecord;
+use crate::status::RunStatus;
+use crate::toolbox::{SandboxUsage, ToolNote, ToolResult};
+
+/// The trace of a run. JSON in camel case, times in milliseconds since the epoch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunTrace {
+    /// The run.
+    pub run_id: RunId,
+    /// Whose run it is.
+    pub agent: AgentName,
+    /// The whole task.
+    pub task: String,
+    /// The tools granted.
+    pub tools: Vec<String>,
+    /// Where the run is in its life.
+    pub status: RunStatus,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When a driver first took it up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<Timestamp>,
+    /// The whole answer; for a run without one, the last thing the model said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// Why there is no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<RunError>,
+    /// The steps, in order.
+    pub steps: Vec<StepTrace>,
+    /// The changes of status, and when the run was taken up again.
+    pub transitions: Vec<TransitionTrace>,
+    /// Steps begun.
+    pub total_iterations: u32,
+    /// Milliseconds from start to end, or to the last event.
+    pub total_duration_ms: u64,
+    /// Energy drained.
+    pub total_energy_cost: f64,
+    /// Tokens and cost of all replies.
+    pub total_usage: Usage,
+    /// Requests to the model, its retries included.
+    pub llm_calls: u32,
+    /// Tool calls that have a result.
+    pub tool_calls: u32,
+    /// Tool calls that failed.
+    pub errors: u32,
+}
+
+/// One step: a model reply and the calls it asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepTrace {
+    /// From 1.
+    pub iteration: u32,
+    /// When the reply was there.
+    pub timestamp: Timestamp,
+    /// `provider/model` that answered.
+    pub llm_model: String,
+    /// Reasoning that came beside the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
+    /// What the model said.
+    pub text: String,
+    /// Tokens and cost.
+    pub usage: Usage,
+    /// Milliseconds the model took, retries included.
+    pub duration_ms: u64,
+    /// How often the request was tried again.
+    pub retries: u32,
+    /// Whether a call was read out of the text.
+    pub recovered_call: bool,
+    /// The calls, in order.
+    pub tool_calls: Vec<ToolCallTrace>,
+    /// What the host told the model after this step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_messages: Vec<String>,
+}
+
+/// One call of a tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCallTrace {
+    /// The model's id of the call.
+    pub call_id: String,
+    /// The tool.
+    pub tool: String,
+    /// The arguments as executed, or as the model wrote them when nothing was executed.
+    pub args: Value,
+    /// The result; none while the call is open, or when the run ended before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<ToolResult>,
+    /// Milliseconds the call took.
+    pub duration_ms: u64,
+    /// Units of fuel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fuel: Option<u64>,
+    /// The most linear memory held at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_memory_bytes: Option<u64>,
+    /// Calls from the guest into the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_calls: Option<u64>,
+    /// The component behind the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<ContentHash>,
+    /// What the call wrote to the run's log.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<ToolNote>,
+    /// Whether the host tried it again after a transient failure.
+    #[serde(default)]
+    pub retried: bool,
+    /// Whether the host had stopped while it was in flight.
+    #[serde(default)]
+    pub recovered: bool,
+}
+
+/// A change of status.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TransitionTrace {
+    /// When.
+    pub at: Timestamp,
+    /// The status from then on.
+    pub status: RunStatus,
+    /// Whether the host had stopped before.
+    #[serde(default)]
+    pub resumed: bool,
+}
+
+impl RunTrace {
+    /// The trace after the first event.
+    pub(crate) fn created(record: &RunRecord, task: &str) -> Self {
+        Self {
+            run_id: record.id.clone(),
+            agent: record.agent.clone(),
+            task: task.to_owned(),
+            tools: record.tools.clone(),
+            status: record.status,
+            created_at: record.created_at,
+            started_at: None,
+            completed_at: None,
+            summary: None,
+            error: None,
+            steps: Vec::new(),
+            transitions: vec![TransitionTrace { at: record.created_at, status: record.status, resumed: false }],
+            total_iterations: 0,
+            total_duration_ms: 0,
+            total_energy_cost: record.energy,
+            total_usage: Usage::default(),
+            llm_calls: 0,
+            tool_calls: 0,
+            errors: 0,
+        }
+    }
+
+    /// Takes in an event; `record` is the head after it.
+    pub(crate) fn apply(&mut self, stored: &StoredEvent, record: &RunRecord) {
+        match &stored.event {
+            RunEvent::Created { .. } => {}
+            RunEvent::Started | RunEvent::Resumed => {
+                let resumed = matches!(stored.event, RunEvent::Resumed);
+                self.transitions.push(TransitionTrace { at: stored.at, status: record.status, resumed });
+            }
+            RunEvent::ModelReplied { step, reply, duration_ms, recovered_call } => self.steps.push(StepTrace {
+                iteration: *step,
+                timestamp: stored.at,
+                llm_model: reply.model.clone(),
+                reasoning: reply.reasoning.clone(),
+                text: reply.text.clone(),
+                usage: reply.usage,
+                duration_ms: *duration_ms,
+                retries: reply.retries,
+                recovered_call: *recovered_call,
+                tool_calls: reply.tool_calls.iter().map(ToolCallTrace::asked).collect(),
+                host_messages: Vec::new(),
+            }),
+            RunEvent::ToolIntended { call_id, arguments, component, .. } => {
+                if let Some(call) = self.call(call_id) {
+                    call.args = arguments.clone();
+                    call.component = *component;
+                }
+            }
+            RunEvent::ToolReturned { call_id, result, usage, notes, retried, recovered, .. } => {
+                if let Some(call) = self.call(call_id) {
+                    call.returned(result, *usage);
+                    call.notes.clone_from(notes);
+                    call.retried = *retried;
+                    call.recovered = *recovered;
+                }
+            }
+            RunEvent::Told { text, .. } => {
+                if let Some(step) = self.steps.last_mut() {
+                    step.host_messages.push(text.clone());
+                }
+            }
+            RunEvent::Finished { summary, error, .. } => {
+                self.summary.clone_from(summary);
+                self.error.clone_from(error);
+                self.transitions.push(TransitionTrace { at: stored.at, status: record.status, resumed: false });
+            }
+        }
+        self.total(stored.at, record);
+    }
+
+    fn total(&mut self, now: Timestamp, record: &RunRecord) {
+        self.status = record.status;
+        self.started_at = record.started_at;
+        self.completed_at = record.completed_at;
+        self.total_iterations = record.iterations;
+        self.total_duration_ms = u64::try_from(record.elapsed(now).as_millis()).unwrap_or(u64::MAX);
+        self.total_energy_cost = record.energy;
+        self.total_usage =
+            Usage { input_tokens: record.input_tokens, output_tokens: record.output_tokens, cost_usd: record.cost_usd };
+        self.llm_calls = record.model_calls;
+        self.tool_calls = record.tool_calls;
+        self.errors = record.errors;
+    }
+
+    /// An open call of the latest step: only that one can have any.
+    fn call(&mut self, call_id: &str) -> Option<&mut ToolCallTrace> {
+        self.steps.last_mut()?.tool_calls.iter_mut().find(|call| call.call_id == call_id)
+    }
+}
+
+impl ToolCallTrace {
+    fn asked(call: &llm::ToolCall) -> Self {
+        Self {
+            call_id: call.id.clone(),
+            tool: call.name.clone(),
+            args: match &call.arguments {
+                Arguments::Json(value) => value.clone(),
+                Arguments::Malformed(text) => Value::String(text.clone()),
+            },
+            result: None,
+            duration_ms: 0,
+            fuel: None,
+            peak_memory_bytes: None,
+            host_calls: None,
+            component: None,
+            notes: Vec::new(),
+            retried: false,
+            recovered: false,
+        }
+    }
+
+    fn returned(&mut self, result: &ToolResult, usage: Option<SandboxUsage>) {
+        self.duration_ms = result.duration_ms;
+        self.result = Some(result.clone());
+        self.fuel = usage.map(|usage| usage.fuel);
+        self.peak_memory_bytes = usage.map(|usage| usage.peak_memory_bytes);
+        self.host_calls = usage.map(|usage| usage.host_calls);
+    }
+}

@@ -1,0 +1,212 @@
+//! A stop of the host at every write, a full disk, a panic: nothing acknowledged is lost, nothing is done twice.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use base::{AgentName, ErrorCode, RefusalCode, RunId};
+use motor::{FailureCategory, LiveEvent, RunRequest, RunStatus};
+use serde_json::json;
+use store::Faults;
+
+use crate::home::{Home, Turn, call, request, world};
+
+/// Every write fails from the n-th on, like those of a process that is no more.
+#[derive(Debug)]
+struct Dead {
+    left: AtomicU32,
+}
+
+impl Faults for Dead {
+    fn before_write(&self) -> io::Result<()> {
+        let alive = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
+        if alive { Ok(()) } else { Err(io::Error::other("gone")) }
+    }
+}
+
+fn six_steps() -> Vec<Turn> {
+    vec![
+        call("look", json!({})),
+        call("append", json!({"text": "a"})),
+        Turn::Call(vec![("set", json!({})), ("append", json!({"text": "b"})), ("nothing", json!({}))]),
+        call("flaky", json!({})),
+        call("append", json!({"text": "c"})),
+        Turn::Say("done"),
+    ]
+}
+
+/// One run on a host that dies at the n-th write, and its end on the next host. False when the host did not die.
+async fn dies_at(n: u32) -> bool {
+    let faults = Arc::new(Dead { left: AtomicU32::new(n) });
+    let home = Home::open(Arc::new(tempfile::tempdir().unwrap()), world(six_steps()), faults);
+    let id = home.motor.new_run_id();
+    let accepted = home.motor.start(id.clone(), request()).await;
+    if accepted.is_ok() && home.motor.wait(&id).await.is_ok() {
+        return false;
+    }
+    let shown = seen(&home, &id).await;
+    let home = home.reopen().await;
+    if let Err(refusal) = accepted {
+        assert_eq!(refusal.code, RefusalCode::StorageFailed);
+        assert_eq!(home.motor.record(&id).unwrap_err().code, RefusalCode::NotFound, "not acknowledged, and not there");
+        return true;
+    }
+    assert_eq!(home.motor.resume_all().await.unwrap(), std::slice::from_ref(&id), "write {n}");
+    let record = home.motor.wait(&id).await.unwrap();
+    assert_eq!(
+        (record.status, record.summary.as_deref()),
+        (RunStatus::Completed, Some("done")),
+        "write {n}: {record:?}"
+    );
+    assert_eq!(record.iterations, 6);
+    assert_eq!(*home.world.tools.appended.lock().unwrap(), ["a", "b", "c"], "write {n}: an effect was lost or doubled");
+    let mut keys = home.world.tools.keys.lock().unwrap().clone();
+    keys.dedup();
+    assert_eq!(keys, [format!("{id}-3-0")], "a repetition has the same key");
+    assert_eq!(home.signals_of(&id), 1);
+    // What was shown before the stop is still true after it.
+    let after = seen(&home, &id).await;
+    assert!(after.starts_with(&shown), "write {n}: {shown:?} was shown, {after:?} is stored");
+    assert_eq!(home.motor.resume_all().await.unwrap(), []);
+    assert_eq!(home.run(request()).await.status, RunStatus::Completed, "the place is free");
+    true
+}
+
+/// The tool results that watchers have been shown.
+async fn seen(home: &Home, id: &RunId) -> Vec<String> {
+    let Ok(mut watch) = home.motor.watch(id) else { return Vec::new() };
+    let mut seen = Vec::new();
+    while let Some(event) = watch.next().await {
+        if let LiveEvent::ToolFinished { call_id, result, .. } = event {
+            seen.push(format!("{call_id} {}", result.output));
+        }
+    }
+    seen
+}
+
+#[tokio::test]
+async fn the_host_dies_at_every_write() {
+    let mut deaths = 0;
+    while dies_at(deaths).await {
+        deaths += 1;
+    }
+    // Created, started, and at least two for each of five steps with calls.
+    assert!(deaths >= 12, "{deaths}");
+}
+
+#[tokio::test]
+async fn a_call_in_flight_is_repeated_only_if_that_is_harmless() {
+    for (tool, repeated) in [("look", true), ("append", false)] {
+        // Created, started, reply with intent; the result is not stored.
+        let faults = Arc::new(Dead { left: AtomicU32::new(3) });
+        let turns = vec![call(tool, json!({"text": "a"})), Turn::Say("done")];
+        let home = Home::open(Arc::new(tempfile::tempdir().unwrap()), world(turns), faults);
+        let id = home.start(request()).await;
+        assert_eq!(home.motor.wait(&id).await.unwrap_err().code, RefusalCode::StorageFailed);
+        let home = home.reopen().await;
+        home.motor.resume_all().await.unwrap();
+        assert_eq!(home.motor.wait(&id).await.unwrap().status, RunStatus::Completed);
+        let trace = home.motor.status(&id).unwrap();
+        let call = &trace.steps[0].tool_calls[0];
+        assert!(call.recovered);
+        let result = call.result.as_ref().unwrap();
+        if repeated {
+            assert_eq!((result.ok, home.world.tools.looked.load(Ordering::SeqCst)), (true, 2));
+        } else {
+            assert_eq!(result.error_code, Some(ErrorCode::OutcomeUnknown));
+            assert_eq!(home.world.tools.appended.lock().unwrap().len(), 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_failing_disk_stops_the_run_and_not_the_host() {
+    let faults = Arc::new(Dead { left: AtomicU32::new(4) });
+    let home = Home::open(Arc::new(tempfile::tempdir().unwrap()), world(six_steps()), faults);
+    let id = home.start(request()).await;
+    let mut watch = home.motor.watch(&id).unwrap();
+    assert_eq!(home.motor.wait(&id).await.unwrap_err().code, RefusalCode::StorageFailed);
+    let mut last = None;
+    while let Some(event) = watch.next().await {
+        last = Some(event);
+    }
+    assert!(matches!(last, Some(LiveEvent::Suspended { .. })), "{last:?}");
+    // What is stored can still be read, and what cannot be stored is refused.
+    assert_eq!(home.motor.status(&id).unwrap().status, RunStatus::Running);
+    assert!(home.motor.log(&id).unwrap().contains("look ok"));
+    assert_eq!(home.motor.cancel(&id).await.unwrap_err().code, RefusalCode::StorageFailed);
+    let other = RunRequest { agent: AgentName::parse("other").unwrap(), ..request() };
+    let refusal = home.motor.start(home.motor.new_run_id(), other).await.unwrap_err();
+    assert_eq!(refusal.code, RefusalCode::StorageFailed);
+    let home = home.reopen().await;
+    assert_eq!(home.motor.cancel(&id).await.unwrap().new_status, RunStatus::Cancelled);
+}
+
+#[tokio::test]
+async fn a_reply_that_cannot_be_stored_fails_the_run_and_not_the_host() {
+    let huge = "x".repeat(17 << 20).leak();
+    let home = Home::new(vec![call("append", json!({"text": "a"})), Turn::Say(huge)]);
+    let record = home.run(request()).await;
+    let error = record.error.unwrap();
+    assert_eq!((record.status, error.category), (RunStatus::Failed, FailureCategory::InfraFailure), "{error:?}");
+    assert_eq!(error.last_step.as_deref(), Some("step 1: append"));
+    assert_eq!(home.signals_of(&record.id), 1);
+    // The place is free.
+    let refused = home.run(RunRequest { max_iterations: Some(1), ..request() }).await;
+    assert_eq!(refused.error.unwrap().category, FailureCategory::BudgetExhausted);
+}
+
+#[tokio::test]
+async fn a_panic_in_a_tool_fails_the_run_and_not_the_host() {
+    let home = Home::new(vec![call("panic", json!({}))]);
+    for _ in 0..2 {
+        let record = home.run(request()).await;
+        let error = record.error.unwrap();
+        assert_eq!((record.status, error.category), (RunStatus::Failed, FailureCategory::InfraFailure));
+        assert!(error.message.contains("panicked"), "{}", error.message);
+        assert_eq!(home.signals_of(&record.id), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_leaves_no_run_without_a_driver() {
+    for polls in 0..6 {
+        let home = Home::new(vec![Turn::Say("done")]);
+        let id = home.motor.new_run_id();
+        let mut starting = Box::pin(home.motor.start(id.clone(), request()));
+        for _ in 0..polls {
+            let polled = tokio::time::timeout(Duration::from_micros(100), &mut starting).await;
+            if polled.is_ok() {
+                break;
+            }
+        }
+        drop(starting);
+        if polls > 0 {
+            while !home.motor.record(&id).is_ok_and(|record| record.status.is_terminal()) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_shutdown_is_not_a_cancel() {
+    let home = Home::new(vec![call("append", json!({"text": "a"})), Turn::Hang]);
+    let id = home.start(request()).await;
+    while home.world.model.requests.lock().unwrap().len() < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let waiting = tokio::spawn({
+        let (motor, id) = (home.motor.clone(), id.clone());
+        async move { motor.wait(&id).await }
+    });
+    tokio::task::yield_now().await;
+    let home = home.reopen().await;
+    assert_eq!(waiting.await.unwrap().unwrap_err().code, RefusalCode::TryLater);
+    let record = home.motor.record(&id).unwrap();
+    assert_eq!((record.status, record.tool_calls), (RunStatus::Running, 1));
+    assert_eq!(home.motor.resume_all().await.unwrap(), std::slice::from_ref(&id));
+    assert_eq!(home.motor.cancel(&id).await.unwrap().new_status, RunStatus::Cancelled);
+    assert_eq!(*home.world.tools.appended.lock().unwrap(), ["a"]);
+}

@@ -1,0 +1,278 @@
+//! A home in a temporary directory, a scripted model, and tools that remember what they did.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base::{AgentName, ErrorCode, Provenance, Random, Refusal, RunId, SystemClock};
+use energy::EnergyBook;
+use llm::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Model, ModelError, ToolCall, ToolSpec, Usage};
+use motor::{
+    Config, Effects, Environment, Motor, MotorParts, RunRecord, RunRequest, RunTrace, ToolDefinition, ToolInvocation,
+    ToolNote, ToolReply, ToolResult, Toolbox,
+};
+use serde_json::{Value, json};
+use signals::SignalBus;
+use store::{Faults, NoFaults, Store};
+
+/// What the model does at one turn.
+#[derive(Clone)]
+pub enum Turn {
+    Say(&'static str),
+    Call(Vec<(&'static str, Value)>),
+    Malformed(&'static str, &'static str),
+    Fail(ModelError),
+    Hang,
+}
+
+pub fn call(tool: &'static str, arguments: Value) -> Turn {
+    Turn::Call(vec![(tool, arguments)])
+}
+
+/// Answers by the number of its own messages in the request; the last turn repeats for ever.
+pub struct Script {
+    pub turns: Vec<Turn>,
+    pub requests: Mutex<Vec<ChatRequest>>,
+}
+
+#[async_trait]
+impl Model for Script {
+    fn name(&self) -> &str {
+        "test/script"
+    }
+
+    async fn chat(
+        &self,
+        request: &ChatRequest,
+        on_delta: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<ChatReply, ModelError> {
+        self.requests.lock().unwrap().push(request.clone());
+        let turn = request.turn();
+        let mut reply = ChatReply {
+            text: String::new(),
+            tool_calls: Vec::new(),
+            reasoning: None,
+            usage: Usage { input_tokens: 10, output_tokens: 2, cost_usd: None },
+            finish: FinishReason::Stop,
+            model: "test/script".into(),
+            retries: 0,
+        };
+        let id = |index: usize| format!("t{turn}c{index}");
+        match self.turns.get(turn).or(self.turns.last()).unwrap().clone() {
+            Turn::Say(text) => {
+                on_delta(Delta::Text(text.into()));
+                reply.text = text.into();
+            }
+            Turn::Call(calls) => {
+                let calls = calls.into_iter().enumerate().map(|(index, (name, arguments))| ToolCall {
+                    id: id(index),
+                    name: name.into(),
+                    arguments: Arguments::Json(arguments),
+                });
+                reply.tool_calls = calls.collect();
+            }
+            Turn::Malformed(name, text) => {
+                reply.tool_calls =
+                    vec![ToolCall { id: id(0), name: name.into(), arguments: Arguments::Malformed(text.into()) }];
+            }
+            Turn::Fail(error) => return Err(error),
+            Turn::Hang => std::future::pending().await,
+        }
+        Ok(reply)
+    }
+}
+
+/// Tools with every kind of effect. What they did outlives the host.
+pub struct Tools {
+    definitions: Vec<ToolDefinition>,
+    /// Texts appended, in order: an effect that must not happen twice.
+    pub appended: Mutex<Vec<String>>,
+    /// Idempotency keys seen by `set`.
+    pub keys: Mutex<Vec<String>>,
+    pub looked: AtomicU32,
+    pub entered: tokio::sync::Notify,
+}
+
+impl Tools {
+    pub fn new() -> Arc<Self> {
+        let tool = |name: &str, read_only, idempotent| ToolDefinition {
+            spec: ToolSpec {
+                name: name.into(),
+                description: String::new(),
+                parameters: json!({"type": "object", "properties": {"text": {"type": "string"}}}),
+            },
+            effects: Effects { read_only, idempotent, destructive: false, open_world: false },
+            timeout: Duration::from_secs(5),
+            component: None,
+        };
+        let mut short = tool("short", false, false);
+        short.timeout = Duration::ZERO;
+        Arc::new(Self {
+            definitions: vec![
+                tool("look", true, false),
+                tool("append", false, false),
+                tool("set", false, true),
+                tool("flaky", true, false),
+                tool("flaky_write", false, false),
+                tool("fail", false, false),
+                tool("hang", false, false),
+                tool("polite", false, false),
+                tool("web", true, false),
+                tool("panic", true, false),
+                short,
+            ],
+            appended: Mutex::default(),
+            keys: Mutex::default(),
+            looked: AtomicU32::new(0),
+            entered: tokio::sync::Notify::new(),
+        })
+    }
+}
+
+#[async_trait]
+impl Toolbox for Tools {
+    fn tools(&self) -> &[ToolDefinition] {
+        &self.definitions
+    }
+
+    async fn call(&self, call: ToolInvocation<'_>) -> ToolReply {
+        (call.notes)(ToolNote::Log { level: "info".into(), message: format!("{} begins", call.name) });
+        self.entered.notify_one();
+        let text = call.arguments["text"].as_str().unwrap_or_default().to_owned();
+        let result = match call.name {
+            "look" => ToolResult::success(format!("look {}", self.looked.fetch_add(1, Ordering::SeqCst))),
+            "append" => {
+                self.appended.lock().unwrap().push(text);
+                ToolResult::success("appended")
+            }
+            "set" => {
+                self.keys.lock().unwrap().push(call.idempotency_key.to_owned());
+                ToolResult::success("set")
+            }
+            "flaky" | "flaky_write" => {
+                let first = self.looked.fetch_add(1, Ordering::SeqCst).is_multiple_of(2);
+                let failed = ToolResult { retryable: true, ..ToolResult::failure(ErrorCode::Timeout, "try again") };
+                if first { failed } else { ToolResult::success("there") }
+            }
+            "fail" => ToolResult::failure(ErrorCode::NotFound, format!("no `{text}`")),
+            "web" => ToolResult { provenance: Provenance::Web, ..ToolResult::success("from outside") },
+            "polite" => {
+                call.cancel.cancelled().await;
+                ToolResult::failure(ErrorCode::Cancelled, "stopped when asked")
+            }
+            "panic" => panic!("a tool panics"),
+            _ => std::future::pending().await,
+        };
+        ToolReply { result, usage: None }
+    }
+}
+
+/// Serves the same script and tools to every run.
+pub struct World {
+    pub model: Arc<Script>,
+    pub tools: Arc<Tools>,
+    pub refusal: Option<Refusal>,
+    pub finished: Mutex<Vec<RunTrace>>,
+}
+
+#[async_trait]
+impl Environment for World {
+    async fn toolbox(&self, _: &RunRecord) -> Result<Arc<dyn Toolbox>, Refusal> {
+        Ok(self.tools.clone())
+    }
+
+    async fn model(&self, _: &RunRecord) -> Result<Arc<dyn Model>, Refusal> {
+        self.refusal.clone().map_or_else(|| Ok(self.model.clone() as Arc<dyn Model>), Err)
+    }
+
+    async fn finished(&self, trace: &RunTrace) {
+        self.finished.lock().unwrap().push(trace.clone());
+    }
+}
+
+pub fn world(turns: Vec<Turn>) -> Arc<World> {
+    let model = Arc::new(Script { turns, requests: Mutex::default() });
+    Arc::new(World { model, tools: Tools::new(), refusal: None, finished: Mutex::default() })
+}
+
+/// A host on a home. Dropping the directory ends the home.
+pub struct Home {
+    pub directory: Arc<tempfile::TempDir>,
+    pub world: Arc<World>,
+    pub store: Store,
+    pub signals: SignalBus,
+    pub motor: Motor,
+}
+
+impl Home {
+    pub fn new(turns: Vec<Turn>) -> Self {
+        Self::open(Arc::new(tempfile::tempdir().unwrap()), world(turns), Arc::new(NoFaults))
+    }
+
+    pub fn open(directory: Arc<tempfile::TempDir>, world: Arc<World>, faults: Arc<dyn Faults>) -> Self {
+        let store = Store::open_with(&directory.path().join("state"), faults).unwrap();
+        Self::over(directory, world, store)
+    }
+
+    /// A motor over a store that is open.
+    pub fn over(directory: Arc<tempfile::TempDir>, world: Arc<World>, store: Store) -> Self {
+        let clock = Arc::new(SystemClock::default());
+        let signals = SignalBus::open(store.clone(), clock.clone()).unwrap();
+        let motor = Motor::new(MotorParts {
+            store: store.clone(),
+            signals: signals.clone(),
+            energy: Arc::new(EnergyBook::open(store.clone(), clock.clone(), energy::Config::default())),
+            clock,
+            random: Arc::new(Random::from_system()),
+            environment: world.clone(),
+            config: Config::default(),
+        });
+        Self { directory, world, store, signals, motor }
+    }
+
+    /// The next host on this home, after this one was stopped.
+    pub async fn reopen(self) -> Self {
+        self.motor.shutdown().await;
+        let Self { directory, world, store, signals, motor } = self;
+        store.close().await.ok();
+        drop((store, signals, motor));
+        Self::open(directory, world, Arc::new(NoFaults))
+    }
+
+    pub async fn start(&self, request: RunRequest) -> RunId {
+        let id = self.motor.new_run_id();
+        self.motor.start(id.clone(), request).await.unwrap();
+        id
+    }
+
+    /// Runs a task to its end.
+    pub async fn run(&self, request: RunRequest) -> RunRecord {
+        let id = self.start(request).await;
+        self.motor.wait(&id).await.unwrap()
+    }
+
+    /// How many signals there are for a run.
+    pub fn signals_of(&self, id: &RunId) -> usize {
+        self.signals.since(0, 1000).unwrap().iter().filter(|signal| signal.run == *id).count()
+    }
+
+    /// What the model was shown last.
+    pub fn last_request(&self) -> ChatRequest {
+        self.world.model.requests.lock().unwrap().last().unwrap().clone()
+    }
+}
+
+pub fn request() -> RunRequest {
+    let tools = Tools::new().tools().iter().map(|tool| tool.spec.name.clone()).collect();
+    RunRequest {
+        agent: AgentName::default(),
+        task: "do it".into(),
+        tools,
+        max_iterations: None,
+        timeout: None,
+        settings: json!({"model": "test/script"}),
+        key: None,
+        approval_required: false,
+    }
+}

@@ -1,0 +1,16 @@
+//! The loop from outside, over a real store, with tools and models that do what a test says.
+
+#[cfg(test)]
+mod cancel;
+#[cfg(test)]
+mod crash;
+#[cfg(test)]
+mod guard;
+#[cfg(test)]
+mod home;
+#[cfg(test)]
+mod measure;
+#[cfg(test)]
+mod run;
+#[cfg(test)]
+mod side_by_side;

@@ -1,0 +1,89 @@
+//! One run at a time for an agent, many agents side by side.
+
+use std::time::Duration;
+
+use base::{AgentName, RefusalCode};
+use motor::{ListFilter, RunRequest, RunStatus};
+use serde_json::json;
+
+use crate::home::{Home, Turn, call, request};
+
+fn of(agent: &str) -> RunRequest {
+    RunRequest { agent: AgentName::parse(agent).unwrap(), ..request() }
+}
+
+#[tokio::test]
+async fn an_agent_has_one_run_at_a_time() {
+    let home = Home::new(vec![Turn::Hang]);
+    let id = home.start(request()).await;
+    let refusal = home.motor.start(home.motor.new_run_id(), request()).await.unwrap_err();
+    assert_eq!(refusal.code, RefusalCode::Busy);
+    let words = format!("Motor Cortex is busy (run_id: {id}). Wait for it to complete or cancel it via core.task.");
+    assert_eq!(refusal.reason, words);
+    // The refused command cost nothing.
+    let other = home.start(of("other")).await;
+    home.motor.cancel(&id).await.unwrap();
+    assert!((home.motor.record(&id).unwrap().energy - 0.10).abs() < 1e-9);
+    home.start(request()).await;
+    home.motor.cancel(&other).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_place_is_given_once() {
+    let home = Home::new(vec![Turn::Hang]);
+    let racing = (0..16).map(|_| {
+        let motor = home.motor.clone();
+        tokio::spawn(async move { motor.start(motor.new_run_id(), request()).await.is_ok() })
+    });
+    let racing: Vec<_> = racing.collect();
+    let mut won = 0;
+    for one in racing {
+        won += u32::from(one.await.unwrap());
+    }
+    assert_eq!(won, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn forty_agents_side_by_side() {
+    let home = Home::new(vec![
+        call("look", json!({})),
+        Turn::Call(vec![("append", json!({"text": "a"})), ("set", json!({}))]),
+        Turn::Say("done"),
+    ]);
+    let mut ids = Vec::new();
+    for n in 0..40 {
+        ids.push(home.start(of(&format!("agent{n}"))).await);
+    }
+    let mut follower = home.signals.subscribe();
+    for id in &ids {
+        let record = tokio::time::timeout(Duration::from_secs(30), home.motor.wait(id)).await.unwrap().unwrap();
+        assert_eq!(record.status, RunStatus::Completed);
+        assert_eq!(home.signals_of(id), 1);
+    }
+    follower.borrow_and_update();
+    assert_eq!(home.signals.since(0, 1000).unwrap().len(), 40);
+    assert_eq!(home.world.tools.appended.lock().unwrap().len(), 40);
+    assert_eq!(home.world.finished.lock().unwrap().len(), 40);
+}
+
+#[tokio::test]
+async fn listing_is_newest_first_and_filtered() {
+    let home = Home::new(vec![Turn::Say("done")]);
+    let mut ids = Vec::new();
+    for n in 0..5 {
+        let agent = if n % 2 == 0 { "even" } else { "odd" };
+        ids.push(home.run(of(agent)).await.id);
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    ids.reverse();
+    let list =
+        |filter: ListFilter| home.motor.list(filter).unwrap().into_iter().map(|record| record.id).collect::<Vec<_>>();
+    let all = ListFilter { limit: 10, ..ListFilter::default() };
+    assert_eq!(list(all.clone()), ids);
+    assert_eq!(list(ListFilter { limit: 2, ..all.clone() }), ids[..2]);
+    let odd = AgentName::parse("odd").unwrap();
+    assert_eq!(list(ListFilter { agent: Some(odd), ..all.clone() }), [ids[1].clone(), ids[3].clone()]);
+    assert!(list(ListFilter { status: Some(RunStatus::Failed), ..all.clone() }).is_empty());
+    assert!(list(ListFilter { status: Some(RunStatus::Running), ..all.clone() }).is_empty());
+    assert_eq!(list(ListFilter { status: Some(RunStatus::Completed), limit: 1, ..all }), ids[..1]);
+}
