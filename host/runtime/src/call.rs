@@ -34,8 +34,9 @@ where
         }
     };
     let started = Instant::now();
+    let stack = runtime.config().stack_bytes;
     let outcome = match store.set_fuel(limits.fuel).and_then(|()| store.fuel_async_yield_interval(Some(YIELD_INTERVAL))) {
-        Ok(()) => settle(supervise(boxed(work(&mut *store)), limits.deadline(), cancel).await, limits),
+        Ok(()) => settle(supervise(boxed(work(&mut *store)), limits.deadline(), cancel).await, limits, stack),
         Err(error) => Outcome::HostFault(error.to_string()),
     };
     drop(place);
@@ -48,10 +49,10 @@ fn boxed<F: Future>(future: F) -> std::pin::Pin<Box<F>> {
     Box::pin(future)
 }
 
-fn settle<T, E>(ended: Supervised<wasmtime::Result<T>>, limits: &Limits) -> Outcome<T, E> {
+fn settle<T, E>(ended: Supervised<wasmtime::Result<T>>, limits: &Limits, stack_bytes: usize) -> Outcome<T, E> {
     match ended {
         Supervised::Done(Ok(value)) => Outcome::Returned(value),
-        Supervised::Done(Err(error)) => classify(&error, limits),
+        Supervised::Done(Err(error)) => classify(&error, limits, stack_bytes),
         Supervised::DeadlineExceeded => {
             Outcome::Exceeded(LimitExceeded { limit: Limit::DeadlineMs, value: limits.deadline_ms })
         }

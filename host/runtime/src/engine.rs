@@ -9,8 +9,6 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use wasmtime::{Cache, CacheConfig, Config, Enabled, Engine, InstanceAllocationStrategy, OperatorCost, PoolingAllocationConfig};
 
-use crate::limits::STACK_BYTES;
-
 /// Fuel between two looks at the deadline and the cancellation: well under a millisecond of JavaScript.
 pub(crate) const YIELD_INTERVAL: u64 = 100_000;
 
@@ -24,6 +22,9 @@ pub struct EngineConfig {
     pub sandboxes: u32,
     /// The most any call's `memory_bytes` may be. Default 64 MiB (SPEC HOST-5).
     pub memory_bytes: u64,
+    /// Bytes of call stack a guest has. Default 512 KiB (SPEC HOST-5). One size for the engine, not one for each call:
+    /// stacks are pooled.
+    pub stack_bytes: usize,
     /// Bytes of each slot that stay resident between calls. Default 256 KiB: what a short call touches.
     pub keep_resident_bytes: usize,
     /// Largest component that is loaded. Default 64 MiB (SPEC HOST-4).
@@ -44,6 +45,7 @@ impl Default for EngineConfig {
         Self {
             sandboxes: 64,
             memory_bytes: 64 << 20,
+            stack_bytes: 512 << 10,
             keep_resident_bytes: 256 << 10,
             component_bytes: 64 << 20,
             cache: None,
@@ -69,6 +71,7 @@ impl Runtime {
     /// When the cache directory cannot be used or the machine does not offer what the engine needs.
     pub fn new(config: EngineConfig) -> wasmtime::Result<Self> {
         let mut engine = common_config(config.cache.as_deref())?;
+        engine.max_wasm_stack(config.stack_bytes).async_stack_size(config.stack_bytes + HOST_STACK_BYTES);
         engine.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(&config)));
         let places = Arc::new(Semaphore::new(config.sandboxes as usize));
         Ok(Self { engine: Engine::new(&engine)?, config: Arc::new(config), places })
@@ -106,8 +109,6 @@ pub(crate) fn common_config(cache: Option<&Path>) -> wasmtime::Result<Config> {
     config
         .consume_fuel(true)
         .operator_cost(operator_cost())
-        .max_wasm_stack(STACK_BYTES)
-        .async_stack_size(STACK_BYTES + HOST_STACK_BYTES)
         .memory_init_cow(true)
         .concurrency_support(false)
         .wasm_backtrace_max_frames(None)

@@ -41,9 +41,6 @@ pub struct Limits {
     pub workspace_files: u64,
 }
 
-/// Bytes of call stack a guest has. Not per call: the engine has one size. 512 KiB (SPEC HOST-5).
-pub const STACK_BYTES: usize = 512 * 1024;
-
 impl Default for Limits {
     fn default() -> Self {
         Self {

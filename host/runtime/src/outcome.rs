@@ -5,7 +5,7 @@ use std::time::Duration;
 use capabilities::{Limit, LimitExceeded};
 use wasmtime_wasi::I32Exit;
 
-use crate::limits::{Limits, STACK_BYTES};
+use crate::limits::Limits;
 
 /// How a call ended. `E` is the guest's own error.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,8 +69,8 @@ pub struct Finished<T, E> {
     pub stdio: String,
 }
 
-/// Says what an error out of the engine means. `limits` are those the call ran under.
-pub(crate) fn classify<T, E>(error: &wasmtime::Error, limits: &Limits) -> Outcome<T, E> {
+/// Says what an error out of the engine means. `limits` and `stack_bytes` are those the call ran under.
+pub(crate) fn classify<T, E>(error: &wasmtime::Error, limits: &Limits, stack_bytes: usize) -> Outcome<T, E> {
     if let Some(exceeded) = error.downcast_ref::<LimitExceeded>() {
         return Outcome::Exceeded(*exceeded);
     }
@@ -81,7 +81,7 @@ pub(crate) fn classify<T, E>(error: &wasmtime::Error, limits: &Limits) -> Outcom
     if let Some(trap) = error.downcast_ref::<wasmtime::Trap>() {
         return match trap {
             wasmtime::Trap::OutOfFuel => exceeded(Limit::Fuel, limits.fuel),
-            wasmtime::Trap::StackOverflow => exceeded(Limit::StackBytes, STACK_BYTES as u64),
+            wasmtime::Trap::StackOverflow => exceeded(Limit::StackBytes, stack_bytes as u64),
             other => Outcome::Trapped(Trap { message: other.to_string() }),
         };
     }
