@@ -1,0 +1,74 @@
+//! The names a run may be granted: tools, and aliases that stand for several (SPEC TOOL-1).
+
+use base::{Refusal, RefusalCode};
+
+/// The tool that runs code.
+pub const CODE: &str = "code";
+
+/// The tools of the bundled file component.
+pub const FILE_TOOLS: [&str; 7] = ["read", "write", "append", "patch", "list", "glob", "grep"];
+
+/// The alias for all file tools.
+pub const FILESYSTEM: &str = "filesystem";
+
+/// Turns what a caller named into the exact tools granted: sorted as the catalogue is, each once.
+///
+/// # Errors
+/// When a name is not known; says which is nearest, and what there is.
+pub fn resolve(names: &[String]) -> Result<Vec<String>, Refusal> {
+    let mut granted = Vec::new();
+    for name in names {
+        let name = name.trim();
+        match name {
+            FILESYSTEM => granted.extend(FILE_TOOLS),
+            CODE => granted.push(CODE),
+            _ => match FILE_TOOLS.iter().find(|tool| **tool == name) {
+                Some(tool) => granted.push(tool),
+                None => return Err(unknown(name)),
+            },
+        }
+    }
+    Ok(all().filter(|tool| granted.contains(tool)).map(str::to_owned).collect())
+}
+
+/// Every tool, in the order a model is told of them.
+pub fn all() -> impl Iterator<Item = &'static str> {
+    std::iter::once(CODE).chain(FILE_TOOLS)
+}
+
+fn unknown(name: &str) -> Refusal {
+    let known: Vec<&str> = all().chain([FILESYSTEM]).collect();
+    let shown: String = name.chars().take(60).collect();
+    let mut reason = format!("unknown tool `{}`", shown.escape_debug());
+    let near = known.iter().map(|tool| (strsim::jaro_winkler(name, tool), tool)).max_by(|a, b| a.0.total_cmp(&b.0));
+    if let Some((score, tool)) = near
+        && score > 0.75
+    {
+        reason.push_str(&format!("; did you mean `{tool}`?"));
+    }
+    Refusal::new(RefusalCode::UnknownTool, reason).with_remedy(format!("there are: {}", known.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(names: &[&str]) -> Result<Vec<String>, String> {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        resolve(&names).map_err(|refusal| refusal.to_string())
+    }
+
+    #[test]
+    fn aliases_stand_for_their_tools_and_nothing_else() {
+        assert_eq!(check(&["filesystem"]).unwrap(), FILE_TOOLS);
+        assert_eq!(check(&["read", "code", "read"]).unwrap(), ["code", "read"]);
+        assert_eq!(check(&[]).unwrap(), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn an_unknown_name_says_what_was_meant() {
+        assert_eq!(check(&["filesytem"]).unwrap_err(), "unknown tool `filesytem`; did you mean `filesystem`?");
+        assert_eq!(check(&["zzz"]).unwrap_err(), "unknown tool `zzz`");
+        assert!(check(&["a\nb"]).is_err());
+    }
+}

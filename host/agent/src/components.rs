@@ -1,0 +1,240 @@
+//! Looking at a component and calling it by hand, without a home (SPEC HOST-7, HOST-9).
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use base::{ContentHash, Refusal, RefusalCode};
+use runtime::inspect::{Export, Import};
+use runtime::{
+    Component, Inspection, Limits, LoadError, NoteSink, Origin, Outcome, Runtime, ToolCall, ToolComponent,
+    ToolDescription, ToolError, inspect,
+};
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+
+/// What a component is, needs and offers.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ComponentReport {
+    /// The hash of its bytes.
+    pub hash: ContentHash,
+    /// Their number.
+    pub size_bytes: u64,
+    /// Which of our worlds it targets: `tool`, `code`, or `other`.
+    pub world: &'static str,
+    /// What its imports let it do. Nothing else can it do.
+    pub capabilities: Vec<&'static str>,
+    /// What it needs.
+    pub imports: Vec<Import>,
+    /// What it offers.
+    pub exports: Vec<Export>,
+    /// Its tools.
+    pub tools: Vec<ToolDescription>,
+    /// Why its tools could not be listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools_error: Option<String>,
+}
+
+/// A call by hand.
+pub struct CallRequest {
+    /// The component's file.
+    pub path: PathBuf,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments as JSON.
+    pub arguments: String,
+    /// The directory that is `/workspace`; a fresh temporary one when absent.
+    pub workspace: Option<PathBuf>,
+    /// Where log lines and progress go.
+    pub notes: NoteSink,
+    /// Ends the call.
+    pub cancel: CancellationToken,
+}
+
+/// What a call by hand came to.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CallReply {
+    /// The tool did it.
+    pub ok: bool,
+    /// Its output, or why there is none.
+    pub output: String,
+    /// `denied`, `missing`, `bad_input`, `limit`, `failed`, `trap`, `cancelled` or `host_fault`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<&'static str>,
+    /// Wall-clock time.
+    pub duration_ms: f64,
+    /// Units of work.
+    pub fuel: u64,
+    /// The most memory it had.
+    pub peak_memory_bytes: u64,
+    /// Calls into the host.
+    pub host_calls: u64,
+    /// What it wrote to standard output and error.
+    pub stdio: String,
+}
+
+/// Runs components outside any home.
+pub struct Workbench {
+    runtime: Runtime,
+    limits: Limits,
+}
+
+impl Workbench {
+    /// Makes an engine with the configured limits. `cache` keeps compiled code; `compile_worker` is as in
+    /// [`runtime::EngineConfig`].
+    ///
+    /// # Errors
+    /// When the engine does not start.
+    pub fn new(config: &Config, cache: Option<PathBuf>, compile_worker: Option<PathBuf>) -> Result<Self, Refusal> {
+        let engine = config.engine.engine(config.limits.memory_bytes, cache, compile_worker);
+        let runtime = Runtime::new(engine).map_err(|error| {
+            Refusal::new(RefusalCode::Failed, format!("the component engine does not start: {}", error.root_cause()))
+        })?;
+        Ok(Self { runtime, limits: config.limits })
+    }
+
+    /// Inspects a file; one that offers tools is asked for them, in the sandbox.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is no component that could be used.
+    pub async fn inspect_file(&self, path: &Path) -> Result<ComponentReport, Refusal> {
+        let bytes = read(path, self.most_bytes())?;
+        let inspection = inspect(&bytes, self.most_bytes()).map_err(|error| invalid(path, &error))?;
+        Ok(self.report(&bytes, Origin::Untrusted, inspection).await)
+    }
+
+    /// Inspects a bundled component: `code-js` or `files`.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub async fn inspect_bundled(&self, name: &str) -> Result<ComponentReport, Refusal> {
+        let bytes = match name {
+            "code-js" => bundled::CODE_JS,
+            "files" => bundled::FILES,
+            _ => return Err(Refusal::new(RefusalCode::NotFound, format!("there is no bundled component `{name}`"))),
+        };
+        let inspection = inspect(bytes, self.most_bytes()).map_err(|error| invalid(Path::new(name), &error))?;
+        Ok(self.report(bytes, Origin::Bundled, inspection).await)
+    }
+
+    /// Calls one tool under the real limits.
+    ///
+    /// # Errors
+    /// When the component cannot be used. What the tool does wrong is part of the reply.
+    pub async fn call(&self, request: CallRequest) -> Result<CallReply, Refusal> {
+        let bytes = read(&request.path, self.most_bytes())?;
+        let refuse = |error: LoadError| invalid(&request.path, &error);
+        let component = Component::load(&self.runtime, &bytes, Origin::Untrusted).await.map_err(refuse)?;
+        let component = ToolComponent::link(&self.runtime, &component).map_err(refuse)?;
+        let fresh;
+        let workspace = match request.workspace {
+            Some(directory) => directory,
+            None => {
+                fresh = tempfile::tempdir()
+                    .map_err(|error| Refusal::new(RefusalCode::StorageFailed, format!("no temporary directory: {error}")))?;
+                fresh.path().to_owned()
+            }
+        };
+        let finished = component
+            .call(ToolCall {
+                name: &request.tool,
+                arguments: &request.arguments,
+                run_id: "",
+                step: 0,
+                idempotency_key: "",
+                workspace: Some(workspace),
+                limits: self.limits,
+                notes: request.notes,
+                cancel: request.cancel,
+            })
+            .await;
+        let usage = finished.usage;
+        let (error, output) = say(finished.outcome);
+        Ok(CallReply {
+            ok: error.is_none(),
+            output,
+            error,
+            duration_ms: millis(usage.duration),
+            fuel: usage.fuel,
+            peak_memory_bytes: usage.peak_memory_bytes,
+            host_calls: usage.host_calls,
+            stdio: finished.stdio,
+        })
+    }
+
+    fn most_bytes(&self) -> u64 {
+        self.runtime.most_component_bytes()
+    }
+
+    async fn report(&self, bytes: &[u8], origin: Origin, inspection: Inspection) -> ComponentReport {
+        let (mut tools, mut tools_error) = (Vec::new(), None);
+        let world = if inspection.exports_host_interface("tools") {
+            match self.list(bytes, origin).await {
+                Ok(listed) => tools = listed,
+                Err(error) => tools_error = Some(error),
+            }
+            "tool"
+        } else if inspection.exports_host_interface("interpreter") {
+            "code"
+        } else {
+            "other"
+        };
+        ComponentReport {
+            hash: inspection.hash,
+            size_bytes: inspection.size_bytes,
+            world,
+            capabilities: inspection.capabilities().into_iter().map(|capability| capability.describe()).collect(),
+            imports: inspection.imports,
+            exports: inspection.exports,
+            tools,
+            tools_error,
+        }
+    }
+
+    async fn list(&self, bytes: &[u8], origin: Origin) -> Result<Vec<ToolDescription>, String> {
+        let component = Component::load(&self.runtime, bytes, origin).await.map_err(|error| error.to_string())?;
+        let component = ToolComponent::link(&self.runtime, &component).map_err(|error| error.to_string())?;
+        match component.describe(self.limits).await.outcome {
+            Outcome::Returned(tools) => Ok(tools),
+            other => Err(say(other.map(|_| String::new())).1),
+        }
+    }
+}
+
+fn say(outcome: Outcome<String, ToolError>) -> (Option<&'static str>, String) {
+    match outcome {
+        Outcome::Returned(output) => (None, output),
+        Outcome::Refused(ToolError::Denied(message)) => (Some("denied"), message),
+        Outcome::Refused(ToolError::Missing(message)) => (Some("missing"), message),
+        Outcome::Refused(ToolError::BadInput(message)) => (Some("bad_input"), message),
+        Outcome::Refused(ToolError::Limit(message)) => (Some("limit"), message),
+        Outcome::Refused(ToolError::Failed { message, .. }) => (Some("failed"), message),
+        Outcome::Exceeded(exceeded) => (Some("limit"), exceeded.to_string()),
+        Outcome::Trapped(trap) => (Some("trap"), format!("the guest trapped: {}", trap.message)),
+        Outcome::Cancelled => (Some("cancelled"), "the call was cancelled".to_owned()),
+        Outcome::HostFault(message) => (Some("host_fault"), message),
+    }
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1_000.0
+}
+
+/// Reads at most one byte more than is allowed: enough to know.
+fn read(path: &Path, most_bytes: u64) -> Result<Vec<u8>, Refusal> {
+    use std::io::Read as _;
+    let fail = |error: std::io::Error| {
+        let code = if error.kind() == std::io::ErrorKind::NotFound { RefusalCode::NotFound } else { RefusalCode::Failed };
+        Refusal::new(code, format!("cannot read `{}`: {error}", path.display()))
+    };
+    let mut bytes = Vec::new();
+    std::fs::File::open(path).map_err(fail)?.take(most_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(fail)?;
+    Ok(bytes)
+}
+
+fn invalid(path: &Path, error: &LoadError) -> Refusal {
+    Refusal::new(RefusalCode::InvalidComponent, format!("`{}`: {error}", path.display()))
+}

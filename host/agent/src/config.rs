@@ -1,0 +1,229 @@
+//! Configuration: flag, environment, file, default, in that order (SPEC CONF-2). Every key knows where its value came
+//! from, and an unknown key is an error that names the nearest one.
+//!
+//! The sections belong to the crates that use them (`motor::Config`, `energy::Config`, `runtime::Limits`); this file
+//! lists them and loads them.
+
+mod models;
+mod sections;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use base::{Refusal, RefusalCode};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{Env, Home};
+
+pub use models::{ModelPrice, ModelsConfig};
+pub use sections::{CodeConfig, EngineSettings};
+
+/// Everything that can be configured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Models and how they are called.
+    pub models: ModelsConfig,
+    /// The motor loop.
+    pub motor: motor::Config,
+    /// The sandbox for code.
+    pub code: CodeConfig,
+    /// Limits of one guest call.
+    pub limits: runtime::Limits,
+    /// The component engine.
+    pub engine: EngineSettings,
+    /// The energy model.
+    pub energy: energy::Config,
+}
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "from", content = "name")]
+pub enum Origin {
+    /// Nobody said anything.
+    Default,
+    /// The configuration file.
+    File(PathBuf),
+    /// An environment variable.
+    Env(String),
+    /// A flag of the command line.
+    Flag,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path) => write!(f, "file {}", path.display()),
+            Self::Env(name) => write!(f, "env {name}"),
+            Self::Flag => f.write_str("flag"),
+        }
+    }
+}
+
+/// One key with its effective value.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Entry {
+    /// `section.key`.
+    pub key: String,
+    /// The value in force.
+    pub value: Value,
+    /// Who set it.
+    pub origin: Origin,
+}
+
+/// The configuration in force, and where each value came from.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The values.
+    pub config: Config,
+    origins: BTreeMap<String, Origin>,
+}
+
+/// Variables with names of their own; every other key is `MOTOR_<SECTION>_<KEY>`.
+const CUSTOMARY: [(&str, &str); 5] = [
+    ("LLM_FAST_MODEL", "models.fast"),
+    ("LLM_SMART_MODEL", "models.smart"),
+    ("LLM_MOTOR_MODEL", "models.motor"),
+    ("LLM_CORTEX_MODEL", "models.cortex"),
+    ("LLM_DEFAULT_MODEL", "models.default"),
+];
+
+impl Loaded {
+    /// Loads the configuration: `file`, else the home's own if it is there; `overrides` are `section.key` and value.
+    ///
+    /// # Errors
+    /// When a file that was named is missing, or any source has an unknown key or a value that does not fit.
+    pub fn load(home: &Home, file: Option<&Path>, env: &Env, overrides: &[(String, String)]) -> Result<Self, Refusal> {
+        let mut tree = to_tree(&Config::default())?;
+        let known = keys(&tree);
+        let mut origins = BTreeMap::new();
+        let path = file.map_or_else(|| home.config_file(), Path::to_owned);
+        if let Some(values) = read_file(&path, file.is_some())? {
+            for (key, value) in flatten(&values, &known) {
+                set(&mut tree, &mut origins, &known, &key, value, Origin::File(path.clone()))?;
+            }
+        }
+        for key in &known {
+            let own = format!("MOTOR_{}", key.to_uppercase().replace('.', "_"));
+            let customary = CUSTOMARY.iter().find(|(_, of)| of == key).map(|(name, _)| (*name).to_owned());
+            for name in customary.into_iter().chain([own]) {
+                if let Some(text) = env(&name) {
+                    set(&mut tree, &mut origins, &known, key, scalar(&text), Origin::Env(name))?;
+                }
+            }
+        }
+        for (key, text) in overrides {
+            set(&mut tree, &mut origins, &known, key, scalar(text), Origin::Flag)?;
+        }
+        let config: Config = serde_json::from_value(tree)
+            .map_err(|error| invalid(format!("the configuration does not fit: {error}")))?;
+        Ok(Self { config, origins })
+    }
+
+    /// Every key, sorted, with its effective value and where it came from.
+    #[must_use]
+    pub fn entries(&self) -> Vec<Entry> {
+        let Ok(tree) = to_tree(&self.config) else { return Vec::new() };
+        keys(&tree)
+            .into_iter()
+            .map(|key| Entry {
+                value: tree.pointer(&format!("/{}", key.replace('.', "/"))).cloned().unwrap_or(Value::Null),
+                origin: self.origins.get(&key).cloned().unwrap_or(Origin::Default),
+                key,
+            })
+            .collect()
+    }
+}
+
+fn to_tree(config: &Config) -> Result<Value, Refusal> {
+    serde_json::to_value(config).map_err(|error| Refusal::new(RefusalCode::Failed, error.to_string()))
+}
+
+/// `section.key` for every key there is; maps within a section (prices) count as one key.
+fn keys(tree: &Value) -> Vec<String> {
+    let sections = tree.as_object().into_iter().flatten();
+    let mut keys: Vec<String> = sections
+        .flat_map(|(section, values)| {
+            values.as_object().into_iter().flatten().map(move |(key, _)| format!("{section}.{key}"))
+        })
+        .collect();
+    keys.sort();
+    keys
+}
+
+fn flatten(values: &Map<String, Value>, known: &[String]) -> Vec<(String, Value)> {
+    let mut flat = Vec::new();
+    for (section, value) in values {
+        match value {
+            Value::Object(entries) if known.iter().any(|key| key.starts_with(&format!("{section}."))) => {
+                flat.extend(entries.iter().map(|(key, value)| (format!("{section}.{key}"), value.clone())));
+            }
+            other => flat.push((section.clone(), other.clone())),
+        }
+    }
+    flat
+}
+
+fn set(
+    tree: &mut Value,
+    origins: &mut BTreeMap<String, Origin>,
+    known: &[String],
+    key: &str,
+    value: Value,
+    origin: Origin,
+) -> Result<(), Refusal> {
+    if !known.iter().any(|known| known == key) {
+        let nearest = known.iter().max_by(|a, b| {
+            strsim::normalized_damerau_levenshtein(key, a).total_cmp(&strsim::normalized_damerau_levenshtein(key, b))
+        });
+        let nearest = nearest.map_or_else(String::new, |known| format!("; the nearest key is `{known}`"));
+        return Err(invalid(format!("unknown key `{key}` ({origin}){nearest}")));
+    }
+    // A value is checked by itself, so that the error names its key and its source.
+    let mut trial = tree.clone();
+    if let Some(place) = trial.pointer_mut(&format!("/{}", key.replace('.', "/"))) {
+        *place = value;
+    }
+    if let Err(error) = serde_json::from_value::<Config>(trial.clone()) {
+        return Err(invalid(format!("`{key}` ({origin}) does not fit: {error}")));
+    }
+    *tree = trial;
+    origins.insert(key.to_owned(), origin);
+    Ok(())
+}
+
+fn read_file(path: &Path, named: bool) -> Result<Option<Map<String, Value>>, Refusal> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !named => return Ok(None),
+        Err(error) => return Err(invalid(format!("cannot read the configuration `{}`: {error}", path.display()))),
+    };
+    let table: toml::Table = toml::from_str(&text).map_err(|error| {
+        let line = error.span().map_or(0, |span| text.get(..span.start).unwrap_or_default().lines().count().max(1));
+        invalid(format!("`{}`, line {line}: {}", path.display(), error.message()))
+    })?;
+    match serde_json::to_value(table) {
+        Ok(Value::Object(values)) => Ok(Some(values)),
+        _ => Err(invalid(format!("`{}` is not a table of sections", path.display()))),
+    }
+}
+
+/// A value given as text: a TOML value when it is one, else a string.
+fn scalar(text: &str) -> Value {
+    let table: Result<toml::Table, _> = toml::from_str(&format!("value = {text}"));
+    table
+        .ok()
+        .and_then(|mut table| table.remove("value"))
+        .and_then(|value| serde_json::to_value(value).ok())
+        .unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
+fn invalid(reason: String) -> Refusal {
+    Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy("`motor config show` lists every key")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! `[models]`: which models serve which roles, and how they are called (SPEC CONF-3, LLM-1).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use llm::{ModelRef, RoleSettings};
+use providers::{Price, ProviderSettings};
+use serde::{Deserialize, Serialize};
+
+use crate::Env;
+
+/// Models and how they are called. Keys and endpoints are never here: they come from the environment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelsConfig {
+    /// `provider/model` for the motor loop; also `LLM_MOTOR_MODEL`. Falls back to fast, then default.
+    pub motor: Option<ModelRef>,
+    /// For quick answers; also `LLM_FAST_MODEL`.
+    pub fast: Option<ModelRef>,
+    /// For hard answers; also `LLM_SMART_MODEL`.
+    pub smart: Option<ModelRef>,
+    /// For reflection; also `LLM_CORTEX_MODEL`. Falls back to smart, then motor.
+    pub cortex: Option<ModelRef>,
+    /// For every role nothing else is set for; also `LLM_DEFAULT_MODEL`.
+    pub default: Option<ModelRef>,
+    /// Seconds one model call may take with all its retries. Default 300.
+    pub deadline_seconds: u64,
+    /// Seconds without a byte before a request is given up. Default 120.
+    pub idle_seconds: u64,
+    /// How often a failed request is made again. Default 4.
+    pub retries: usize,
+    /// Milliseconds before the first retry; they double. Default 500.
+    pub retry_first_ms: u64,
+    /// Ask for tool calls as schema-constrained JSON text instead of natively: for small models. Default off.
+    pub constrained: bool,
+    /// US dollars for a million tokens by `provider/model`, for endpoints that do not report what a call cost.
+    pub prices: BTreeMap<String, ModelPrice>,
+}
+
+/// What a model costs, in US dollars for a million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelPrice {
+    /// Of the prompt.
+    pub input: f64,
+    /// Of the reply.
+    pub output: f64,
+}
+
+impl Default for ModelsConfig {
+    fn default() -> Self {
+        Self {
+            motor: None,
+            fast: None,
+            smart: None,
+            cortex: None,
+            default: None,
+            deadline_seconds: 300,
+            idle_seconds: 120,
+            retries: 4,
+            retry_first_ms: 500,
+            constrained: false,
+            prices: BTreeMap::new(),
+        }
+    }
+}
+
+impl ModelsConfig {
+    /// Which models serve which roles.
+    #[must_use]
+    pub fn roles(&self) -> RoleSettings {
+        RoleSettings {
+            fast: self.fast.clone(),
+            smart: self.smart.clone(),
+            motor: self.motor.clone(),
+            cortex: self.cortex.clone(),
+            default: self.default.clone(),
+        }
+    }
+
+    /// How to reach them: keys and endpoints from the environment, bounds from here.
+    #[must_use]
+    pub fn providers(&self, env: &Env) -> ProviderSettings {
+        let mut settings = ProviderSettings::from_env(&**env);
+        settings.limits.deadline = Duration::from_secs(self.deadline_seconds);
+        settings.limits.idle = Duration::from_secs(self.idle_seconds);
+        settings.retries.max = self.retries;
+        settings.retries.first = Duration::from_millis(self.retry_first_ms);
+        let prices = self.prices.iter();
+        settings.prices =
+            prices.map(|(model, price)| (model.clone(), Price { input: price.input, output: price.output })).collect();
+        settings
+    }
+}

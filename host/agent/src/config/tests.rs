@@ -1,0 +1,61 @@
+//! Loading configuration from every source.
+
+use super::*;
+use crate::env::of_list;
+
+fn load(file: &str, variables: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Loaded, String> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("motor.toml");
+    std::fs::write(&path, file).unwrap();
+    let flags: Vec<_> = flags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    Loaded::load(&Home::at(directory.path().into()), Some(&path), &of_list(variables), &flags)
+        .map_err(|refusal| refusal.reason)
+}
+
+fn origin(loaded: &Loaded, key: &str) -> String {
+    let entry = loaded.entries().into_iter().find(|entry| entry.key == key).unwrap();
+    let origin = entry.origin.to_string();
+    origin.split(' ').next().unwrap().to_owned()
+}
+
+#[test]
+fn flag_beats_environment_beats_file_beats_default() {
+    let file = "[code]\ntimeout_ms = 1\n[motor]\nmax_iterations = 1\n[limits]\nfuel = 1\n";
+    let variables = [("MOTOR_CODE_TIMEOUT_MS", "2"), ("MOTOR_MOTOR_MAX_ITERATIONS", "2")];
+    let loaded = load(file, &variables, &[("code.timeout_ms", "3")]).unwrap();
+    assert_eq!((loaded.config.code.timeout_ms, origin(&loaded, "code.timeout_ms").as_str()), (3, "flag"));
+    assert_eq!((loaded.config.motor.max_iterations, origin(&loaded, "motor.max_iterations").as_str()), (2, "env"));
+    assert_eq!((loaded.config.limits.fuel, origin(&loaded, "limits.fuel").as_str()), (1, "file"));
+    assert_eq!(origin(&loaded, "limits.handles"), "default");
+}
+
+#[test]
+fn models_have_their_customary_variables() {
+    let loaded = load("", &[("LLM_MOTOR_MODEL", "openrouter/anthropic/claude-haiku-4.5")], &[]).unwrap();
+    assert_eq!(loaded.config.models.motor.unwrap().to_string(), "openrouter/anthropic/claude-haiku-4.5");
+    let error = load("", &[("LLM_MOTOR_MODEL", "opnai/gpt")], &[]).unwrap_err();
+    assert!(error.contains("LLM_MOTOR_MODEL") && error.contains("openai"), "{error}");
+}
+
+#[test]
+fn what_does_not_fit_names_the_key_and_its_source() {
+    for (file, says) in [
+        ("[motor]\nmax_iteration = 3", "`motor.max_iterations`"),
+        ("[motr]\nmax_iterations = 3", "unknown key `motr`"),
+        ("[motor]\nmax_iterations = \"many\"", "`motor.max_iterations`"),
+        ("[motor]\nmax_iterations = -1", "`motor.max_iterations`"),
+        ("[motor\n", "line 1"),
+        ("x = 1", "unknown key `x`"),
+    ] {
+        let error = load(file, &[], &[]).unwrap_err();
+        assert!(error.contains(says), "{file:?}: {error}");
+    }
+}
+
+#[test]
+fn a_file_that_was_not_named_may_be_missing() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = Home::at(directory.path().into());
+    assert!(Loaded::load(&home, None, &of_list(&[]), &[]).is_ok());
+    assert!(Loaded::load(&home, Some(&directory.path().join("no.toml")), &of_list(&[]), &[]).is_err());
+}

@@ -1,0 +1,144 @@
+//! The home directory: where everything of one host lives (SPEC CONF-1).
+
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use base::{Refusal, RefusalCode, RunId};
+
+/// A home directory. Making one creates nothing; [`Home::create`] does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home(PathBuf);
+
+impl Home {
+    /// The home at `path`.
+    #[must_use]
+    pub fn at(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    /// The flag, else `MOTOR_HOME`, else `motor` in the XDG data directory.
+    ///
+    /// # Errors
+    /// When none of them, nor `HOME`, says where.
+    pub fn locate(flag: Option<PathBuf>, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, Refusal> {
+        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        if let Some(path) = flag.or_else(|| env("MOTOR_HOME").map(PathBuf::from)) {
+            return Ok(Self(absolute(path)));
+        }
+        // The XDG specification: a relative path there is ignored.
+        let data = env("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+        let data = data.or_else(|| env("HOME").map(|home| PathBuf::from(home).join(".local/share")));
+        data.map(|data| Self(data.join("motor"))).ok_or_else(|| {
+            Refusal::new(RefusalCode::InvalidRequest, "there is no home directory: neither `MOTOR_HOME` nor `HOME` is set")
+                .with_remedy("pass `--home DIR`")
+        })
+    }
+
+    /// Creates the directory and those inside, readable by their owner only.
+    ///
+    /// # Errors
+    /// When a directory cannot be made.
+    pub fn create(&self) -> Result<(), Refusal> {
+        let make = || -> io::Result<()> {
+            for directory in [self.path(), &self.state(), &self.runs(), &self.logs(), &self.config(), &self.cache()] {
+                fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+            }
+            // A home that was there before keeps what is in it to its owner, too.
+            fs::set_permissions(self.path(), fs::Permissions::from_mode(0o700))
+        };
+        make().map_err(|error| {
+            Refusal::new(RefusalCode::StorageFailed, format!("cannot create the home `{}`: {error}", self.0.display()))
+                .with_remedy("pass another directory with `--home DIR` or `MOTOR_HOME`")
+        })
+    }
+
+    /// The directory itself.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The socket its host listens on.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.0.join("host.sock")
+    }
+
+    /// The database.
+    #[must_use]
+    pub fn state(&self) -> PathBuf {
+        self.0.join("state")
+    }
+
+    /// Runs' directories.
+    #[must_use]
+    pub fn runs(&self) -> PathBuf {
+        self.0.join("runs")
+    }
+
+    /// One run's directory.
+    #[must_use]
+    pub fn run(&self, id: &RunId) -> PathBuf {
+        self.runs().join(id.as_str())
+    }
+
+    /// One run's workspace.
+    #[must_use]
+    pub fn workspace(&self, id: &RunId) -> PathBuf {
+        self.run(id).join("workspace")
+    }
+
+    /// Traces of runs.
+    #[must_use]
+    pub fn logs(&self) -> PathBuf {
+        self.0.join("logs/motor-runs")
+    }
+
+    /// Configuration files.
+    #[must_use]
+    pub fn config(&self) -> PathBuf {
+        self.0.join("config")
+    }
+
+    /// The configuration file that is read when no other is named.
+    #[must_use]
+    pub fn config_file(&self) -> PathBuf {
+        self.config().join("motor.toml")
+    }
+
+    /// What can be made again: compiled code.
+    #[must_use]
+    pub fn cache(&self) -> PathBuf {
+        self.0.join("cache")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn locate(flag: Option<&str>, variables: &[(&str, &str)]) -> Option<PathBuf> {
+        let env = crate::env::of_list(variables);
+        Home::locate(flag.map(PathBuf::from), &*env).ok().map(|home| home.0)
+    }
+
+    #[test]
+    fn the_flag_wins_then_the_variable_then_xdg() {
+        let all = [("MOTOR_HOME", "/m"), ("XDG_DATA_HOME", "/x"), ("HOME", "/h")];
+        assert_eq!(locate(Some("/f"), &all), Some("/f".into()));
+        assert_eq!(locate(None, &all), Some("/m".into()));
+        assert_eq!(locate(None, &all[1..]), Some("/x/motor".into()));
+        assert_eq!(locate(None, &[("XDG_DATA_HOME", "x"), ("HOME", "/h")]), Some("/h/.local/share/motor".into()));
+        assert_eq!(locate(None, &[]), None);
+    }
+
+    #[test]
+    fn a_home_is_its_owners_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = Home::at(directory.path().join("home"));
+        home.create().unwrap();
+        assert_eq!(fs::metadata(home.path()).unwrap().permissions().mode() & 0o777, 0o700);
+        home.create().unwrap();
+    }
+}

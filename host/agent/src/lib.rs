@@ -1,0 +1,35 @@
+//! The host, assembled: configuration, home, environment, adapters, and one facade, [`Host`], that every surface uses.
+//!
+//! `agent` is where the ports of `motor` meet `runtime`, `providers` and the file system. It has no policy of its own
+//! beyond putting the pieces together, and no surface: nothing here parses a command line or speaks HTTP to a client.
+
+pub mod api;
+pub mod catalogue;
+pub mod components;
+pub mod config;
+pub mod doctor;
+pub mod env;
+mod environment;
+pub mod home;
+mod host;
+mod models;
+mod output;
+mod sandboxes;
+mod toolbox;
+mod trace_file;
+mod workspace;
+
+pub use api::{
+    ActReply, ActRequest, Caller, EnergyReport, ExecuteReply, ExecuteRequest, FileInput, HostStatus, Mode, TaskFilter,
+};
+pub use env::Env;
+pub use home::Home;
+pub use host::{Host, HostOptions};
+
+/// Runs the compile worker: what a process started by [`Host`] with the argument [`runtime::worker::ARGUMENT`] does.
+///
+/// # Errors
+/// When its limits cannot be set or its pipes break.
+pub fn run_compile_worker(arguments: impl IntoIterator<Item = String>) -> std::io::Result<()> {
+    runtime::worker::run(arguments)
+}

@@ -1,0 +1,65 @@
+//! Which model a run talks to: the one it names, else the motor role's chain (SPEC CONF-3).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use base::{Refusal, RefusalCode};
+use llm::{Constrained, Fallback, Model, ModelError, ModelErrorKind, ModelRef, Recorder, Role};
+use providers::ProviderSettings;
+
+use crate::Env;
+use crate::config::ModelsConfig;
+
+/// Connects to the model for a run. Nothing is sent yet: what is missing is found here, before the first token.
+///
+/// # Errors
+/// When no model is configured, a reference is wrong, a key is missing, or the recording cannot be written.
+pub(crate) fn connect(
+    config: &ModelsConfig,
+    env: &Env,
+    named: Option<&str>,
+    record: Option<&Path>,
+) -> Result<Arc<dyn Model>, Refusal> {
+    let settings = config.providers(env);
+    let model = match named {
+        Some(name) => one(&parse(name)?, &settings)?,
+        None => chain(config, &settings)?,
+    };
+    let model: Arc<dyn Model> = if config.constrained { Arc::new(Constrained::new(model)) } else { model };
+    let Some(path) = record else { return Ok(model) };
+    let recorder = Recorder::open(model, path)
+        .map_err(|error| Refusal::new(RefusalCode::InvalidRequest, format!("`{}`: {error}", path.display())))?;
+    Ok(Arc::new(recorder))
+}
+
+fn parse(name: &str) -> Result<ModelRef, Refusal> {
+    name.parse().map_err(|error| Refusal::new(RefusalCode::InvalidRequest, format!("{error}")))
+}
+
+fn chain(config: &ModelsConfig, settings: &ProviderSettings) -> Result<Arc<dyn Model>, Refusal> {
+    let roles = config.roles();
+    let unset = |error: llm::RoleUnset| {
+        Refusal::new(RefusalCode::ModelUnavailable, error.to_string()).with_remedy(
+            "for example `export LLM_MOTOR_MODEL=openai/gpt-5-mini OPENAI_API_KEY=…`; `motor doctor` says what is set, \
+             and `motor demo` needs no model",
+        )
+    };
+    let first = one(roles.resolve(Role::Motor).map_err(unset)?, settings)?;
+    // A fallback without its key is no fallback: it is left out, not an error.
+    let others: Vec<_> =
+        roles.fallbacks(Role::Motor).into_iter().skip(1).filter_map(|model| one(model, settings).ok()).collect();
+    Ok(if others.is_empty() { first } else { Arc::new(Fallback::new(first, others)) })
+}
+
+fn one(model: &ModelRef, settings: &ProviderSettings) -> Result<Arc<dyn Model>, Refusal> {
+    providers::connect(model, settings).map_err(|error| refusal(&error))
+}
+
+/// A model error before the run is accepted, as a refusal.
+pub(crate) fn refusal(error: &ModelError) -> Refusal {
+    let code = match error.kind {
+        ModelErrorKind::Auth => RefusalCode::CredentialsNeeded,
+        _ => RefusalCode::ModelUnavailable,
+    };
+    Refusal::new(code, error.to_string()).with_remedy("`motor doctor` says what is configured and what is missing")
+}

@@ -1,0 +1,62 @@
+//! Long tool output goes to the workspace, and a pointer to the model (SPEC RUN-9).
+
+use std::path::Path;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+
+/// Bytes of output that fit in a conversation.
+const MOST_BYTES: usize = 50_000;
+/// Lines of output that fit in a conversation.
+const MOST_LINES: usize = 2_000;
+/// Where long output goes, in the workspace.
+const DIRECTORY: &str = ".motor-output";
+
+/// Returns `output` as it is when it fits; otherwise saves it in `workspace` and returns a pointer without a preview.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(crate) fn fit(workspace: &Path, call: &str, output: String) -> std::io::Result<String> {
+    let lines = output.lines().count();
+    if output.len() <= MOST_BYTES && lines <= MOST_LINES {
+        return Ok(output);
+    }
+    // Guests write here too: the directory handle keeps every step inside, whatever they made of it.
+    let workspace = Dir::open_ambient_dir(workspace, ambient_authority())?;
+    workspace.create_dir_all(DIRECTORY)?;
+    let name: String = call.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).take(80).collect();
+    let path = format!("{DIRECTORY}/{name}.txt");
+    workspace.write(&path, &output)?;
+    Ok(format!(
+        "the output is too long to show ({} bytes, {lines} lines); it is saved as /workspace/{path}: look at parts of it \
+         with `grep` or with `read` and an offset",
+        output.len()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_output_stays_and_long_output_is_saved_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(fit(directory.path(), "1", "short".into()).unwrap(), "short");
+        assert!(!directory.path().join(DIRECTORY).exists());
+        for long in ["x".repeat(MOST_BYTES + 1), "x\n".repeat(MOST_LINES + 1)] {
+            let pointer = fit(directory.path(), "../run_1/step 2", long.clone()).unwrap();
+            assert!(pointer.contains("/workspace/.motor-output/___run_1_step_2.txt"), "{pointer}");
+            let saved = std::fs::read_to_string(directory.path().join(".motor-output/___run_1_step_2.txt")).unwrap();
+            assert_eq!(saved, long);
+        }
+    }
+
+    #[test]
+    fn a_link_in_the_way_is_not_followed() {
+        let outside = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(outside.path(), directory.path().join(DIRECTORY)).unwrap();
+        assert!(fit(directory.path(), "1", "x".repeat(MOST_BYTES + 1)).is_err());
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,126 @@
+//! A run's workspace: made before the run is accepted, filled with the files its owner gave.
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use base::{Refusal, RefusalCode};
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+
+use crate::api::FileInput;
+
+/// Makes `directory` and copies `files` into it.
+///
+/// # Errors
+/// When a file is missing, not a regular file, too large, or would land outside; nothing is left behind then.
+pub(crate) fn prepare(directory: &Path, files: &[FileInput], most_bytes: u64) -> Result<(), Refusal> {
+    let storage = |error: std::io::Error| {
+        Refusal::new(RefusalCode::StorageFailed, format!("cannot make the run's workspace: {error}"))
+    };
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(storage)?;
+    let filled = fill(directory, files, most_bytes);
+    if filled.is_err() {
+        discard(directory);
+    }
+    filled
+}
+
+/// Removes the directory of a run that was not accepted.
+pub(crate) fn discard(workspace: &Path) {
+    if let Some(run) = workspace.parent()
+        && let Err(error) = fs::remove_dir_all(run)
+    {
+        tracing::warn!(%error, "cannot remove the directory of a run that was not accepted");
+    }
+}
+
+fn fill(directory: &Path, files: &[FileInput], most_bytes: u64) -> Result<(), Refusal> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let io = |what: &Path, error: std::io::Error| {
+        let code = match error.kind() {
+            std::io::ErrorKind::NotFound => RefusalCode::NotFound,
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => RefusalCode::StorageFailed,
+            _ => RefusalCode::InvalidRequest,
+        };
+        Refusal::new(code, format!("cannot take the file `{}`: {error}", what.display()))
+    };
+    let workspace = Dir::open_ambient_dir(directory, ambient_authority()).map_err(|error| io(directory, error))?;
+    let mut left = most_bytes;
+    for file in files {
+        let name = destination(file)?;
+        let mut source = fs::File::open(&file.path).map_err(|error| io(&file.path, error))?;
+        let metadata = source.metadata().map_err(|error| io(&file.path, error))?;
+        if !metadata.is_file() {
+            let reason = format!("cannot take `{}`: it is not a regular file", file.path.display());
+            return Err(Refusal::new(RefusalCode::InvalidRequest, reason));
+        }
+        left = left.checked_sub(metadata.len()).ok_or_else(|| {
+            let reason = format!("the files are larger than the workspace may be: `workspace_bytes` is {most_bytes}");
+            Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy("raise `limits.workspace_bytes`")
+        })?;
+        if let Some(parent) = name.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            workspace.create_dir_all(parent).map_err(|error| io(&file.path, error))?;
+        }
+        let mut target = workspace.create(&name).map_err(|error| io(&file.path, error))?;
+        std::io::copy(&mut source, &mut target).map_err(|error| io(&file.path, error))?;
+    }
+    Ok(())
+}
+
+fn destination(file: &FileInput) -> Result<PathBuf, Refusal> {
+    let name = match &file.name {
+        Some(name) => PathBuf::from(name),
+        None => file.path.file_name().map(PathBuf::from).unwrap_or_default(),
+    };
+    let plain = name.components().all(|part| matches!(part, Component::Normal(_)));
+    if name.as_os_str().is_empty() || !plain || name.to_str().is_none() {
+        let reason = format!("`{}` is not a path in the workspace", name.display());
+        return Err(Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy("use a relative path without `..`"));
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_land_where_they_were_named() {
+        let source = tempfile::tempdir().unwrap();
+        fs::write(source.path().join("a.csv"), "1,2").unwrap();
+        let run = tempfile::tempdir().unwrap();
+        let workspace = run.path().join("run/workspace");
+        let path = source.path().join("a.csv");
+        let files = [
+            FileInput { path: path.clone(), name: None },
+            FileInput { path: path.clone(), name: Some("in/b.csv".into()) },
+        ];
+        prepare(&workspace, &files, 100).unwrap();
+        assert_eq!(fs::read_to_string(workspace.join("a.csv")).unwrap(), "1,2");
+        assert_eq!(fs::read_to_string(workspace.join("in/b.csv")).unwrap(), "1,2");
+    }
+
+    #[test]
+    fn what_is_refused_leaves_nothing() {
+        let source = tempfile::tempdir().unwrap();
+        let path = source.path().join("a.csv");
+        fs::write(&path, "1,2").unwrap();
+        let run = tempfile::tempdir().unwrap();
+        let workspace = run.path().join("run/workspace");
+        for (path, name, most) in [
+            (path.clone(), Some("../out"), 100),
+            (path.clone(), Some("/out"), 100),
+            (path.clone(), Some(""), 100),
+            (path.clone(), None, 2),
+            (source.path().join("missing"), None, 100),
+            (source.path().to_owned(), Some("dir"), 100),
+        ] {
+            let file = FileInput { path, name: name.map(str::to_owned) };
+            assert!(prepare(&workspace, &[file], most).is_err(), "{name:?}");
+            assert!(!workspace.exists());
+        }
+    }
+}

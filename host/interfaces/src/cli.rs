@@ -1,0 +1,256 @@
+//! The command line: one file for each command (SPEC CLI-0, CLI-1).
+
+mod act;
+mod call;
+mod completions;
+mod config;
+mod context;
+mod demo;
+mod doctor;
+mod energy;
+mod execute;
+mod follow;
+mod input;
+mod inspect;
+mod interrupt;
+mod live;
+mod logging;
+mod serve;
+mod signals;
+mod status;
+mod task;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use agent::Env;
+use base::{AgentName, Refusal};
+use clap::{Args, Parser, Subcommand};
+
+use crate::exit::Exit;
+use crate::output::{ColorChoice, Output};
+use context::Context;
+
+/// How long threads may take to end after the command has: one may still wait for standard input.
+const LINGER: Duration = Duration::from_millis(50);
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 ok, 1 failed, 2 usage, 4 credentials needed, 6 energy too low,
+75 busy or try again later, 130 interrupted.
+
+Begin with `motor demo`: it needs no key and no network.";
+
+/// Delegates tasks to a model whose every tool call runs in a WebAssembly sandbox.
+#[derive(Debug, Parser)]
+#[command(name = "motor", version, max_term_width = 100, after_help = AFTER_HELP, subcommand_required = true)]
+struct Cli {
+    #[command(flatten)]
+    globals: Globals,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+struct Globals {
+    /// Home directory [default: $MOTOR_HOME, else `motor` in the XDG data directory]
+    #[arg(long, global = true, value_name = "DIR")]
+    home: Option<PathBuf>,
+    /// Configuration file [default: `config/motor.toml` in the home]
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Sets a configuration key for this command, such as `limits.fuel=1000000`
+    #[arg(long = "set", global = true, value_name = "KEY=VALUE", value_parser = input::setting)]
+    settings: Vec<(String, String)>,
+    /// Whose runs and whose energy
+    #[arg(long, global = true, value_name = "NAME", default_value_t)]
+    agent: AgentName,
+    /// Answers in JSON on stdout (JSON Lines for streams)
+    #[arg(long, global = true)]
+    json: bool,
+    /// Logs more on stderr (twice: even more); `MOTOR_LOG` sets a filter
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Form of the logs on stderr: `human` or `json`
+    #[arg(long, global = true, value_name = "FORM", default_value = "human", hide_possible_values = true)]
+    log_format: logging::Format,
+    /// Colours: `auto`, `always` or `never`; `NO_COLOR` is heeded
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    color: ColorChoice,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Delegates a task and shows its steps; the answer goes to stdout
+    Act(act::ActArgs),
+    /// Runs JavaScript in the sandbox and prints its value
+    Execute(execute::ExecuteArgs),
+    /// Lists, shows and cancels runs
+    #[command(subcommand)]
+    Task(task::TaskCommand),
+    /// Prints what runs reported
+    Signals(signals::SignalsArgs),
+    /// Lists a component's tools, or calls one under the real limits
+    Call(call::CallArgs),
+    /// Says what a component offers and what it could do, before it ever runs
+    Inspect(inspect::InspectArgs),
+    /// Shows an agent's energy
+    Energy,
+    /// Looks for what is missing and says what mends it
+    Doctor,
+    /// Shows the configuration in force and where each value came from
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Stays, so that other commands and detached runs have a host
+    Serve,
+    /// Shows a whole run without a key and without a network
+    Demo,
+    /// Prints completions for a shell
+    Completions(completions::CompletionsArgs),
+}
+
+/// Why a command did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+enum CliError {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("cannot write to stdout: {0}")]
+    Output(#[from] io::Error),
+}
+
+/// What a command gives.
+type Done = Result<Exit, CliError>;
+
+/// Runs the command line of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    let mut arguments = std::env::args_os();
+    // Before anything else: the worker's streams and memory are all the compiler's.
+    if arguments.nth(1).is_some_and(|argument| argument == runtime::worker::ARGUMENT) {
+        return compile_worker(arguments);
+    }
+    let cli = Cli::parse();
+    let env = agent::env::of_process();
+    let output = Output::of_process(cli.globals.json, cli.globals.color, &*env);
+    let exit = match logging::start(cli.globals.log_format, cli.globals.verbose, &output, &*env) {
+        Ok(()) => run(cli, env, &output),
+        Err(refusal) => Err(refusal.into()),
+    };
+    report(exit, &output).into()
+}
+
+fn compile_worker(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let arguments = arguments.map(|argument| argument.to_string_lossy().into_owned());
+    match agent::run_compile_worker(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn run(cli: Cli, env: Env, output: &Output) -> Done {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Refusal::new(base::RefusalCode::Failed, format!("the runtime does not start: {error}")))?;
+    let done = runtime.block_on(dispatch(cli, env, output));
+    runtime.shutdown_timeout(LINGER);
+    done
+}
+
+async fn dispatch(cli: Cli, env: Env, output: &Output) -> Done {
+    let context = Context { globals: cli.globals, env, output: output.clone() };
+    match cli.command {
+        Command::Act(arguments) => act::run(arguments, &context).await,
+        Command::Execute(arguments) => execute::run(arguments, &context).await,
+        Command::Task(command) => task::run(command, &context).await,
+        Command::Signals(arguments) => signals::run(arguments, &context).await,
+        Command::Call(arguments) => call::run(arguments, &context).await,
+        Command::Inspect(arguments) => inspect::run(arguments, &context).await,
+        Command::Energy => energy::run(&context).await,
+        Command::Doctor => doctor::run(&context),
+        Command::Config(command) => config::run(command, &context),
+        Command::Serve => serve::run(&context).await,
+        Command::Demo => demo::run(&context).await,
+        Command::Completions(arguments) => completions::run(&arguments, &context),
+    }
+}
+
+/// Says what went wrong, and with which code the process ends.
+fn report(done: Done, output: &Output) -> Exit {
+    let refusal = match done {
+        Ok(exit) => return exit,
+        // Whoever read the answer has read enough.
+        Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Exit::Ok,
+        Err(CliError::Output(error)) => {
+            output.say(&format!("{} cannot write to stdout: {error}", output.err.red("error:")));
+            return Exit::Failed;
+        }
+        Err(CliError::Refused(refusal)) => refusal,
+    };
+    // That stdout cannot be written is beside the point now.
+    output.refuse(&refusal).ok();
+    refusal.code.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_commands_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    fn parse(line: &str) -> Result<Cli, clap::error::ErrorKind> {
+        Cli::try_parse_from(line.split(' ')).map_err(|error| error.kind())
+    }
+
+    #[test]
+    fn what_people_type() {
+        for line in [
+            "motor act task --tools code,filesystem --file data.csv --timeout 10m --model openai/x",
+            "motor act --resume",
+            "motor act --resume run_1 --json",
+            "motor --json act task --detach",
+            "motor execute 1+1 --timeout 100",
+            "motor execute -1",
+            "motor execute -",
+            "motor execute --file a.js --no-guard",
+            "motor task status",
+            "motor task cancel run_1",
+            "motor signals --follow --since 3",
+            "motor call a.wasm",
+            "motor call a.wasm greet {}",
+            "motor config show limits.fuel --set limits.fuel=1",
+            "motor completions bash",
+        ] {
+            assert!(parse(line).is_ok(), "{line}: {:?}", parse(line).err());
+        }
+    }
+
+    #[test]
+    fn what_they_should_not() {
+        for line in [
+            "motor",
+            "motor act",
+            "motor act task --resume run_1",
+            "motor act task --timeout soon",
+            "motor act task --agent Main",
+            "motor act --detach --resume",
+            "motor execute",
+            "motor execute 1 --file a.js",
+            "motor task status ../etc",
+            "motor task cancel",
+            "motor atc task",
+            "motor signals --set x",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}

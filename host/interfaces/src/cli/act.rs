@@ -1,0 +1,255 @@
+//! `motor act`: delegates a task, shows its steps, prints its answer.
+
+use std::path::Path;
+use std::time::Duration;
+
+use agent::{ActReply, ActRequest, Caller};
+use base::{Random, Refusal, RefusalCode, RunId};
+use clap::Args;
+use motor::RunStatus;
+use serde_json::json;
+
+use super::context::{Context, usage};
+use super::follow::{Ended, Followed, follow};
+use super::{CliError, Done, input};
+use crate::client::Call;
+use crate::duration;
+use crate::exit::Exit;
+use crate::http::Resumed;
+use crate::session::Session;
+
+/// Arguments of `motor act`.
+#[derive(Debug, Args)]
+pub(super) struct ActArgs {
+    /// The task in plain language, or `-` to read it from standard input
+    #[arg(required_unless_present = "resume", conflicts_with = "resume")]
+    task: Option<String>,
+    /// Tools the run is granted: exactly these. `code`, `filesystem`, or single file tools
+    #[arg(long, value_delimiter = ',', value_name = "TOOLS")]
+    tools: Vec<String>,
+    /// A file to copy into the workspace, under another name if wanted
+    #[arg(long = "file", value_name = "[NAME=]PATH")]
+    files: Vec<String>,
+    /// Model calls it may take [default: 20]
+    #[arg(long, value_name = "N")]
+    max_iterations: Option<u32>,
+    /// Time it may take, such as `90s` or `10m` [default: 10m]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    timeout: Option<Duration>,
+    /// Model to use instead of the configured one
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    model: Option<String>,
+    /// Records the model's turns in a file, to play them again with `--model replay/FILE`
+    #[arg(long, value_name = "FILE")]
+    record: Option<std::path::PathBuf>,
+    /// Prints the run's id at once and leaves it to a running host
+    #[arg(long, conflicts_with = "resume")]
+    detach: bool,
+    /// Goes on with an interrupted run, or with all of this home
+    #[arg(long, value_name = "RUN", num_args = 0..=1)]
+    resume: Option<Option<RunId>>,
+    /// Turns the code tool's static guard off. The sandbox is the boundary, with it or without
+    #[arg(long)]
+    no_guard: bool,
+    /// Idempotency key: the same key names the same run
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+}
+
+pub(super) async fn run(arguments: ActArgs, context: &Context) -> Done {
+    if let Some(wanted) = arguments.resume {
+        let mut session = Session::open(context.place()?).await?;
+        let done = resume(wanted, &mut session, context).await;
+        context.leave(session).await;
+        return done;
+    }
+    let detach = arguments.detach;
+    let request = request(arguments, context).await?;
+    if detach {
+        return detached(&request, context).await;
+    }
+    let mut session = Session::open(context.place()?).await?;
+    let done = attached(&request, &mut session, context).await;
+    context.leave(session).await;
+    done
+}
+
+async fn request(arguments: ActArgs, context: &Context) -> Result<ActRequest, Refusal> {
+    let files = arguments.files.iter().map(|text| input::file(text, &|path: &Path| path.exists()));
+    let record = arguments.record.map(std::path::absolute).transpose();
+    Ok(ActRequest {
+        task: input::text_or_stdin(&arguments.task.unwrap_or_default()).await?,
+        tools: arguments.tools,
+        agent: context.globals.agent.clone(),
+        files: files.collect::<Result<_, _>>()?,
+        max_iterations: arguments.max_iterations,
+        timeout_ms: arguments.timeout.map(duration::millis),
+        model: arguments.model,
+        record: record.map_err(|_| usage("`--record` is not a path", "write `--record FILE`"))?,
+        guard: arguments.no_guard.then_some(false),
+        // A request whose answer was lost is made again: without a key that would be a second run.
+        key: Some(arguments.key.unwrap_or_else(|| format!("cli-{:016x}", Random::from_system().next_u64()))),
+        by: Caller::Owner,
+        ..ActRequest::default()
+    })
+}
+
+async fn detached(request: &ActRequest, context: &Context) -> Done {
+    let stays = Session::connect(context.place()?).await?.filter(|session| session.status().stays);
+    let Some(mut session) = stays else {
+        let refusal =
+            Refusal::new(RefusalCode::InvalidRequest, "a detached run needs a host that stays, and there is none");
+        return Err(refusal.with_remedy("start one in another terminal: `motor serve`").into());
+    };
+    let reply = start(request, &mut session, context).await?;
+    let value = json!({ "runId": reply.run_id, "status": reply.status, "workspace": reply.workspace, "warnings": reply.warnings });
+    context.answer(&value, || reply.run_id.to_string())?;
+    Ok(Exit::Ok)
+}
+
+async fn start(request: &ActRequest, session: &mut Session, context: &Context) -> Result<ActReply, Refusal> {
+    let reply: ActReply = session.ask(&Call::post("/v1/act", request)?).await.map_err(|mut refusal| {
+        if refusal.code == RefusalCode::Busy && refusal.remedy.is_none() {
+            refusal.remedy = Some(way_out(session.is_own()).to_owned());
+        }
+        refusal
+    })?;
+    for warning in &reply.warnings {
+        context.output.warn(warning);
+    }
+    Ok(reply)
+}
+
+/// What to do about a place that is taken. When this process is the host, nobody works on the run that has it.
+fn way_out(interrupted: bool) -> &'static str {
+    if interrupted {
+        "that run was interrupted: `motor act --resume` goes on with it, `motor task cancel RUN` gives it up"
+    } else {
+        "`motor task status RUN` shows it, `motor task cancel RUN` stops it, `--agent NAME` works beside it"
+    }
+}
+
+async fn attached(request: &ActRequest, session: &mut Session, context: &Context) -> Done {
+    let reply = start(request, session, context).await?;
+    if session.is_own() {
+        // Runs of other agents that an earlier host left go on beside this one.
+        session.ask::<Resumed>(&Call::post("/v1/resume", &json!({}))?).await?;
+    }
+    context.output.say(&context.output.err.dim(&format!("run {}", reply.run_id)));
+    let followed = follow(session, &reply.run_id, context).await?;
+    finish(&reply.run_id, followed, context)
+}
+
+async fn resume(wanted: Option<RunId>, session: &mut Session, context: &Context) -> Done {
+    let Resumed { running, .. } = session.ask(&Call::post("/v1/resume", &json!({}))?).await?;
+    let runs = match wanted {
+        // Also a run that is over by now: its answer is what was asked for.
+        Some(run) => vec![run],
+        None => running,
+    };
+    if runs.is_empty() {
+        context.output.say("no run is interrupted");
+        return Ok(Exit::Ok);
+    }
+    let mut exit = Exit::Ok;
+    for run in runs {
+        context.output.say(&context.output.err.dim(&format!("run {run}")));
+        let followed = follow(session, &run, context).await?;
+        let interrupted = matches!(followed, Followed::Interrupted { .. });
+        // The last that went wrong gives the code.
+        exit = match finish(&run, followed, context)? {
+            Exit::Ok => exit,
+            other => other,
+        };
+        if interrupted {
+            break;
+        }
+    }
+    Ok(exit)
+}
+
+/// Prints the answer and decides on the exit code.
+fn finish(run: &RunId, followed: Followed, context: &Context) -> Done {
+    let output = &context.output;
+    match followed {
+        Followed::Ended(ended) => {
+            if output.is_json() {
+                output.print_json(&*ended)?;
+            } else {
+                say(&ended, context)?;
+            }
+            Ok(exit(&ended))
+        }
+        Followed::Interrupted { cancelled } => {
+            let said = if cancelled { "cancelled" } else { "not cancelled: `motor act --resume` goes on with it" };
+            output.say(&format!("run {run} {said}"));
+            if output.is_json() {
+                output
+                    .print_json(&json!({ "runId": run, "status": if cancelled { "cancelled" } else { "running" } }))?;
+            }
+            Ok(Exit::Interrupted)
+        }
+        Followed::HostGone { reason } => {
+            let reason = reason.unwrap_or_else(|| "the host stopped".to_owned());
+            let refusal = Refusal::new(RefusalCode::TryLater, format!("{reason}; run {run} is not over"));
+            Err(refusal.with_remedy(format!("`motor act --resume {run}` goes on with it")).into())
+        }
+    }
+}
+
+fn say(ended: &Ended, context: &Context) -> Result<(), CliError> {
+    let output = &context.output;
+    output.say(&output.err.dim(&ended.line()));
+    match (&ended.error, &ended.result) {
+        (Some(error), _) => {
+            output.say(&format!("{} {}", output.err.red("error:"), crate::output::text::printable(&error.message)));
+            if let Some(remedy) = &error.remedy {
+                output.say(&format!("{} {}", output.err.cyan("help:"), crate::output::text::printable(remedy)));
+            }
+            output.say(&output.err.dim(&format!("`motor task status {}` shows every step", ended.run_id)));
+        }
+        (None, Some(answer)) if ended.status == RunStatus::Completed => output.print(answer)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+fn exit(ended: &Ended) -> Exit {
+    match (ended.status, ended.error.as_ref().and_then(|error| error.code)) {
+        (RunStatus::Completed, _) => Exit::Ok,
+        (_, Some(code)) => match Exit::from(code) {
+            // The command line was right; what failed is the run.
+            Exit::Usage => Exit::Failed,
+            exit => exit,
+        },
+        _ => Exit::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::RefusalCode;
+    use motor::{FailureCategory, RunError};
+
+    use super::*;
+
+    fn ended(status: RunStatus, code: Option<RefusalCode>) -> Ended {
+        let error = (status == RunStatus::Failed)
+            .then(|| RunError { code, ..RunError::new(FailureCategory::InfraFailure, "it failed") });
+        Ended { error, status, ..Ended::of(RunId::parse("run_1").unwrap()) }
+    }
+
+    #[test]
+    fn a_runs_end_is_an_exit_code() {
+        for (status, code, expected) in [
+            (RunStatus::Completed, None, Exit::Ok),
+            (RunStatus::Failed, None, Exit::Failed),
+            (RunStatus::Failed, Some(RefusalCode::CredentialsNeeded), Exit::Credentials),
+            (RunStatus::Failed, Some(RefusalCode::TryLater), Exit::TryLater),
+            (RunStatus::Failed, Some(RefusalCode::InvalidRequest), Exit::Failed),
+            (RunStatus::Cancelled, None, Exit::Failed),
+        ] {
+            assert_eq!(exit(&ended(status, code)), expected, "{status} {code:?}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! `motor call`: one tool of one component, under the real limits (SPEC HOST-9).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use agent::components::{CallReply, CallRequest};
+use clap::Args;
+use runtime::Note;
+use tokio_util::sync::CancellationToken;
+
+use super::context::{Context, usage};
+use super::inspect::{tools, workbench};
+use super::{Done, input, interrupt};
+use crate::exit::Exit;
+use crate::output::{Output, text};
+
+/// Arguments of `motor call`.
+#[derive(Debug, Args)]
+pub(super) struct CallArgs {
+    /// The component's file
+    component: PathBuf,
+    /// The tool; without one, the tools are listed
+    tool: Option<String>,
+    /// Its arguments as JSON, or `-` to read them from standard input
+    #[arg(default_value = "{}")]
+    arguments: String,
+    /// The directory that it sees as `/workspace` [default: a fresh one, removed afterwards]
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+}
+
+pub(super) async fn run(arguments: CallArgs, context: &Context) -> Done {
+    let bench = workbench(context)?;
+    let Some(tool) = arguments.tool else {
+        let report = bench.inspect_file(&arguments.component).await?;
+        if report.tools.is_empty() {
+            let why = report.tools_error.unwrap_or_else(|| "it does not export `motor:host/tools`".to_owned());
+            return Err(usage(
+                format!("this component offers no tools: {why}"),
+                "`motor inspect FILE` shows what it is",
+            )
+            .into());
+        }
+        context.answer(&report.tools, || tools(&report.tools, context.output.columns))?;
+        return Ok(Exit::Ok);
+    };
+    let json = input::text_or_stdin(&arguments.arguments).await?;
+    if let Err(error) = serde_json::from_str::<serde_json::Value>(&json) {
+        return Err(usage(format!("the arguments are not JSON: {error}"), "quote them: '{\"path\": \"a.txt\"}'").into());
+    }
+    if let Some(directory) = arguments.workspace.as_ref().filter(|directory| !directory.is_dir()) {
+        return Err(usage(format!("`{}` is not a directory", directory.display()), "create it first").into());
+    }
+    let cancel = CancellationToken::new();
+    let request = CallRequest {
+        path: arguments.component,
+        tool,
+        arguments: json,
+        workspace: arguments.workspace,
+        notes: notes(context.output.clone()),
+        cancel: cancel.clone(),
+    };
+    let calling = bench.call(request);
+    tokio::pin!(calling);
+    let reply = tokio::select! {
+        reply = &mut calling => reply?,
+        _ = interrupt::requested() => {
+            cancel.cancel();
+            calling.await?;
+            return Ok(Exit::Interrupted);
+        }
+    };
+    show(&reply, &context.output)
+}
+
+/// Says what the guest says while it works.
+fn notes(output: Output) -> runtime::NoteSink {
+    Arc::new(move |note| {
+        let line = match note {
+            Note::Log { level, message } => format!("{level}: {}", text::brief(&message, 500)),
+            Note::Progress { message, fraction } => {
+                let percent = fraction.map(|fraction| format!(" {:.0} %", fraction * 100.0)).unwrap_or_default();
+                format!("…{percent} {}", text::brief(&message, 500))
+            }
+        };
+        output.say(&output.err.dim(&line));
+    })
+}
+
+fn show(reply: &CallReply, output: &Output) -> Done {
+    if output.is_json() {
+        output.print_json(reply)?;
+    } else {
+        if !reply.stdio.is_empty() {
+            output.say(text::printable(&reply.stdio).trim_end_matches('\n'));
+        }
+        if reply.ok {
+            output.print(&reply.output)?;
+        }
+    }
+    if !reply.ok {
+        let code = reply.error.unwrap_or("failed");
+        output.say(&format!("{} {}", output.err.red(&format!("{code}:")), text::printable(&reply.output)));
+    }
+    output.say(&output.err.dim(&format!(
+        "{}, fuel {}, peak memory {}, {}",
+        text::millis(reply.duration_ms),
+        text::count(reply.fuel),
+        text::bytes(reply.peak_memory_bytes),
+        text::plural(reply.host_calls, "host call"),
+    )));
+    Ok(if reply.ok { Exit::Ok } else { Exit::Failed })
+}

@@ -1,0 +1,83 @@
+//! What every command is given.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use agent::{Env, Home};
+use base::{Refusal, RefusalCode};
+
+use super::{CliError, Done, Globals, interrupt};
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::session::{Place, Session};
+
+/// How long a connection that was dropped may take to be noticed at its other end.
+const SETTLE: Duration = Duration::from_millis(200);
+
+/// Options of every command, and the outside world.
+pub(super) struct Context {
+    pub(super) globals: Globals,
+    pub(super) env: Env,
+    pub(super) output: Output,
+}
+
+impl Context {
+    /// The home, and how to open it.
+    pub(super) fn place(&self) -> Result<Place, Refusal> {
+        Ok(Place {
+            home: Home::locate(self.globals.home.clone(), &*self.env)?,
+            config: self.globals.config.clone(),
+            overrides: self.globals.settings.clone(),
+            env: self.env.clone(),
+            compile_worker: compile_worker(),
+        })
+    }
+
+    /// Does something with a host, and ends it afterwards when it is this process's own. Ctrl-C ends the work.
+    pub(super) async fn with_host(&self, work: impl AsyncFnOnce(&mut Session) -> Done) -> Done {
+        let mut session = Session::open(self.place()?).await?;
+        let done = tokio::select! {
+            done = work(&mut session) => done,
+            _ = interrupt::requested() => Ok(Exit::Interrupted),
+        };
+        self.leave(session).await;
+        done
+    }
+
+    /// Ends a session. Another command may have come to depend on this process being the host; it is not let down.
+    pub(super) async fn leave(&self, session: Session) {
+        // A stream that this command has just dropped is noticed a moment later.
+        tokio::time::timeout(SETTLE, session.nobody_attached()).await.ok();
+        if session.attached() > 0 {
+            self.output
+                .say("staying for another command that works through this one; Ctrl-C leaves it to that command");
+            tokio::select! {
+                () = session.nobody_attached() => {}
+                _ = interrupt::requested() => {}
+            }
+        }
+        session.close().await;
+    }
+
+    /// An answer: as JSON when that is asked for, else as text.
+    pub(super) fn answer(&self, value: &impl serde::Serialize, text: impl FnOnce() -> String) -> Result<(), CliError> {
+        if self.output.is_json() {
+            self.output.print_json(value)?
+        } else {
+            self.output.print_trusted(&text())?
+        }
+        Ok(())
+    }
+}
+
+/// This very program compiles untrusted components, in a process of its own.
+pub(super) fn compile_worker() -> Option<PathBuf> {
+    std::env::current_exe()
+        .inspect_err(|error| tracing::warn!(%error, "cannot find this program: untrusted components are refused"))
+        .ok()
+}
+
+/// A usage error with its remedy.
+pub(super) fn usage(reason: impl Into<String>, remedy: impl Into<String>) -> Refusal {
+    Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy(remedy)
+}

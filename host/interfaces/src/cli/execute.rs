@@ -1,0 +1,92 @@
+//! `motor execute`: one program in the sandbox (SPEC CODE-5).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use agent::{Caller, ExecuteReply, ExecuteRequest};
+use clap::Args;
+
+use super::context::Context;
+use super::{Done, input};
+use crate::client::Call;
+use crate::duration;
+use crate::exit::Exit;
+use crate::output::text;
+
+/// Arguments of `motor execute`.
+#[derive(Debug, Args)]
+pub(super) struct ExecuteArgs {
+    /// JavaScript, or `-` to read it from standard input
+    #[arg(required_unless_present = "file", conflicts_with = "file", allow_negative_numbers = true)]
+    code: Option<String>,
+    /// A file with JavaScript
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Time it may take, such as `2s`; a bare number is milliseconds. Between 100 ms and 5 s
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    timeout: Option<Duration>,
+    /// Turns the static guard off. The sandbox is the boundary, with it or without
+    #[arg(long)]
+    no_guard: bool,
+    /// Seeds its random numbers
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// What it is for, for the log
+    #[arg(long, value_name = "TEXT")]
+    purpose: Option<String>,
+}
+
+pub(super) async fn run(arguments: ExecuteArgs, context: &Context) -> Done {
+    let code = match (&arguments.file, &arguments.code) {
+        (Some(path), _) => input::text_file(path)?,
+        (None, code) => input::text_or_stdin(code.as_deref().unwrap_or_default()).await?,
+    };
+    let request = ExecuteRequest {
+        code,
+        purpose: arguments.purpose,
+        timeout_ms: arguments.timeout.map(duration::millis),
+        guard: arguments.no_guard.then_some(false),
+        agent: context.globals.agent.clone(),
+        seed: arguments.seed,
+        by: Caller::Owner,
+    };
+    let call = Call::post("/v1/execute", &request)?;
+    context
+        .with_host(async |session| {
+            let reply: ExecuteReply = session.ask(&call).await?;
+            show(&reply, context)
+        })
+        .await
+}
+
+fn show(reply: &ExecuteReply, context: &Context) -> Done {
+    let output = &context.output;
+    for warning in &reply.warnings {
+        output.warn(warning);
+    }
+    if output.is_json() {
+        output.print_json(reply)?;
+    } else {
+        if !reply.console.is_empty() {
+            output.say(text::printable(&reply.console).trim_end_matches('\n'));
+        }
+        if reply.console_truncated {
+            output.say(&output.err.dim("(the console had more)"));
+        }
+        if reply.ok {
+            output.print(&reply.output)?;
+        }
+    }
+    if !reply.ok {
+        output.say(&output.err.red(&text::printable(&reply.output)));
+    }
+    Ok(exit(reply))
+}
+
+fn exit(reply: &ExecuteReply) -> Exit {
+    match (reply.ok, reply.error_code.as_deref()) {
+        (true, _) => Exit::Ok,
+        (false, Some("EXECUTION_DENIED")) => Exit::Energy,
+        (false, _) => Exit::Failed,
+    }
+}

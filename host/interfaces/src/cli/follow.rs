@@ -1,0 +1,247 @@
+//! Follows a run to its end, from one host to the next if need be.
+//!
+//! The run is durable and the stream numbers its durable events, so a host that ends in between costs nothing: the next
+//! one goes on where the last was, and nothing is shown twice.
+
+use std::time::Duration;
+
+use base::{Refusal, RunId, Timestamp};
+use motor::{Cancelled, LiveEvent, RunError, RunStatus};
+use serde::Serialize;
+use serde_json::json;
+
+use super::CliError;
+use super::context::Context;
+use super::interrupt::{self, Wish};
+use super::live::Live;
+use crate::client::Call;
+use crate::http::Resumed;
+use crate::output::text;
+use crate::session::Session;
+
+/// Between two pictures of the spinner.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How following ended.
+pub(super) enum Followed {
+    /// The run is over.
+    Ended(Box<Ended>),
+    /// Ctrl-C or SIGTERM.
+    Interrupted {
+        /// Whether the run was cancelled.
+        cancelled: bool,
+    },
+    /// The host stopped before the run was over.
+    HostGone {
+        /// What it said last.
+        reason: Option<String>,
+    },
+}
+
+/// A run that is over, as the command line tells of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Ended {
+    pub(super) run_id: RunId,
+    pub(super) status: RunStatus,
+    /// The whole answer; for a run without one, the last thing the model said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) result: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<RunError>,
+    pub(super) steps: u32,
+    pub(super) tool_calls: u32,
+    pub(super) tool_errors: u32,
+    pub(super) input_tokens: u64,
+    pub(super) output_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cost_usd: Option<f64>,
+    pub(super) duration_ms: u64,
+    #[serde(skip)]
+    pub(super) started: Option<Timestamp>,
+}
+
+impl Ended {
+    /// A run of which nothing is known yet.
+    pub(super) fn of(run_id: RunId) -> Self {
+        Self {
+            run_id,
+            status: RunStatus::Created,
+            result: None,
+            error: None,
+            steps: 0,
+            tool_calls: 0,
+            tool_errors: 0,
+            input_tokens: 0,
+            output_tokens: 0,
+            cost_usd: None,
+            duration_ms: 0,
+            started: None,
+        }
+    }
+
+    /// Takes in an event; whether it was the last.
+    fn take(&mut self, event: &LiveEvent) -> bool {
+        match event {
+            LiveEvent::RunStarted { at, .. } => self.started = Some(*at),
+            LiveEvent::ModelReplied { step, usage, .. } => {
+                self.steps = *step;
+                self.input_tokens += usage.input_tokens;
+                self.output_tokens += usage.output_tokens;
+                if let Some(cost) = usage.cost_usd {
+                    self.cost_usd = Some(self.cost_usd.unwrap_or_default() + cost);
+                }
+            }
+            LiveEvent::ToolFinished { result, .. } => {
+                self.tool_calls += 1;
+                self.tool_errors += u32::from(!result.ok);
+            }
+            LiveEvent::Finished { at, status, summary, error } => {
+                self.status = *status;
+                self.result.clone_from(summary);
+                self.error.clone_from(error);
+                let took = self.started.map_or(Duration::ZERO, |started| at.since(started));
+                self.duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+                return true;
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// One line for people.
+    pub(super) fn line(&self) -> String {
+        let mut line = format!(
+            "{} in {}: {}, {}",
+            self.status,
+            text::whole_millis(self.duration_ms),
+            text::plural(self.steps.into(), "step"),
+            text::plural(self.tool_calls.into(), "tool call"),
+        );
+        if self.tool_errors > 0 {
+            line.push_str(&format!(" ({} failed)", self.tool_errors));
+        }
+        if self.input_tokens + self.output_tokens > 0 {
+            let (input, output) = (text::thousands(self.input_tokens), text::thousands(self.output_tokens));
+            line.push_str(&format!(", {input} tokens in, {output} out"));
+        }
+        if let Some(cost) = self.cost_usd {
+            line.push_str(&format!(", ${cost:.4}"));
+        }
+        line
+    }
+}
+
+/// Follows `run` and shows what it does.
+///
+/// # Errors
+/// When there is no such run, or no host can be had.
+pub(super) async fn follow(session: &mut Session, run: &RunId, context: &Context) -> Result<Followed, CliError> {
+    let mut live = Live::new(&context.output, context.globals.verbose > 0);
+    let followed = watch(session, run, &mut live).await;
+    live.end();
+    Ok(followed?)
+}
+
+async fn watch(session: &mut Session, run: &RunId, live: &mut Live<'_>) -> Result<Followed, Refusal> {
+    let path = format!("/v1/tasks/{run}/events");
+    let mut ended = Ended::of(run.clone());
+    let (mut last, mut reason) = (None, None);
+    let mut tick = tokio::time::interval(TICK);
+    loop {
+        let mut events = session.events(&path, last).await?;
+        loop {
+            let event = tokio::select! {
+                event = events.next() => event,
+                _ = tick.tick() => {
+                    live.tick();
+                    continue;
+                }
+                wish = interrupt::requested() => {
+                    live.end();
+                    // Only a person gives a run up; when a process has to go, the run stays resumable.
+                    let cancelled = wish == Wish::Interrupt && cancel(session, run).await;
+                    return Ok(Followed::Interrupted { cancelled });
+                }
+            };
+            let Some(event) = event else { break };
+            last = event.id.or(last);
+            // An event of a newer host that this client does not know: nothing it could show.
+            let Ok(event) = serde_json::from_str::<LiveEvent>(&event.data) else { continue };
+            if let LiveEvent::Suspended { reason: said, .. } = &event {
+                reason = Some(said.clone());
+            }
+            live.show(&event);
+            if ended.take(&event) {
+                return Ok(Followed::Ended(Box::new(ended)));
+            }
+        }
+        if !session.succeed().await? {
+            return Ok(Followed::HostGone { reason });
+        }
+        reason = None;
+        if session.is_own() {
+            session.ask::<Resumed>(&Call::post("/v1/resume", &json!({}))?).await?;
+        }
+    }
+}
+
+/// Cancels the run; a second Ctrl-C does not wait for that.
+async fn cancel(session: &mut Session, run: &RunId) -> bool {
+    let Ok(call) = Call::post(format!("/v1/tasks/{run}/cancel"), &json!({})) else { return false };
+    tokio::select! {
+        cancelled = session.ask::<Cancelled>(&call) => cancelled
+            .inspect_err(|error| tracing::warn!(%error, "the run was not cancelled"))
+            .is_ok(),
+        _ = interrupt::requested() => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use llm::Usage;
+    use motor::ToolResult;
+
+    use super::*;
+
+    #[test]
+    fn the_end_sums_up_the_run() {
+        let at = Timestamp::from_millis;
+        let usage = Usage { input_tokens: 1_000, output_tokens: 20, cost_usd: Some(0.001) };
+        let replied = |step| LiveEvent::ModelReplied {
+            at: at(0),
+            step,
+            model: "m".into(),
+            usage,
+            duration_ms: 1,
+            text: String::new(),
+        };
+        let finished = |ok| LiveEvent::ToolFinished {
+            at: at(0),
+            step: 1,
+            call_id: "c".into(),
+            tool: "read".into(),
+            result: ToolResult { ok, ..ToolResult::success("x") },
+            usage: None,
+        };
+        let mut ended = Ended::of(RunId::parse("run_1").unwrap());
+        let run = ended.run_id.clone();
+        for event in
+            [LiveEvent::RunStarted { at: at(1_000), run }, replied(1), finished(true), finished(false), replied(2)]
+        {
+            assert!(!ended.take(&event));
+        }
+        let last = LiveEvent::Finished {
+            at: at(3_500),
+            status: RunStatus::Completed,
+            summary: Some("done".into()),
+            error: None,
+        };
+        assert!(ended.take(&last));
+        assert_eq!(
+            ended.line(),
+            "completed in 2.5 s: 2 steps, 2 tool calls (1 failed), 2,000 tokens in, 40 out, $0.0020"
+        );
+        assert_eq!(ended.result.as_deref(), Some("done"));
+    }
+}

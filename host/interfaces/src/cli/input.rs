@@ -1,0 +1,99 @@
+//! What people give on the command line, read into requests.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use agent::FileInput;
+use base::{Refusal, RefusalCode};
+
+use super::context::usage;
+
+/// The most that is read from standard input or a file in place of an argument, in bytes.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// `key=value`.
+pub(super) fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
+        _ => Err("write `section.key=value`".to_owned()),
+    }
+}
+
+/// `path` or `name=path`. A file whose own name has a `=` in it is taken as it is.
+pub(super) fn file(text: &str, exists: &dyn Fn(&Path) -> bool) -> Result<FileInput, Refusal> {
+    let absolute = |path: &str| -> Result<PathBuf, Refusal> {
+        std::path::absolute(path).map_err(|_| usage(format!("`{text}` is not a path"), "write `PATH` or `NAME=PATH`"))
+    };
+    if !exists(Path::new(text))
+        && let Some((name, path)) = text.split_once('=')
+        && !name.is_empty()
+    {
+        return Ok(FileInput { path: absolute(path)?, name: Some(name.to_owned()) });
+    }
+    Ok(FileInput { path: absolute(text)?, name: None })
+}
+
+/// An argument, or standard input when it is `-`.
+pub(super) async fn text_or_stdin(argument: &str) -> Result<String, Refusal> {
+    if argument != "-" {
+        return Ok(argument.to_owned());
+    }
+    let reading = tokio::task::spawn_blocking(|| bounded(std::io::stdin().lock(), "standard input"));
+    reading.await.unwrap_or_else(|_| Err(Refusal::new(RefusalCode::Failed, "standard input cannot be read")))
+}
+
+/// A file of text.
+pub(super) fn text_file(path: &Path) -> Result<String, Refusal> {
+    let what = format!("`{}`", path.display());
+    let file = std::fs::File::open(path)
+        .map_err(|error| Refusal::new(RefusalCode::InvalidRequest, format!("cannot read {what}: {error}")))?;
+    bounded(file, &what)
+}
+
+fn bounded(source: impl std::io::Read, what: &str) -> Result<String, Refusal> {
+    let refuse = |reason: String| Refusal::new(RefusalCode::InvalidRequest, reason);
+    let mut bytes = Vec::new();
+    source
+        .take(MOST_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| refuse(format!("cannot read {what}: {error}")))?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(refuse(format!("{what} has more than {MOST_BYTES} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|_| refuse(format!("{what} is not UTF-8 text")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_have_a_key() {
+        assert_eq!(setting("limits.fuel=1=2"), Ok(("limits.fuel".to_owned(), "1=2".to_owned())));
+        assert_eq!(setting("models.motor="), Ok(("models.motor".to_owned(), String::new())));
+        assert!(setting("limits.fuel").is_err());
+        assert!(setting("=1").is_err());
+    }
+
+    #[test]
+    fn files_may_be_renamed() {
+        let check = |text: &str, path: &str, name: Option<&str>| {
+            let exists = |path: &Path| path == Path::new("/a=b.csv");
+            let expected = FileInput { path: path.into(), name: name.map(str::to_owned) };
+            assert_eq!(file(text, &exists).unwrap(), expected, "{text}");
+        };
+        check("/data.csv", "/data.csv", None);
+        check("in/x.csv=/data.csv", "/data.csv", Some("in/x.csv"));
+        check("/a=b.csv", "/a=b.csv", None);
+        check("x=/a=b.csv", "/a=b.csv", Some("x"));
+        check("=/x", &std::path::absolute("=/x").unwrap().to_string_lossy(), None);
+        assert!(file("x=", &|_| false).is_err());
+    }
+
+    #[test]
+    fn text_is_bounded_and_utf_8() {
+        assert_eq!(bounded(&b"return 1"[..], "x").unwrap(), "return 1");
+        assert!(bounded(&b"\xff"[..], "x").unwrap_err().reason.contains("not UTF-8"));
+        assert!(bounded(std::io::repeat(b'x'), "x").unwrap_err().reason.contains("more than"));
+    }
+}

@@ -1,0 +1,132 @@
+//! `motor inspect`: what a component is and could do, without a home and without running a tool (SPEC HOST-7).
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use agent::components::{ComponentReport, Workbench};
+use base::Refusal;
+use clap::Args;
+use runtime::ToolDescription;
+
+use super::Done;
+use super::context::{Context, compile_worker};
+use crate::exit::Exit;
+use crate::output::{Palette, text};
+
+/// Components that come with the program.
+const BUNDLED: [&str; 2] = ["code-js", "files"];
+
+/// Arguments of `motor inspect`.
+#[derive(Debug, Args)]
+pub(super) struct InspectArgs {
+    /// A component's file, or `code-js` or `files` for those that come with `motor`
+    component: PathBuf,
+}
+
+pub(super) async fn run(arguments: InspectArgs, context: &Context) -> Done {
+    let bench = workbench(context)?;
+    let bundled = BUNDLED.into_iter().find(|name| arguments.component == Path::new(name));
+    let report = match bundled {
+        // A file of that name is meant when there is one.
+        Some(name) if !arguments.component.exists() => bench.inspect_bundled(name).await?,
+        _ => bench.inspect_file(&arguments.component).await?,
+    };
+    context.answer(&report, || render(&report, context.output.columns, context.output.out))?;
+    Ok(Exit::Ok)
+}
+
+/// Runs components here, under the limits in force.
+pub(super) fn workbench(context: &Context) -> Result<Workbench, Refusal> {
+    let place = context.place()?;
+    let loaded = place.load()?;
+    // The home's cache of compiled code, if there is a home: looking at a component does not make one.
+    let cache = Some(place.home.cache()).filter(|cache| cache.is_dir());
+    Workbench::new(&loaded.config, cache, compile_worker())
+}
+
+fn render(report: &ComponentReport, columns: usize, palette: Palette) -> String {
+    let mut page = String::new();
+    writeln!(page, "{}", report.hash).ok();
+    writeln!(page, "{}, world `{}`", text::bytes(report.size_bytes), report.world).ok();
+
+    let heading = |page: &mut String, name: &str| writeln!(page, "\n{}", palette.bold(name)).ok();
+    heading(&mut page, "can use");
+    if report.capabilities.is_empty() {
+        writeln!(page, "  nothing: it imports nothing that has any power").ok();
+    }
+    for capability in &report.capabilities {
+        writeln!(page, "  {capability}").ok();
+    }
+    writeln!(page, "{}", palette.dim("  What it does not import it cannot do.")).ok();
+    if !report.imports.is_empty() {
+        heading(&mut page, "imports");
+        for import in &report.imports {
+            writeln!(page, "  {}", text::brief(&import.name, columns.saturating_sub(2))).ok();
+        }
+    }
+    heading(&mut page, "exports");
+    for export in &report.exports {
+        writeln!(page, "  {}", text::brief(&export.name, columns.saturating_sub(2))).ok();
+        for function in &export.functions {
+            writeln!(page, "    {}", text::brief(function, columns.saturating_sub(4))).ok();
+        }
+    }
+    if let Some(error) = &report.tools_error {
+        heading(&mut page, "tools");
+        writeln!(page, "  cannot be listed: {}", text::one_line(error)).ok();
+    } else if !report.tools.is_empty() {
+        heading(&mut page, "tools");
+        page.push_str(&tools(&report.tools, columns));
+    }
+    page
+}
+
+/// Tools with their arguments, a few lines each. Everything here is the component's own word.
+pub(super) fn tools(tools: &[ToolDescription], columns: usize) -> String {
+    let mut page = String::new();
+    for tool in tools {
+        let effects = tool.effects;
+        let effects = match (effects.read_only, effects.destructive) {
+            (true, _) => "read only",
+            (false, true) => "may destroy",
+            (false, false) => "adds",
+        };
+        writeln!(page, "  {}({})  [{effects}]", text::brief(&tool.name, 40), parameters(&tool.parameters)).ok();
+        writeln!(page, "    {}", text::brief(&tool.description, columns.saturating_sub(4))).ok();
+    }
+    page
+}
+
+/// `path, offset?, limit?`
+fn parameters(schema: &serde_json::Value) -> String {
+    let required: Vec<&str> = schema
+        .get("required")
+        .and_then(|names| names.as_array())
+        .into_iter()
+        .flatten()
+        .filter_map(|name| name.as_str())
+        .collect();
+    let names = schema.get("properties").and_then(|properties| properties.as_object()).into_iter().flatten();
+    let names: Vec<String> = names
+        .map(|(name, _)| {
+            let optional = if required.contains(&name.as_str()) { "" } else { "?" };
+            format!("{}{optional}", text::brief(name, 40))
+        })
+        .collect();
+    text::cut(&names.join(", "), 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn parameters_in_short() {
+        let schema = json!({ "properties": { "path": {}, "limit": {} }, "required": ["path"] });
+        assert_eq!(parameters(&schema), "path, limit?");
+        assert_eq!(parameters(&json!({})), "");
+        assert_eq!(parameters(&json!({ "properties": 7, "required": "x" })), "");
+    }
+}

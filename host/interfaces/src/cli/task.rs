@@ -1,0 +1,189 @@
+//! `motor task`: lists, shows and cancels runs (SPEC RUN-7).
+
+use std::fmt::Write as _;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base::{Refusal, RefusalCode, RunId, Timestamp};
+use clap::Subcommand;
+use motor::{Cancelled, RunRecord, RunStatus, RunTrace};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::context::Context;
+use super::{Done, status};
+use crate::client::Call;
+use crate::exit::Exit;
+use crate::output::table::Table;
+use crate::output::text;
+use crate::session::Session;
+
+/// Subcommands of `motor task`.
+#[derive(Debug, Subcommand)]
+pub(super) enum TaskCommand {
+    /// Lists runs, newest first
+    List {
+        /// Only runs in this status, such as `running` or `failed`
+        #[arg(long, value_parser = parse_status)]
+        status: Option<RunStatus>,
+        /// Of every agent, not only of `--agent`
+        #[arg(long)]
+        all: bool,
+        /// At most so many
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: usize,
+    },
+    /// Shows a run with every call: arguments, result, time, fuel and where the result came from
+    Status {
+        /// The run [default: the newest]
+        run: Option<RunId>,
+        /// Shows arguments, results and texts whole
+        #[arg(long)]
+        full: bool,
+    },
+    /// Prints the end of a run's log
+    Log {
+        /// The run [default: the newest]
+        run: Option<RunId>,
+    },
+    /// Stops a run, and the guest that works for it
+    Cancel {
+        /// The run
+        run: RunId,
+    },
+}
+
+fn parse_status(text: &str) -> Result<RunStatus, String> {
+    RunStatus::ALL.into_iter().find(|status| status.as_str() == text).ok_or_else(|| {
+        let known = RunStatus::ALL.map(RunStatus::as_str).join(", ");
+        format!("expected one of {known}")
+    })
+}
+
+pub(super) async fn run(command: TaskCommand, context: &Context) -> Done {
+    context
+        .with_host(async |session| match command {
+            TaskCommand::List { status, all, limit } => {
+                let mut path = format!("/v1/tasks?limit={limit}");
+                if let Some(status) = status {
+                    write!(path, "&status={status}").ok();
+                }
+                if !all {
+                    write!(path, "&agent={}", context.globals.agent).ok();
+                }
+                let records: Vec<RunRecord> = session.ask(&Call::get(path)).await?;
+                if records.is_empty() && !context.output.is_json() {
+                    context.output.say("no runs; `motor act \"…\"` starts one");
+                    return Ok(Exit::Ok);
+                }
+                context.answer(&records, || list(&records, now(), context.output.columns))?;
+                Ok(Exit::Ok)
+            }
+            TaskCommand::Status { run, full } => {
+                let run = or_newest(run, session, context).await?;
+                let trace: RunTrace = session.ask(&Call::get(format!("/v1/tasks/{run}"))).await?;
+                let columns = if full { usize::MAX } else { context.output.columns };
+                context.answer(&trace, || status::render(&trace, now(), columns, context.output.out))?;
+                Ok(Exit::Ok)
+            }
+            TaskCommand::Log { run } => {
+                let run = or_newest(run, session, context).await?;
+                let log: Log = session.ask(&Call::get(format!("/v1/tasks/{run}/log"))).await?;
+                if context.output.is_json() {
+                    context.output.print_json(&json!({ "runId": run, "log": log.log }))?;
+                } else {
+                    context.output.print(&log.log)?;
+                }
+                Ok(Exit::Ok)
+            }
+            TaskCommand::Cancel { run } => {
+                let call = Call::post(format!("/v1/tasks/{run}/cancel"), &json!({}))?;
+                let cancelled: Cancelled = session.ask(&call).await?;
+                context.answer(&cancelled, || format!("{run} was {} and is cancelled", cancelled.previous_status))?;
+                Ok(Exit::Ok)
+            }
+        })
+        .await
+}
+
+#[derive(Debug, Deserialize)]
+struct Log {
+    log: String,
+}
+
+async fn or_newest(run: Option<RunId>, session: &mut Session, context: &Context) -> Result<RunId, Refusal> {
+    if let Some(run) = run {
+        return Ok(run);
+    }
+    let path = format!("/v1/tasks?limit=1&agent={}", context.globals.agent);
+    let newest: Vec<RunRecord> = session.ask(&Call::get(path)).await?;
+    newest.into_iter().next().map(|record| record.id).ok_or_else(|| {
+        Refusal::new(RefusalCode::NotFound, format!("agent `{}` has no runs", context.globals.agent))
+            .with_remedy("`motor act \"…\"` starts one; `motor task list --all` shows those of other agents")
+    })
+}
+
+/// The wall clock, for ages only.
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+fn list(records: &[RunRecord], now: Timestamp, columns: usize) -> String {
+    let first = records.first().map(|record| &record.agent);
+    // Agents are worth a column only when there are several.
+    let several = records.iter().any(|record| Some(&record.agent) != first);
+    let mut table = Table::new(&["RUN", "STATUS", ">AGE", ">TOOK", ">STEPS", "TASK"]);
+    for record in records {
+        let took: Duration = record.elapsed(now);
+        let task = if several { format!("[{}] {}", record.agent, record.task) } else { record.task.clone() };
+        table.row([
+            record.id.to_string(),
+            record.status.to_string(),
+            text::age(now.since(record.created_at)),
+            text::millis(took.as_secs_f64() * 1_000.0),
+            record.iterations.to_string(),
+            task,
+        ]);
+    }
+    table.render(columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn record(id: &str, status: &str, task: &str) -> RunRecord {
+        serde_json::from_value(json!({
+            "id": id, "agent": "main", "status": status, "task": task, "tools": [], "settings": {},
+            "maxIterations": 20, "timeoutMs": 600_000, "createdAt": 1_000, "startedAt": 1_000, "completedAt": 14_200,
+            "iterations": 5, "modelCalls": 5, "toolCalls": 4, "errors": 0, "inputTokens": 0, "outputTokens": 0,
+            "energy": 0.1, "resumes": 0, "nextSequence": 9,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_listing_fits_80_columns() {
+        let long = "Work out the totals of every region\nand write them to a report, then say which is best";
+        let records = [
+            record("run_01khzabcdefghijk", "completed", long),
+            record("run_01khzabcdefghijm", "awaiting_approval", "short"),
+        ];
+        let text = list(&records, Timestamp::from_millis(200_000), 80);
+        expect![[r#"
+            RUN                   STATUS               AGE    TOOK  STEPS  TASK
+            run_01khzabcdefghijk  completed          3 min  13.2 s      5  Work out the tot…
+            run_01khzabcdefghijm  awaiting_approval  3 min  13.2 s      5  short
+        "#]]
+        .assert_eq(&text);
+        assert!(text.lines().all(|line| text::width(line) <= 80));
+    }
+
+    #[test]
+    fn statuses_are_those_there_are() {
+        assert_eq!(parse_status("running"), Ok(RunStatus::Running));
+        assert!(parse_status("Running").unwrap_err().contains("awaiting_input"));
+    }
+}

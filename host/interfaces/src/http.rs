@@ -1,0 +1,71 @@
+//! The HTTP API (SPEC API-1): one router, whatever it is served on.
+//!
+//! A handler reads a request, calls the facade and writes its answer; nothing else is decided here. Served on the home's
+//! socket, whoever can connect is the owner. Long-lived answers (events, waiting) end when the host closes.
+
+mod act;
+mod attached;
+mod events;
+mod host;
+pub mod listen;
+pub mod reply;
+mod signals;
+mod tasks;
+
+use agent::Host;
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{get, post};
+use base::{Refusal, RefusalCode};
+use tokio_util::sync::CancellationToken;
+
+use attached::Attached;
+pub use host::{Resumed, Status};
+use reply::{Body, Failure, Query};
+
+/// The largest request body, in bytes: a task or a program with data in it. Files are passed by path.
+const MOST_BYTES: usize = 4 << 20;
+
+/// What the handlers share.
+#[derive(Clone)]
+pub struct Door {
+    host: Host,
+    lifetime: Lifetime,
+    attached: Attached,
+    /// Ends long-lived answers.
+    closing: CancellationToken,
+    /// Somebody asked the host to end.
+    shutdown: CancellationToken,
+}
+
+/// How long a host lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lifetime {
+    /// Until it is told to end: `motor serve`.
+    Stays,
+    /// As long as the command that opened it.
+    Command,
+}
+
+/// The API over one host.
+fn router(door: Door) -> Router {
+    Router::new()
+        .route("/v1/act", post(act::act))
+        .route("/v1/execute", post(act::execute))
+        .route("/v1/tasks", get(tasks::list))
+        .route("/v1/tasks/{id}", get(tasks::show))
+        .route("/v1/tasks/{id}/log", get(tasks::log))
+        .route("/v1/tasks/{id}/events", get(tasks::events))
+        .route("/v1/tasks/{id}/wait", get(tasks::wait))
+        .route("/v1/tasks/{id}/cancel", post(tasks::cancel))
+        .route("/v1/signals", get(signals::list))
+        .route("/v1/signals/events", get(signals::events))
+        .route("/v1/energy", get(host::energy))
+        .route("/v1/status", get(host::status))
+        .route("/v1/resume", post(host::resume))
+        .route("/v1/shutdown", post(host::shutdown))
+        .fallback(|| async { Failure(Refusal::new(RefusalCode::NotFound, "there is no such endpoint")) })
+        .method_not_allowed_fallback(reply::method_not_allowed)
+        .layer(DefaultBodyLimit::max(MOST_BYTES))
+        .with_state(door)
+}

@@ -1,0 +1,57 @@
+//! Server-sent events: what they have in common.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::http::HeaderMap;
+use axum::response::Sse;
+use axum::response::sse::{Event, KeepAlive};
+use base::{Refusal, RefusalCode};
+use futures_util::Stream;
+use serde::Serialize;
+
+use super::reply::Failure;
+
+/// Silence after which a comment is sent, so that both sides notice when the other is gone.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// An event stream as an answer.
+pub(super) fn sse<S>(stream: S) -> Sse<impl Stream<Item = Result<Event, Infallible>>>
+where
+    S: Stream<Item = Result<Event, Infallible>> + Send + 'static,
+{
+    Sse::new(stream).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
+}
+
+/// An event with a value of ours in it. Such values always serialise: their keys are strings.
+pub(super) fn event(id: Option<u64>, value: &impl Serialize) -> Event {
+    let event = Event::default().data(serde_json::to_string(value).unwrap_or_default());
+    match id {
+        Some(id) => event.id(id.to_string()),
+        None => event,
+    }
+}
+
+/// The id after which a client wants to go on (`Last-Event-ID`).
+pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Failure> {
+    let Some(value) = headers.get("last-event-id") else { return Ok(None) };
+    let id = value.to_str().ok().and_then(|text| text.trim().parse().ok());
+    id.map(Some).ok_or_else(|| {
+        Failure(Refusal::new(RefusalCode::InvalidRequest, "`Last-Event-ID` is not an id of this stream: send a number"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_goes_on_where_it_was() {
+        let headers = |text: &str| HeaderMap::from_iter([("last-event-id".parse().unwrap(), text.parse().unwrap())]);
+        assert_eq!(last_event_id(&HeaderMap::new()).unwrap(), None);
+        assert_eq!(last_event_id(&headers("42")).unwrap(), Some(42));
+        for text in ["", "-1", "x", "99999999999999999999999"] {
+            assert!(last_event_id(&headers(text)).is_err(), "{text:?}");
+        }
+    }
+}

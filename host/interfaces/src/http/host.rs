@@ -1,0 +1,70 @@
+//! The host itself: `/v1/energy`, `/v1/status`, `/v1/shutdown`.
+
+use agent::{EnergyReport, HostStatus};
+use axum::Json;
+use axum::extract::State;
+use base::{AgentName, Refusal, RefusalCode, RunId};
+use serde::{Deserialize, Serialize};
+
+use super::reply::{Failure, Reply};
+use super::{Door, Lifetime, Query};
+
+/// Whose energy.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Whose {
+    #[serde(default)]
+    agent: AgentName,
+}
+
+pub(super) async fn energy(State(door): State<Door>, Query(whose): Query<Whose>) -> Reply<EnergyReport> {
+    Ok(Json(door.host.energy(&whose.agent)?))
+}
+
+/// What a host says of itself.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// The host.
+    #[serde(flatten)]
+    pub host: HostStatus,
+    /// It stays until it is told to end; otherwise it lasts as long as the command that opened it.
+    pub stays: bool,
+    /// The id of the newest signal; 0 before the first.
+    pub latest_signal: u64,
+}
+
+pub(super) async fn status(State(door): State<Door>) -> Json<Status> {
+    let stays = door.lifetime == Lifetime::Stays;
+    Json(Status { host: door.host.status(), stays, latest_signal: door.host.signals_latest() })
+}
+
+/// Runs that go on.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Resumed {
+    /// Those that an earlier host had left.
+    pub resumed: Vec<RunId>,
+    /// All that go on now.
+    pub running: Vec<RunId>,
+}
+
+/// Takes up the runs that an earlier host left. A host that stays did so when it started.
+pub(super) async fn resume(State(door): State<Door>) -> Reply<Resumed> {
+    let resumed = door.host.resume().await?;
+    Ok(Json(Resumed { resumed, running: door.host.status().running }))
+}
+
+/// That the host ends.
+#[derive(Debug, Serialize)]
+pub(super) struct Ending {
+    ending: bool,
+}
+
+pub(super) async fn shutdown(State(door): State<Door>) -> Reply<Ending> {
+    if door.lifetime == Lifetime::Command {
+        let reason = "this host lasts as long as the command that opened it, and ends with it";
+        return Err(Failure(Refusal::new(RefusalCode::IllegalState, reason)));
+    }
+    door.shutdown.cancel();
+    Ok(Json(Ending { ending: true }))
+}

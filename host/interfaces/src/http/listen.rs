@@ -1,0 +1,213 @@
+//! The home's socket: who may listen on it, and who may connect (SPEC CONF-4).
+//!
+//! Only the process that holds the home's lock listens, so a socket that is already there belonged to a host that died,
+//! and is replaced in one step. Others on the machine are kept out three times: the home is 0700, the socket 0600, and
+//! the kernel says who is at the other end of each connection.
+
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use agent::{Home, Host};
+use base::{Refusal, RefusalCode};
+use tokio::net::unix::SocketAddr;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::attached::Attached;
+use super::{Door, Lifetime, router};
+
+/// Bytes of a socket's path that every Unix takes (`sun_path` has 104 to 108, with a final NUL).
+const PATH_BYTES: usize = 103;
+/// How long requests may take to end when the host closes. Those that wait for something end at once.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A host that is served.
+pub struct Server {
+    door: Door,
+    socket: PathBuf,
+    serving: JoinHandle<io::Result<()>>,
+}
+
+impl Server {
+    /// Serves `host` on the socket of its home. The host holds the home's lock, as every open host does.
+    ///
+    /// # Errors
+    /// When the socket cannot be made.
+    pub fn start(host: Host, home: &Home, lifetime: Lifetime) -> Result<Self, Refusal> {
+        let socket = home.socket();
+        let listener = bind(&socket).map_err(|error| {
+            let reason = format!("cannot listen on `{}`: {error}", socket.display());
+            Refusal::new(RefusalCode::Failed, reason).with_remedy("use a home on a local file system: `--home DIR`")
+        })?;
+        let door = Door {
+            host,
+            lifetime,
+            attached: Attached::new(),
+            closing: CancellationToken::new(),
+            shutdown: CancellationToken::new(),
+        };
+        let listener = OwnersOnly { listener, owner: rustix::process::geteuid().as_raw() };
+        let closing = door.closing.clone().cancelled_owned();
+        let serve = axum::serve(listener, router(door.clone())).with_graceful_shutdown(closing);
+        let serving = tokio::spawn(serve.into_future());
+        Ok(Self { door, socket, serving })
+    }
+
+    /// Waits until somebody asks the host to end.
+    pub async fn asked_to_end(&self) {
+        self.door.shutdown.cancelled().await;
+    }
+
+    /// How many requests of others depend on this host.
+    #[must_use]
+    pub fn attached(&self) -> usize {
+        self.door.attached.count()
+    }
+
+    /// Waits until nobody depends on this host.
+    pub async fn nobody_attached(&self) {
+        self.door.attached.nobody().await;
+    }
+
+    /// Closes the socket, ends the host, then what is still connected. Runs that go on stay resumable.
+    pub async fn stop(self) {
+        // First of all, so that who comes now waits for the next host instead of asking this one.
+        if let Err(error) = fs::remove_file(&self.socket) {
+            tracing::debug!(%error, "the socket was already gone");
+        }
+        // Ends the drivers of runs, and with them the streams of those who watch.
+        self.door.host.shutdown().await;
+        self.door.closing.cancel();
+        let abort = self.serving.abort_handle();
+        match tokio::time::timeout(GRACE, self.serving).await {
+            Ok(Ok(Ok(()))) => {}
+            Ok(Ok(Err(error))) => tracing::warn!(%error, "serving the socket failed"),
+            Ok(Err(error)) => tracing::warn!(%error, "serving the socket failed"),
+            Err(_) => abort.abort(),
+        }
+    }
+}
+
+/// Makes the socket beside its place and moves it there: it is never reachable with other permissions, and one left by
+/// a dead host is replaced at once.
+fn bind(socket: &Path) -> io::Result<UnixListener> {
+    let fresh = socket.with_extension("sock.new");
+    match fs::remove_file(&fresh) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(address(&fresh)?.path())?;
+    fs::set_permissions(&fresh, Permissions::from_mode(0o600))?;
+    fs::rename(&fresh, socket)?;
+    Ok(listener)
+}
+
+/// A path of a socket that the kernel takes.
+#[derive(Debug)]
+pub(crate) struct Address {
+    path: PathBuf,
+    /// Keeps the descriptor in the path open.
+    _directory: Option<File>,
+}
+
+impl Address {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Socket addresses hold about a hundred bytes, homes may lie deeper: a longer path goes by a descriptor of its
+/// directory, where the system has those as files.
+pub(crate) fn address(socket: &Path) -> io::Result<Address> {
+    if socket.as_os_str().len() <= PATH_BYTES {
+        return Ok(Address { path: socket.to_owned(), _directory: None });
+    }
+    let too_long =
+        || io::Error::new(io::ErrorKind::InvalidInput, format!("the path is longer than {PATH_BYTES} bytes"));
+    let (parent, name) = socket.parent().zip(socket.file_name()).ok_or_else(too_long)?;
+    if !Path::new("/proc/self/fd").is_dir() {
+        return Err(too_long());
+    }
+    let directory = File::open(parent)?;
+    let path = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd())).join(name);
+    Ok(Address { path, _directory: Some(directory) })
+}
+
+/// Accepts connections of the owner and of root.
+#[derive(Debug)]
+struct OwnersOnly {
+    listener: UnixListener,
+    owner: u32,
+}
+
+impl axum::serve::Listener for OwnersOnly {
+    type Io = UnixStream;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (UnixStream, SocketAddr) {
+        loop {
+            // Qualified: the one that retries when descriptors run out.
+            let (stream, address) = <UnixListener as axum::serve::Listener>::accept(&mut self.listener).await;
+            match stream.peer_cred() {
+                Ok(peer) if peer.uid() == self.owner || peer.uid() == 0 => return (stream, address),
+                Ok(peer) => tracing::warn!(uid = peer.uid(), "refused a connection of another user"),
+                Err(error) => tracing::warn!(%error, "refused a connection of nobody knows who"),
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::serve::Listener as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_dead_hosts_socket_is_replaced_and_only_the_owner_may_use_it() {
+        let home = tempfile::tempdir().unwrap();
+        let socket = home.path().join("host.sock");
+        drop(bind(&socket).unwrap());
+        assert!(UnixStream::connect(&socket).await.is_err());
+        let listener = bind(&socket).unwrap();
+        assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
+        let _client = UnixStream::connect(&socket).await.unwrap();
+        listener.accept().await.unwrap();
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_deep_home_has_a_socket_too() {
+        let home = tempfile::tempdir().unwrap();
+        let deep = home.path().join("d".repeat(120)).join("e".repeat(120));
+        fs::create_dir_all(&deep).unwrap();
+        let socket = deep.join("host.sock");
+        let listener = bind(&socket).unwrap();
+        let _client = UnixStream::connect(address(&socket).unwrap().path()).await.unwrap();
+        listener.accept().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn connections_of_others_are_dropped() {
+        let home = tempfile::tempdir().unwrap();
+        let socket = home.path().join("host.sock");
+        let own = rustix::process::geteuid().as_raw();
+        let accepts = async |owner: u32| {
+            let mut listener = OwnersOnly { listener: bind(&socket).unwrap(), owner };
+            let _client = UnixStream::connect(&socket).await.unwrap();
+            tokio::time::timeout(Duration::from_millis(100), listener.accept()).await.is_ok()
+        };
+        assert!(accepts(own).await);
+        // Root is always let in, so only another user's test can see the refusal.
+        assert_eq!(accepts(own.wrapping_add(1)).await, own == 0);
+    }
+}

@@ -1,0 +1,128 @@
+//! Requests in and refusals out, in one form: `{ "error": { code, reason, remedy? } }`.
+
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{FromRequest, FromRequestParts};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use base::{Refusal, RefusalCode, RunId};
+use serde::{Deserialize, Serialize};
+
+/// The body of every answer that is not a success.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ErrorBody {
+    /// Why.
+    pub error: Refusal,
+}
+
+/// A refusal on its way out.
+#[derive(Debug)]
+pub(super) struct Failure(pub(super) Refusal);
+
+/// What a handler gives.
+pub(super) type Reply<T> = Result<Json<T>, Failure>;
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self(refusal)
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        (status(self.0.code), Json(ErrorBody { error: self.0 })).into_response()
+    }
+}
+
+/// The status for a code. 401 and 403 are left for callers that have to prove who they are.
+fn status(code: RefusalCode) -> StatusCode {
+    match code {
+        RefusalCode::InvalidRequest | RefusalCode::UnknownTool | RefusalCode::InvalidComponent => {
+            StatusCode::BAD_REQUEST
+        }
+        RefusalCode::NotFound => StatusCode::NOT_FOUND,
+        RefusalCode::Busy | RefusalCode::HomeInUse | RefusalCode::IllegalState => StatusCode::CONFLICT,
+        RefusalCode::ModelUnavailable | RefusalCode::CredentialsNeeded => StatusCode::UNPROCESSABLE_ENTITY,
+        RefusalCode::EnergyTooLow => StatusCode::TOO_MANY_REQUESTS,
+        RefusalCode::TryLater => StatusCode::SERVICE_UNAVAILABLE,
+        RefusalCode::StorageFailed => StatusCode::INSUFFICIENT_STORAGE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// A JSON body.
+#[derive(Debug, FromRequest)]
+#[from_request(via(Json), rejection(Failure))]
+pub(super) struct Body<T>(pub(super) T);
+
+impl From<JsonRejection> for Failure {
+    fn from(rejection: JsonRejection) -> Self {
+        Self(Refusal::new(
+            RefusalCode::InvalidRequest,
+            format!("the body is refused: {}", lower_first(&rejection.body_text())),
+        ))
+    }
+}
+
+/// The parameters after `?`.
+#[derive(Debug, FromRequestParts)]
+#[from_request(via(axum::extract::Query), rejection(Failure))]
+pub(super) struct Query<T>(pub(super) T);
+
+impl From<QueryRejection> for Failure {
+    fn from(rejection: QueryRejection) -> Self {
+        Self(Refusal::new(
+            RefusalCode::InvalidRequest,
+            format!("the query is refused: {}", lower_first(&rejection.body_text())),
+        ))
+    }
+}
+
+/// Messages begin in lower case here; those of the framework do not.
+fn lower_first(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(characters).collect()
+}
+
+/// A run named in a path.
+pub(super) fn run_id(text: &str) -> Result<RunId, Failure> {
+    RunId::parse(text).map_err(|error| {
+        let refusal = Refusal::new(RefusalCode::InvalidRequest, error.to_string());
+        Failure(refusal.with_remedy("list the runs to see their ids: `motor task list`"))
+    })
+}
+
+/// The answer to a method that an endpoint does not have.
+pub(super) async fn method_not_allowed() -> Response {
+    let error = Refusal::new(RefusalCode::InvalidRequest, "this endpoint does not have that method");
+    (StatusCode::METHOD_NOT_ALLOWED, Json(ErrorBody { error })).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_have_fitting_statuses() {
+        for (code, expected) in [
+            (RefusalCode::InvalidRequest, 400),
+            (RefusalCode::NotFound, 404),
+            (RefusalCode::Busy, 409),
+            (RefusalCode::CredentialsNeeded, 422),
+            (RefusalCode::EnergyTooLow, 429),
+            (RefusalCode::Failed, 500),
+            (RefusalCode::TryLater, 503),
+            (RefusalCode::StorageFailed, 507),
+        ] {
+            assert_eq!(status(code), expected, "{code:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_names_no_run_is_refused_with_the_way_on() {
+        assert!(run_id("run_0123").is_ok());
+        let refused = run_id("../etc").unwrap_err().0;
+        assert_eq!(refused.code, RefusalCode::InvalidRequest);
+        assert!(refused.remedy.unwrap().contains("motor task list"));
+    }
+}

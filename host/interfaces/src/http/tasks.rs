@@ -1,0 +1,93 @@
+//! Runs: `/v1/tasks`.
+
+use std::convert::Infallible;
+
+use agent::TaskFilter;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::response::Sse;
+use axum::response::sse::Event;
+use base::{Refusal, RefusalCode};
+use futures_util::{Stream, stream};
+use motor::{Cancelled, LiveEvent, RunRecord, RunTrace};
+use serde::Serialize;
+
+use super::attached::Attachment;
+use super::events::{event, last_event_id, sse};
+use super::reply::{Failure, Reply, run_id};
+use super::{Door, Query};
+
+pub(super) async fn list(State(door): State<Door>, Query(filter): Query<TaskFilter>) -> Reply<Vec<RunRecord>> {
+    Ok(Json(door.host.tasks(filter)?))
+}
+
+pub(super) async fn show(State(door): State<Door>, Path(id): Path<String>) -> Reply<RunTrace> {
+    Ok(Json(door.host.task(&run_id(&id)?)?))
+}
+
+/// The end of a run's log.
+#[derive(Debug, Serialize)]
+pub(super) struct Log {
+    log: String,
+}
+
+pub(super) async fn log(State(door): State<Door>, Path(id): Path<String>) -> Reply<Log> {
+    Ok(Json(Log { log: door.host.log(&run_id(&id)?)? }))
+}
+
+pub(super) async fn cancel(State(door): State<Door>, Path(id): Path<String>) -> Reply<Cancelled> {
+    let _attachment = door.attached.attach();
+    Ok(Json(door.host.cancel(&run_id(&id)?).await?))
+}
+
+/// Answers when the run is over, or waits for somebody.
+pub(super) async fn wait(State(door): State<Door>, Path(id): Path<String>) -> Reply<RunRecord> {
+    let _attachment = door.attached.attach();
+    let id = run_id(&id)?;
+    tokio::select! {
+        record = door.host.wait(&id) => Ok(Json(record?)),
+        () = door.closing.cancelled() => {
+            let refusal = Refusal::new(RefusalCode::TryLater, format!("the host stops while run `{id}` goes on"));
+            Err(Failure(refusal.with_remedy(format!("wait for it again: `motor act --resume {id}`"))))
+        }
+    }
+}
+
+/// The events of a run from its beginning, or after `Last-Event-ID`. Ids count the durable events; hints have none, so
+/// a client that comes back gets every durable event once.
+pub(super) async fn events(
+    State(door): State<Door>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Failure> {
+    let seen = last_event_id(&headers)?.unwrap_or(0);
+    let watching = Watching { watch: door.host.watch(&run_id(&id)?)?, durable: 0, _attachment: door.attached.attach() };
+    let stream = stream::unfold(watching, move |mut watching| async move {
+        loop {
+            let live = watching.watch.next().await?;
+            let id = watching.number(&live);
+            if id.is_none_or(|id| id > seen) {
+                return Some((Ok(event(id, &live)), watching));
+            }
+        }
+    });
+    Ok(sse(stream))
+}
+
+struct Watching {
+    watch: motor::Watch,
+    durable: u64,
+    _attachment: Attachment,
+}
+
+impl Watching {
+    /// The number of a durable event.
+    fn number(&mut self, live: &LiveEvent) -> Option<u64> {
+        if live.is_hint() {
+            return None;
+        }
+        self.durable += 1;
+        Some(self.durable)
+    }
+}

@@ -1,0 +1,7 @@
+//! The `motor` binary.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    interfaces::cli::main()
+}

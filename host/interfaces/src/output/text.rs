@@ -1,0 +1,208 @@
+//! Text made fit to be shown: no escape sequences, no line longer than there is room, numbers that people can read.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+/// Columns a text takes.
+#[must_use]
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// Whether a character could do something to a terminal, or make text read other than it is: control characters and
+/// the marks that change the direction of writing.
+fn is_harmful(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+}
+
+/// Text over several lines without what could harm a terminal: such characters become `�`.
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let bad = |c: char| is_harmful(c) && !matches!(c, '\n' | '\t');
+    if !text.contains(bad) {
+        return Cow::Borrowed(text);
+    }
+    // A carriage return before a newline is only another way to end a line.
+    let text = text.replace("\r\n", "\n");
+    Cow::Owned(text.chars().map(|c| if bad(c) { '\u{fffd}' } else { c }).collect())
+}
+
+/// Text on one line: white space runs together, harmful characters become spaces.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len().min(512));
+    for character in text.chars().map(|c| if c.is_whitespace() || is_harmful(c) { ' ' } else { c }) {
+        if character != ' ' || !line.ends_with(' ') {
+            line.push(character);
+        }
+    }
+    line.trim().to_owned()
+}
+
+/// The beginning of a line in at most `columns`, ending in `…` when there is more.
+#[must_use]
+pub fn cut(line: &str, columns: usize) -> String {
+    if width(line) <= columns {
+        return line.to_owned();
+    }
+    let mut room = columns.saturating_sub(1);
+    let mut text = String::new();
+    for character in line.chars() {
+        let wide = character.width().unwrap_or(0);
+        if wide > room {
+            break;
+        }
+        room -= wide;
+        text.push(character);
+    }
+    if columns > 0 {
+        text.push('…');
+    }
+    text
+}
+
+/// One line of at most `columns` out of any text.
+#[must_use]
+pub fn brief(text: &str, columns: usize) -> String {
+    // Long texts are cut first, so that a megabyte of output costs no more than a line of it.
+    let beginning: String = text.chars().take(columns.saturating_mul(4)).collect();
+    let line = one_line(&beginning);
+    let more = beginning.len() < text.len() && width(&line) <= columns;
+    cut(&if more { format!("{line} …") } else { line }, columns)
+}
+
+/// Milliseconds: `0.4 ms`, `12 ms`, `1.2 s`, `3m 20s`, `2h 05m`.
+#[must_use]
+pub fn millis(millis: f64) -> String {
+    let seconds = millis / 1_000.0;
+    match millis {
+        m if m < 0.95 => format!("{m:.2} ms"),
+        m if m < 9.95 => format!("{m:.1} ms"),
+        m if m < 999.5 => format!("{m:.0} ms"),
+        _ if seconds < 99.95 => format!("{seconds:.1} s"),
+        _ => {
+            let seconds = seconds as u64;
+            let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+            if hours > 0 { format!("{hours}h {minutes:02}m") } else { format!("{minutes}m {seconds:02}s") }
+        }
+    }
+}
+
+/// Milliseconds, counted whole.
+#[must_use]
+pub fn whole_millis(count: u64) -> String {
+    if count < 1_000 { format!("{count} ms") } else { millis(count as f64) }
+}
+
+/// How long ago something was: `now`, `5 s`, `3 min`, `2 h`, `4 d`.
+#[must_use]
+pub fn age(age: Duration) -> String {
+    match age.as_secs() {
+        0 => "now".to_owned(),
+        s @ 1..=59 => format!("{s} s"),
+        s @ 60..=3_599 => format!("{} min", s / 60),
+        s @ 3_600..=86_399 => format!("{} h", s / 3_600),
+        s => format!("{} d", s / 86_400),
+    }
+}
+
+/// A large count: `950`, `1.2 k`, `34 M`.
+#[must_use]
+pub fn count(count: u64) -> String {
+    scaled(count as f64, 1_000.0, &["", " k", " M", " G", " T"])
+}
+
+/// Bytes: `950 B`, `1.2 KiB`, `34 MiB`.
+#[must_use]
+pub fn bytes(count: u64) -> String {
+    scaled(count as f64, 1_024.0, &[" B", " KiB", " MiB", " GiB", " TiB"])
+}
+
+fn scaled(mut value: f64, step: f64, units: &[&str]) -> String {
+    let mut units = units.iter();
+    let mut unit = units.next().copied().unwrap_or_default();
+    let mut whole = true;
+    for next in units {
+        if value < step {
+            break;
+        }
+        value /= step;
+        unit = next;
+        whole = false;
+    }
+    if whole || value >= 99.5 { format!("{value:.0}{unit}") } else { format!("{value:.1}{unit}") }
+}
+
+/// A number with commas between thousands.
+#[must_use]
+pub fn thousands(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 call`, `2 calls`.
+#[must_use]
+pub fn plural(count: u64, noun: &str) -> String {
+    format!("{} {noun}{}", thousands(count), if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_sees_no_escape_sequences() {
+        assert_eq!(printable("\u{1b}]0;owned\u{7}a\tb\r\nc"), "�]0;owned�a\tb\nc");
+        assert_eq!(printable("a\u{202e}b\u{9b}2J"), "a�b�2J");
+        assert!(matches!(printable("plain ü 字\n"), Cow::Borrowed(_)));
+        assert_eq!(one_line("  a\n\n b\u{1b}[2Jc\r"), "a b [2Jc");
+    }
+
+    #[test]
+    fn lines_are_cut_by_columns() {
+        assert_eq!(cut("hello", 5), "hello");
+        assert_eq!(cut("hello!", 5), "hell…");
+        assert_eq!(cut("字字字", 5), "字字…");
+        assert_eq!(cut("字字字", 4), "字…");
+        assert_eq!(cut("x", 0), "");
+        assert_eq!(brief(&"x ".repeat(1_000), 10), "x x x x x…");
+        assert_eq!(brief(&format!("a{}b", " ".repeat(1_000)), 10), "a …");
+        assert_eq!(brief("", 10), "");
+    }
+
+    #[test]
+    fn numbers_for_people() {
+        for (value, expected) in [
+            (0.04, "0.04 ms"),
+            (1.26, "1.3 ms"),
+            (12.0, "12 ms"),
+            (999.0, "999 ms"),
+            (1_240.0, "1.2 s"),
+            (200_000.0, "3m 20s"),
+            (7_500_000.0, "2h 05m"),
+        ] {
+            assert_eq!(millis(value), expected);
+        }
+        assert_eq!(
+            (count(950).as_str(), count(1_234).as_str(), count(345_678_901).as_str()),
+            ("950", "1.2 k", "346 M")
+        );
+        assert_eq!(
+            (bytes(10).as_str(), bytes(1_536).as_str(), bytes(64 << 20).as_str()),
+            ("10 B", "1.5 KiB", "64.0 MiB")
+        );
+        assert_eq!((thousands(7), thousands(1_234_567)), ("7".to_owned(), "1,234,567".to_owned()));
+        assert_eq!((plural(1, "call"), plural(1_000, "call")), ("1 call".to_owned(), "1,000 calls".to_owned()));
+        assert_eq!(age(Duration::from_secs(125)), "2 min");
+    }
+}

@@ -1,0 +1,46 @@
+//! Benchmarks of what the product promises, as medians and ratios of one run: `cargo xtask bench [SECTION…]`.
+//!
+//! Sections: `code` (the code sandbox, against the forked Node design when Node is here), `limits` (ends of loops and
+//! bombs), `host` (start and memory), `step` (host time of one motor step). Numbers of different runs or machines do
+//! not compare; rounds of the two sides alternate, so that a slow minute hits both.
+
+mod code;
+mod forked;
+mod host;
+mod limits;
+mod stats;
+mod step;
+
+use anyhow::{Result, bail};
+
+fn main() -> Result<()> {
+    let asked: Vec<String> = std::env::args().skip(1).collect();
+    // A child that measures itself in a process of its own.
+    if asked.first().is_some_and(|first| first == "measure-host") {
+        return host::measure(asked.get(1).map(String::as_str));
+    }
+    let all = ["code", "limits", "host", "step"];
+    if let Some(unknown) = asked.iter().find(|name| !all.contains(&name.as_str())) {
+        bail!("there is no section `{unknown}`; there are: {}", all.join(", "));
+    }
+    let runs = |name: &str| asked.is_empty() || asked.iter().any(|asked| asked == name);
+    println!(
+        "{} build, {} processors, PAGEMAP_SCAN {}",
+        if cfg!(debug_assertions) { "dev" } else { "release" },
+        std::thread::available_parallelism()?,
+        if runtime::engine::pagemap_scan() { "used" } else { "not offered by this kernel: fallback in use" },
+    );
+    if runs("code") {
+        code::run()?;
+    }
+    if runs("limits") {
+        limits::run()?;
+    }
+    if runs("host") {
+        host::run()?;
+    }
+    if runs("step") {
+        step::run()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! Rules of the architecture that a machine can check: which crate may see which.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+/// Every crate of the host with the crates of the host it may depend on. Lower crates never see higher ones; siblings
+/// do not see each other.
+const EDGES: [(&str, &[&str]); 13] = [
+    ("base", &[]),
+    ("store", &["base"]),
+    ("llm", &["base"]),
+    ("providers", &["base", "llm"]),
+    ("energy", &["base", "store"]),
+    ("signals", &["base", "store"]),
+    ("bindings", &[]),
+    ("capabilities", &["bindings"]),
+    ("runtime", &["base", "bindings", "capabilities"]),
+    ("bundled", &[]),
+    ("motor", &["base", "energy", "llm", "signals", "store"]),
+    ("agent", &["base", "bundled", "energy", "llm", "motor", "providers", "runtime", "signals", "store"]),
+    ("interfaces", &["agent", "base", "llm", "motor", "runtime", "signals"]),
+];
+
+/// Heavy or dangerous libraries, and the only crates that may see them.
+const FENCES: [(&str, &[&str]); 8] = [
+    ("wasmtime", &["bindings", "capabilities", "runtime"]),
+    ("wasmtime-wasi", &["bindings", "capabilities", "runtime"]),
+    ("fjall", &["store"]),
+    ("genai", &["providers"]),
+    // The command line speaks HTTP to its own host, over a Unix socket.
+    ("reqwest", &["providers", "interfaces"]),
+    ("axum", &["interfaces"]),
+    ("clap", &["interfaces"]),
+    ("cap-std", &["agent"]),
+];
+
+/// Direct, non-development dependencies of each crate of the host.
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .output()
+        .unwrap();
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let of_host = packages.iter().filter(|package| package["manifest_path"].as_str().unwrap().contains("/host/"));
+    of_host
+        .map(|package| {
+            let dependencies = package["dependencies"].as_array().unwrap().iter();
+            let normal = dependencies.filter(|dependency| dependency["kind"].is_null());
+            let names = normal.map(|dependency| dependency["name"].as_str().unwrap().to_owned()).collect();
+            (package["name"].as_str().unwrap().to_owned(), names)
+        })
+        .collect()
+}
+
+#[test]
+fn crates_depend_downwards_only() {
+    let dependencies = dependencies();
+    let named: BTreeSet<&str> = EDGES.iter().map(|(name, _)| *name).collect();
+    let found: BTreeSet<&str> = dependencies.keys().map(String::as_str).collect();
+    assert_eq!(named, found, "a crate is missing in this test, or gone");
+    for (name, allowed) in EDGES {
+        let ours = dependencies[name].iter().filter(|dependency| named.contains(dependency.as_str()));
+        let forbidden: Vec<_> = ours.filter(|dependency| !allowed.contains(&dependency.as_str())).collect();
+        assert!(forbidden.is_empty(), "`{name}` must not depend on {forbidden:?}");
+    }
+}
+
+#[test]
+fn heavy_libraries_stay_behind_their_fences() {
+    for (library, allowed) in FENCES {
+        for (name, dependencies) in dependencies() {
+            let sees = dependencies.contains(library);
+            assert!(!sees || allowed.contains(&name.as_str()), "`{name}` must not see `{library}`");
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The integration tests, one binary: each links the engine, and linking is what costs.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::print_stdout, reason = "tests")]
+
+mod architecture;
+mod code;
+mod components;
+mod models;

@@ -1,0 +1,48 @@
+//! Support for the integration tests and the benchmarks: where built things are, and servers to test against.
+
+pub mod model_server;
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use tokio::runtime::Runtime;
+
+/// The directory cargo builds into: above this program, whatever it is called.
+///
+/// # Panics
+/// When this program was not built by cargo.
+#[must_use]
+pub fn target_directory() -> PathBuf {
+    let program = std::env::current_exe().expect("this program has a path");
+    let built = program.ancestors().find(|directory| directory.join("guests").is_dir());
+    built.expect("guests are built beside the profile: run `cargo xtask guests`").to_owned()
+}
+
+/// A guest of the tests, by name.
+///
+/// # Panics
+/// When it was not built.
+#[must_use]
+pub fn hostile_guest(name: &str) -> Vec<u8> {
+    let path = target_directory().join("guests/hostile").join(name).with_extension("wasm");
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}: run `cargo xtask guests`", path.display()))
+}
+
+/// Where tests cache compiled components: kept between runs, because compiling is most of their time.
+#[must_use]
+pub fn cache() -> PathBuf {
+    target_directory().join("test-cache")
+}
+
+/// Runs a future on the one executor of the tests: an engine's sandboxes may outlive a test.
+///
+/// # Panics
+/// When the executor does not start.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    static EXECUTOR: OnceLock<Runtime> = OnceLock::new();
+    let executor = EXECUTOR.get_or_init(|| {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("an executor")
+    });
+    executor.block_on(future)
+}

@@ -1,0 +1,379 @@
+//! A scripted model endpoint: real HTTP on this machine, the chat completions API (and Anthropic's and Gemini's), streamed
+//! and in one piece, with the faults that real endpoints have.
+//!
+//! The turn is chosen by how many messages of the model the request holds, so a retry or a resumed run gets the same
+//! one; faults go by the number of the request, from 1. The same server runs in a test and as `model-server SCRIPT.json`.
+//!
+//! A script is JSON:
+//!
+//! ```json
+//! {
+//!   "key": "sk-test",
+//!   "turns": [
+//!     {"text": "looking", "tool_calls": [{"name": "list", "arguments": {"path": "."}}]},
+//!     {"tool_calls": [{"id": "c7", "name": "read", "arguments_text": "{not json"}], "gate": true},
+//!     {"text": "done", "reasoning": "hm", "usage": {"input": 12, "output": 3, "cost": 0.5}, "finish": "stop"}
+//!   ],
+//!   "faults": {
+//!     "1": {"status": {"code": 429, "retry_after": "1", "body": "slow down"}},
+//!     "2": {"reset": {"after_chunks": 2}},
+//!     "3": {"slow": {"headers_ms": 100, "chunk_ms": 10}},
+//!     "4": "malformed_event",
+//!     "5": "malformed_body",
+//!     "6": "cut",
+//!     "7": "never",
+//!     "8": {"error_event": {"code": 503}}
+//!   }
+//! }
+//! ```
+//!
+//! `key`: requests with another one get 401, and the answer repeats what they sent, as hostile endpoints may. `gate`: the
+//! turn waits until [`ModelServer::release`] (or `POST /release`). `GET /requests` lists what came.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use futures_util::StreamExt as _;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::{Semaphore, watch};
+
+mod dialect;
+
+use dialect::Dialect;
+
+/// What the server says, and how it fails.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Script {
+    /// The key it wants. Default: any or none.
+    pub key: Option<String>,
+    /// Its turns.
+    pub turns: Vec<Turn>,
+    /// Faults by number of the request, from 1.
+    pub faults: BTreeMap<usize, Fault>,
+}
+
+/// One reply.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Turn {
+    /// What it says.
+    pub text: String,
+    /// What it thinks.
+    pub reasoning: String,
+    /// What it calls.
+    pub tool_calls: Vec<Call>,
+    /// Default: `tool_calls` when it calls, else `stop`.
+    pub finish: Option<String>,
+    /// Default: ten tokens in, five out, no cost.
+    pub usage: Option<Usage>,
+    /// Whether it waits for the gate.
+    pub gate: bool,
+}
+
+/// One tool call.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Call {
+    /// Default: from turn and position.
+    pub id: Option<String>,
+    /// The tool.
+    pub name: String,
+    /// Its arguments.
+    pub arguments: Value,
+    /// In place of `arguments`: text that need not be JSON.
+    pub arguments_text: Option<String>,
+}
+
+/// Tokens and cost.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Usage {
+    /// Of the prompt.
+    pub input: u64,
+    /// Of the reply.
+    pub output: u64,
+    /// US dollars.
+    pub cost: Option<f64>,
+}
+
+/// A way to fail.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Fault {
+    /// A status other than success.
+    Status {
+        /// The status.
+        code: u16,
+        /// The header of that name.
+        retry_after: Option<String>,
+        /// The body.
+        body: Option<String>,
+    },
+    /// The connection breaks after some chunks.
+    Reset {
+        /// How many get through.
+        after_chunks: usize,
+    },
+    /// The stream ends early, as if it were whole.
+    Cut,
+    /// Slow.
+    Slow {
+        /// Before the headers.
+        #[serde(default)]
+        headers_ms: u64,
+        /// Before each chunk.
+        #[serde(default)]
+        chunk_ms: u64,
+    },
+    /// An event that is not JSON, after the first.
+    MalformedEvent,
+    /// A body that is not JSON.
+    MalformedBody,
+    /// An error in the midst of the stream.
+    ErrorEvent {
+        /// Its code.
+        code: u64,
+    },
+    /// A stream that never ends and grows.
+    Flood,
+    /// No answer at all.
+    Never,
+}
+
+/// A request that came.
+#[derive(Debug, Clone, Serialize)]
+pub struct Recorded {
+    /// The path.
+    pub path: String,
+    /// The headers, with names in lower case.
+    pub headers: BTreeMap<String, String>,
+    /// The body; null when it was not JSON.
+    pub body: Value,
+}
+
+/// The running server. It stops when dropped.
+#[derive(Debug)]
+pub struct ModelServer {
+    address: SocketAddr,
+    state: Arc<Shared>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    script: Script,
+    requests: Mutex<Vec<Recorded>>,
+    calls: watch::Sender<usize>,
+    waiting: watch::Sender<usize>,
+    gate: Semaphore,
+}
+
+impl ModelServer {
+    /// Starts on a free port.
+    pub async fn start(script: Script) -> Self {
+        Self::start_on(script, 0).await
+    }
+
+    /// Starts with a script as JSON.
+    pub async fn scripted(script: Value) -> Self {
+        Self::start(serde_json::from_value(script).expect("a script")).await
+    }
+
+    /// Starts on a port of this machine.
+    pub async fn start_on(script: Script, port: u16) -> Self {
+        let state = Arc::new(Shared {
+            script,
+            requests: Mutex::default(),
+            calls: watch::Sender::new(0),
+            waiting: watch::Sender::new(0),
+            gate: Semaphore::new(0),
+        });
+        let router = Router::new()
+            .route("/v1/chat/completions", post(chat))
+            .route("/v1/messages", post(chat))
+            .route("/v1beta/models/{call}", post(chat))
+            .route("/requests", get(async |State(state): State<Arc<Shared>>| Json(state.seen())))
+            .route("/release", post(async |State(state): State<Arc<Shared>>| state.gate.add_permits(1)))
+            .with_state(Arc::clone(&state));
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let task = tokio::spawn(async move {
+            axum::serve(listener, router).await.expect("serving");
+        });
+        Self { address, state, task }
+    }
+
+    /// The address without a path, for `ANTHROPIC_BASE_URL` and `OLLAMA_HOST`.
+    pub fn origin(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What `OPENAI_BASE_URL` is set to.
+    pub fn base_url(&self) -> String {
+        format!("{}/v1", self.origin())
+    }
+
+    /// How many requests came.
+    pub fn calls(&self) -> usize {
+        *self.state.calls.borrow()
+    }
+
+    /// Everything that came.
+    pub fn requests(&self) -> Vec<Recorded> {
+        self.state.seen()
+    }
+
+    /// Lets one request through the gate, now or when it comes.
+    pub fn release(&self) {
+        self.state.gate.add_permits(1);
+    }
+
+    /// Waits until so many requests have come.
+    pub async fn wait_for_calls(&self, calls: usize) {
+        self.state.calls.subscribe().wait_for(|now| *now >= calls).await.expect("the server runs");
+    }
+
+    /// Waits until a request stands at the gate.
+    pub async fn wait_at_gate(&self) {
+        self.state.waiting.subscribe().wait_for(|now| *now > 0).await.expect("the server runs");
+    }
+
+    /// Waits until no request stands at the gate: all were let through, or their clients went away.
+    pub async fn wait_gate_empty(&self) {
+        self.state.waiting.subscribe().wait_for(|now| *now == 0).await.expect("the server runs");
+    }
+
+    /// Serves until the process ends.
+    pub async fn serve(mut self) {
+        (&mut self.task).await.ok();
+    }
+}
+
+impl Drop for ModelServer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Shared {
+    fn seen(&self) -> Vec<Recorded> {
+        self.requests.lock().expect("no panic in the server").clone()
+    }
+}
+
+/// Lowers the count of those who wait at the gate also when the client goes away.
+struct AtGate<'a>(&'a Shared);
+
+impl Drop for AtGate<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.send_modify(|waiting| *waiting -= 1);
+    }
+}
+
+async fn chat(State(state): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+    let text = |value: &header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    state.requests.lock().expect("no panic in the server").push(Recorded {
+        path: uri.path().to_owned(),
+        headers: headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
+        body: body.clone(),
+    });
+    let mut number = 0;
+    state.calls.send_modify(|calls| {
+        *calls += 1;
+        number = *calls;
+    });
+    let fault = state.script.faults.get(&number);
+    match fault {
+        Some(Fault::Never) => std::future::pending().await,
+        Some(Fault::Slow { headers_ms, .. }) => tokio::time::sleep(Duration::from_millis(*headers_ms)).await,
+        Some(Fault::MalformedBody) => {
+            return ([(header::CONTENT_TYPE, "application/json")], "{\"choices\": [").into_response();
+        }
+        Some(Fault::Status { code, retry_after, body }) => {
+            let status = StatusCode::from_u16(*code).expect("a status");
+            let body = body.clone().unwrap_or_else(|| json!({"error": {"message": "scripted"}}).to_string());
+            let mut response = (status, body).into_response();
+            if let Some(wait) = retry_after {
+                response.headers_mut().insert(header::RETRY_AFTER, wait.parse().expect("a header"));
+            }
+            return response;
+        }
+        _ => {}
+    }
+    let sent = ["authorization", "x-api-key", "x-goog-api-key"].iter().find_map(|name| headers.get(*name)).map(text);
+    if let Some(key) = &state.script.key
+        && sent.as_deref().map(|sent| sent.trim_start_matches("Bearer ")) != Some(key)
+    {
+        let message = format!("invalid key {}", sent.unwrap_or_default());
+        return (StatusCode::UNAUTHORIZED, Json(json!({"error": {"message": message}}))).into_response();
+    }
+    let dialect = Dialect::of(uri.path());
+    let number = dialect.turn(&body);
+    let Some(turn) = state.script.turns.get(number) else {
+        let message = format!("the script has {} turns, this is call {}", state.script.turns.len(), number + 1);
+        return (StatusCode::BAD_REQUEST, Json(json!({"error": {"message": message}}))).into_response();
+    };
+    if turn.gate {
+        state.waiting.send_modify(|waiting| *waiting += 1);
+        let _waiting = AtGate(&state);
+        state.gate.acquire().await.expect("an open gate").forget();
+    }
+    if dialect == Dialect::OpenAi && body["stream"] != true {
+        return Json(dialect::whole(turn, number, &body)).into_response();
+    }
+    stream(dialect.events(turn, number, &body), fault)
+}
+
+/// A piece of a streamed body; an error breaks the connection.
+type Piece = Result<String, std::io::Error>;
+
+fn stream(mut events: Vec<String>, fault: Option<&Fault>) -> Response {
+    let mut pause = Duration::ZERO;
+    let broken = || std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+    let mut end: Option<Piece> = None;
+    match fault {
+        Some(Fault::Reset { after_chunks }) => {
+            events.truncate(*after_chunks);
+            // A pause, so that what came before reaches the client.
+            pause = Duration::from_millis(20);
+            end = Some(Err(broken()));
+        }
+        Some(Fault::Cut) => events.truncate(1),
+        Some(Fault::Slow { chunk_ms, .. }) => pause = Duration::from_millis(*chunk_ms),
+        Some(Fault::MalformedEvent) => {
+            events.truncate(1);
+            end = Some(Ok("data: {\"choices\": [\n\n".to_owned()));
+        }
+        Some(Fault::ErrorEvent { code }) => {
+            events.truncate(1);
+            end = Some(Ok(format!("data: {}\n\n", json!({"error": {"code": code, "message": "scripted"}}))));
+        }
+        Some(Fault::Flood) => {
+            let flood = futures_util::stream::repeat_with(|| Piece::Ok("x".repeat(64 << 10)));
+            return event_stream(Body::from_stream(flood));
+        }
+        _ => {}
+    }
+    let pieces = events.into_iter().map(Piece::Ok).chain(end);
+    event_stream(Body::from_stream(futures_util::stream::iter(pieces).then(move |piece| async move {
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+        }
+        piece
+    })))
+}
+
+fn event_stream(body: Body) -> Response {
+    ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
+}
