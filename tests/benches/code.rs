@@ -36,9 +36,9 @@ fn workloads() -> Vec<Workload> {
         Workload {
             name: "30 KB JSON transform",
             code: format!(
-                "const rows = JSON.parse({quoted}); const by = {{}};
-                 for (const r of rows) {{ (by[r.region] ??= []).push({{ ...r, amount: r.amount * 1.2, key: r.name.toUpperCase() }}) }}
-                 return JSON.parse(JSON.stringify(by)).north.length"
+                "const rows = JSON.parse({quoted}), by = {{}};
+                 for (const r of rows) (by[r.region] ??= []).push({{ ...r, amount: r.amount * 1.2 }});
+                 return Object.entries(by).map(([region, rows]) => ({{ region, rows: rows.length, total: rows.reduce((a, r) => a + r.amount, 0) }}))"
             ),
             repeats: 20,
             ratio: 12.0,

@@ -4,4 +4,7 @@
 mod architecture;
 mod code;
 mod components;
+mod crash;
 mod models;
+mod runs;
+mod side_by_side;

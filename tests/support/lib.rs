@@ -1,5 +1,6 @@
 //! Support for the integration tests and the benchmarks: where built things are, and servers to test against.
 
+pub mod binary;
 pub mod model_server;
 
 use std::future::Future;

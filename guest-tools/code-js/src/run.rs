@@ -56,16 +56,32 @@ fn outcome(engine: &Engine, source: String) -> Result<String, Fault> {
 }
 
 fn start(ctx: &Ctx<'_>, source: String) -> Result<Started, Fault> {
-    let (promise, columns_before, is_script) = match evaluate(ctx, source.as_str(), true) {
-        Ok(promise) => (promise, 0, true),
-        Err(thrown) if is_return_outside(&thrown) => {
+    let script = if plainly_returns(&source) { None } else { Some(evaluate(ctx, source.as_str(), true)) };
+    let (promise, columns_before, is_script) = match script {
+        Some(Ok(promise)) => (promise, 0, true),
+        Some(Err(thrown)) if !is_return_outside(&thrown) => return Err(thrown.into_fault(ctx, 0)),
+        _ => {
             let body = [BODY_BEFORE, &source, BODY_AFTER].concat();
             let promise = evaluate(ctx, body, false).map_err(|thrown| thrown.into_fault(ctx, BODY_COLUMNS_BEFORE))?;
             (promise, BODY_COLUMNS_BEFORE, false)
         }
-        Err(thrown) => return Err(thrown.into_fault(ctx, 0)),
     };
     Ok(Started { promise: Persistent::save(ctx, promise), columns_before, is_script })
+}
+
+/// Whether the first `return` of the source can only be the program's own, so that compiling it as a script need not be
+/// tried: nothing before it opens a block or could hold the word as text, and it is no property's name. Most short
+/// programs are like that, and the try costs a fifth of their time. `false` decides nothing.
+fn plainly_returns(source: &str) -> bool {
+    let Some(position) = source.find("return") else { return false };
+    let (before, from) = source.split_at(position);
+    let ends_word = |text: char| !(text.is_alphanumeric() || matches!(text, '_' | '$' | '\\' | '\u{200c}' | '\u{200d}'));
+    !before.contains(['{', '"', '\'', '`', '/', '#'])
+        && !before.contains("<!--")
+        && !before.contains("-->")
+        && before.chars().next_back().is_none_or(ends_word)
+        && before.trim_end().chars().next_back().is_none_or(|last| last != '.')
+        && from.chars().nth("return".len()).is_none_or(ends_word)
 }
 
 /// Why a program did not start.

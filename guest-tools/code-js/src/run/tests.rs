@@ -171,3 +171,33 @@ fn randomness_is_the_seed() {
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));
 }
+
+#[test]
+fn a_plain_return_is_told_from_the_word_in_another_place() {
+    for source in ["return 1", "const a = 1, b = a - 2;\nreturn a", "if (x) return 1", " return", "return;", "(a) ? 1 : 2; return(3)"] {
+        assert!(super::plainly_returns(source), "{source}");
+    }
+    for source in [
+        "1",
+        "returned",
+        "a.return",
+        "a?. return",
+        "'return 1'",
+        "`return`",
+        "// return",
+        "/return/.test(x)",
+        "() => { return 1 }",
+        "({ return: 1 })",
+        "#! return",
+        "<!-- return",
+        "\n--> return",
+        "$return",
+        "ä_return",
+        "\\u0061return",
+    ] {
+        assert!(!super::plainly_returns(source), "{source}");
+    }
+    check("const returned = 2; returned", "2");
+    check("const s = 'return 1'; s", "\"return 1\"");
+    check("if (true) return 3; 4", "3");
+}

@@ -1,0 +1,216 @@
+//! Several commands on one home at the same time (SPEC CONF-4, RUN-2, RUN-7): whichever came first is the host of all.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tests::binary::{Motor, Running, Signal};
+use tests::block_on;
+use tests::model_server::ModelServer;
+
+/// A run that waits at its second reply; the first is a call.
+fn gated() -> (ModelServer, Motor) {
+    let script = json!({ "turns": [
+        { "tool_calls": [{ "name": "write", "arguments": { "path": "a.txt", "content": "a" } }] },
+        { "text": "written", "gate": true },
+    ]});
+    let server = block_on(ModelServer::scripted(script));
+    let motor = Motor::with_model(&server);
+    (server, motor)
+}
+
+const ACT: [&str; 4] = ["act", "write a file", "--tools", "write"];
+
+fn waiting() -> (ModelServer, Motor, Running, String) {
+    let (server, motor) = gated();
+    let acting = motor.start(&ACT);
+    let run = acting.run_id();
+    block_on(server.wait_at_gate());
+    (server, motor, acting, run)
+}
+
+fn statuses(signals: &[Value]) -> Vec<&str> {
+    signals.iter().map(|signal| signal["status"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_second_act_of_the_same_agent_is_refused_and_costs_nothing() {
+    let (server, motor, acting, run) = waiting();
+    let energy = motor.json(&["energy"])["level"].as_f64().unwrap();
+    let busy = format!("Motor Cortex is busy (run_id: {run}). Wait for it to complete or cancel it via core.task.");
+    motor.run(&ACT).refused(75, &[&busy, "motor task cancel"]);
+    let refused = motor.run(&["act", "write", "--json"]);
+    let error: Value = serde_json::from_str(&refused.stdout).unwrap();
+    assert_eq!((refused.code, &error["error"]["code"]), (Some(75), &json!("busy")));
+    assert!(motor.json(&["energy"])["level"].as_f64().unwrap() >= energy);
+    assert_eq!(motor.only_run(), run);
+    // Another agent has a place of its own.
+    let beside = motor.start(&["act", "write a file", "--tools", "write", "--agent", "other"]);
+    let other = beside.run_id();
+    assert_ne!(other, run);
+    server.release();
+    server.release();
+    assert_eq!(beside.wait().succeeded().stdout, "written\n");
+    assert_eq!(acting.wait().succeeded().stdout, "written\n");
+    // The place is free again.
+    server.release();
+    assert_eq!(motor.stdout(&ACT), "written\n");
+}
+
+#[test]
+fn other_commands_work_while_a_run_is_under_way() {
+    let (server, motor, mut acting, run) = waiting();
+    assert_eq!(motor.stdout(&["execute", "6 * 7"]), "42\n");
+    let trace = motor.json(&["task", "status", &run]);
+    assert_eq!((&trace["status"], &trace["steps"][0]["toolCalls"][0]["tool"]), (&json!("running"), &json!("write")));
+    let runs = motor.json(&["task", "list", "--status", "running"]);
+    assert_eq!(runs[0]["id"], run);
+    assert!(motor.stdout(&["task", "log", &run]).contains("a.txt"));
+    assert!(motor.stdout(&["energy"]).contains("main: 0."));
+    assert!(motor.json_lines(&["signals"]).is_empty());
+    assert!(acting.is_alive());
+    server.release();
+    assert_eq!(acting.wait().succeeded().stdout, "written\n");
+}
+
+#[test]
+fn cancel_ends_a_run_of_another_terminal_at_once() {
+    let (server, motor, acting, run) = waiting();
+    let following = motor.start(&["signals", "--follow", "--since", "0", "--json"]);
+    // It listens when it is there: a signal must not be what shows that.
+    motor.stdout(&["task", "status"]);
+    let began = Instant::now();
+    let cancelled = motor.json(&["task", "cancel", &run]);
+    assert_eq!((&cancelled["status"], &cancelled["previousStatus"]), (&json!("cancelled"), &json!("running")));
+    let signal: Value = serde_json::from_str(&following.wait_for_output("motor_result")).unwrap();
+    assert_eq!((&signal["runId"], &signal["status"]), (&json!(run), &json!("cancelled")));
+    following.signal(Signal::INT);
+    assert_eq!(following.wait().code, Some(130));
+    let ended = acting.wait();
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{ended:?}");
+    assert!(ended.stderr.contains("cancelled"), "{ended:?}");
+    // The request that waited was given up, not left to cost money.
+    block_on(server.wait_gate_empty());
+    assert_eq!(statuses(&motor.json_lines(&["signals"])), ["cancelled"]);
+    motor.run(&["task", "cancel", &run]).refused(1, &["cancelled"]);
+    server.release();
+    assert_eq!(motor.stdout(&ACT), "written\n");
+}
+
+#[test]
+fn cancel_stops_a_guest_that_loops() {
+    let script = json!({ "turns": [
+        { "tool_calls": [{ "name": "code", "arguments": { "code": "while (true) {}", "timeout_ms": 30_000 } }] },
+        { "text": "never asked for" },
+    ]});
+    let server = block_on(ModelServer::scripted(script));
+    let motor = Motor::with_model(&server);
+    let acting = motor.start(&["act", "loop", "--tools", "code"]);
+    let run = acting.run_id();
+    acting.wait_for_words("→ code");
+    let began = Instant::now();
+    motor.stdout(&["task", "cancel", &run]);
+    assert_eq!(acting.wait().code, Some(1));
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert_eq!(server.calls(), 1);
+}
+
+#[test]
+fn ctrl_c_gives_a_run_up_and_sigterm_leaves_it_for_the_next_host() {
+    let (_server, motor, acting, run) = waiting();
+    acting.signal(Signal::INT);
+    let ended = acting.wait();
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(130), ""), "{ended:?}");
+    assert_eq!(motor.json(&["task", "status", &run])["status"], "cancelled");
+
+    let (server, motor, acting, run) = waiting();
+    acting.signal(Signal::TERM);
+    let ended = acting.wait();
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    assert!(ended.stderr.contains("motor act --resume"), "{ended:?}");
+    assert_eq!(motor.json(&["task", "status", &run])["status"], "running");
+    block_on(server.wait_gate_empty());
+    server.release();
+    assert_eq!(motor.stdout(&["act", "--resume"]), "written\n");
+    assert_eq!(statuses(&motor.json_lines(&["signals"])), ["completed"]);
+}
+
+#[test]
+fn a_command_that_is_the_host_stays_for_those_that_depend_on_it() {
+    let (server, motor, first, _) = waiting();
+    let second = motor.start(&["act", "write a file", "--tools", "write", "--agent", "other"]);
+    let run = second.run_id();
+    motor.wait_for_status(&run, "running");
+    while server.calls() < 4 {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let first_run = motor.json(&["task", "list"])[0]["id"].as_str().unwrap().to_owned();
+    motor.stdout(&["task", "cancel", &first_run]);
+    first.wait_for_words("staying for another command");
+    server.release();
+    assert_eq!(second.wait().succeeded().stdout, "written\n");
+    assert_eq!(first.wait().code, Some(1));
+}
+
+fn serve(motor: &Motor) -> Running {
+    let serving = motor.start(&["serve"]);
+    serving.wait_for_words("listening");
+    serving
+}
+
+fn stop(serving: Running) {
+    serving.signal(Signal::TERM);
+    let ended = serving.wait().succeeded();
+    assert!(ended.stderr.contains("stopping"), "{ended:?}");
+}
+
+#[test]
+fn a_detached_run_outlives_its_client_and_a_restart_of_the_host() {
+    let (server, motor) = gated();
+    let detach = [&ACT[..], &["--detach"]].concat();
+    motor.run(&detach).refused(2, &["motor serve"]);
+    assert_eq!(server.calls(), 0);
+    let serving = serve(&motor);
+    let run = motor.stdout(&detach).trim().to_owned();
+    block_on(server.wait_at_gate());
+    assert_eq!(motor.only_run(), run);
+    stop(serving);
+    block_on(server.wait_gate_empty());
+    let serving = serve(&motor);
+    block_on(server.wait_at_gate());
+    assert_eq!(motor.json(&["task", "status", &run])["status"], "running");
+    server.release();
+    motor.wait_for_status(&run, "completed");
+    assert_eq!(statuses(&motor.json_lines(&["signals"])), ["completed"]);
+    assert_eq!(std::fs::read_to_string(motor.workspace(&run).join("a.txt")).unwrap(), "a");
+    stop(serving);
+    assert!(!motor.home().join("host.sock").exists());
+}
+
+#[test]
+fn the_same_key_names_the_same_run() {
+    let (server, motor) = gated();
+    let _serving = serve(&motor);
+    let detach = [&ACT[..], &["--detach", "--key", "once"]].concat();
+    let run = motor.stdout(&detach);
+    assert_eq!(motor.stdout(&detach), run);
+    block_on(server.wait_at_gate());
+    server.release();
+    motor.wait_for_status(run.trim(), "completed");
+    assert_eq!(motor.stdout(&detach), run);
+    assert_eq!(motor.only_run(), run.trim());
+    assert_eq!(server.calls(), 2);
+}
+
+#[test]
+fn one_host_owns_a_home() {
+    let motor = Motor::new();
+    let serving = serve(&motor);
+    motor.run(&["serve"]).refused(75, &["process"]);
+    // Settings for a host that is there already would be ignored: they are refused.
+    motor.run(&["energy", "--set", "code.timeout_ms=200"]).refused(2, &["already running"]);
+    motor.stdout(&["energy"]);
+    stop(serving);
+    motor.stdout(&["energy", "--set", "code.timeout_ms=200"]);
+    stop(serve(&motor));
+}
