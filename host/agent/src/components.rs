@@ -133,8 +133,9 @@ impl Workbench {
         let workspace = match request.workspace {
             Some(directory) => directory,
             None => {
-                fresh = tempfile::tempdir()
-                    .map_err(|error| Refusal::new(RefusalCode::StorageFailed, format!("no temporary directory: {error}")))?;
+                fresh = tempfile::tempdir().map_err(|error| {
+                    Refusal::new(RefusalCode::StorageFailed, format!("no temporary directory: {error}"))
+                })?;
                 fresh.path().to_owned()
             }
         };
@@ -227,11 +228,16 @@ fn millis(duration: Duration) -> f64 {
 fn read(path: &Path, most_bytes: u64) -> Result<Vec<u8>, Refusal> {
     use std::io::Read as _;
     let fail = |error: std::io::Error| {
-        let code = if error.kind() == std::io::ErrorKind::NotFound { RefusalCode::NotFound } else { RefusalCode::Failed };
+        let code =
+            if error.kind() == std::io::ErrorKind::NotFound { RefusalCode::NotFound } else { RefusalCode::Failed };
         Refusal::new(code, format!("cannot read `{}`: {error}", path.display()))
     };
     let mut bytes = Vec::new();
-    std::fs::File::open(path).map_err(fail)?.take(most_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(fail)?;
+    std::fs::File::open(path)
+        .map_err(fail)?
+        .take(most_bytes.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(fail)?;
     Ok(bytes)
 }
 

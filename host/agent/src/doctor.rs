@@ -48,7 +48,11 @@ fn home_finding(home: &Home) -> Finding {
     let (level, message, remedy) = match fs::metadata(home.path()) {
         Ok(metadata) if metadata.is_dir() => match tempfile::tempfile_in(home.path()) {
             Ok(_) => (Level::Ok, format!("{path} is there and can be written"), None),
-            Err(error) => (Level::Problem, format!("{path} cannot be written: {error}"), Some(format!("chown {path}, or pass `--home DIR`"))),
+            Err(error) => (
+                Level::Problem,
+                format!("{path} cannot be written: {error}"),
+                Some(format!("chown {path}, or pass `--home DIR`")),
+            ),
         },
         Ok(_) => (Level::Problem, format!("{path} is not a directory"), Some("pass `--home DIR`".to_owned())),
         Err(_) => (Level::Ok, format!("{path} will be made by the first command that needs it"), None),
@@ -59,16 +63,24 @@ fn home_finding(home: &Home) -> Finding {
 fn model_findings(config: &Loaded, env: &Env) -> Vec<Finding> {
     let roles = config.config.models.roles();
     let settings = config.config.models.providers(env);
-    let named = [("model: motor", Role::Motor), ("model: fast", Role::Fast), ("model: smart", Role::Smart), ("model: cortex", Role::Cortex)];
+    let named = [
+        ("model: motor", Role::Motor),
+        ("model: fast", Role::Fast),
+        ("model: smart", Role::Smart),
+        ("model: cortex", Role::Cortex),
+    ];
     named
         .into_iter()
         .map(|(name, role)| {
             // Only the motor role is used so far: the others may stay unset.
             let unset = if role == Role::Motor { Level::Problem } else { Level::Ok };
             match roles.resolve(role) {
-                Err(error) if unset == Level::Ok => {
-                    Finding { name, level: Level::Ok, message: format!("not set; `{}` would set it", error.role.variable()), remedy: None }
-                }
+                Err(error) if unset == Level::Ok => Finding {
+                    name,
+                    level: Level::Ok,
+                    message: format!("not set; `{}` would set it", error.role.variable()),
+                    remedy: None,
+                },
                 Err(error) => Finding {
                     name,
                     level: unset,
@@ -78,7 +90,8 @@ fn model_findings(config: &Loaded, env: &Env) -> Vec<Finding> {
                 Ok(model) => match providers::connect(model, &settings) {
                     Ok(_) => Finding { name, level: Level::Ok, message: format!("{model}"), remedy: None },
                     Err(error) => {
-                        let remedy = (error.kind == ModelErrorKind::Auth).then(|| "export the variable it names".to_owned());
+                        let remedy =
+                            (error.kind == ModelErrorKind::Auth).then(|| "export the variable it names".to_owned());
                         Finding { name, level: Level::Problem, message: error.to_string(), remedy }
                     }
                 },

@@ -30,8 +30,11 @@ impl Home {
         let data = env("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
         let data = data.or_else(|| env("HOME").map(|home| PathBuf::from(home).join(".local/share")));
         data.map(|data| Self(data.join("motor"))).ok_or_else(|| {
-            Refusal::new(RefusalCode::InvalidRequest, "there is no home directory: neither `MOTOR_HOME` nor `HOME` is set")
-                .with_remedy("pass `--home DIR`")
+            Refusal::new(
+                RefusalCode::InvalidRequest,
+                "there is no home directory: neither `MOTOR_HOME` nor `HOME` is set",
+            )
+            .with_remedy("pass `--home DIR`")
         })
     }
 

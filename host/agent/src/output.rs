@@ -24,7 +24,8 @@ pub(crate) fn fit(workspace: &Path, call: &str, output: String) -> std::io::Resu
     // Guests write here too: the directory handle keeps every step inside, whatever they made of it.
     let workspace = Dir::open_ambient_dir(workspace, ambient_authority())?;
     workspace.create_dir_all(DIRECTORY)?;
-    let name: String = call.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).take(80).collect();
+    let name: String =
+        call.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).take(80).collect();
     let path = format!("{DIRECTORY}/{name}.txt");
     workspace.write(&path, &output)?;
     Ok(format!(

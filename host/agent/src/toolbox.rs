@@ -8,7 +8,9 @@ use base::{Clock, ErrorCode, Provenance, Random, Refusal, RefusalCode};
 use llm::ToolSpec;
 use motor::{Effects, SandboxUsage, ToolDefinition, ToolInvocation, ToolNote, ToolReply, ToolResult, Toolbox};
 use runtime::code::MOST_TIMEOUT_IN_RUN;
-use runtime::{CodeErrorCode, CodeReport, Finished, Limit, Limits, Note, NoteSink, Outcome, Program, ToolCall, ToolError, Usage};
+use runtime::{
+    CodeErrorCode, CodeReport, Finished, Limit, Limits, Note, NoteSink, Outcome, Program, ToolCall, ToolError, Usage,
+};
 use serde_json::{Value, json};
 
 use crate::catalogue::{CODE, FILE_TOOLS};

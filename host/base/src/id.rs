@@ -32,7 +32,11 @@ impl RunId {
         let body = text.strip_prefix("run_").unwrap_or_default();
         let plain = body.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_lowercase());
         if body.is_empty() || body.len() > 40 || !plain {
-            return Err(InvalidId { what: "run id", text: text.chars().take(80).collect(), form: "run_0123456789abcdef" });
+            return Err(InvalidId {
+                what: "run id",
+                text: text.chars().take(80).collect(),
+                form: "run_0123456789abcdef",
+            });
         }
         Ok(Self(text.to_owned()))
     }

@@ -40,10 +40,15 @@ mod tests {
         for fraction in [Some(0.5), Some(f32::NAN), Some(7.0), None] {
             ProgressView(&mut ctx).report("x".into(), fraction).unwrap();
         }
-        let fractions: Vec<_> = seen.lock().unwrap().iter().map(|note| match note {
-            Note::Progress { fraction, .. } => *fraction,
-            Note::Log { .. } => panic!("not a log line"),
-        }).collect();
+        let fractions: Vec<_> = seen
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|note| match note {
+                Note::Progress { fraction, .. } => *fraction,
+                Note::Log { .. } => panic!("not a log line"),
+            })
+            .collect();
         assert_eq!(fractions, [Some(0.5), None, None, None]);
     }
 }

@@ -35,7 +35,8 @@ where
     };
     let started = Instant::now();
     let stack = runtime.config().stack_bytes;
-    let outcome = match store.set_fuel(limits.fuel).and_then(|()| store.fuel_async_yield_interval(Some(YIELD_INTERVAL))) {
+    let outcome = match store.set_fuel(limits.fuel).and_then(|()| store.fuel_async_yield_interval(Some(YIELD_INTERVAL)))
+    {
         Ok(()) => settle(supervise(boxed(work(&mut *store)), limits.deadline(), cancel).await, limits, stack),
         Err(error) => Outcome::HostFault(error.to_string()),
     };

@@ -216,7 +216,8 @@ fn accept(mut answer: wit::Report, usage: Usage) -> CodeReport {
         Err(mut fault) => {
             cut(&mut fault.message, 4 * 1024);
             cut(&mut fault.name, 128);
-            let message = if fault.name.is_empty() { fault.message } else { format!("{}: {}", fault.name, fault.message) };
+            let message =
+                if fault.name.is_empty() { fault.message } else { format!("{}: {}", fault.name, fault.message) };
             Err(CodeError { code: CodeErrorCode::Error, message, line: fault.line, column: fault.column })
         }
     };

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
-use wasmtime::{Cache, CacheConfig, Config, Enabled, Engine, InstanceAllocationStrategy, OperatorCost, PoolingAllocationConfig};
+use wasmtime::{
+    Cache, CacheConfig, Config, Enabled, Engine, InstanceAllocationStrategy, OperatorCost, PoolingAllocationConfig,
+};
 
 /// Fuel between two looks at the deadline and the cancellation: well under a millisecond of JavaScript.
 pub(crate) const YIELD_INTERVAL: u64 = 100_000;

@@ -205,9 +205,9 @@ fn capability(import: &str) -> Result<Capability, LoadError> {
             "clocks" => Ok(Capability::Clock),
             "random" => Ok(Capability::Random),
             "filesystem" => Ok(Capability::Workspace),
-            "sockets" => Err(refused(
-                "sockets are never given to a component; leave out what opens them (in Rust: `std::net`)",
-            )),
+            "sockets" => {
+                Err(refused("sockets are never given to a component; leave out what opens them (in Rust: `std::net`)"))
+            }
             "http" => Err(refused("this host gives tools no network; work on files below `/workspace`")),
             _ => Err(refused("this host does not offer that interface of WASI; build without it")),
         };

@@ -8,7 +8,7 @@ use capabilities::progress::{HasProgress, ProgressView};
 use capabilities::random::{HasRandom, RandomCtx, RandomView};
 use capabilities::stdio::BoundedOutput;
 use capabilities::workspace::{HasWorkspace, WorkspaceCtx, WorkspaceView};
-use capabilities::{LimitExceeded, NoteSink, limit::Budget};
+use capabilities::{NoteSink, limit::Budget};
 use wasmtime::component::{HasData, Linker, ResourceTable};
 use wasmtime::{CallHook, Engine, Store};
 use wasmtime_wasi::cli::{WasiCli, WasiCliCtxView};
@@ -58,7 +58,7 @@ pub(crate) fn store(engine: &Engine, state: CallState, limits: &Limits) -> wasmt
     store.limiter(|state| &mut state.meter);
     store.set_hostcall_fuel(usize::try_from(limits.hostcall_bytes).unwrap_or(usize::MAX));
     store.call_hook(|mut store, hook| match hook {
-        CallHook::CallingHost => Ok(store.data_mut().host_calls.spend(1).map_err(LimitExceeded::from)?),
+        CallHook::CallingHost => Ok(store.data_mut().host_calls.spend(1)?),
         _ => Ok(()),
     });
     Ok(store)

@@ -59,7 +59,9 @@ pub enum LoadError {
     #[error("the file is empty")]
     Empty,
     /// Over the size cap.
-    #[error("the component has {size_bytes} bytes, more than the {most_bytes} that are loaded; strip debug information")]
+    #[error(
+        "the component has {size_bytes} bytes, more than the {most_bytes} that are loaded; strip debug information"
+    )]
     TooLarge {
         /// What it has.
         size_bytes: u64,
@@ -79,7 +81,9 @@ pub enum LoadError {
     )]
     CoreModule,
     /// It does not validate.
-    #[error("the component is corrupt, or uses a WebAssembly proposal that is switched off: {message} (at byte {offset})")]
+    #[error(
+        "the component is corrupt, or uses a WebAssembly proposal that is switched off: {message} (at byte {offset})"
+    )]
     Corrupt {
         /// Where.
         offset: usize,
@@ -101,7 +105,9 @@ pub enum LoadError {
         why: &'static str,
     },
     /// Built against another version of our WIT.
-    #[error("`{interface}` is of version {found} of `motor:host`, this host speaks {HOST_VERSION}: rebuild against its `wit/`")]
+    #[error(
+        "`{interface}` is of version {found} of `motor:host`, this host speaks {HOST_VERSION}: rebuild against its `wit/`"
+    )]
     HostVersion {
         /// The version it was built for.
         found: String,

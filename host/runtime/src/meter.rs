@@ -13,8 +13,9 @@ pub struct Meter {
     memory: usize,
     memory_peak: usize,
     table_limit: usize,
-    tables: usize,
-    instances: usize,
+    table_elements: usize,
+    /// Instances, tables and memories, each.
+    most_of_each: usize,
 }
 
 impl Meter {
@@ -25,8 +26,8 @@ impl Meter {
             memory: 0,
             memory_peak: 0,
             table_limit: clamp(limits.table_elements),
-            tables: 0,
-            instances: clamp(limits.instances),
+            table_elements: 0,
+            most_of_each: clamp(limits.instances),
         }
     }
 
@@ -55,24 +56,24 @@ impl ResourceLimiter for Meter {
     }
 
     fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
-        let total = grow(self.tables, current, desired, self.table_limit, Limit::TableElements)?;
+        let total = grow(self.table_elements, current, desired, self.table_limit, Limit::TableElements)?;
         if maximum.is_some_and(|maximum| desired > maximum) {
             return Ok(false);
         }
-        self.tables = total;
+        self.table_elements = total;
         Ok(true)
     }
 
     fn instances(&self) -> usize {
-        self.instances
+        self.most_of_each
     }
 
     fn tables(&self) -> usize {
-        self.instances
+        self.most_of_each
     }
 
     fn memories(&self) -> usize {
-        self.instances
+        self.most_of_each
     }
 }
 

@@ -141,9 +141,8 @@ impl ToolComponent {
         let stdio = BoundedOutput::new(limits.stdio_bytes);
         let state = CallState::new(&limits, WorkspaceCtx::default(), note::ignore(), &stdio);
         let cancel = CancellationToken::new();
-        let mut finished = self
-            .run(state, &limits, &cancel, &stdio, async |guest, store| guest.call_list(store).await)
-            .await;
+        let mut finished =
+            self.run(state, &limits, &cancel, &stdio, async |guest, store| guest.call_list(store).await).await;
         let outcome = match finished.outcome {
             Outcome::Returned(tools) => match descriptions(tools) {
                 Ok(tools) => Outcome::Returned(tools),

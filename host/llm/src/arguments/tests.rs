@@ -1,3 +1,5 @@
+//! Arguments against schemas: what passes, what is mended, what is refused and how.
+
 use proptest::prelude::*;
 use serde_json::json;
 

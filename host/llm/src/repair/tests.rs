@@ -1,3 +1,5 @@
+//! Tool calls written as text: what is recovered, what stays text, what is ambiguous.
+
 use serde_json::json;
 
 use super::*;
