@@ -17,8 +17,7 @@ impl Forked {
     /// Starts the parent; `None` where there is no Node.
     pub fn start() -> Option<Self> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/forked.js");
-        let mut child =
-            Command::new("node").arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;
+        let mut child = Command::new("node").arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;
         let (stdin, stdout) = (child.stdin.take()?, child.stdout.take()?);
         Some(Self { child, stdin, stdout: BufReader::new(stdout) })
     }

@@ -9,8 +9,8 @@ use base::{Provenance, Random, Refusal, SystemClock};
 use energy::EnergyBook;
 use llm::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Model, ModelError, ToolCall, ToolSpec, Usage};
 use motor::{
-    Effects, Environment, Motor, MotorParts, RunRecord, RunRequest, RunTrace, ToolDefinition, ToolInvocation, ToolReply,
-    ToolResult, Toolbox,
+    Effects, Environment, Motor, MotorParts, RunRecord, RunRequest, RunTrace, ToolDefinition, ToolInvocation,
+    ToolReply, ToolResult, Toolbox,
 };
 use serde_json::json;
 use signals::SignalBus;
@@ -145,11 +145,7 @@ impl Model for Counting {
         "bench/counting"
     }
 
-    async fn chat(
-        &self,
-        request: &ChatRequest,
-        _: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<ChatReply, ModelError> {
+    async fn chat(&self, request: &ChatRequest, _: &mut (dyn FnMut(Delta) + Send)) -> Result<ChatReply, ModelError> {
         let step = request.messages.iter().filter(|message| matches!(message, llm::Message::Assistant { .. })).count();
         if let (Some(left), true) = (*self.left.lock().expect("unpoisoned"), step > 0) {
             self.gaps.lock().expect("unpoisoned").add(left.elapsed());

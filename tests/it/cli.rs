@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use tests::binary::Motor;
-use tests::{block_on, hostile_guest, target_directory};
 use tests::model_server::ModelServer;
+use tests::{block_on, hostile_guest, target_directory};
 
 fn greeting(motor: &Motor) -> String {
     let bytes = std::fs::read(target_directory().join("guests/greeting.wasm")).expect("run `cargo xtask guests`");
@@ -30,7 +30,10 @@ fn execute_says_what_went_wrong_and_fails() {
     for (arguments, said) in [
         (&["while(true){}", "--timeout", "100"][..], "EXECUTION_TIMEOUT: "),
         (&["require('fs')"], "EXECUTION_BLOCKED: "),
-        (&["require('fs')", "--no-guard"], "EXECUTION_ERROR: ReferenceError: require is not defined (line 1, column 1)"),
+        (
+            &["require('fs')", "--no-guard"],
+            "EXECUTION_ERROR: ReferenceError: require is not defined (line 1, column 1)",
+        ),
         (&["return 1 +"], "EXECUTION_ERROR: SyntaxError"),
         (&["let a = []; while (true) a.push(new Array(1e5).fill(7))"], "EXECUTION_LIMIT: "),
     ] {
@@ -149,7 +152,9 @@ fn every_command_answers_in_json() {
     let demo = Motor::new();
     assert_eq!(demo.json(&["demo"])["checked"], true);
     // What is refused is an answer as well.
-    for command in [&["task", "status", "run_00000000"][..], &["act", "x", "--tools", "nothing"], &["inspect", "nothing"]] {
+    for command in
+        [&["task", "status", "run_00000000"][..], &["act", "x", "--tools", "nothing"], &["inspect", "nothing"]]
+    {
         let ended = motor.run(&[command, &["--json"]].concat());
         let answer: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
         assert!(answer["error"]["code"].is_string() && answer["error"]["reason"].is_string(), "{answer}");

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use runtime::{
-    Component, EngineConfig, Finished, Limit, Limits, LoadError, Note, Origin, Outcome, Runtime, ToolCall, ToolComponent,
-    ToolError, inspect,
+    Component, EngineConfig, Finished, Limit, Limits, LoadError, Note, Origin, Outcome, Runtime, ToolCall,
+    ToolComponent, ToolError, inspect,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -26,7 +26,8 @@ fn runtime() -> &'static Runtime {
 }
 
 fn load(name: &str) -> ToolComponent {
-    let component = tests::block_on(Component::load(runtime(), &tests::hostile_guest(name), Origin::Untrusted)).unwrap();
+    let component =
+        tests::block_on(Component::load(runtime(), &tests::hostile_guest(name), Origin::Untrusted)).unwrap();
     ToolComponent::link(runtime(), &component).unwrap()
 }
 
@@ -96,10 +97,33 @@ fn quick() -> Limits {
 
 /// Attacks that a test below names; a guest without a test is a guest nobody watches.
 const TESTED: [&str; 27] = [
-    "spin", "bulk_fill", "recurse", "trap", "panic", "exit_zero", "exit_three", "sleeper", "grow_step", "grow_slow",
-    "allocate", "big_output", "log_flood", "log_bytes", "progress_flood", "progress_bytes", "host_call_flood",
-    "stdout_flood", "stderr_flood", "random_flood", "random_huge", "fill_disk", "sparse_file", "many_files",
-    "deep_directories", "table_bomb", "escape",
+    "spin",
+    "bulk_fill",
+    "recurse",
+    "trap",
+    "panic",
+    "exit_zero",
+    "exit_three",
+    "sleeper",
+    "grow_step",
+    "grow_slow",
+    "allocate",
+    "big_output",
+    "log_flood",
+    "log_bytes",
+    "progress_flood",
+    "progress_bytes",
+    "host_call_flood",
+    "stdout_flood",
+    "stderr_flood",
+    "random_flood",
+    "random_huge",
+    "fill_disk",
+    "sparse_file",
+    "many_files",
+    "deep_directories",
+    "table_bomb",
+    "escape",
 ];
 
 #[test]
@@ -108,7 +132,10 @@ fn every_attack_has_a_test() {
     let Outcome::Returned(tools) = finished.outcome else { panic!("{:?}", finished.outcome) };
     let offered: BTreeSet<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(offered, TESTED.into_iter().collect());
-    assert!(tools.iter().all(|tool| tool.effects == runtime::Effects::default()), "the worst case unless it says otherwise");
+    assert!(
+        tools.iter().all(|tool| tool.effects == runtime::Effects::default()),
+        "the worst case unless it says otherwise"
+    );
 }
 
 #[test]
@@ -242,13 +269,19 @@ fn a_result_longer_than_its_memory_is_the_guests_fault() {
 #[test]
 fn bad_descriptions_refuse_the_component() {
     let finished = tests::block_on(load("bad-descriptions").describe(quick()));
-    assert!(matches!(finished.outcome, Outcome::Refused(ToolError::Failed { .. }) | Outcome::Exceeded(_)), "{finished:?}");
+    assert!(
+        matches!(finished.outcome, Outcome::Refused(ToolError::Failed { .. }) | Outcome::Exceeded(_)),
+        "{finished:?}"
+    );
 }
 
 #[test]
 fn sockets_are_refused_before_anything_runs() {
     let error = inspect(&tests::hostile_guest("sockets"), MOST_BYTES).unwrap_err();
-    assert!(matches!(&error, LoadError::ForbiddenImport { import, .. } if import.starts_with("wasi:sockets/")), "{error}");
+    assert!(
+        matches!(&error, LoadError::ForbiddenImport { import, .. } if import.starts_with("wasi:sockets/")),
+        "{error}"
+    );
     assert!(error.to_string().contains("std::net"), "{error}");
 }
 

@@ -74,10 +74,12 @@ fn what_people_read_of_a_run_fits_80_columns() {
         assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
     }
     for tool in ["list", "read", "code", "write"] {
-        let line = text.lines().find(|line| line.contains(&format!("✓ {tool}  ok"))).unwrap_or_else(|| panic!("{text}"));
+        let line =
+            text.lines().find(|line| line.contains(&format!("✓ {tool}  ok"))).unwrap_or_else(|| panic!("{text}"));
         assert!(line.contains(" ms") && line.contains("fuel ") && line.ends_with("internal"), "{line}");
     }
-    for said in ["arguments {\"path\":\"data.csv\"}", "result    61.5", "completed", "1,040 tokens in", "$0.25", ANSWER] {
+    for said in ["arguments {\"path\":\"data.csv\"}", "result    61.5", "completed", "1,040 tokens in", "$0.25", ANSWER]
+    {
         assert!(text.contains(said), "{said:?} is missing:\n{text}");
     }
     let list = motor.stdout(&["task", "list"]);
@@ -92,12 +94,14 @@ fn the_model_gets_the_tools_that_were_granted_and_the_results_of_its_calls() {
     assert_eq!(requests.len(), 5);
     for request in &requests {
         assert_eq!(request.headers["authorization"], "Bearer sk-test");
-        let tools = request.body["tools"].as_array().unwrap().iter().map(|tool| tool["function"]["name"].as_str().unwrap());
+        let tools =
+            request.body["tools"].as_array().unwrap().iter().map(|tool| tool["function"]["name"].as_str().unwrap());
         let expected = ["code", "read", "write", "append", "patch", "list", "glob", "grep"];
         assert_eq!(tools.collect::<Vec<_>>(), expected);
     }
     let messages = requests[4].body["messages"].as_array().unwrap();
-    let told = |message: &Value| message["content"].as_str().is_some_and(|text| text.contains("What does the order come to?"));
+    let told =
+        |message: &Value| message["content"].as_str().is_some_and(|text| text.contains("What does the order come to?"));
     assert!(messages.iter().any(told), "{messages:?}");
     let results: Vec<_> = messages.iter().filter(|message| message["role"] == "tool").collect();
     assert_eq!(results.len(), 4);
@@ -118,7 +122,10 @@ fn a_run_sends_exactly_one_signal() {
     let [signal] = signals.as_slice() else { panic!("{signals:?}") };
     assert_eq!((&signal["type"], &signal["status"]), (&json!("motor_result"), &json!("completed")));
     assert_eq!(signal["runId"], motor.only_run());
-    assert_eq!((&signal["priority"], &signal["source"], &signal["ttlMs"]), (&json!("high"), &json!("motor.cortex"), &json!(300_000)));
+    assert_eq!(
+        (&signal["priority"], &signal["source"], &signal["ttlMs"]),
+        (&json!("high"), &json!("motor.cortex"), &json!(300_000))
+    );
     assert_eq!(signal["result"]["summary"], ANSWER);
 }
 
@@ -131,7 +138,10 @@ fn a_recorded_run_is_played_again_without_a_model() {
     let replay = format!("replay/{}", motor.directory().join("turns.jsonl").display());
     let act = ["act", "What does the order come to?", "--tools", "code,filesystem", "--model", &replay, "--json"];
     let ended = motor.json(&[&act[..6], &["--file", data.to_str().unwrap()]].concat());
-    assert_eq!((&ended["status"], &ended["result"], &ended["toolCalls"]), (&json!("completed"), &json!(ANSWER), &json!(4)));
+    assert_eq!(
+        (&ended["status"], &ended["result"], &ended["toolCalls"]),
+        (&json!("completed"), &json!(ANSWER), &json!(4))
+    );
     let run = ended["runId"].as_str().unwrap();
     assert_eq!(std::fs::read_to_string(motor.workspace(run).join("out/total.txt")).unwrap(), "61.5\n");
 }

@@ -73,7 +73,7 @@ impl fmt::Display for Limit {
 
 /// A guest exceeded a limit. A host function that returns this ends the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("limit exceeded: `{limit}` is {value}")]
+#[error("`{limit}` is limited to {value}")]
 pub struct LimitExceeded {
     /// Which one.
     pub limit: Limit,
@@ -130,7 +130,7 @@ mod tests {
         budget.spend(2).unwrap();
         budget.spend(1).unwrap();
         let error = budget.spend(1).unwrap_err();
-        assert_eq!(error.to_string(), "limit exceeded: `log_lines` is 3");
+        assert_eq!(error.to_string(), "`log_lines` is limited to 3");
         assert!(Budget::new(Limit::LogBytes, 10).spend(u64::MAX).is_err());
     }
 }

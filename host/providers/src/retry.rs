@@ -79,7 +79,7 @@ impl Model for Retrying {
             failure.message = self.redactor.clean(failure.message);
             let wait =
                 waits.next().filter(|_| failure.again).map(|wait| wait.max(failure.retry_after.unwrap_or_default()));
-            tracing::warn!(model = self.name, kind = ?failure.kind, retries, ?wait, "{}", failure.message);
+            tracing::info!(model = self.name, kind = ?failure.kind, retries, ?wait, "{}", failure.message);
             match wait {
                 // Waiting past the deadline gains nothing: the caller learns at once how long it would have to wait.
                 Some(wait) if wait < left() => {

@@ -33,7 +33,8 @@ pub struct Limits {
     pub log_lines: u64,
     /// Bytes of log lines and progress reports. Default 64 KiB.
     pub log_bytes: u64,
-    /// Calls into the host. Default 1,000,000: a file tool makes a few for each file.
+    /// Crossings into the host: calls, and a yield for each 100,000 units of fuel. Default 1,000,000: a file tool makes a
+    /// few for each file.
     pub host_calls: u64,
     /// Bytes of files in the workspace. Default 256 MiB.
     pub workspace_bytes: u64,

@@ -11,7 +11,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::call;
-use crate::engine::Runtime;
+use crate::engine::{Runtime, YIELD_INTERVAL};
 use crate::inspect::Capability;
 use crate::limits::Limits;
 use crate::link::{self, CallState};
@@ -210,7 +210,9 @@ impl ToolComponent {
         })
         .await;
         let state = store.data();
-        let usage = Usage { peak_memory_bytes: state.meter.memory_peak(), host_calls: state.host_calls(), ..usage };
+        // A guest that yields crosses into the host too, once for each slice of fuel: that is not a call of its own.
+        let host_calls = state.host_calls().saturating_sub(usage.fuel / YIELD_INTERVAL);
+        let usage = Usage { peak_memory_bytes: state.meter.memory_peak(), host_calls, ..usage };
         Finished { outcome, usage, stdio: stdio.text() }
     }
 }
