@@ -75,7 +75,8 @@ fn start(ctx: &Ctx<'_>, source: String) -> Result<Started, Fault> {
 fn plainly_returns(source: &str) -> bool {
     let Some(position) = source.find("return") else { return false };
     let (before, from) = source.split_at(position);
-    let ends_word = |text: char| !(text.is_alphanumeric() || matches!(text, '_' | '$' | '\\' | '\u{200c}' | '\u{200d}'));
+    let ends_word =
+        |text: char| !(text.is_alphanumeric() || matches!(text, '_' | '$' | '\\' | '\u{200c}' | '\u{200d}'));
     !before.contains(['{', '"', '\'', '`', '/', '#'])
         && !before.contains("<!--")
         && !before.contains("-->")

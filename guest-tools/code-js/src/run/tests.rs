@@ -174,7 +174,14 @@ fn randomness_is_the_seed() {
 
 #[test]
 fn a_plain_return_is_told_from_the_word_in_another_place() {
-    for source in ["return 1", "const a = 1, b = a - 2;\nreturn a", "if (x) return 1", " return", "return;", "(a) ? 1 : 2; return(3)"] {
+    for source in [
+        "return 1",
+        "const a = 1, b = a - 2;\nreturn a",
+        "if (x) return 1",
+        " return",
+        "return;",
+        "(a) ? 1 : 2; return(3)",
+    ] {
         assert!(super::plainly_returns(source), "{source}");
     }
     for source in [
