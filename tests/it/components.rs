@@ -357,3 +357,25 @@ fn many_guests_run_side_by_side_and_each_has_its_own_deadline() {
         }
     });
 }
+
+#[test]
+fn compiling_what_nobody_vouches_for_is_bounded() {
+    let bytes = tests::hostile_guest("benign");
+    let worker = PathBuf::from(env!("CARGO_BIN_EXE_compile-worker"));
+    let load = |config: EngineConfig| {
+        let runtime = Runtime::new(config).unwrap();
+        tests::block_on(Component::load(&runtime, &bytes, Origin::Untrusted)).map(|component| component.hash())
+    };
+    let with_worker = || EngineConfig { compile_worker: Some(worker.clone()), ..EngineConfig::default() };
+
+    let starved = load(EngineConfig { compile_memory_bytes: 4 << 20, ..with_worker() });
+    assert!(matches!(&starved, Err(LoadError::CompileLimit { limit }) if limit.contains("4 MiB")), "{starved:?}");
+    let late = load(EngineConfig { compile_seconds: 0, ..with_worker() });
+    assert!(matches!(late, Err(LoadError::CompileLimit { .. })), "{late:?}");
+    let nobody = load(EngineConfig::default());
+    assert!(matches!(nobody, Err(LoadError::NoCompileWorker)), "{nobody:?}");
+    let liar = load(EngineConfig { compile_worker: Some("/bin/true".into()), ..EngineConfig::default() });
+    assert!(matches!(liar, Err(LoadError::CompileLimit { .. } | LoadError::Worker { .. })), "{liar:?}");
+    // The twin: with room and time it compiles.
+    assert_eq!(load(with_worker()).unwrap(), base::ContentHash::of(&bytes));
+}
