@@ -2,10 +2,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::print_stdout, reason = "tests")]
 
 mod architecture;
+mod bad_input;
 mod cli;
 mod code;
 mod components;
 mod crash;
+mod demo;
+mod disk;
 mod models;
+mod parsers;
+mod replies;
 mod runs;
+mod secrets;
 mod side_by_side;

@@ -162,3 +162,20 @@ fn only_what_was_granted_can_be_called() {
     assert!(!motor.workspace(&motor.only_run()).join("a.txt").exists());
     assert_eq!(server.requests()[0].body["tools"].as_array().unwrap().len(), 1);
 }
+
+#[test]
+fn energy_drains_and_the_owner_is_warned_not_refused() {
+    let server = block_on(ModelServer::scripted(json!({ "turns": [{ "text": "done" }] })));
+    let motor = Motor::with_model(&server);
+    let mut level = 1.0;
+    for _ in 0..8 {
+        assert!(!motor.run(&["act", "x"]).succeeded().stderr.contains("warning"));
+        let now = motor.json(&["energy"])["level"].as_f64().unwrap();
+        assert!(now < level, "{now} after {level}");
+        level = now;
+    }
+    let ended = motor.run(&["act", "x"]).succeeded();
+    assert!(ended.stderr.contains("going on because the owner asks"), "{level}: {ended:?}");
+    let ended = motor.run(&["act", "x", "--set", "energy.enabled=false"]).succeeded();
+    assert!(!ended.stderr.contains("going on because"), "{ended:?}");
+}

@@ -80,7 +80,7 @@ fn cancel_ends_a_run_of_another_terminal_at_once() {
     motor.stdout(&["task", "status"]);
     let began = Instant::now();
     let cancelled = motor.json(&["task", "cancel", &run]);
-    assert_eq!(cancelled["previousStatus"], "running");
+    assert_eq!((&cancelled["previousStatus"], &cancelled["newStatus"]), (&json!("running"), &json!("cancelled")));
     let signal: Value = serde_json::from_str(&following.wait_for_output("motor_result")).unwrap();
     assert_eq!((&signal["runId"], &signal["status"]), (&json!(run), &json!("cancelled")));
     // Whoever follows does not hold the first command back: it takes the home over.
@@ -190,11 +190,34 @@ fn a_detached_run_outlives_its_client_and_a_restart_of_the_host() {
 }
 
 #[test]
+fn a_host_that_stops_waits_for_the_call_in_flight() {
+    let script = json!({ "turns": [
+        { "tool_calls": [{ "name": "code", "arguments": { "code": "while (true) {}", "timeout_ms": 500 } }] },
+        { "text": "it does not end" },
+    ]});
+    let server = block_on(ModelServer::scripted(script));
+    let motor = Motor::with_model(&server);
+    let serving = serve(&motor);
+    let following = motor.start(&["act", "loop", "--tools", "code"]);
+    let run = following.run_id();
+    following.wait_for_words("→ code");
+    stop(serving);
+    following.wait().refused(75, &[&run, "motor act --resume"]);
+    assert_eq!(motor.stdout(&["act", "--resume"]), "it does not end\n");
+    let trace = motor.json(&["task", "status", &run]);
+    let call = &trace["steps"][0]["toolCalls"][0];
+    assert_eq!((&call["result"]["errorCode"], &call["recovered"]), (&json!("timeout"), &json!(false)), "{call}");
+}
+
+#[test]
 fn the_same_key_names_the_same_run() {
     let (server, motor) = gated();
     let _serving = serve(&motor);
-    let detach = [&ACT[..], &["--detach", "--key", "once"]].concat();
+    let data = motor.file("once.csv", "1");
+    let detach = [&ACT[..], &["--detach", "--key", "once", "--file", data.to_str().unwrap()]].concat();
     let run = motor.stdout(&detach);
+    // What the command needed then it need not have now.
+    std::fs::remove_file(&data).unwrap();
     assert_eq!(motor.stdout(&detach), run);
     block_on(server.wait_at_gate());
     server.release();
@@ -202,6 +225,36 @@ fn the_same_key_names_the_same_run() {
     assert_eq!(motor.stdout(&detach), run);
     assert_eq!(motor.only_run(), run.trim());
     assert_eq!(server.calls(), 2);
+}
+
+#[test]
+fn a_refused_act_leaves_the_recording_of_the_running_one_alone() {
+    let (server, motor) = gated();
+    let recorded = [&ACT[..], &["--record", "turns.jsonl"]].concat();
+    let acting = motor.start(&recorded);
+    block_on(server.wait_at_gate());
+    motor.run(&recorded).refused(75, &["Motor Cortex is busy"]);
+    server.release();
+    acting.wait().succeeded();
+    let recording = std::fs::read_to_string(motor.directory().join("turns.jsonl")).unwrap();
+    // A header, and every turn.
+    assert_eq!(recording.lines().count(), 1 + server.calls(), "{recording}");
+}
+
+#[test]
+fn an_act_in_one_go_returns_its_value_and_makes_no_run() {
+    let motor = Motor::new();
+    let _serving = serve(&motor);
+    let post = |body: Value| {
+        let client = reqwest::Client::builder().unix_socket(motor.home().join("host.sock")).build().unwrap();
+        let sent = client.post("http://motor/v1/act").body(body.to_string()).header("content-type", "application/json");
+        block_on(async { sent.send().await.unwrap().json::<Value>().await.unwrap() })
+    };
+    let value = post(json!({ "mode": "oneshot", "task": "return 6 * 7", "by": "owner" }));
+    assert_eq!((&value["ok"], &value["output"]), (&json!(true), &json!("42")), "{value}");
+    let refused = post(json!({ "mode": "oneshot", "task": "1", "tools": ["read"] }));
+    assert_eq!(refused["error"]["code"], "invalid_request", "{refused}");
+    assert_eq!(motor.json(&["task", "list"]), json!({ "runs": [], "total": 0 }));
 }
 
 #[test]

@@ -1,32 +1,31 @@
 //! The real `motor`: found beside the tests, run with a home and an environment of its own, never longer than it should
 //! take, killed when a test is over.
 
+mod running;
+
 use std::ffi::OsStr;
-use std::io::{BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
-use std::thread::JoinHandle;
+use std::process::Command;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
 
-use rustix::process::{Pid, kill_process};
 use serde_json::Value;
 
-pub use rustix::process::Signal;
+pub use running::{Ended, Running, Signal};
 
 use crate::model_server::ModelServer;
 use crate::{cache, target_directory};
 
 /// The longest any one command of a test may take: far more than it does, on a machine that is busy with others.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Between two looks at a process.
-const PAUSE: Duration = Duration::from_millis(2);
 
 /// A home, and the environment that commands on it have.
 #[derive(Debug)]
 pub struct Motor {
     home: PathBuf,
     variables: Vec<(String, String)>,
+    /// A program that starts the commands, with its arguments.
+    starter: Vec<&'static str>,
     directory: tempfile::TempDir,
 }
 
@@ -57,7 +56,7 @@ impl Motor {
     #[must_use]
     pub fn bare() -> Self {
         let directory = tempfile::Builder::new().prefix("motor-it-").tempdir().expect("a temporary directory");
-        Self { home: directory.path().join("home"), variables: Vec::new(), directory }
+        Self { home: directory.path().join("home"), variables: Vec::new(), starter: Vec::new(), directory }
     }
 
     /// A home whose model is a scripted one.
@@ -85,6 +84,14 @@ impl Motor {
     pub fn at(mut self, home: PathBuf) -> Self {
         self.home = home;
         self
+    }
+
+    /// The same with its commands in a network of their own, which leads nowhere. None where that may not be made.
+    #[must_use]
+    pub fn without_network(mut self) -> Option<Self> {
+        self.starter = vec!["unshare", "--net", "--"];
+        let tried = Command::new("unshare").args(["--net", "--", "true"]).output();
+        tried.is_ok_and(|output| output.status.success()).then_some(self)
     }
 
     /// The home.
@@ -122,15 +129,12 @@ impl Motor {
     /// When it does not start.
     #[must_use]
     pub fn start<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Running {
-        let mut command = Command::new(program());
-        command.env_clear().envs(self.variables.iter().map(|(name, value)| (name, value)));
+        let mut words = self.starter.iter().map(OsStr::new).chain([program().as_os_str()]);
+        let mut command = Command::new(words.next().expect("a program"));
+        command.args(words).env_clear().envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.args(arguments).arg("--home").arg(&self.home).current_dir(self.directory.path());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the program starts");
-        let stdout = Sink::read(child.stdout.take().expect("a pipe"));
-        let stderr = Sink::read(child.stderr.take().expect("a pipe"));
         let arguments = arguments.iter().map(|argument| argument.as_ref().to_string_lossy().into_owned());
-        Running { child, stdout, stderr, said: arguments.collect::<Vec<_>>().join(" ") }
+        Running::start(command, arguments.collect::<Vec<_>>().join(" "))
     }
 
     /// Runs a command to its end.
@@ -193,175 +197,6 @@ impl Motor {
             }
             assert!(Instant::now() < deadline, "{run} is not {status}: {now:#}");
         }
-    }
-}
-
-/// A command that runs. It is killed when dropped.
-#[derive(Debug)]
-pub struct Running {
-    child: Child,
-    stdout: Sink,
-    stderr: Sink,
-    said: String,
-}
-
-/// A command that has ended.
-#[derive(Debug)]
-pub struct Ended {
-    /// None when a signal ended it.
-    pub code: Option<i32>,
-    /// What it printed.
-    pub stdout: String,
-    /// What it said.
-    pub stderr: String,
-}
-
-impl Ended {
-    /// Checks that it refused with this exit code, an error with these words, and nothing on stdout.
-    ///
-    /// # Panics
-    /// When it did something else.
-    #[track_caller]
-    pub fn refused(&self, code: i32, words: &[&str]) {
-        assert_eq!(self.code, Some(code), "{self:?}");
-        for word in words {
-            assert!(self.stderr.contains(word), "{word:?} is not said: {self:?}");
-        }
-        assert!(self.stderr.contains("error:"), "{self:?}");
-        assert!(!self.stderr.contains("panicked"), "{self:?}");
-        assert_eq!(self.stdout, "", "{self:?}");
-    }
-
-    /// Checks that it did what it was asked.
-    ///
-    /// # Panics
-    /// When it did not.
-    #[track_caller]
-    pub fn succeeded(self) -> Self {
-        assert_eq!(self.code, Some(0), "{self:?}");
-        self
-    }
-}
-
-impl Running {
-    /// Sends a signal.
-    ///
-    /// # Panics
-    /// When the process is gone already.
-    pub fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a process id");
-        kill_process(pid, signal).expect("the process is there");
-    }
-
-    /// Kills it, as `kill -9` does, and waits until it is gone.
-    pub fn kill(mut self) -> Ended {
-        self.child.kill().ok();
-        self.end()
-    }
-
-    /// Whether it still runs.
-    ///
-    /// # Panics
-    /// When that cannot be told.
-    pub fn is_alive(&mut self) -> bool {
-        self.child.try_wait().expect("a child").is_none()
-    }
-
-    /// Waits for its end.
-    ///
-    /// # Panics
-    /// When that does not come.
-    #[must_use]
-    pub fn wait(mut self) -> Ended {
-        let deadline = Instant::now() + PATIENCE;
-        while self.is_alive() {
-            assert!(Instant::now() < deadline, "`motor {}` does not end: {:?}", self.said, self.stderr.text());
-            std::thread::sleep(PAUSE);
-        }
-        self.end()
-    }
-
-    fn end(&mut self) -> Ended {
-        let status = self.child.wait().expect("a child");
-        Ended { code: status.code(), stdout: self.stdout.whole(), stderr: self.stderr.whole() }
-    }
-
-    /// Waits for a line on stderr that has these words.
-    ///
-    /// # Panics
-    /// When it does not come.
-    pub fn wait_for_words(&self, words: &str) -> String {
-        self.stderr.wait_for(words, &self.said)
-    }
-
-    /// Waits for a line on stdout that has these words.
-    ///
-    /// # Panics
-    /// When it does not come.
-    pub fn wait_for_output(&self, words: &str) -> String {
-        self.stdout.wait_for(words, &self.said)
-    }
-
-    /// The run that it has started, as soon as it says so.
-    ///
-    /// # Panics
-    /// When it does not.
-    pub fn run_id(&self) -> String {
-        let line = self.wait_for_words("run run_");
-        line.trim_start_matches("run ").to_owned()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
-}
-
-/// What a process writes, read as it comes.
-#[derive(Debug)]
-struct Sink {
-    lines: Arc<(Mutex<Vec<String>>, Condvar)>,
-    reader: Option<JoinHandle<()>>,
-}
-
-impl Sink {
-    fn read(pipe: impl Read + Send + 'static) -> Self {
-        let lines = Arc::new((Mutex::new(Vec::new()), Condvar::new()));
-        let shared = Arc::clone(&lines);
-        let reader = std::thread::spawn(move || {
-            let mut pipe = BufReader::new(pipe);
-            let mut line = Vec::new();
-            while pipe.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-                let text = String::from_utf8_lossy(&line).into_owned();
-                shared.0.lock().unwrap_or_else(PoisonError::into_inner).push(text);
-                shared.1.notify_all();
-                line.clear();
-            }
-        });
-        Self { lines, reader: Some(reader) }
-    }
-
-    fn text(&self) -> String {
-        self.lines.0.lock().unwrap_or_else(PoisonError::into_inner).concat()
-    }
-
-    /// Everything, after the process has ended.
-    fn whole(&mut self) -> String {
-        if let Some(reader) = self.reader.take() {
-            reader.join().expect("the reader");
-        }
-        self.text()
-    }
-
-    fn wait_for(&self, words: &str, said: &str) -> String {
-        let lines = self.lines.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let has = |lines: &Vec<String>| lines.iter().find(|line| line.contains(words)).cloned();
-        let waited = self.lines.1.wait_timeout_while(lines, PATIENCE, |lines| has(lines).is_none());
-        let (lines, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        let found = has(&lines);
-        found.unwrap_or_else(|| panic!("`motor {said}` does not say {words:?}: {lines:?}")).trim_end().to_owned()
     }
 }
 

@@ -65,6 +65,8 @@ fn prepare(place: &Place) -> Result<()> {
 
 fn test(place: &Place) -> Result<()> {
     prepare(place)?;
+    // The tests run the real programs, and cargo builds programs for the tests of their own package only.
+    cargo(&place.root).args(["build", "--workspace", "--bins"]).run()?;
     cargo(&place.root).args(["test", "--workspace"]).run()?;
     place.guest_cargo().args(["test", "--workspace"]).run()
 }

@@ -9,6 +9,7 @@ mod sections;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use base::{Refusal, RefusalCode};
@@ -198,7 +199,10 @@ fn set(
 fn read_file(path: &Path, named: bool) -> Result<Option<Map<String, Value>>, Refusal> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !named => return Ok(None),
+        // Below a file there is nothing either: that such a home cannot be is said by whoever makes it.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) && !named => {
+            return Ok(None);
+        }
         Err(error) => return Err(invalid(format!("cannot read the configuration `{}`: {error}", path.display()))),
     };
     let table: toml::Table = toml::from_str(&text).map_err(|error| {

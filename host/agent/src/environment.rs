@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::config::Config;
 use crate::sandboxes::Sandboxes;
 use crate::toolbox::{Parts, RunToolbox};
-use crate::{Env, Home, models, trace_file};
+use crate::trace_file::TraceWriter;
+use crate::{Env, Home, models};
 
 /// What a run keeps to rebuild its environment from. Stored with the run: a field may be added, never renamed.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -37,15 +38,17 @@ pub(crate) struct HostEnvironment {
     pub clock: Arc<dyn Clock>,
     pub random: Arc<Random>,
     pub sandboxes: Arc<Sandboxes>,
+    pub traces: TraceWriter,
 }
 
 impl HostEnvironment {
-    /// Connects to the model that settings name.
+    /// Looks whether the model that settings name can be connected to. Touches nothing: the run may yet be refused.
     ///
     /// # Errors
     /// When there is none, or what it needs is missing.
-    pub fn connect(&self, settings: &RunSettings) -> Result<Arc<dyn Model>, Refusal> {
-        models::connect(&self.config.models, &self.env, settings.model.as_deref(), settings.record.as_deref())
+    pub fn check(&self, settings: &RunSettings) -> Result<(), Refusal> {
+        models::connect(&self.config.models, &self.env, settings.model.as_deref(), None)?;
+        settings.record.as_deref().map_or(Ok(()), models::check_recording)
     }
 
     fn settings(run: &RunRecord) -> Result<RunSettings, Refusal> {
@@ -72,23 +75,25 @@ impl Environment for HostEnvironment {
     }
 
     async fn model(&self, run: &RunRecord) -> Result<Arc<dyn Model>, Refusal> {
-        self.connect(&Self::settings(run)?)
+        let settings = Self::settings(run)?;
+        let (config, env) = (self.config.models.clone(), self.env.clone());
+        // A recording is read and a new one written here: file work, which may wait.
+        blocking(move || models::connect(&config, &env, settings.model.as_deref(), settings.record.as_deref())).await
     }
 
     async fn stepped(&self, trace: &RunTrace) {
-        self.write(trace).await;
+        self.traces.write(trace);
     }
 
     async fn finished(&self, trace: &RunTrace) {
-        self.write(trace).await;
+        self.traces.write_and_wait(trace).await;
     }
 }
 
-impl HostEnvironment {
-    /// A trace file is a copy for people: failing to write it never fails a run.
-    async fn write(&self, trace: &RunTrace) {
-        if let Err(error) = trace_file::write(&self.home.logs(), trace) {
-            tracing::warn!(%error, "cannot write the run's trace file");
-        }
-    }
+/// Runs file work on a thread that may wait for it.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(Refusal::new(RefusalCode::Failed, error.to_string())))
 }

@@ -1,6 +1,6 @@
 //! The home directory: where everything of one host lives (SPEC CONF-1).
 
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -38,22 +38,37 @@ impl Home {
         })
     }
 
-    /// Creates the directory and those inside, readable by their owner only.
+    /// Creates what is missing of the directory and those inside, readable by their owner only. What is there is left
+    /// as it is, and refused when others could write there: compiled code and state are loaded from it.
     ///
     /// # Errors
-    /// When a directory cannot be made.
+    /// When a directory cannot be made, or is not its owner's alone to write.
     pub fn create(&self) -> Result<(), Refusal> {
+        let wrong = |directory: &Path, what: &str| {
+            Refusal::new(RefusalCode::StorageFailed, format!("`{}` {what}", directory.display()))
+                .with_remedy("pass another directory with `--home DIR` or `MOTOR_HOME`")
+        };
         let make = || -> io::Result<()> {
             for directory in [self.path(), &self.state(), &self.runs(), &self.logs(), &self.config(), &self.cache()] {
                 fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
             }
-            // A home that was there before keeps what is in it to its owner, too.
-            fs::set_permissions(self.path(), fs::Permissions::from_mode(0o700))
+            Ok(())
         };
         make().map_err(|error| {
             Refusal::new(RefusalCode::StorageFailed, format!("cannot create the home `{}`: {error}", self.0.display()))
                 .with_remedy("pass another directory with `--home DIR` or `MOTOR_HOME`")
-        })
+        })?;
+        for directory in [self.path(), &self.state(), &self.runs(), &self.logs(), &self.config(), &self.cache()] {
+            let metadata =
+                fs::metadata(directory).map_err(|error| wrong(directory, &format!("cannot be read: {error}")))?;
+            if metadata.uid() != rustix::process::geteuid().as_raw() {
+                return Err(wrong(directory, "belongs to another user"));
+            }
+            if metadata.permissions().mode() & 0o022 != 0 {
+                return Err(wrong(directory, "can be written by other users"));
+            }
+        }
+        Ok(())
     }
 
     /// The directory itself.
@@ -143,5 +158,20 @@ mod tests {
         home.create().unwrap();
         assert_eq!(fs::metadata(home.path()).unwrap().permissions().mode() & 0o777, 0o700);
         home.create().unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_others_write_to_is_no_home_and_stays_as_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let shared = directory.path().join("shared");
+        fs::create_dir(&shared).unwrap();
+        fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+        assert!(Home::at(shared.clone()).create().unwrap_err().reason.contains("written by other users"));
+        assert_eq!(fs::metadata(&shared).unwrap().permissions().mode() & 0o7777, 0o1777);
+        // The twin: one that others may only read is fine.
+        let open = directory.path().join("open");
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
+        Home::at(open).create().unwrap();
     }
 }

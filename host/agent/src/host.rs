@@ -16,8 +16,9 @@ use crate::api::{
     ActReply, ActRequest, Caller, EnergyReport, ExecuteReply, ExecuteRequest, HostStatus, Mode, TaskFilter,
 };
 use crate::config::{Config, Loaded};
-use crate::environment::{HostEnvironment, RunSettings};
+use crate::environment::{HostEnvironment, RunSettings, blocking};
 use crate::sandboxes::Sandboxes;
+use crate::trace_file::TraceWriter;
 use crate::{Env, Home, catalogue, workspace};
 
 /// What a host is made of.
@@ -84,6 +85,8 @@ impl Host {
         let sandboxes = Arc::new(Sandboxes::new(runtime));
         let signals = SignalBus::open(store.clone(), clock.clone())?;
         let energy = Arc::new(EnergyBook::open(store.clone(), clock.clone(), config.energy.clone()));
+        let traces = TraceWriter::start(home.logs())
+            .map_err(|error| Refusal::new(RefusalCode::Failed, format!("the host gets no thread: {error}")))?;
         let environment = Arc::new(HostEnvironment {
             home: home.clone(),
             config: config.clone(),
@@ -91,6 +94,7 @@ impl Host {
             clock: clock.clone(),
             random: random.clone(),
             sandboxes: sandboxes.clone(),
+            traces,
         });
         let motor = Motor::new(MotorParts {
             store: store.clone(),
@@ -138,21 +142,28 @@ impl Host {
     pub async fn act(&self, request: ActRequest) -> Result<ActReply, Refusal> {
         let inner = &*self.0;
         if request.mode == Mode::Oneshot {
-            let reason = "a oneshot is not a run: send its code to `execute`";
+            let reason = "a oneshot is not a run";
             return Err(Refusal::new(RefusalCode::InvalidRequest, reason));
         }
         if request.task.trim().is_empty() {
             let refusal = Refusal::new(RefusalCode::InvalidRequest, "the task is empty");
             return Err(refusal.with_remedy("say in plain language what is to be done"));
         }
+        // The same command again: its run is the answer, whatever has become of files, energy or keys since.
+        if let Some(key) = &request.key
+            && let Some(run) = inner.motor.started_by(&request.agent, key)?
+        {
+            return Ok(inner.accepted(&run, Vec::new()));
+        }
         let tools = catalogue::resolve(&request.tools)?;
         let warnings = self.gate(&request.agent, Activity::Agentic { browser: false }, request.by)?;
         let settings = RunSettings { model: request.model, record: request.record, guard: request.guard };
         // What is missing is found before the run exists and before a token is spent.
-        inner.environment.connect(&settings)?;
+        inner.environment.check(&settings)?;
         let id = inner.motor.new_run_id();
         let directory = inner.home.workspace(&id);
-        workspace::prepare(&directory, &request.files, inner.config.limits.workspace_bytes)?;
+        let (files, limits, place) = (request.files, inner.config.limits, directory.clone());
+        blocking(move || workspace::prepare(&place, &files, &limits)).await?;
         let settings = serde_json::to_value(&settings)
             .map_err(|error| Refusal::new(RefusalCode::InvalidRequest, error.to_string()))?;
         let started = inner.motor.start(
@@ -168,12 +179,33 @@ impl Host {
                 approval_required: false,
             },
         );
-        let run = started.await.inspect_err(|_| workspace::discard(&directory))?;
+        let run = started.await.inspect_err(|refusal| {
+            // After a failed write nobody knows whether the run is on the disk: if it is, it needs its files.
+            if refusal.code != RefusalCode::StorageFailed {
+                workspace::discard(&directory);
+            }
+        })?;
         if run.id != id {
             // The same key named an earlier run: that one is the answer.
             workspace::discard(&directory);
         }
-        Ok(ActReply { workspace: inner.home.workspace(&run.id), run_id: run.id, status: run.status, warnings })
+        Ok(inner.accepted(&run, warnings))
+    }
+
+    /// Acts in one go (SPEC RUN-1, mode oneshot): the task is a program, and its value comes back at once.
+    ///
+    /// # Errors
+    /// When the request asks for what only a run has, or the host itself cannot.
+    pub async fn act_once(&self, request: ActRequest) -> Result<ExecuteReply, Refusal> {
+        let run_only = !request.tools.is_empty() || !request.files.is_empty() || request.model.is_some();
+        if run_only || request.record.is_some() || request.max_iterations.is_some() || request.key.is_some() {
+            let reason = "a oneshot runs its task as a program: it has no tools, files, model, iterations or key";
+            return Err(
+                Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy("leave them out, or act agentically")
+            );
+        }
+        let ActRequest { task: code, timeout_ms, guard, agent, by, .. } = request;
+        self.execute(ExecuteRequest { code, purpose: None, timeout_ms, guard, agent, seed: None, by }).await
     }
 
     /// Runs a program in the sandbox (SPEC CODE-5). What the program does wrong is part of the reply.
@@ -358,6 +390,12 @@ impl Host {
             }
             (Err(refusal), _) => Err(refusal),
         }
+    }
+}
+
+impl Inner {
+    fn accepted(&self, run: &RunRecord, warnings: Vec<String>) -> ActReply {
+        ActReply { workspace: self.home.workspace(&run.id), run_id: run.id.clone(), status: run.status, warnings }
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use base::{Refusal, RefusalCode};
-use llm::{Constrained, Fallback, Model, ModelError, ModelErrorKind, ModelRef, Recorder, Role};
+use llm::{Constrained, Fallback, Model, ModelError, ModelErrorKind, ModelRef, Provider, Recorder, Role};
 use providers::ProviderSettings;
 
 use crate::Env;
@@ -52,7 +52,28 @@ fn chain(config: &ModelsConfig, settings: &ProviderSettings) -> Result<Arc<dyn M
 }
 
 fn one(model: &ModelRef, settings: &ProviderSettings) -> Result<Arc<dyn Model>, Refusal> {
+    // A pipe in place of a recording would hold whoever opens it.
+    if model.provider == Provider::Replay && Path::new(&model.model).metadata().is_ok_and(|file| !file.is_file()) {
+        let reason = format!("`{}` is not a recording: it is not a regular file", model.model);
+        return Err(Refusal::new(RefusalCode::ModelUnavailable, reason));
+    }
     providers::connect(model, settings).map_err(|error| refusal(&error))
+}
+
+/// Looks whether turns can be recorded in `path`, without opening it: another run may be writing there.
+///
+/// # Errors
+/// When it is something else than a file, or its directory is not there.
+pub(crate) fn check_recording(path: &Path) -> Result<(), Refusal> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let wrong = if path.exists() && !path.is_file() {
+        "it is not a regular file"
+    } else if !directory.is_dir() {
+        "its directory does not exist"
+    } else {
+        return Ok(());
+    };
+    Err(Refusal::new(RefusalCode::InvalidRequest, format!("cannot record in `{}`: {wrong}", path.display())))
 }
 
 /// A model error before the run is accepted, as a refusal.

@@ -13,10 +13,11 @@ const MOST_LINES: usize = 2_000;
 const DIRECTORY: &str = ".motor-output";
 
 /// Returns `output` as it is when it fits; otherwise saves it in `workspace` and returns a pointer without a preview.
+/// `call` names the call and nothing else. All saved outputs together have at most `most_bytes`.
 ///
 /// # Errors
-/// When the file cannot be written.
-pub(crate) fn fit(workspace: &Path, call: &str, output: String) -> std::io::Result<String> {
+/// When the file cannot be written, or there are too many.
+pub(crate) fn fit(workspace: &Path, call: &str, output: String, most_bytes: u64) -> std::io::Result<String> {
     let lines = output.lines().count();
     if output.len() <= MOST_BYTES && lines <= MOST_LINES {
         return Ok(output);
@@ -24,6 +25,13 @@ pub(crate) fn fit(workspace: &Path, call: &str, output: String) -> std::io::Resu
     // Guests write here too: the directory handle keeps every step inside, whatever they made of it.
     let workspace = Dir::open_ambient_dir(workspace, ambient_authority())?;
     workspace.create_dir_all(DIRECTORY)?;
+    let mut saved = output.len() as u64;
+    for entry in workspace.read_dir(DIRECTORY)? {
+        saved = saved.saturating_add(entry?.metadata()?.len());
+    }
+    if saved > most_bytes {
+        return Err(std::io::Error::new(std::io::ErrorKind::QuotaExceeded, "the workspace is full of long outputs"));
+    }
     let name: String =
         call.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).take(80).collect();
     let path = format!("{DIRECTORY}/{name}.txt");
@@ -42,10 +50,10 @@ mod tests {
     #[test]
     fn short_output_stays_and_long_output_is_saved_whole() {
         let directory = tempfile::tempdir().unwrap();
-        assert_eq!(fit(directory.path(), "1", "short".into()).unwrap(), "short");
+        assert_eq!(fit(directory.path(), "1", "short".into(), 1 << 20).unwrap(), "short");
         assert!(!directory.path().join(DIRECTORY).exists());
         for long in ["x".repeat(MOST_BYTES + 1), "x\n".repeat(MOST_LINES + 1)] {
-            let pointer = fit(directory.path(), "../run_1/step 2", long.clone()).unwrap();
+            let pointer = fit(directory.path(), "../run_1/step 2", long.clone(), 1 << 20).unwrap();
             assert!(pointer.contains("/workspace/.motor-output/___run_1_step_2.txt"), "{pointer}");
             let saved = std::fs::read_to_string(directory.path().join(".motor-output/___run_1_step_2.txt")).unwrap();
             assert_eq!(saved, long);
@@ -57,7 +65,16 @@ mod tests {
         let outside = tempfile::tempdir().unwrap();
         let directory = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(outside.path(), directory.path().join(DIRECTORY)).unwrap();
-        assert!(fit(directory.path(), "1", "x".repeat(MOST_BYTES + 1)).is_err());
+        assert!(fit(directory.path(), "1", "x".repeat(MOST_BYTES + 1), 1 << 20).is_err());
         assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn long_outputs_together_are_limited() {
+        let directory = tempfile::tempdir().unwrap();
+        let long = "x".repeat(MOST_BYTES + 1);
+        assert!(fit(directory.path(), "1", long.clone(), 120_000).is_ok());
+        assert!(fit(directory.path(), "2", long.clone(), 120_000).is_ok());
+        assert!(fit(directory.path(), "3", long, 120_000).is_err());
     }
 }

@@ -88,7 +88,7 @@ impl RunToolbox {
             step: call.step,
             idempotency_key: call.idempotency_key,
             workspace: Some(self.parts.workspace.clone()),
-            limits: self.parts.limits.with_deadline(FILE_TOOL_TIMEOUT),
+            limits: self.parts.limits.with_deadline(self.parts.limits.deadline().min(FILE_TOOL_TIMEOUT)),
             notes,
             cancel: call.cancel.clone(),
         });
@@ -114,15 +114,16 @@ impl Toolbox for RunToolbox {
             CODE => self.run_code(&call).await,
             _ => self.run_file_tool(&call).await,
         };
-        let name = format!("step-{}-{}", call.step, call.call_id);
-        match output::fit(&self.parts.workspace, &name, std::mem::take(&mut reply.result.output)) {
-            Ok(output) => reply.result.output = output,
+        let output = std::mem::take(&mut reply.result.output);
+        let most = self.parts.limits.workspace_bytes;
+        reply.result.output = match output::fit(&self.parts.workspace, call.idempotency_key, output, most) {
+            Ok(output) => output,
             Err(error) => {
                 tracing::warn!(%error, "cannot save a long output");
-                let message = "the output is too long to show and could not be saved; ask for less".to_owned();
-                return failed(ErrorCode::LimitExceeded, message, false, Duration::ZERO, reply.usage);
+                // What the call did is done: only its words are lost, so it stays what it was, a success or not.
+                "the call ended, but its output is too long to show and could not be saved; ask for less".to_owned()
             }
-        }
+        };
         reply
     }
 }

@@ -1,12 +1,15 @@
 //! A run's workspace: made before the run is accepted, filled with the files its owner gave.
 
 use std::fs;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::io::Read as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use base::{Refusal, RefusalCode};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+use runtime::Limits;
+use rustix::fs::OFlags;
 
 use crate::api::FileInput;
 
@@ -14,12 +17,12 @@ use crate::api::FileInput;
 ///
 /// # Errors
 /// When a file is missing, not a regular file, too large, or would land outside; nothing is left behind then.
-pub(crate) fn prepare(directory: &Path, files: &[FileInput], most_bytes: u64) -> Result<(), Refusal> {
+pub(crate) fn prepare(directory: &Path, files: &[FileInput], limits: &Limits) -> Result<(), Refusal> {
     let storage = |error: std::io::Error| {
         Refusal::new(RefusalCode::StorageFailed, format!("cannot make the run's workspace: {error}"))
     };
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(storage)?;
-    let filled = fill(directory, files, most_bytes);
+    let filled = fill(directory, files, limits);
     if filled.is_err() {
         discard(directory);
     }
@@ -35,9 +38,15 @@ pub(crate) fn discard(workspace: &Path) {
     }
 }
 
-fn fill(directory: &Path, files: &[FileInput], most_bytes: u64) -> Result<(), Refusal> {
+fn fill(directory: &Path, files: &[FileInput], limits: &Limits) -> Result<(), Refusal> {
     if files.is_empty() {
         return Ok(());
+    }
+    let (most_bytes, most_files) = (limits.workspace_bytes, limits.workspace_files);
+    if files.len() as u64 > most_files {
+        let reason =
+            format!("{} files are more than the workspace may have: `workspace_files` is {most_files}", files.len());
+        return Err(Refusal::new(RefusalCode::InvalidRequest, reason));
     }
     let io = |what: &Path, error: std::io::Error| {
         let code = match error.kind() {
@@ -51,23 +60,36 @@ fn fill(directory: &Path, files: &[FileInput], most_bytes: u64) -> Result<(), Re
     let mut left = most_bytes;
     for file in files {
         let name = destination(file)?;
-        let mut source = fs::File::open(&file.path).map_err(|error| io(&file.path, error))?;
+        let mut source = open(&file.path).map_err(|error| io(&file.path, error))?;
         let metadata = source.metadata().map_err(|error| io(&file.path, error))?;
         if !metadata.is_file() {
             let reason = format!("cannot take `{}`: it is not a regular file", file.path.display());
             return Err(Refusal::new(RefusalCode::InvalidRequest, reason));
         }
-        left = left.checked_sub(metadata.len()).ok_or_else(|| {
-            let reason = format!("the files are larger than the workspace may be: `workspace_bytes` is {most_bytes}");
-            Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy("raise `limits.workspace_bytes`")
-        })?;
         if let Some(parent) = name.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             workspace.create_dir_all(parent).map_err(|error| io(&file.path, error))?;
         }
-        let mut target = workspace.create(&name).map_err(|error| io(&file.path, error))?;
-        std::io::copy(&mut source, &mut target).map_err(|error| io(&file.path, error))?;
+        // Two files of one name are a mistake of the caller's, and a silent choice would lose one.
+        let options = cap_std::fs::OpenOptions::new().write(true).create_new(true).clone();
+        let mut target = workspace.open_with(&name, &options).map_err(|error| {
+            let taken = error.kind() == std::io::ErrorKind::AlreadyExists;
+            let refusal = io(&file.path, error);
+            if taken { refusal.with_remedy("give one of them another name: `--file NAME=PATH`") } else { refusal }
+        })?;
+        // What a file says of its size is not what it has: the bytes count.
+        let copied = std::io::copy(&mut (&mut source).take(left.saturating_add(1)), &mut target);
+        left = left.checked_sub(copied.map_err(|error| io(&file.path, error))?).ok_or_else(|| {
+            let reason = format!("the files are larger than the workspace may be: `workspace_bytes` is {most_bytes}");
+            Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy("raise `limits.workspace_bytes`")
+        })?;
     }
     Ok(())
+}
+
+/// Opens without waiting: a pipe that nobody writes to would hold the host up for ever.
+fn open(path: &Path) -> std::io::Result<fs::File> {
+    let without_waiting = OFlags::NONBLOCK.bits().cast_signed();
+    fs::OpenOptions::new().read(true).custom_flags(without_waiting).open(path)
 }
 
 fn destination(file: &FileInput) -> Result<PathBuf, Refusal> {
@@ -87,6 +109,10 @@ fn destination(file: &FileInput) -> Result<PathBuf, Refusal> {
 mod tests {
     use super::*;
 
+    fn limits(workspace_bytes: u64) -> Limits {
+        Limits { workspace_bytes, ..Limits::default() }
+    }
+
     #[test]
     fn files_land_where_they_were_named() {
         let source = tempfile::tempdir().unwrap();
@@ -98,7 +124,7 @@ mod tests {
             FileInput { path: path.clone(), name: None },
             FileInput { path: path.clone(), name: Some("in/b.csv".into()) },
         ];
-        prepare(&workspace, &files, 100).unwrap();
+        prepare(&workspace, &files, &limits(100)).unwrap();
         assert_eq!(fs::read_to_string(workspace.join("a.csv")).unwrap(), "1,2");
         assert_eq!(fs::read_to_string(workspace.join("in/b.csv")).unwrap(), "1,2");
     }
@@ -119,8 +145,23 @@ mod tests {
             (source.path().to_owned(), Some("dir"), 100),
         ] {
             let file = FileInput { path, name: name.map(str::to_owned) };
-            assert!(prepare(&workspace, &[file], most).is_err(), "{name:?}");
+            assert!(prepare(&workspace, &[file], &limits(most)).is_err(), "{name:?}");
             assert!(!workspace.exists());
         }
+    }
+
+    #[test]
+    fn two_files_of_one_name_and_files_that_lie_about_their_size_are_refused() {
+        let source = tempfile::tempdir().unwrap();
+        let path = source.path().join("a.csv");
+        fs::write(&path, "1,2").unwrap();
+        let run = tempfile::tempdir().unwrap();
+        let workspace = run.path().join("run/workspace");
+        let twice = [FileInput { path: path.clone(), name: None }, FileInput { path, name: None }];
+        assert!(prepare(&workspace, &twice, &limits(100)).unwrap_err().remedy.unwrap().contains("NAME=PATH"));
+        let environment = FileInput { path: "/proc/self/status".into(), name: None };
+        assert_eq!(fs::metadata(&environment.path).unwrap().len(), 0);
+        assert!(prepare(&workspace, &[environment], &limits(10)).is_err());
+        assert!(!workspace.exists());
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Limit {
-    /// Units of work: function entries and loop rounds.
+    /// Units of work.
     Fuel,
     /// Wall-clock milliseconds.
     DeadlineMs,

@@ -22,6 +22,8 @@ use wasmtime_wasi::{FsPerms, WasiCtx};
 
 pub use quota::{Quota, Usage};
 
+use crate::{Limit, LimitExceeded};
+
 /// The name guests see.
 pub const GUEST_PATH: &str = "/workspace";
 
@@ -39,7 +41,11 @@ pub enum Access {
 pub struct WorkspaceCtx {
     filesystem: WasiFilesystemCtx,
     quota: Quota,
+    listings: u64,
 }
+
+/// Directory listings that a call may have open: each holds all names of its directory in the host's memory.
+const MOST_LISTINGS: u64 = 16;
 
 impl WorkspaceCtx {
     /// Opens `directory` as `/workspace`.
@@ -52,7 +58,7 @@ impl WorkspaceCtx {
             Access::ReadWrite => FsPerms::ReadWrite,
         };
         let mut wasi: WasiCtx = WasiCtx::builder().preopened_dir(directory, GUEST_PATH, permissions)?.build();
-        Ok(Self { filesystem: std::mem::take(wasi.filesystem()), quota })
+        Ok(Self { filesystem: std::mem::take(wasi.filesystem()), quota, listings: 0 })
     }
 }
 
@@ -210,7 +216,12 @@ impl HostDescriptor for WorkspaceView<'_> {
     }
 
     async fn read_directory(&mut self, fd: Resource<Descriptor>) -> FsResult<Resource<DirectoryEntryStream>> {
-        self.inner().read_directory(fd).await
+        if self.ctx.listings >= MOST_LISTINGS {
+            return Err(FsError::trap(LimitExceeded { limit: Limit::Handles, value: MOST_LISTINGS }));
+        }
+        let listing = self.inner().read_directory(fd).await?;
+        self.ctx.listings += 1;
+        Ok(listing)
     }
 
     async fn sync(&mut self, fd: Resource<Descriptor>) -> FsResult<()> {
@@ -298,6 +309,7 @@ impl HostDirectoryEntryStream for WorkspaceView<'_> {
     }
 
     fn drop(&mut self, stream: Resource<types::DirectoryEntryStream>) -> wasmtime::Result<()> {
+        self.ctx.listings = self.ctx.listings.saturating_sub(1);
         HostDirectoryEntryStream::drop(&mut self.inner(), stream)
     }
 }

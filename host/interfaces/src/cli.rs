@@ -33,6 +33,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::exit::Exit;
 use crate::output::{ColorChoice, Output};
 use context::Context;
+use interrupt::Wishes;
 
 /// How long threads may take to end after the command has: one may still wait for standard input.
 const LINGER: Duration = Duration::from_millis(50);
@@ -162,7 +163,7 @@ fn run(cli: Cli, env: Env, output: &Output) -> Done {
 }
 
 async fn dispatch(cli: Cli, env: Env, output: &Output) -> Done {
-    let context = Context { globals: cli.globals, env, output: output.clone() };
+    let context = Context { globals: cli.globals, env, output: output.clone(), wishes: Wishes::default() };
     match cli.command {
         Command::Act(arguments) => act::run(arguments, &context).await,
         Command::Execute(arguments) => execute::run(arguments, &context).await,

@@ -8,7 +8,9 @@ use llm::{Arguments, check_arguments};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{MAX_NOTE_BYTES, MAX_NOTES, MAX_OUTPUT_BYTES, OVERSTAY, SHUTDOWN_GRACE, STOP_GRACE, span};
+use crate::config::{
+    MAX_CALLS_PER_REPLY, MAX_NOTE_BYTES, MAX_NOTES, MAX_OUTPUT_BYTES, OVERSTAY, SHUTDOWN_GRACE, STOP_GRACE, span,
+};
 use crate::conversation::{Intent, OpenCall};
 use crate::live::{LiveEvent, LiveLog};
 use crate::prompt::granted;
@@ -33,6 +35,15 @@ pub(crate) fn admit<'a>(
     tools: &[&'a ToolDefinition],
     call: &OpenCall,
 ) -> Result<(&'a ToolDefinition, Value), ToolResult> {
+    if call.index >= MAX_CALLS_PER_REPLY {
+        return Err(ToolResult::failure(
+            ErrorCode::LimitExceeded,
+            format!(
+                "this call was not executed: a reply may make at most {MAX_CALLS_PER_REPLY} calls; make it again in \
+                 your next reply if it is still needed"
+            ),
+        ));
+    }
     let name = &call.call.name;
     let Some(definition) = tools.iter().find(|tool| tool.spec.name == *name) else {
         let names: Vec<_> = tools.iter().map(|tool| tool.spec.name.as_str()).collect();
@@ -113,16 +124,27 @@ impl Execution<'_> {
             () = self.closed() => Err((Some(Interrupt::Closing), ErrorCode::OutcomeUnknown)),
         };
         let (reply, retried, interrupt) = match ended {
+            // The host is going away and took the call with it.
+            Ok((reply, retried)) if self.closing.is_cancelled() && was_stopped(&reply) => {
+                (None, retried, Some(Interrupt::Closing))
+            }
             Ok((reply, retried)) => (Some(reply), retried, None),
             Err((interrupt, code)) => {
                 stop.cancel();
-                // What it still has to say is better than what can be said about it from here.
-                let (reply, retried) = match tokio::time::timeout(STOP_GRACE, &mut work).await {
+                // What it still has to say is better than what can be said about it from here, unless all that it says
+                // is that it was stopped: it cannot know why.
+                let (said, retried) = match tokio::time::timeout(STOP_GRACE, &mut work).await {
                     Ok((reply, retried)) => (Some(reply), retried),
-                    Err(_) if interrupt == Some(Interrupt::Closing) => (None, false),
-                    Err(_) => {
+                    Err(_) => (None, false),
+                };
+                let usage = said.as_ref().and_then(|reply| reply.usage);
+                let reply = match said {
+                    Some(reply) if interrupt == Some(Interrupt::Cancelled) || !was_stopped(&reply) => Some(reply),
+                    // Left in flight: the next host repeats it, or says that its outcome is unknown (SPEC DUR-2).
+                    _ if interrupt == Some(Interrupt::Closing) => None,
+                    _ => {
                         let took = self.clock.monotonic().saturating_sub(began);
-                        (Some(ToolReply { result: self.stopped(code).took(took), usage: None }), false)
+                        Some(ToolReply { result: self.stopped(code).took(took), usage })
                     }
                 };
                 (reply, retried, interrupt)
@@ -187,6 +209,11 @@ impl Execution<'_> {
     }
 }
 
+/// Whether the call says that it was stopped from outside: that is no outcome of its own.
+fn was_stopped(reply: &ToolReply) -> bool {
+    reply.result.error_code == Some(ErrorCode::Cancelled)
+}
+
 /// What the model is told of a call that was in flight when the host stopped, and that may not be repeated (SPEC DUR-2).
 pub(crate) fn outcome_unknown() -> ToolResult {
     ToolResult::failure(
@@ -234,9 +261,13 @@ mod tests {
     }
 
     fn check(name: &str, arguments: Arguments) -> Result<Value, (ErrorCode, String)> {
+        check_at(0, name, arguments)
+    }
+
+    fn check_at(index: usize, name: &str, arguments: Arguments) -> Result<Value, (ErrorCode, String)> {
         let call = ToolCall { id: "c".into(), name: name.into(), arguments };
         let tool = read();
-        admit(&[&tool], &OpenCall { step: 1, index: 0, call, intent: None })
+        admit(&[&tool], &OpenCall { step: 1, index, call, intent: None })
             .map(|(_, arguments)| arguments)
             .map_err(|result| (result.error_code.unwrap(), result.output))
     }
@@ -265,6 +296,15 @@ mod tests {
         // A name from a model is not a place to hide a novel.
         let (_, message) = check(&"x".repeat(10_000), Arguments::Json(json!({}))).unwrap_err();
         assert!(message.len() < 200);
+    }
+
+    #[test]
+    fn a_reply_makes_so_many_calls_and_no_more() {
+        let arguments = || Arguments::Json(json!({"path": "a"}));
+        assert!(check_at(MAX_CALLS_PER_REPLY - 1, "read", arguments()).is_ok());
+        let (code, message) = check_at(MAX_CALLS_PER_REPLY, "read", arguments()).unwrap_err();
+        assert_eq!(code, ErrorCode::LimitExceeded);
+        assert!(message.contains("not executed") && message.contains("at most 32 calls"), "{message}");
     }
 
     #[test]

@@ -15,6 +15,9 @@ pub const FAILURE_STREAK: u32 = 3;
 pub const REPEATS_NUDGE: usize = 3;
 /// Repetitions of a call with the same result that end the run (SPEC RUN-5).
 pub const REPEATS_STOP: usize = 5;
+/// Calls of one model reply that may be executed; the others are refused, as data. Bounds the work of one iteration,
+/// which the iteration cap counts as one however much the model asks for in it.
+pub const MAX_CALLS_PER_REPLY: usize = 32;
 /// Bytes of one tool output that may enter the conversation. The toolbox keeps outputs under 50 KB (SPEC RUN-9); this
 /// holds against a toolbox that does not.
 pub const MAX_OUTPUT_BYTES: usize = 64 * 1024;
@@ -28,6 +31,9 @@ pub const STOP_GRACE: Duration = Duration::from_millis(50);
 pub const OVERSTAY: Duration = Duration::from_secs(1);
 /// How long a shutdown waits for calls in flight, whose outcome would otherwise be unknown.
 pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+/// How long the loop waits for its environment to hear of a step or of an end: a copy for people must not hold up a run,
+/// a cancel or a shutdown.
+pub const HEARING: Duration = Duration::from_secs(1);
 
 /// Settings of the loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -89,11 +89,33 @@ impl Driver {
         };
         match ended.await {
             Ok(journal) => (Outcome::Finished(Box::new(journal.state().record.clone())), Some(journal)),
-            Err(error) => {
-                tracing::error!(run = %self.run, error = &error as &dyn std::error::Error, "the run is suspended");
-                (Outcome::Suspended(refusal), None)
-            }
+            Err(error) if error.is_unreadable_history() => (self.abandon(error).await, None),
+            Err(error) => (self.suspended(&error, refusal), None),
         }
+    }
+
+    /// Nobody can go on with a run whose history cannot be read, but it must not keep its agent from working: it is ended
+    /// by its head alone, as a cancel if that is what was asked.
+    async fn abandon(&self, error: JournalError) -> Outcome {
+        let refusal = Refusal::from(error);
+        let reason = format!("the run's history cannot be read: {}", refusal.reason);
+        let remedy = refusal.remedy.clone();
+        let error = RunError::refused(Refusal { code: RefusalCode::StateUnusable, reason, remedy });
+        let status = if self.cancel.is_cancelled() { RunStatus::Cancelled } else { RunStatus::Failed };
+        match self.books.abandon(&self.run, status, error).await {
+            Ok(record) => {
+                let at = record.completed_at.unwrap_or_else(|| self.books.clock.now());
+                let RunRecord { status, summary, error, .. } = record.clone();
+                self.live.publish_durable(LiveEvent::Finished { at, status, summary, error });
+                Outcome::Finished(Box::new(record))
+            }
+            Err(error) => self.suspended(&error, refusal),
+        }
+    }
+
+    fn suspended(&self, error: &JournalError, refusal: Refusal) -> Outcome {
+        tracing::error!(run = %self.run, error = error as &dyn std::error::Error, "the run is suspended");
+        Outcome::Suspended(refusal)
     }
 
     /// Starts a new run, or settles what a stopped host left open, and then goes on.

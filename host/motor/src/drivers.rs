@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::config::HEARING;
 use crate::drive::{Driver, Outcome};
 use crate::journal::Books;
 use crate::live::{LiveEvent, LiveLog, Watch};
@@ -174,7 +175,10 @@ async fn work(driver: Driver, seat: Seat, environment: Arc<dyn Environment>) {
     // No receiver may be left; the outcome is in the store.
     seat.phase.send_replace(Phase::Settled(outcome));
     if let Some(journal) = journal {
-        environment.finished(&journal.state().trace).await;
+        let trace = &journal.state().trace;
+        if tokio::time::timeout(HEARING, environment.finished(trace)).await.is_err() {
+            tracing::warn!(run = %seat.run, "the environment was too slow to hear of the end of a run");
+        }
     }
 }
 

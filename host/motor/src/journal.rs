@@ -33,6 +33,14 @@ pub(crate) enum JournalError {
     History(#[from] HistoryError),
 }
 
+impl JournalError {
+    /// Whether the history itself is what cannot be used: no later attempt of this version will read it, whatever
+    /// becomes of the disk.
+    pub(crate) fn is_unreadable_history(&self) -> bool {
+        matches!(self, Self::History(_) | Self::Store(StoreError::Record { table: Table::Events, .. }))
+    }
+}
+
 impl From<IllegalTransition> for JournalError {
     fn from(error: IllegalTransition) -> Self {
         Self::History(error.into())
@@ -122,6 +130,34 @@ impl Books {
         self.store.commit(batch).await?;
         Ok(record)
     }
+
+    /// Ends a run whose history cannot be read: its head, its signal and its place, in one commit. The history is left
+    /// as it is, for whoever can read it. Does nothing when the run is over already.
+    pub(crate) async fn abandon(
+        &self,
+        run: &RunId,
+        status: RunStatus,
+        error: RunError,
+    ) -> Result<RunRecord, JournalError> {
+        let mut record = self.record(run)?;
+        if record.status.is_terminal() {
+            return Ok(record);
+        }
+        let now = self.clock.now();
+        record.end(now, status, Some(error))?;
+        let mut batch = Batch::new();
+        batch.put(Table::Runs, run.as_str(), &record)?;
+        batch.delete(Table::Live, run.as_str());
+        let place = place_key(&record.agent);
+        if self.store.get::<RunId>(Table::Places, &place)?.is_some_and(|holder| holder == *run) {
+            batch.delete(Table::Places, place);
+        }
+        let duration_ms = u64::try_from(record.elapsed(now).as_millis()).unwrap_or(u64::MAX);
+        let staged = self.signals.stage(&mut batch, &record.agent, result(&record, duration_ms)).await?;
+        self.store.commit(batch).await?;
+        staged.deliver();
+        Ok(record)
+    }
 }
 
 /// Whether the run may use a browser, which costs more energy (SPEC EN-1).
@@ -193,7 +229,8 @@ impl Journal {
         self.put_staged(&mut batch)?;
         batch.delete(Table::Live, self.run.as_str());
         batch.delete(Table::Places, place_key(&agent));
-        let staged = self.books.signals.stage(&mut batch, &agent, self.result()).await?;
+        let result = result(&self.state.record, self.state.trace.total_duration_ms);
+        let staged = self.books.signals.stage(&mut batch, &agent, result).await?;
         self.books.store.commit(batch).await?;
         staged.deliver();
         self.show();
@@ -216,30 +253,25 @@ impl Journal {
             }
         }
     }
+}
 
-    /// The signal of a run that is over (SPEC SIG-1).
-    fn result(&self) -> MotorResult {
-        let RunState { record, trace, .. } = &self.state;
-        let stats = TaskStats {
-            iterations: record.iterations,
-            duration_ms: trace.total_duration_ms,
-            energy_cost: record.energy,
-            errors: record.errors,
-        };
-        let (status, ok) = match record.status {
-            RunStatus::Completed => (SignalStatus::Completed, true),
-            RunStatus::Cancelled => (SignalStatus::Cancelled, false),
-            _ => (SignalStatus::Failed, false),
-        };
-        MotorResult {
-            run_id: self.run.clone(),
-            status,
-            result: Some(TaskResult { ok, summary: record.summary.clone().unwrap_or_default(), stats }),
-            error: record
-                .error
-                .as_ref()
-                .map(|error| SignalError { message: error.message.clone(), last_step: error.last_step.clone() }),
-            question: None,
-        }
+/// The signal of a run that is over (SPEC SIG-1).
+fn result(record: &RunRecord, duration_ms: u64) -> MotorResult {
+    let stats =
+        TaskStats { iterations: record.iterations, duration_ms, energy_cost: record.energy, errors: record.errors };
+    let (status, ok) = match record.status {
+        RunStatus::Completed => (SignalStatus::Completed, true),
+        RunStatus::Cancelled => (SignalStatus::Cancelled, false),
+        _ => (SignalStatus::Failed, false),
+    };
+    MotorResult {
+        run_id: record.id.clone(),
+        status,
+        result: Some(TaskResult { ok, summary: record.summary.clone().unwrap_or_default(), stats }),
+        error: record
+            .error
+            .as_ref()
+            .map(|error| SignalError { message: error.message.clone(), last_step: error.last_step.clone() }),
+        question: None,
     }
 }

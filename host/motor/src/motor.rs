@@ -45,10 +45,14 @@ pub trait Environment: Send + Sync {
     /// Why the run cannot have it; the run fails with this reason.
     async fn model(&self, run: &RunRecord) -> Result<Arc<dyn Model>, Refusal>;
 
-    /// Hears of a run that is over, after that is durable. What goes wrong here is nobody's but the environment's.
+    /// Hears of a run that is over, after that is durable. What goes wrong here is nobody's but the environment's. Does
+    /// not hear of a run that failed because its history cannot be read: there is no trace then.
+    ///
+    /// Must not block its thread, and is dropped after a second, as is [`Environment::stepped`]: work given to another
+    /// thread then goes on, and may end after what is begun later.
     async fn finished(&self, trace: &RunTrace);
 
-    /// Hears of a step that is durable, before the next one begins.
+    /// Hears of a step that is durable, before the next one begins. Dropped at once when the run is cancelled.
     async fn stepped(&self, _trace: &RunTrace) {}
 }
 
@@ -150,6 +154,18 @@ impl Motor {
         }
     }
 
+    /// The run that an earlier command of the agent with this idempotency key started. To be asked before anything is
+    /// prepared for a run; [`Motor::start`] asks again.
+    ///
+    /// # Errors
+    /// `InvalidRequest` when it cannot be a key, or what storage says.
+    pub fn started_by(&self, agent: &AgentName, key: &str) -> Result<Option<RunRecord>, Refusal> {
+        check_key(key)?;
+        let books = &self.inner.books;
+        let run = books.store.get::<RunId>(Table::Places, command_key(agent, key))?;
+        Ok(run.map(|run| books.record(&run)).transpose()?)
+    }
+
     async fn admit(&self, id: RunId, created: RunEvent) -> Result<RunRecord, Refusal> {
         let RunEvent::Created { agent, key, .. } = &created else {
             return Err(Refusal::new(RefusalCode::Failed, "the request did not become a run"));
@@ -157,9 +173,9 @@ impl Motor {
         let books = &self.inner.books;
         let _admitted = self.inner.admission.lock().await;
         if let Some(key) = key
-            && let Some(run) = books.store.get::<RunId>(Table::Places, command_key(agent, key))?
+            && let Some(record) = self.started_by(agent, key)?
         {
-            return Ok(books.record(&run)?);
+            return Ok(record);
         }
         if let Some(holder) = books.store.get::<RunId>(Table::Places, place_key(agent))? {
             let reason =
@@ -186,9 +202,7 @@ impl Motor {
             return Err(invalid(format!("the task has {} bytes: at most {MAX_TASK_BYTES} are possible", task.len()))
                 .with_remedy("give long material to the run as a file"));
         }
-        if key.as_ref().is_some_and(|key| key.is_empty() || key.len() > MAX_KEY_BYTES) {
-            return Err(invalid(format!("an idempotency key has 1 to {MAX_KEY_BYTES} bytes")));
-        }
+        key.as_deref().map_or(Ok(()), check_key)?;
         if approval_required {
             // Better refused than run without the consent that was asked for.
             return Err(invalid("this version cannot ask for consent during a run".to_owned())
@@ -212,7 +226,7 @@ impl Motor {
     /// Takes up every run that a stopped host left (SPEC DUR-3). Looks at live runs only, however many are finished.
     ///
     /// # Errors
-    /// What storage says. A run whose own history is unusable is logged, and the others go on.
+    /// What storage says. A run whose own history is unusable fails for that reason, and the others go on.
     pub async fn resume_all(&self) -> Result<Vec<RunId>, Refusal> {
         let live = self.inner.books.store.scan::<RunId>(Table::Live, &Scan::all())?;
         let mut resumed = Vec::new();
@@ -250,4 +264,11 @@ impl Motor {
     pub async fn shutdown(&self) {
         self.inner.drivers.shutdown().await;
     }
+}
+
+fn check_key(key: &str) -> Result<(), Refusal> {
+    if (1..=MAX_KEY_BYTES).contains(&key.len()) {
+        return Ok(());
+    }
+    Err(Refusal::new(RefusalCode::InvalidRequest, format!("an idempotency key has 1 to {MAX_KEY_BYTES} bytes")))
 }

@@ -123,15 +123,8 @@ impl RunRecord {
                 self.started_at = Some(stored.at);
             }
             RunEvent::Finished { status, summary, error, energy } => {
-                let event = match status {
-                    RunStatus::Completed => StatusEvent::Complete,
-                    RunStatus::Cancelled => StatusEvent::Cancel,
-                    _ => StatusEvent::Fail,
-                };
-                self.status = self.status.transition(event)?;
-                self.completed_at = Some(stored.at);
+                self.end(stored.at, *status, error.clone())?;
                 self.summary = summary.as_deref().map(|text| beginning(text, SUMMARY_CHARACTERS));
-                self.error.clone_from(error);
                 self.energy += energy;
             }
             other => {
@@ -140,6 +133,27 @@ impl RunRecord {
             }
         }
         self.next_sequence += 1;
+        Ok(())
+    }
+
+    /// The run is over, with or without an event that says so.
+    ///
+    /// # Errors
+    /// When it may not end like this; the record is unchanged then.
+    pub(crate) fn end(
+        &mut self,
+        at: Timestamp,
+        status: RunStatus,
+        error: Option<RunError>,
+    ) -> Result<(), IllegalTransition> {
+        let event = match status {
+            RunStatus::Completed => StatusEvent::Complete,
+            RunStatus::Cancelled => StatusEvent::Cancel,
+            _ => StatusEvent::Fail,
+        };
+        self.status = self.status.transition(event)?;
+        self.completed_at = Some(at);
+        self.error = error;
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use base::RunId;
 
+use crate::config::MAX_CALLS_PER_REPLY;
 use crate::conversation::Conversation;
 use crate::event::{RunEvent, StoredEvent};
 use crate::guard::{LoopGuard, Verdict};
@@ -61,7 +62,9 @@ impl RunState {
         self.trace.apply(stored, &self.record);
         let closed = self.conversation.apply(&stored.event);
         Ok(match (&stored.event, closed) {
-            (RunEvent::ToolReturned { tool, result, .. }, Some(call)) => {
+            // A call above the number that a reply may make is told so and no more: a single reply with too many would
+            // otherwise look like a row of failures.
+            (RunEvent::ToolReturned { tool, result, .. }, Some(call)) if call.index < MAX_CALLS_PER_REPLY => {
                 self.guard.record(tool, &call.arguments(), result)
             }
             _ => Verdict::Continue,

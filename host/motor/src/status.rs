@@ -83,7 +83,8 @@ impl RunStatus {
             (Self::Running, E::AskApproval) => Self::AwaitingApproval,
             (Self::AwaitingInput | Self::AwaitingApproval, E::Answer) => Self::Running,
             (Self::Running, E::Complete) => Self::Completed,
-            (Self::Running | Self::AwaitingInput | Self::AwaitingApproval, E::Fail) => Self::Failed,
+            // A run that no driver can even start has failed too, or it would hold its place for ever.
+            (Self::Created | Self::Running | Self::AwaitingInput | Self::AwaitingApproval, E::Fail) => Self::Failed,
             (Self::Created | Self::Running | Self::AwaitingInput | Self::AwaitingApproval, E::Cancel) => {
                 Self::Cancelled
             }
@@ -163,7 +164,7 @@ mod tests {
         }
         // Columns: start, go on, ask input, ask approval, answer, complete, fail, cancel.
         expect![[r#"
-            created: running - - - - - - cancelled
+            created: running - - - - - failed cancelled
             running: - running awaiting_input awaiting_approval - completed failed cancelled
             awaiting_input: - - - - running - failed cancelled
             awaiting_approval: - - - - running - failed cancelled

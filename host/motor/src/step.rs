@@ -7,6 +7,7 @@ use std::time::Duration;
 use llm::{ChatReply, ChatRequest, Delta, Model, ModelError, ToolSpec};
 
 use crate::call::{Executed, Execution, admit, outcome_unknown};
+use crate::config::HEARING;
 use crate::conversation::{Next, OpenCall};
 use crate::drive::{Driver, Exit};
 use crate::event::{RunEvent, TellReason};
@@ -28,13 +29,18 @@ impl Driver {
         specs: &[ToolSpec],
         step: u32,
     ) -> Result<Option<Exit>, JournalError> {
-        if step > 1 {
-            self.environment.stepped(&journal.state().trace).await;
-        }
         let max = journal.state().record.max_iterations;
         if step > max {
             let message = format!("the run reached the iteration cap of {max}");
             return self.fail(journal, RunError::new(FailureCategory::BudgetExhausted, message)).await.map(Some);
+        }
+        if step > 1 {
+            let heard = tokio::time::timeout(HEARING, self.environment.stepped(&journal.state().trace));
+            match self.unless_interrupted(journal, heard).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => tracing::warn!(run = %self.run, step, "the environment was too slow to hear of a step"),
+                Err(interrupt) => return self.stop(journal, interrupt).await.map(Some),
+            }
         }
         let names: Vec<_> = specs.iter().map(|spec| spec.name.as_str()).collect();
         let request = ChatRequest {

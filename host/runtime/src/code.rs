@@ -147,7 +147,7 @@ impl CodeSandbox {
         if !component.inspection().exports_host_interface("interpreter") {
             return Err(LoadError::MissingExport { wanted: "motor:host/interpreter" });
         }
-        let pre = Linker::new(runtime.engine())
+        let pre = Linker::new(component.compiled.engine())
             .instantiate_pre(&component.compiled)
             .and_then(CodePre::new)
             .map_err(|error| LoadError::NotLinked { message: error.root_cause().to_string() })?;
@@ -166,7 +166,7 @@ impl CodeSandbox {
             return report(Err(error), Usage::default());
         }
         let limits = limits.with_deadline(program.timeout);
-        let mut store = Store::new(self.runtime.engine(), Meter::new(&limits));
+        let mut store = Store::new(self.component.compiled.engine(), Meter::new(&limits));
         store.limiter(|meter| meter);
         store.set_hostcall_fuel(usize::try_from(limits.hostcall_bytes).unwrap_or(usize::MAX));
         let request = wit::Program {

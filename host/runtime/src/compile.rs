@@ -11,16 +11,20 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
 use crate::engine::Runtime;
-use crate::load::LoadError;
+use crate::load::{LoadError, Origin};
 use crate::worker::{ANSWER_COMPILED, ANSWER_REFUSED, ARGUMENT};
 
 pub(crate) fn in_process(runtime: &Runtime, bytes: &[u8]) -> Result<wasmtime::component::Component, LoadError> {
-    wasmtime::component::Component::from_binary(runtime.engine(), bytes)
+    runtime
+        .engine(Origin::Bundled)
+        .and_then(|engine| wasmtime::component::Component::from_binary(engine, bytes))
         .map_err(|error| LoadError::NotCompiled { message: error.root_cause().to_string() })
 }
 
 pub(crate) async fn in_child(runtime: &Runtime, bytes: &[u8]) -> Result<wasmtime::component::Component, LoadError> {
     let config = runtime.config();
+    let turn = runtime.compiling().acquire().await;
+    let _turn = turn.map_err(|error| LoadError::Worker { message: error.to_string() })?;
     let program = config.compile_worker.as_ref().ok_or(LoadError::NoCompileWorker)?;
     let mut command = Command::new(program);
     command
@@ -39,7 +43,7 @@ pub(crate) async fn in_child(runtime: &Runtime, bytes: &[u8]) -> Result<wasmtime
         return Err(LoadError::Worker { message: "no pipes".to_owned() });
     };
     // Compiled code is a few times its source; anything far beyond is not an answer.
-    let most = config.component_bytes.saturating_mul(16);
+    let most = config.component_bytes.saturating_mul(4);
     let exchange = async {
         let send = async move {
             // A worker that refused early has closed its end; what it said is what counts.
@@ -70,8 +74,9 @@ pub(crate) async fn in_child(runtime: &Runtime, bytes: &[u8]) -> Result<wasmtime
 
 #[expect(unsafe_code, reason = "the one place that loads compiled code, out of the child this process started")]
 fn deserialize(runtime: &Runtime, code: &[u8]) -> Result<wasmtime::component::Component, LoadError> {
+    let broken = |error: wasmtime::Error| LoadError::Worker { message: error.root_cause().to_string() };
+    let engine = runtime.engine(Origin::Untrusted).map_err(broken)?;
     // SAFETY: `deserialize` trusts its input to be the output of this version of wasmtime. It is: `code` came over a
     // private pipe from a child running this program's own compiler, and from nowhere else.
-    unsafe { wasmtime::component::Component::deserialize(runtime.engine(), code) }
-        .map_err(|error| LoadError::Worker { message: error.root_cause().to_string() })
+    unsafe { wasmtime::component::Component::deserialize(engine, code) }.map_err(broken)
 }

@@ -1,18 +1,26 @@
 //! The one place that configures wasmtime.
 //!
-//! One engine per process: pooled slots so that a fresh instance costs microseconds, copy-on-write memory images, fuel
-//! with yields as the only metering, and every proposal a component does not need switched off.
+//! Pooled slots so that a fresh instance costs microseconds, copy-on-write memory images, fuel with yields as the only
+//! metering, and every proposal a component does not need switched off. Two engines differ in what work costs: bundled
+//! components are metered by their branches, which is cheap and enough for code we built; a component nobody vouches
+//! for pays for every instruction, or it could put a second of work between two branches and outrun its deadline.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Semaphore;
 use wasmtime::{
     Cache, CacheConfig, Config, Enabled, Engine, InstanceAllocationStrategy, OperatorCost, PoolingAllocationConfig,
 };
 
-/// Fuel between two looks at the deadline and the cancellation: well under a millisecond of JavaScript.
+use crate::load::Origin;
+
+/// Fuel between two looks at the deadline and the cancellation: well under a millisecond of JavaScript where a branch
+/// costs one, and of the slowest instructions where each costs one.
 pub(crate) const YIELD_INTERVAL: u64 = 100_000;
+
+/// Untrusted components that are compiled at the same time: each may take the memory of the compile limit.
+const COMPILING_AT_ONCE: usize = 1;
 
 /// Host stack below a guest's: what a host function called from the deepest guest frame has.
 const HOST_STACK_BYTES: usize = 512 * 1024;
@@ -58,12 +66,17 @@ impl Default for EngineConfig {
     }
 }
 
-/// An engine and what belongs to it. Cheap to clone.
+/// Engines and what belongs to them. Cheap to clone.
 #[derive(Clone)]
-pub struct Runtime {
-    engine: Engine,
-    config: Arc<EngineConfig>,
-    places: Arc<Semaphore>,
+pub struct Runtime(Arc<Inner>);
+
+struct Inner {
+    bundled: Engine,
+    /// Made when the first such component is loaded: most processes never load one.
+    untrusted: OnceLock<Engine>,
+    config: EngineConfig,
+    places: Semaphore,
+    compiling: Semaphore,
 }
 
 impl Runtime {
@@ -72,29 +85,44 @@ impl Runtime {
     /// # Errors
     /// When the cache directory cannot be used or the machine does not offer what the engine needs.
     pub fn new(config: EngineConfig) -> wasmtime::Result<Self> {
-        let mut engine = common_config(config.cache.as_deref())?;
-        engine.max_wasm_stack(config.stack_bytes).async_stack_size(config.stack_bytes + HOST_STACK_BYTES);
-        engine.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(&config)));
-        let places = Arc::new(Semaphore::new(config.sandboxes as usize));
-        Ok(Self { engine: Engine::new(&engine)?, config: Arc::new(config), places })
+        Ok(Self(Arc::new(Inner {
+            bundled: pooled(&config, Origin::Bundled)?,
+            untrusted: OnceLock::new(),
+            places: Semaphore::new(config.sandboxes as usize),
+            compiling: Semaphore::new(COMPILING_AT_ONCE),
+            config,
+        })))
     }
 
-    pub(crate) fn engine(&self) -> &Engine {
-        &self.engine
+    pub(crate) fn engine(&self, origin: Origin) -> wasmtime::Result<&Engine> {
+        match origin {
+            Origin::Bundled => Ok(&self.0.bundled),
+            Origin::Untrusted => match self.0.untrusted.get() {
+                Some(engine) => Ok(engine),
+                None => {
+                    let engine = pooled(&self.0.config, origin)?;
+                    Ok(self.0.untrusted.get_or_init(|| engine))
+                }
+            },
+        }
     }
 
     pub(crate) fn config(&self) -> &EngineConfig {
-        &self.config
+        &self.0.config
     }
 
     pub(crate) fn places(&self) -> &Semaphore {
-        &self.places
+        &self.0.places
+    }
+
+    pub(crate) fn compiling(&self) -> &Semaphore {
+        &self.0.compiling
     }
 
     /// The largest component that is loaded.
     #[must_use]
     pub fn most_component_bytes(&self) -> u64 {
-        self.config.component_bytes
+        self.0.config.component_bytes
     }
 }
 
@@ -105,12 +133,21 @@ pub fn pagemap_scan() -> bool {
     PoolingAllocationConfig::is_pagemap_scan_available()
 }
 
+fn pooled(config: &EngineConfig, origin: Origin) -> wasmtime::Result<Engine> {
+    let mut engine = common_config(origin, config.cache.as_deref())?;
+    engine.max_wasm_stack(config.stack_bytes).async_stack_size(config.stack_bytes + HOST_STACK_BYTES);
+    engine.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(config)));
+    Engine::new(&engine)
+}
+
 /// What the host and its compile worker must agree on, or the host could not load what the worker compiled.
-pub(crate) fn common_config(cache: Option<&Path>) -> wasmtime::Result<Config> {
+pub(crate) fn common_config(origin: Origin, cache: Option<&Path>) -> wasmtime::Result<Config> {
     let mut config = Config::new();
+    if origin == Origin::Bundled {
+        config.operator_cost(branches_only());
+    }
     config
         .consume_fuel(true)
-        .operator_cost(operator_cost())
         .memory_init_cow(true)
         .concurrency_support(false)
         .wasm_backtrace_max_frames(None)
@@ -140,9 +177,10 @@ fn pool(config: &EngineConfig) -> PoolingAllocationConfig {
         .total_memories(sandboxes * 2)
         .total_tables(sandboxes * 8)
         .total_stacks(sandboxes)
-        .max_core_instances_per_component(16)
-        .max_memories_per_component(8)
-        .max_tables_per_component(16)
+        // No component may take more than one place's share, or it would take others' places.
+        .max_core_instances_per_component(8)
+        .max_memories_per_component(2)
+        .max_tables_per_component(8)
         .max_memories_per_module(1)
         .max_tables_per_module(4)
         .table_elements(20_000)
@@ -156,8 +194,9 @@ fn pool(config: &EngineConfig) -> PoolingAllocationConfig {
 
 /// One unit for each branch; function entries cost one of themselves. Every loop goes round by a branch and every
 /// recursion through an entry, so nothing runs for ever free of charge, and straight-line code costs no instruction to
-/// meter. Bulk operations keep the engine's charge by length.
-fn operator_cost() -> OperatorCost {
+/// meter. Bulk operations keep the engine's charge by length. For components of ours only: how much work lies between
+/// two branches is up to whoever made the component.
+fn branches_only() -> OperatorCost {
     macro_rules! free {
         ($( @$proposal:ident $op:ident $({ $($arg:ident: $argty:ty),* })? => $visit:ident ($($ann:tt)*) )*) => {
             OperatorCost { $($op: 0,)* variable: OperatorCost::new().variable }

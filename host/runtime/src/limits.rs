@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Units of work, about one for each function entry and each branch. Default 20,000,000,000: well over a minute of
-    /// JavaScript, so that the deadline is what binds; lower it to bound work independently of the machine's speed.
+    /// Units of work: in bundled components one for each function entry and each branch, in others one for nearly every
+    /// instruction. Default 20,000,000,000: more than the deadline allows, so that the deadline is what binds; lower it to
+    /// bound work independently of the machine's speed.
     pub fuel: u64,
     /// Wall-clock milliseconds. Default 10,000 (SPEC TOOL-3).
     pub deadline_ms: u64,
@@ -17,7 +18,7 @@ pub struct Limits {
     pub memory_bytes: u64,
     /// Elements over all tables. Default 20,000: a table holds one pointer for each function that can be called through it.
     pub table_elements: u64,
-    /// Core instances, linear memories and tables, each. Default 16: one component is a handful of each.
+    /// Core instances, linear memories and tables, each. Default 8: one component is a handful of each.
     pub instances: u64,
     /// Bytes the guest hands to the host in one host call, or as its result. Default 8 MiB.
     pub hostcall_bytes: u64,
@@ -49,7 +50,7 @@ impl Default for Limits {
             deadline_ms: 10_000,
             memory_bytes: 64 << 20,
             table_elements: 20_000,
-            instances: 16,
+            instances: 8,
             hostcall_bytes: 8 << 20,
             handles: 512,
             random_bytes: 1 << 20,

@@ -85,13 +85,19 @@ pub(crate) fn classify<T, E>(error: &wasmtime::Error, limits: &Limits, stack_byt
             other => Outcome::Trapped(Trap { message: other.to_string() }),
         };
     }
+    if error.is::<wasmtime::PoolConcurrencyLimitError>() {
+        return Outcome::HostFault("all sandboxes are in use; try later".to_owned());
+    }
     if error.is::<wasmtime::component::ResourceTableError>() {
         return exceeded(Limit::Handles, limits.handles);
     }
     let text = root_message(error);
-    // The engine keeps this error's type to itself.
+    // The engine keeps the types of these errors to itself.
     if text.contains("fuel allocated for hostcalls") {
         return exceeded(Limit::HostcallBytes, limits.hostcall_bytes);
+    }
+    if text.contains("store handle limit exceeded") {
+        return exceeded(Limit::Handles, limits.handles);
     }
     // Everything else comes out of the guest's own bad data (a pointer out of bounds, a string that is not UTF-8):
     // a host fault is returned by the code that meets one, never guessed from an error text.

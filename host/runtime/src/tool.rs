@@ -125,7 +125,7 @@ impl ToolComponent {
         let mut capabilities = inspection.capabilities();
         // Interfaces of `wasi:cli`, `wasi:clocks` and `wasi:filesystem` hand out streams without importing them by name.
         capabilities.insert(Capability::Streams);
-        let linker = link::linker(runtime.engine(), &capabilities).map_err(not_linked)?;
+        let linker = link::linker(component.compiled.engine(), &capabilities).map_err(not_linked)?;
         let pre = linker.instantiate_pre(&component.compiled).and_then(ToolPre::new).map_err(not_linked)?;
         Ok(Self { runtime: runtime.clone(), component: component.clone(), pre: Arc::new(pre) })
     }
@@ -197,7 +197,7 @@ impl ToolComponent {
         stdio: &BoundedOutput,
         ask: impl AsyncFnOnce(&wit::Guest, &mut wasmtime::Store<CallState>) -> wasmtime::Result<T>,
     ) -> Finished<T, ToolError> {
-        let mut store = match link::store(self.runtime.engine(), state, limits) {
+        let mut store = match link::store(self.component.compiled.engine(), state, limits) {
             Ok(store) => store,
             Err(error) => {
                 let (usage, stdio) = (Usage::default(), String::new());

@@ -10,6 +10,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use wasmtime::Engine;
 
 use crate::engine::common_config;
+use crate::load::Origin;
 
 /// The argument that makes a program the worker.
 pub const ARGUMENT: &str = "compile-worker";
@@ -49,6 +50,6 @@ pub fn run(arguments: impl IntoIterator<Item = String>) -> io::Result<()> {
 }
 
 fn compile(bytes: &[u8], cache: Option<PathBuf>) -> wasmtime::Result<Vec<u8>> {
-    let engine = Engine::new(&common_config(cache.as_deref())?)?;
+    let engine = Engine::new(&common_config(Origin::Untrusted, cache.as_deref())?)?;
     wasmtime::component::Component::from_binary(&engine, bytes)?.serialize()
 }

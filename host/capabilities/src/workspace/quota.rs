@@ -18,26 +18,29 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Measures what is below `directory`; what cannot be read counts as one file without bytes. Stops at `most_files`.
+    /// Measures what is below `directory`. `None` when there are more than `most_files`, or when something there cannot
+    /// be measured: a path that is too long for the host, a directory that may not be read.
     #[must_use]
-    pub fn of(directory: &Path, most_files: u64) -> Self {
+    pub fn of(directory: &Path, most_files: u64) -> Option<Self> {
         let mut usage = Self::default();
         let mut pending = vec![directory.to_owned()];
         while let Some(directory) = pending.pop() {
-            for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
+            for entry in std::fs::read_dir(&directory).ok()? {
+                let entry = entry.ok()?;
                 usage.files += 1;
                 if usage.files > most_files {
-                    return usage;
+                    return None;
                 }
                 // Metadata of the entry itself: a symlink is never followed.
-                match entry.metadata() {
-                    Ok(metadata) if metadata.is_dir() => pending.push(entry.path()),
-                    Ok(metadata) => usage.bytes += metadata.len(),
-                    Err(_) => (),
+                let metadata = entry.metadata().ok()?;
+                if metadata.is_dir() {
+                    pending.push(entry.path());
+                } else {
+                    usage.bytes = usage.bytes.checked_add(metadata.len())?;
                 }
             }
         }
-        usage
+        Some(usage)
     }
 }
 
@@ -84,11 +87,9 @@ impl Quota {
             let used = Usage::of(directory, most.files);
             let mut bytes = Budget::new(Limit::WorkspaceBytes, most.bytes);
             let mut files = Budget::new(Limit::WorkspaceFiles, most.files);
-            // A directory that is already over its quota leaves empty budgets: the next write is refused. The walk
-            // stopped at the limit of files, so the bytes of a directory with more are not known.
-            let over = used.files > most.files;
-            bytes.spend(if over { u64::MAX } else { used.bytes }).ok();
-            files.spend(used.files).ok();
+            // A directory that is over its quota, or cannot be measured, leaves empty budgets: the next write is refused.
+            bytes.spend(used.map_or(u64::MAX, |used| used.bytes)).ok();
+            files.spend(used.map_or(u64::MAX, |used| used.files)).ok();
             (bytes, files)
         });
         use_them(budgets)
@@ -137,7 +138,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("sub")).unwrap();
         std::fs::write(directory.path().join("sub/file"), [0; 60]).unwrap();
-        assert_eq!(Usage::of(directory.path(), 100), Usage { bytes: 60, files: 2 });
+        assert_eq!(Usage::of(directory.path(), 100), Some(Usage { bytes: 60, files: 2 }));
 
         let quota = Quota::new(directory.path(), Usage { bytes: 100, files: 3 });
         quota.spend_bytes(40).unwrap();
@@ -154,5 +155,13 @@ mod tests {
         assert!(quota.spend_bytes(1).is_err());
         assert!(quota.spend_file().is_err());
         assert!(Quota::default().spend_bytes(1).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_measured_takes_nothing_more() {
+        let directory = tempfile::tempdir().unwrap();
+        let quota = Quota::new(&directory.path().join("missing"), Usage { bytes: 100, files: 100 });
+        assert_eq!(quota.spend_bytes(1).unwrap_err().limit, Limit::WorkspaceBytes);
+        assert_eq!(quota.spend_file().unwrap_err().limit, Limit::WorkspaceFiles);
     }
 }

@@ -131,6 +131,7 @@ fn way_out(interrupted: bool) -> &'static str {
 
 async fn attached(request: &ActRequest, session: &mut Session, context: &Context) -> Done {
     let reply = start(request, session, context).await?;
+    context.wishes.listen().await;
     if session.is_own() {
         // Runs of other agents that an earlier host left go on beside this one.
         session.ask::<Resumed>(&Call::post("/v1/resume", &json!({}))?).await?;
@@ -151,6 +152,7 @@ async fn resume(wanted: Option<RunId>, session: &mut Session, context: &Context)
         context.output.say("no run is interrupted");
         return Ok(Exit::Ok);
     }
+    context.wishes.listen().await;
     let mut exit = Exit::Ok;
     for run in runs {
         context.output.say(&context.output.err.dim(&format!("run {run}")));

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::context::{Context, usage};
 use super::inspect::{tools, workbench};
-use super::{Done, input, interrupt};
+use super::{Done, input};
 use crate::exit::Exit;
 use crate::output::{Output, text};
 
@@ -64,7 +64,7 @@ pub(super) async fn run(arguments: CallArgs, context: &Context) -> Done {
     tokio::pin!(calling);
     let reply = tokio::select! {
         reply = &mut calling => reply?,
-        _ = interrupt::requested() => {
+        _ = context.wishes.next() => {
             cancel.cancel();
             calling.await?;
             return Ok(Exit::Interrupted);

@@ -6,7 +6,8 @@ use std::time::Duration;
 use agent::{Env, Home};
 use base::{Refusal, RefusalCode};
 
-use super::{CliError, Done, Globals, interrupt};
+use super::interrupt::Wishes;
+use super::{CliError, Done, Globals};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::session::{Place, Session};
@@ -19,6 +20,7 @@ pub(super) struct Context {
     pub(super) globals: Globals,
     pub(super) env: Env,
     pub(super) output: Output,
+    pub(super) wishes: Wishes,
 }
 
 impl Context {
@@ -38,7 +40,7 @@ impl Context {
         let mut session = Session::open(self.place()?).await?;
         let done = tokio::select! {
             done = work(&mut session) => done,
-            _ = interrupt::requested() => Ok(Exit::Interrupted),
+            _ = self.wishes.next() => Ok(Exit::Interrupted),
         };
         self.leave(session).await;
         done
@@ -53,7 +55,7 @@ impl Context {
                 .say("staying for another command that works through this one; Ctrl-C leaves it to that command");
             tokio::select! {
                 () = session.nobody_attached() => {}
-                _ = interrupt::requested() => {}
+                _ = self.wishes.next() => {}
             }
         }
         session.close().await;
@@ -72,6 +74,11 @@ impl Context {
 
 /// This very program compiles untrusted components, in a process of its own.
 pub(super) fn compile_worker() -> Option<PathBuf> {
+    // By this name it is the very program that runs, also after another was installed in its place.
+    let running = PathBuf::from("/proc/self/exe");
+    if running.exists() {
+        return Some(running);
+    }
     std::env::current_exe()
         .inspect_err(|error| tracing::warn!(%error, "cannot find this program: untrusted components are refused"))
         .ok()

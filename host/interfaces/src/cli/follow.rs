@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::CliError;
 use super::context::Context;
-use super::interrupt::{self, Wish};
+use super::interrupt::Wish;
 use super::live::Live;
 use crate::client::Call;
 use crate::http::Resumed;
@@ -138,12 +138,17 @@ impl Ended {
 /// When there is no such run, or no host can be had.
 pub(super) async fn follow(session: &mut Session, run: &RunId, context: &Context) -> Result<Followed, CliError> {
     let mut live = Live::new(&context.output, context.globals.verbose > 0);
-    let followed = watch(session, run, &mut live).await;
+    let followed = watch(session, run, &mut live, context).await;
     live.end();
     Ok(followed?)
 }
 
-async fn watch(session: &mut Session, run: &RunId, live: &mut Live<'_>) -> Result<Followed, Refusal> {
+async fn watch(
+    session: &mut Session,
+    run: &RunId,
+    live: &mut Live<'_>,
+    context: &Context,
+) -> Result<Followed, Refusal> {
     let path = format!("/v1/tasks/{run}/events");
     let mut ended = Ended::of(run.clone());
     let (mut last, mut reason) = (None, None);
@@ -157,10 +162,10 @@ async fn watch(session: &mut Session, run: &RunId, live: &mut Live<'_>) -> Resul
                     live.tick();
                     continue;
                 }
-                wish = interrupt::requested() => {
+                wish = context.wishes.next() => {
                     live.end();
                     // Only a person gives a run up; when a process has to go, the run stays resumable.
-                    let cancelled = wish == Wish::Interrupt && cancel(session, run).await;
+                    let cancelled = wish == Wish::Interrupt && cancel(session, run, context).await;
                     return Ok(Followed::Interrupted { cancelled });
                 }
             };
@@ -187,13 +192,13 @@ async fn watch(session: &mut Session, run: &RunId, live: &mut Live<'_>) -> Resul
 }
 
 /// Cancels the run; a second Ctrl-C does not wait for that.
-async fn cancel(session: &mut Session, run: &RunId) -> bool {
+async fn cancel(session: &mut Session, run: &RunId, context: &Context) -> bool {
     let Ok(call) = Call::post(format!("/v1/tasks/{run}/cancel"), &json!({})) else { return false };
     tokio::select! {
         cancelled = session.ask::<Cancelled>(&call) => cancelled
             .inspect_err(|error| tracing::warn!(%error, "the run was not cancelled"))
             .is_ok(),
-        _ = interrupt::requested() => false,
+        _ = context.wishes.next() => false,
     }
 }
 

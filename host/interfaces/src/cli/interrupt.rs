@@ -1,6 +1,10 @@
 //! Ctrl-C and SIGTERM.
+//!
+//! What it survives: a signal that comes while nobody waits for one, between two events of a run. It is kept for whoever
+//! waits next, and wakes one waiter only.
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{Mutex, OnceCell};
 
 /// A wish to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,15 +15,68 @@ pub(super) enum Wish {
     Terminate,
 }
 
-/// Waits for the wish to end. Where signals cannot be waited for, they end the process as they always did.
-pub(super) async fn requested() -> Wish {
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        tracing::warn!("signals cannot be waited for");
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => Wish::Interrupt,
-        _ = terminate.recv() => Wish::Terminate,
+/// The wishes that reach this process. Until somebody waits for the first one, signals end the process as they always
+/// did: a command that does not listen must not be deaf.
+#[derive(Debug, Default)]
+pub(super) struct Wishes(OnceCell<Mutex<Option<Listeners>>>);
+
+#[derive(Debug)]
+struct Listeners {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Wishes {
+    /// From here on signals are kept for whoever waits next. To be called before anything tells others that this
+    /// process is there: they may send a signal at once.
+    pub(super) async fn listen(&self) {
+        self.listeners().await;
+    }
+
+    /// Waits for the wish to end. Where signals cannot be waited for, they end the process as they always did.
+    pub(super) async fn next(&self) -> Wish {
+        let mut listeners = self.listeners().await.lock().await;
+        let Some(Listeners { interrupt, terminate }) = &mut *listeners else { return std::future::pending().await };
+        tokio::select! {
+            _ = interrupt.recv() => Wish::Interrupt,
+            _ = terminate.recv() => Wish::Terminate,
+        }
+    }
+
+    async fn listeners(&self) -> &Mutex<Option<Listeners>> {
+        self.0.get_or_init(async || Mutex::new(Listeners::new())).await
+    }
+}
+
+impl Listeners {
+    fn new() -> Option<Self> {
+        let listeners = signal(SignalKind::interrupt())
+            .and_then(|interrupt| Ok(Self { interrupt, terminate: signal(SignalKind::terminate())? }));
+        listeners.inspect_err(|error| tracing::warn!(%error, "signals cannot be waited for")).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rustix::process::{Signal, getpid, kill_process};
+
+    use super::*;
+
+    async fn soon(wishes: &Wishes) -> Option<Wish> {
+        tokio::time::timeout(Duration::from_secs(1), wishes.next()).await.ok()
+    }
+
+    #[tokio::test]
+    async fn a_signal_between_two_waits_is_not_lost() {
+        let wishes = Wishes::default();
+        wishes.listen().await;
+        kill_process(getpid(), Signal::TERM).unwrap();
+        assert_eq!(soon(&wishes).await, Some(Wish::Terminate));
+        let waited = tokio::time::timeout(Duration::from_millis(50), wishes.next()).await;
+        assert!(waited.is_err(), "one signal was two wishes");
+        kill_process(getpid(), Signal::INT).unwrap();
+        assert_eq!(soon(&wishes).await, Some(Wish::Interrupt));
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn start(
 }
 
 fn directives(verbose: u8, env: Option<String>) -> String {
-    env.unwrap_or_else(|| {
+    let wanted = env.unwrap_or_else(|| {
         // Libraries are quieter than we are.
         match verbose {
             0 => "warn",
@@ -46,7 +46,9 @@ fn directives(verbose: u8, env: Option<String>) -> String {
             }
         }
         .to_owned()
-    })
+    });
+    // `genai` logs what endpoints send, whatever is in it: that is nobody's to see (SPEC LLM-4). The last word counts.
+    format!("{wanted},genai=off")
 }
 
 #[cfg(test)]
@@ -55,8 +57,8 @@ mod tests {
 
     #[test]
     fn the_variable_wins() {
-        assert_eq!(directives(0, None), "warn");
-        assert_eq!(directives(2, Some("error".to_owned())), "error");
+        assert_eq!(directives(0, None), "warn,genai=off");
+        assert_eq!(directives(2, Some("genai=trace".to_owned())), "genai=trace,genai=off");
         assert!(directives(1, None).starts_with("info"));
         for verbose in 0..3 {
             assert!(EnvFilter::builder().parse(directives(verbose, None)).is_ok());

@@ -1,5 +1,6 @@
 //! Cancelling in every live state, in time.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use base::{ErrorCode, RefusalCode, RunId};
@@ -46,6 +47,17 @@ async fn during_a_tool_call() {
         let result = trace.steps[0].tool_calls[0].result.as_ref().unwrap();
         assert_eq!((result.error_code, result.output.as_str()), (Some(ErrorCode::Cancelled), output));
     }
+}
+
+#[tokio::test]
+async fn while_the_environment_hears_of_a_step() {
+    let home = Home::new(vec![call("look", json!({})), Turn::Say("done")]);
+    home.world.is_slow.store(true, Ordering::SeqCst);
+    let id = home.start(request()).await;
+    while home.world.stepped.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    cancel(&home, &id, RunStatus::Running).await;
 }
 
 #[tokio::test]

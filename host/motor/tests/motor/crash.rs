@@ -210,3 +210,38 @@ async fn a_shutdown_is_not_a_cancel() {
     assert_eq!(home.motor.cancel(&id).await.unwrap().new_status, RunStatus::Cancelled);
     assert_eq!(*home.world.tools.appended.lock().unwrap(), ["a"]);
 }
+
+/// What the call came to on the next host: its error code, and whether that was known before.
+async fn stopped_during(tool: &'static str) -> (Option<ErrorCode>, bool) {
+    let home = Home::new(vec![call(tool, json!({})), Turn::Say("done")]);
+    let id = home.start(request()).await;
+    home.world.tools.entered.notified().await;
+    let world = home.world.clone();
+    let (home, ()) = tokio::join!(home.reopen(), async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        world.tools.taken.notify_one();
+    });
+    let record = home.motor.record(&id).unwrap();
+    assert_eq!(record.status, RunStatus::Running);
+    let is_known = record.tool_calls == 1;
+    assert_eq!(home.motor.resume_all().await.unwrap(), std::slice::from_ref(&id));
+    assert_eq!(home.motor.wait(&id).await.unwrap().status, RunStatus::Completed);
+    let trace = home.motor.status(&id).unwrap();
+    let call = &trace.steps[0].tool_calls[0];
+    assert_eq!(call.recovered, !is_known);
+    (call.result.as_ref().unwrap().error_code, is_known)
+}
+
+#[tokio::test]
+async fn that_a_call_was_stopped_by_a_shutdown_is_not_its_outcome() {
+    let (write, look, ended, taken) = tokio::join!(
+        stopped_during("polite"),
+        stopped_during("polite_look"),
+        stopped_during("ends_well"),
+        stopped_during("taken")
+    );
+    assert_eq!(write, (Some(ErrorCode::OutcomeUnknown), false));
+    assert_eq!(look, (None, false), "made again");
+    assert_eq!(taken, (Some(ErrorCode::OutcomeUnknown), false), "stopped by others while the host goes away");
+    assert_eq!(ended, (None, true), "what it did is known");
+}

@@ -1,6 +1,6 @@
 //! A home in a temporary directory, a scripted model, and tools that remember what they did.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -92,6 +92,8 @@ pub struct Tools {
     pub keys: Mutex<Vec<String>>,
     pub looked: AtomicU32,
     pub entered: tokio::sync::Notify,
+    /// Stops `taken` from outside.
+    pub taken: tokio::sync::Notify,
 }
 
 impl Tools {
@@ -108,6 +110,8 @@ impl Tools {
         };
         let mut short = tool("short", false, false);
         short.timeout = Duration::ZERO;
+        let short_polite =
+            ToolDefinition { spec: ToolSpec { name: "short_polite".into(), ..short.spec.clone() }, ..short.clone() };
         Arc::new(Self {
             definitions: vec![
                 tool("look", true, false),
@@ -121,11 +125,16 @@ impl Tools {
                 tool("web", true, false),
                 tool("panic", true, false),
                 short,
+                short_polite,
+                tool("polite_look", true, false),
+                tool("ends_well", false, false),
+                tool("taken", false, false),
             ],
             appended: Mutex::default(),
             keys: Mutex::default(),
             looked: AtomicU32::new(0),
             entered: tokio::sync::Notify::new(),
+            taken: tokio::sync::Notify::new(),
         })
     }
 }
@@ -157,9 +166,18 @@ impl Toolbox for Tools {
             }
             "fail" => ToolResult::failure(ErrorCode::NotFound, format!("no `{text}`")),
             "web" => ToolResult { provenance: Provenance::Web, ..ToolResult::success("from outside") },
-            "polite" => {
+            "polite_look" if self.looked.fetch_add(1, Ordering::SeqCst) > 0 => ToolResult::success("looked again"),
+            "ends_well" => {
+                call.cancel.cancelled().await;
+                ToolResult::success("ended well")
+            }
+            "polite" | "short_polite" | "polite_look" => {
                 call.cancel.cancelled().await;
                 ToolResult::failure(ErrorCode::Cancelled, "stopped when asked")
+            }
+            "taken" => {
+                self.taken.notified().await;
+                ToolResult::failure(ErrorCode::Cancelled, "the sandbox went away")
             }
             "panic" => panic!("a tool panics"),
             _ => std::future::pending().await,
@@ -174,6 +192,10 @@ pub struct World {
     pub tools: Arc<Tools>,
     pub refusal: Option<Refusal>,
     pub finished: Mutex<Vec<RunTrace>>,
+    /// How often the environment heard of a step.
+    pub stepped: AtomicU32,
+    /// Never done with hearing of a step or an end.
+    pub is_slow: AtomicBool,
 }
 
 #[async_trait]
@@ -188,12 +210,33 @@ impl Environment for World {
 
     async fn finished(&self, trace: &RunTrace) {
         self.finished.lock().unwrap().push(trace.clone());
+        self.hear().await;
+    }
+
+    async fn stepped(&self, _: &RunTrace) {
+        self.stepped.fetch_add(1, Ordering::SeqCst);
+        self.hear().await;
+    }
+}
+
+impl World {
+    async fn hear(&self) {
+        if self.is_slow.load(Ordering::SeqCst) {
+            std::future::pending().await
+        }
     }
 }
 
 pub fn world(turns: Vec<Turn>) -> Arc<World> {
     let model = Arc::new(Script { turns, requests: Mutex::default() });
-    Arc::new(World { model, tools: Tools::new(), refusal: None, finished: Mutex::default() })
+    Arc::new(World {
+        model,
+        tools: Tools::new(),
+        refusal: None,
+        finished: Mutex::default(),
+        stepped: AtomicU32::new(0),
+        is_slow: AtomicBool::new(false),
+    })
 }
 
 /// A host on a home. Dropping the directory ends the home.

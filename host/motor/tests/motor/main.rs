@@ -5,6 +5,8 @@ mod cancel;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod damaged;
+#[cfg(test)]
 mod guard;
 #[cfg(test)]
 mod home;

@@ -1,10 +1,12 @@
 //! Runs from start to end: answers, failures, refusals, and what everybody sees of them.
 
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
-use base::{ErrorCode, Refusal, RefusalCode, RunId};
+use base::{AgentName, ErrorCode, Refusal, RefusalCode, RunId};
 use expect_test::expect;
 use llm::{Message, ModelError, ModelErrorKind};
+use motor::config::{HEARING, MAX_CALLS_PER_REPLY};
 use motor::{FailureCategory, ListFilter, LiveEvent, RunRequest, RunStatus};
 use serde_json::json;
 
@@ -47,7 +49,7 @@ async fn the_log_reads_like_a_story() {
     let story = story.join("\n");
     let timeless = story.split(' ').map(|word| if word.parse::<u64>().is_ok() { "N" } else { word });
     expect![[r#"
-        created for agent main, tools [look, append, set, flaky, flaky_write, fail, hang, polite, web, panic, short]: do it
+        created for agent main, tools [look, append, set, flaky, flaky_write, fail, hang, polite, web, panic, short, short_polite, polite_look, ends_well, taken]: do it
         started
         step N test/script replied in N ms, N tokens in, N out calls [append]: 
         step N append begins: {"text":"a"}
@@ -175,11 +177,79 @@ async fn iterations_and_time_run_out() {
 
 #[tokio::test]
 async fn a_call_that_overstays_is_ended() {
-    let home = Home::new(vec![call("short", json!({})), Turn::Say("done")]);
+    // Nobody cancelled anything, also when the call says that it was stopped.
+    let overstay = async |tool| {
+        let home = Home::new(vec![call(tool, json!({})), Turn::Say("done")]);
+        let record = home.run(request()).await;
+        assert_eq!(record.status, RunStatus::Completed);
+        let trace = home.motor.status(&record.id).unwrap();
+        assert_eq!(trace.steps[0].tool_calls[0].result.as_ref().unwrap().error_code, Some(ErrorCode::Timeout));
+    };
+    tokio::join!(overstay("short"), overstay("short_polite"));
+}
+
+#[tokio::test]
+async fn a_call_that_the_run_has_no_time_for_is_a_timeout() {
+    for (tool, code) in [("hang", Some(ErrorCode::Timeout)), ("polite", Some(ErrorCode::Timeout)), ("ends_well", None)]
+    {
+        let home = Home::new(vec![call(tool, json!({})), Turn::Say("done")]);
+        let record = home.run(RunRequest { timeout: Some(Duration::from_millis(300)), ..request() }).await;
+        assert_eq!(record.error.unwrap().category, FailureCategory::BudgetExhausted);
+        let trace = home.motor.status(&record.id).unwrap();
+        assert_eq!(trace.steps[0].tool_calls[0].result.as_ref().unwrap().error_code, code, "{tool}");
+    }
+}
+
+#[tokio::test]
+async fn a_reply_with_too_many_calls_has_the_first_of_them_executed() {
+    let asked = MAX_CALLS_PER_REPLY + 8;
+    let home = Home::new(vec![Turn::Call(vec![("look", json!({})); asked]), Turn::Say("done")]);
     let record = home.run(request()).await;
-    assert_eq!(record.status, RunStatus::Completed);
+    // Not a row of failures either: the model is told, and goes on.
+    assert_eq!((record.status, record.tool_calls as usize, record.errors), (RunStatus::Completed, asked, 8));
+    assert_eq!(home.world.tools.looked.load(Ordering::SeqCst) as usize, MAX_CALLS_PER_REPLY);
     let trace = home.motor.status(&record.id).unwrap();
-    assert_eq!(trace.steps[0].tool_calls[0].result.as_ref().unwrap().error_code, Some(ErrorCode::Timeout));
+    let codes: Vec<_> = trace.steps[0].tool_calls.iter().map(|call| call.result.as_ref().unwrap().error_code).collect();
+    let (made, refused) = codes.split_at(MAX_CALLS_PER_REPLY);
+    assert!(made.iter().all(Option::is_none), "{made:?}");
+    assert_eq!(refused, [Some(ErrorCode::LimitExceeded); 8]);
+}
+
+#[tokio::test]
+async fn a_slow_environment_does_not_hold_up_the_loop() {
+    let home = Home::new(vec![call("look", json!({})), Turn::Say("done")]);
+    home.world.is_slow.store(true, Ordering::SeqCst);
+    let began = Instant::now();
+    assert_eq!(home.run(request()).await.status, RunStatus::Completed);
+    // One step and one end.
+    let took = began.elapsed();
+    assert!(took >= HEARING * 2 && took < HEARING * 5, "{took:?}");
+    assert_eq!((home.world.stepped.load(Ordering::SeqCst), home.world.finished.lock().unwrap().len()), (1, 1));
+    home.motor.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_end_at_the_cap_is_heard_of_once() {
+    let home = Home::new(vec![call("look", json!({}))]);
+    let record = home.run(RunRequest { max_iterations: Some(1), ..request() }).await;
+    assert_eq!(record.error.unwrap().category, FailureCategory::BudgetExhausted);
+    assert_eq!((home.world.stepped.load(Ordering::SeqCst), home.world.finished.lock().unwrap().len()), (0, 1));
+}
+
+#[tokio::test]
+async fn a_command_can_be_asked_for_before_anything_is_prepared() {
+    let home = Home::new(vec![Turn::Say("done")]);
+    let (agent, other) = (AgentName::default(), AgentName::parse("other").unwrap());
+    assert_eq!(home.motor.started_by(&agent, "k").unwrap(), None);
+    let record = home.run(RunRequest { key: Some("k".into()), ..request() }).await;
+    assert_eq!(home.motor.started_by(&agent, "k").unwrap(), Some(record.clone()));
+    assert_eq!(home.motor.started_by(&agent, "l").unwrap(), None);
+    assert_eq!(home.motor.started_by(&other, "k").unwrap(), None, "a key is its agent's");
+    for key in [String::new(), "k".repeat(201)] {
+        assert_eq!(home.motor.started_by(&agent, &key).unwrap_err().code, RefusalCode::InvalidRequest);
+    }
+    let home = home.reopen().await;
+    assert_eq!(home.motor.started_by(&agent, "k").unwrap(), Some(record));
 }
 
 #[tokio::test]

@@ -20,6 +20,38 @@ pub(crate) fn bulk_fill() -> String {
     }
 }
 
+/// Sixteen times the same statement.
+macro_rules! sixteen {
+    ($statement:stmt) => {
+        $statement;
+        $statement;
+        $statement;
+        $statement;
+        $statement;
+        $statement;
+        $statement;
+        $statement;
+        $statement;
+        $statement;
+        $statement;
+        $statement;
+        $statement;
+        $statement;
+        $statement;
+        $statement;
+    };
+}
+
+/// A host that counts branches sees one for thousands of divisions and roots here, each waiting for the one before.
+pub(crate) fn straight_line() -> String {
+    let mut number = black_box(1.5_f64);
+    loop {
+        sixteen!(sixteen!(sixteen!(number = 1.0 / (number + 1.5).sqrt())));
+        sixteen!(sixteen!(sixteen!(number = 1.0 / (number + 2.5).sqrt())));
+        number = black_box(number);
+    }
+}
+
 pub(crate) fn recurse() -> String {
     descend(black_box(0)).to_string()
 }

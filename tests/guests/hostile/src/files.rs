@@ -61,3 +61,13 @@ pub(crate) fn table_bomb() -> String {
         black_box(failures);
     }
 }
+
+pub(crate) fn listing_bomb() -> String {
+    let mut listings = Vec::new();
+    loop {
+        match fs::read_dir("/workspace") {
+            Ok(listing) => listings.push(listing),
+            Err(error) => return format!("REACHED {} listings, then {error}", listings.len()),
+        }
+    }
+}

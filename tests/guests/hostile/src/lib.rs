@@ -23,9 +23,14 @@ fn attack(name: &str, description: &str, run: fn() -> String) -> Tool {
 }
 
 fn tools() -> Vec<Tool> {
-    let attacks: [Attack; 27] = [
+    let attacks: [Attack; 29] = [
         ("spin", "Loops for ever.", cpu::spin),
         ("bulk_fill", "Fills memory for ever, megabytes with each instruction.", cpu::bulk_fill),
+        (
+            "straight_line",
+            "Computes for ever with thousands of slow instructions between two branches.",
+            cpu::straight_line,
+        ),
         ("recurse", "Calls itself without end.", cpu::recurse),
         ("trap", "Executes `unreachable`.", cpu::trap),
         ("panic", "Panics.", cpu::panic),
@@ -50,6 +55,7 @@ fn tools() -> Vec<Tool> {
         ("many_files", "Makes files for ever.", files::many_files),
         ("deep_directories", "Makes directories in directories for ever.", files::deep_directories),
         ("table_bomb", "Opens the workspace for ever and closes nothing.", files::table_bomb),
+        ("listing_bomb", "Lists the workspace for ever and closes nothing.", files::listing_bomb),
         ("escape", "Tries every way out and tells what it reached.", escape::escape),
     ];
     attacks.into_iter().map(|(name, description, run)| attack(name, description, run)).collect()

@@ -1,0 +1,204 @@
+//! One process of the program under test: what it writes, as it comes, and its end.
+
+use std::io::{BufRead as _, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, kill_process};
+
+pub use rustix::process::Signal;
+
+use super::PATIENCE;
+
+/// Between two looks at a process.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// A command that runs. It is killed when dropped.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    stdout: Sink,
+    stderr: Sink,
+    said: String,
+}
+
+/// A command that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// None when a signal ended it.
+    pub code: Option<i32>,
+    /// What it printed.
+    pub stdout: String,
+    /// What it said.
+    pub stderr: String,
+}
+
+impl Ended {
+    /// Checks that it refused with this exit code, an error with these words, and nothing on stdout.
+    ///
+    /// # Panics
+    /// When it did something else.
+    #[track_caller]
+    pub fn refused(&self, code: i32, words: &[&str]) {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        for word in words {
+            assert!(self.stderr.contains(word), "{word:?} is not said: {self:?}");
+        }
+        assert!(self.stderr.contains("error:"), "{self:?}");
+        assert!(!self.stderr.contains("panicked"), "{self:?}");
+        assert_eq!(self.stdout, "", "{self:?}");
+    }
+
+    /// Checks that it began, and failed with this exit code and these words.
+    ///
+    /// # Panics
+    /// When it did something else.
+    #[track_caller]
+    pub fn failed(&self, code: i32, words: &[&str]) {
+        self.refused(code, words);
+        assert!(self.stderr.contains("run run_"), "{self:?}");
+    }
+
+    /// Checks that it did what it was asked.
+    ///
+    /// # Panics
+    /// When it did not.
+    #[track_caller]
+    pub fn succeeded(self) -> Self {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self
+    }
+}
+
+impl Running {
+    /// Starts a command, which the test's messages call `said`.
+    pub(super) fn start(mut command: Command, said: String) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        let stdout = Sink::read(child.stdout.take().expect("a pipe"));
+        let stderr = Sink::read(child.stderr.take().expect("a pipe"));
+        Self { child, stdout, stderr, said }
+    }
+
+    /// Sends a signal.
+    ///
+    /// # Panics
+    /// When the process is gone already.
+    pub fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a process id");
+        kill_process(pid, signal).expect("the process is there");
+    }
+
+    /// Kills it, as `kill -9` does, and waits until it is gone.
+    pub fn kill(mut self) -> Ended {
+        self.child.kill().ok();
+        self.end()
+    }
+
+    /// Whether it still runs.
+    ///
+    /// # Panics
+    /// When that cannot be told.
+    pub fn is_alive(&mut self) -> bool {
+        self.child.try_wait().expect("a child").is_none()
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Panics
+    /// When that does not come.
+    #[must_use]
+    pub fn wait(mut self) -> Ended {
+        let deadline = Instant::now() + PATIENCE;
+        while self.is_alive() {
+            assert!(Instant::now() < deadline, "`motor {}` does not end: {:?}", self.said, self.stderr.text());
+            std::thread::sleep(PAUSE);
+        }
+        self.end()
+    }
+
+    fn end(&mut self) -> Ended {
+        let status = self.child.wait().expect("a child");
+        Ended { code: status.code(), stdout: self.stdout.whole(), stderr: self.stderr.whole() }
+    }
+
+    /// Waits for a line on stderr that has these words.
+    ///
+    /// # Panics
+    /// When it does not come.
+    pub fn wait_for_words(&self, words: &str) -> String {
+        self.stderr.wait_for(words, &self.said)
+    }
+
+    /// Waits for a line on stdout that has these words.
+    ///
+    /// # Panics
+    /// When it does not come.
+    pub fn wait_for_output(&self, words: &str) -> String {
+        self.stdout.wait_for(words, &self.said)
+    }
+
+    /// The run that it has started, as soon as it says so.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub fn run_id(&self) -> String {
+        let line = self.wait_for_words("run run_");
+        line.trim_start_matches("run ").to_owned()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// What a process writes, read as it comes.
+#[derive(Debug)]
+struct Sink {
+    lines: Arc<(Mutex<Vec<String>>, Condvar)>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Sink {
+    fn read(pipe: impl Read + Send + 'static) -> Self {
+        let lines = Arc::new((Mutex::new(Vec::new()), Condvar::new()));
+        let shared = Arc::clone(&lines);
+        let reader = std::thread::spawn(move || {
+            let mut pipe = BufReader::new(pipe);
+            let mut line = Vec::new();
+            while pipe.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+                let text = String::from_utf8_lossy(&line).into_owned();
+                shared.0.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+                shared.1.notify_all();
+                line.clear();
+            }
+        });
+        Self { lines, reader: Some(reader) }
+    }
+
+    fn text(&self) -> String {
+        self.lines.0.lock().unwrap_or_else(PoisonError::into_inner).concat()
+    }
+
+    /// Everything, after the process has ended.
+    fn whole(&mut self) -> String {
+        if let Some(reader) = self.reader.take() {
+            reader.join().expect("the reader");
+        }
+        self.text()
+    }
+
+    fn wait_for(&self, words: &str, said: &str) -> String {
+        let lines = self.lines.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let has = |lines: &Vec<String>| lines.iter().find(|line| line.contains(words)).cloned();
+        let waited = self.lines.1.wait_timeout_while(lines, PATIENCE, |lines| has(lines).is_none());
+        let (lines, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let found = has(&lines);
+        found.unwrap_or_else(|| panic!("`motor {said}` does not say {words:?}: {lines:?}")).trim_end().to_owned()
+    }
+}
