@@ -236,6 +236,7 @@ fn recursion_is_deep_enough_and_ends() {
 
 #[test]
 fn a_program_is_cancelled_while_it_runs() {
+    let sandbox = sandbox();
     let cancel = CancellationToken::new();
     let later = cancel.clone();
     let started = std::time::Instant::now();
@@ -244,7 +245,7 @@ fn a_program_is_cancelled_while_it_runs() {
             tokio::time::sleep(Duration::from_millis(30)).await;
             later.cancel();
         });
-        sandbox().execute(&program("while (true) {}"), &Limits::default(), &cancel).await
+        sandbox.execute(&program("while (true) {}"), &Limits::default(), &cancel).await
     });
     assert_eq!(report.outcome.unwrap_err().code, CodeErrorCode::Cancelled);
     assert!(started.elapsed() < Duration::from_secs(2));
@@ -275,14 +276,15 @@ fn hostile_sources_get_an_answer() {
 
 #[test]
 fn one_programs_deadline_never_ends_another() {
+    let sandbox = sandbox();
     tests::block_on(async {
         let long = tokio::spawn(async {
             let program = program("const end = Date.now(); let n = 0; while (n < 3e6) n++; return n");
-            sandbox().execute(&program, &Limits::default(), &CancellationToken::new()).await
+            sandbox.execute(&program, &Limits::default(), &CancellationToken::new()).await
         });
         for _ in 0..5 {
             let endless = Program { timeout: Duration::from_millis(20), ..program("while (true) {}") };
-            let report = sandbox().execute(&endless, &Limits::default(), &CancellationToken::new()).await;
+            let report = sandbox.execute(&endless, &Limits::default(), &CancellationToken::new()).await;
             assert_eq!(report.outcome.unwrap_err().code, CodeErrorCode::Timeout);
         }
         assert_eq!(long.await.unwrap().outcome.unwrap().json, "3000000");

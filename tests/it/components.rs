@@ -330,13 +330,14 @@ fn a_broken_component_is_a_clear_error_and_nothing_else_stops() {
 
 #[test]
 fn many_guests_run_side_by_side_and_each_has_its_own_deadline() {
+    let (hostile, benign) = (hostile(), benign());
     tests::block_on(async {
         let calls: Vec<_> = (0..100_u32)
             .map(|index| {
                 tokio::spawn(async move {
                     let endless = index % 10 == 0;
                     let (component, tool, arguments) =
-                        if endless { (hostile(), "spin", "{}") } else { (benign(), "primes", r#"{"below":100}"#) };
+                        if endless { (hostile, "spin", "{}") } else { (benign, "primes", r#"{"below":100}"#) };
                     let deadline_ms = if endless { 50 } else { 30_000 };
                     let finished = component.call(ToolCall {
                         name: tool,
