@@ -88,6 +88,15 @@ fn a_killed_run_goes_on_with_serve() {
 }
 
 #[test]
+fn a_killed_run_goes_on_while_somebody_follows_the_signals() {
+    let (_server, motor, run) = killed_at_the_gate();
+    let following = motor.start(&["signals", "--follow"]);
+    following.wait_for_output(&run);
+    drop(following);
+    check(&motor, &run);
+}
+
+#[test]
 fn a_killed_run_goes_on_beside_an_act_of_another_agent() {
     let (_server, motor, run) = killed_at_the_gate();
     // One endpoint serves both: the first turn is that of the other agent, which waits for as long as this takes.

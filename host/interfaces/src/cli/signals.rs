@@ -3,11 +3,13 @@
 use ::signals::{Signal, SignalStatus};
 use base::Timestamp;
 use clap::Args;
+use serde_json::json;
 
 use super::context::Context;
 use super::{CliError, Done};
 use crate::client::Call;
 use crate::exit::Exit;
+use crate::http::Resumed;
 use crate::output::text;
 use crate::session::Session;
 
@@ -36,6 +38,10 @@ pub(super) async fn run(arguments: SignalsArgs, context: &Context) -> Done {
             let before = if arguments.follow { latest } else { latest.saturating_sub(LATEST) };
             let mut after = arguments.since.unwrap_or(before);
             if arguments.follow {
+                if session.is_own() {
+                    // A host that stays for a while takes up what an earlier one left: there is nothing to follow else.
+                    session.ask::<Resumed>(&Call::post("/v1/resume", &json!({}))?).await?;
+                }
                 follow(session, after, context).await
             } else {
                 list(session, &mut after, context).await
