@@ -154,15 +154,22 @@ fn a_change_that_was_in_flight_is_not_made_again_and_the_model_is_told() {
     let content = "0123456789abcdef".repeat(50_000);
     let script = json!({ "turns": [append(&content), { "text": "I will check" }] });
     let server = block_on(ModelServer::scripted(script));
-    for _ in 0..5 {
+    // Where the kill comes is up to the machine: before the result, after it, or after the whole run.
+    for _ in 0..20 {
         let motor = Motor::with_model(&server);
         let acting = motor.start(&["act", "append", "--tools", "append"]);
         let run = acting.run_id();
         acting.wait_for_words("→ append");
         acting.kill();
         let before = log(&motor, &run);
-        assert_eq!(motor.stdout(&["act", "--resume"]), "I will check\n");
+        let said = motor.stdout(&["act", "--resume"]);
         assert_eq!(log(&motor, &run).len(), before.len(), "the call was made again");
+        if said.is_empty() {
+            assert_eq!(motor.json(&["task", "status", &run])["status"], "completed");
+            assert_eq!(before, content);
+            continue;
+        }
+        assert_eq!(said, "I will check\n");
         let call = only_call(&motor);
         if call["result"]["ok"] == true {
             // The kill came after the result was durable: then it must be there.
