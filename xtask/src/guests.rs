@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 
 use crate::place::Place;
-use crate::process::cargo;
+use crate::process::{cargo, command};
 use crate::stamp::{self, Inputs};
 
 /// Tools of the guest workspace: the crate, its directory, and the component's name.
@@ -81,8 +81,9 @@ fn build_code_js(place: &Place) -> Result<String> {
     place.guest_cargo().args(["build", "--release", "--target", target, "--package", "code-js"]).run()?;
     let core = place.guest_build().join(target).join("release/code_js.wasm");
     let component = place.guest_build().join("code-js.component.wasm");
-    cargo(&place.root)
-        .args(["run", "--quiet", "--package", "preinit", "--"])
+    // With the features of the whole workspace: else the engine in it would be built again for the host.
+    cargo(&place.root).args(["build", "--workspace", "--bin", "preinit"]).run()?;
+    command(place.target.join("debug/preinit"))
         .args([core.as_os_str(), component.as_os_str()])
         .args(["--init", "init"])
         .run()?;

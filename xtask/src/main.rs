@@ -14,7 +14,7 @@ mod stamp;
 mod tidy;
 
 use place::Place;
-use process::cargo;
+use process::{cargo, command};
 
 const USAGE: &str = "\
 usage: `cargo xtask COMMAND`
@@ -40,8 +40,9 @@ fn main() -> Result<()> {
         "test" => test(&place),
         "demo" => {
             prepare(&place)?;
-            let motor = ["run", "--quiet", "--package", "interfaces", "--bin", "motor", "--", "demo"];
-            cargo(&place.root).args(motor).args(rest).run()
+            // With the features of the whole workspace, as the tests are built: else each would rebuild the other's.
+            cargo(&place.root).args(["build", "--workspace", "--bin", "motor"]).run()?;
+            command(place.target.join("debug/motor")).args(["demo"]).args(rest).run()
         }
         "bench" => {
             prepare(&place)?;
