@@ -14,7 +14,7 @@ mod stamp;
 mod tidy;
 
 use place::Place;
-use process::{cargo, command};
+use process::cargo;
 
 const USAGE: &str = "\
 usage: `cargo xtask COMMAND`
@@ -42,7 +42,7 @@ fn main() -> Result<()> {
             prepare(&place)?;
             // With the features of the whole workspace, as the tests are built: else each would rebuild the other's.
             cargo(&place.root).args(["build", "--workspace", "--bin", "motor"]).run()?;
-            command(place.target.join("debug/motor")).args(["demo"]).args(rest).run()
+            process::command(place.target.join("debug/motor")).args(["demo"]).args(rest).run()
         }
         "bench" => {
             prepare(&place)?;
