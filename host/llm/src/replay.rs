@@ -65,13 +65,6 @@ impl Replay {
         Ok(Self { name, pace: Duration::from_millis(header.pace_ms), strict: false, turns, first })
     }
 
-    /// Waits this long before each reply, in place of the file's own pace.
-    #[must_use]
-    pub fn with_pace(mut self, pace: Duration) -> Self {
-        self.pace = pace;
-        self
-    }
-
     /// Refuses a turn whose recorded `request_hash` is not the request's. Otherwise the difference is only logged:
     /// prompts and tool results hold times and paths that change from run to run.
     #[must_use]
