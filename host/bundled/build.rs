@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::{env, fs};
 
-const GUESTS: [&str; 2] = ["code-js", "files"];
+const GUESTS: [&str; 5] = ["bash", "code-js", "code-js-connected", "fetch", "files"];
 
 fn main() {
     let Some(out) = env::var_os("OUT_DIR").map(PathBuf::from) else { panic!("cargo sets OUT_DIR") };

@@ -48,6 +48,7 @@ pub fn measure(home: Option<&str>) -> Result<()> {
             config: Loaded::load(&home, None, &env, &[("energy.enabled".into(), "false".into())])?,
             home,
             env,
+            vault_variables: std::collections::BTreeMap::new(),
             compile_worker: None,
             clock: Arc::new(SystemClock::default()),
             random: Arc::new(Random::from_system()),
@@ -73,6 +74,7 @@ async fn execute(host: &Host) -> Result<()> {
         timeout_ms: None,
         guard: None,
         agent: Default::default(),
+        tier: Default::default(),
         seed: None,
         by: Caller::Owner,
     };

@@ -128,7 +128,7 @@ impl Toolbox for Noop {
             duration_ms: 0,
             cost: None,
         };
-        ToolReply { result, usage: None }
+        ToolReply::of(result)
     }
 }
 

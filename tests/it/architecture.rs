@@ -5,26 +5,29 @@ use std::process::Command;
 
 /// Every crate of the host with the crates of the host it may depend on. Lower crates never see higher ones; siblings
 /// do not see each other.
-const EDGES: [(&str, &[&str]); 13] = [
+const EDGES: [(&str, &[&str]); 15] = [
     ("base", &[]),
     ("store", &["base"]),
     ("llm", &["base"]),
     ("providers", &["base", "llm"]),
     ("energy", &["base", "store"]),
     ("signals", &["base", "store"]),
+    ("vault", &["base", "store"]),
+    ("network", &["base", "vault"]),
     ("bindings", &[]),
-    ("capabilities", &["bindings"]),
-    ("runtime", &["base", "bindings", "capabilities"]),
+    ("capabilities", &["bindings", "network", "vault"]),
+    ("runtime", &["base", "bindings", "capabilities", "network"]),
     ("bundled", &[]),
     ("motor", &["base", "energy", "llm", "signals", "store"]),
-    ("agent", &["base", "bundled", "energy", "llm", "motor", "providers", "runtime", "signals", "store"]),
-    ("interfaces", &["agent", "base", "llm", "motor", "runtime", "signals"]),
+    ("agent", &["base", "bundled", "energy", "llm", "motor", "network", "providers", "runtime", "signals", "store", "vault"]),
+    ("interfaces", &["agent", "base", "llm", "motor", "network", "runtime", "signals", "vault"]),
 ];
 
 /// Heavy or dangerous libraries, and the only crates that may see them.
-const FENCES: [(&str, &[&str]); 8] = [
+const FENCES: [(&str, &[&str]); 9] = [
     ("wasmtime", &["bindings", "capabilities", "runtime"]),
     ("wasmtime-wasi", &["bindings", "capabilities", "runtime"]),
+    ("wasmtime-wasi-http", &["capabilities"]),
     ("fjall", &["store"]),
     ("genai", &["providers"]),
     // The command line speaks HTTP to its own host, over a Unix socket.

@@ -129,18 +129,43 @@ impl Motor {
     /// When it does not start.
     #[must_use]
     pub fn start<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Running {
+        self.start_with_input(arguments, "")
+    }
+
+    /// Starts a command that reads this from its standard input.
+    ///
+    /// # Panics
+    /// When it does not start.
+    #[must_use]
+    pub fn start_with_input<A: AsRef<OsStr>>(&self, arguments: &[A], input: &str) -> Running {
         let mut words = self.starter.iter().map(OsStr::new).chain([program().as_os_str()]);
         let mut command = Command::new(words.next().expect("a program"));
         command.args(words).env_clear().envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.args(arguments).arg("--home").arg(&self.home).current_dir(self.directory.path());
         let arguments = arguments.iter().map(|argument| argument.as_ref().to_string_lossy().into_owned());
-        Running::start(command, arguments.collect::<Vec<_>>().join(" "))
+        Running::start(command, arguments.collect::<Vec<_>>().join(" "), input)
     }
 
     /// Runs a command to its end.
     #[must_use]
     pub fn run<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Ended {
         self.start(arguments).wait()
+    }
+
+    /// Runs a command that reads this from its standard input.
+    #[must_use]
+    pub fn run_with_input<A: AsRef<OsStr>>(&self, arguments: &[A], input: &str) -> Ended {
+        self.start_with_input(arguments, input).wait()
+    }
+
+    /// Writes the settings.
+    ///
+    /// # Panics
+    /// When they cannot be written.
+    pub fn configure(&self, settings: &str) {
+        let directory = self.home.join("config");
+        std::fs::create_dir_all(&directory).expect("a directory");
+        std::fs::write(directory.join("motor.toml"), settings).expect("a file");
     }
 
     /// What a command prints that has to succeed.

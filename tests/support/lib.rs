@@ -2,6 +2,7 @@
 
 pub mod binary;
 pub mod model_server;
+pub mod network;
 
 use std::future::Future;
 use std::path::PathBuf;

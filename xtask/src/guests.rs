@@ -13,7 +13,8 @@ use crate::process::{cargo, command};
 use crate::stamp::{self, Inputs};
 
 /// Tools of the guest workspace: the crate, its directory, and the component's name.
-const TOOLS: [(&str, &str, &str); 2] = [("files", "files", "files"), ("greeting", "examples/greeting", "greeting")];
+const TOOLS: [(&str, &str, &str); 4] =
+    [("fetch", "fetch", "fetch"), ("bash", "bash", "bash"), ("files", "files", "files"), ("greeting", "examples/greeting", "greeting")];
 
 /// What bundled guests are made of.
 const BUNDLED_INPUTS: [&str; 4] = ["guest-tools", "wit", "xtask/preinit", "rust-toolchain.toml"];
@@ -60,7 +61,8 @@ fn when_stale(stamp: &Path, inputs: &str, build: impl FnOnce() -> Result<Vec<Str
 }
 
 fn build_bundled(place: &Place) -> Result<Vec<String>> {
-    let mut outputs = vec![build_code_js(place)?];
+    let mut outputs = vec![build_code_js(place, "code-js", &[])?];
+    outputs.push(build_code_js(place, "code-js-connected", &["--features", "connected"])?);
     for (package, directory, name) in TOOLS {
         if place.root.join("guest-tools").join(directory).join("Cargo.toml").exists() {
             place
@@ -75,19 +77,24 @@ fn build_bundled(place: &Place) -> Result<Vec<String>> {
     Ok(outputs)
 }
 
-/// The JavaScript engine: a core module that imports nothing, initialised here so that a call finds it ready.
-fn build_code_js(place: &Place) -> Result<String> {
+/// A build of the JavaScript engine, initialised here so that a call finds it ready. Without features it imports nothing.
+/// Both builds leave their core module at the same place, so each is taken from there before the next.
+fn build_code_js(place: &Place, name: &str, features: &[&str]) -> Result<String> {
     let target = "wasm32-unknown-unknown";
-    place.guest_cargo().args(["build", "--release", "--target", target, "--package", "code-js"]).run()?;
+    place
+        .guest_cargo()
+        .args(["build", "--release", "--target", target, "--package", "code-js"])
+        .args(features)
+        .run()?;
     let core = place.guest_build().join(target).join("release/code_js.wasm");
-    let component = place.guest_build().join("code-js.component.wasm");
+    let component = place.guest_build().join(name).with_extension("component.wasm");
     // With the features of the whole workspace: else the engine in it would be built again for the host.
     cargo(&place.root).args(["build", "--workspace", "--bin", "preinit"]).run()?;
     command(place.target.join("debug/preinit"))
         .args([core.as_os_str(), component.as_os_str()])
         .args(["--init", "init"])
         .run()?;
-    install(&component, &place.guests(), "code-js")
+    install(&component, &place.guests(), name)
 }
 
 fn build_hostile(place: &Place) -> Result<Vec<String>> {

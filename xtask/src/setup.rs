@@ -11,8 +11,16 @@ use crate::process::command;
 /// `wasm32-wasip2` is for tools, `wasm32-unknown-unknown` for the engine that imports nothing.
 const TARGETS: [&str; 2] = ["wasm32-wasip2", "wasm32-unknown-unknown"];
 
-/// Programs the engine's C sources need, and the Debian packages they are in.
-const PROGRAMS: [(&str, &str); 2] = [("clang", "clang"), ("ar", "binutils")];
+/// Programs that the engine's C sources need, that the shell is compared with, and that give tests a network of their own; how
+/// each tells its version, and the Debian packages they are in.
+const PROGRAMS: [(&str, &str, &str); 6] = [
+    ("clang", "--version", "clang"),
+    ("ar", "--version", "binutils"),
+    ("jq", "--version", "jq"),
+    ("column", "--version", "bsdextrautils"),
+    ("ip", "-Version", "iproute2"),
+    ("unshare", "--version", "util-linux"),
+];
 
 /// Installs what is missing, or says what to do about it.
 ///
@@ -42,8 +50,8 @@ fn ensure_targets() -> Result<()> {
 fn ensure_programs() -> Result<()> {
     let missing: Vec<&str> = PROGRAMS
         .into_iter()
-        .filter(|(program, _)| command(program).args(["--version"]).output().is_none())
-        .map(|(_, package)| package)
+        .filter(|(program, version, _)| command(program).args([version]).output().is_none())
+        .map(|(.., package)| package)
         .collect();
     if missing.is_empty() {
         return Ok(());

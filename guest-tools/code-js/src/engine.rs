@@ -53,6 +53,8 @@ fn build() -> Result<Engine> {
     })));
     let context = Context::full(&runtime)?;
     context.with(|ctx| install(&ctx))?;
+    #[cfg(feature = "connected")]
+    context.with(|ctx| crate::connected::prepare(&ctx))?;
     Ok(Engine { runtime, context })
 }
 

@@ -25,6 +25,8 @@ pub fn run(engine: &Engine, program: Program) -> Report {
     clock::set(program.now_ms);
     random::seed(program.seed);
     CONSOLE.set(Console::new(program.max_console_bytes as usize));
+    #[cfg(feature = "connected")]
+    engine.context.with(|ctx| crate::connected::grant(&ctx, program.grants));
     let outcome = outcome(engine, program.source).map(|mut json| {
         let truncated = cut::with_marker(&mut json, program.max_result_bytes as usize);
         interpreter::Value { json, truncated }
@@ -166,8 +168,14 @@ fn settled<'js>(ctx: &Ctx<'js>, promise: &Promise<'js>, columns_before: u32) -> 
 /// Touches what programs commonly use, so that the snapshot holds the engine's lazily built parts and a heap with room.
 pub fn warm_up(engine: &Engine) {
     for source in [include_str!("warm-up.js"), "return 1", "return (", "await null; [1, { a: 'x' }]"] {
-        let program =
-            Program { source: source.to_owned(), seed: 0, now_ms: 0, max_result_bytes: 4096, max_console_bytes: 4096 };
+        let program = Program {
+            source: source.to_owned(),
+            seed: 0,
+            now_ms: 0,
+            max_result_bytes: 4096,
+            max_console_bytes: 4096,
+            grants: interpreter::Grants::empty(),
+        };
         run(engine, program);
     }
     CONSOLE.take();

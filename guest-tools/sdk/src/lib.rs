@@ -28,6 +28,7 @@
 
 mod arguments;
 mod error;
+pub mod http;
 pub mod log;
 mod nearest;
 pub mod progress;

@@ -5,8 +5,9 @@
 
 use std::path::PathBuf;
 
-use base::{AgentName, RunId, Timestamp};
+use base::{AgentName, CredentialName, Provenance, RunId, Timestamp};
 use motor::RunStatus;
+use network::RequestTrace;
 use serde::{Deserialize, Serialize};
 
 /// Who asks. Energy binds models; the owner is only warned (SPEC EN-3).
@@ -46,6 +47,18 @@ pub struct ActRequest {
     /// Whose run it is.
     #[serde(default)]
     pub agent: AgentName,
+    /// Patterns of the domains granted: `example.com`, `*.example.com`, `*`, each with an optional `:port`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub domains: Vec<String>,
+    /// Names of the credentials granted. Those that the task has placeholders of are granted anyway.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub credentials: Vec<String>,
+    /// Commands that `bash` is narrowed to; none: all it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands: Option<Vec<String>>,
+    /// Says what the run would be allowed to touch, and starts nothing (SPEC RUN-13).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub explain: bool,
     /// Files to copy into the workspace.
     #[serde(default)]
     pub files: Vec<FileInput>,
@@ -98,6 +111,36 @@ pub struct ActReply {
     pub warnings: Vec<String>,
 }
 
+/// What a program outside runs may reach (SPEC CODE-5).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tier {
+    /// Nothing.
+    #[default]
+    Isolated,
+    /// The domains of `network.code_domains`, with `fetch`.
+    Network,
+}
+
+/// A credential to keep. The one request that carries a secret; it is never logged.
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SetCredential {
+    /// Its name.
+    pub name: CredentialName,
+    /// Its value.
+    pub value: String,
+    /// Patterns of the domains it may be sent to; none: nowhere, it is for computing only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub domains: Vec<String>,
+    /// The skill it belongs to; none: shared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<String>,
+    /// Whether a component may be given the value itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub raw: bool,
+}
+
 /// A program to run in the sandbox (SPEC CODE-5).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -107,7 +150,10 @@ pub struct ExecuteRequest {
     /// What it is for, for the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
-    /// Milliseconds it may take; clamped to 100..=5000. Default: as configured.
+    /// What it may reach. Default: nothing.
+    #[serde(default)]
+    pub tier: Tier,
+    /// Milliseconds it may take; clamped to 100..=5000, in the network tier to 100..=30000. Default: as configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// Whether the static guard is on. Default: as configured.
@@ -143,6 +189,12 @@ pub struct ExecuteReply {
     pub column: Option<u32>,
     /// The value was longer than 32 KiB and was cut.
     pub truncated: bool,
+    /// Where what it gave may have come from: `web` as soon as it read anything from there.
+    #[serde(default = "internal")]
+    pub provenance: Provenance,
+    /// What it asked of the network.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<RequestTrace>,
     /// What it wrote to the console, at most 8 KiB.
     pub console: String,
     /// It wrote more.
@@ -171,6 +223,10 @@ pub struct TaskFilter {
     /// At most so many. Default 20.
     #[serde(default = "default_limit")]
     pub limit: usize,
+}
+
+fn internal() -> Provenance {
+    Provenance::Internal
 }
 
 fn default_limit() -> usize {

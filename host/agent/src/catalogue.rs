@@ -5,6 +5,15 @@ use base::{Refusal, RefusalCode};
 /// The tool that runs code.
 pub const CODE: &str = "code";
 
+/// The tool that gets a page or calls an API.
+pub const FETCH: &str = "fetch";
+
+/// The shell that starts no process.
+pub const BASH: &str = "bash";
+
+/// What people also call it.
+const SHELL: &str = "shell";
+
 /// The tools of the bundled file component.
 pub const FILE_TOOLS: [&str; 7] = ["read", "write", "append", "patch", "list", "glob", "grep"];
 
@@ -22,6 +31,8 @@ pub fn resolve(names: &[String]) -> Result<Vec<String>, Refusal> {
         match name {
             FILESYSTEM => granted.extend(FILE_TOOLS),
             CODE => granted.push(CODE),
+            FETCH => granted.push(FETCH),
+            BASH | SHELL => granted.push(BASH),
             _ => match FILE_TOOLS.iter().find(|tool| **tool == name) {
                 Some(tool) => granted.push(tool),
                 None => return Err(unknown(name)),
@@ -33,11 +44,26 @@ pub fn resolve(names: &[String]) -> Result<Vec<String>, Refusal> {
 
 /// Every tool, in the order a model is told of them.
 pub fn all() -> impl Iterator<Item = &'static str> {
-    std::iter::once(CODE).chain(FILE_TOOLS)
+    [CODE, FETCH, BASH].into_iter().chain(FILE_TOOLS)
+}
+
+/// Whether any of the tools can reach the network, when the run is granted domains.
+pub fn reaches_out(tools: &[String]) -> bool {
+    tools.iter().any(|tool| [CODE, FETCH, BASH].contains(&tool.as_str()))
+}
+
+/// Whether any of the tools sees files, which lets `code` see them too (SPEC CODE-7).
+pub fn sees_files(tools: &[String]) -> bool {
+    tools.iter().any(|tool| tool == BASH || FILE_TOOLS.contains(&tool.as_str()))
+}
+
+/// Whether any of the tools writes files.
+pub fn writes_files(tools: &[String]) -> bool {
+    tools.iter().any(|tool| [BASH, "write", "append", "patch"].contains(&tool.as_str()))
 }
 
 fn unknown(name: &str) -> Refusal {
-    let known: Vec<&str> = all().chain([FILESYSTEM]).collect();
+    let known: Vec<&str> = all().chain([FILESYSTEM, SHELL]).collect();
     let shown: String = name.chars().take(60).collect();
     let mut reason = format!("unknown tool `{}`", shown.escape_debug());
     let near = known.iter().map(|tool| (strsim::jaro_winkler(name, tool), tool)).max_by(|a, b| a.0.total_cmp(&b.0));
@@ -62,6 +88,7 @@ mod tests {
     fn aliases_stand_for_their_tools_and_nothing_else() {
         assert_eq!(check(&["filesystem"]).unwrap(), FILE_TOOLS);
         assert_eq!(check(&["read", "code", "read"]).unwrap(), ["code", "read"]);
+        assert_eq!(check(&["shell", "bash", "fetch"]).unwrap(), ["fetch", "bash"]);
         assert_eq!(check(&[]).unwrap(), [] as [&str; 0]);
     }
 

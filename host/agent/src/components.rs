@@ -147,6 +147,8 @@ impl Workbench {
                 step: 0,
                 idempotency_key: "",
                 workspace: Some(workspace),
+                network: None,
+                environment: Vec::new(),
                 limits: self.limits,
                 notes: request.notes,
                 cancel: request.cancel,

@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use crate::{Env, Home};
 
 pub use models::{ModelPrice, ModelsConfig};
-pub use sections::{CodeConfig, EngineSettings};
+pub use sections::{CodeConfig, EngineSettings, ToolsConfig};
 
 /// Everything that can be configured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -33,6 +33,12 @@ pub struct Config {
     pub code: CodeConfig,
     /// Limits of one guest call.
     pub limits: runtime::Limits,
+    /// Times of tools that have their own.
+    pub tools: ToolsConfig,
+    /// What may be reached.
+    pub network: network::Config,
+    /// Credentials from the environment.
+    pub credentials: vault::Config,
     /// The component engine.
     pub engine: EngineSettings,
     /// The energy model.

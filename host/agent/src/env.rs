@@ -1,5 +1,6 @@
 //! The environment's variables, injected: nothing below the binary reads the process's own.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Looks a variable up. An empty value counts as unset.
@@ -9,6 +10,16 @@ pub type Env = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 #[must_use]
 pub fn of_process() -> Env {
     Arc::new(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+}
+
+/// The variables of this process that hold credentials: `VAULT_*` (SPEC VAULT-1).
+#[must_use]
+pub fn vault_variables_of_process() -> BTreeMap<String, String> {
+    let credentials = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        let name = name.into_string().ok().filter(|name| name.starts_with("VAULT_"))?;
+        Some((name, value.into_string().ok().filter(|value| !value.is_empty())?))
+    };
+    std::env::vars_os().filter_map(credentials).collect()
 }
 
 /// Variables a test gives.

@@ -4,11 +4,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use base::{Clock, Random, Refusal, RefusalCode};
+use base::{Clock, CredentialName, Random, Refusal, RefusalCode};
 use llm::Model;
 use motor::{Environment, RunRecord, RunTrace, Toolbox};
+use network::Pattern;
 use serde::{Deserialize, Serialize};
 
+use crate::access::Access;
+use crate::catalogue;
 use crate::config::Config;
 use crate::sandboxes::Sandboxes;
 use crate::toolbox::{Parts, RunToolbox};
@@ -28,6 +31,15 @@ pub(crate) struct RunSettings {
     /// Whether the code tool's guard is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<bool>,
+    /// The domains it was granted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub domains: Vec<Pattern>,
+    /// The credentials it was granted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub credentials: Vec<CredentialName>,
+    /// The commands its shell is narrowed to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands: Option<Vec<String>>,
 }
 
 /// Builds runs' environments.
@@ -38,6 +50,7 @@ pub(crate) struct HostEnvironment {
     pub clock: Arc<dyn Clock>,
     pub random: Arc<Random>,
     pub sandboxes: Arc<Sandboxes>,
+    pub access: Access,
     pub traces: TraceWriter,
 }
 
@@ -51,6 +64,12 @@ impl HostEnvironment {
         settings.record.as_deref().map_or(Ok(()), models::check_recording)
     }
 
+    /// The model that settings name, or the configured one.
+    pub fn model_name(&self, settings: &RunSettings) -> Option<String> {
+        let configured = || self.config.models.roles().resolve(llm::Role::Motor).ok().map(ToString::to_string);
+        settings.model.clone().or_else(configured)
+    }
+
     fn settings(run: &RunRecord) -> Result<RunSettings, Refusal> {
         serde_json::from_value(run.settings.clone()).map_err(|error| {
             Refusal::new(RefusalCode::StateUnusable, format!("the settings of {} cannot be read: {error}", run.id))
@@ -62,14 +81,21 @@ impl HostEnvironment {
 impl Environment for HostEnvironment {
     async fn toolbox(&self, run: &RunRecord) -> Result<Arc<dyn Toolbox>, Refusal> {
         let settings = Self::settings(run)?;
+        let network = match catalogue::reaches_out(&run.tools) {
+            true => Some(self.access.open(run, &settings.domains, &settings.credentials).await?),
+            false => None,
+        };
         let parts = Parts {
             sandboxes: self.sandboxes.clone(),
             limits: self.config.limits,
             code: self.config.code.clone(),
+            tools: self.config.tools.clone(),
             guard: settings.guard.unwrap_or(self.config.code.guard),
             clock: self.clock.clone(),
             random: self.random.clone(),
             workspace: self.home.workspace(&run.id),
+            network,
+            commands: settings.commands,
         };
         Ok(Arc::new(RunToolbox::new(parts, &run.tools).await?))
     }
@@ -86,6 +112,7 @@ impl Environment for HostEnvironment {
     }
 
     async fn finished(&self, trace: &RunTrace) {
+        self.access.close(&trace.run_id);
         self.traces.write_and_wait(trace).await;
     }
 }

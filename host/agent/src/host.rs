@@ -1,25 +1,30 @@
 //! The facade: everything the product can do, for every surface. One per home, held by a lock.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{AgentName, Clock, Random, Refusal, RefusalCode, RunId, Timestamp};
+use base::{AgentName, Clock, Random, Refusal, RefusalCode, RunId, Secret, Timestamp};
 use energy::{Activity, EnergyBook};
 use motor::{Cancelled, ListFilter, Motor, MotorParts, RunRecord, RunRequest, RunTrace, Watch};
-use runtime::{CodeErrorCode, Program, Runtime};
+use runtime::Runtime;
+use network::Gate;
 use signals::{Signal, SignalBus};
-use store::{Batch, HomeLock, Scan, Store, Table};
-use tokio_util::sync::CancellationToken;
+use store::{HomeLock, Scan, Store, Table};
+use vault::{Vault, VaultParts};
 
+use crate::access::Access;
 use crate::api::{
-    ActReply, ActRequest, Caller, EnergyReport, ExecuteReply, ExecuteRequest, HostStatus, Mode, TaskFilter,
+    ActReply, ActRequest, EnergyReport, ExecuteReply, ExecuteRequest, HostStatus, Mode, TaskFilter, Tier,
 };
 use crate::config::{Config, Loaded};
-use crate::environment::{HostEnvironment, RunSettings, blocking};
+use crate::decisions::Decisions;
+use crate::environment::{HostEnvironment, blocking};
+use crate::plan::{Plan, plan};
 use crate::sandboxes::Sandboxes;
 use crate::trace_file::TraceWriter;
-use crate::{Env, Home, catalogue, workspace};
+use crate::{Env, Home, workspace};
 
 /// What a host is made of.
 pub struct HostOptions {
@@ -29,6 +34,8 @@ pub struct HostOptions {
     pub config: Loaded,
     /// The environment's variables: keys and endpoints of models.
     pub env: Env,
+    /// The variables `VAULT_*`: credentials, by the whole name of the variable (SPEC VAULT-1).
+    pub vault_variables: BTreeMap<String, String>,
     /// The program that compiles untrusted components (see [`runtime::EngineConfig::compile_worker`]).
     pub compile_worker: Option<PathBuf>,
     /// Time.
@@ -41,23 +48,27 @@ pub struct HostOptions {
 #[derive(Clone)]
 pub struct Host(Arc<Inner>);
 
-struct Inner {
-    home: Home,
-    config: Config,
-    clock: Arc<dyn Clock>,
-    random: Arc<Random>,
-    store: Store,
-    signals: SignalBus,
-    energy: Arc<EnergyBook>,
-    motor: Motor,
-    environment: Arc<HostEnvironment>,
-    sandboxes: Arc<Sandboxes>,
+pub(crate) struct Inner {
+    pub(crate) home: Home,
+    pub(crate) config: Config,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) random: Arc<Random>,
+    pub(crate) store: Store,
+    pub(crate) signals: SignalBus,
+    pub(crate) energy: Arc<EnergyBook>,
+    pub(crate) motor: Motor,
+    pub(crate) environment: Arc<HostEnvironment>,
+    pub(crate) sandboxes: Arc<Sandboxes>,
     started_at: Timestamp,
     /// Held for as long as the host lives. Last, so that the home is free only when all else is gone.
     _lock: HomeLock,
 }
 
 impl Host {
+    pub(crate) fn parts(&self) -> &Inner {
+        &self.0
+    }
+
     /// Takes the home, opens its state, and takes up the runs that an earlier host left.
     ///
     /// # Errors
@@ -74,7 +85,8 @@ impl Host {
     /// # Errors
     /// When another process owns the home, or its state cannot be used.
     pub async fn open_idle(options: HostOptions) -> Result<Self, Refusal> {
-        let HostOptions { home, config: Loaded { config, .. }, env, compile_worker, clock, random } = options;
+        let HostOptions { home, config: Loaded { config, .. }, env, vault_variables, compile_worker, clock, random } =
+            options;
         home.create()?;
         let lock = HomeLock::acquire(home.path())?;
         let store = Store::open(&home.state())?;
@@ -85,6 +97,18 @@ impl Host {
         let sandboxes = Arc::new(Sandboxes::new(runtime));
         let signals = SignalBus::open(store.clone(), clock.clone())?;
         let energy = Arc::new(EnergyBook::open(store.clone(), clock.clone(), config.energy.clone()));
+        let vault = Vault::open(VaultParts {
+            store: store.clone(),
+            clock: clock.clone(),
+            directory: home.config(),
+            key: env("MOTOR_CREDENTIALS_KEY").map(Secret::new),
+            keyring: env("MOTOR_KEYRING").as_deref() != Some("off"),
+            variables: vault_variables,
+            config: config.credentials.clone(),
+        });
+        let gate = Gate::new(&config.network)?;
+        let decisions = Decisions::new(store.clone());
+        let access = Access::new(gate, vault, config.network.clone(), decisions, clock.clone());
         let traces = TraceWriter::start(home.logs())
             .map_err(|error| Refusal::new(RefusalCode::Failed, format!("the host gets no thread: {error}")))?;
         let environment = Arc::new(HostEnvironment {
@@ -94,6 +118,7 @@ impl Host {
             clock: clock.clone(),
             random: random.clone(),
             sandboxes: sandboxes.clone(),
+            access,
             traces,
         });
         let motor = Motor::new(MotorParts {
@@ -155,11 +180,8 @@ impl Host {
         {
             return Ok(inner.accepted(&run, Vec::new()));
         }
-        let tools = catalogue::resolve(&request.tools)?;
-        let warnings = self.gate(&request.agent, Activity::Agentic { browser: false }, request.by)?;
-        let settings = RunSettings { model: request.model, record: request.record, guard: request.guard };
         // What is missing is found before the run exists and before a token is spent.
-        inner.environment.check(&settings)?;
+        let Plan { tools, settings, warnings, .. } = plan(&request, &inner.environment, &inner.energy).await?.ready()?;
         let id = inner.motor.new_run_id();
         let directory = inner.home.workspace(&id);
         let (files, limits, place) = (request.files, inner.config.limits, directory.clone());
@@ -198,67 +220,17 @@ impl Host {
     /// When the request asks for what only a run has, or the host itself cannot.
     pub async fn act_once(&self, request: ActRequest) -> Result<ExecuteReply, Refusal> {
         let run_only = !request.tools.is_empty() || !request.files.is_empty() || request.model.is_some();
-        if run_only || request.record.is_some() || request.max_iterations.is_some() || request.key.is_some() {
-            let reason = "a oneshot runs its task as a program: it has no tools, files, model, iterations or key";
+        let run_only = run_only || !request.domains.is_empty() || !request.credentials.is_empty();
+        if run_only || request.commands.is_some() || request.record.is_some() || request.max_iterations.is_some() || request.key.is_some() {
+            let reason = "a oneshot runs its task as a program: it has no tools, domains, files, model, iterations or \
+                          key";
             return Err(
                 Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy("leave them out, or act agentically")
             );
         }
         let ActRequest { task: code, timeout_ms, guard, agent, by, .. } = request;
-        self.execute(ExecuteRequest { code, purpose: None, timeout_ms, guard, agent, seed: None, by }).await
-    }
-
-    /// Runs a program in the sandbox (SPEC CODE-5). What the program does wrong is part of the reply.
-    ///
-    /// # Errors
-    /// When the host itself cannot: the sandbox does not load, or the store fails.
-    pub async fn execute(&self, request: ExecuteRequest) -> Result<ExecuteReply, Refusal> {
-        let inner = &*self.0;
-        let warnings = match self.gate(&request.agent, Activity::Oneshot, request.by) {
-            Ok(warnings) => warnings,
-            Err(refusal) => return Ok(denied(&refusal)),
-        };
-        let sandbox = inner.sandboxes.code().await?;
-        let mut batch = Batch::new();
-        inner.energy.stage_drain(&mut batch, &request.agent, Activity::Oneshot).await?;
-        inner.store.commit(batch).await?;
-        let program = Program {
-            source: request.code,
-            timeout: inner.config.code.timeout(request.timeout_ms),
-            guard: request.guard.unwrap_or(inner.config.code.guard),
-            seed: request.seed.unwrap_or_else(|| inner.random.next_u64()),
-            now_ms: inner.clock.now().as_millis(),
-        };
-        tracing::debug!(purpose = request.purpose, "executing a program");
-        let report = sandbox.execute(&program, &inner.config.limits, &CancellationToken::new()).await;
-        let usage = report.usage;
-        let mut reply = ExecuteReply {
-            ok: report.outcome.is_ok(),
-            output: String::new(),
-            error_code: None,
-            line: None,
-            column: None,
-            truncated: false,
-            console: report.console,
-            console_truncated: report.console_truncated,
-            duration_ms: usage.duration.as_secs_f64() * 1_000.0,
-            fuel: usage.fuel,
-            peak_memory_bytes: usage.peak_memory_bytes,
-            warnings,
-        };
-        match report.outcome {
-            Ok(value) => {
-                reply.output = value.json;
-                reply.truncated = value.truncated;
-            }
-            Err(error) => {
-                reply.output = error.to_string();
-                reply.error_code = Some(code_name(error.code).to_owned());
-                reply.line = error.line;
-                reply.column = error.column;
-            }
-        }
-        Ok(reply)
+        let tier = Tier::Isolated;
+        self.execute(ExecuteRequest { code, purpose: None, tier, timeout_ms, guard, agent, seed: None, by }).await
     }
 
     /// Runs, newest first.
@@ -380,48 +352,10 @@ impl Host {
             tracing::warn!(%error, "the store did not close cleanly");
         }
     }
-
-    /// Energy refuses a model and warns the owner (SPEC EN-3).
-    fn gate(&self, agent: &AgentName, activity: Activity, by: Caller) -> Result<Vec<String>, Refusal> {
-        match (self.0.energy.check(agent, activity), by) {
-            (Ok(()), _) => Ok(Vec::new()),
-            (Err(refusal), Caller::Owner) if refusal.code == RefusalCode::EnergyTooLow => {
-                Ok(vec![format!("{}; going on because the owner asks", refusal.reason)])
-            }
-            (Err(refusal), _) => Err(refusal),
-        }
-    }
 }
 
 impl Inner {
     fn accepted(&self, run: &RunRecord, warnings: Vec<String>) -> ActReply {
         ActReply { workspace: self.home.workspace(&run.id), run_id: run.id.clone(), status: run.status, warnings }
-    }
-}
-
-fn code_name(code: CodeErrorCode) -> &'static str {
-    match code {
-        CodeErrorCode::Timeout => "EXECUTION_TIMEOUT",
-        CodeErrorCode::Error => "EXECUTION_ERROR",
-        CodeErrorCode::Blocked => "EXECUTION_BLOCKED",
-        CodeErrorCode::Limit => "EXECUTION_LIMIT",
-        CodeErrorCode::Cancelled => "EXECUTION_CANCELLED",
-    }
-}
-
-fn denied(refusal: &Refusal) -> ExecuteReply {
-    ExecuteReply {
-        ok: false,
-        output: format!("EXECUTION_DENIED: {}", refusal.reason),
-        error_code: Some("EXECUTION_DENIED".to_owned()),
-        line: None,
-        column: None,
-        truncated: false,
-        console: String::new(),
-        console_truncated: false,
-        duration_ms: 0.0,
-        fuel: 0,
-        peak_memory_bytes: 0,
-        warnings: Vec::new(),
     }
 }

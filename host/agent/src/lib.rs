@@ -3,26 +3,36 @@
 //! `agent` is where the ports of `motor` meet `runtime`, `providers` and the file system. It has no policy of its own
 //! beyond putting the pieces together, and no surface: nothing here parses a command line or speaks HTTP to a client.
 
+mod access;
 pub mod api;
 pub mod catalogue;
 pub mod components;
 pub mod config;
+mod decisions;
 pub mod doctor;
 pub mod env;
 mod environment;
+mod execute;
+mod explain;
 pub mod home;
 mod host;
 mod models;
 mod output;
+mod owner;
+mod plan;
 mod sandboxes;
 mod toolbox;
 mod trace_file;
 mod workspace;
 
 pub use api::{
-    ActReply, ActRequest, Caller, EnergyReport, ExecuteReply, ExecuteRequest, FileInput, HostStatus, Mode, TaskFilter,
+    ActReply, ActRequest, Caller, EnergyReport, ExecuteReply, ExecuteRequest, FileInput, HostStatus, Mode, SetCredential, TaskFilter, Tier,
 };
+pub use decisions::{Decision, Level, Verdict};
 pub use env::Env;
+pub use explain::{
+    Explanation, ExplainedCredential, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedTool, FileAccess,
+};
 pub use home::Home;
 pub use host::{Host, HostOptions};
 

@@ -12,14 +12,30 @@ const MOST_LINES: usize = 2_000;
 /// Where long output goes, in the workspace.
 const DIRECTORY: &str = ".motor-output";
 
-/// Returns `output` as it is when it fits; otherwise saves it in `workspace` and returns a pointer without a preview.
+/// Which outputs are saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Save {
+    /// Those that do not fit.
+    Long,
+    /// All of them.
+    Always,
+}
+
+/// Returns `output` as it is when it may stay; otherwise saves it in `workspace` and returns a pointer without a preview.
 /// `call` names the call and nothing else. All saved outputs together have at most `most_bytes`.
 ///
 /// # Errors
 /// When the file cannot be written, or there are too many.
-pub(crate) fn fit(workspace: &Path, call: &str, output: String, most_bytes: u64) -> std::io::Result<String> {
+pub(crate) fn fit(
+    workspace: &Path,
+    call: &str,
+    output: String,
+    save: Save,
+    most_bytes: u64,
+) -> std::io::Result<String> {
     let lines = output.lines().count();
-    if output.len() <= MOST_BYTES && lines <= MOST_LINES {
+    let fits = output.len() <= MOST_BYTES && lines <= MOST_LINES;
+    if fits && save == Save::Long {
         return Ok(output);
     }
     // Guests write here too: the directory handle keeps every step inside, whatever they made of it.
@@ -36,9 +52,10 @@ pub(crate) fn fit(workspace: &Path, call: &str, output: String, most_bytes: u64)
         call.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).take(80).collect();
     let path = format!("{DIRECTORY}/{name}.txt");
     workspace.write(&path, &output)?;
+    let why = if fits { "" } else { " too long to show;" };
     Ok(format!(
-        "the output is too long to show ({} bytes, {lines} lines); it is saved as /workspace/{path}: look at parts of it \
-         with `grep` or with `read` and an offset",
+        "the output is{why} saved as /workspace/{path} ({} bytes, {lines} lines): look at parts of it with `grep` or with \
+         `read` and an offset",
         output.len()
     ))
 }
@@ -50,10 +67,10 @@ mod tests {
     #[test]
     fn short_output_stays_and_long_output_is_saved_whole() {
         let directory = tempfile::tempdir().unwrap();
-        assert_eq!(fit(directory.path(), "1", "short".into(), 1 << 20).unwrap(), "short");
+        assert_eq!(fit(directory.path(), "1", "short".into(), Save::Long, 1 << 20).unwrap(), "short");
         assert!(!directory.path().join(DIRECTORY).exists());
         for long in ["x".repeat(MOST_BYTES + 1), "x\n".repeat(MOST_LINES + 1)] {
-            let pointer = fit(directory.path(), "../run_1/step 2", long.clone(), 1 << 20).unwrap();
+            let pointer = fit(directory.path(), "../run_1/step 2", long.clone(), Save::Long, 1 << 20).unwrap();
             assert!(pointer.contains("/workspace/.motor-output/___run_1_step_2.txt"), "{pointer}");
             let saved = std::fs::read_to_string(directory.path().join(".motor-output/___run_1_step_2.txt")).unwrap();
             assert_eq!(saved, long);
@@ -61,11 +78,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_always_saved_is_saved_however_short() {
+        let directory = tempfile::tempdir().unwrap();
+        let pointer = fit(directory.path(), "1", "page".into(), Save::Always, 1 << 20).unwrap();
+        assert_eq!(pointer.lines().count(), 1);
+        assert!(pointer.starts_with("the output is saved as /workspace/.motor-output/1.txt (4 bytes, 1 lines)"), "{pointer}");
+    }
+
+    #[test]
     fn a_link_in_the_way_is_not_followed() {
         let outside = tempfile::tempdir().unwrap();
         let directory = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(outside.path(), directory.path().join(DIRECTORY)).unwrap();
-        assert!(fit(directory.path(), "1", "x".repeat(MOST_BYTES + 1), 1 << 20).is_err());
+        assert!(fit(directory.path(), "1", "x".repeat(MOST_BYTES + 1), Save::Long, 1 << 20).is_err());
         assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
     }
 
@@ -73,8 +98,8 @@ mod tests {
     fn long_outputs_together_are_limited() {
         let directory = tempfile::tempdir().unwrap();
         let long = "x".repeat(MOST_BYTES + 1);
-        assert!(fit(directory.path(), "1", long.clone(), 120_000).is_ok());
-        assert!(fit(directory.path(), "2", long.clone(), 120_000).is_ok());
-        assert!(fit(directory.path(), "3", long, 120_000).is_err());
+        assert!(fit(directory.path(), "1", long.clone(), Save::Long, 120_000).is_ok());
+        assert!(fit(directory.path(), "2", long.clone(), Save::Long, 120_000).is_ok());
+        assert!(fit(directory.path(), "3", long, Save::Long, 120_000).is_err());
     }
 }

@@ -11,41 +11,98 @@ pub(crate) struct Toolset {
     pub tools: Vec<ToolDescription>,
 }
 
+/// A bundled component of tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bundle {
+    Files,
+    Fetch,
+    Bash,
+}
+
+impl Bundle {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Files => "files",
+            Self::Fetch => "fetch",
+            Self::Bash => "bash",
+        }
+    }
+
+    fn bytes(self) -> &'static [u8] {
+        match self {
+            Self::Files => bundled::FILES,
+            Self::Fetch => bundled::FETCH,
+            Self::Bash => bundled::BASH,
+        }
+    }
+}
+
 /// The engine and the bundled guests.
 pub(crate) struct Sandboxes {
     runtime: Runtime,
-    code: OnceCell<CodeSandbox>,
+    isolated: OnceCell<CodeSandbox>,
+    connected: OnceCell<CodeSandbox>,
     files: OnceCell<Toolset>,
+    fetch: OnceCell<Toolset>,
+    bash: OnceCell<Toolset>,
 }
 
 impl Sandboxes {
     pub fn new(runtime: Runtime) -> Self {
-        Self { runtime, code: OnceCell::new(), files: OnceCell::new() }
+        Self {
+            runtime,
+            isolated: OnceCell::new(),
+            connected: OnceCell::new(),
+            files: OnceCell::new(),
+            fetch: OnceCell::new(),
+            bash: OnceCell::new(),
+        }
     }
 
-    /// The JavaScript engine.
-    pub async fn code(&self) -> Result<&CodeSandbox, Refusal> {
-        self.code
-            .get_or_try_init(|| async {
-                let component = load(&self.runtime, bundled::CODE_JS).await?;
-                CodeSandbox::link(&self.runtime, &component)
-            })
-            .await
-            .map_err(|error| broken("code", &error))
+    /// The JavaScript engine that reaches nothing.
+    pub async fn isolated(&self) -> Result<&CodeSandbox, Refusal> {
+        code(&self.runtime, &self.isolated, bundled::CODE_JS, CodeSandbox::link).await
     }
 
-    /// The file tools.
-    pub async fn files(&self) -> Result<&Toolset, Refusal> {
-        let toolset = self.files.get_or_try_init(|| async {
-            let component = load(&self.runtime, bundled::FILES).await.map_err(|error| broken("files", &error))?;
-            let component = ToolComponent::link(&self.runtime, &component).map_err(|error| broken("files", &error))?;
+    /// The JavaScript engine that reaches what a run was granted.
+    pub async fn connected(&self) -> Result<&CodeSandbox, Refusal> {
+        code(&self.runtime, &self.connected, bundled::CODE_JS_CONNECTED, CodeSandbox::link_connected).await
+    }
+
+    /// A component of tools.
+    pub async fn tools(&self, bundle: Bundle) -> Result<&Toolset, Refusal> {
+        let cell = match bundle {
+            Bundle::Files => &self.files,
+            Bundle::Fetch => &self.fetch,
+            Bundle::Bash => &self.bash,
+        };
+        let toolset = cell.get_or_try_init(|| async {
+            let name = bundle.name();
+            let component = load(&self.runtime, bundle.bytes()).await.map_err(|error| broken(name, &error))?;
+            let component = ToolComponent::link(&self.runtime, &component).map_err(|error| broken(name, &error))?;
             match component.describe(Limits::default()).await.outcome {
                 Outcome::Returned(tools) => Ok(Toolset { component, tools }),
-                other => Err(Refusal::new(RefusalCode::Failed, format!("the file tools do not answer: {other:?}"))),
+                other => Err(Refusal::new(
+                    RefusalCode::Failed,
+                    format!("the bundled component `{name}` does not answer: {other:?}"),
+                )),
             }
         });
         toolset.await
     }
+}
+
+async fn code<'a>(
+    runtime: &Runtime,
+    cell: &'a OnceCell<CodeSandbox>,
+    bytes: &'static [u8],
+    link: fn(&Runtime, &Component) -> Result<CodeSandbox, LoadError>,
+) -> Result<&'a CodeSandbox, Refusal> {
+    let sandbox = cell.get_or_try_init(|| async {
+        let component = load(runtime, bytes).await?;
+        link(runtime, &component)
+    });
+    sandbox.await.map_err(|error| broken("code", &error))
 }
 
 /// Compiling takes a thread for a second when the cache is cold: not one that drives runs.

@@ -1,43 +1,51 @@
-//! The tools of one run: the `Toolbox` port of `motor` over sandboxed components and one workspace.
+//! The tools of one run: the `Toolbox` port of `motor` over sandboxed components, one workspace, and one way out.
+
+mod briefing;
+mod code;
+mod define;
+mod reply;
+
+pub(crate) use code::Around;
+pub(crate) use define::{all as define, effects_in_words};
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use base::{Clock, ErrorCode, Provenance, Random, Refusal, RefusalCode};
-use llm::ToolSpec;
-use motor::{Effects, SandboxUsage, ToolDefinition, ToolInvocation, ToolNote, ToolReply, ToolResult, Toolbox};
-use runtime::code::MOST_TIMEOUT_IN_RUN;
-use runtime::{
-    CodeErrorCode, CodeReport, Finished, Limit, Limits, Note, NoteSink, Outcome, Program, ToolCall, ToolError, Usage,
-};
-use serde_json::{Value, json};
+use base::{Clock, ErrorCode, Random, Refusal};
+use motor::{ToolDefinition, ToolInvocation, ToolNote, ToolReply, Toolbox};
+use network::RunNetwork;
+use runtime::{Limits, Note, NoteSink, ToolCall};
 
-use crate::catalogue::{CODE, FILE_TOOLS};
-use crate::config::CodeConfig;
-use crate::output;
-use crate::sandboxes::Sandboxes;
+use crate::catalogue::{BASH, CODE, FETCH};
+use crate::config::{CodeConfig, ToolsConfig};
+use crate::output::{self, Save};
+use crate::sandboxes::{Bundle, Sandboxes};
 
-/// How long a file tool may take (SPEC TOOL-3).
-const FILE_TOOL_TIMEOUT: Duration = Duration::from_secs(10);
-/// Characters of a crashed guest's own last words that the model is shown.
-const LAST_WORDS: usize = 500;
+/// The variable that narrows the shell of a call to some of its commands (SPEC TOOL-2).
+const COMMANDS: &str = "MOTOR_COMMANDS";
 
 /// What a toolbox is made of.
 pub(crate) struct Parts {
     pub sandboxes: Arc<Sandboxes>,
     pub limits: Limits,
     pub code: CodeConfig,
+    pub tools: ToolsConfig,
     pub guard: bool,
     pub clock: Arc<dyn Clock>,
     pub random: Arc<Random>,
     pub workspace: PathBuf,
+    /// The run's way out; none when no granted tool reaches the network.
+    pub network: Option<RunNetwork>,
+    /// The commands that the shell is narrowed to; none: all it has.
+    pub commands: Option<Vec<String>>,
 }
 
 /// The tools granted to one run.
 pub(crate) struct RunToolbox {
     parts: Parts,
     tools: Vec<ToolDefinition>,
+    /// What is around a program of the `code` tool.
+    around: code::Around,
 }
 
 impl RunToolbox {
@@ -46,34 +54,15 @@ impl RunToolbox {
     /// # Errors
     /// When a tool is not there, or its component cannot be used.
     pub async fn new(parts: Parts, granted: &[String]) -> Result<Self, Refusal> {
-        let mut tools = Vec::with_capacity(granted.len());
-        for name in granted {
-            tools.push(define(&parts, name).await?);
-        }
-        Ok(Self { parts, tools })
+        let around = code::Around::of(granted, parts.network.as_ref());
+        let tools = define(&parts.sandboxes, &parts.tools, around, granted).await?;
+        Ok(Self { parts, tools, around })
     }
 
-    async fn run_code(&self, call: &ToolInvocation<'_>) -> ToolReply {
-        let sandbox = match self.parts.sandboxes.code().await {
-            Ok(sandbox) => sandbox,
-            Err(refusal) => return failed(ErrorCode::Unknown, refusal.reason, false, Duration::ZERO, None),
-        };
-        let source = call.arguments.get("code").and_then(Value::as_str).unwrap_or_default();
-        let asked = call.arguments.get("timeout_ms").and_then(Value::as_u64);
-        let program = Program {
-            source: source.to_owned(),
-            timeout: self.parts.code.timeout_in_run(asked),
-            guard: self.parts.guard,
-            seed: self.parts.random.next_u64(),
-            now_ms: self.parts.clock.now().as_millis(),
-        };
-        code_reply(sandbox.execute(&program, &self.parts.limits, call.cancel).await)
-    }
-
-    async fn run_file_tool(&self, call: &ToolInvocation<'_>) -> ToolReply {
-        let toolset = match self.parts.sandboxes.files().await {
+    async fn run_tool(&self, bundle: Bundle, call: &ToolInvocation<'_>) -> ToolReply {
+        let toolset = match self.parts.sandboxes.tools(bundle).await {
             Ok(toolset) => toolset,
-            Err(refusal) => return failed(ErrorCode::Unknown, refusal.reason, false, Duration::ZERO, None),
+            Err(refusal) => return reply::host_failed(refusal.reason),
         };
         // Notes cross from the guest's task to the loop's borrowed sink through a channel: a sink may not be borrowed.
         let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
@@ -81,6 +70,12 @@ impl RunToolbox {
             sender.send(note).ok();
         });
         let arguments = call.arguments.to_string();
+        let (network, environment) = match bundle {
+            Bundle::Files => (None, Vec::new()),
+            Bundle::Fetch => (self.parts.network.clone(), Vec::new()),
+            Bundle::Bash => (self.parts.network.clone(), self.commands()),
+        };
+        let deadline = define::timeout(call.name, &self.parts.tools, &self.parts.limits);
         let working = toolset.component.call(ToolCall {
             name: call.name,
             arguments: &arguments,
@@ -88,7 +83,9 @@ impl RunToolbox {
             step: call.step,
             idempotency_key: call.idempotency_key,
             workspace: Some(self.parts.workspace.clone()),
-            limits: self.parts.limits.with_deadline(self.parts.limits.deadline().min(FILE_TOOL_TIMEOUT)),
+            network,
+            environment,
+            limits: self.parts.limits.with_deadline(deadline),
             notes,
             cancel: call.cancel.clone(),
         });
@@ -99,7 +96,12 @@ impl RunToolbox {
         };
         // The sink is dropped with the call, which ends the passing on.
         let (finished, ()) = tokio::join!(working, passing);
-        tool_reply(finished)
+        reply::of_tool(finished)
+    }
+
+    fn commands(&self) -> Vec<(String, String)> {
+        let narrowed = self.parts.commands.as_ref().map(|commands| (COMMANDS.to_owned(), commands.join(",")));
+        narrowed.into_iter().collect()
     }
 }
 
@@ -109,14 +111,22 @@ impl Toolbox for RunToolbox {
         &self.tools
     }
 
+    fn briefing(&self) -> Option<String> {
+        briefing::of(self.parts.network.as_ref()?, self.parts.commands.as_deref())
+    }
+
     async fn call(&self, call: ToolInvocation<'_>) -> ToolReply {
         let mut reply = match call.name {
             CODE => self.run_code(&call).await,
-            _ => self.run_file_tool(&call).await,
+            FETCH => self.run_tool(Bundle::Fetch, &call).await,
+            BASH => self.run_tool(Bundle::Bash, &call).await,
+            _ => self.run_tool(Bundle::Files, &call).await,
         };
+        // A page is always a file: it is long more often than not, and what is in it is not for the conversation.
+        let save = if call.name == FETCH && reply.result.ok { Save::Always } else { Save::Long };
         let output = std::mem::take(&mut reply.result.output);
         let most = self.parts.limits.workspace_bytes;
-        reply.result.output = match output::fit(&self.parts.workspace, call.idempotency_key, output, most) {
+        reply.result.output = match output::fit(&self.parts.workspace, call.idempotency_key, output, save, most) {
             Ok(output) => output,
             Err(error) => {
                 tracing::warn!(%error, "cannot save a long output");
@@ -128,58 +138,6 @@ impl Toolbox for RunToolbox {
     }
 }
 
-async fn define(parts: &Parts, name: &str) -> Result<ToolDefinition, Refusal> {
-    if name == CODE {
-        return Ok(code_definition(parts.sandboxes.code().await?.component().hash()));
-    }
-    let gone = || Refusal::new(RefusalCode::UnknownTool, format!("the tool `{name}` is not part of this host"));
-    if !FILE_TOOLS.contains(&name) {
-        return Err(gone());
-    }
-    let toolset = parts.sandboxes.files().await?;
-    let tool = toolset.tools.iter().find(|tool| tool.name == name).ok_or_else(gone)?;
-    Ok(ToolDefinition {
-        spec: ToolSpec {
-            name: tool.name.clone(),
-            description: tool.description.clone(),
-            parameters: tool.parameters.clone(),
-        },
-        effects: Effects {
-            read_only: tool.effects.read_only,
-            destructive: tool.effects.destructive,
-            idempotent: tool.effects.idempotent,
-            open_world: tool.effects.open_world,
-        },
-        timeout: FILE_TOOL_TIMEOUT,
-        component: Some(toolset.component.component().hash()),
-    })
-}
-
-fn code_definition(component: base::ContentHash) -> ToolDefinition {
-    ToolDefinition {
-        spec: ToolSpec {
-            name: CODE.to_owned(),
-            description: "Runs JavaScript (ES2023) in a fresh sandbox and returns the value of the last expression, or of \
-                          `return`, as JSON. For computing, parsing and transforming: put the data into the code. There \
-                          are no files, no network and no modules; `await` and `console.log` work."
-                .to_owned(),
-            parameters: json!({
-                "type": "object",
-                "properties": {
-                    "code": { "type": "string", "description": "The program." },
-                    "timeout_ms": { "type": "integer", "description": "Milliseconds it may take, 100 to 30000. Default 5000." }
-                },
-                "required": ["code"],
-                "additionalProperties": false
-            }),
-        },
-        // A program reaches nothing, so running it again after a crash changes nothing.
-        effects: Effects { read_only: true, destructive: false, idempotent: true, open_world: false },
-        timeout: MOST_TIMEOUT_IN_RUN,
-        component: Some(component),
-    }
-}
-
 fn convert(note: Note) -> ToolNote {
     match note {
         Note::Log { level, message } => ToolNote::Log { level: level.to_owned(), message },
@@ -187,92 +145,5 @@ fn convert(note: Note) -> ToolNote {
     }
 }
 
-fn sandbox_usage(usage: &Usage) -> SandboxUsage {
-    SandboxUsage { fuel: usage.fuel, peak_memory_bytes: usage.peak_memory_bytes, host_calls: usage.host_calls }
-}
-
-fn failed(
-    code: ErrorCode,
-    output: String,
-    retryable: bool,
-    duration: Duration,
-    usage: Option<SandboxUsage>,
-) -> ToolReply {
-    let result = ToolResult {
-        ok: false,
-        output,
-        error_code: Some(code),
-        retryable,
-        provenance: Provenance::Internal,
-        duration_ms: millis(duration),
-        cost: None,
-    };
-    ToolReply { result, usage }
-}
-
-fn succeeded(output: String, duration: Duration, usage: SandboxUsage) -> ToolReply {
-    let result = ToolResult {
-        ok: true,
-        output,
-        error_code: None,
-        retryable: false,
-        provenance: Provenance::Internal,
-        duration_ms: millis(duration),
-        cost: None,
-    };
-    ToolReply { result, usage: Some(usage) }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn code_reply(report: CodeReport) -> ToolReply {
-    let usage = sandbox_usage(&report.usage);
-    let duration = report.usage.duration;
-    let console = if report.console.is_empty() { String::new() } else { format!("\nconsole:\n{}", report.console) };
-    match report.outcome {
-        Ok(value) => succeeded(format!("{}{console}", value.json), duration, usage),
-        Err(error) => {
-            let code = match error.code {
-                CodeErrorCode::Timeout => ErrorCode::Timeout,
-                CodeErrorCode::Blocked => ErrorCode::PermissionDenied,
-                CodeErrorCode::Limit => ErrorCode::LimitExceeded,
-                CodeErrorCode::Cancelled => ErrorCode::Cancelled,
-                CodeErrorCode::Error => ErrorCode::ExecutionError,
-            };
-            failed(code, format!("{error}{console}"), false, duration, Some(usage))
-        }
-    }
-}
-
-fn tool_reply(finished: Finished<String, ToolError>) -> ToolReply {
-    let usage = sandbox_usage(&finished.usage);
-    let duration = finished.usage.duration;
-    let fail = |code, message, retryable| failed(code, message, retryable, duration, Some(usage));
-    match finished.outcome {
-        Outcome::Returned(output) => succeeded(output, duration, usage),
-        Outcome::Refused(ToolError::Denied(message)) => fail(ErrorCode::PermissionDenied, message, false),
-        Outcome::Refused(ToolError::Missing(message)) => fail(ErrorCode::NotFound, message, false),
-        Outcome::Refused(ToolError::BadInput(message)) => fail(ErrorCode::InvalidArgs, message, false),
-        Outcome::Refused(ToolError::Limit(message)) => fail(ErrorCode::LimitExceeded, message, false),
-        Outcome::Refused(ToolError::Failed { message, retryable }) => {
-            fail(ErrorCode::ExecutionError, message, retryable)
-        }
-        Outcome::Exceeded(exceeded) if exceeded.limit == Limit::DeadlineMs => {
-            fail(ErrorCode::Timeout, format!("the tool took longer than its {} ms", exceeded.value), false)
-        }
-        Outcome::Exceeded(exceeded) => fail(ErrorCode::LimitExceeded, exceeded.to_string(), false),
-        Outcome::Trapped(trap) => {
-            let words: String = finished.stdio.chars().take(LAST_WORDS).collect();
-            let words = if words.is_empty() { words } else { format!("; it said: {words}") };
-            fail(ErrorCode::ExecutionError, format!("the tool crashed: {}{words}", trap.message), false)
-        }
-        Outcome::Cancelled => fail(ErrorCode::Cancelled, "the call was cancelled".to_owned(), false),
-        Outcome::HostFault(message) => {
-            // The message may name host paths: it is for the log, not for a model.
-            tracing::error!(%message, "a tool call failed in the host");
-            fail(ErrorCode::Unknown, "the host could not run the tool".to_owned(), true)
-        }
-    }
-}
+/// The error code of a call that the gate refused.
+const BLOCKED: ErrorCode = ErrorCode::NetworkBlocked;

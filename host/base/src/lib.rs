@@ -3,6 +3,7 @@
 //! Architecture invariant: no I/O, no async, no knowledge of wasm, models or storage. What is here is either a value
 //! or a trait that injects the outside world (clock, randomness), so that everything above can be tested from outside.
 
+pub mod credential;
 pub mod hash;
 pub mod id;
 pub mod outcome;
@@ -11,6 +12,7 @@ pub mod refusal;
 pub mod secret;
 pub mod time;
 
+pub use credential::CredentialName;
 pub use hash::ContentHash;
 pub use id::{AgentName, RunId};
 pub use outcome::{ErrorCode, Provenance};

@@ -43,6 +43,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_secret_is_wiped_when_dropped() {
+        struct Probe<'a>(&'a std::cell::Cell<u32>);
+        impl Zeroize for Probe<'_> {
+            fn zeroize(&mut self) {
+                self.0.set(self.0.get() + 1);
+            }
+        }
+        let wiped = std::cell::Cell::new(0);
+        let secret = Secret::new(Probe(&wiped));
+        assert_eq!(wiped.get(), 0);
+        drop(secret);
+        assert_eq!(wiped.get(), 1);
+    }
+
+    #[test]
     fn a_secret_does_not_print() {
         let secret = Secret::new("hunter2".to_owned());
         assert_eq!(format!("{secret} {secret:?}"), "[secret] [secret]");

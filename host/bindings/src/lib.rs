@@ -8,12 +8,17 @@ mod imports {
     wasmtime::component::bindgen!({
         path: "../../wit",
         world: "host-imports",
-        imports: { default: trappable },
+        imports: {
+            // These compute for as long as a guest likes to ask: they give way in between.
+            "motor:host/credentials.hmac-sha256": async | trappable,
+            "motor:host/credentials.sign": async | trappable,
+            default: trappable,
+        },
         require_store_data_send: true,
     });
 }
 
-pub use imports::motor::host::{log, progress, types};
+pub use imports::motor::host::{credentials, log, outbound, progress, types};
 
 /// A component that offers tools.
 pub mod tool {
@@ -26,6 +31,8 @@ pub mod tool {
             "motor:host/types": crate::imports::motor::host::types,
             "motor:host/log": crate::imports::motor::host::log,
             "motor:host/progress": crate::imports::motor::host::progress,
+            "motor:host/outbound": crate::imports::motor::host::outbound,
+            "motor:host/credentials": crate::imports::motor::host::credentials,
         },
     });
 }

@@ -38,6 +38,14 @@ pub enum Limit {
     WorkspaceBytes,
     /// Files and directories in the workspace.
     WorkspaceFiles,
+    /// Requests to the network.
+    OutgoingRequests,
+    /// Bytes of request bodies and headers together.
+    RequestBytes,
+    /// Bytes of response bodies together.
+    ResponseBytes,
+    /// Bytes of one set of HTTP header fields.
+    HttpHeaderBytes,
 }
 
 impl Limit {
@@ -61,6 +69,10 @@ impl Limit {
             Self::HostCalls => "host_calls",
             Self::WorkspaceBytes => "workspace_bytes",
             Self::WorkspaceFiles => "workspace_files",
+            Self::OutgoingRequests => "outgoing_requests",
+            Self::RequestBytes => "request_bytes",
+            Self::ResponseBytes => "response_bytes",
+            Self::HttpHeaderBytes => "http_header_bytes",
         }
     }
 }

@@ -28,9 +28,10 @@ use crate::{Limit, LimitExceeded};
 pub const GUEST_PATH: &str = "/workspace";
 
 /// What a call may do with the workspace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Access {
     /// Look, change nothing.
+    #[default]
     ReadOnly,
     /// Everything the quota allows.
     ReadWrite,

@@ -5,16 +5,20 @@ mod call;
 mod completions;
 mod config;
 mod context;
+mod credential;
 mod demo;
 mod doctor;
 mod energy;
 mod execute;
+mod explain;
 mod follow;
+mod grants;
 mod input;
 mod inspect;
 mod interrupt;
 mod live;
 mod logging;
+mod network;
 mod serve;
 mod signals;
 mod status;
@@ -88,11 +92,19 @@ struct Globals {
 enum Command {
     /// Delegates a task and shows its steps; the answer goes to stdout
     Act(act::ActArgs),
+    /// Says what a run would be allowed to touch, and starts nothing
+    Explain(explain::ExplainArgs),
     /// Runs JavaScript in the sandbox and prints its value
     Execute(execute::ExecuteArgs),
     /// Lists, shows and cancels runs
     #[command(subcommand)]
     Task(task::TaskCommand),
+    /// Keeps credentials that runs may use and nobody may see
+    #[command(subcommand)]
+    Credential(credential::CredentialCommand),
+    /// Decides about domains: for a run, for the session, for good
+    #[command(subcommand)]
+    Network(network::NetworkCommand),
     /// Prints what runs reported
     Signals(signals::SignalsArgs),
     /// Lists a component's tools, or calls one under the real limits
@@ -166,6 +178,9 @@ async fn dispatch(cli: Cli, env: Env, output: &Output) -> Done {
     let context = Context { globals: cli.globals, env, output: output.clone(), wishes: Wishes::default() };
     match cli.command {
         Command::Act(arguments) => act::run(arguments, &context).await,
+        Command::Explain(arguments) => explain::run(arguments, &context).await,
+        Command::Credential(command) => credential::run(command, &context).await,
+        Command::Network(command) => network::run(command, &context).await,
         Command::Execute(arguments) => execute::run(arguments, &context).await,
         Command::Task(command) => task::run(command, &context).await,
         Command::Signals(arguments) => signals::run(arguments, &context).await,
@@ -216,6 +231,18 @@ mod tests {
     fn what_people_type() {
         for line in [
             "motor act task --tools code,filesystem --file data.csv --timeout 10m --model openai/x",
+            "motor act task --tools fetch,bash --domains api.example.com,*.example.org:8443 --credentials key --commands curl,jq",
+            "motor explain --domains api.example.com --tools fetch,bash",
+            "motor explain task --file data.csv --json",
+            "motor credential set api_key --domain api.example.com,example.org",
+            "motor credential set signing --no-domain",
+            "motor credential list",
+            "motor credential delete api_key --skill x",
+            "motor network allow api.example.com --writes --run run_1",
+            "motor network deny *.example.com --session",
+            "motor network forget * --always",
+            "motor network list",
+            "motor execute 1 --tier network",
             "motor act --resume",
             "motor act --resume run_1 --json",
             "motor --json act task --detach",
@@ -248,6 +275,13 @@ mod tests {
             "motor execute 1 --file a.js",
             "motor task status ../etc",
             "motor task cancel",
+            "motor act task --domains=",
+            "motor credential set api_key",
+            "motor credential set api_key secret --domain x.org",
+            "motor credential set <key> --domain x.org",
+            "motor network allow *.com --always",
+            "motor network allow x.org --always --session",
+            "motor network allow",
             "motor atc task",
             "motor signals --set x",
         ] {

@@ -8,6 +8,7 @@ mod attached;
 mod events;
 mod host;
 pub mod listen;
+mod owner;
 pub mod reply;
 mod signals;
 mod tasks;
@@ -60,6 +61,10 @@ fn router(door: Door) -> Router {
         .route("/v1/tasks/{id}/cancel", post(tasks::cancel))
         .route("/v1/signals", get(signals::list))
         .route("/v1/signals/events", get(signals::events))
+        .route("/v1/credentials", get(owner::credentials).post(owner::set_credential))
+        .route("/v1/credentials/delete", post(owner::delete_credential))
+        .route("/v1/network", get(owner::decisions).post(owner::decide))
+        .route("/v1/network/forget", post(owner::forget))
         .route("/v1/energy", get(host::energy))
         .route("/v1/status", get(host::status))
         .route("/v1/resume", post(host::resume))

@@ -34,6 +34,8 @@ pub struct Place {
     pub overrides: Vec<(String, String)>,
     /// The environment's variables.
     pub env: Env,
+    /// The variables `VAULT_*`.
+    pub vault_variables: std::collections::BTreeMap<String, String>,
     /// The program that compiles untrusted components.
     pub compile_worker: Option<PathBuf>,
 }
@@ -56,6 +58,7 @@ impl Place {
             home: self.home.clone(),
             config: self.load()?,
             env: self.env.clone(),
+            vault_variables: self.vault_variables.clone(),
             compile_worker: self.compile_worker.clone(),
             clock: Arc::new(SystemClock::default()),
             random: Arc::new(Random::from_system()),

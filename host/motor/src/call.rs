@@ -138,13 +138,14 @@ impl Execution<'_> {
                     Err(_) => (None, false),
                 };
                 let usage = said.as_ref().and_then(|reply| reply.usage);
+                let requests = said.as_ref().map(|reply| reply.requests.clone()).unwrap_or_default();
                 let reply = match said {
                     Some(reply) if interrupt == Some(Interrupt::Cancelled) || !was_stopped(&reply) => Some(reply),
                     // Left in flight: the next host repeats it, or says that its outcome is unknown (SPEC DUR-2).
                     _ if interrupt == Some(Interrupt::Closing) => None,
                     _ => {
                         let took = self.clock.monotonic().saturating_sub(began);
-                        Some(ToolReply { result: self.stopped(code).took(took), usage })
+                        Some(ToolReply { result: self.stopped(code).took(took), usage, requests })
                     }
                 };
                 (reply, retried, interrupt)
@@ -309,10 +310,10 @@ mod tests {
 
     #[test]
     fn an_output_that_is_too_long_is_cut_and_says_so() {
-        let long = bounded(ToolReply { result: ToolResult::success("ä".repeat(40_000)), usage: None });
+        let long = bounded(ToolReply::of(ToolResult::success("ä".repeat(40_000))));
         assert!(long.result.output.len() < MAX_OUTPUT_BYTES + 100);
         assert!(long.result.output.ends_with("[cut: the output has 80000 bytes, of which 65536 are shown]"));
-        let short = bounded(ToolReply { result: ToolResult::success("x"), usage: None });
+        let short = bounded(ToolReply::of(ToolResult::success("x")));
         assert_eq!(short.result.output, "x");
     }
 }

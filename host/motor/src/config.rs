@@ -57,7 +57,7 @@ impl Config {
     ///
     /// # Errors
     /// When it is 0 or above the ceiling.
-    pub(crate) fn iterations(&self, requested: Option<u32>) -> Result<u32, Refusal> {
+    pub fn iterations(&self, requested: Option<u32>) -> Result<u32, Refusal> {
         match requested.unwrap_or(self.max_iterations) {
             0 => {
                 Err(Refusal::new(RefusalCode::InvalidRequest, "`maxIterations` is 0, so the model could not be called")
@@ -76,7 +76,7 @@ impl Config {
     ///
     /// # Errors
     /// When it is zero or longer than the owner allows.
-    pub(crate) fn timeout(&self, requested: Option<Duration>) -> Result<Duration, Refusal> {
+    pub fn timeout(&self, requested: Option<Duration>) -> Result<Duration, Refusal> {
         let most = Duration::from_secs(self.timeout_seconds);
         match requested.unwrap_or(most) {
             Duration::ZERO => {

@@ -131,7 +131,7 @@ impl Driver {
             if let Next::InFlight(call) = journal.state().conversation.next()
                 && !call.intent.as_ref().is_some_and(|intent| intent.effects.repeatable())
             {
-                let reply = ToolReply { result: outcome_unknown(), usage: None };
+                let reply = ToolReply::of(outcome_unknown());
                 let executed = Executed { reply: Some(reply), notes: Vec::new(), retried: false, interrupt: None };
                 if let Some(exit) = self.returned(journal, &call, executed, true).await? {
                     return Ok(exit);
@@ -167,7 +167,7 @@ impl Driver {
             let exit = match journal.state().conversation.next() {
                 Next::AskModel { step } => {
                     journal.commit().await?;
-                    self.ask(journal, model, &specs, step).await?
+                    self.ask(journal, model, toolbox, &specs, step).await?
                 }
                 Next::Judge { text } => self.judged(journal, &text, &specs).await?,
                 Next::Call(call) => self.call(journal, toolbox, &tools, call).await?,

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::failure::RunError;
 use crate::status::RunStatus;
-use crate::toolbox::{Effects, SandboxUsage, ToolNote, ToolResult};
+use crate::toolbox::{Effects, OutgoingRequest, SandboxUsage, ToolNote, ToolResult};
 
 /// An event and when it happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -94,6 +94,9 @@ pub enum RunEvent {
         /// What the sandbox spent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<SandboxUsage>,
+        /// What the call asked of the network.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        requests: Vec<OutgoingRequest>,
         /// Lines the call wrote to the run's log.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         notes: Vec<ToolNote>,

@@ -16,7 +16,7 @@ use tokio::sync::broadcast;
 use crate::event::{RunEvent, StoredEvent};
 use crate::failure::RunError;
 use crate::status::RunStatus;
-use crate::toolbox::{SandboxUsage, ToolNote, ToolResult};
+use crate::toolbox::{OutgoingRequest, SandboxUsage, ToolNote, ToolResult};
 
 /// Events a watcher may be behind before it loses hints.
 const BACKLOG: usize = 1024;
@@ -54,6 +54,8 @@ pub enum LiveEvent {
         result: ToolResult,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<SandboxUsage>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        requests: Vec<OutgoingRequest>,
     },
     /// The host told the model something.
     HostSaid { at: Timestamp, step: u32, text: String },
@@ -104,8 +106,8 @@ impl LiveEvent {
             RunEvent::ToolIntended { step, call_id, tool, arguments, .. } => {
                 Self::ToolStarted { at, step, call_id, tool, arguments }
             }
-            RunEvent::ToolReturned { step, call_id, tool, result, usage, .. } => {
-                Self::ToolFinished { at, step, call_id, tool, result, usage }
+            RunEvent::ToolReturned { step, call_id, tool, result, usage, requests, .. } => {
+                Self::ToolFinished { at, step, call_id, tool, result, usage, requests }
             }
             RunEvent::Told { step, text, .. } => Self::HostSaid { at, step, text },
             RunEvent::Finished { status, summary, error, .. } => Self::Finished { at, status, summary, error },

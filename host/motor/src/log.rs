@@ -2,7 +2,7 @@
 
 use crate::event::{RunEvent, StoredEvent};
 use crate::record::beginning;
-use crate::toolbox::ToolNote;
+use crate::toolbox::{OutgoingRequest, ToolNote};
 
 /// The log shows at most this much: the end of it.
 pub(crate) const LOG_BYTES: usize = 16 * 1024;
@@ -50,8 +50,11 @@ fn line(stored: &StoredEvent) -> String {
         RunEvent::ToolIntended { step, tool, arguments, .. } => {
             format!("{at} step {step} {tool} begins: {}\n", shown(&arguments.to_string()))
         }
-        RunEvent::ToolReturned { step, tool, result, notes, retried, recovered, .. } => {
+        RunEvent::ToolReturned { step, tool, result, requests, notes, retried, recovered, .. } => {
             let mut text = String::new();
+            for request in requests {
+                text.push_str(&format!("{at} step {step} {tool} {}\n", asked(request)));
+            }
             for note in notes {
                 if let ToolNote::Log { level, message } = note {
                     text.push_str(&format!("{at} step {step} {tool} {level}: {}\n", shown(message)));
@@ -74,6 +77,16 @@ fn line(stored: &StoredEvent) -> String {
             format!("{at} {status}{why}: {}\n", shown(summary.as_deref().unwrap_or_default()))
         }
     }
+}
+
+/// A request on one line.
+fn asked(request: &OutgoingRequest) -> String {
+    let came = match (request.status, &request.error) {
+        (Some(status), None) => format!("{status}, {} bytes", request.received_bytes),
+        (Some(status), Some(error)) => format!("{status}, then {error}"),
+        (None, error) => error.clone().unwrap_or_default(),
+    };
+    shown(&format!("{} {} in {:.0} ms: {came}", request.method, request.url, request.duration_ms))
 }
 
 /// Text on one line: a tool's output must not be able to forge lines of the log.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use base::{AgentName, RunId, Timestamp};
+use base::{AgentName, Provenance, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -14,12 +14,14 @@ use crate::status::{IllegalTransition, RunStatus, StatusEvent};
 const TASK_CHARACTERS: usize = 200;
 /// Characters of the summary that the head keeps; the whole summary is in the last event.
 const SUMMARY_CHARACTERS: usize = 2_000;
+/// Sources of untrusted content that are kept by name. That there is one is what counts.
+const WEB_SOURCES: usize = 32;
 
 /// The head of a run.
 ///
 /// JSON: `{ id, agent, status, task, tools, settings, maxIterations, timeoutMs, createdAt, startedAt?, completedAt?,
 /// iterations, modelCalls, toolCalls, errors, inputTokens, outputTokens, costUsd?, energy, resumes, nextSequence,
-/// summary?, error? }`, times in milliseconds since the epoch.
+/// webSources?, summary?, error? }`, times in milliseconds since the epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunRecord {
@@ -66,6 +68,12 @@ pub struct RunRecord {
     pub energy: f64,
     /// How often it was taken up again.
     pub resumes: u32,
+    /// Where the run has read untrusted content from, each once (SPEC TAINT-1).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub web_sources: Vec<String>,
+    /// The tool of a call that can reach the network and has no result yet: what it has read is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reaching: Option<String>,
     /// The number the next event gets: also how many there are.
     pub next_sequence: u64,
     /// The beginning of the answer.
@@ -105,6 +113,8 @@ impl RunRecord {
             cost_usd: None,
             energy: *energy,
             resumes: 0,
+            web_sources: Vec::new(),
+            reaching: None,
             next_sequence: 1,
             summary: None,
             error: None,
@@ -159,7 +169,15 @@ impl RunRecord {
 
     fn count(&mut self, event: &RunEvent) {
         match event {
-            RunEvent::Resumed => self.resumes += 1,
+            RunEvent::Resumed => {
+                self.resumes += 1;
+                if let Some(tool) = self.reaching.take() {
+                    self.read_from(format!("an interrupted call of `{tool}`"));
+                }
+            }
+            RunEvent::ToolIntended { tool, effects, .. } => {
+                self.reaching = effects.open_world.then(|| tool.clone());
+            }
             RunEvent::ModelReplied { step, reply, .. } => {
                 self.iterations = *step;
                 self.model_calls += 1 + reply.retries;
@@ -169,11 +187,24 @@ impl RunRecord {
                     self.cost_usd = Some(self.cost_usd.unwrap_or_default() + cost);
                 }
             }
-            RunEvent::ToolReturned { result, .. } => {
+            RunEvent::ToolReturned { tool, result, requests, .. } => {
+                self.reaching = None;
+                for request in requests.iter().filter(|request| request.status.is_some()) {
+                    self.read_from(request.host.clone());
+                }
+                if result.provenance == Provenance::Web && self.web_sources.is_empty() {
+                    self.read_from(format!("`{tool}`"));
+                }
                 self.tool_calls += 1;
                 self.errors += u32::from(!result.ok);
             }
             _ => {}
+        }
+    }
+
+    fn read_from(&mut self, source: String) {
+        if self.web_sources.len() < WEB_SOURCES && !self.web_sources.contains(&source) {
+            self.web_sources.push(source);
         }
     }
 
@@ -207,6 +238,70 @@ pub(crate) fn beginning(text: &str, characters: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::toolbox::{Effects, OutgoingRequest, ToolResult};
+
+    fn check_sources(events: Vec<RunEvent>, expected: &[&str]) {
+        let stored = |event| StoredEvent { at: Timestamp::from_millis(0), event };
+        let created = RunEvent::Created {
+            agent: AgentName::default(),
+            task: "t".into(),
+            tools: vec![],
+            max_iterations: 20,
+            timeout_ms: 1,
+            settings: Value::Null,
+            key: None,
+            energy: 0.0,
+        };
+        let mut record = RunRecord::created(RunId::parse("run_1").unwrap(), &stored(created)).unwrap();
+        for event in [RunEvent::Started].into_iter().chain(events) {
+            record.apply(&stored(event)).unwrap();
+        }
+        assert_eq!(record.web_sources, expected);
+    }
+
+    fn intended(tool: &str, open_world: bool) -> RunEvent {
+        RunEvent::ToolIntended {
+            step: 1,
+            call_id: "c".into(),
+            tool: tool.into(),
+            arguments: Value::Null,
+            idempotency_key: "k".into(),
+            effects: Effects { open_world, ..Effects::default() },
+            component: None,
+        }
+    }
+
+    fn returned(requests: Vec<OutgoingRequest>) -> RunEvent {
+        RunEvent::ToolReturned {
+            step: 1,
+            call_id: "c".into(),
+            tool: "fetch".into(),
+            result: ToolResult::success("x"),
+            usage: None,
+            requests,
+            notes: vec![],
+            retried: false,
+            recovered: false,
+        }
+    }
+
+    fn asked(host: &str, status: Option<u16>) -> OutgoingRequest {
+        let text = serde_json::json!({
+            "method": "GET", "url": "u", "host": host, "status": status, "sentBytes": 0, "receivedBytes": 0, "durationMs": 1.0,
+        });
+        serde_json::from_value(text).unwrap()
+    }
+
+    #[test]
+    fn what_was_read_from_the_web_is_known_after_a_restart() {
+        let read = || returned(vec![asked("a.example", Some(200)), asked("b.example", None), asked("a.example", Some(404))]);
+        check_sources(vec![intended("fetch", true), read()], &["a.example"]);
+        check_sources(vec![intended("fetch", true), read(), RunEvent::Resumed], &["a.example"]);
+        // Nobody knows what a call has read that the host took down with it.
+        check_sources(vec![intended("bash", true), RunEvent::Resumed], &["an interrupted call of `bash`"]);
+        check_sources(vec![intended("read", false), RunEvent::Resumed], &[]);
+        check_sources(vec![intended("bash", true), returned(vec![]), RunEvent::Resumed], &[]);
+    }
 
     #[test]
     fn beginnings_are_cut_between_characters() {

@@ -26,6 +26,7 @@ impl Driver {
         &self,
         journal: &mut Journal,
         model: &dyn Model,
+        toolbox: &dyn Toolbox,
         specs: &[ToolSpec],
         step: u32,
     ) -> Result<Option<Exit>, JournalError> {
@@ -43,8 +44,9 @@ impl Driver {
             }
         }
         let names: Vec<_> = specs.iter().map(|spec| spec.name.as_str()).collect();
+        let briefing = toolbox.briefing();
         let request = ChatRequest {
-            system: Prompt { tools: &names, max_iterations: max, step }.render(),
+            system: Prompt { tools: &names, briefing: briefing.as_deref(), max_iterations: max, step }.render(),
             messages: journal.state().conversation.messages().to_vec(),
             tools: specs.to_vec(),
             ..ChatRequest::default()
@@ -119,7 +121,7 @@ impl Driver {
         let (definition, arguments) = match admit(tools, &call) {
             Ok(admitted) => admitted,
             Err(result) => {
-                let reply = Some(ToolReply { result, usage: None });
+                let reply = Some(ToolReply::of(result));
                 let refused = Executed { reply, notes: Vec::new(), retried: false, interrupt: None };
                 return self.returned(journal, &call, refused, false).await;
             }
@@ -151,7 +153,7 @@ impl Driver {
         let (Some(definition), Some(intent)) = (definition, &call.intent) else {
             // The tool went away while the host was stopped.
             let refused = admit(tools, &call).err().unwrap_or_else(outcome_unknown);
-            let reply = Some(ToolReply { result: refused, usage: None });
+            let reply = Some(ToolReply::of(refused));
             let executed = Executed { reply, notes: Vec::new(), retried: false, interrupt: None };
             return self.returned(journal, &call, executed, recovered).await;
         };
@@ -181,7 +183,7 @@ impl Driver {
     ) -> Result<Option<Exit>, JournalError> {
         let Executed { reply, notes, retried, interrupt } = executed;
         let mut verdict = Verdict::Continue;
-        if let Some(ToolReply { result, usage }) = reply {
+        if let Some(ToolReply { result, usage, requests }) = reply {
             let (call_id, tool) = (call.call.id.clone(), call.call.name.clone());
             let step = call.step;
             verdict = journal.stage(RunEvent::ToolReturned {
@@ -190,6 +192,7 @@ impl Driver {
                 tool,
                 result,
                 usage,
+                requests,
                 notes,
                 retried,
                 recovered,

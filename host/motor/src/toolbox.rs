@@ -58,6 +58,12 @@ pub trait Toolbox: Send + Sync {
     /// The tools that can be called.
     fn tools(&self) -> &[ToolDefinition];
 
+    /// What the model is told of the surroundings beside the tools: domains, credentials. Part of the prompt, so it
+    /// changes only when they do.
+    fn briefing(&self) -> Option<String> {
+        None
+    }
+
     /// Calls one tool and waits for its result. A failed call is a result like any other. When the invocation's token
     /// is cancelled the call must end at once; the loop waits 50 ms for what it still returns, then drops the future.
     async fn call(&self, call: ToolInvocation<'_>) -> ToolReply;
@@ -112,6 +118,46 @@ pub struct ToolReply {
     pub result: ToolResult,
     /// What the sandbox spent, when there was one.
     pub usage: Option<SandboxUsage>,
+    /// What it asked of the network, in order.
+    pub requests: Vec<OutgoingRequest>,
+}
+
+/// A request that a call made, or tried to make (SPEC NET-4): no query values, no secrets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OutgoingRequest {
+    /// The method.
+    pub method: String,
+    /// Scheme, host, port and path; of a query only the names.
+    pub url: String,
+    /// The host alone.
+    pub host: String,
+    /// The response's status; none when there was no response.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// Bytes of the request's body.
+    pub sent_bytes: u64,
+    /// Bytes of the response's body that were read.
+    pub received_bytes: u64,
+    /// Milliseconds.
+    pub duration_ms: f64,
+    /// Credentials that were put in, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub credentials: Vec<String>,
+    /// Why there was no whole response.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The rule of the gate that refused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+}
+
+impl ToolReply {
+    /// A result of the host's own: nothing was executed.
+    #[must_use]
+    pub fn of(result: ToolResult) -> Self {
+        Self { result, usage: None, requests: Vec::new() }
+    }
 }
 
 /// What a sandboxed call spent.

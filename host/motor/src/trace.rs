@@ -11,7 +11,7 @@ use crate::event::{RunEvent, StoredEvent};
 use crate::failure::RunError;
 use crate::record::RunRecord;
 use crate::status::RunStatus;
-use crate::toolbox::{SandboxUsage, ToolNote, ToolResult};
+use crate::toolbox::{OutgoingRequest, SandboxUsage, ToolNote, ToolResult};
 
 /// The trace of a run. JSON in camel case, times in milliseconds since the epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -118,6 +118,9 @@ pub struct ToolCallTrace {
     /// The component behind the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<ContentHash>,
+    /// What the call asked of the network.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<OutgoingRequest>,
     /// What the call wrote to the run's log.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<ToolNote>,
@@ -195,9 +198,10 @@ impl RunTrace {
                     call.component = *component;
                 }
             }
-            RunEvent::ToolReturned { call_id, result, usage, notes, retried, recovered, .. } => {
+            RunEvent::ToolReturned { call_id, result, usage, requests, notes, retried, recovered, .. } => {
                 if let Some(call) = self.call(call_id) {
                     call.returned(result, *usage);
+                    call.requests.clone_from(requests);
                     call.notes.clone_from(notes);
                     call.retried = *retried;
                     call.recovered = *recovered;
@@ -252,6 +256,7 @@ impl ToolCallTrace {
             peak_memory_bytes: None,
             host_calls: None,
             component: None,
+            requests: Vec::new(),
             notes: Vec::new(),
             retried: false,
             recovered: false,

@@ -1,12 +1,18 @@
 //! The sandbox for code a model wrote (SPEC CODE-1 to CODE-5).
 //!
-//! JavaScript runs in an engine that is itself a component: pre-initialised, a fresh instance for each program, with an
-//! empty import list, so there is nothing to reach. Nothing is ever thrown at the caller: every end has a code.
+//! JavaScript runs in an engine that is itself a component: pre-initialised, a fresh instance for each program. There
+//! are two kinds. The isolated one has an empty import list and an empty linker, so there is nothing to reach. The
+//! connected one, for runs that were granted domains or files, is linked like a tool and reaches what its
+//! [`Surroundings`] say (SPEC CODE-6, CODE-7). Nothing is ever thrown at the caller: every end has a code.
+
+mod connected;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bindings::code::{CodePre, exports::motor::host::interpreter as wit};
+use network::{Blocked, RequestTrace};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use wasmtime::Store;
@@ -19,7 +25,10 @@ use crate::limits::Limits;
 use crate::load::{Component, LoadError};
 use crate::meter::Meter;
 use crate::outcome::{Outcome, Usage};
+use crate::state::CallState;
 use crate::{Limit, LimitExceeded};
+
+pub use connected::Surroundings;
 
 /// Bytes of JSON a result may have (SPEC CODE-2).
 pub const MOST_RESULT_BYTES: u32 = 32 * 1024;
@@ -39,7 +48,14 @@ pub const MOST_TIMEOUT_IN_RUN: Duration = Duration::from_secs(30);
 pub struct CodeSandbox {
     runtime: Runtime,
     component: Component,
-    pre: CodePre<Meter>,
+    engine: Engine,
+}
+
+/// An engine with its linker: an isolated one cannot be given surroundings.
+#[derive(Clone)]
+enum Engine {
+    Isolated(CodePre<Meter>),
+    Connected(Arc<CodePre<CallState>>),
 }
 
 /// One program to run.
@@ -68,6 +84,10 @@ pub struct CodeReport {
     pub console_truncated: bool,
     /// What it used.
     pub usage: Usage,
+    /// What it asked of the network, in the order it asked.
+    pub requests: Vec<RequestTrace>,
+    /// The last request that a rule refused.
+    pub last_refusal: Option<Blocked>,
 }
 
 /// A value a program returned.
@@ -144,14 +164,8 @@ impl CodeSandbox {
     /// # Errors
     /// When the component is not such an engine.
     pub fn link(runtime: &Runtime, component: &Component) -> Result<Self, LoadError> {
-        if !component.inspection().exports_host_interface("interpreter") {
-            return Err(LoadError::MissingExport { wanted: "motor:host/interpreter" });
-        }
-        let pre = Linker::new(component.compiled.engine())
-            .instantiate_pre(&component.compiled)
-            .and_then(CodePre::new)
-            .map_err(|error| LoadError::NotLinked { message: error.root_cause().to_string() })?;
-        Ok(Self { runtime: runtime.clone(), component: component.clone(), pre })
+        let pre = linked(component, &Linker::new(component.compiled.engine()))?;
+        Ok(Self { runtime: runtime.clone(), component: component.clone(), engine: Engine::Isolated(pre) })
     }
 
     /// The component behind it.
@@ -160,32 +174,69 @@ impl CodeSandbox {
         &self.component
     }
 
-    /// Runs a program to its end. `limits` gives everything but the time, which is the program's.
+    /// Runs a program to its end, with nothing around it. `limits` gives everything but the time, which is the program's.
     pub async fn execute(&self, program: &Program, limits: &Limits, cancel: &CancellationToken) -> CodeReport {
+        self.execute_in(program, Surroundings::default(), limits, cancel).await
+    }
+
+    /// Runs a program to its end. What the surroundings offer is there for a connected engine only.
+    pub async fn execute_in(
+        &self,
+        program: &Program,
+        surroundings: Surroundings,
+        limits: &Limits,
+        cancel: &CancellationToken,
+    ) -> CodeReport {
         if let Some(error) = refuse(program) {
             return report(Err(error), Usage::default());
         }
         let limits = limits.with_deadline(program.timeout);
-        let mut store = Store::new(self.component.compiled.engine(), Meter::new(&limits));
-        store.limiter(|meter| meter);
-        store.set_hostcall_fuel(usize::try_from(limits.hostcall_bytes).unwrap_or(usize::MAX));
         let request = wit::Program {
             source: program.source.clone(),
             seed: program.seed,
             now_ms: program.now_ms,
             max_result_bytes: MOST_RESULT_BYTES,
             max_console_bytes: MOST_CONSOLE_BYTES,
+            grants: surroundings.grants(),
         };
-        let (outcome, usage) = call::run(&self.runtime, &mut store, &limits, cancel, async |store| {
-            let instance = self.pre.instantiate_async(&mut *store).await?;
-            instance.motor_host_interpreter().call_execute(&mut *store, &request).await
+        match &self.engine {
+            Engine::Isolated(pre) => self.isolated(pre, &request, &limits, cancel).await,
+            // In a box, so that the isolated path does not carry its state around.
+            Engine::Connected(pre) => Box::pin(self.connected(pre, &request, surroundings, &limits, cancel)).await,
+        }
+    }
+
+    async fn isolated(
+        &self,
+        pre: &CodePre<Meter>,
+        request: &wit::Program,
+        limits: &Limits,
+        cancel: &CancellationToken,
+    ) -> CodeReport {
+        let mut store = Store::new(self.component.compiled.engine(), Meter::new(limits));
+        store.limiter(|meter| meter);
+        store.set_hostcall_fuel(usize::try_from(limits.hostcall_bytes).unwrap_or(usize::MAX));
+        let (outcome, usage) = call::run(&self.runtime, &mut store, limits, cancel, async |store| {
+            let instance = pre.instantiate_async(&mut *store).await?;
+            instance.motor_host_interpreter().call_execute(&mut *store, request).await
         })
         .await;
-        let usage = Usage { peak_memory_bytes: store.data().memory_peak(), ..usage };
-        match outcome {
-            Outcome::Returned(answer) => accept(answer, usage),
-            other => report(Err(explain(other)), usage),
-        }
+        settle(outcome, Usage { peak_memory_bytes: store.data().memory_peak(), ..usage })
+    }
+}
+
+fn linked<S: Send + 'static>(component: &Component, linker: &Linker<S>) -> Result<CodePre<S>, LoadError> {
+    if !component.inspection().exports_host_interface("interpreter") {
+        return Err(LoadError::MissingExport { wanted: "motor:host/interpreter" });
+    }
+    let pre = linker.instantiate_pre(&component.compiled).and_then(CodePre::new);
+    pre.map_err(|error| LoadError::NotLinked { message: error.root_cause().to_string() })
+}
+
+fn settle(outcome: Outcome<wit::Report, std::convert::Infallible>, usage: Usage) -> CodeReport {
+    match outcome {
+        Outcome::Returned(answer) => accept(answer, usage),
+        other => report(Err(explain(other)), usage),
     }
 }
 
@@ -200,7 +251,8 @@ fn refuse(program: &Program) -> Option<CodeError> {
 }
 
 fn report(outcome: Result<CodeValue, CodeError>, usage: Usage) -> CodeReport {
-    CodeReport { outcome, console: String::new(), console_truncated: false, usage }
+    let (console, requests) = (String::new(), Vec::new());
+    CodeReport { outcome, console, console_truncated: false, usage, requests, last_refusal: None }
 }
 
 /// Takes the guest's answer; its bounds are enforced again here, because the guest runs hostile code in its own memory.
@@ -221,7 +273,7 @@ fn accept(mut answer: wit::Report, usage: Usage) -> CodeReport {
             Err(CodeError { code: CodeErrorCode::Error, message, line: fault.line, column: fault.column })
         }
     };
-    CodeReport { outcome, console: answer.console, console_truncated, usage }
+    CodeReport { console: answer.console, console_truncated, ..report(outcome, usage) }
 }
 
 /// Cuts `text` to at most `most` bytes at a character boundary, and says whether it did.

@@ -25,6 +25,10 @@ pub enum Capability {
     Random,
     /// Files below `/workspace`.
     Workspace,
+    /// Requests through the network gate.
+    Network,
+    /// Computing with secrets that the host keeps.
+    Credentials,
     /// Lines in the run's log, and progress.
     Log,
     /// Nothing: shared types.
@@ -41,6 +45,8 @@ impl Capability {
             Self::Clock => "clock",
             Self::Random => "random numbers",
             Self::Workspace => "workspace (files below /workspace)",
+            Self::Network => "network (requests to the domains that a run was granted)",
+            Self::Credentials => "credentials (computing with those that a run was granted, without seeing them)",
             Self::Log => "log and progress",
             Self::Types => "shared types",
         }
@@ -192,14 +198,19 @@ fn capability(import: &str) -> Result<Capability, LoadError> {
         return match interface {
             "types" => Ok(Capability::Types),
             "log" | "progress" => Ok(Capability::Log),
-            _ => Err(refused("this host offers `log` and `progress` of `motor:host`; build against its `wit/`")),
+            "outbound" => Ok(Capability::Network),
+            "credentials" => Ok(Capability::Credentials),
+            _ => Err(refused(
+                "this host offers `log`, `progress`, `outbound` and `credentials` of `motor:host`; build against its `wit/`",
+            )),
         };
     }
     if let Some(interface) = package.strip_prefix("wasi:") {
         if !version.is_some_and(|version| version.starts_with("0.2.")) {
             return Err(LoadError::UnsupportedWasi { import: import.to_owned() });
         }
-        return match interface.split('/').next().unwrap_or_default() {
+        let (package, interface) = interface.split_once('/').unwrap_or((interface, ""));
+        return match package {
             "cli" => Ok(Capability::CommandLine),
             "io" => Ok(Capability::Streams),
             "clocks" => Ok(Capability::Clock),
@@ -208,7 +219,8 @@ fn capability(import: &str) -> Result<Capability, LoadError> {
             "sockets" => {
                 Err(refused("sockets are never given to a component; leave out what opens them (in Rust: `std::net`)"))
             }
-            "http" => Err(refused("this host gives tools no network; work on files below `/workspace`")),
+            "http" if matches!(interface, "types" | "outgoing-handler") => Ok(Capability::Network),
+            "http" => Err(refused("a component asks, nobody asks it: of `wasi:http` it gets `types` and `outgoing-handler`")),
             _ => Err(refused("this host does not offer that interface of WASI; build without it")),
         };
     }
@@ -253,10 +265,23 @@ mod tests {
     fn imports_are_granted_or_named() {
         assert_eq!(capability("wasi:io/streams@0.2.6").unwrap(), Capability::Streams);
         assert_eq!(capability("motor:host/log@0.1.0").unwrap(), Capability::Log);
+        assert_eq!(capability("motor:host/credentials@0.1.0").unwrap(), Capability::Credentials);
+        for network in ["wasi:http/types@0.2.0", "wasi:http/outgoing-handler@0.2.12", "motor:host/outbound@0.1.0"] {
+            assert_eq!(capability(network).unwrap(), Capability::Network);
+        }
         for (import, says) in [
             ("wasi:sockets/tcp@0.2.6", "std::net"),
             ("wasi:io/streams@0.3.0", "0.2"),
             ("wasi:nn/graph@0.2.0", "does not offer"),
+            ("wasi:http/incoming-handler@0.2.0", "outgoing-handler"),
+            ("wasi:http/proxy@0.2.0", "outgoing-handler"),
+            ("wasi:http@0.2.0", "outgoing-handler"),
+            ("wasi:http/handler@0.3.0", "0.2"),
+            ("wasi:http/types@0.3.0-rc-2026-01-06", "0.2"),
+            ("wasi:http/types@0.1.0", "0.2"),
+            ("wasi:http/types", "0.2"),
+            ("motor:host/credentials@0.2.0", "0.2.0"),
+            ("motor:host/vault@0.1.0", "credentials"),
             ("motor:host/log@0.2.0", "0.2.0"),
             ("env", "does not offer"),
             ("evil:host/all@1.0.0", "does not offer"),

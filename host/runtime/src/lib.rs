@@ -17,12 +17,15 @@ pub mod link;
 pub mod load;
 mod meter;
 pub mod outcome;
+mod scrub;
+mod state;
 mod supervise;
 pub mod tool;
 pub mod worker;
 
+pub use capabilities::workspace::Access;
 pub use capabilities::{Limit, LimitExceeded, Note, NoteSink};
-pub use code::{CodeError, CodeErrorCode, CodeReport, CodeSandbox, CodeValue, Program};
+pub use code::{CodeError, CodeErrorCode, CodeReport, CodeSandbox, CodeValue, Program, Surroundings};
 pub use engine::{EngineConfig, Runtime};
 pub use inspect::{Inspection, inspect};
 pub use limits::Limits;

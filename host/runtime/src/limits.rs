@@ -41,6 +41,15 @@ pub struct Limits {
     pub workspace_bytes: u64,
     /// Files and directories in the workspace. Default 10,000.
     pub workspace_files: u64,
+    /// Requests to the network, refused ones included. Default 100: a page and what belongs to it, not a crawl.
+    pub outgoing_requests: u64,
+    /// Bytes of request bodies and headers together. Default 10 MiB.
+    pub request_bytes: u64,
+    /// Bytes of response bodies together. Default 64 MiB: what the guest's memory could hold.
+    pub response_bytes: u64,
+    /// Bytes of one set of HTTP header fields in the host's memory, bookkeeping included. Default 64 KiB: eight times what
+    /// servers usually take.
+    pub http_header_bytes: u64,
 }
 
 impl Default for Limits {
@@ -61,6 +70,10 @@ impl Default for Limits {
             host_calls: 1_000_000,
             workspace_bytes: 256 << 20,
             workspace_files: 10_000,
+            outgoing_requests: 100,
+            request_bytes: 10 << 20,
+            response_bytes: 64 << 20,
+            http_header_bytes: 64 << 10,
         }
     }
 }
@@ -85,6 +98,10 @@ impl Limits {
             host_calls: self.host_calls.min(policy.host_calls),
             workspace_bytes: self.workspace_bytes.min(policy.workspace_bytes),
             workspace_files: self.workspace_files.min(policy.workspace_files),
+            outgoing_requests: self.outgoing_requests.min(policy.outgoing_requests),
+            request_bytes: self.request_bytes.min(policy.request_bytes),
+            response_bytes: self.response_bytes.min(policy.response_bytes),
+            http_header_bytes: self.http_header_bytes.min(policy.http_header_bytes),
         }
     }
 

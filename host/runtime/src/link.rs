@@ -2,91 +2,22 @@
 
 use std::collections::BTreeSet;
 
-use bindings::{log, progress};
-use capabilities::log::{HasLog, LogCtx, LogView};
-use capabilities::progress::{HasProgress, ProgressView};
-use capabilities::random::{HasRandom, RandomCtx, RandomView};
-use capabilities::stdio::BoundedOutput;
-use capabilities::workspace::{HasWorkspace, WorkspaceCtx, WorkspaceView};
-use capabilities::{NoteSink, limit::Budget};
+use bindings::{credentials, log, outbound, progress};
+use capabilities::credentials::HasCredentials;
+use capabilities::http;
+use capabilities::log::HasLog;
+use capabilities::outbound::HasOutbound;
+use capabilities::progress::HasProgress;
+use capabilities::random::HasRandom;
+use capabilities::workspace::HasWorkspace;
+use wasmtime::Engine;
 use wasmtime::component::{HasData, Linker, ResourceTable};
-use wasmtime::{CallHook, Engine, Store};
-use wasmtime_wasi::cli::{WasiCli, WasiCliCtxView};
-use wasmtime_wasi::clocks::{WasiClocks, WasiClocksCtxView};
+use wasmtime_wasi::cli::WasiCli;
+use wasmtime_wasi::clocks::WasiClocks;
 use wasmtime_wasi::p2::bindings::{cli, clocks, filesystem, io, random};
-use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-use crate::Limit;
 use crate::inspect::Capability;
-use crate::limits::Limits;
-use crate::meter::Meter;
-
-/// What a store holds during one call: one context for each capability, and the limits' counters.
-pub(crate) struct CallState {
-    pub meter: Meter,
-    table: ResourceTable,
-    wasi: WasiCtx,
-    random: RandomCtx,
-    workspace: WorkspaceCtx,
-    log: LogCtx,
-    host_calls: Budget,
-}
-
-impl CallState {
-    pub fn new(limits: &Limits, workspace: WorkspaceCtx, notes: NoteSink, stdio: &BoundedOutput) -> Self {
-        let mut table = ResourceTable::new();
-        table.set_max_capacity(usize::try_from(limits.handles).unwrap_or(usize::MAX));
-        Self {
-            meter: Meter::new(limits),
-            table,
-            wasi: WasiCtx::builder().stdout(stdio.clone()).stderr(stdio.clone()).build(),
-            random: RandomCtx::new(limits.random_bytes),
-            workspace,
-            log: LogCtx::new(limits.log_lines, limits.log_bytes, notes),
-            host_calls: Budget::new(Limit::HostCalls, limits.host_calls),
-        }
-    }
-
-    pub fn host_calls(&self) -> u64 {
-        self.host_calls.used()
-    }
-}
-
-/// Makes a store that counts every call into the host.
-pub(crate) fn store(engine: &Engine, state: CallState, limits: &Limits) -> wasmtime::Result<Store<CallState>> {
-    let mut store = Store::new(engine, state);
-    store.limiter(|state| &mut state.meter);
-    store.set_hostcall_fuel(usize::try_from(limits.hostcall_bytes).unwrap_or(usize::MAX));
-    store.call_hook(|mut store, hook| match hook {
-        CallHook::CallingHost => Ok(store.data_mut().host_calls.spend(1)?),
-        _ => Ok(()),
-    });
-    Ok(store)
-}
-
-impl WasiView for CallState {
-    fn ctx(&mut self) -> WasiCtxView<'_> {
-        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
-    }
-}
-
-impl CallState {
-    fn cli(&mut self) -> WasiCliCtxView<'_> {
-        WasiCliCtxView { ctx: self.wasi.cli(), table: &mut self.table }
-    }
-
-    fn clocks(&mut self) -> WasiClocksCtxView<'_> {
-        WasiClocksCtxView { ctx: self.wasi.clocks(), table: &mut self.table }
-    }
-
-    fn random(&mut self) -> RandomView<'_> {
-        RandomView(&mut self.random)
-    }
-
-    fn workspace(&mut self) -> WorkspaceView<'_> {
-        WorkspaceView { ctx: &mut self.workspace, table: &mut self.table }
-    }
-}
+use crate::state::CallState;
 
 struct HasTable;
 
@@ -120,9 +51,14 @@ pub(crate) fn linker(engine: &Engine, capabilities: &BTreeSet<Capability>) -> wa
                 filesystem::types::add_to_linker::<S, HasWorkspace>(l, S::workspace)?;
             }
             Capability::Log => {
-                log::add_to_linker::<S, HasLog>(l, |s| LogView(&mut s.log))?;
-                progress::add_to_linker::<S, HasProgress>(l, |s| ProgressView(&mut s.log))?;
+                log::add_to_linker::<S, HasLog>(l, S::log)?;
+                progress::add_to_linker::<S, HasProgress>(l, S::progress)?;
             }
+            Capability::Network => {
+                http::add_to_linker(l, S::http)?;
+                outbound::add_to_linker::<S, HasOutbound>(l, S::outbound)?;
+            }
+            Capability::Credentials => credentials::add_to_linker::<S, HasCredentials>(l, S::credentials)?,
             Capability::CommandLine => {
                 cli::exit::add_to_linker::<S, WasiCli>(l, S::cli)?;
                 cli::environment::add_to_linker::<S, WasiCli>(l, S::cli)?;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use capabilities::{Limit, LimitExceeded};
+use network::{Blocked, RequestTrace};
 use wasmtime_wasi::I32Exit;
 
 use crate::limits::Limits;
@@ -67,6 +68,33 @@ pub struct Finished<T, E> {
     pub usage: Usage,
     /// What it wrote to standard output and error, bounded.
     pub stdio: String,
+    /// What it asked of the network, in the order it asked.
+    pub requests: Vec<RequestTrace>,
+    /// The last request that a rule refused.
+    pub last_refusal: Option<Blocked>,
+}
+
+impl<T, E> Finished<T, E> {
+    /// A call that told nothing but its end.
+    pub(crate) fn of(outcome: Outcome<T, E>, usage: Usage) -> Self {
+        Self { outcome, usage, stdio: String::new(), requests: Vec::new(), last_refusal: None }
+    }
+
+    /// A call that never began.
+    pub(crate) fn host_fault(message: String) -> Self {
+        Self::of(Outcome::HostFault(message), Usage::default())
+    }
+
+    /// Changes how it ended.
+    pub(crate) fn map<U>(self, change: impl FnOnce(Outcome<T, E>) -> Outcome<U, E>) -> Finished<U, E> {
+        Finished {
+            outcome: change(self.outcome),
+            usage: self.usage,
+            stdio: self.stdio,
+            requests: self.requests,
+            last_refusal: self.last_refusal,
+        }
+    }
 }
 
 /// Says what an error out of the engine means. `limits` and `stack_bytes` are those the call ran under.
@@ -90,6 +118,9 @@ pub(crate) fn classify<T, E>(error: &wasmtime::Error, limits: &Limits, stack_byt
     }
     if error.is::<wasmtime::component::ResourceTableError>() {
         return exceeded(Limit::Handles, limits.handles);
+    }
+    if capabilities::http::exceeds_header_bytes(error) {
+        return exceeded(Limit::HttpHeaderBytes, limits.http_header_bytes);
     }
     let text = root_message(error);
     // The engine keeps the types of these errors to itself.

@@ -5,18 +5,22 @@ use std::sync::Arc;
 
 use bindings::tool::{ToolPre, exports::motor::host::tools as wit};
 use bindings::types;
-use capabilities::workspace::{Access, Quota, Usage as WorkspaceUsage, WorkspaceCtx};
-use capabilities::{NoteSink, note, stdio::BoundedOutput};
+use capabilities::NoteSink;
+use capabilities::stdio::BoundedOutput;
+use capabilities::workspace::Access;
+use network::RunNetwork;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::call;
-use crate::engine::{Runtime, YIELD_INTERVAL};
+use crate::engine::Runtime;
 use crate::inspect::Capability;
 use crate::limits::Limits;
-use crate::link::{self, CallState};
+use crate::link;
 use crate::load::{Component, LoadError};
-use crate::outcome::{Finished, Outcome, Usage};
+use crate::outcome::{Finished, Outcome};
+use crate::scrub::Scrub;
+use crate::state::{self, CallState, Given};
 use crate::{Limit, LimitExceeded};
 
 /// A component that offers tools, linked and ready. Cheap to clone.
@@ -76,6 +80,10 @@ pub struct ToolCall<'a> {
     pub idempotency_key: &'a str,
     /// The directory that is `/workspace`; none: the component has no files.
     pub workspace: Option<PathBuf>,
+    /// The run's way out; none: every request is refused, and no credential is granted.
+    pub network: Option<RunNetwork>,
+    /// Variables of `wasi:cli/environment`.
+    pub environment: Vec<(String, String)>,
     /// The limits.
     pub limits: Limits,
     /// Where log lines and progress go.
@@ -138,11 +146,9 @@ impl ToolComponent {
 
     /// Asks the component what it offers, and checks the answer: a model reads it.
     pub async fn describe(&self, limits: Limits) -> Finished<Vec<ToolDescription>, ToolError> {
-        let stdio = BoundedOutput::new(limits.stdio_bytes);
-        let state = CallState::new(&limits, WorkspaceCtx::default(), note::ignore(), &stdio);
+        let given = Given::nothing(&limits);
         let cancel = CancellationToken::new();
-        let mut finished =
-            self.run(state, &limits, &cancel, &stdio, async |guest, store| guest.call_list(store).await).await;
+        let finished = self.run(given, &limits, &cancel, async |guest, store| guest.call_list(store).await).await;
         let outcome = match finished.outcome {
             Outcome::Returned(tools) => match descriptions(tools) {
                 Ok(tools) => Outcome::Returned(tools),
@@ -150,22 +156,25 @@ impl ToolComponent {
             },
             other => other.map(|_| Vec::new()),
         };
-        finished.stdio.clear();
-        Finished { outcome, usage: finished.usage, stdio: String::new() }
+        Finished::of(outcome, finished.usage)
     }
 
-    /// Calls a tool in a fresh instance.
+    /// Calls a tool in a fresh instance. What comes back holds no secret of the run, whatever the guest knew.
     pub async fn call(&self, call: ToolCall<'_>) -> Finished<String, ToolError> {
         let limits = call.limits;
-        let stdio = BoundedOutput::new(limits.stdio_bytes);
-        let workspace = match open_workspace(call.workspace.as_deref(), &limits) {
+        let scrub = Scrub::new(call.network.clone());
+        let workspace = match state::open_workspace(call.workspace.as_deref(), Access::ReadWrite, &limits) {
             Ok(workspace) => workspace,
-            Err(message) => {
-                let (usage, stdio) = (Usage::default(), String::new());
-                return Finished { outcome: Outcome::HostFault(message), usage, stdio };
-            }
+            Err(message) => return Finished::host_fault(message),
         };
-        let state = CallState::new(&limits, workspace, call.notes, &stdio);
+        let given = Given {
+            workspace,
+            network: call.network,
+            idempotency_key: Some(call.idempotency_key.to_owned()),
+            environment: call.environment,
+            notes: scrub.notes(call.notes),
+            stdio: BoundedOutput::new(limits.stdio_bytes),
+        };
         let context = types::CallContext {
             run_id: call.run_id.to_owned(),
             step: call.step,
@@ -174,55 +183,47 @@ impl ToolComponent {
         };
         let (name, arguments) = (call.name.to_owned(), call.arguments.to_owned());
         let finished = self
-            .run(state, &limits, &call.cancel, &stdio, async |guest, store| {
+            .run(given, &limits, &call.cancel, async |guest, store| {
                 guest.call_call(store, &name, &arguments, &context).await
             })
             .await;
-        let outcome = match finished.outcome {
+        scrub.finished(finished.map(|outcome| match outcome {
             Outcome::Returned(Ok(result)) if result.output.len() as u64 > limits.output_bytes => {
                 Outcome::Exceeded(LimitExceeded { limit: Limit::OutputBytes, value: limits.output_bytes })
             }
             Outcome::Returned(Ok(result)) => Outcome::Returned(result.output),
             Outcome::Returned(Err(error)) => Outcome::Refused(error.into()),
             other => other.map(|_| String::new()),
-        };
-        Finished { outcome, usage: finished.usage, stdio: finished.stdio }
+        }))
     }
 
     async fn run<T>(
         &self,
-        state: CallState,
+        given: Given,
         limits: &Limits,
         cancel: &CancellationToken,
-        stdio: &BoundedOutput,
         ask: impl AsyncFnOnce(&wit::Guest, &mut wasmtime::Store<CallState>) -> wasmtime::Result<T>,
     ) -> Finished<T, ToolError> {
-        let mut store = match link::store(self.component.compiled.engine(), state, limits) {
+        let stdio = given.stdio.clone();
+        let state = CallState::new(limits, given);
+        let mut store = match state::store(self.component.compiled.engine(), state, limits) {
             Ok(store) => store,
-            Err(error) => {
-                let (usage, stdio) = (Usage::default(), String::new());
-                return Finished { outcome: Outcome::HostFault(error.to_string()), usage, stdio };
-            }
+            Err(error) => return Finished::host_fault(error.to_string()),
         };
         let (outcome, usage) = call::run(&self.runtime, &mut store, limits, cancel, async |store| {
             let instance = self.pre.instantiate_async(&mut *store).await?;
             ask(instance.motor_host_tools(), store).await
         })
         .await;
-        let state = store.data();
-        // A guest that yields crosses into the host too, once for each slice of fuel: that is not a call of its own.
-        let host_calls = state.host_calls().saturating_sub(usage.fuel / YIELD_INTERVAL);
-        let usage = Usage { peak_memory_bytes: state.meter.memory_peak(), host_calls, ..usage };
-        Finished { outcome, usage, stdio: stdio.text() }
+        let ended = state::end(store, usage).await;
+        Finished {
+            outcome,
+            usage: ended.usage,
+            stdio: stdio.text(),
+            requests: ended.requests,
+            last_refusal: ended.last_refusal,
+        }
     }
-}
-
-fn open_workspace(directory: Option<&std::path::Path>, limits: &Limits) -> Result<WorkspaceCtx, String> {
-    let Some(directory) = directory else { return Ok(WorkspaceCtx::default()) };
-    let most = WorkspaceUsage { bytes: limits.workspace_bytes, files: limits.workspace_files };
-    // The error names a host path: it is for the host's log, and whoever shows it to a model says less.
-    WorkspaceCtx::open(directory, Access::ReadWrite, Quota::new(directory, most))
-        .map_err(|error| format!("cannot open the workspace: {}", error.root_cause()))
 }
 
 impl From<types::ToolError> for ToolError {

@@ -3,8 +3,9 @@
 //! The engine heals what it takes for an interrupted creation by deleting: without the file `current` of a table it
 //! drops the table, without its list of tables it drops them all, without a journal it begins a new one. Here a state
 //! directory appears under its name complete, by one rename, so anything missing later is damage, and is refused with
-//! everything left in place.
+//! everything left in place. A table that a later version adds is noted beside the state while it is made.
 
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -50,7 +51,11 @@ pub(crate) fn prepare(dir: &Path) -> Result<Found, StoreError> {
     if !dir.join("version").is_file() {
         return Err(StoreError::corrupt("the file `version` in it is missing"));
     }
-    check_tables(&dir.join("keyspaces"))?;
+    let known = tables_before_growing(dir)?;
+    check_tables(&dir.join("keyspaces"), known.as_ref())?;
+    if known.is_some() {
+        end_growing(dir)?;
+    }
     journals.sort();
     let Some((_, active)) = journals.pop() else { return Err(StoreError::corrupt("its journal is missing")) };
     for (_, sealed) in &journals {
@@ -60,7 +65,9 @@ pub(crate) fn prepare(dir: &Path) -> Result<Found, StoreError> {
     Ok(Found::State)
 }
 
-fn check_tables(dir: &Path) -> Result<(), StoreError> {
+/// `known` are the tables there were before some were added, when that was interrupted: a half-made one beside them was
+/// never used, and goes.
+fn check_tables(dir: &Path, known: Option<&BTreeSet<u64>>) -> Result<(), StoreError> {
     let entries = fs::read_dir(dir).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => StoreError::corrupt("its tables are missing"),
         _ => StoreError::io("reading the state directory", error),
@@ -70,7 +77,12 @@ fn check_tables(dir: &Path) -> Result<(), StoreError> {
         let entry = entry.map_err(|source| StoreError::io("reading the state directory", source))?;
         let number = entry.file_name().to_str().and_then(|name| name.parse::<u64>().ok());
         let Some(number) = number else { return Err(StoreError::corrupt("there is a foreign file among its tables")) };
-        manifest::check(&entry.path(), number)?;
+        match manifest::check(&entry.path(), number) {
+            Err(StoreError::Corrupt { .. }) if known.is_some_and(|known| !known.contains(&number)) => {
+                fs::remove_dir_all(entry.path()).map_err(growing)?;
+            }
+            checked => checked?,
+        }
         has_list |= number == 0;
     }
     if has_list { Ok(()) } else { Err(StoreError::corrupt("its list of tables is missing")) }
@@ -79,7 +91,7 @@ fn check_tables(dir: &Path) -> Result<(), StoreError> {
 /// Makes a state directory: `fill` does so under another name, and only what is complete and synced gets the name.
 pub(crate) fn create(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), StoreError>) -> Result<(), StoreError> {
     let io = |source| StoreError::io("making the state directory", source);
-    let staging = staging_path(dir);
+    let staging = beside(dir, ".incomplete");
     match fs::remove_dir_all(&staging) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error)),
         _ => {}
@@ -95,9 +107,52 @@ pub(crate) fn create(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), StoreErr
     Ok(())
 }
 
-fn staging_path(dir: &Path) -> PathBuf {
+/// Adds tables to a state: `add` does so, and returns with all of them made. The engine makes a table file by file; the note
+/// beside the state says which tables were there before, so that after a crash what is half made can be told from damage.
+pub(crate) fn grow<T>(dir: &Path, add: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    let mut known = String::new();
+    for entry in fs::read_dir(dir.join("keyspaces")).map_err(growing)? {
+        known.push_str(&entry.map_err(growing)?.file_name().to_string_lossy());
+        known.push('\n');
+    }
+    let note = beside(dir, ".growing");
+    let draft = beside(dir, ".growing.incomplete");
+    fs::write(&draft, known).and_then(|()| File::open(&draft)?.sync_all()).map_err(growing)?;
+    fs::rename(&draft, &note).and_then(|()| sync_parent(dir)).map_err(growing)?;
+    let added = add()?;
+    sync_tree(dir).map_err(growing)?;
+    end_growing(dir)?;
+    Ok(added)
+}
+
+/// The tables there were before an addition that was interrupted; none when none was.
+fn tables_before_growing(dir: &Path) -> Result<Option<BTreeSet<u64>>, StoreError> {
+    match fs::read_to_string(beside(dir, ".growing")) {
+        Ok(known) => Ok(Some(known.lines().filter_map(|line| line.parse().ok()).collect())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(growing(error)),
+    }
+}
+
+/// Durable, because with the note a table that is damaged later would be taken for a half-made one.
+fn end_growing(dir: &Path) -> Result<(), StoreError> {
+    fs::remove_file(beside(dir, ".growing")).and_then(|()| sync_parent(dir)).map_err(growing)
+}
+
+fn growing(source: io::Error) -> StoreError {
+    StoreError::io("adding tables to the state", source)
+}
+
+fn sync_parent(dir: &Path) -> io::Result<()> {
+    match dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) => File::open(parent)?.sync_all(),
+        None => File::open(".")?.sync_all(),
+    }
+}
+
+fn beside(dir: &Path, suffix: &str) -> PathBuf {
     let mut name = dir.file_name().unwrap_or_default().to_owned();
-    name.push(".incomplete");
+    name.push(suffix);
     dir.with_file_name(name)
 }
 

@@ -9,6 +9,7 @@
 mod batch;
 mod error;
 mod faults;
+mod file;
 mod handle;
 mod journal;
 mod layout;
@@ -26,6 +27,7 @@ mod writer;
 pub use batch::Batch;
 pub use error::StoreError;
 pub use faults::{Faults, NoFaults};
+pub use file::{Creation, create_file};
 pub use handle::Store;
 pub use lock::HomeLock;
 pub use scan::Scan;

@@ -6,7 +6,7 @@ use crate::tables::Tables;
 use crate::{Batch, StoreError, Table};
 
 /// The schema that this build reads and writes.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// Where the schema version is kept, in [`Table::Meta`].
 pub(crate) const SCHEMA_KEY: &str = "schema";
@@ -16,7 +16,10 @@ pub(crate) const SCHEMA_KEY: &str = "schema";
 type Migration = fn(&Tables, &mut Batch) -> Result<(), StoreError>;
 
 /// The step from version `n` to `n + 1` is at index `n - 1`.
-const MIGRATIONS: [Migration; SCHEMA_VERSION as usize - 1] = [];
+const MIGRATIONS: [Migration; SCHEMA_VERSION as usize - 1] = [
+    // 2: the table of credentials, which opening the tables has made.
+    |_, _| Ok(()),
+];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,8 +33,7 @@ impl Schema {
 
 /// Brings an existing state to the current version.
 pub(crate) fn migrate(tables: &Tables) -> Result<(), StoreError> {
-    let found = tables.get::<Schema>(Table::Meta, SCHEMA_KEY.as_bytes())?;
-    let version = found.ok_or_else(|| StoreError::corrupt("its schema version is missing"))?.version;
+    let version = checked(tables.get(Table::Meta, SCHEMA_KEY.as_bytes())?)?;
     for (step, next) in pending(version)? {
         let mut batch = Batch::new();
         step(tables, &mut batch)?;
@@ -40,6 +42,12 @@ pub(crate) fn migrate(tables: &Tables) -> Result<(), StoreError> {
         tracing::info!(version = next, "state migrated");
     }
     Ok(())
+}
+
+/// The version found, when this build can use it.
+pub(crate) fn checked(found: Option<Schema>) -> Result<u32, StoreError> {
+    let version = found.ok_or_else(|| StoreError::corrupt("its schema version is missing"))?.version;
+    pending(version).map(|_| version)
 }
 
 /// The steps from `version` to the current one, each with the version it leads to.

@@ -19,12 +19,22 @@ pub enum Table {
     Signals,
     /// Energy levels, by agent.
     Energy,
+    /// Credentials, encrypted, and what is known of their key. Since schema 2.
+    Vault,
 }
 
 impl Table {
     /// Every table.
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Meta, Self::Runs, Self::Events, Self::Live, Self::Places, Self::Signals, Self::Energy];
+    pub(crate) const ALL: [Self; 8] =
+        [Self::Meta, Self::Runs, Self::Events, Self::Live, Self::Places, Self::Signals, Self::Energy, Self::Vault];
+
+    /// The schema version that brought the table: a state of an older one does not have it yet.
+    pub(crate) const fn since(self) -> u32 {
+        match self {
+            Self::Vault => 2,
+            Self::Meta | Self::Runs | Self::Events | Self::Live | Self::Places | Self::Signals | Self::Energy => 1,
+        }
+    }
 
     /// The name on disk; it never changes.
     pub(crate) const fn name(self) -> &'static str {
@@ -36,6 +46,7 @@ impl Table {
             Self::Places => "places",
             Self::Signals => "signals",
             Self::Energy => "energy",
+            Self::Vault => "vault",
         }
     }
 }

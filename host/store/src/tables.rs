@@ -8,7 +8,8 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable as 
 use serde::de::DeserializeOwned;
 
 use crate::batch::Changes;
-use crate::{Scan, StoreError, Table, record};
+use crate::schema::{self, SCHEMA_KEY};
+use crate::{Scan, StoreError, Table, layout, record};
 
 /// Blocks read from tables are kept up to this many bytes, over all tables.
 const CACHE_BYTES: u64 = 8 << 20;
@@ -31,15 +32,29 @@ pub(crate) struct Tables {
     places: Keyspace,
     signals: Keyspace,
     energy: Keyspace,
+    vault: Keyspace,
 }
 
 impl Tables {
-    /// Opens the state in `dir`, every table of which must be there.
+    /// Opens the state in `dir`. Every table of its schema version must be there; those of later versions are made.
     pub(crate) fn open(dir: &Path) -> Result<Self, StoreError> {
         let database = open_database(dir)?;
-        match Table::ALL.iter().find(|table| !database.keyspace_exists(table.name())) {
-            Some(missing) => Err(StoreError::corrupt(format!("its table `{missing}` is missing"))),
-            None => Self::of_database(database),
+        let missing: Vec<Table> =
+            Table::ALL.into_iter().filter(|table| !database.keyspace_exists(table.name())).collect();
+        if missing.is_empty() {
+            return Self::of_database(database);
+        }
+        let damage = |table: &Table| StoreError::corrupt(format!("its table `{table}` is missing"));
+        if let Some(table) = missing.iter().find(|table| table.since() == 1) {
+            return Err(damage(table));
+        }
+        let meta = open_table(&database, Table::Meta)?;
+        let found = database.snapshot().get(&meta, SCHEMA_KEY).map_err(reading)?;
+        let found = found.map(|bytes| record::decode(Table::Meta, SCHEMA_KEY.as_bytes(), &bytes)).transpose()?;
+        let version = schema::checked(found)?;
+        match missing.iter().find(|table| table.since() <= version) {
+            Some(table) => Err(damage(table)),
+            None => layout::grow(dir, || Self::of_database(database)),
         }
     }
 
@@ -49,12 +64,7 @@ impl Tables {
     }
 
     fn of_database(database: Database) -> Result<Self, StoreError> {
-        let open = |table: Table| {
-            let memtable = if table == Table::Events { EVENTS_MEMTABLE_BYTES } else { MEMTABLE_BYTES };
-            database
-                .keyspace(table.name(), || KeyspaceCreateOptions::default().max_memtable_size(memtable))
-                .map_err(|error| StoreError::engine("opening a table", error))
-        };
+        let open = |table: Table| open_table(&database, table);
         Ok(Self {
             meta: open(Table::Meta)?,
             runs: open(Table::Runs)?,
@@ -63,6 +73,7 @@ impl Tables {
             places: open(Table::Places)?,
             signals: open(Table::Signals)?,
             energy: open(Table::Energy)?,
+            vault: open(Table::Vault)?,
             database,
         })
     }
@@ -114,6 +125,7 @@ impl Tables {
             Table::Places => &self.places,
             Table::Signals => &self.signals,
             Table::Energy => &self.energy,
+            Table::Vault => &self.vault,
         }
     }
 }
@@ -133,6 +145,14 @@ fn open_database(dir: &Path) -> Result<Database, StoreError> {
     catch_unwind(AssertUnwindSafe(open))
         .map_err(|_| StoreError::corrupt("its files are not what the storage engine expects"))?
         .map_err(|error| StoreError::engine("opening the state", error))
+}
+
+/// The keyspace of a table, which is made when there is none.
+fn open_table(database: &Database, table: Table) -> Result<Keyspace, StoreError> {
+    let memtable = if table == Table::Events { EVENTS_MEMTABLE_BYTES } else { MEMTABLE_BYTES };
+    database
+        .keyspace(table.name(), || KeyspaceCreateOptions::default().max_memtable_size(memtable))
+        .map_err(|error| StoreError::engine("opening a table", error))
 }
 
 fn reading(error: fjall::Error) -> StoreError {

@@ -4,5 +4,6 @@ mod commit;
 mod crash;
 mod damage;
 mod disk;
+mod growth;
 mod scan;
 mod speed;

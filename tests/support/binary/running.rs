@@ -1,6 +1,6 @@
 //! One process of the program under test: what it writes, as it comes, and its end.
 
-use std::io::{BufRead as _, BufReader, Read};
+use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -74,9 +74,14 @@ impl Ended {
 
 impl Running {
     /// Starts a command, which the test's messages call `said`.
-    pub(super) fn start(mut command: Command, said: String) -> Self {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    pub(super) fn start(mut command: Command, said: String, input: &str) -> Self {
+        let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
+        if let Some(mut stdin) = child.stdin.take() {
+            // Who does not read it has said why.
+            stdin.write_all(input.as_bytes()).ok();
+        }
         let stdout = Sink::read(child.stdout.take().expect("a pipe"));
         let stderr = Sink::read(child.stderr.take().expect("a pipe"));
         Self { child, stdout, stderr, said }

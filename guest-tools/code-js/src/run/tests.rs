@@ -8,9 +8,18 @@ fn report(source: &str) -> Report {
 }
 
 fn report_with(source: &str, seed: u64, max_bytes: u32) -> Report {
-    let source = source.to_owned();
-    let program =
-        Program { source, seed, now_ms: 1_700_000_000_000, max_result_bytes: max_bytes, max_console_bytes: 40 };
+    let program = Program {
+        source: source.to_owned(),
+        seed,
+        now_ms: 1_700_000_000_000,
+        max_result_bytes: max_bytes,
+        max_console_bytes: 40,
+        grants: interpreter::Grants::empty(),
+    };
+    report_of(program)
+}
+
+fn report_of(program: Program) -> Report {
     let in_thread = std::thread::spawn(move || {
         crate::init();
         engine::with(|engine| run(engine, program))
@@ -208,3 +217,11 @@ fn a_plain_return_is_told_from_the_word_in_another_place() {
     check("const s = 'return 1'; s", "\"return 1\"");
     check("if (true) return 3; 4", "3");
 }
+
+#[test]
+fn nothing_is_there_that_was_not_granted() {
+    check("[typeof fetch, typeof workspace, typeof Headers]", r#"["undefined","undefined","undefined"]"#);
+}
+
+#[cfg(feature = "connected")]
+mod connected;

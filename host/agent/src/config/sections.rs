@@ -37,6 +37,22 @@ impl CodeConfig {
     }
 }
 
+/// `[tools]`: wall-clock times of the tools that have their own (SPEC TOOL-3).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ToolsConfig {
+    /// Milliseconds a script of `bash` may take. Default 60,000.
+    pub bash_timeout_ms: u64,
+    /// Milliseconds a `fetch` may take, redirects included. Default 30,000.
+    pub fetch_timeout_ms: u64,
+}
+
+impl Default for ToolsConfig {
+    fn default() -> Self {
+        Self { bash_timeout_ms: 60_000, fetch_timeout_ms: 30_000 }
+    }
+}
+
 /// `[engine]`: how components are run and compiled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

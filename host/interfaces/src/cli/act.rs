@@ -1,19 +1,16 @@
 //! `motor act`: delegates a task, shows its steps, prints its answer.
 
-use std::path::Path;
-use std::time::Duration;
-
-use agent::{ActReply, ActRequest, Caller};
+use agent::{ActReply, ActRequest};
 use base::{Random, Refusal, RefusalCode, RunId};
 use clap::Args;
 use motor::RunStatus;
 use serde_json::json;
 
-use super::context::{Context, usage};
+use super::context::Context;
 use super::follow::{Ended, Followed, follow};
+use super::grants::{GrantArgs, absolute};
 use super::{CliError, Done, input};
 use crate::client::Call;
-use crate::duration;
 use crate::exit::Exit;
 use crate::http::Resumed;
 use crate::session::Session;
@@ -24,21 +21,8 @@ pub(super) struct ActArgs {
     /// The task in plain language, or `-` to read it from standard input
     #[arg(required_unless_present = "resume", conflicts_with = "resume")]
     task: Option<String>,
-    /// Tools the run is granted: exactly these. `code`, `filesystem`, or single file tools
-    #[arg(long, value_delimiter = ',', value_name = "TOOLS")]
-    tools: Vec<String>,
-    /// A file to copy into the workspace, under another name if wanted
-    #[arg(long = "file", value_name = "[NAME=]PATH")]
-    files: Vec<String>,
-    /// Model calls it may take [default: 20]
-    #[arg(long, value_name = "N")]
-    max_iterations: Option<u32>,
-    /// Time it may take, such as `90s` or `10m` [default: 10m]
-    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
-    timeout: Option<Duration>,
-    /// Model to use instead of the configured one
-    #[arg(long, value_name = "PROVIDER/MODEL")]
-    model: Option<String>,
+    #[command(flatten)]
+    grants: GrantArgs,
     /// Records the model's turns in a file, to play them again with `--model replay/FILE`
     #[arg(long, value_name = "FILE")]
     record: Option<std::path::PathBuf>,
@@ -48,9 +32,6 @@ pub(super) struct ActArgs {
     /// Goes on with an interrupted run, or with all of this home
     #[arg(long, value_name = "RUN", num_args = 0..=1)]
     resume: Option<Option<RunId>>,
-    /// Turns the code tool's static guard off. The sandbox is the boundary, with it or without
-    #[arg(long)]
-    no_guard: bool,
     /// Idempotency key: the same key names the same run
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
@@ -75,22 +56,12 @@ pub(super) async fn run(arguments: ActArgs, context: &Context) -> Done {
 }
 
 async fn request(arguments: ActArgs, context: &Context) -> Result<ActRequest, Refusal> {
-    let files = arguments.files.iter().map(|text| input::file(text, &|path: &Path| path.exists()));
-    let record = arguments.record.map(std::path::absolute).transpose();
+    let task = input::text_or_stdin(&arguments.task.unwrap_or_default()).await?;
     Ok(ActRequest {
-        task: input::text_or_stdin(&arguments.task.unwrap_or_default()).await?,
-        tools: arguments.tools,
-        agent: context.globals.agent.clone(),
-        files: files.collect::<Result<_, _>>()?,
-        max_iterations: arguments.max_iterations,
-        timeout_ms: arguments.timeout.map(duration::millis),
-        model: arguments.model,
-        record: record.map_err(|_| usage("`--record` is not a path", "write `--record FILE`"))?,
-        guard: arguments.no_guard.then_some(false),
+        record: absolute(arguments.record)?,
         // A request whose answer was lost is made again: without a key that would be a second run.
         key: Some(arguments.key.unwrap_or_else(|| format!("cli-{:016x}", Random::from_system().next_u64()))),
-        by: Caller::Owner,
-        ..ActRequest::default()
+        ..arguments.grants.request(task, context)?
     })
 }
 

@@ -31,6 +31,7 @@ impl Context {
             config: self.globals.config.clone(),
             overrides: self.globals.settings.clone(),
             env: self.env.clone(),
+            vault_variables: agent::env::vault_variables_of_process(),
             compile_worker: compile_worker(),
         })
     }

@@ -37,6 +37,7 @@ pub(super) async fn run(context: &Context) -> Done {
         overrides: context.globals.settings.clone(),
         // Whatever models this person has set up have no part in it.
         env: agent::env::of_list(&[]),
+        vault_variables: std::collections::BTreeMap::new(),
         compile_worker: compile_worker(),
     };
     let request = ActRequest {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agent::{Caller, ExecuteReply, ExecuteRequest};
+use agent::{Caller, ExecuteReply, ExecuteRequest, Tier};
 use clap::Args;
 
 use super::context::Context;
@@ -22,7 +22,10 @@ pub(super) struct ExecuteArgs {
     /// A file with JavaScript
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Time it may take, such as `2s`; a bare number is milliseconds. Between 100 ms and 5 s
+    /// What it may reach: nothing, or with `fetch` the domains of `network.code_domains`
+    #[arg(long, value_name = "TIER", default_value = "isolated")]
+    tier: TierName,
+    /// Time it may take, such as `2s`; a bare number is milliseconds. Between 100 ms and 5 s (`network`: 30 s)
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     timeout: Option<Duration>,
     /// Turns the static guard off. The sandbox is the boundary, with it or without
@@ -36,6 +39,13 @@ pub(super) struct ExecuteArgs {
     purpose: Option<String>,
 }
 
+/// What a program may reach.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum TierName {
+    Isolated,
+    Network,
+}
+
 pub(super) async fn run(arguments: ExecuteArgs, context: &Context) -> Done {
     let code = match (&arguments.file, &arguments.code) {
         (Some(path), _) => input::text_file(path)?,
@@ -44,6 +54,10 @@ pub(super) async fn run(arguments: ExecuteArgs, context: &Context) -> Done {
     let request = ExecuteRequest {
         code,
         purpose: arguments.purpose,
+        tier: match arguments.tier {
+            TierName::Isolated => Tier::Isolated,
+            TierName::Network => Tier::Network,
+        },
         timeout_ms: arguments.timeout.map(duration::millis),
         guard: arguments.no_guard.then_some(false),
         agent: context.globals.agent.clone(),

@@ -227,7 +227,7 @@ mod tests {
             call_id: "c".into(),
             tool: "read".into(),
             result: ToolResult { ok, ..ToolResult::success("x") },
-            usage: None,
+            usage: None, requests: Vec::new(),
         };
         let mut ended = Ended::of(RunId::parse("run_1").unwrap());
         let run = ended.run_id.clone();

@@ -5,6 +5,7 @@ use std::time::Instant;
 use llm::Usage;
 use motor::{LiveEvent, ToolNote};
 
+use super::status::asked;
 use crate::output::{Output, Palette, text};
 
 /// Pictures of the spinner.
@@ -60,6 +61,14 @@ impl<'a> Live<'a> {
                 }
                 self.line(event);
                 self.wait(text::brief(tool, 30));
+            }
+            LiveEvent::ToolFinished { requests, .. } => {
+                self.line(event);
+                // What was refused the owner may want to allow: it is worth a line of its own.
+                for refused in requests.iter().filter(|request| request.rule.is_some()) {
+                    let line = format!("    {}", asked(refused));
+                    self.print(&self.output.err.yellow(&text::cut(&text::one_line(&line), self.columns(0))));
+                }
             }
             LiveEvent::Finished { .. } => self.end(),
             other => self.line(other),
@@ -198,7 +207,7 @@ mod tests {
 
     fn finished(result: ToolResult) -> LiveEvent {
         let usage = Some(SandboxUsage { fuel: 1_234_567, ..SandboxUsage::default() });
-        LiveEvent::ToolFinished { at: AT, step: 1, call_id: "c".into(), tool: "read".into(), result, usage }
+        LiveEvent::ToolFinished { at: AT, step: 1, call_id: "c".into(), tool: "read".into(), result, usage, requests: Vec::new() }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use base::{Provenance, Timestamp};
-use motor::{RunStatus, RunTrace, StepTrace, ToolCallTrace};
+use motor::{OutgoingRequest, RunStatus, RunTrace, StepTrace, ToolCallTrace};
 
 use super::signals::seconds;
 use crate::output::{Palette, text};
@@ -138,6 +138,9 @@ impl Page {
         }
         self.line(&format!("  {mark} {}", text::cut(&facts, self.columns.saturating_sub(4))));
         self.field(4, "arguments", &call.args.to_string());
+        for request in &call.requests {
+            self.field(4, "network", &asked(request));
+        }
         self.field(4, "result", &result.output);
     }
 
@@ -182,6 +185,22 @@ impl Page {
         self.text.push_str(line.trim_end());
         self.text.push('\n');
     }
+}
+
+/// A request on one line: what was asked and what came of it.
+pub(super) fn asked(request: &OutgoingRequest) -> String {
+    let OutgoingRequest { method, url, status, .. } = request;
+    let came = match (status, &request.rule, &request.error) {
+        (_, Some(rule), _) => format!("refused: {rule}"),
+        (Some(status), _, None) => format!("{status}, {}", text::bytes(request.received_bytes)),
+        (Some(status), _, Some(error)) => format!("{status}, then {error}"),
+        (None, None, error) => error.clone().unwrap_or_else(|| "no answer".to_owned()),
+    };
+    let credentials = match request.credentials.as_slice() {
+        [] => String::new(),
+        names => format!(" with {}", names.join(", ")),
+    };
+    format!("{method} {url}{credentials}: {came}")
 }
 
 #[cfg(test)]

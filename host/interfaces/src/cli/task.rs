@@ -110,7 +110,7 @@ struct Log {
     log: String,
 }
 
-async fn or_newest(run: Option<RunId>, session: &mut Session, context: &Context) -> Result<RunId, Refusal> {
+pub(super) async fn or_newest(run: Option<RunId>, session: &mut Session, context: &Context) -> Result<RunId, Refusal> {
     if let Some(run) = run {
         return Ok(run);
     }

@@ -182,7 +182,7 @@ impl Toolbox for Tools {
             "panic" => panic!("a tool panics"),
             _ => std::future::pending().await,
         };
-        ToolReply { result, usage: None }
+        ToolReply::of(result)
     }
 }
 

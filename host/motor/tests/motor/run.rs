@@ -131,7 +131,9 @@ async fn content_from_outside_is_fenced() {
     let home = Home::new(vec![call("web", json!({})), Turn::Say("done")]);
     home.run(request()).await;
     let Message::Tool { content, .. } = &home.last_request().messages[2] else { panic!() };
-    assert_eq!(content, "<untrusted source=\"web\">\nfrom outside\n</untrusted>");
+    let (open, rest) = content.split_once(" source=\"web\">\nfrom outside\n").unwrap();
+    assert_eq!(open.replace('<', "</") + ">", rest);
+    assert!(open.len() > "<untrusted-".len() + 12, "a fence that can be guessed: {open}");
 }
 
 #[tokio::test]

@@ -1,0 +1,124 @@
+//! One call: an interpreter made for one script, and what became of it.
+//!
+//! It must not know the host's policy beyond the list of commands. It survives scripts that run into a limit of the
+//! interpreter: what they had printed is kept as it is printed, so it comes back also when there is no result.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bashkit::time::SystemTime;
+use bashkit::{Bash, Error, ExecOptions, ExecResult, ExecutionBudgetExceeded, LimitExceeded, StreamData};
+use motor_sdk::ToolError;
+
+use crate::binaries::Binaries;
+use crate::commands::{Allowed, Hints};
+use crate::curl::{Curl, Sender};
+use crate::list::List;
+use crate::report::{Report, Stream};
+use crate::workspace::Workspace;
+use crate::{commands, layout, limits};
+
+/// What `timeout` answers too.
+const TIMED_OUT: i32 = 124;
+
+/// What a shell answers for a program that was ended from outside.
+const STOPPED: i32 = 137;
+
+/// A shell, before it runs.
+#[derive(Debug)]
+pub(crate) struct Shell {
+    pub root: PathBuf,
+    pub allowed: Allowed,
+    pub send: Sender,
+    pub timeout_ms: u64,
+}
+
+/// What was printed so far.
+#[derive(Debug, Default)]
+struct Printed {
+    stdout: Stream,
+    stderr: Stream,
+}
+
+impl Shell {
+    /// Runs a script to its end or to a limit.
+    pub(crate) fn run(&self, script: &str) -> Result<Report, ToolError> {
+        let cannot_start =
+            |error: &dyn std::fmt::Display| ToolError::failed(format!("the shell cannot start: {error}"));
+        let executor = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .map_err(|error| cannot_start(&error))?;
+        let mut bash = self.build().map_err(|error| cannot_start(&error))?;
+        let printed = Arc::new(Mutex::new(Printed::default()));
+        let sink = printed.clone();
+        let options = ExecOptions::new().streaming(Box::new(move |stdout: &StreamData, stderr: &StreamData| {
+            let mut printed = sink.lock().unwrap_or_else(PoisonError::into_inner);
+            printed.stdout.push(stdout.as_bytes(), limits::STDOUT_BYTES);
+            printed.stderr.push(stderr.as_bytes(), limits::STDERR_BYTES);
+        }));
+        let result = executor.block_on(bash.exec_with_options(script, options));
+        Ok(match result {
+            Ok(result) => complete(result),
+            Err(error) => {
+                let mut printed = printed.lock().unwrap_or_else(PoisonError::into_inner);
+                self.stopped(std::mem::take(&mut *printed), &error)
+            }
+        })
+    }
+
+    fn build(&self) -> bashkit::Result<Bash> {
+        let binaries = Binaries::new(commands::commands().chain(["bash", "sh", "test", "["]), SystemTime::now());
+        let allowed = self.allowed.clone();
+        let mut builder = Bash::builder()
+            .fs(layout::file_system(Workspace::at(&self.root), &binaries)?)
+            .rootfs(false)
+            .cwd(crate::ROOT)
+            .env("HOME", crate::ROOT)
+            .env("PATH", "/usr/bin:/bin")
+            .username("agent")
+            .hostname("sandbox")
+            .limits(limits::execution(self.timeout_ms))
+            .memory_limits(limits::memory())
+            .builtin_filter(move |name| allowed.keeps(name))
+            .command_resolver(Arc::new(Hints));
+        for name in self.allowed.forbidden() {
+            builder = builder.builtin(name, Box::new(self.allowed.refusal(name)));
+        }
+        if self.allowed.keeps("ls") {
+            builder = builder.builtin("ls", Box::new(List));
+        }
+        if self.allowed.keeps("curl") {
+            builder = builder.builtin("curl", Box::new(Curl { send: self.send }));
+        }
+        Ok(builder.build())
+    }
+
+    /// What is told of a script that has no result.
+    fn stopped(&self, printed: Printed, error: &Error) -> Report {
+        let (message, exit_code) = match error {
+            Error::Parse { .. } => (format!("{error}"), 2),
+            Error::Cancelled
+            | Error::ResourceLimit(
+                LimitExceeded::Timeout(_)
+                | LimitExceeded::ParserTimeout(_)
+                | LimitExceeded::ExecutionBudget(ExecutionBudgetExceeded::Deadline { .. }),
+            ) => (format!("timed out after {} ms", self.timeout_ms), TIMED_OUT),
+            Error::ResourceLimit(limit) => (format!("stopped: {limit}"), STOPPED),
+            other => (other.to_string(), 1),
+        };
+        let Printed { stdout, mut stderr } = printed;
+        // Beyond the limit for what the script itself says: this is the line that explains the rest.
+        stderr.push(format!("bash: {message}\n").as_bytes(), usize::MAX);
+        Report { stdout, stderr, exit_code }
+    }
+}
+
+fn complete(result: ExecResult) -> Report {
+    let ExecResult { stdout, stderr, exit_code, stdout_truncated, stderr_truncated, .. } = result;
+    Report {
+        stdout: Stream::new(stdout.into_bytes(), limits::STDOUT_BYTES, stdout_truncated),
+        stderr: Stream::new(stderr.into_bytes(), limits::STDERR_BYTES, stderr_truncated),
+        exit_code,
+    }
+}

@@ -1,0 +1,117 @@
+//! `fetch`: one page or API call, as text a model can read (SPEC TOOL-1, TOOL-4).
+//!
+//! It must not know what the run may reach: the host's network gate decides about each request, redirects included. What
+//! it survives is what comes back: bodies without end, tags nested by the hundred thousand, attributes of megabytes, broken
+//! character sets, binary data called text. Memory and depth are bounded by count, and what was left out is said.
+
+mod answer;
+mod body;
+mod charset;
+mod page;
+mod request;
+mod save;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use motor_sdk::http::{self, HttpError, Request, Response};
+use motor_sdk::{Context, Effects, Tool, ToolError};
+
+/// Where the host opens the workspace.
+const ROOT: &str = "/workspace";
+
+/// Redirects that are followed.
+const MOST_REDIRECTS: usize = 10;
+
+/// A POST may do anything to the other side, and a tool has one set of effects for all of its calls.
+const EFFECTS: Effects = Effects { read_only: false, destructive: false, idempotent: false, open_world: true };
+
+motor_sdk::arguments! {
+    struct Fetch {
+        /// Absolute `http` or `https` URL.
+        url: String,
+        /// Default `GET`.
+        method: Option<Method>,
+        /// Request headers by name. Where a secret belongs write `<credential:NAME>`.
+        headers: Option<BTreeMap<String, String>>,
+        /// Request body for `POST`: a string is sent as it is, anything else as JSON.
+        body: Option<motor_sdk::serde_json::Value>,
+        /// What to make of an HTML page: `markdown` (default), `text` without links, or `raw`.
+        format: Option<Format>,
+        /// Save the body unchanged as this file in `/workspace` instead of showing it: for binary or large content.
+        save_to: Option<String>,
+    }
+
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[serde(rename_all = "UPPERCASE")]
+    #[schemars(inline)]
+    enum Method {
+        #[serde(alias = "get")]
+        Get,
+        #[serde(alias = "post")]
+        Post,
+        #[serde(alias = "head")]
+        Head,
+    }
+
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[serde(rename_all = "lowercase")]
+    #[schemars(inline)]
+    enum Format {
+        Markdown,
+        Text,
+        Raw,
+    }
+}
+
+fn tools() -> Vec<Tool> {
+    vec![tool(Path::new(ROOT), |request| http::send_following(request, MOST_REDIRECTS))]
+}
+
+/// The tool over a workspace and a way to send.
+fn tool(workspace: &Path, send: impl Fn(Request) -> Result<Response, HttpError> + 'static) -> Tool {
+    let workspace = workspace.to_owned();
+    Tool::new(
+        "fetch",
+        "Fetches a URL. HTML comes back as Markdown, other text as it is; the first lines say status, final URL and content type. \
+         Only hosts that the run was granted can be reached.",
+        move |arguments: Fetch, context: &Context| fetch(&workspace, &send, arguments, context),
+    )
+    .effects(EFFECTS)
+}
+
+fn fetch(
+    workspace: &Path,
+    send: &impl Fn(Request) -> Result<Response, HttpError>,
+    arguments: Fetch,
+    context: &Context,
+) -> Result<String, ToolError> {
+    let format = arguments.format.unwrap_or(Format::Markdown);
+    let target = arguments.save_to.as_deref().map(save::Target::parse).transpose()?;
+    let is_head = arguments.method == Some(Method::Head);
+    let response = send(request::of(arguments, context)?).map_err(refused)?;
+    if response.status >= 400 {
+        return Err(answer::failure(response, is_head));
+    }
+    match target {
+        _ if is_head => Ok(answer::head(&response)),
+        Some(target) => save::save(response, workspace, &target),
+        None => answer::show(response, format),
+    }
+}
+
+/// An error of the request in the words of a tool.
+fn refused(error: HttpError) -> ToolError {
+    let sentence = error.to_string();
+    match error {
+        HttpError::Blocked { .. } => ToolError::denied(sentence),
+        HttpError::BadRequest { .. } => ToolError::bad_input(sentence),
+        HttpError::Failed { kind: http::FailureKind::Limit, .. } => ToolError::limit(sentence),
+        error if error.is_retryable() => ToolError::failed_for_now(sentence),
+        _ => ToolError::failed(sentence),
+    }
+}
+
+motor_sdk::export!(tools);

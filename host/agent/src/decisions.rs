@@ -1,0 +1,161 @@
+//! What the owner decided about domains beyond the configuration: for one run, for as long as the host lives, or for
+//! good (SPEC NET-3).
+//!
+//! Decisions for a run and for good are durable before they apply. Who reads them fails closed: a decision that cannot be
+//! read is never taken for an approval.
+
+use std::sync::{Mutex, PoisonError};
+
+use base::{AgentName, Clock, Refusal, RefusalCode, RunId, Timestamp};
+use network::Pattern;
+use serde::{Deserialize, Serialize};
+use store::{Batch, Scan, Store, Table};
+
+/// Under which keys of [`Table::Meta`] decisions are kept.
+const PREFIX: &str = "decision/";
+
+/// How long a decision lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// For one run.
+    Run,
+    /// For the agent's runs, until the host ends.
+    Session,
+    /// For the agent's runs, for good.
+    Always,
+}
+
+/// What was decided about a domain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It may be reached.
+    Allow,
+    /// It may be reached, and written to after the run has read from the web.
+    AllowWrites,
+    /// It may not be reached, whatever else allows it.
+    Deny,
+}
+
+/// One decision of the owner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Decision {
+    /// The hosts.
+    pub pattern: Pattern,
+    /// What was decided.
+    pub verdict: Verdict,
+    /// For how long.
+    pub level: Level,
+    /// Whose runs.
+    #[serde(default)]
+    pub agent: AgentName,
+    /// The run, when it is for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// When; filled in by the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_at: Option<Timestamp>,
+}
+
+/// The decisions of a home.
+pub(crate) struct Decisions {
+    store: Store,
+    session: Mutex<Vec<Decision>>,
+}
+
+impl Decisions {
+    pub fn new(store: Store) -> Self {
+        Self { store, session: Mutex::default() }
+    }
+
+    /// Makes a decision. It replaces an earlier one about the same pattern at the same level.
+    pub async fn decide(&self, mut decision: Decision, clock: &dyn Clock) -> Result<Decision, Refusal> {
+        decision.decided_at = Some(clock.now());
+        if let Some(key) = key(&decision)? {
+            let mut batch = Batch::new();
+            batch.put(Table::Meta, key, &decision)?;
+            self.store.commit(batch).await?;
+        } else {
+            let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+            session.retain(|other| other.agent != decision.agent || other.pattern != decision.pattern);
+            session.push(decision.clone());
+        }
+        Ok(decision)
+    }
+
+    /// Takes a decision back.
+    ///
+    /// # Errors
+    /// When there is none, or the store fails.
+    pub async fn forget(&self, decision: &Decision) -> Result<(), Refusal> {
+        let gone = match key(decision)? {
+            Some(key) => {
+                let there = self.store.get::<Decision>(Table::Meta, &key)?.is_some();
+                let mut batch = Batch::new();
+                batch.delete(Table::Meta, key);
+                self.store.commit(batch).await?;
+                there
+            }
+            None => {
+                let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+                let before = session.len();
+                session.retain(|other| other.agent != decision.agent || other.pattern != decision.pattern);
+                session.len() < before
+            }
+        };
+        if gone {
+            return Ok(());
+        }
+        let reason = format!("there is no such decision about `{}`", decision.pattern);
+        Err(Refusal::new(RefusalCode::NotFound, reason).with_remedy("`motor network list` shows those there are"))
+    }
+
+    /// What applies to a run of the agent: for good, for the session, for the run, in this order.
+    pub fn of(&self, agent: &AgentName, run: Option<&RunId>) -> Result<Vec<Decision>, Refusal> {
+        let mut decisions = self.stored(&always_prefix(agent))?;
+        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        decisions.extend(session.iter().filter(|decision| decision.agent == *agent).cloned());
+        drop(session);
+        if let Some(run) = run {
+            decisions.extend(self.stored(&run_prefix(run))?);
+        }
+        Ok(decisions)
+    }
+
+    /// All of them.
+    pub fn all(&self) -> Result<Vec<Decision>, Refusal> {
+        let mut decisions = self.stored(PREFIX)?;
+        decisions.extend(self.session.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
+        Ok(decisions)
+    }
+
+    fn stored(&self, prefix: &str) -> Result<Vec<Decision>, Refusal> {
+        let stored = self.store.scan(Table::Meta, &Scan::prefix(prefix.to_owned()))?;
+        Ok(stored.into_iter().map(|(_, decision)| decision).collect())
+    }
+}
+
+fn always_prefix(agent: &AgentName) -> String {
+    format!("{PREFIX}always/{agent}/")
+}
+
+fn run_prefix(run: &RunId) -> String {
+    format!("{PREFIX}run/{run}/")
+}
+
+/// Where a decision is kept; none: in memory.
+fn key(decision: &Decision) -> Result<Option<String>, Refusal> {
+    let pattern = &decision.pattern;
+    match (decision.level, &decision.run) {
+        (Level::Run, Some(run)) => Ok(Some(format!("{}{pattern}", run_prefix(run)))),
+        (Level::Always, None) => Ok(Some(format!("{}{pattern}", always_prefix(&decision.agent)))),
+        (Level::Session, None) => Ok(None),
+        (Level::Run, None) => Err(Refusal::new(RefusalCode::InvalidRequest, "a decision for a run names the run")
+            .with_remedy("say which: `--run RUN`, or take `--session` or `--always`")),
+        (_, Some(_)) => {
+            Err(Refusal::new(RefusalCode::InvalidRequest, "a decision that names a run is for that run alone"))
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! One program in the sandbox, outside runs (SPEC CODE-5, CODE-6).
+
+use base::{Provenance, Refusal, RefusalCode};
+use energy::Activity;
+use runtime::{CodeErrorCode, Program, Surroundings};
+use store::Batch;
+use tokio_util::sync::CancellationToken;
+
+use crate::Host;
+use crate::api::{Caller, ExecuteReply, ExecuteRequest, Tier};
+
+impl Host {
+    /// Runs a program in the sandbox (SPEC CODE-5). What the program does wrong is part of the reply.
+    ///
+    /// # Errors
+    /// When the host itself cannot: the sandbox does not load, or the store fails.
+    pub async fn execute(&self, request: ExecuteRequest) -> Result<ExecuteReply, Refusal> {
+        let parts = self.parts();
+        let activity = match request.tier {
+            Tier::Isolated => Activity::Oneshot,
+            Tier::Network => Activity::NetworkOneshot,
+        };
+        let warnings = match parts.energy.check(&request.agent, activity) {
+            Ok(()) => Vec::new(),
+            // Energy refuses a model and warns the owner (SPEC EN-3).
+            Err(refusal) if request.by == Caller::Owner && refusal.code == RefusalCode::EnergyTooLow => {
+                vec![format!("{}; going on because the owner asks", refusal.reason)]
+            }
+            Err(refusal) => return Ok(denied(&refusal)),
+        };
+        let access = &parts.environment.access;
+        let (sandbox, surroundings) = match request.tier {
+            Tier::Isolated => (parts.sandboxes.isolated().await?, Surroundings::default()),
+            Tier::Network => {
+                let network = Some(access.for_program().await?);
+                (parts.sandboxes.connected().await?, Surroundings { network, ..Surroundings::default() })
+            }
+        };
+        let mut batch = Batch::new();
+        parts.energy.stage_drain(&mut batch, &request.agent, activity).await?;
+        parts.store.commit(batch).await?;
+        let timeout = match request.tier {
+            Tier::Isolated => parts.config.code.timeout(request.timeout_ms),
+            Tier::Network => parts.config.code.timeout_in_run(request.timeout_ms),
+        };
+        let program = Program {
+            source: request.code,
+            timeout,
+            guard: request.guard.unwrap_or(parts.config.code.guard),
+            seed: request.seed.unwrap_or_else(|| parts.random.next_u64()),
+            now_ms: parts.clock.now().as_millis(),
+        };
+        tracing::debug!(purpose = request.purpose, tier = ?request.tier, "executing a program");
+        let cancel = CancellationToken::new();
+        let report = sandbox.execute_in(&program, surroundings, &parts.config.limits, &cancel).await;
+        let usage = report.usage;
+        let from_web = report.requests.iter().any(|request| request.status.is_some());
+        let mut reply = ExecuteReply {
+            ok: report.outcome.is_ok(),
+            output: String::new(),
+            error_code: None,
+            line: None,
+            column: None,
+            truncated: false,
+            provenance: if from_web { Provenance::Web } else { Provenance::Internal },
+            requests: report.requests,
+            console: report.console,
+            console_truncated: report.console_truncated,
+            duration_ms: usage.duration.as_secs_f64() * 1_000.0,
+            fuel: usage.fuel,
+            peak_memory_bytes: usage.peak_memory_bytes,
+            warnings,
+        };
+        match report.outcome {
+            Ok(value) => {
+                reply.output = value.json;
+                reply.truncated = value.truncated;
+            }
+            Err(error) => {
+                reply.output = error.to_string();
+                reply.error_code = Some(code_name(error.code).to_owned());
+                reply.line = error.line;
+                reply.column = error.column;
+            }
+        }
+        Ok(reply)
+    }
+}
+
+fn code_name(code: CodeErrorCode) -> &'static str {
+    match code {
+        CodeErrorCode::Timeout => "EXECUTION_TIMEOUT",
+        CodeErrorCode::Error => "EXECUTION_ERROR",
+        CodeErrorCode::Blocked => "EXECUTION_BLOCKED",
+        CodeErrorCode::Limit => "EXECUTION_LIMIT",
+        CodeErrorCode::Cancelled => "EXECUTION_CANCELLED",
+    }
+}
+
+fn denied(refusal: &Refusal) -> ExecuteReply {
+    ExecuteReply {
+        ok: false,
+        output: format!("EXECUTION_DENIED: {}", refusal.reason),
+        error_code: Some("EXECUTION_DENIED".to_owned()),
+        line: None,
+        column: None,
+        truncated: false,
+        provenance: Provenance::Internal,
+        requests: Vec::new(),
+        console: String::new(),
+        console_truncated: false,
+        duration_ms: 0.0,
+        fuel: 0,
+        peak_memory_bytes: 0,
+        warnings: Vec::new(),
+    }
+}

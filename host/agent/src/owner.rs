@@ -1,0 +1,160 @@
+//! What the owner decides and asks: credentials, domains, and what a run would be allowed to touch.
+
+use base::{CredentialName, Refusal, RefusalCode, RunId, Secret};
+use vault::{CredentialInfo, NewCredential};
+
+use crate::Host;
+use crate::access::patterns;
+use crate::api::{ActRequest, SetCredential};
+use crate::catalogue;
+use crate::decisions::{Decision, Level};
+use crate::explain::{
+    ExplainedCredential, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedTool, Explanation, FileAccess,
+};
+use crate::plan::{Plan, plan};
+use crate::workspace;
+use crate::toolbox::{Around, define, effects_in_words};
+
+impl Host {
+    /// Says what a run would be allowed to touch, from the plan it would start from (SPEC RUN-13). Starts nothing.
+    ///
+    /// # Errors
+    /// When the request makes no sense, or a component cannot be used.
+    pub async fn explain(&self, request: &ActRequest) -> Result<Explanation, Refusal> {
+        let parts = self.parts();
+        let Plan { tools, settings, policy, problems, warnings } =
+            plan(request, &parts.environment, &parts.energy).await?;
+        let reaches = catalogue::reaches_out(&tools) && !policy.domains.is_empty();
+        let definitions = define(&parts.sandboxes, &parts.config.tools, Around::planned(&tools, reaches), &tools).await?;
+        let set = parts.environment.access.credentials().await?;
+        let explained = |name: &CredentialName| {
+            // As the vault finds them: its own before those of the environment.
+            let found = set.iter().find(|info| info.name == *name && info.skill.is_none());
+            ExplainedCredential {
+                name: name.clone(),
+                source: found.map(|info| info.source),
+                domains: found.map(|info| info.domains.clone()).unwrap_or_default(),
+                raw: found.is_some_and(|info| info.raw),
+            }
+        };
+        let energy = &parts.config.energy;
+        let max_iterations = parts.config.motor.iterations(request.max_iterations)?;
+        let timeout = parts.config.motor.timeout(request.timeout_ms.map(std::time::Duration::from_millis))?;
+        let beyond = f64::from(max_iterations.saturating_sub(energy.free_iterations));
+        Ok(Explanation {
+            agent: request.agent.clone(),
+            model: parts.environment.model_name(&settings),
+            tools: definitions
+                .iter()
+                .map(|tool| ExplainedTool {
+                    name: tool.spec.name.clone(),
+                    effects: effects_in_words(tool.effects),
+                    timeout_ms: u64::try_from(tool.timeout.as_millis()).unwrap_or(u64::MAX),
+                    component: tool.component,
+                })
+                .collect(),
+            commands: settings.commands,
+            network: ExplainedNetwork {
+                domains: policy.domains,
+                refused: policy.refused,
+                writes: policy.writes,
+                tainted_write: policy.tainted_write,
+                private: parts.config.network.private.clone(),
+            },
+            credentials: settings.credentials.iter().map(explained).collect(),
+            files: ExplainedFiles {
+                access: match (catalogue::sees_files(&tools), catalogue::writes_files(&tools)) {
+                    (false, _) => FileAccess::None,
+                    (true, false) => FileAccess::Read,
+                    (true, true) => FileAccess::ReadWrite,
+                },
+                inputs: request.files.iter().map(workspace::name_of).collect(),
+                most_bytes: parts.config.limits.workspace_bytes,
+                most_files: parts.config.limits.workspace_files,
+            },
+            limits: parts.config.limits,
+            max_iterations,
+            timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+            energy: ExplainedEnergy {
+                level: parts.energy.level(&request.agent)?,
+                base: energy.agentic_base,
+                per_iteration: energy.agentic_per_iteration,
+                free_iterations: energy.free_iterations,
+                most: energy.agentic_base + beyond * energy.agentic_per_iteration,
+                enabled: energy.enabled,
+            },
+            problems,
+            warnings,
+        })
+    }
+
+    /// Keeps a credential (SPEC VAULT-2). Durable when this returns.
+    ///
+    /// # Errors
+    /// When a domain is none, the value cannot be kept secret, or the store fails.
+    pub async fn set_credential(&self, credential: SetCredential) -> Result<Vec<String>, Refusal> {
+        let SetCredential { name, value, domains, skill, raw } = credential;
+        let value = Secret::new(value);
+        let domains = patterns(&domains)?.iter().map(ToString::to_string).collect();
+        let vault = &self.parts().environment.access.vault;
+        vault.set(NewCredential { name, skill, value, domains, raw }).await?;
+        Ok(vault.warnings())
+    }
+
+    /// The credentials there are: names, never values.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn credentials(&self) -> Result<Vec<CredentialInfo>, Refusal> {
+        self.parts().environment.access.credentials().await
+    }
+
+    /// Forgets a credential.
+    ///
+    /// # Errors
+    /// When there is none, or the store fails.
+    pub async fn delete_credential(&self, name: &CredentialName, skill: Option<&str>) -> Result<(), Refusal> {
+        self.parts().environment.access.vault.delete(name, skill).await
+    }
+
+    /// Decides about a domain: for a run that goes on, for the session, or for good. In force when this returns.
+    ///
+    /// # Errors
+    /// When there is no such run, it is over, or the store fails.
+    pub async fn decide(&self, mut decision: Decision) -> Result<Decision, Refusal> {
+        if let Some(run) = &decision.run {
+            decision.agent = self.live_agent(run)?;
+        }
+        self.parts().environment.access.decide(decision).await
+    }
+
+    /// Takes a decision back.
+    ///
+    /// # Errors
+    /// When there is none, or the store fails.
+    pub async fn forget(&self, mut decision: Decision) -> Result<(), Refusal> {
+        if let Some(run) = &decision.run {
+            decision.agent = self.task(run)?.agent;
+            decision.level = Level::Run;
+        }
+        self.parts().environment.access.forget(&decision).await
+    }
+
+    /// Every decision in force.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn decisions(&self) -> Result<Vec<Decision>, Refusal> {
+        self.parts().environment.access.decisions.all()
+    }
+
+    fn live_agent(&self, run: &RunId) -> Result<base::AgentName, Refusal> {
+        let trace = self.task(run)?;
+        if trace.status.is_terminal() {
+            let reason = format!("run `{run}` is over ({}): nothing can be allowed to it any more", trace.status);
+            return Err(Refusal::new(RefusalCode::IllegalState, reason)
+                .with_remedy("for later runs take `--session` or `--always`"));
+        }
+        Ok(trace.agent)
+    }
+}

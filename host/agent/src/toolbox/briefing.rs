@@ -1,0 +1,48 @@
+//! What a run's prompt says of its way out: the domains, the rule about writing, the credentials.
+
+use network::{Pattern, RunNetwork, TaintedWrite};
+
+/// A section of the prompt.
+pub(crate) fn of(network: &RunNetwork, commands: Option<&[String]>) -> Option<String> {
+    let policy = network.policy();
+    let mut text = String::from("# Network\n");
+    if policy.domains.is_empty() {
+        text.push_str("- No domain was granted: every request is refused.");
+    } else {
+        text.push_str(&format!(
+            "- Reachable: {}. Ports 80 and 443 unless one is named. Everything else is refused as `network_blocked`: do not \
+             look for another way there, say in your answer which domain was missing.",
+            names(&policy.domains)
+        ));
+    }
+    if policy.tainted_write != TaintedWrite::Allow && !policy.domains.is_empty() {
+        let except = match policy.writes.as_slice() {
+            [] => String::new(),
+            writes => format!(", except to {}", names(writes)),
+        };
+        text.push_str(&format!(
+            "\n- Once you have read anything from the network, requests that write (POST, PUT, PATCH, DELETE, or with a \
+             credential) are refused{except}."
+        ));
+    }
+    for granted in network.secrets().granted() {
+        let placeholder = granted.name.placeholder();
+        let towards = match granted.domains.as_slice() {
+            [] => "it is sent nowhere; tools may compute with it".to_owned(),
+            domains => format!("it becomes the secret on the way to {} only", domains.join(", ")),
+        };
+        text.push_str(&format!(
+            "\n- Credential `{}`: write `{placeholder}` in a header, the URL or the body of a request; {towards}.",
+            granted.name
+        ));
+    }
+    if let Some(commands) = commands {
+        let commands = if commands.is_empty() { "none".to_owned() } else { commands.join(", ") };
+        text.push_str(&format!("\n- `bash` is narrowed to these commands: {commands}."));
+    }
+    Some(text)
+}
+
+fn names(patterns: &[Pattern]) -> String {
+    patterns.iter().map(|pattern| format!("`{pattern}`")).collect::<Vec<_>>().join(", ")
+}

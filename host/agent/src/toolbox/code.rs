@@ -1,0 +1,70 @@
+//! The `code` tool of a run: alone, or with the surroundings that the run was granted (SPEC CODE-6, CODE-7).
+
+use motor::{ToolInvocation, ToolReply};
+use network::RunNetwork;
+use runtime::{Access, Program, Surroundings};
+use serde_json::Value;
+
+use super::{RunToolbox, reply};
+use crate::catalogue;
+
+/// What is around a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Around {
+    /// It has `fetch`: the run has domains.
+    pub network: bool,
+    /// It has files: the run has tools for them, and can do no more with them here than there.
+    pub files: Option<Access>,
+}
+
+impl Around {
+    /// What the run was granted, for a program.
+    pub fn of(granted: &[String], network: Option<&RunNetwork>) -> Self {
+        let access = if catalogue::writes_files(granted) { Access::ReadWrite } else { Access::ReadOnly };
+        Self {
+            network: network.is_some_and(|network| !network.policy().domains.is_empty()),
+            files: catalogue::sees_files(granted).then_some(access),
+        }
+    }
+
+    /// What a run would have around its programs.
+    pub fn planned(granted: &[String], network: bool) -> Self {
+        Self { network, ..Self::of(granted, None) }
+    }
+
+    /// There is nothing around it.
+    pub fn is_nothing(self) -> bool {
+        !self.network && self.files.is_none()
+    }
+}
+
+impl RunToolbox {
+    pub(super) async fn run_code(&self, call: &ToolInvocation<'_>) -> ToolReply {
+        let parts = &self.parts;
+        let sandbox = if self.around.is_nothing() {
+            parts.sandboxes.isolated().await
+        } else {
+            parts.sandboxes.connected().await
+        };
+        let sandbox = match sandbox {
+            Ok(sandbox) => sandbox,
+            Err(refusal) => return reply::host_failed(refusal.reason),
+        };
+        let source = call.arguments.get("code").and_then(Value::as_str).unwrap_or_default();
+        let asked = call.arguments.get("timeout_ms").and_then(Value::as_u64);
+        let program = Program {
+            source: source.to_owned(),
+            timeout: parts.code.timeout_in_run(asked),
+            guard: parts.guard,
+            seed: parts.random.next_u64(),
+            now_ms: parts.clock.now().as_millis(),
+        };
+        let surroundings = Surroundings {
+            network: parts.network.clone().filter(|_| self.around.network),
+            workspace: self.around.files.map(|_| parts.workspace.clone()),
+            access: self.around.files.unwrap_or_default(),
+            idempotency_key: Some(call.idempotency_key.to_owned()),
+        };
+        reply::of_code(sandbox.execute_in(&program, surroundings, &parts.limits, call.cancel).await)
+    }
+}

@@ -1,0 +1,148 @@
+//! What a model is told of the tools it was granted.
+
+use std::time::Duration;
+
+use base::{ContentHash, Refusal, RefusalCode};
+use llm::ToolSpec;
+use motor::{Effects, ToolDefinition};
+use runtime::code::MOST_TIMEOUT_IN_RUN;
+use runtime::{Access, Limits};
+use serde_json::json;
+
+use super::code::Around;
+use crate::catalogue::{BASH, CODE, FETCH, FILE_TOOLS};
+use crate::config::ToolsConfig;
+use crate::sandboxes::{Bundle, Sandboxes};
+
+/// How long a file tool may take (SPEC TOOL-3).
+const FILE_TOOL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Definitions of the tools in `granted`, in that order.
+///
+/// # Errors
+/// When a tool is not there, or its component cannot be used.
+pub(crate) async fn all(
+    sandboxes: &Sandboxes,
+    config: &ToolsConfig,
+    around: Around,
+    granted: &[String],
+) -> Result<Vec<ToolDefinition>, Refusal> {
+    let mut tools = Vec::with_capacity(granted.len());
+    for name in granted {
+        tools.push(match name.as_str() {
+            CODE => {
+                let sandbox =
+                    if around.is_nothing() { sandboxes.isolated().await? } else { sandboxes.connected().await? };
+                code(sandbox.component().hash(), around)
+            }
+            FETCH => tool(sandboxes, Bundle::Fetch, name, config).await?,
+            BASH => tool(sandboxes, Bundle::Bash, name, config).await?,
+            _ if FILE_TOOLS.contains(&name.as_str()) => tool(sandboxes, Bundle::Files, name, config).await?,
+            _ => return Err(gone(name)),
+        });
+    }
+    Ok(tools)
+}
+
+fn gone(name: &str) -> Refusal {
+    Refusal::new(RefusalCode::UnknownTool, format!("the tool `{name}` is not part of this host"))
+}
+
+async fn tool(
+    sandboxes: &Sandboxes,
+    bundle: Bundle,
+    name: &str,
+    config: &ToolsConfig,
+) -> Result<ToolDefinition, Refusal> {
+    let toolset = sandboxes.tools(bundle).await?;
+    let tool = toolset.tools.iter().find(|tool| tool.name == name).ok_or_else(|| gone(name))?;
+    Ok(ToolDefinition {
+        spec: ToolSpec {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            parameters: tool.parameters.clone(),
+        },
+        effects: Effects {
+            read_only: tool.effects.read_only,
+            destructive: tool.effects.destructive,
+            idempotent: tool.effects.idempotent,
+            open_world: tool.effects.open_world,
+        },
+        timeout: own_timeout(name, config).unwrap_or(FILE_TOOL_TIMEOUT),
+        component: Some(toolset.component.component().hash()),
+    })
+}
+
+/// The time of a tool that has one of its own (SPEC TOOL-3).
+fn own_timeout(name: &str, config: &ToolsConfig) -> Option<Duration> {
+    match name {
+        BASH => Some(Duration::from_millis(config.bash_timeout_ms)),
+        FETCH => Some(Duration::from_millis(config.fetch_timeout_ms)),
+        _ => None,
+    }
+}
+
+/// Wall-clock time that one call of a tool may take. `limits.deadline_ms` is that of the tools without one of their own.
+pub(crate) fn timeout(name: &str, config: &ToolsConfig, limits: &Limits) -> Duration {
+    own_timeout(name, config).unwrap_or_else(|| limits.deadline().min(FILE_TOOL_TIMEOUT))
+}
+
+fn code(component: ContentHash, around: Around) -> ToolDefinition {
+    let mut description = String::from(
+        "Runs JavaScript (ES2023) in a fresh sandbox and returns the value of the last expression, or of `return`, as \
+         JSON. For computing, parsing and transforming. `await` and `console.log` work; there are no modules.",
+    );
+    description.push_str(match around.files {
+        None => " There are no files: put the data into the code.",
+        Some(Access::ReadOnly) => {
+            " Files of `/workspace` are read with `await workspace.readText(path)`, `readBytes`, `list`, `exists`, `stat`."
+        }
+        Some(Access::ReadWrite) => {
+            " Files of `/workspace`: `await workspace.readText(path)`, `readBytes`, `writeText(path, text)`, `writeBytes`, \
+             `appendText`, `list`, `exists`, `stat`, `remove`, `makeDirectory`."
+        }
+    });
+    description.push_str(if around.network {
+        " `await fetch(url, {method, headers, body})` reaches the domains granted."
+    } else {
+        " There is no network."
+    });
+    let writes = around.files == Some(Access::ReadWrite);
+    ToolDefinition {
+        spec: ToolSpec {
+            name: CODE.to_owned(),
+            description,
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "code": { "type": "string", "description": "The program." },
+                    "timeout_ms": { "type": "integer", "description": "Milliseconds it may take, 100 to 30000. Default 5000." }
+                },
+                "required": ["code"],
+                "additionalProperties": false
+            }),
+        },
+        // A program that can change nothing may run again after a crash; one that can is as bad as what it may do.
+        effects: Effects {
+            read_only: !writes && !around.network,
+            destructive: writes || around.network,
+            idempotent: !writes && !around.network,
+            open_world: around.network,
+        },
+        timeout: MOST_TIMEOUT_IN_RUN,
+        component: Some(component),
+    }
+}
+
+/// What a tool may do to the world, for people.
+pub(crate) fn effects_in_words(effects: Effects) -> String {
+    let mut words = vec![match (effects.read_only, effects.destructive) {
+        (true, _) => "changes nothing",
+        (false, false) => "adds",
+        (false, true) => "changes and overwrites",
+    }];
+    if effects.open_world {
+        words.push("reaches the network");
+    }
+    words.join(", ")
+}

@@ -1,0 +1,161 @@
+//! What a sandboxed call came to, as the loop's envelope (SPEC RUN-8).
+
+use std::time::Duration;
+
+use base::{ErrorCode, Provenance};
+use motor::{OutgoingRequest, SandboxUsage, ToolReply, ToolResult};
+use network::{Blocked, RequestTrace};
+use runtime::{CodeErrorCode, CodeReport, Finished, Limit, Outcome, ToolError, Usage};
+
+use super::BLOCKED;
+
+/// Characters of a crashed guest's own last words that the model is shown.
+const LAST_WORDS: usize = 500;
+
+/// The host could not even begin.
+pub(super) fn host_failed(reason: String) -> ToolReply {
+    failed(ErrorCode::Unknown, reason, false, Duration::ZERO, None)
+}
+
+/// A call of a tool.
+pub(super) fn of_tool(mut finished: Finished<String, ToolError>) -> ToolReply {
+    let (requests, refused) = (std::mem::take(&mut finished.requests), finished.last_refusal.take());
+    with_network(tool_reply(finished), requests, refused)
+}
+
+/// A program.
+pub(super) fn of_code(mut report: CodeReport) -> ToolReply {
+    let (requests, refused) = (std::mem::take(&mut report.requests), report.last_refusal.take());
+    with_network(code_reply(report), requests, refused)
+}
+
+/// Adds what the call asked of the network: content that came from there is marked, and a refusal is said with its
+/// reason and the next step, also when the guest kept it to itself (SPEC NET-3, TOOL-4).
+fn with_network(mut reply: ToolReply, requests: Vec<RequestTrace>, refused: Option<Blocked>) -> ToolReply {
+    let result = &mut reply.result;
+    if requests.iter().any(|request| request.status.is_some()) {
+        result.provenance = Provenance::Web;
+    }
+    if let Some(blocked) = refused {
+        let text = format!("network_blocked ({}): {}; {}", blocked.rule, blocked.reason, blocked.remedy);
+        if result.ok {
+            result.output.push_str(&format!("\n{text}"));
+        } else if !matches!(result.error_code, Some(ErrorCode::Timeout | ErrorCode::LimitExceeded | ErrorCode::Cancelled)) {
+            result.error_code = Some(BLOCKED);
+            result.retryable = false;
+            result.output = text;
+        }
+    }
+    reply.requests = requests.into_iter().map(outgoing).collect();
+    reply
+}
+
+fn outgoing(trace: RequestTrace) -> OutgoingRequest {
+    let url = if trace.scheme.is_empty() {
+        trace.host.clone()
+    } else {
+        format!("{}://{}{}", trace.scheme, trace.host, trace.path)
+    };
+    OutgoingRequest {
+        method: trace.method,
+        url,
+        host: trace.host,
+        status: trace.status,
+        sent_bytes: trace.request_bytes,
+        received_bytes: trace.response_bytes,
+        duration_ms: trace.duration_ms,
+        credentials: trace.credentials,
+        error: trace.error,
+        rule: trace.rule.map(|rule| rule.as_str().to_owned()),
+    }
+}
+
+fn sandbox_usage(usage: &Usage) -> SandboxUsage {
+    SandboxUsage { fuel: usage.fuel, peak_memory_bytes: usage.peak_memory_bytes, host_calls: usage.host_calls }
+}
+
+fn failed(
+    code: ErrorCode,
+    output: String,
+    retryable: bool,
+    duration: Duration,
+    usage: Option<SandboxUsage>,
+) -> ToolReply {
+    let result = ToolResult {
+        ok: false,
+        output,
+        error_code: Some(code),
+        retryable,
+        provenance: Provenance::Internal,
+        duration_ms: millis(duration),
+        cost: None,
+    };
+    ToolReply { usage, ..ToolReply::of(result) }
+}
+
+fn succeeded(output: String, duration: Duration, usage: SandboxUsage) -> ToolReply {
+    let result = ToolResult {
+        ok: true,
+        output,
+        error_code: None,
+        retryable: false,
+        provenance: Provenance::Internal,
+        duration_ms: millis(duration),
+        cost: None,
+    };
+    ToolReply { usage: Some(usage), ..ToolReply::of(result) }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn code_reply(report: CodeReport) -> ToolReply {
+    let usage = sandbox_usage(&report.usage);
+    let duration = report.usage.duration;
+    let console = if report.console.is_empty() { String::new() } else { format!("\nconsole:\n{}", report.console) };
+    match report.outcome {
+        Ok(value) => succeeded(format!("{}{console}", value.json), duration, usage),
+        Err(error) => {
+            let code = match error.code {
+                CodeErrorCode::Timeout => ErrorCode::Timeout,
+                CodeErrorCode::Blocked => ErrorCode::PermissionDenied,
+                CodeErrorCode::Limit => ErrorCode::LimitExceeded,
+                CodeErrorCode::Cancelled => ErrorCode::Cancelled,
+                CodeErrorCode::Error => ErrorCode::ExecutionError,
+            };
+            failed(code, format!("{error}{console}"), false, duration, Some(usage))
+        }
+    }
+}
+
+fn tool_reply(finished: Finished<String, ToolError>) -> ToolReply {
+    let usage = sandbox_usage(&finished.usage);
+    let duration = finished.usage.duration;
+    let fail = |code, message, retryable| failed(code, message, retryable, duration, Some(usage));
+    match finished.outcome {
+        Outcome::Returned(output) => succeeded(output, duration, usage),
+        Outcome::Refused(ToolError::Denied(message)) => fail(ErrorCode::PermissionDenied, message, false),
+        Outcome::Refused(ToolError::Missing(message)) => fail(ErrorCode::NotFound, message, false),
+        Outcome::Refused(ToolError::BadInput(message)) => fail(ErrorCode::InvalidArgs, message, false),
+        Outcome::Refused(ToolError::Limit(message)) => fail(ErrorCode::LimitExceeded, message, false),
+        Outcome::Refused(ToolError::Failed { message, retryable }) => {
+            fail(ErrorCode::ExecutionError, message, retryable)
+        }
+        Outcome::Exceeded(exceeded) if exceeded.limit == Limit::DeadlineMs => {
+            fail(ErrorCode::Timeout, format!("the tool took longer than its {} ms", exceeded.value), false)
+        }
+        Outcome::Exceeded(exceeded) => fail(ErrorCode::LimitExceeded, exceeded.to_string(), false),
+        Outcome::Trapped(trap) => {
+            let words: String = finished.stdio.chars().take(LAST_WORDS).collect();
+            let words = if words.is_empty() { words } else { format!("; it said: {words}") };
+            fail(ErrorCode::ExecutionError, format!("the tool crashed: {}{words}", trap.message), false)
+        }
+        Outcome::Cancelled => fail(ErrorCode::Cancelled, "the call was cancelled".to_owned(), false),
+        Outcome::HostFault(message) => {
+            // The message may name host paths: it is for the log, not for a model.
+            tracing::error!(%message, "a tool call failed in the host");
+            fail(ErrorCode::Unknown, "the host could not run the tool".to_owned(), true)
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What a run is granted on the command line: the same words for `act`, which starts it, and `explain`, which does not.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use agent::{ActRequest, Caller};
+use base::Refusal;
+use clap::Args;
+
+use super::context::Context;
+use super::input;
+use crate::duration;
+
+/// What a run is granted.
+#[derive(Debug, Args)]
+pub(super) struct GrantArgs {
+    /// Tools the run is granted: exactly these. `code`, `fetch`, `bash`, `filesystem`, or single file tools
+    #[arg(long, value_delimiter = ',', value_name = "TOOLS")]
+    tools: Vec<String>,
+    /// Domains it may reach: `example.com`, `*.example.com` or `*`, with `:PORT` where it is not 80 or 443
+    #[arg(long, value_delimiter = ',', value_name = "DOMAINS")]
+    domains: Vec<String>,
+    /// Credentials it may use. Those that the task has placeholders of are granted anyway
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    credentials: Vec<String>,
+    /// Commands that `bash` is narrowed to [default: all it has]
+    #[arg(long, value_delimiter = ',', value_name = "COMMANDS")]
+    commands: Option<Vec<String>>,
+    /// A file to copy into the workspace, under another name if wanted
+    #[arg(long = "file", value_name = "[NAME=]PATH")]
+    files: Vec<String>,
+    /// Model calls it may take [default: 20]
+    #[arg(long, value_name = "N")]
+    max_iterations: Option<u32>,
+    /// Time it may take, such as `90s` or `10m` [default: 10m]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    timeout: Option<Duration>,
+    /// Model to use instead of the configured one
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    model: Option<String>,
+    /// Turns the code tool's static guard off. The sandbox is the boundary, with it or without
+    #[arg(long)]
+    no_guard: bool,
+}
+
+impl GrantArgs {
+    /// The request for a run with this task.
+    pub(super) fn request(self, task: String, context: &Context) -> Result<ActRequest, Refusal> {
+        let files = self.files.iter().map(|text| input::file(text, &|path: &Path| path.exists()));
+        Ok(ActRequest {
+            task,
+            tools: self.tools,
+            domains: self.domains,
+            credentials: self.credentials,
+            commands: self.commands,
+            agent: context.globals.agent.clone(),
+            files: files.collect::<Result<_, _>>()?,
+            max_iterations: self.max_iterations,
+            timeout_ms: self.timeout.map(duration::millis),
+            model: self.model,
+            guard: self.no_guard.then_some(false),
+            by: Caller::Owner,
+            ..ActRequest::default()
+        })
+    }
+}
+
+/// A path as the host will see it, whatever directory that runs in.
+pub(super) fn absolute(path: Option<PathBuf>) -> Result<Option<PathBuf>, Refusal> {
+    let absolute = path.map(std::path::absolute).transpose();
+    absolute.map_err(|_| super::context::usage("`--record` is not a path", "write `--record FILE`"))
+}

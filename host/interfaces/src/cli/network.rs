@@ -1,0 +1,127 @@
+//! `motor network`: the owner's decisions about domains, in force at once in the runs they are about (SPEC NET-3).
+
+use agent::{Decision, Level, Verdict};
+use base::RunId;
+use clap::{Args, Subcommand};
+use network::Pattern;
+use serde_json::json;
+
+use super::Done;
+use super::context::Context;
+use crate::client::Call;
+use crate::exit::Exit;
+use crate::output::table::Table;
+use crate::session::Session;
+use super::task::or_newest;
+
+/// Subcommands of `motor network`.
+#[derive(Debug, Subcommand)]
+pub(super) enum NetworkCommand {
+    /// Lets a run reach a domain, or all runs of the agent
+    Allow {
+        #[command(flatten)]
+        about: About,
+        /// Also lets it write there after it has read from the web
+        #[arg(long)]
+        writes: bool,
+    },
+    /// Refuses a domain, whatever else allows it
+    Deny {
+        #[command(flatten)]
+        about: About,
+    },
+    /// Takes a decision back
+    Forget {
+        #[command(flatten)]
+        about: About,
+    },
+    /// Lists the decisions in force
+    List,
+}
+
+/// What a decision is about, and for how long.
+#[derive(Debug, Args)]
+pub(super) struct About {
+    /// `example.com`, `*.example.com` or `*`, with `:PORT` where it is not 80 or 443
+    pattern: Pattern,
+    /// For this run [default: the newest of the agent]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["session", "always"])]
+    run: Option<RunId>,
+    /// For all runs of the agent, until the host ends
+    #[arg(long, conflicts_with = "always")]
+    session: bool,
+    /// For all runs of the agent, for good
+    #[arg(long)]
+    always: bool,
+}
+
+impl About {
+    async fn decision(self, verdict: Verdict, session: &mut Session, context: &Context) -> Result<Decision, base::Refusal> {
+        let level = match (self.session, self.always) {
+            (true, _) => Level::Session,
+            (_, true) => Level::Always,
+            _ => Level::Run,
+        };
+        let run = match level {
+            Level::Run => Some(or_newest(self.run, session, context).await?),
+            _ => None,
+        };
+        let agent = context.globals.agent.clone();
+        Ok(Decision { pattern: self.pattern, verdict, level, agent, run, decided_at: None })
+    }
+}
+
+pub(super) async fn run(command: NetworkCommand, context: &Context) -> Done {
+    context
+        .with_host(async |session| {
+            let (about, verdict, path) = match command {
+                NetworkCommand::Allow { about, writes: false } => (about, Verdict::Allow, "/v1/network"),
+                NetworkCommand::Allow { about, writes: true } => (about, Verdict::AllowWrites, "/v1/network"),
+                NetworkCommand::Deny { about } => (about, Verdict::Deny, "/v1/network"),
+                NetworkCommand::Forget { about } => (about, Verdict::Deny, "/v1/network/forget"),
+                NetworkCommand::List => {
+                    let decisions: Vec<Decision> = session.ask(&Call::get("/v1/network")).await?;
+                    if decisions.is_empty() && !context.output.is_json() {
+                        context.output.say("no decisions; `motor network allow DOMAIN --run RUN` makes one");
+                        return Ok(Exit::Ok);
+                    }
+                    context.answer(&decisions, || list(&decisions, context.output.columns))?;
+                    return Ok(Exit::Ok);
+                }
+            };
+            let decision = about.decision(verdict, session, context).await?;
+            let made: Decision = session.ask(&Call::post(path, &decision)?).await?;
+            let forgotten = path.ends_with("forget");
+            context.answer(&json!({ "decision": made, "forgotten": forgotten }), || {
+                let what = if forgotten { "forgotten" } else { word(made.verdict) };
+                format!("{} is {what} for {}", made.pattern, whose(&made))
+            })?;
+            Ok(Exit::Ok)
+        })
+        .await
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Allow => "allowed",
+        Verdict::AllowWrites => "allowed, writing included,",
+        Verdict::Deny => "refused",
+    }
+}
+
+fn whose(decision: &Decision) -> String {
+    match (&decision.run, decision.level) {
+        (Some(run), _) => format!("run {run}"),
+        (None, Level::Session) => format!("agent {} until the host ends", decision.agent),
+        (None, _) => format!("agent {} for good", decision.agent),
+    }
+}
+
+fn list(decisions: &[Decision], columns: usize) -> String {
+    let mut table = Table::new(&["DOMAIN", "DECISION", "FOR"]);
+    for decision in decisions {
+        let word = word(decision.verdict).trim_end_matches(',').to_owned();
+        table.row([decision.pattern.to_string(), word, whose(decision)]);
+    }
+    table.render(columns)
+}

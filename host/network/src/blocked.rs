@@ -1,0 +1,155 @@
+//! Why the gate did not do what it was asked: refused by a rule, tried and failed, or a limit exceeded.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The rule that refused a request (SPEC NET-3). Stable names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Rule {
+    /// The URL does not parse, or names its host in a way that is not taken.
+    InvalidUrl,
+    /// The URL carries a user or a password.
+    Userinfo,
+    /// The scheme is neither `http` nor `https`.
+    Scheme,
+    /// The method is not for servers of the web, or asks for a tunnel.
+    Method,
+    /// A header is not allowed or holds what no header may.
+    Header,
+    /// The run was not granted the domain.
+    DomainNotAllowed,
+    /// The owner refused the domain for this run.
+    DomainRefused,
+    /// The port is neither 80 nor 443, and no pattern names it.
+    PortNotAllowed,
+    /// The address behind the name is not public and not on the owner's list.
+    PrivateAddress,
+    /// The credential is not set, or the run was not granted it.
+    CredentialNotGranted,
+    /// The credential may not be sent to this domain.
+    CredentialNotForDomain,
+    /// An outward write, after the run has read from the web (SPEC TAINT-1).
+    TaintedWrite,
+}
+
+impl Rule {
+    /// The rule's name in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidUrl => "invalid_url",
+            Self::Userinfo => "userinfo",
+            Self::Scheme => "scheme",
+            Self::Method => "method",
+            Self::Header => "header",
+            Self::DomainNotAllowed => "domain_not_allowed",
+            Self::DomainRefused => "domain_refused",
+            Self::PortNotAllowed => "port_not_allowed",
+            Self::PrivateAddress => "private_address",
+            Self::CredentialNotGranted => "credential_not_granted",
+            Self::CredentialNotForDomain => "credential_not_for_domain",
+            Self::TaintedWrite => "tainted_write",
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A request that a rule refused. Nothing of it left the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{reason}")]
+pub struct Blocked {
+    /// The rule.
+    pub rule: Rule,
+    /// What was asked: host and port as the gate understood them; empty when it did not.
+    pub asked: String,
+    /// What was asked and why it was refused, in one sentence.
+    pub reason: String,
+    /// The next step.
+    pub remedy: String,
+}
+
+/// Why a request has no response.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GateError {
+    /// A rule refused it.
+    #[error(transparent)]
+    Blocked(#[from] Blocked),
+    /// The name has no address.
+    #[error("`{host}` has no address: {message}")]
+    Unresolved {
+        /// The name.
+        host: String,
+        /// Why, in the resolver's words.
+        message: String,
+    },
+    /// Nobody listens there, or the connection broke.
+    #[error("cannot connect to `{host}`: {message}")]
+    Connect {
+        /// Host and port.
+        host: String,
+        /// Why.
+        message: String,
+    },
+    /// TLS failed: no certificate that is trusted for this name.
+    #[error("no trusted TLS connection to `{host}`: {message}")]
+    Tls {
+        /// Host and port.
+        host: String,
+        /// Why.
+        message: String,
+    },
+    /// The server does not speak HTTP as it should, or broke off.
+    #[error("`{host}` broke off or does not speak HTTP/1.1: {message}")]
+    Protocol {
+        /// Host and port.
+        host: String,
+        /// Why.
+        message: String,
+    },
+    /// It took too long.
+    #[error("`{host}` took longer than {after_ms} ms")]
+    Timeout {
+        /// Host and port.
+        host: String,
+        /// The time it had.
+        after_ms: u64,
+    },
+    /// One of the call's limits: its name and value, as in the runtime's `Limits`.
+    #[error("`{limit}` is limited to {value}")]
+    Limit {
+        /// `outgoing_requests`, `request_bytes`, `response_bytes` or `response_header_bytes`.
+        limit: &'static str,
+        /// Its value.
+        value: u64,
+    },
+    /// The request's own body ended early: the guest dropped it.
+    #[error("the request's body broke off")]
+    RequestBody,
+}
+
+impl GateError {
+    /// The error with every secret in a foreign text replaced: servers and libraries quote what they were sent.
+    pub(crate) fn scrubbed(self, scrubber: &vault::Scrubber) -> Self {
+        let clean = |text: String| scrubber.text(text);
+        match self {
+            Self::Blocked(Blocked { rule, asked, reason, remedy }) => {
+                Self::Blocked(Blocked { rule, asked: clean(asked), reason: clean(reason), remedy: clean(remedy) })
+            }
+            Self::Unresolved { host, message } => Self::Unresolved { host: clean(host), message: clean(message) },
+            Self::Connect { host, message } => Self::Connect { host: clean(host), message: clean(message) },
+            Self::Tls { host, message } => Self::Tls { host: clean(host), message: clean(message) },
+            Self::Protocol { host, message } => Self::Protocol { host: clean(host), message: clean(message) },
+            Self::Timeout { host, after_ms } => Self::Timeout { host: clean(host), after_ms },
+            Self::Limit { .. } | Self::RequestBody => self,
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! `[network]`: what the owner allows for the whole home.
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+
+use base::{Refusal, RefusalCode};
+use serde::{Deserialize, Serialize};
+
+use crate::Pattern;
+
+/// `[network]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Private addresses that may be reached, `ADDRESS:PORT` each, by runs that were granted the host exactly (SPEC NET-2).
+    /// Default none.
+    pub private: Vec<String>,
+    /// Patterns of domains to which a run may write after it has read from the web (SPEC TAINT-1). Default none.
+    pub writes: Vec<String>,
+    /// What becomes of such a write to any other domain. Default `ask`.
+    pub tainted_write: TaintedWrite,
+    /// Patterns of domains that a program of the network tier may reach outside runs (SPEC CODE-6). Default none.
+    pub code_domains: Vec<String>,
+    /// The DNS server to ask, `ADDRESS:PORT`, instead of the system's. The guard on addresses stays on. Default none.
+    pub resolver: Option<String>,
+    /// PEM files of certificate authorities that are trusted beside the system's. Default none.
+    pub authorities: Vec<std::path::PathBuf>,
+    /// Milliseconds a request may take, from the look-up to the last byte. Default 30,000 (SPEC TOOL-3).
+    pub timeout_ms: u64,
+    /// Milliseconds the look-up and the connection may take. Default 10,000.
+    pub connect_timeout_ms: u64,
+    /// Bytes of a response's header. Default 64 KiB.
+    pub response_header_bytes: usize,
+}
+
+/// What becomes of an outward write after the run has read from the web.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaintedWrite {
+    /// The owner is asked.
+    #[default]
+    Ask,
+    /// It is refused.
+    Deny,
+    /// It passes.
+    Allow,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            private: Vec::new(),
+            writes: Vec::new(),
+            tainted_write: TaintedWrite::Ask,
+            code_domains: Vec::new(),
+            resolver: None,
+            authorities: Vec::new(),
+            timeout_ms: 30_000,
+            connect_timeout_ms: 10_000,
+            response_header_bytes: 64 << 10,
+        }
+    }
+}
+
+impl Config {
+    /// The owner's list of private addresses.
+    pub(crate) fn private(&self) -> Result<HashSet<SocketAddr>, Refusal> {
+        self.private.iter().map(|text| private_address(text)).collect()
+    }
+
+    /// The DNS server that is asked instead of the system's.
+    pub(crate) fn resolver(&self) -> Result<Option<SocketAddr>, Refusal> {
+        self.resolver.as_deref().map(|text| socket_address("resolver", text)).transpose()
+    }
+
+    /// The patterns of domains to which a run may write after it has read from the web.
+    ///
+    /// # Errors
+    /// When one is not a pattern.
+    pub fn write_patterns(&self) -> Result<Vec<Pattern>, Refusal> {
+        patterns("writes", &self.writes)
+    }
+
+    /// The patterns of domains that a program of the network tier may reach outside runs.
+    ///
+    /// # Errors
+    /// When one is not a pattern.
+    pub fn code_patterns(&self) -> Result<Vec<Pattern>, Refusal> {
+        patterns("code_domains", &self.code_domains)
+    }
+}
+
+fn patterns(setting: &str, texts: &[String]) -> Result<Vec<Pattern>, Refusal> {
+    let parse = |text: &String| text.parse().map_err(|error| wrong(setting, &format!("{error}")));
+    texts.iter().map(parse).collect()
+}
+
+fn private_address(text: &str) -> Result<SocketAddr, Refusal> {
+    let address = socket_address("private", text)?;
+    let broadcast = address.ip() == std::net::Ipv4Addr::BROADCAST;
+    if address.port() == 0 || address.ip().is_unspecified() || address.ip().is_multicast() || broadcast {
+        return Err(wrong("private", &format!("`{text}` is not the address of one service")));
+    }
+    Ok(address)
+}
+
+fn socket_address(setting: &str, text: &str) -> Result<SocketAddr, Refusal> {
+    let address: SocketAddr = text
+        .parse()
+        .map_err(|_| wrong(setting, &format!("`{text}` is no address with a port, as in `127.0.0.1:8080`")))?;
+    Ok(SocketAddr::new(address.ip().to_canonical(), address.port()))
+}
+
+pub(crate) fn wrong(setting: &str, why: &str) -> Refusal {
+    Refusal::new(RefusalCode::InvalidRequest, format!("the setting `network.{setting}` is wrong: {why}"))
+        .with_remedy(format!("correct `{setting}` in the section `[network]` of the configuration"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn private_addresses_name_one_service() {
+        let config = |text: &str| Config { private: vec![text.to_owned()], ..Config::default() };
+        for (good, means) in
+            [("127.0.0.1:8080", "127.0.0.1:8080"), ("[::1]:80", "[::1]:80"), ("[::ffff:10.0.0.1]:80", "10.0.0.1:80")]
+        {
+            assert!(config(good).private().unwrap().contains(&means.parse().unwrap()), "{good}");
+        }
+        for bad in
+            ["127.0.0.1", "localhost:80", "10.0.0.0/8", "0.0.0.0:80", "127.0.0.1:0", "[::]:80", "224.0.0.1:80", "*:80"]
+        {
+            let refusal = config(bad).private().unwrap_err();
+            assert!(refusal.reason.contains("network.private"), "{bad}: {refusal}");
+        }
+    }
+}

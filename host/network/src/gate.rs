@@ -1,0 +1,77 @@
+//! What all runs share: the resolver, the trusted authorities, the owner's settings.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::Refusal;
+use vault::RunSecrets;
+
+use crate::connect::Connector;
+use crate::resolve::{Private, Resolver};
+use crate::{Config, Policy, RunNetwork, Taint};
+
+/// Longer than any request may take: a setting beyond it means "for ever", which a clock cannot hold.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The gate of a host. Cheap to clone.
+#[derive(Clone)]
+pub struct Gate(Arc<Inner>);
+
+struct Inner {
+    private: Private,
+    resolver: Resolver,
+    connector: Connector,
+    timeout: Duration,
+    connect_timeout: Duration,
+    response_header_bytes: usize,
+}
+
+impl Gate {
+    /// Makes the gate. Names are not looked up and the system's authorities not read before the first request.
+    ///
+    /// # Errors
+    /// When a setting is wrong: an address, a pattern, a file of authorities that cannot be read.
+    pub fn new(config: &Config) -> Result<Self, Refusal> {
+        config.write_patterns()?;
+        config.code_patterns()?;
+        let time = |ms: u64| Duration::from_millis(ms).min(LONGEST);
+        Ok(Self(Arc::new(Inner {
+            private: config.private()?,
+            resolver: Resolver::new(config.resolver()?),
+            connector: Connector::new(&config.authorities)?,
+            timeout: time(config.timeout_ms),
+            connect_timeout: time(config.connect_timeout_ms),
+            response_header_bytes: config.response_header_bytes,
+        })))
+    }
+
+    /// The way out of one run.
+    #[must_use]
+    pub fn run(&self, policy: Policy, secrets: Arc<RunSecrets>, taint: Taint) -> RunNetwork {
+        RunNetwork::new(self.clone(), policy, secrets, taint)
+    }
+
+    pub(crate) fn private(&self) -> &Private {
+        &self.0.private
+    }
+
+    pub(crate) fn resolver(&self) -> &Resolver {
+        &self.0.resolver
+    }
+
+    pub(crate) fn connector(&self) -> &Connector {
+        &self.0.connector
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.0.timeout
+    }
+
+    pub(crate) fn connect_timeout(&self) -> Duration {
+        self.0.connect_timeout
+    }
+
+    pub(crate) fn response_header_bytes(&self) -> usize {
+        self.0.response_header_bytes
+    }
+}

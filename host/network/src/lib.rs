@@ -1,0 +1,38 @@
+//! The one gate through which every outgoing byte of every guest passes (SPEC NET-1 to NET-4).
+//!
+//! A request is checked by name, its host is resolved once, the addresses are checked, and the connection goes to an address
+//! that was checked. Placeholders become secrets here, at the last moment, and secrets become placeholders again in
+//! whatever comes back.
+//!
+//! Architecture invariant: nothing here knows wasm, runs, tools or models, and no other code of the host makes a connection
+//! on a guest's behalf. The default is nothing, and every branch that does not know refuses.
+
+mod address;
+mod blocked;
+mod body;
+mod budget;
+mod call;
+mod config;
+mod connect;
+mod gate;
+mod headers;
+mod pattern;
+mod policy;
+mod resolve;
+mod run;
+mod send;
+mod substitute;
+mod taint;
+mod target;
+mod trace;
+
+pub use blocked::{Blocked, GateError, Rule};
+pub use call::{CallLimits, CallNetwork, RequestBody, ResponseBody, Timeouts};
+pub use config::{Config, TaintedWrite};
+pub use gate::Gate;
+pub use pattern::{InvalidPattern, Pattern};
+pub use policy::{Grant, Policy};
+pub use run::RunNetwork;
+pub use taint::{Taint, WebSource};
+pub use target::{Host, Scheme, Target};
+pub use trace::RequestTrace;

@@ -1,0 +1,241 @@
+//! One request, from the check of its name to the head of its response.
+//!
+//! The order is the protection: everything is checked before anything leaves, the address before the connection, the policy and
+//! what was read once more before the first byte, because a run changes while its requests are under way.
+
+use std::error::Error as _;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header, request};
+use http_body::Body as _;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::time::{Instant, timeout_at};
+
+use crate::body::{Decoder, Http, Patience, Scrubbed, gather, timeout};
+use crate::connect::Connection;
+use crate::policy::Grant;
+use crate::substitute::{Parts, Permitted, in_clear_text, permit};
+use crate::target::{Scheme, Target};
+use crate::trace::OpenTrace;
+use crate::{Blocked, GateError, RequestBody, Rule, Timeouts, WebSource, headers, resolve};
+
+use super::call::Shared;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// A request and what belongs to its call.
+pub(crate) struct Exchange<'a> {
+    pub(crate) call: &'a Shared,
+    pub(crate) target: &'a Target,
+    pub(crate) method: &'a Method,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) started: Instant,
+}
+
+impl Exchange<'_> {
+    /// Sends it, within its time.
+    pub(crate) async fn run(
+        self,
+        parts: request::Parts,
+        body: RequestBody,
+        trace: &mut OpenTrace,
+    ) -> Result<http::Response<Scrubbed>, GateError> {
+        let total = self.call.run.gate().timeout();
+        let exchange = timeout_at(self.deadline(), self.exchange(parts, body, trace));
+        exchange.await.unwrap_or_else(|_| Err(timeout(&self.target.authority(), total)))
+    }
+
+    async fn exchange(
+        &self,
+        parts: request::Parts,
+        body: RequestBody,
+        trace: &mut OpenTrace,
+    ) -> Result<http::Response<Scrubbed>, GateError> {
+        let (target, method, secrets) = (self.target, self.method, self.call.run.secrets());
+        headers::check(method, &parts.headers, target)?;
+        let reads = headers::is_read(method, &parts.headers);
+        // Counted before anything can refuse it, so that a call that is repeated numbers its writes as before.
+        let number = (!reads).then(|| self.call.next_write());
+        self.call.run.policy().decide(target)?;
+        let weight = headers::weight(&parts.headers) + target.path_and_query().as_str().len();
+        self.call.request_bytes.take(weight as u64)?;
+        let body = gather(body, &self.call.request_bytes).await?;
+
+        let path = target.path_and_query().clone();
+        let mut parts = Parts { path, headers: headers::of_guest(parts.headers), body };
+        if let (Some(number), Some(key)) = (number, &self.call.limits.idempotency_key)
+            && !parts.headers.contains_key(IDEMPOTENCY_KEY)
+        {
+            let value = HeaderValue::try_from(format!("{key}-{number}"));
+            parts
+                .headers
+                .insert(IDEMPOTENCY_KEY, value.map_err(|_| self.unsendable("the idempotency key is no header"))?);
+        }
+        let permitted = permit(parts.mentioned(), secrets, target)?;
+        let write = self.write_of(reads, &parts.body, &permitted);
+        self.admit(write.as_deref())?;
+
+        let connect_deadline = self.connect_deadline();
+        let connection = timeout_at(connect_deadline, self.connect(&permitted, write.as_deref(), connect_deadline));
+        let connection = connection.await.unwrap_or_else(|_| {
+            Err(timeout(&target.authority(), connect_deadline.saturating_duration_since(self.started)))
+        })?;
+
+        let mut filled = parts.put_in(&permitted, target)?;
+        headers::add_of_gate(&mut filled.headers, target).map_err(|_| self.unsendable("the host is no header"))?;
+        self.admit(write.as_deref())?;
+        trace.sent(filled.body.len() as u64, permitted.names());
+        let (connection, response) = self.request(connection, filled).await?;
+        trace.answered(response.status());
+        self.call.run.taint().add(WebSource { host: target.host().to_string() });
+        self.answer(connection, response)
+    }
+
+    /// What makes it an outward write, in words; none when it only reads.
+    fn write_of(&self, reads: bool, body: &Bytes, permitted: &Permitted<'_>) -> Option<String> {
+        if let Some(name) = permitted.names().first() {
+            return Some(format!("`{}` with the credential `{name}`", self.method));
+        }
+        // A body carries something outwards whatever the method is called.
+        (!reads || !body.is_empty()).then(|| format!("`{}`", self.method))
+    }
+
+    /// Checks policy and taint as they are now.
+    fn admit(&self, write: Option<&str>) -> Result<Grant, Blocked> {
+        let policy = self.call.run.policy();
+        let grant = policy.decide(self.target)?;
+        if let Some(write) = write {
+            policy.decide_write(self.target, write, &self.call.run.taint().sources())?;
+        }
+        Ok(grant)
+    }
+
+    async fn connect(
+        &self,
+        permitted: &Permitted<'_>,
+        write: Option<&str>,
+        deadline: Instant,
+    ) -> Result<Box<dyn Connection>, GateError> {
+        let gate = self.call.run.gate();
+        let addresses = gate.resolver().addresses(self.target.host()).await?;
+        let grant = self.admit(write)?;
+        let addresses = resolve::guard(self.target, &addresses, grant, gate.private())?;
+        let to_public = addresses.iter().any(|address| !gate.private().contains(address));
+        if self.target.scheme() == Scheme::Http && to_public && !permitted.names().is_empty() {
+            return Err(in_clear_text(permitted.names(), self.target).into());
+        }
+        gate.connector().connect(self.target, &addresses, deadline).await
+    }
+
+    /// Sends the request on its connection, and waits for the head of the response.
+    async fn request(
+        &self,
+        connection: Box<dyn Connection>,
+        parts: Parts,
+    ) -> Result<(Option<Pin<Box<Http>>>, http::Response<Incoming>), GateError> {
+        let mut request = http::Request::new(Full::new(parts.body));
+        *request.method_mut() = self.method.clone();
+        *request.headers_mut() = parts.headers;
+        *request.uri_mut() = Uri::from(parts.path);
+
+        let most = self.call.run.gate().response_header_bytes();
+        let handshake = http1::Builder::new().max_header_size(most).handshake(TokioIo::new(connection)).await;
+        let (mut sender, connection) = handshake.map_err(|error| self.failed(&error))?;
+        let mut connection = Some(Box::pin(connection));
+        let mut sending = Box::pin(sender.send_request(request));
+        let head = poll_fn(|cx| {
+            if connection.as_mut().is_some_and(|connection| connection.as_mut().poll(cx).is_ready()) {
+                // Its errors arrive in the response.
+                connection = None;
+            }
+            sending.as_mut().poll(cx)
+        });
+        let response = match self.timeouts.first_byte {
+            None => head.await,
+            Some(first_byte) => match tokio::time::timeout(first_byte, head).await {
+                Ok(response) => response,
+                Err(_) => return Err(timeout(&self.target.authority(), first_byte)),
+            },
+        };
+        let response = response.map_err(|error| self.failed(&error))?;
+        Ok((connection, response))
+    }
+
+    fn answer(
+        &self,
+        connection: Option<Pin<Box<Http>>>,
+        response: http::Response<Incoming>,
+    ) -> Result<http::Response<Scrubbed>, GateError> {
+        let scrubber = self.call.run.secrets().scrubber();
+        let (parts, incoming) = response.into_parts();
+        if parts.status == StatusCode::SWITCHING_PROTOCOLS {
+            return Err(self.protocol("it switches protocols, which was not asked for"));
+        }
+        let transfer = parts.headers.get_all(header::TRANSFER_ENCODING).iter();
+        if !transfer.into_iter().all(|value| value.as_bytes().eq_ignore_ascii_case(b"chunked")) {
+            return Err(self.protocol("the transfer encoding is not `chunked`"));
+        }
+        let has_body = self.method != Method::HEAD && !incoming.is_end_stream();
+        let decoder =
+            if has_body { Decoder::of(&parts.headers).map_err(|reason| self.protocol(&reason))? } else { None };
+        let mut headers = headers::of_response(parts.headers, scrubber);
+        if decoder.is_some() {
+            headers.remove(header::CONTENT_ENCODING);
+        }
+        if decoder.is_some() || (has_body && !scrubber.is_empty()) {
+            headers.remove(header::CONTENT_LENGTH);
+        }
+        let gate = self.call.run.gate();
+        let patience =
+            Patience::new(self.target.authority(), self.deadline(), gate.timeout(), self.timeouts.between_bytes);
+        let budget = Arc::clone(&self.call.response_bytes);
+        let mut response =
+            http::Response::new(Scrubbed::new((connection, incoming), decoder, scrubber, patience, budget));
+        *response.status_mut() = parts.status;
+        *response.headers_mut() = headers;
+        Ok(response)
+    }
+
+    fn deadline(&self) -> Instant {
+        self.started + self.call.run.gate().timeout()
+    }
+
+    fn connect_deadline(&self) -> Instant {
+        let most = self.call.run.gate().connect_timeout();
+        let connect = self.timeouts.connect.unwrap_or(Duration::MAX).min(most);
+        (Instant::now() + connect).min(self.deadline())
+    }
+
+    fn failed(&self, error: &hyper::Error) -> GateError {
+        if error.is_parse_too_large() {
+            let value = self.call.run.gate().response_header_bytes() as u64;
+            return GateError::Limit { limit: "response_header_bytes", value };
+        }
+        self.protocol(&described(error))
+    }
+
+    fn protocol(&self, message: &str) -> GateError {
+        GateError::Protocol { host: self.target.authority(), message: message.to_owned() }
+    }
+
+    fn unsendable(&self, reason: &str) -> Blocked {
+        Blocked {
+            rule: Rule::Header,
+            asked: self.target.authority(),
+            reason: reason.to_owned(),
+            remedy: "send other headers".to_owned(),
+        }
+    }
+}
+
+/// An error of the HTTP library with its cause.
+pub(crate) fn described(error: &hyper::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+}

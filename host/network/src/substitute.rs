@@ -1,0 +1,351 @@
+//! Puts secrets where a guest wrote placeholders, at the last moment and for their own servers only (SPEC VAULT-3).
+//!
+//! Survives a guest that aims a placeholder at another server, at a clear-text connection, or at the frame of the request: a
+//! value never makes a header, a path or a string of JSON end early. What is put in is not looked at again, so a secret that
+//! reads like a placeholder stays what it is. Buffers with secrets are wiped when the request has gone out.
+
+pub(crate) mod scan;
+
+use base::CredentialName;
+use base64::Engine as _;
+use base64::engine::general_purpose::{GeneralPurpose, STANDARD};
+use base64::engine::{DecodePaddingMode, GeneralPurposeConfig};
+use bytes::Bytes;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use vault::RunSecrets;
+use zeroize::Zeroizing;
+
+use crate::target::{Host, Target};
+use crate::{Blocked, Pattern, Rule};
+use scan::Encoding;
+
+/// Basic credentials as guests write them, with or without padding.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// The parts of a request in which a secret may stand.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) path: PathAndQuery,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Parts {
+    /// The credentials that a request has placeholders of, each once.
+    pub(crate) fn mentioned(&self) -> Vec<CredentialName> {
+        let mut found = Encoding::Url.placeholders(self.path.as_str().as_bytes());
+        for (name, value) in &self.headers {
+            found.extend(Encoding::Plain.placeholders(value.as_bytes()));
+            found.extend(basic(name, value).into_iter().flat_map(|decoded| Encoding::Plain.placeholders(&decoded)));
+        }
+        found.extend(encoding_of(&self.headers).placeholders(&self.body));
+        let mut names = Vec::new();
+        for placeholder in found {
+            if !names.contains(&placeholder.name) {
+                names.push(placeholder.name);
+            }
+        }
+        names
+    }
+
+    /// The request with every permitted secret in its place.
+    pub(crate) fn put_in(self, permitted: &Permitted<'_>, target: &Target) -> Result<Self, Blocked> {
+        let Self { path, headers, body } = self;
+        let encoding = encoding_of(&headers);
+        let path = match replaced(path.as_str().as_bytes(), Encoding::Url, permitted) {
+            None => path,
+            Some(with_secret) => PathAndQuery::from_maybe_shared(shared(with_secret))
+                .map_err(|_| unusable(target, "the URL is too long with the credential in it"))?,
+        };
+        let mut with_secrets = HeaderMap::with_capacity(headers.len());
+        for (name, value) in &headers {
+            let value = header_value(name, value, permitted).map_err(|()| {
+                unusable(target, &format!("the credential in `{name}` holds what no header may, such as a line break"))
+            })?;
+            with_secrets.append(name.clone(), value);
+        }
+        let body = replaced(&body, encoding, permitted).map_or(body, shared);
+        Ok(Self { path, headers: with_secrets, body })
+    }
+}
+
+/// Credentials that may be sent to a target. There is no other way to a value.
+pub(crate) struct Permitted<'a> {
+    secrets: &'a RunSecrets,
+    names: Vec<CredentialName>,
+}
+
+impl Permitted<'_> {
+    pub(crate) fn names(&self) -> &[CredentialName] {
+        &self.names
+    }
+
+    fn value(&self, name: &CredentialName) -> Option<&str> {
+        if !self.names.contains(name) {
+            return None;
+        }
+        self.secrets.get(name.as_str()).map(|granted| granted.value.expose().as_str())
+    }
+}
+
+/// Whether every credential may be sent to a target.
+pub(crate) fn permit<'a>(
+    names: Vec<CredentialName>,
+    secrets: &'a RunSecrets,
+    target: &Target,
+) -> Result<Permitted<'a>, Blocked> {
+    let asked = target.authority();
+    for name in &names {
+        let Some(granted) = secrets.get(name.as_str()) else {
+            return Err(Blocked {
+                rule: Rule::CredentialNotGranted,
+                asked,
+                reason: format!("the credential `{name}` is not set, or this run was not granted it"),
+                remedy: format!("ask the user for the credential `{name}`"),
+            });
+        };
+        // A pattern that cannot be read grants nothing.
+        let patterns = granted.domains.iter().filter_map(|text| text.parse::<Pattern>().ok());
+        if !patterns.into_iter().any(|pattern| pattern.covers(target)) {
+            let domains = granted.domains.join("`, `");
+            let bound =
+                if domains.is_empty() { "bound to no domain".to_owned() } else { format!("bound to `{domains}`") };
+            return Err(Blocked {
+                rule: Rule::CredentialNotForDomain,
+                reason: format!("the credential `{name}` is {bound} and may not be sent to `{asked}`"),
+                remedy: format!("ask the user to bind the credential `{name}` to `{asked}`"),
+                asked,
+            });
+        }
+    }
+    Ok(Permitted { secrets, names })
+}
+
+/// The refusal of a credential in clear text to a public address.
+pub(crate) fn in_clear_text(names: &[CredentialName], target: &Target) -> Blocked {
+    let names: Vec<&str> = names.iter().map(CredentialName::as_str).collect();
+    Blocked {
+        rule: Rule::CredentialNotForDomain,
+        asked: target.authority(),
+        reason: format!(
+            "the credential `{}` would go over `http`, where everybody on the way can read it",
+            names.join("`, `")
+        ),
+        remedy: match target.host() {
+            Host::Name(name) => format!("use `https://{name}`"),
+            Host::Address(_) => "use `https`".to_owned(),
+        },
+    }
+}
+
+fn unusable(target: &Target, reason: &str) -> Blocked {
+    Blocked {
+        rule: Rule::Header,
+        asked: target.authority(),
+        reason: reason.to_owned(),
+        remedy: "ask the user to set the credential again, without a line break at its end".to_owned(),
+    }
+}
+
+fn header_value(name: &HeaderName, value: &HeaderValue, permitted: &Permitted<'_>) -> Result<HeaderValue, ()> {
+    let in_basic = basic(name, value).and_then(|decoded| replaced(&decoded, Encoding::Plain, permitted));
+    let in_basic = in_basic.map(|with_secret| {
+        let encoded = Zeroizing::new(STANDARD.encode(with_secret.as_slice()));
+        Zeroizing::new([b"Basic ", encoded.as_bytes()].concat())
+    });
+    let Some(with_secret) = in_basic.or_else(|| replaced(value.as_bytes(), Encoding::Plain, permitted)) else {
+        return Ok(value.clone());
+    };
+    let mut value = HeaderValue::from_maybe_shared(shared(with_secret)).map_err(|_| ())?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// What `Basic` credentials say (RFC 7617).
+fn basic(name: &HeaderName, value: &HeaderValue) -> Option<Zeroizing<Vec<u8>>> {
+    if name != header::AUTHORIZATION {
+        return None;
+    }
+    let (scheme, encoded) = value.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("basic").then(|| LENIENT.decode(encoded.trim()).ok())?.map(Zeroizing::new)
+}
+
+/// How the body is encoded, by what the guest says of it.
+fn encoding_of(headers: &HeaderMap) -> Encoding {
+    let of_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = of_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if essence == "application/x-www-form-urlencoded" {
+        Encoding::Form
+    } else if essence.ends_with("/json") || essence.ends_with("+json") {
+        Encoding::Json
+    } else {
+        Encoding::Plain
+    }
+}
+
+/// A text with its placeholders replaced; none when there are none.
+fn replaced(text: &[u8], encoding: Encoding, permitted: &Permitted<'_>) -> Option<Zeroizing<Vec<u8>>> {
+    let mut pieces: Vec<Zeroizing<Vec<u8>>> = Vec::new();
+    let mut done = 0;
+    for placeholder in encoding.placeholders(text) {
+        let value = permitted.value(&placeholder.name)?;
+        pieces.push(Zeroizing::new(text.get(done..placeholder.range.start)?.to_vec()));
+        pieces.push(encoding.encode(value));
+        done = placeholder.range.end;
+    }
+    if pieces.is_empty() {
+        return None;
+    }
+    // Of its final size at once: a buffer that grows leaves copies behind.
+    let mut whole =
+        Zeroizing::new(Vec::with_capacity(pieces.iter().map(|piece| piece.len()).sum::<usize>() + text.len()));
+    pieces.iter().for_each(|piece| whole.extend_from_slice(piece));
+    whole.extend_from_slice(text.get(done..)?);
+    Some(whole)
+}
+
+/// Bytes that are wiped when the last user drops them.
+fn shared(bytes: Zeroizing<Vec<u8>>) -> Bytes {
+    Bytes::from_owner(Wiped(bytes))
+}
+
+struct Wiped(Zeroizing<Vec<u8>>);
+
+impl AsRef<[u8]> for Wiped {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use base::Secret;
+    use vault::{Granted, Scrubber};
+
+    use super::*;
+
+    fn secrets(granted: &[(&str, &str, &[&str])]) -> RunSecrets {
+        let granted = granted.iter().map(|(name, value, domains)| Granted {
+            name: CredentialName::parse(name).unwrap(),
+            value: Secret::new((*value).to_owned()),
+            domains: domains.iter().map(|domain| (*domain).to_owned()).collect(),
+            raw: false,
+        });
+        RunSecrets::new(granted.collect(), Arc::new(Scrubber::default()))
+    }
+
+    fn parts(path: &str, headers: &[(&'static str, &str)], body: &str) -> Parts {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (header::HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()));
+        let path = path.parse().unwrap();
+        Parts { path, headers: headers.collect(), body: Bytes::copy_from_slice(body.as_bytes()) }
+    }
+
+    fn target() -> Target {
+        Target::parse("https://api.example.com/").unwrap()
+    }
+
+    fn fill(parts: Parts, secrets: &RunSecrets) -> Result<Parts, Blocked> {
+        let permitted = permit(parts.mentioned(), secrets, &target())?;
+        parts.put_in(&permitted, &target())
+    }
+
+    const VALUE: &str = "s&c\"r <credential:b>";
+
+    #[test]
+    fn a_secret_is_put_in_wherever_its_placeholder_stands() {
+        let secrets = secrets(&[("a", VALUE, &["*"]), ("b", "beta", &["*"])]);
+        for (path, headers, body, expected) in [
+            ("/p/%3Ccredential%3Aa%3E?q=%3Ccredential:b%3E", &[][..], "", "/p/s%26c%22r%20%3Ccredential%3Ab%3E?q=beta"),
+            ("/", &[("x-key", "k=<credential:b>;")], "", "k=beta;"),
+            ("/", &[("authorization", "Bearer <credential:b>")], "", "Bearer beta"),
+            ("/", &[], "x <credential:a> y <credential:b>", "x s&c\"r <credential:b> y beta"),
+            (
+                "/",
+                &[("content-type", "application/json; charset=utf-8")],
+                r#"{"k":"<credential:a>"}"#,
+                r#"s&c\"r <credential:b>""#,
+            ),
+            (
+                "/",
+                &[("content-type", "application/vnd.x+json")],
+                r#"{"k":"\u003ccredential:b\u003e"}"#,
+                r#"{"k":"beta"}"#,
+            ),
+            (
+                "/",
+                &[("content-type", "application/x-www-form-urlencoded")],
+                "k=%3Ccredential%3Aa%3E",
+                "k=s%26c%22r+%3Ccredential%3Ab%3E",
+            ),
+        ] {
+            let filled = fill(parts(path, headers, body), &secrets).unwrap();
+            let all = format!("{} {:?} {}", filled.path, plain(&filled.headers), String::from_utf8_lossy(&filled.body));
+            assert!(all.contains(expected), "{all} lacks {expected}");
+        }
+    }
+
+    fn plain(headers: &HeaderMap) -> String {
+        headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn basic_credentials_are_looked_into() {
+        let secrets = secrets(&[("a", "hunter2", &["*"])]);
+        for encoded in [STANDARD.encode("me:<credential:a>"), STANDARD.encode("me:<credential:a>").replace('=', "")] {
+            let request = parts("/", &[("authorization", &format!("basic {encoded}"))], "");
+            assert_eq!(request.mentioned().len(), 1);
+            let filled = fill(request, &secrets).unwrap();
+            assert_eq!(plain(&filled.headers), format!("authorization: Basic {}", STANDARD.encode("me:hunter2")));
+        }
+        let mut two = parts("/", &[("authorization", "Basic bWU6aHVudGVy")], "");
+        two.headers.append("authorization", format!("Basic {}", STANDARD.encode("x:<credential:b>")).parse().unwrap());
+        assert_eq!(fill(two, &secrets).unwrap_err().rule, Rule::CredentialNotGranted);
+        let without = parts("/", &[("authorization", "Basic bWU6aHVudGVy")], "");
+        assert_eq!(plain(&fill(without, &secrets).unwrap().headers), "authorization: Basic bWU6aHVudGVy");
+    }
+
+    #[test]
+    fn values_that_break_a_header_do_not_go_out() {
+        for value in ["two\nlines", "two\r\nEvil: yes", "nul\0", "end\n"] {
+            let secrets = secrets(&[("a", value, &["*"])]);
+            let blocked = fill(parts("/", &[("x-key", "<credential:a>")], ""), &secrets).unwrap_err();
+            assert_eq!(blocked.rule, Rule::Header);
+            assert!(!format!("{blocked:?}").contains("lines"));
+            let filled = fill(parts("/%3Ccredential:a%3E", &[], ""), &secrets).unwrap();
+            assert!(!filled.path.as_str().contains(['\n', '\r', '\0']));
+        }
+    }
+
+    #[test]
+    fn credentials_go_where_they_are_bound_to() {
+        let secrets = secrets(&[
+            ("bound", "v", &["api.example.com"]),
+            ("below", "v", &["*.example.com"]),
+            ("other", "v", &["api.example.org", "api.example.com:8443"]),
+            ("nowhere", "v", &[]),
+            ("broken", "v", &["*.com", "https://api.example.com"]),
+        ]);
+        let permit = |name: &str| permit(vec![CredentialName::parse(name).unwrap()], &secrets, &target());
+        for good in ["bound", "below"] {
+            assert_eq!(permit(good).unwrap().names().len(), 1, "{good}");
+        }
+        for (bad, rule) in [
+            ("other", Rule::CredentialNotForDomain),
+            ("nowhere", Rule::CredentialNotForDomain),
+            ("broken", Rule::CredentialNotForDomain),
+            ("unknown", Rule::CredentialNotGranted),
+        ] {
+            let blocked = permit(bad).err().unwrap();
+            assert_eq!(blocked.rule, rule, "{bad}");
+            assert!(blocked.reason.contains(bad) && blocked.remedy.contains(bad), "{blocked:?}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! What a run has read from the web (SPEC TAINT-1). It only grows.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Where untrusted content came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebSource {
+    /// The host, as the gate understood it.
+    pub host: String,
+}
+
+/// What a run has read from the web. Cheap to clone; clones share.
+#[derive(Debug, Clone, Default)]
+pub struct Taint(Arc<Mutex<Vec<WebSource>>>);
+
+/// Sources that are named when they are shown; more are counted only.
+const MOST_SOURCES: usize = 64;
+
+impl Taint {
+    /// A run that has read these before.
+    #[must_use]
+    pub fn of(sources: Vec<WebSource>) -> Self {
+        Self(Arc::new(Mutex::new(sources)))
+    }
+
+    /// Records a source.
+    pub fn add(&self, source: WebSource) {
+        let mut sources = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if sources.len() < MOST_SOURCES && !sources.contains(&source) {
+            sources.push(source);
+        }
+    }
+
+    /// What has been read, oldest first.
+    #[must_use]
+    pub fn sources(&self) -> Vec<WebSource> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,174 @@
+//! One line for each request (SPEC NET-4): without query values, without secrets.
+//!
+//! It is made from what the guest wrote, before any secret was put in, and is finished whatever happens: also when a guest drops
+//! a response half-read.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base::CredentialName;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+use vault::Scrubber;
+
+use crate::target::Target;
+use crate::{Blocked, GateError};
+
+/// A request that passed the gate, or that it refused.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestTrace {
+    /// The method.
+    pub method: String,
+    /// `http` or `https`; empty when it was not understood.
+    pub scheme: String,
+    /// Host and port, as the gate understood them.
+    pub host: String,
+    /// The path; of a query only the names.
+    pub path: String,
+    /// The response's status; none when there was no response.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// Bytes of the request's body as sent.
+    pub request_bytes: u64,
+    /// Bytes of the response's body, as far as it was read.
+    pub response_bytes: u64,
+    /// Milliseconds from the check to the last byte read.
+    pub duration_ms: f64,
+    /// The credentials that were put in, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub credentials: Vec<String>,
+    /// Why there was no response: the rule that refused it, or what failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The rule that refused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<crate::Rule>,
+}
+
+/// The longest path that is kept, in characters, and the longest method.
+const MOST_PATH: usize = 512;
+const MOST_METHOD: usize = 32;
+
+/// The traces of a call, in the order of its requests.
+pub(crate) type Traces = Arc<Mutex<Vec<RequestTrace>>>;
+
+/// The trace of a request that is not over. Finished when dropped.
+pub(crate) struct OpenTrace {
+    traces: Traces,
+    position: usize,
+    started: Instant,
+    scrubber: Arc<Scrubber>,
+    trace: RequestTrace,
+}
+
+impl OpenTrace {
+    pub(crate) fn start(
+        traces: &Traces,
+        scrubber: &Arc<Scrubber>,
+        method: &http::Method,
+        target: Result<&Target, &Blocked>,
+    ) -> Self {
+        let mut trace = RequestTrace {
+            method: cut(method.as_str(), MOST_METHOD),
+            scheme: String::new(),
+            host: String::new(),
+            path: String::new(),
+            status: None,
+            request_bytes: 0,
+            response_bytes: 0,
+            duration_ms: 0.0,
+            credentials: Vec::new(),
+            error: Some("dropped before there was a response".to_owned()),
+            rule: None,
+        };
+        if let Ok(target) = target {
+            trace.scheme = target.scheme().as_str().to_owned();
+            trace.host = scrubber.text(target.authority());
+            trace.path = cut(&scrubber.text(without_values(target)), MOST_PATH);
+        }
+        let mut all = traces.lock().unwrap_or_else(PoisonError::into_inner);
+        let position = all.len();
+        all.push(trace.clone());
+        Self { traces: traces.clone(), position, started: Instant::now(), scrubber: scrubber.clone(), trace }
+    }
+
+    pub(crate) fn sent(&mut self, bytes: u64, credentials: &[CredentialName]) {
+        self.trace.request_bytes = bytes;
+        self.trace.credentials = credentials.iter().map(ToString::to_string).collect();
+    }
+
+    pub(crate) fn answered(&mut self, status: http::StatusCode) {
+        self.trace.status = Some(status.as_u16());
+        self.trace.error = None;
+    }
+
+    pub(crate) fn received(&mut self, bytes: u64) {
+        self.trace.response_bytes = bytes;
+    }
+
+    pub(crate) fn failed(&mut self, error: &GateError) {
+        if let GateError::Blocked(blocked) = error {
+            self.trace.rule = Some(blocked.rule);
+        }
+        self.trace.error = Some(self.scrubber.text(error.to_string()));
+    }
+}
+
+impl Drop for OpenTrace {
+    fn drop(&mut self) {
+        self.trace.duration_ms = self.started.elapsed().as_secs_f64() * 1000.0;
+        let mut all = self.traces.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = all.get_mut(self.position) {
+            *place = self.trace.clone();
+        }
+    }
+}
+
+/// The path, and of a query only the names.
+fn without_values(target: &Target) -> String {
+    let path = target.path_and_query();
+    let mut text = path.path().to_owned();
+    if let Some(query) = path.query() {
+        // A part without `=` is all value as much as all name.
+        let names = query.split('&').map(|part| part.split_once('=').map_or("…", |(name, _)| name));
+        text.push('?');
+        text.push_str(&names.collect::<Vec<_>>().join("&"));
+    }
+    text
+}
+
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_a_query_are_left_out() {
+        for (url, path) in [
+            ("https://e.example", "/"),
+            ("https://e.example/a/b", "/a/b"),
+            ("https://e.example/a?key=hunter2&b=c=d&e=", "/a?key&b&e"),
+            ("https://e.example/a?hunter2", "/a?…"),
+            ("https://e.example/?", "/?…"),
+        ] {
+            assert_eq!(without_values(&Target::parse(url).unwrap()), path, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_trace_stays_short_and_is_finished_when_dropped() {
+        let traces = Traces::default();
+        let target = Target::parse(&format!("https://e.example/{}", "a".repeat(9000))).unwrap();
+        let open = OpenTrace::start(&traces, &Arc::default(), &http::Method::GET, Ok(&target));
+        drop(open);
+        let all = traces.lock().unwrap();
+        assert_eq!(all[0].path.chars().count(), MOST_PATH + 1);
+        assert_eq!(all[0].error.as_deref(), Some("dropped before there was a response"));
+    }
+}

@@ -1,0 +1,100 @@
+//! A gate as a test needs it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use base::{CredentialName, Secret};
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use network::{
+    Blocked, CallLimits, CallNetwork, Config, Gate, GateError, Policy, RequestBody, ResponseBody, RunNetwork, Taint,
+    Timeouts,
+};
+use vault::{Granted, RunSecrets, Scrubber};
+
+use crate::dns::Dns;
+
+pub const LIMITS: CallLimits =
+    CallLimits { requests: 100, request_bytes: 1 << 20, response_bytes: 1 << 20, idempotency_key: None };
+
+#[derive(Default)]
+pub struct Setup {
+    pub config: Config,
+    pub policy: Policy,
+    credentials: Vec<(&'static str, &'static str, String)>,
+}
+
+impl Setup {
+    /// Grants patterns of domains.
+    pub fn domains(mut self, patterns: &[&str]) -> Self {
+        self.policy.domains.extend(patterns.iter().map(|pattern| pattern.parse().unwrap()));
+        self
+    }
+
+    pub fn private(mut self, address: SocketAddr) -> Self {
+        self.config.private.push(address.to_string());
+        self
+    }
+
+    /// Puts a server on the owner's list, and grants it by its address.
+    pub fn reaching(self, address: SocketAddr) -> Self {
+        self.domains(&[&address.to_string()]).private(address)
+    }
+
+    pub fn dns(mut self, dns: &Dns) -> Self {
+        self.config.resolver = Some(dns.address.to_string());
+        self
+    }
+
+    pub fn credential(mut self, name: &'static str, value: &'static str, domain: &str) -> Self {
+        self.credentials.push((name, value, domain.to_owned()));
+        self
+    }
+
+    pub fn run(self) -> RunNetwork {
+        let name = |name: &str| CredentialName::parse(name).unwrap();
+        let known = self.credentials.iter().map(|(n, value, _)| (name(n), Secret::new((*value).to_owned()))).collect();
+        let granted = self.credentials.iter().map(|(n, value, domain)| Granted {
+            name: name(n),
+            value: Secret::new((*value).to_owned()),
+            domains: vec![domain.clone()],
+            raw: false,
+        });
+        let secrets = RunSecrets::new(granted.collect(), Arc::new(Scrubber::new(known)));
+        Gate::new(&self.config).unwrap().run(self.policy, Arc::new(secrets), Taint::default())
+    }
+
+    pub fn call(self) -> CallNetwork {
+        self.run().call(LIMITS)
+    }
+}
+
+pub fn request(method: &str, url: &str, headers: &[(&str, &str)], body: &str) -> http::Request<RequestBody> {
+    let mut request = http::Request::builder().method(method).uri(url);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let body = Full::new(Bytes::copy_from_slice(body.as_bytes())).map_err(|never| match never {});
+    request.body(body.boxed_unsync()).unwrap()
+}
+
+pub async fn get(call: &CallNetwork, url: &str) -> Result<String, GateError> {
+    text(call.send(request("GET", url, &[], ""), Timeouts::default()).await?).await
+}
+
+pub async fn post(call: &CallNetwork, url: &str, body: &str) -> Result<String, GateError> {
+    text(call.send(request("POST", url, &[], body), Timeouts::default()).await?).await
+}
+
+pub async fn text(response: http::Response<ResponseBody>) -> Result<String, GateError> {
+    let bytes = response.into_body().collect().await?.to_bytes();
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The refusal, when there is one.
+pub fn blocked<T: std::fmt::Debug>(outcome: Result<T, GateError>) -> Blocked {
+    match outcome {
+        Err(GateError::Blocked(blocked)) => blocked,
+        other => panic!("not refused by a rule: {other:?}"),
+    }
+}

@@ -1,0 +1,103 @@
+//! Programs with surroundings: the domains and the files that their run was granted (SPEC CODE-6, CODE-7).
+//!
+//! The engine is linked and run like a tool: same store, same gate, same limits. An interface that it does not import
+//! does not exist; one that it imports and that was not granted is empty: no directory, no domain.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bindings::code::{CodePre, exports::motor::host::interpreter as wit};
+use capabilities::workspace::Access;
+use network::RunNetwork;
+use tokio_util::sync::CancellationToken;
+
+use super::{CodeReport, CodeSandbox, Engine, linked, settle};
+use crate::call;
+use crate::engine::Runtime;
+use crate::inspect::Capability;
+use crate::limits::Limits;
+use crate::link;
+use crate::load::{Component, LoadError};
+use crate::outcome::{Outcome, Usage};
+use crate::scrub::Scrub;
+use crate::state::{self, CallState, Given};
+
+/// What is around a program. The default is nothing.
+#[derive(Clone, Default)]
+pub struct Surroundings {
+    /// The run's way out; none: every request is refused.
+    pub network: Option<RunNetwork>,
+    /// The directory that is `/workspace`; none: there are no files.
+    pub workspace: Option<PathBuf>,
+    /// What may be done with it: no more than the tools that the run was granted can do. Default: look.
+    pub access: Access,
+    /// The same for every repetition of this execution.
+    pub idempotency_key: Option<String>,
+}
+
+impl Surroundings {
+    /// What the program finds beside the language.
+    pub(super) fn grants(&self) -> wit::Grants {
+        let mut grants = wit::Grants::empty();
+        if self.network.is_some() {
+            grants |= wit::Grants::NETWORK;
+        }
+        if self.workspace.is_some() {
+            grants |= wit::Grants::FILES;
+        }
+        grants
+    }
+}
+
+impl CodeSandbox {
+    /// Links an engine that reaches what its surroundings offer, through what it imports.
+    ///
+    /// # Errors
+    /// When the component is not such an engine, or imports what no component is given.
+    pub fn link_connected(runtime: &Runtime, component: &Component) -> Result<Self, LoadError> {
+        let mut capabilities = component.inspection().capabilities();
+        // Interfaces of `wasi:http` and `wasi:filesystem` hand out streams without importing them by name.
+        capabilities.insert(Capability::Streams);
+        let linker = link::linker(component.compiled.engine(), &capabilities)
+            .map_err(|error| LoadError::NotLinked { message: error.root_cause().to_string() })?;
+        let engine = Engine::Connected(Arc::new(linked(component, &linker)?));
+        Ok(Self { runtime: runtime.clone(), component: component.clone(), engine })
+    }
+
+    pub(super) async fn connected(
+        &self,
+        pre: &CodePre<CallState>,
+        request: &wit::Program,
+        surroundings: Surroundings,
+        limits: &Limits,
+        cancel: &CancellationToken,
+    ) -> CodeReport {
+        let fault = |message| settle(Outcome::HostFault(message), Usage::default());
+        let scrub = Scrub::new(surroundings.network.clone());
+        let workspace = state::open_workspace(surroundings.workspace.as_deref(), surroundings.access, limits);
+        let workspace = match workspace {
+            Ok(workspace) => workspace,
+            // The message may name a host path, and a model reads the report.
+            Err(_) => return fault("the workspace cannot be opened".to_owned()),
+        };
+        let given = Given {
+            workspace,
+            network: surroundings.network,
+            idempotency_key: surroundings.idempotency_key,
+            ..Given::nothing(limits)
+        };
+        let state = CallState::new(limits, given);
+        let mut store = match state::store(self.component.compiled.engine(), state, limits) {
+            Ok(store) => store,
+            Err(error) => return fault(error.to_string()),
+        };
+        let (outcome, usage) = call::run(&self.runtime, &mut store, limits, cancel, async |store| {
+            let instance = pre.instantiate_async(&mut *store).await?;
+            instance.motor_host_interpreter().call_execute(&mut *store, request).await
+        })
+        .await;
+        let ended = state::end(store, usage).await;
+        let (requests, last_refusal) = (ended.requests, ended.last_refusal);
+        scrub.report(CodeReport { requests, last_refusal, ..settle(outcome, ended.usage) })
+    }
+}

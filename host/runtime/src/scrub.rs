@@ -1,0 +1,118 @@
+//! The one place where secrets are taken out of whatever a call gives back (SPEC VAULT-3).
+//!
+//! A guest should know no secret. One that was granted the value itself, or read it where the host did not look, may
+//! still put it into its output, its errors, a log line or the path of a request; behind this file nobody sees it.
+
+use std::sync::Arc;
+
+use capabilities::{Note, NoteSink};
+use network::{Blocked, RequestTrace, RunNetwork};
+
+use crate::code::{CodeError, CodeReport};
+use crate::outcome::{Finished, Outcome};
+use crate::tool::ToolError;
+
+/// Knows the secrets of a run; without a run it changes nothing.
+#[derive(Clone)]
+pub(crate) struct Scrub(Option<RunNetwork>);
+
+impl Scrub {
+    pub fn new(network: Option<RunNetwork>) -> Self {
+        Self(network.filter(|network| !network.secrets().scrubber().is_empty()))
+    }
+
+    fn text(&self, text: String) -> String {
+        match &self.0 {
+            Some(network) => network.secrets().scrubber().text(text),
+            None => text,
+        }
+    }
+
+    /// A sink that gets no secrets.
+    pub fn notes(&self, sink: NoteSink) -> NoteSink {
+        if self.0.is_none() {
+            return sink;
+        }
+        let scrub = self.clone();
+        Arc::new(move |note| {
+            sink(match note {
+                Note::Log { level, message } => Note::Log { level, message: scrub.text(message) },
+                Note::Progress { message, fraction } => Note::Progress { message: scrub.text(message), fraction },
+            });
+        })
+    }
+
+    /// A call of a tool.
+    pub fn finished(&self, finished: Finished<String, ToolError>) -> Finished<String, ToolError> {
+        if self.0.is_none() {
+            return finished;
+        }
+        Finished {
+            outcome: match finished.outcome {
+                Outcome::Returned(output) => Outcome::Returned(self.text(output)),
+                Outcome::Refused(error) => Outcome::Refused(self.tool_error(error)),
+                Outcome::Trapped(mut trap) => {
+                    trap.message = self.text(trap.message);
+                    Outcome::Trapped(trap)
+                }
+                Outcome::HostFault(message) => Outcome::HostFault(self.text(message)),
+                ended @ (Outcome::Exceeded(_) | Outcome::Cancelled) => ended,
+            },
+            usage: finished.usage,
+            stdio: self.text(finished.stdio),
+            requests: self.requests(finished.requests),
+            last_refusal: finished.last_refusal.map(|blocked| self.blocked(blocked)),
+        }
+    }
+
+    /// A program.
+    pub fn report(&self, report: CodeReport) -> CodeReport {
+        if self.0.is_none() {
+            return report;
+        }
+        CodeReport {
+            outcome: match report.outcome {
+                Ok(mut value) => {
+                    value.json = self.text(value.json);
+                    Ok(value)
+                }
+                Err(error) => Err(CodeError { message: self.text(error.message), ..error }),
+            },
+            console: self.text(report.console),
+            requests: self.requests(report.requests),
+            last_refusal: report.last_refusal.map(|blocked| self.blocked(blocked)),
+            ..report
+        }
+    }
+
+    fn tool_error(&self, error: ToolError) -> ToolError {
+        match error {
+            ToolError::Denied(message) => ToolError::Denied(self.text(message)),
+            ToolError::Missing(message) => ToolError::Missing(self.text(message)),
+            ToolError::BadInput(message) => ToolError::BadInput(self.text(message)),
+            ToolError::Limit(message) => ToolError::Limit(self.text(message)),
+            ToolError::Failed { message, retryable } => ToolError::Failed { message: self.text(message), retryable },
+        }
+    }
+
+    fn requests(&self, requests: Vec<RequestTrace>) -> Vec<RequestTrace> {
+        let scrub = |trace: RequestTrace| RequestTrace {
+            method: self.text(trace.method),
+            scheme: self.text(trace.scheme),
+            host: self.text(trace.host),
+            path: self.text(trace.path),
+            error: trace.error.map(|error| self.text(error)),
+            ..trace
+        };
+        requests.into_iter().map(scrub).collect()
+    }
+
+    fn blocked(&self, blocked: Blocked) -> Blocked {
+        Blocked {
+            rule: blocked.rule,
+            asked: self.text(blocked.asked),
+            reason: self.text(blocked.reason),
+            remedy: self.text(blocked.remedy),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! What a store holds during one call: a context for each capability, and the limits' counters.
+//!
+//! Everything is per call and goes with it. When a call has ended, nothing that it began is under way any more: see
+//! [`end`].
+
+use std::path::Path;
+
+use capabilities::credentials::{CredentialsCtx, CredentialsView};
+use capabilities::http::{HttpCtx, HttpView};
+use capabilities::log::{LogCtx, LogView};
+use capabilities::outbound::OutboundView;
+use capabilities::progress::ProgressView;
+use capabilities::random::{RandomCtx, RandomView};
+use capabilities::stdio::BoundedOutput;
+use capabilities::workspace::{Access, Quota, Usage as WorkspaceUsage, WorkspaceCtx, WorkspaceView};
+use capabilities::{Egress, NoteSink, limit::Budget, note};
+use network::{Blocked, CallLimits, RequestTrace, RunNetwork};
+use wasmtime::component::ResourceTable;
+use wasmtime::{CallHook, Engine, Store};
+use wasmtime_wasi::cli::WasiCliCtxView;
+use wasmtime_wasi::clocks::WasiClocksCtxView;
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+use crate::Limit;
+use crate::engine::YIELD_INTERVAL;
+use crate::limits::Limits;
+use crate::meter::Meter;
+use crate::outcome::Usage;
+
+/// What a call is given. Nothing of it exists for a component that does not import it.
+pub(crate) struct Given {
+    pub workspace: WorkspaceCtx,
+    /// None: every request is refused, and no credential is granted.
+    pub network: Option<RunNetwork>,
+    pub idempotency_key: Option<String>,
+    pub environment: Vec<(String, String)>,
+    pub notes: NoteSink,
+    pub stdio: BoundedOutput,
+}
+
+impl Given {
+    /// Nothing but bounded standard streams.
+    pub fn nothing(limits: &Limits) -> Self {
+        Self {
+            workspace: WorkspaceCtx::default(),
+            network: None,
+            idempotency_key: None,
+            environment: Vec::new(),
+            notes: note::ignore(),
+            stdio: BoundedOutput::new(limits.stdio_bytes),
+        }
+    }
+}
+
+/// Opens a directory as `/workspace`, with its quota; none: no directory at all.
+pub(crate) fn open_workspace(
+    directory: Option<&Path>,
+    access: Access,
+    limits: &Limits,
+) -> Result<WorkspaceCtx, String> {
+    let Some(directory) = directory else { return Ok(WorkspaceCtx::default()) };
+    let most = WorkspaceUsage { bytes: limits.workspace_bytes, files: limits.workspace_files };
+    // The error names a host path: it is for the host's log, and whoever shows it to a model says less.
+    WorkspaceCtx::open(directory, access, Quota::new(directory, most))
+        .map_err(|error| format!("cannot open the workspace: {}", error.root_cause()))
+}
+
+/// The contexts of one call.
+pub(crate) struct CallState {
+    meter: Meter,
+    pub(crate) table: ResourceTable,
+    wasi: WasiCtx,
+    random: RandomCtx,
+    workspace: WorkspaceCtx,
+    http: HttpCtx,
+    credentials: CredentialsCtx,
+    log: LogCtx,
+    host_calls: Budget,
+}
+
+impl CallState {
+    pub fn new(limits: &Limits, given: Given) -> Self {
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(usize::try_from(limits.handles).unwrap_or(usize::MAX));
+        let secrets = given.network.as_ref().map(|network| network.secrets().clone());
+        let egress = match given.network {
+            Some(network) => Egress::open(network.call(CallLimits {
+                requests: limits.outgoing_requests,
+                request_bytes: limits.request_bytes,
+                response_bytes: limits.response_bytes,
+                idempotency_key: given.idempotency_key.filter(|key| !key.is_empty()),
+            })),
+            None => Egress::closed(limits.outgoing_requests),
+        };
+        let mut wasi = WasiCtx::builder();
+        wasi.stdout(given.stdio.clone()).stderr(given.stdio).envs(&given.environment);
+        Self {
+            meter: Meter::new(limits),
+            table,
+            wasi: wasi.build(),
+            random: RandomCtx::new(limits.random_bytes),
+            workspace: given.workspace,
+            http: HttpCtx::new(limits.http_header_bytes, egress),
+            credentials: CredentialsCtx::new(secrets),
+            log: LogCtx::new(limits.log_lines, limits.log_bytes, given.notes),
+            host_calls: Budget::new(Limit::HostCalls, limits.host_calls),
+        }
+    }
+
+    pub fn cli(&mut self) -> WasiCliCtxView<'_> {
+        WasiCliCtxView { ctx: self.wasi.cli(), table: &mut self.table }
+    }
+
+    pub fn clocks(&mut self) -> WasiClocksCtxView<'_> {
+        WasiClocksCtxView { ctx: self.wasi.clocks(), table: &mut self.table }
+    }
+
+    pub fn random(&mut self) -> RandomView<'_> {
+        RandomView(&mut self.random)
+    }
+
+    pub fn workspace(&mut self) -> WorkspaceView<'_> {
+        WorkspaceView { ctx: &mut self.workspace, table: &mut self.table }
+    }
+
+    pub fn http(&mut self) -> HttpView<'_> {
+        self.http.view(&mut self.table)
+    }
+
+    pub fn outbound(&mut self) -> OutboundView<'_> {
+        OutboundView(self.http.egress())
+    }
+
+    pub fn credentials(&mut self) -> CredentialsView<'_> {
+        CredentialsView(&mut self.credentials)
+    }
+
+    pub fn log(&mut self) -> LogView<'_> {
+        LogView(&mut self.log)
+    }
+
+    pub fn progress(&mut self) -> ProgressView<'_> {
+        ProgressView(&mut self.log)
+    }
+}
+
+impl WasiView for CallState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+/// Makes a store that counts every call into the host.
+pub(crate) fn store(engine: &Engine, state: CallState, limits: &Limits) -> wasmtime::Result<Store<CallState>> {
+    let mut store = Store::new(engine, state);
+    store.limiter(|state| &mut state.meter);
+    store.set_hostcall_fuel(usize::try_from(limits.hostcall_bytes).unwrap_or(usize::MAX));
+    store.call_hook(|mut store, hook| match hook {
+        CallHook::CallingHost => Ok(store.data_mut().host_calls.spend(1)?),
+        _ => Ok(()),
+    });
+    Ok(store)
+}
+
+/// What is known of a call when nothing of it is under way any more.
+pub(crate) struct Ended {
+    pub usage: Usage,
+    pub requests: Vec<RequestTrace>,
+    pub last_refusal: Option<Blocked>,
+}
+
+/// Ends a call whose guest has ended. `usage` is what is known so far.
+pub(crate) async fn end(store: Store<CallState>, usage: Usage) -> Ended {
+    let state = store.data();
+    // A guest that yields crosses into the host too, once for each slice of fuel: that is not a call of its own.
+    let host_calls = state.host_calls.used().saturating_sub(usage.fuel / YIELD_INTERVAL);
+    let usage = Usage { peak_memory_bytes: state.meter.memory_peak(), host_calls, ..usage };
+    let egress = state.http.egress().clone();
+    // The guest's handles go with the store, and with them the requests that it waited for or forgot.
+    drop(store);
+    egress.settled().await;
+    Ended { usage, requests: egress.traces(), last_refusal: egress.last_refusal() }
+}

@@ -1,0 +1,109 @@
+//! Why the vault refused. No message holds a value, a key or a host path.
+
+use base::{CredentialName, Refusal, RefusalCode};
+use store::StoreError;
+
+/// What went wrong.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum VaultError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A credential cannot be kept as it is.
+    #[error("credential `{name}` cannot be kept: {reason}")]
+    Unfit {
+        /// Its name.
+        name: CredentialName,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// There is no such credential.
+    #[error("there is no credential `{name}`{}", skill.as_ref().map(|skill| format!(" of the skill `{skill}`")).unwrap_or_default())]
+    NotFound {
+        /// Its name.
+        name: CredentialName,
+        /// The skill asked for.
+        skill: Option<String>,
+    },
+    /// A run needs credentials that are not set.
+    #[error("{}", missing_in_words(names))]
+    Missing {
+        /// Their names.
+        names: Vec<CredentialName>,
+    },
+    /// A record does not decrypt.
+    #[error("credential `{name}` is unreadable: set it again")]
+    Unreadable {
+        /// Its name.
+        name: CredentialName,
+    },
+    /// The key of the vault is not to be had.
+    #[error("the credentials cannot be decrypted: {reason}")]
+    Key {
+        /// Why.
+        reason: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// The key from the environment cannot be one.
+    #[error("`MOTOR_CREDENTIALS_KEY` is no key: {reason}")]
+    WeakKey {
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The system gave no randomness, or no thread.
+    #[error("{action} failed")]
+    System {
+        /// What was being done.
+        action: &'static str,
+    },
+}
+
+fn missing_in_words(names: &[CredentialName]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    if names.len() == 1 {
+        format!("credential {} is not set", join(&quoted))
+    } else {
+        format!("credentials {} are not set", join(&quoted))
+    }
+}
+
+fn join(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+impl VaultError {
+    pub(crate) fn key(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::Key { reason: reason.into(), remedy: remedy.into() }
+    }
+}
+
+impl From<VaultError> for Refusal {
+    fn from(error: VaultError) -> Self {
+        let set = |name: &CredentialName| format!("motor credential set {name} --domain DOMAIN");
+        let (code, remedy) = match &error {
+            VaultError::Store(error) => return error.clone().into(),
+            VaultError::Unfit { .. } => (RefusalCode::InvalidRequest, None),
+            VaultError::NotFound { .. } => {
+                (RefusalCode::NotFound, Some("`motor credential list` shows those there are".to_owned()))
+            }
+            VaultError::Missing { names } => {
+                let commands: Vec<String> = names.iter().map(|name| format!("`{}`", set(name))).collect();
+                (RefusalCode::CredentialsNeeded, Some(format!("run {}", join(&commands))))
+            }
+            VaultError::Unreadable { name } => (RefusalCode::CredentialsNeeded, Some(format!("run `{}`", set(name)))),
+            VaultError::Key { remedy, .. } => (RefusalCode::CredentialsNeeded, Some(remedy.clone())),
+            VaultError::WeakKey { .. } => (
+                RefusalCode::CredentialsNeeded,
+                Some("set it to 32 random bytes, such as `openssl rand -base64 32` prints".to_owned()),
+            ),
+            VaultError::System { .. } => (RefusalCode::TryLater, None),
+        };
+        Self { code, reason: error.to_string(), remedy }
+    }
+}

@@ -1,0 +1,21 @@
+//! Credentials: kept encrypted, handed out to the network gate and to nobody else, scrubbed from whatever flows back.
+//!
+//! Architecture invariant: a value goes in through [`Vault::set`] or the environment and comes out inside a [`RunSecrets`] only.
+//! Nothing here knows the network, runs or wasm.
+
+pub mod compute;
+mod config;
+mod environment;
+mod error;
+mod key;
+mod records;
+mod run;
+mod scrub;
+mod seal;
+mod vault;
+
+pub use config::{Config, VaultParts};
+pub use error::VaultError;
+pub use run::{Granted, RunSecrets};
+pub use scrub::{ScrubStream, Scrubber};
+pub use vault::{CredentialInfo, CredentialSource, NewCredential, Vault};

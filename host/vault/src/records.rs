@@ -1,0 +1,114 @@
+//! What is stored: one record for each credential, and one about the key.
+//!
+//! Names, scopes and domains are stored in clear, so that they can be listed without the key; the value is sealed to them.
+
+use base::{CredentialName, Secret, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::{Scan, Store, StoreError, Table};
+
+use crate::key::KeyRecord;
+use crate::seal::{Key, Sealed};
+use crate::{NewCredential, VaultError};
+
+const KEY_RECORD: &str = "key";
+/// Before the scope and the name of a credential; none of the three can hold a zero.
+const CREDENTIALS: &str = "credential\0";
+/// What a sealed value is bound to begins with this.
+const VERSION: &str = "motor credential 1";
+
+/// A credential as it is stored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Stored {
+    pub(crate) name: CredentialName,
+    pub(crate) skill: Option<String>,
+    pub(crate) domains: Vec<String>,
+    pub(crate) raw: bool,
+    pub(crate) set_at: Timestamp,
+    value: Sealed,
+}
+
+/// A record of the table, whether it reads as one or not.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: CredentialName,
+    pub(crate) skill: Option<String>,
+    pub(crate) stored: Option<Stored>,
+    /// Differs for each value ever set.
+    pub(crate) tag: String,
+}
+
+impl Stored {
+    pub(crate) fn seal(credential: &NewCredential, set_at: Timestamp, key: &Key) -> Result<Self, VaultError> {
+        let NewCredential { name, skill, value, domains, raw } = credential;
+        let beside = beside(name, skill.as_deref(), domains, *raw, set_at);
+        Ok(Self {
+            name: name.clone(),
+            skill: skill.clone(),
+            domains: domains.clone(),
+            raw: *raw,
+            set_at,
+            value: key.seal(value.expose().as_bytes(), &beside)?,
+        })
+    }
+
+    /// None when the value does not belong to the rest of the record, or to the key.
+    pub(crate) fn open(&self, key: &Key) -> Option<Secret<String>> {
+        let beside = beside(&self.name, self.skill.as_deref(), &self.domains, self.raw, self.set_at);
+        let value = key.open(&self.value, &beside)?;
+        std::str::from_utf8(&value).ok().map(|value| Secret::new(value.to_owned()))
+    }
+}
+
+impl Entry {
+    /// The value; none when the record is damaged or was sealed with another key.
+    pub(crate) fn open(&self, key: &Key) -> Option<Secret<String>> {
+        self.stored.as_ref()?.open(key)
+    }
+
+    pub(crate) fn is(&self, name: &CredentialName, skill: Option<&str>) -> bool {
+        self.name == *name && self.skill.as_deref() == skill
+    }
+}
+
+/// JSON, so that no two different things are bound to the same bytes.
+fn beside(name: &CredentialName, skill: Option<&str>, domains: &[String], raw: bool, set_at: Timestamp) -> Vec<u8> {
+    serde_json::json!([VERSION, name, skill, domains, raw, set_at]).to_string().into_bytes()
+}
+
+/// The key under which a credential is stored. A shared one has an empty scope, which no skill has.
+pub(crate) fn key_of(name: &CredentialName, skill: Option<&str>) -> String {
+    format!("{CREDENTIALS}{}\0{name}", skill.unwrap_or_default())
+}
+
+/// All credentials, in order of scope and name, as they were at one moment.
+pub(crate) fn all(store: &Store) -> Result<Vec<Entry>, StoreError> {
+    let records = store.scan::<Value>(Table::Vault, &Scan::prefix(CREDENTIALS))?;
+    Ok(records.into_iter().filter_map(|(key, record)| entry(&key, record)).collect())
+}
+
+fn entry(key: &[u8], record: Value) -> Option<Entry> {
+    let key = std::str::from_utf8(key).ok()?.strip_prefix(CREDENTIALS)?;
+    let (skill, name) = key.split_once('\0')?;
+    let name = CredentialName::parse(name).ok()?;
+    let skill = (!skill.is_empty()).then(|| skill.to_owned());
+    let tag = record.to_string();
+    // A record that was moved under another key is none.
+    let stored = serde_json::from_value::<Stored>(record).ok();
+    let stored = stored.filter(|stored| stored.name == name && stored.skill == skill);
+    Some(Entry { name, skill, stored, tag })
+}
+
+/// What is known of the key, when credentials were ever set.
+pub(crate) fn key_record(store: &Store) -> Result<Option<KeyRecord>, StoreError> {
+    store.get(Table::Vault, KEY_RECORD)
+}
+
+pub(crate) fn put_key_record(batch: &mut store::Batch, record: &KeyRecord) -> Result<(), StoreError> {
+    batch.put(Table::Vault, KEY_RECORD, record)
+}
+
+pub(crate) fn delete_key_record(batch: &mut store::Batch) {
+    batch.delete(Table::Vault, KEY_RECORD);
+}

@@ -1,0 +1,417 @@
+//! The credentials of a home.
+//!
+//! It survives a crash at any instant, the wrong key, a keyring that is away, and records that somebody changed: each is a
+//! refusal that says so, and never an empty value, another key, or a credential of a lower source in place of the one meant.
+
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base::{Clock, ContentHash, CredentialName, Refusal, Secret, Timestamp};
+use serde::{Deserialize, Serialize};
+use store::{Batch, Store, Table};
+
+use crate::environment::{self, Variable, fitness, is_same};
+use crate::key::{KeyRecord, KeySource, Sources};
+use crate::records::{self, Entry, Stored};
+use crate::seal::Key;
+use crate::{Granted, RunSecrets, Scrubber, VaultError, VaultParts};
+
+/// A key that was not to be had is asked for again after so long: every run asks, and a keyring that hangs takes seconds.
+const ASK_AGAIN: Duration = Duration::from_secs(10);
+const MOST_DOMAINS: usize = 64;
+const MOST_SKILL_BYTES: usize = 128;
+
+/// What is warned of while the key lies beside what it protects.
+const KEY_FILE_WARNING: &str = "the credentials are encrypted with a key that lies unprotected in `config/credentials.key` of \
+    the home: whoever can read the home can read them; use a system with a keyring, or set `MOTOR_CREDENTIALS_KEY`, then \
+    delete the credentials and set them again";
+
+/// The credentials of a home. Cheap to clone.
+#[derive(Clone)]
+pub struct Vault {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    directory: PathBuf,
+    environment_key: Option<Secret<String>>,
+    keyring: bool,
+    variables: Vec<Variable>,
+    warnings: Vec<String>,
+    lock: Mutex<Lock>,
+    scrubber: Mutex<Known>,
+    /// One change at a time: the first makes the key.
+    writing: tokio::sync::Mutex<()>,
+}
+
+/// What is known of the key.
+enum Lock {
+    Closed,
+    Open { key: Arc<Key>, record: KeyRecord },
+    Failed { at: Duration, error: VaultError },
+}
+
+/// The scrubber made last, and what it was made of.
+#[derive(Default)]
+struct Known {
+    of: Option<ContentHash>,
+    scrubber: Arc<Scrubber>,
+}
+
+/// A credential to keep.
+#[derive(Debug)]
+pub struct NewCredential {
+    /// Its name.
+    pub name: CredentialName,
+    /// The skill it belongs to; none: shared by all.
+    pub skill: Option<String>,
+    /// Its value.
+    pub value: Secret<String>,
+    /// Patterns of the domains it may be sent to. The caller has checked their grammar. None: nowhere; then it is only good
+    /// for computing with it, or for a component that may have the value.
+    pub domains: Vec<String>,
+    /// Whether a component may be given the value itself.
+    pub raw: bool,
+}
+
+/// What may be told of a credential: never its value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CredentialInfo {
+    /// Its name.
+    pub name: CredentialName,
+    /// The skill it belongs to; none: shared by all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<String>,
+    /// Patterns of the domains it may be sent to.
+    pub domains: Vec<String>,
+    /// Whether a component may be given the value itself.
+    pub raw: bool,
+    /// Where it comes from.
+    pub source: CredentialSource,
+    /// When it was set; unknown for the environment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set_at: Option<Timestamp>,
+    /// Whether it is known that the value cannot be had: damaged, sealed with another key, or unfit. To list credentials the
+    /// keyring is not asked for the key, so one that nobody has needed yet may turn out to be unreadable.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unreadable: bool,
+}
+
+/// Where a credential comes from (SPEC VAULT-1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CredentialSource {
+    /// The encrypted vault.
+    Vault,
+    /// A variable `VAULT_NAME` of the host's environment.
+    Environment,
+}
+
+impl Vault {
+    /// The credentials in the store and in the environment. No key is looked for before one is needed.
+    #[must_use]
+    pub fn open(parts: VaultParts) -> Self {
+        let VaultParts { store, clock, directory, key, keyring, variables, config } = parts;
+        let (variables, warnings) = environment::read(variables, &config);
+        let inner = Inner {
+            store,
+            clock,
+            directory,
+            environment_key: key,
+            keyring,
+            variables,
+            warnings,
+            lock: Mutex::new(Lock::Closed),
+            scrubber: Mutex::default(),
+            writing: tokio::sync::Mutex::default(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// What the owner should know, one sentence each.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.inner.warnings.clone();
+        let record = records::key_record(&self.inner.store);
+        if record.is_ok_and(|record| record.is_some_and(|record| record.source == KeySource::File)) {
+            warnings.push(KEY_FILE_WARNING.to_owned());
+        }
+        warnings
+    }
+
+    /// Keeps a credential, replacing one of the same name and scope. Durable when this returns.
+    ///
+    /// # Errors
+    /// When the value cannot be kept secret, the key of the vault is not to be had, or the store fails.
+    pub async fn set(&self, credential: NewCredential) -> Result<(), Refusal> {
+        check(&credential)?;
+        let _writing = self.inner.writing.lock().await;
+        let inner = self.inner.clone();
+        // Keyring, key derivation and files are slow.
+        let prepared = tokio::task::spawn_blocking(move || inner.prepare(&credential)).await;
+        let (batch, made) = prepared.map_err(|_| VaultError::System { action: "encrypting a credential" })??;
+        self.inner.store.commit(batch).await.map_err(VaultError::from)?;
+        if let Some((key, record)) = made {
+            if record.source == KeySource::File {
+                tracing::warn!("{KEY_FILE_WARNING}");
+            }
+            *self.inner.lock() = Lock::Open { key, record };
+        }
+        Ok(())
+    }
+
+    /// What there is: the vault's by scope and name, then the environment's by name.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn list(&self) -> Result<Vec<CredentialInfo>, Refusal> {
+        let entries = self.inner.entries()?;
+        let key = self.inner.key_at_hand();
+        let mut infos: Vec<CredentialInfo> = entries.iter().map(|entry| info(entry, key.as_ref())).collect();
+        infos.extend(self.inner.variables.iter().map(|variable| CredentialInfo {
+            name: variable.name.clone(),
+            skill: None,
+            domains: variable.domains.clone(),
+            raw: false,
+            source: CredentialSource::Environment,
+            set_at: None,
+            unreadable: fitness(&variable.name, variable.value.expose()).is_err(),
+        }));
+        Ok(infos)
+    }
+
+    /// Forgets a credential. The key is not needed for it; with the last credential it is forgotten too.
+    ///
+    /// # Errors
+    /// When there is none, or the store fails.
+    pub async fn delete(&self, name: &CredentialName, skill: Option<&str>) -> Result<(), Refusal> {
+        let _writing = self.inner.writing.lock().await;
+        let entries = self.inner.entries()?;
+        if !entries.iter().any(|entry| entry.is(name, skill)) {
+            return Err(VaultError::NotFound { name: name.clone(), skill: skill.map(str::to_owned) }.into());
+        }
+        let mut batch = Batch::new();
+        batch.delete(Table::Vault, records::key_of(name, skill));
+        if entries.len() == 1 {
+            records::delete_key_record(&mut batch);
+        }
+        self.inner.store.commit(batch).await.map_err(VaultError::from)?;
+        Ok(())
+    }
+
+    /// Opens the credentials named, for a run: the skill's own before shared ones before the environment's. It may block for
+    /// seconds when the key has to come from the keyring.
+    ///
+    /// # Errors
+    /// `credentials_needed`: naming every one that is missing and the command that sets it, or the one that cannot be read,
+    /// or the reason why the key is not to be had.
+    pub fn for_run(&self, names: &[CredentialName], skill: Option<&str>) -> Result<RunSecrets, Refusal> {
+        let entries = self.inner.entries()?;
+        let key = self.inner.key_for(&entries);
+        let (mut granted, mut missing) = (Vec::<Granted>::new(), Vec::new());
+        for name in names {
+            if granted.iter().any(|granted| granted.name == *name) || missing.contains(name) {
+                continue;
+            }
+            match self.inner.grant(name, skill, &entries, &key)? {
+                Some(found) => granted.push(found),
+                None => missing.push(name.clone()),
+            }
+        }
+        if !missing.is_empty() {
+            return Err(VaultError::Missing { names: missing }.into());
+        }
+        Ok(RunSecrets::new(granted, self.inner.scrubber(&entries, &key)))
+    }
+
+    /// Knows every secret of the home and the environment that can be read. It may block like [`Vault::for_run`].
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn scrubber(&self) -> Result<Arc<Scrubber>, Refusal> {
+        let entries = self.inner.entries()?;
+        Ok(self.inner.scrubber(&entries, &self.inner.key_for(&entries)))
+    }
+}
+
+/// The key, when there are credentials to open.
+type MaybeKey = Result<Option<Arc<Key>>, VaultError>;
+
+impl Inner {
+    fn entries(&self) -> Result<Vec<Entry>, VaultError> {
+        Ok(records::all(&self.store)?)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Lock> {
+        // Each change of it is one assignment, so a poisoned lock is still good.
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sources(&self) -> Sources<'_> {
+        Sources { keyring: self.keyring, environment: self.environment_key.as_ref(), directory: &self.directory }
+    }
+
+    /// The batch that keeps a credential, and the key that was made for it, when it is the first.
+    #[expect(clippy::type_complexity, reason = "two things that belong together, once")]
+    fn prepare(&self, credential: &NewCredential) -> Result<(Batch, Option<(Arc<Key>, KeyRecord)>), VaultError> {
+        let mut batch = Batch::new();
+        let (key, made) = match self.key()? {
+            Some(key) => (key, None),
+            // Credentials without a record of their key: to make another would be to give them up.
+            None if !self.entries()?.is_empty() => return Err(no_key_record()),
+            None => {
+                let (key, record) = self.sources().create()?;
+                records::put_key_record(&mut batch, &record)?;
+                let key = Arc::new(key);
+                (key.clone(), Some((key, record)))
+            }
+        };
+        let stored = Stored::seal(credential, self.clock.now(), &key)?;
+        batch.put(Table::Vault, records::key_of(&stored.name, stored.skill.as_deref()), &stored)?;
+        Ok((batch, made))
+    }
+
+    /// The key of the vault; none when there is no record of one.
+    fn key(&self) -> MaybeKey {
+        let Some(record) = records::key_record(&self.store)? else { return Ok(None) };
+        let mut lock = self.lock();
+        let now = self.clock.monotonic();
+        match &*lock {
+            Lock::Open { key, record: of } if of.check == record.check => return Ok(Some(key.clone())),
+            Lock::Failed { at, error }
+                if now.saturating_sub(*at) < ASK_AGAIN && record.source == KeySource::Keyring =>
+            {
+                return Err(error.clone());
+            }
+            _ => {}
+        }
+        match self.sources().open(&record) {
+            Ok(key) => {
+                let key = Arc::new(key);
+                *lock = Lock::Open { key: key.clone(), record };
+                Ok(Some(key))
+            }
+            Err(error) => {
+                *lock = Lock::Failed { at: now, error: error.clone() };
+                Err(error)
+            }
+        }
+    }
+
+    fn key_for(&self, entries: &[Entry]) -> MaybeKey {
+        if entries.is_empty() {
+            return Ok(None);
+        }
+        match self.key() {
+            Ok(None) => Err(no_key_record()),
+            key => key,
+        }
+    }
+
+    /// The key, unless the keyring would have to be asked for it: then none. An error when it is known not to be had.
+    fn key_at_hand(&self) -> Option<MaybeKey> {
+        let is_away = match records::key_record(&self.store) {
+            Ok(Some(record)) => {
+                record.source == KeySource::Keyring
+                    && !matches!(&*self.lock(), Lock::Open { record: of, .. } if of.check == record.check)
+            }
+            _ => false,
+        };
+        (!is_away).then(|| self.key())
+    }
+
+    /// None when there is no such credential.
+    fn grant(
+        &self,
+        name: &CredentialName,
+        skill: Option<&str>,
+        entries: &[Entry],
+        key: &MaybeKey,
+    ) -> Result<Option<Granted>, VaultError> {
+        let own = skill.and_then(|skill| entries.iter().find(|entry| entry.is(name, Some(skill))));
+        if let Some(entry) = own.or_else(|| entries.iter().find(|entry| entry.is(name, None))) {
+            let unreadable = || VaultError::Unreadable { name: name.clone() };
+            let key = key.clone()?.ok_or_else(unreadable)?;
+            let stored = entry.stored.as_ref().ok_or_else(unreadable)?;
+            let value = stored.open(&key).ok_or_else(unreadable)?;
+            let (domains, raw) = (stored.domains.clone(), stored.raw);
+            return Ok(Some(Granted { name: name.clone(), value, domains, raw }));
+        }
+        let variable = self.variables.iter().find(|variable| is_same(variable.name.as_str(), name.as_str()));
+        let Some(Variable { value, domains, .. }) = variable else { return Ok(None) };
+        fitness(name, value.expose()).map_err(|reason| VaultError::Unfit { name: name.clone(), reason })?;
+        Ok(Some(Granted { name: name.clone(), value: value.clone(), domains: domains.clone(), raw: false }))
+    }
+
+    fn scrubber(&self, entries: &[Entry], key: &MaybeKey) -> Arc<Scrubber> {
+        let mut of = String::from(if matches!(key, Ok(Some(_))) { "open" } else { "closed" });
+        entries.iter().for_each(|entry| of.push_str(&entry.tag));
+        let of = ContentHash::of(of.as_bytes());
+        let mut known = self.scrubber.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.of != Some(of) {
+            if let Err(error) = key {
+                // They cannot flow back from where they never were sent by this host.
+                tracing::warn!(%error, "stored credentials are not looked for in what flows back");
+            }
+            let key = key.as_ref().ok().and_then(Option::as_deref);
+            let stored = entries.iter().filter_map(|entry| Some((entry.name.clone(), entry.open(key?)?)));
+            let variables = self.variables.iter().map(|variable| (variable.name.clone(), variable.value.clone()));
+            *known = Known { of: Some(of), scrubber: Arc::new(Scrubber::new(stored.chain(variables).collect())) };
+        }
+        known.scrubber.clone()
+    }
+}
+
+fn no_key_record() -> VaultError {
+    VaultError::key(
+        "the record of their key is missing",
+        "restore the home's `state` directory from a backup, or delete the credentials and set them again",
+    )
+}
+
+fn check(credential: &NewCredential) -> Result<(), VaultError> {
+    let NewCredential { name, skill, value, domains, .. } = credential;
+    let is_skill =
+        |skill: &str| !skill.is_empty() && skill.len() <= MOST_SKILL_BYTES && !skill.contains(char::is_control);
+    let reason = if let Err(reason) = fitness(name, value.expose()) {
+        reason
+    } else if domains.len() > MOST_DOMAINS {
+        "it has more than 64 domains"
+    } else if !skill.as_deref().is_none_or(is_skill) {
+        "its skill has no possible name"
+    } else {
+        return Ok(());
+    };
+    Err(VaultError::Unfit { name: name.clone(), reason })
+}
+
+fn info(entry: &Entry, key: Option<&MaybeKey>) -> CredentialInfo {
+    let stored = entry.stored.as_ref();
+    let is_unreadable = match key {
+        None => false,
+        Some(Ok(Some(key))) => entry.open(key).is_none(),
+        Some(Ok(None) | Err(_)) => true,
+    };
+    CredentialInfo {
+        name: entry.name.clone(),
+        skill: entry.skill.clone(),
+        domains: stored.map(|stored| stored.domains.clone()).unwrap_or_default(),
+        raw: stored.is_some_and(|stored| stored.raw),
+        source: CredentialSource::Vault,
+        set_at: stored.map(|stored| stored.set_at),
+        unreadable: stored.is_none() || is_unreadable,
+    }
+}
+
+impl std::fmt::Debug for Vault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Vault")
+    }
+}

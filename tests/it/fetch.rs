@@ -1,0 +1,520 @@
+//! `fetch` the tool, and `fetch` and `workspace` of connected programs, through the real gate and the real directory
+//! (SPEC TOOL-1, TOOL-4, CODE-6, CODE-7). What the gate refuses is tested beside it; here it is what a model is told.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use base::{CredentialName, Secret};
+use network::{Config, Gate, Policy, RunNetwork, Taint, TaintedWrite};
+use runtime::{
+    Access, CodeError, CodeErrorCode, CodeReport, CodeSandbox, Component, EngineConfig, Finished, Limit, Limits,
+    Origin, Outcome, Program, Runtime, Surroundings, ToolCall, ToolComponent, ToolError, inspect,
+};
+use serde_json::{Value, json};
+use tests::network::{Reply, Site};
+use tokio_util::sync::CancellationToken;
+use vault::{Granted, RunSecrets, Scrubber};
+
+fn runtime() -> &'static Runtime {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    RUNTIME
+        .get_or_init(|| Runtime::new(EngineConfig { cache: Some(tests::cache()), ..EngineConfig::default() }).unwrap())
+}
+
+fn tool() -> &'static ToolComponent {
+    static TOOL: OnceLock<ToolComponent> = OnceLock::new();
+    TOOL.get_or_init(|| {
+        let component = tests::block_on(Component::load(runtime(), bundled::FETCH, Origin::Bundled)).unwrap();
+        ToolComponent::link(runtime(), &component).unwrap()
+    })
+}
+
+fn sandbox() -> &'static CodeSandbox {
+    static SANDBOX: OnceLock<CodeSandbox> = OnceLock::new();
+    SANDBOX.get_or_init(|| {
+        let component =
+            tests::block_on(Component::load(runtime(), bundled::CODE_JS_CONNECTED, Origin::Bundled)).unwrap();
+        CodeSandbox::link_connected(runtime(), &component).unwrap()
+    })
+}
+
+/// The components load first: an executor does not wait on itself.
+fn test(test: impl Future<Output = ()>) {
+    tool();
+    sandbox();
+    tests::block_on(test);
+}
+
+const SECRET: &str = "s3cr3t-value-of-the-key";
+
+/// A way out to sites of this machine, with the credential `key` for them.
+fn way_to(sites: &[&Site]) -> RunNetwork {
+    let addresses: Vec<String> = sites.iter().map(|site| site.address().to_string()).collect();
+    let name = CredentialName::parse("key").unwrap();
+    let config = Config { private: addresses.clone(), ..Config::default() };
+    let domains = addresses.iter().map(|address| address.parse().unwrap()).collect();
+    let policy = Policy { domains, tainted_write: TaintedWrite::Allow, ..Policy::default() };
+    let scrubber = Scrubber::new(vec![(name.clone(), Secret::new(SECRET.to_owned()))]);
+    let granted = Granted { name, value: Secret::new(SECRET.to_owned()), domains: addresses, raw: false };
+    let secrets = RunSecrets::new(vec![granted], Arc::new(scrubber));
+    Gate::new(&config).unwrap().run(policy, Arc::new(secrets), Taint::default())
+}
+
+async fn fetch_in(
+    arguments: Value,
+    network: Option<RunNetwork>,
+    workspace: Option<&Path>,
+    limits: Limits,
+) -> Finished<String, ToolError> {
+    let call = ToolCall {
+        name: "fetch",
+        arguments: &arguments.to_string(),
+        run_id: "run_test",
+        step: 1,
+        idempotency_key: "key",
+        workspace: workspace.map(Path::to_owned),
+        network,
+        environment: Vec::new(),
+        limits,
+        notes: Arc::new(|_| ()),
+        cancel: CancellationToken::new(),
+    };
+    tool().call(call).await
+}
+
+fn limits() -> Limits {
+    Limits { deadline_ms: 30_000, ..Limits::default() }
+}
+
+async fn fetch(arguments: Value, sites: &[&Site]) -> Result<String, ToolError> {
+    match fetch_in(arguments, Some(way_to(sites)), None, limits()).await.outcome {
+        Outcome::Returned(text) => Ok(text),
+        Outcome::Refused(error) => Err(error),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_page_comes_back_as_markdown() {
+    test(async {
+        let page =
+            "<title>Prices</title><nav>menu</nav><h1>Gr&uuml;n</h1><p>see <a href='/more'>more</a><script>x()</script>";
+        let site = Site::start().await.with("/page", Reply::html(page));
+        let text = fetch(json!({"url": site.url("/page")}), &[&site]).await.unwrap();
+        let expected = format!(
+            "status: 200 OK\nurl: {}\ncontent-type: text/html; charset=utf-8\ntitle: Prices\n\n# Grün\n\nsee [more]({})",
+            site.url("/page"),
+            site.url("/more")
+        );
+        assert_eq!(text, expected);
+        let request = site.last_request();
+        assert_eq!((request.method.as_str(), request.header("content-length")), ("GET", None));
+    });
+}
+
+#[test]
+fn a_post_arrives_with_its_credential_and_the_answer_does_not_show_it() {
+    test(async {
+        let site = Site::start().await.with("/api", Reply::json(&json!({"you sent": SECRET})));
+        let arguments = json!({
+            "url": site.url("/api?k=%3Ccredential:key%3E"), "method": "POST", "headers": {"Authorization": "Bearer <credential:key>"},
+            "body": {"key": "<credential:key>", "n": 1},
+        });
+        let text = fetch(arguments, &[&site]).await.unwrap();
+        let request = site.last_request();
+        assert_eq!(request.header("authorization").unwrap(), format!("Bearer {SECRET}"));
+        assert_eq!(request.text(), json!({"key": SECRET, "n": 1}).to_string());
+        assert_eq!(request.target, format!("/api?k={SECRET}"));
+        assert!(text.contains("<credential:key>") && !text.contains(SECRET), "{text}");
+    });
+}
+
+#[test]
+fn redirects_are_followed_and_credentials_stay_behind() {
+    test(async {
+        let other = Site::start().await.with("/end", Reply::text("there"));
+        let site = Site::start()
+            .await
+            .with("/start", Reply::redirect("/middle"))
+            .with("/middle", Reply::redirect_as(307, &other.url("/end")))
+            .with("/round", Reply::redirect("/round"))
+            .with("/file", Reply::redirect("file:///etc/passwd"));
+        let arguments = |path: &str| json!({"url": site.url(path), "headers": {"Authorization": "x", "X-Key": "<credential:key>", "X-Plain": "y"}});
+        let text = fetch(arguments("/start"), &[&site, &other]).await.unwrap();
+        assert!(text.contains(&format!("url: {}", other.url("/end"))) && text.ends_with("there"), "{text}");
+        let (there, here) = (other.last_request(), site.last_request());
+        assert_eq!(here.header("x-key").as_deref(), Some(SECRET), "the same origin gets it");
+        assert_eq!((there.header("authorization"), there.header("x-key")), (None, None));
+        assert_eq!(there.header("x-plain").as_deref(), Some("y"));
+
+        let refused = fetch(arguments("/round"), &[&site]).await.unwrap_err();
+        assert!(
+            matches!(&refused, ToolError::Failed { message, .. } if message.contains("too many redirects")),
+            "{refused:?}"
+        );
+        let refused = fetch(arguments("/file"), &[&site]).await.unwrap_err();
+        assert!(matches!(&refused, ToolError::Failed { message, .. } if message.contains("`file`")), "{refused:?}");
+        let before = other.connections();
+        let refused = fetch(arguments("/start"), &[&site]).await.unwrap_err();
+        assert!(matches!(&refused, ToolError::Denied(text) if text.starts_with("network_blocked: ")), "{refused:?}");
+        assert_eq!(other.connections(), before, "a redirect passes the gate like any other request");
+    });
+}
+
+#[test]
+fn what_is_refused_says_why_and_what_to_do() {
+    test(async {
+        let site = Site::start().await.with("/", Reply::text("hello"));
+        let refused = fetch(json!({"url": site.url("/")}), &[]).await.unwrap_err();
+        assert!(matches!(&refused, ToolError::Denied(text) if text.starts_with("network_blocked: ")), "{refused:?}");
+        let Outcome::Refused(refused) = fetch_in(json!({"url": site.url("/")}), None, None, limits()).await.outcome
+        else {
+            panic!("a call without a network fetched")
+        };
+        assert!(matches!(&refused, ToolError::Denied(text) if text.starts_with("network_blocked: ")), "{refused:?}");
+        assert_eq!(site.connections(), 0);
+        for url in ["file:///etc/passwd", "nonsense", "http://user:pass@example.com/"] {
+            let refused = fetch(json!({"url": url}), &[&site]).await.unwrap_err();
+            assert!(matches!(refused, ToolError::BadInput(_)), "{url}: {refused:?}");
+        }
+        assert!(fetch(json!({"url": site.url("/")}), &[&site]).await.unwrap().ends_with("hello"));
+    });
+}
+
+#[test]
+fn failures_of_the_server_are_told_apart() {
+    test(async {
+        let status = |status| Reply::Whole {
+            status,
+            headers: vec![("content-type".to_owned(), "text/html".to_owned())],
+            body: b"<h1>Sorry</h1>".to_vec(),
+        };
+        let site = Site::start()
+            .await
+            .with("/busy", status(503))
+            .with("/broken", status(500))
+            .with("/close", Reply::Close)
+            .with("/cut", Reply::Sized { said: 1_000, sent: 10 });
+        for (path, retries, says) in [
+            ("/busy", true, "503 Service Unavailable: Sorry"),
+            ("/broken", false, "500 Internal Server Error: Sorry"),
+            ("/none", false, "404"),
+        ] {
+            let refused = fetch(json!({"url": site.url(path)}), &[&site]).await.unwrap_err();
+            let ToolError::Failed { message, retryable } = refused else { panic!("{path}: {refused:?}") };
+            assert!(message.contains(says) && retryable == retries, "{path}: {message} {retryable}");
+        }
+        for path in ["/close", "/cut"] {
+            let refused = fetch(json!({"url": site.url(path)}), &[&site]).await.unwrap_err();
+            assert!(matches!(refused, ToolError::Failed { .. }), "{path}: {refused:?}");
+        }
+    });
+}
+
+/// A page that is meant to hurt ends in an answer or in an error that says what was too much.
+#[test]
+fn hostile_pages_end() {
+    test(async {
+        let repeated = |piece: &str, bytes: usize| piece.repeat(bytes / piece.len());
+        for (name, page) in [
+            ("divs", repeated("<div>", 500_000)),
+            ("formatting", repeated("<b><i><u>", 500_000)),
+            ("lists", repeated("<ul><li><blockquote>", 500_000)),
+            ("tables", repeated("<table><tr><th>", 500_000)),
+            ("headings", repeated("<h1>x", 500_000)),
+            ("foreign", repeated("<svg><desc><math>", 500_000)),
+            ("attribute", format!("<p title='{}'>after", repeated("x", 7 << 20))),
+            ("entities", repeated("&#x10ffff;&am&;&#", 500_000)),
+            ("tags", repeated("<<</<!", 500_000)),
+            ("paragraphs", repeated("<p>x</p>", 7 << 20)),
+        ] {
+            let site = Site::start().await.with("/", Reply::html(&format!("<p>start</p>{page}")));
+            let text = fetch(json!({"url": site.url("/")}), &[&site]).await;
+            let text = text.unwrap_or_else(|error| panic!("{name}: {error:?}"));
+            assert!(text.contains("start"), "{name}");
+        }
+        let site =
+            Site::start().await.with("/long", Reply::html(&repeated("x", 9 << 20))).with("/endless", Reply::Endless);
+        for path in ["/long", "/endless"] {
+            let refused = fetch(json!({"url": site.url(path)}), &[&site]).await.unwrap_err();
+            assert!(matches!(&refused, ToolError::Limit(text) if text.contains("8388608")), "{path}: {refused:?}");
+        }
+    });
+}
+
+#[test]
+fn what_is_no_text_is_saved_where_it_was_asked_to() {
+    test(async {
+        let bytes: Vec<u8> = (0..=255).cycle().take(3 << 20).collect();
+        let headers = vec![("content-type".to_owned(), "image/png".to_owned())];
+        let site = Site::start()
+            .await
+            .with("/picture", Reply::Whole { status: 200, headers, body: bytes.clone() })
+            .with("/cut", Reply::Sized { said: 1_000_000, sent: 10 })
+            .with("/endless", Reply::Endless);
+        let refused = fetch(json!({"url": site.url("/picture")}), &[&site]).await.unwrap_err();
+        let expected = "the body is `image/png` of 3145728 bytes, not text: give `save_to` to save it in the workspace";
+        assert!(matches!(&refused, ToolError::Failed { message, .. } if message == expected), "{refused:?}");
+
+        let workspace = tempfile::tempdir().unwrap();
+        let save = async |path: &str, limits: Limits| {
+            let arguments = json!({"url": site.url(path), "save_to": "pictures/a.png"});
+            fetch_in(arguments, Some(way_to(&[&site])), Some(workspace.path()), limits).await.outcome
+        };
+        let saved = save("/picture", limits()).await;
+        assert!(
+            matches!(&saved, Outcome::Returned(text) if text.ends_with("saved 3145728 bytes as `pictures/a.png`")),
+            "{saved:?}"
+        );
+        let place = workspace.path().join("pictures/a.png");
+        assert_eq!(fs::read(&place).unwrap(), bytes);
+        let cut = save("/cut", limits()).await;
+        assert!(matches!(&cut, Outcome::Refused(ToolError::Failed { .. })), "{cut:?}");
+        let endless = save("/endless", Limits { response_bytes: 1 << 20, ..limits() }).await;
+        assert!(matches!(&endless, Outcome::Refused(ToolError::Limit(_))), "{endless:?}");
+        assert_eq!(fs::read(&place).unwrap(), bytes, "what was there stays");
+    });
+}
+
+#[test]
+fn the_tool_uses_what_it_says_and_no_more() {
+    let imports = inspect(bundled::FETCH, u64::MAX).unwrap().imports;
+    let uses = |prefix: &str| imports.iter().any(|import| import.name.starts_with(prefix));
+    assert!(uses("wasi:http/outgoing-handler") && uses("motor:host/outbound"), "{imports:?}");
+    assert!(!uses("motor:host/credentials") && !uses("wasi:sockets"), "{imports:?}");
+    let imports = inspect(bundled::CODE_JS, u64::MAX).unwrap().imports;
+    assert!(imports.is_empty(), "{imports:?}");
+    let imports = inspect(bundled::CODE_JS_CONNECTED, u64::MAX).unwrap().imports;
+    let allowed = ["motor:host/outbound", "wasi:clocks/wall-clock", "wasi:filesystem/", "wasi:http/", "wasi:io/"];
+    let others = imports.iter().filter(|import| !allowed.iter().any(|allowed| import.name.starts_with(allowed)));
+    assert_eq!(others.map(|import| import.name.as_str()).collect::<Vec<_>>(), Vec::<&str>::new());
+}
+
+async fn execute(source: &str, surroundings: Surroundings) -> CodeReport {
+    let program = Program {
+        source: source.to_owned(),
+        timeout: Duration::from_secs(30),
+        guard: false,
+        seed: 7,
+        now_ms: 1_000_000,
+    };
+    sandbox().execute_in(&program, surroundings, &Limits::default(), &CancellationToken::new()).await
+}
+
+async fn value(source: &str, surroundings: Surroundings) -> Value {
+    let report = execute(source, surroundings).await;
+    let value = report.outcome.unwrap_or_else(|error| panic!("{source}: {error}"));
+    serde_json::from_str(&value.json).unwrap()
+}
+
+async fn error(source: &str, surroundings: Surroundings) -> CodeError {
+    execute(source, surroundings).await.outcome.expect_err(source)
+}
+
+fn connected(site: &Site) -> Surroundings {
+    Surroundings { network: Some(way_to(&[site])), ..Surroundings::default() }
+}
+
+fn over(workspace: &Path) -> Surroundings {
+    Surroundings { workspace: Some(workspace.to_owned()), access: Access::ReadWrite, ..Surroundings::default() }
+}
+
+#[test]
+fn programs_see_what_was_granted() {
+    test(async {
+        let site = Site::start().await;
+        let workspace = tempfile::tempdir().unwrap();
+        let seen = "return [typeof fetch, typeof workspace]";
+        assert_eq!(value(seen, Surroundings::default()).await, json!(["undefined", "undefined"]));
+        assert_eq!(value(seen, connected(&site)).await, json!(["function", "undefined"]));
+        assert_eq!(value(seen, over(workspace.path())).await, json!(["undefined", "object"]));
+    });
+}
+
+#[test]
+fn programs_fetch() {
+    test(async {
+        let site = Site::start()
+            .await
+            .with("/json", Reply::json(&json!({"a": ["ü", 1]})))
+            .with("/text", Reply::text("täxt"))
+            .with("/there", Reply::redirect("/text"))
+            .with("/long", Reply::Sized { said: 20 << 20, sent: 20 << 20 });
+        let with = |source: &str| format!("const site = {:?}; {source}", site.url(""));
+        let source = with(
+            "const r = await fetch(site + '/json', {headers: {'X-Key': '<credential:key>'}}); \
+             return [r.ok, r.status, r.statusText, r.redirected, r.headers.get('Content-Type'), r.headers.has('x'), (await r.json()).a]",
+        );
+        let expected = json!([true, 200, "OK", false, "application/json", false, ["ü", 1]]);
+        assert_eq!(value(&source, connected(&site)).await, expected);
+        assert_eq!(site.last_request().header("x-key").as_deref(), Some(SECRET));
+
+        let source = with(
+            "const all = await Promise.all(['/text', '/there', '/none'].map((path) => fetch(site + path))); \
+             return await Promise.all(all.map(async (r) => [r.status, r.ok, r.redirected, r.url.slice(site.length), await r.text()]))",
+        );
+        let expected = json!([
+            [200, true, false, "/text", "täxt"],
+            [200, true, true, "/text", "täxt"],
+            [404, false, false, "/none", ""],
+        ]);
+        assert_eq!(value(&source, connected(&site)).await, expected);
+
+        let source = with(
+            "const r = await fetch(site + '/text', {method: 'post', body: new Uint8Array([1, 2, 255]).subarray(1)}); \
+             const b = await r.bytes(); return [b.length, b[1], await r.text().catch((e) => e.name)]",
+        );
+        assert_eq!(value(&source, connected(&site)).await, json!([5, 0xc3, "TypeError"]));
+        assert_eq!((site.last_request().method.as_str(), site.last_request().body.as_slice()), ("POST", &[2, 255][..]));
+
+        let source = with(
+            "return [(await fetch(site + '/there', {redirect: 'manual'})).status, await fetch(site + '/there', {redirect: 'error'}).catch((e) => e.code)]",
+        );
+        assert_eq!(value(&source, connected(&site)).await, json!([302, "redirect"]));
+        let source = with("return await fetch(site + '/long').catch((e) => [e.name, e.code])");
+        assert_eq!(value(&source, connected(&site)).await, json!(["TypeError", "limit"]));
+    });
+}
+
+#[test]
+fn a_program_can_tell_that_it_was_refused() {
+    test(async {
+        let (site, other) = (Site::start().await, Site::start().await);
+        let source = format!(
+            "try {{ await fetch({:?}) }} catch (e) {{ return [e instanceof TypeError, e.code, e.message] }}",
+            other.url("/")
+        );
+        let caught = value(&source, connected(&site)).await;
+        assert_eq!((&caught[0], &caught[1]), (&json!(true), &json!("network_blocked")));
+        assert!(caught[2].as_str().unwrap().starts_with("network_blocked: "), "{caught}");
+        let report = execute(&format!("await fetch({:?})", other.url("/")), connected(&site)).await;
+        let uncaught = report.outcome.unwrap_err();
+        assert_eq!(uncaught.code, CodeErrorCode::Error);
+        assert!(uncaught.message.starts_with("TypeError: network_blocked: "), "{uncaught}");
+        assert!(report.last_refusal.is_some());
+        assert_eq!(other.connections(), 0);
+    });
+}
+
+#[test]
+fn programs_use_files() {
+    test(async {
+        let workspace = tempfile::tempdir().unwrap();
+        fs::write(workspace.path().join("given.csv"), "a,b\n1,ü\n").unwrap();
+        fs::create_dir(workspace.path().join(".motor-output")).unwrap();
+        let source = "
+            const rows = (await workspace.readText('/workspace/given.csv')).trim().split('\\n').map((line) => line.split(','));
+            await workspace.writeText('out/deep/rows.json', JSON.stringify(rows));
+            await workspace.appendText('out/deep/rows.json', '\\n');
+            await workspace.writeBytes('bytes', new Uint8Array([0, 255, 7]).subarray(1));
+            await workspace.makeDirectory('out/empty');
+            const part = await workspace.readBytes('given.csv', { offset: 2, length: 3 });
+            const listed = (await workspace.list('out')).map((entry) => [entry.name, entry.type, entry.size]);
+            const seen = [await workspace.exists('bytes'), await workspace.exists('nothing'), await workspace.stat('bytes')];
+            await workspace.remove('out/empty'); await workspace.remove('bytes');
+            return [rows, [...part], listed, seen, (await workspace.list()).map((entry) => entry.name)]";
+        let expected = json!([
+            [["a", "b"], ["1", "ü"]],
+            [98, 10, 49],
+            [["deep", "directory", 0], ["empty", "directory", 0]],
+            [true, false, {"name": "bytes", "type": "file", "size": 2}],
+            [".motor-output", "given.csv", "out"],
+        ]);
+        assert_eq!(value(source, over(workspace.path())).await, expected);
+        let written = fs::read_to_string(workspace.path().join("out/deep/rows.json")).unwrap();
+        assert_eq!(written, "[[\"a\",\"b\"],[\"1\",\"ü\"]]\n");
+    });
+}
+
+#[test]
+fn programs_do_not_leave_the_workspace() {
+    test(async {
+        let outer = tempfile::tempdir().unwrap();
+        let inner = outer.path().join("inner");
+        fs::create_dir_all(inner.join("full")).unwrap();
+        fs::write(inner.join("full/x"), "x").unwrap();
+        fs::write(outer.path().join("secret"), "secret").unwrap();
+        std::os::unix::fs::symlink("../secret", inner.join("link")).unwrap();
+        for (call, code) in [
+            ("readText('../secret')", "denied"),
+            ("readText('/etc/passwd')", "denied"),
+            ("readText('link')", "denied"),
+            ("writeText('link', 'x')", "denied"),
+            ("writeText('../new', 'x')", "denied"),
+            ("writeText('.motor-output/x', 'x')", "denied"),
+            ("remove('.')", "bad_input"),
+            ("remove('full')", "bad_input"),
+            ("readText('full')", "bad_input"),
+            ("readText('nothing')", "missing"),
+            ("list('nothing')", "missing"),
+            ("list('full/x')", "bad_input"),
+            ("writeText('full/x/y', 'x')", "bad_input"),
+            ("writeText('full', 'x')", "bad_input"),
+        ] {
+            let source = format!("return await workspace.{call}.then(() => 'done', (error) => error.code)");
+            assert_eq!(value(&source, over(&inner)).await, json!(code), "{call}");
+        }
+        assert_eq!(fs::read_to_string(outer.path().join("secret")).unwrap(), "secret");
+        assert!(!outer.path().join("new").exists() && inner.join("full/x").exists());
+        let looks = Surroundings { access: Access::default(), ..over(&inner) };
+        let source = "return [await workspace.readText('full/x'), await workspace.writeText('full/x', 'y').catch((e) => e.code)]";
+        assert_eq!(value(source, looks).await, json!(["x", "denied"]));
+    });
+}
+
+#[test]
+fn files_larger_than_a_programs_memory_are_refused_with_the_way_out() {
+    test(async {
+        let workspace = tempfile::tempdir().unwrap();
+        fs::File::create(workspace.path().join("large")).unwrap().set_len(200 << 20).unwrap();
+        let source = "return await workspace.readText('large').catch((error) => [error.code, error.message])";
+        let refused = value(source, over(workspace.path())).await;
+        assert_eq!(refused[0], json!("limit"));
+        assert!(refused[1].as_str().unwrap().contains("209715200 bytes"), "{refused}");
+        let source = "return (await workspace.readBytes('large', { offset: 199 * 1024 * 1024, length: 5e6 })).length";
+        assert_eq!(value(source, over(workspace.path())).await, json!(1 << 20));
+    });
+}
+
+#[test]
+fn a_full_workspace_is_an_error_that_can_be_caught() {
+    test(async {
+        let workspace = tempfile::tempdir().unwrap();
+        let program = Program {
+            source: "const piece = 'x'.repeat(4 << 20); try { for (let i = 0; i < 200; i++) await workspace.appendText('large', piece) } catch (error) { return error.code }".to_owned(),
+            timeout: Duration::from_secs(30),
+            guard: false,
+            seed: 7,
+            now_ms: 0,
+        };
+        let limits = Limits { workspace_bytes: 16 << 20, ..Limits::default() };
+        let report = sandbox().execute_in(&program, over(workspace.path()), &limits, &CancellationToken::new()).await;
+        // The host may also end the program: either way nothing more is written.
+        match report.outcome {
+            Ok(value) => assert_eq!(value.json, "\"limit\""),
+            Err(error) => assert!(error.message.contains(Limit::WorkspaceBytes.as_str()), "{error}"),
+        }
+        assert!(fs::metadata(workspace.path().join("large")).unwrap().len() <= 16 << 20);
+    });
+}
+
+#[test]
+fn a_server_that_says_nothing_ends_with_the_programs_time() {
+    test(async {
+        let site = Site::start().await.with("/", Reply::Silence);
+        let program = Program {
+            source: format!("await fetch({:?})", site.url("/")),
+            timeout: Duration::from_millis(300),
+            guard: false,
+            seed: 7,
+            now_ms: 0,
+        };
+        let report =
+            sandbox().execute_in(&program, connected(&site), &Limits::default(), &CancellationToken::new()).await;
+        assert_eq!(report.outcome.unwrap_err().code, CodeErrorCode::Timeout);
+        site.wait_closed().await;
+        assert_eq!(error("return fetch('x', 1)", connected(&site)).await.code, CodeErrorCode::Error);
+    });
+}

@@ -1,0 +1,58 @@
+//! A listener that nobody may reach.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A listener that nobody may reach, and that counts who did. It never answers.
+#[derive(Debug)]
+pub struct Forbidden {
+    listener: TcpListener,
+    connections: AtomicUsize,
+}
+
+impl Forbidden {
+    /// Listens at an address; port 0 is a free one.
+    ///
+    /// # Panics
+    /// When the address is not this machine's or taken.
+    #[must_use]
+    pub fn listen(address: &str) -> Self {
+        let listener = TcpListener::bind(address).unwrap_or_else(|error| panic!("{address}: {error}"));
+        listener.set_nonblocking(true).expect("a listener");
+        Self { listener, connections: AtomicUsize::new(0) }
+    }
+
+    /// Where it listens.
+    ///
+    /// # Panics
+    /// When the listener is gone.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.listener.local_addr().expect("a listener")
+    }
+
+    /// How many connections came. The kernel completes connections by itself and keeps them, so none is missed and
+    /// there is nothing to wait for.
+    ///
+    /// # Panics
+    /// When the listener is gone.
+    pub fn connections(&self) -> usize {
+        loop {
+            match self.listener.accept() {
+                Ok(_) => self.connections.fetch_add(1, Ordering::Relaxed),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+                Err(error) => panic!("{error}"),
+            };
+        }
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Checks that nobody came.
+    ///
+    /// # Panics
+    /// When somebody did.
+    #[track_caller]
+    pub fn untouched(&self) {
+        assert_eq!(self.connections(), 0, "somebody reached {}", self.address());
+    }
+}
