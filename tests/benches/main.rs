@@ -1,13 +1,14 @@
 //! Benchmarks of what the product promises, as medians and ratios of one run: `cargo xtask bench [SECTION…]`.
 //!
 //! Sections: `code` (the code sandbox, against the forked Node design when Node is here), `limits` (ends of loops and
-//! bombs), `host` (start and memory), `step` (host time of one motor step). Numbers of different runs or machines do
+//! bombs), `host` (start and memory), `step` (host time of one motor step), `network` (gate, scrubber, shell). Numbers of different runs or machines do
 //! not compare; rounds of the two sides alternate, so that a slow minute hits both.
 
 mod code;
 mod forked;
 mod host;
 mod limits;
+mod network;
 mod stats;
 mod step;
 
@@ -19,7 +20,7 @@ fn main() -> Result<()> {
     if asked.first().is_some_and(|first| first == "measure-host") {
         return host::measure(asked.get(1).map(String::as_str));
     }
-    let all = ["code", "limits", "host", "step"];
+    let all = ["code", "limits", "host", "step", "network"];
     if let Some(unknown) = asked.iter().find(|name| !all.contains(&name.as_str())) {
         bail!("there is no section `{unknown}`; there are: {}", all.join(", "));
     }
@@ -41,6 +42,9 @@ fn main() -> Result<()> {
     }
     if runs("step") {
         step::run()?;
+    }
+    if runs("network") {
+        network::run()?;
     }
     Ok(())
 }

@@ -13,8 +13,12 @@ use crate::process::{cargo, command};
 use crate::stamp::{self, Inputs};
 
 /// Tools of the guest workspace: the crate, its directory, and the component's name.
-const TOOLS: [(&str, &str, &str); 4] =
-    [("fetch", "fetch", "fetch"), ("bash", "bash", "bash"), ("files", "files", "files"), ("greeting", "examples/greeting", "greeting")];
+const TOOLS: [(&str, &str, &str); 4] = [
+    ("fetch", "fetch", "fetch"),
+    ("bash", "bash", "bash"),
+    ("files", "files", "files"),
+    ("greeting", "examples/greeting", "greeting"),
+];
 
 /// What bundled guests are made of.
 const BUNDLED_INPUTS: [&str; 4] = ["guest-tools", "wit", "xtask/preinit", "rust-toolchain.toml"];

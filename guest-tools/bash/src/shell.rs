@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bashkit::time::SystemTime;
-use bashkit::{Bash, Error, ExecOptions, ExecResult, ExecutionBudgetExceeded, LimitExceeded, StreamData};
+use bashkit::{
+    Bash, Error, ExecOptions, ExecResult, ExecutionBudgetExceeded, LimitExceeded, SessionLimits, StreamData,
+};
 use motor_sdk::ToolError;
 
 use crate::binaries::Binaries;
@@ -79,6 +81,8 @@ impl Shell {
             .username("agent")
             .hostname("sandbox")
             .limits(limits::execution(self.timeout_ms))
+            // A session is one call here, and a call has limits of its own.
+            .session_limits(SessionLimits::unlimited())
             .memory_limits(limits::memory())
             .builtin_filter(move |name| allowed.keeps(name))
             .command_resolver(Arc::new(Hints));

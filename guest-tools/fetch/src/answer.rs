@@ -41,11 +41,12 @@ pub fn head(response: &Response) -> String {
 pub fn show(mut response: Response, format: Format) -> Result<String, ToolError> {
     let kind = Kind::of(&body::content_type(&response));
     if kind == Kind::Binary {
-        return Err(not_text(&response));
+        let size = body::size(&mut response);
+        return Err(not_text(&response, &size));
     }
     let bytes = body::read(&mut response, body::MOST_BYTES)?;
     if body::looks_binary(&bytes) {
-        return Err(not_text(&response));
+        return Err(not_text(&response, &format!("of {} bytes", bytes.len())));
     }
     let mut answer = lines(&response);
     let declared = response.header("content-type").unwrap_or_default();
@@ -101,12 +102,9 @@ fn excerpt(response: &mut Response) -> String {
     cut(text.trim(), MOST_ERROR_CHARACTERS)
 }
 
-fn not_text(response: &Response) -> ToolError {
-    let kind = response
-        .header("content-type")
-        .map_or_else(|| "binary data".to_owned(), |kind| format!("`{}`", one_line(kind)));
-    let size = response.header("content-length").and_then(|length| length.parse::<u64>().ok());
-    let size = size.map_or_else(|| "of unknown length".to_owned(), |bytes| format!("of {bytes} bytes"));
+fn not_text(response: &Response, size: &str) -> ToolError {
+    let kind = response.header("content-type");
+    let kind = kind.map_or_else(|| "binary data".to_owned(), |kind| format!("`{}`", one_line(kind)));
     ToolError::failed(format!("the body is {kind} {size}, not text: give `save_to` to save it in the workspace"))
 }
 

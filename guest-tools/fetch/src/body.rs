@@ -78,9 +78,7 @@ pub fn read(response: &mut Response, most: usize) -> Result<Vec<u8>, ToolError> 
 
 /// Reads at most `most` bytes; whether that is all of it, or why it broke off.
 pub fn read_up_to(response: &mut Response, most: usize) -> (Vec<u8>, Result<bool, HttpError>) {
-    // What the server says saves growing; it is believed as far as there is room.
-    let said = response.header("content-length").and_then(|length| length.parse::<usize>().ok());
-    let mut bytes = Vec::with_capacity(said.unwrap_or_default().min(most));
+    let mut bytes = Vec::new();
     let mut piece = vec![0; 64 << 10];
     let end = loop {
         match response.body.read(&mut piece) {
@@ -96,6 +94,20 @@ pub fn read_up_to(response: &mut Response, most: usize) -> (Vec<u8>, Result<bool
         }
     };
     (bytes, end)
+}
+
+/// How many bytes a body has, as far as anyone would want to know: the host takes `Content-Length` away.
+pub fn size(response: &mut Response) -> String {
+    let mut counted = 0;
+    let mut piece = vec![0; 64 << 10];
+    while counted <= MOST_BYTES {
+        match response.body.read(&mut piece) {
+            Ok(0) => return format!("of {counted} bytes"),
+            Ok(count) => counted += count,
+            Err(_) => return "that breaks off".to_owned(),
+        }
+    }
+    format!("of more than {MOST_BYTES} bytes")
 }
 
 /// Nobody asked for a compressed body, and what unpacks one is more code that hostile bytes would reach.

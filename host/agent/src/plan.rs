@@ -69,7 +69,9 @@ pub(crate) async fn plan(
     if let Err(refusal) = environment.access.secrets(&credentials).await {
         problems.push(refusal);
     }
-    warnings.extend(environment.access.vault.warnings());
+    if !credentials.is_empty() {
+        warnings.extend(environment.access.vault.warnings());
+    }
     let settings = RunSettings {
         model: request.model.clone(),
         record: request.record.clone(),

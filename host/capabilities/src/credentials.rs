@@ -48,11 +48,7 @@ impl Host for CredentialsView<'_> {
         Ok(self.0.get(&name).is_ok())
     }
 
-    async fn hmac_sha256(
-        &mut self,
-        name: String,
-        data: Vec<u8>,
-    ) -> wasmtime::Result<Result<Vec<u8>, CredentialError>> {
+    async fn hmac_sha256(&mut self, name: String, data: Vec<u8>) -> wasmtime::Result<Result<Vec<u8>, CredentialError>> {
         tokio::task::yield_now().await;
         Ok(self.0.get(&name).map(|granted| compute::hmac_sha256(granted, &data).to_vec()))
     }
@@ -114,7 +110,10 @@ mod tests {
         let code = view.hmac_sha256("token".into(), b"data".to_vec()).await.unwrap().unwrap();
         assert_eq!(code.len(), 32);
         let error = view.sign("token".into(), SignatureAlgorithm::Ed25519, Vec::new()).await.unwrap().map_err(text);
-        assert!(error.as_ref().is_err_and(|text| text.starts_with("unusable: ") && !text.contains("canary")), "{error:?}");
+        assert!(
+            error.as_ref().is_err_and(|text| text.starts_with("unusable: ") && !text.contains("canary")),
+            "{error:?}"
+        );
         let error = view.reveal("token".into()).unwrap().map_err(text).unwrap_err();
         assert!(error.starts_with("denied: ") && !error.contains("canary"), "{error}");
     }
@@ -127,7 +126,11 @@ mod tests {
             let name = format!("other\u{202e}{}", "x".repeat(1_000_000));
             for error in [
                 view.hmac_sha256(name.clone(), Vec::new()).await.unwrap().map_err(text).unwrap_err(),
-                view.sign(name.clone(), SignatureAlgorithm::Ed25519, Vec::new()).await.unwrap().map_err(text).unwrap_err(),
+                view.sign(name.clone(), SignatureAlgorithm::Ed25519, Vec::new())
+                    .await
+                    .unwrap()
+                    .map_err(text)
+                    .unwrap_err(),
                 view.reveal(name).unwrap().map_err(text).unwrap_err(),
             ] {
                 assert!(error.starts_with("missing: ") && error.len() < 300 && !error.contains('\u{202e}'), "{error}");
@@ -137,6 +140,9 @@ mod tests {
 
     #[test]
     fn the_value_itself_needs_a_grant_of_exactly_that() {
-        assert_eq!(CredentialsView(&mut ctx(true)).reveal("token".into()).unwrap().map_err(text), Ok("canary".to_owned()));
+        assert_eq!(
+            CredentialsView(&mut ctx(true)).reveal("token".into()).unwrap().map_err(text),
+            Ok("canary".to_owned())
+        );
     }
 }

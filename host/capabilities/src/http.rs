@@ -154,7 +154,8 @@ mod tests {
     #[tokio::test]
     async fn without_a_network_every_request_is_denied_and_on_record() {
         let mut ctx = HttpCtx::new(1_000, Egress::closed(10));
-        let sent = Pin::from(ctx.sender.send_request(request("https://example.com/"), None, Box::new(async { Ok(()) })));
+        let sent =
+            Pin::from(ctx.sender.send_request(request("https://example.com/"), None, Box::new(async { Ok(()) })));
         assert!(matches!(sent.await.map(|_| ()), Err(Error::HttpRequestDenied)));
         assert_eq!(ctx.egress().traces().len(), 1);
     }
@@ -179,7 +180,9 @@ mod tests {
         let mut view = ctx.view(&mut table);
         let fields = types::HostFields::new(&mut view).unwrap();
         let mut add = |name: &str| view.append(Resource::new_borrow(fields.rep()), name.into(), b"a.example".to_vec());
-        for name in ["host", "Host", "connection", "transfer-encoding", "upgrade", "proxy-authorization", "a b", "a\r\nb"] {
+        for name in
+            ["host", "Host", "connection", "transfer-encoding", "upgrade", "proxy-authorization", "a b", "a\r\nb"]
+        {
             assert!(add(name).is_err(), "{name}");
         }
         for name in ["accept", "authorization", "x-host"] {

@@ -220,7 +220,9 @@ fn capability(import: &str) -> Result<Capability, LoadError> {
                 Err(refused("sockets are never given to a component; leave out what opens them (in Rust: `std::net`)"))
             }
             "http" if matches!(interface, "types" | "outgoing-handler") => Ok(Capability::Network),
-            "http" => Err(refused("a component asks, nobody asks it: of `wasi:http` it gets `types` and `outgoing-handler`")),
+            "http" => {
+                Err(refused("a component asks, nobody asks it: of `wasi:http` it gets `types` and `outgoing-handler`"))
+            }
             _ => Err(refused("this host does not offer that interface of WASI; build without it")),
         };
     }

@@ -34,8 +34,8 @@ pub struct Limits {
     pub log_lines: u64,
     /// Bytes of log lines and progress reports. Default 64 KiB.
     pub log_bytes: u64,
-    /// Crossings into the host: calls, and a yield for each 100,000 units of fuel. Default 1,000,000: a file tool makes a
-    /// few for each file.
+    /// Crossings into the host: calls, and a yield for each 100,000 units of fuel. Default 100,000,000: the
+    /// shell makes a few for each step of a script, and what ends one that goes on for ever is its deadline.
     pub host_calls: u64,
     /// Bytes of files in the workspace. Default 256 MiB.
     pub workspace_bytes: u64,
@@ -67,7 +67,7 @@ impl Default for Limits {
             stdio_bytes: 256 << 10,
             log_lines: 1_000,
             log_bytes: 64 << 10,
-            host_calls: 1_000_000,
+            host_calls: 100_000_000,
             workspace_bytes: 256 << 20,
             workspace_files: 10_000,
             outgoing_requests: 100,

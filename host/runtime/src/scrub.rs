@@ -116,3 +116,77 @@ impl Scrub {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use base::{CredentialName, Secret};
+    use network::{Config, Gate, Policy, Rule, Taint};
+    use vault::{RunSecrets, Scrubber};
+
+    use super::*;
+    use crate::outcome::{Trap, Usage};
+
+    const SECRET: &str = "s3cr3t-canary-7f0e";
+
+    fn scrub() -> Scrub {
+        let known = vec![(CredentialName::parse("token").unwrap(), Secret::new(SECRET.to_owned()))];
+        let secrets = RunSecrets::new(Vec::new(), Arc::new(Scrubber::new(known)));
+        let gate = Gate::new(&Config::default()).unwrap();
+        Scrub::new(Some(gate.run(Policy::default(), Arc::new(secrets), Taint::default())))
+    }
+
+    fn words() -> String {
+        format!("before {SECRET} after")
+    }
+
+    /// Whatever is in it, the secret is gone and the rest is there; without secrets to know, nothing changes.
+    fn check(outcome: Outcome<String, ToolError>) {
+        let words_of = |finished: &Finished<String, ToolError>| format!("{finished:?}");
+        let blocked = Blocked { rule: Rule::InvalidUrl, asked: words(), reason: words(), remedy: words() };
+        let trace = RequestTrace {
+            method: words(),
+            scheme: words(),
+            host: words(),
+            path: words(),
+            status: None,
+            request_bytes: 1,
+            response_bytes: 2,
+            duration_ms: 3.0,
+            credentials: Vec::new(),
+            error: Some(words()),
+            rule: None,
+        };
+        let finished = Finished {
+            stdio: words(),
+            requests: vec![trace],
+            last_refusal: Some(blocked),
+            ..Finished::of(outcome, Usage::default())
+        };
+        let before = words_of(&finished);
+        let after = words_of(&scrub().finished(finished));
+        assert_eq!(after, before.replace(SECRET, "<credential:token>"));
+    }
+
+    #[test]
+    fn nothing_of_a_call_shows_a_secret() {
+        check(Outcome::Returned(words()));
+        check(Outcome::Trapped(Trap { message: words() }));
+        check(Outcome::HostFault(words()));
+        check(Outcome::Cancelled);
+        for error in [
+            ToolError::Denied(words()),
+            ToolError::Missing(words()),
+            ToolError::BadInput(words()),
+            ToolError::Limit(words()),
+            ToolError::Failed { message: words(), retryable: true },
+        ] {
+            check(Outcome::Refused(error));
+        }
+    }
+
+    #[test]
+    fn without_secrets_everything_passes() {
+        let finished = Finished::of(Outcome::Returned(words()), Usage::default());
+        assert_eq!(Scrub::new(None).finished(finished).outcome, Outcome::Returned(words()));
+    }
+}

@@ -159,9 +159,6 @@ impl Vault {
         let (batch, made) = prepared.map_err(|_| VaultError::System { action: "encrypting a credential" })??;
         self.inner.store.commit(batch).await.map_err(VaultError::from)?;
         if let Some((key, record)) = made {
-            if record.source == KeySource::File {
-                tracing::warn!("{KEY_FILE_WARNING}");
-            }
             *self.inner.lock() = Lock::Open { key, record };
         }
         Ok(())
