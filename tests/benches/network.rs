@@ -118,7 +118,8 @@ fn scrubber() -> Result<()> {
     let scrubber = Arc::new(Scrubber::new(secrets()?));
     let prose = "The quick brown fox jumps over the lazy dog, and 17 others watch it from 42 metres away.\n";
     let json = r#"{"id":4711,"name":"customer 12","amount":12.50,"tags":["a","b"],"note":"nothing \"special\""},"#;
-    let letters: String = (0..3_000u64).map(|n| char::from(b'A' + (n.wrapping_mul(0x9e37_79b9) >> 13) as u8 % 26)).collect();
+    let letters: String =
+        (0..3_000u64).map(|n| char::from(b'A' + (n.wrapping_mul(0x9e37_79b9) >> 13) as u8 % 26)).collect();
     for (name, piece) in [("prose", prose), ("JSON", json), ("letters", letters.as_str())] {
         let text = piece.repeat(TEXT / piece.len()).into_bytes();
         let mut times = Times::default();
@@ -164,7 +165,11 @@ async fn shell() -> Result<()> {
             .await;
         times.add(started.elapsed());
         memory = memory.max(finished.usage.peak_memory_bytes);
-        ensure!(matches!(&finished.outcome, Outcome::Returned(output) if output.contains("hi")), "{:?}", finished.outcome);
+        ensure!(
+            matches!(&finished.outcome, Outcome::Returned(output) if output.contains("hi")),
+            "{:?}",
+            finished.outcome
+        );
     }
     line("`bash -c 'echo hi'` in the sandbox, p50", times.p50(), "ms", Some(Aim::AtMost(3.0)));
     line("the same, p99", times.p99(), "ms", None);

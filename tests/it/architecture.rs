@@ -19,7 +19,10 @@ const EDGES: [(&str, &[&str]); 15] = [
     ("runtime", &["base", "bindings", "capabilities", "network"]),
     ("bundled", &[]),
     ("motor", &["base", "energy", "llm", "signals", "store"]),
-    ("agent", &["base", "bundled", "energy", "llm", "motor", "network", "providers", "runtime", "signals", "store", "vault"]),
+    (
+        "agent",
+        &["base", "bundled", "energy", "llm", "motor", "network", "providers", "runtime", "signals", "store", "vault"],
+    ),
     ("interfaces", &["agent", "base", "llm", "motor", "network", "runtime", "signals", "vault"]),
 ];
 

@@ -30,7 +30,13 @@ fn an_act_that_cannot_be_done_is_refused_before_it_costs_anything() {
     let (server, motor) = answering();
     for (arguments, code, said) in [
         (&["x", "--tools", "filesytem"][..], 2, &["unknown tool `filesytem`", "did you mean `filesystem`?"][..]),
-        (&["x", "--tools", "code,bash"], 2, &["unknown tool `bash`", "there are: "]),
+        (&["x", "--tools", "code,browser"], 2, &["unknown tool `browser`", "there are: "]),
+        (&["x", "--tools", "fetch", "--domains", "*.com"], 2, &["`*.com`", "too wide"]),
+        (&["x", "--tools", "fetch", "--domains", "https://x.example/"], 2, &["`https://x.example/`"]),
+        (&["x", "--tools", "bash", "--commands", "a;b"], 2, &["`a;b` is not the name of a command"]),
+        (&["x", "--credentials", "<key>"], 2, &["`<key>` is not the name of a credential"]),
+        (&["post <credential:key>"], 4, &["`key` is not set", "motor credential set key"]),
+        (&["x", "--set", "network.private=[\"nowhere\"]"], 2, &["nowhere"]),
         (&["x", "--max-iterations", "51"], 2, &["51", "at most 50"]),
         (&["x", "--max-iterations", "0"], 2, &["from 1 to 50"]),
         (&["x", "--timeout", "11m"], 2, &["at most 10 min", "timeout_seconds"]),

@@ -1,119 +1,17 @@
 //! Runs of the real program that use a secret, or read a page that wants to be obeyed (SPEC VAULT-3, TAINT-1): the secret reaches
 //! the server that it is for and nothing else, and what a page asks for leaves the machine only when the owner said so.
 
+mod world;
+
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tests::binary::{Ended, Motor};
+use tests::binary::Ended;
 use tests::block_on;
-use tests::model_server::ModelServer;
 use tests::network::encoding::{files_with, forms_in};
-use tests::network::{Answer, Dns, Encoding, Reply, Site};
+use tests::network::{Encoding, Reply};
 
-const SECRET: &str = "sk-canary/5f1c+0ffee&4b1d=9a7";
-const PLACEHOLDER: &str = "<credential:api_key>";
-const PAGE: &str = "news.test";
-const API: &str = "api.test";
-
-/// A page, an API, and a home that may reach both.
-struct World {
-    page: Site,
-    api: Site,
-    _dns: Dns,
-    model: ModelServer,
-    motor: Motor,
-}
-
-impl World {
-    /// With the model's turns, which are told where page and API are, and more settings of `[network]`.
-    fn new(turns: impl FnOnce(&str, &str) -> Vec<Value>, settings: impl FnOnce(&str) -> String) -> Self {
-        block_on(async {
-            let (page, api) = (Site::at("127.0.0.1:0").await, Site::at("127.0.0.2:0").await);
-            let dns = Dns::start()
-                .await
-                .with(PAGE, &[Answer::addresses(&["127.0.0.1"])])
-                .with(API, &[Answer::addresses(&["127.0.0.2"])]);
-            let turns = turns(&page.url_as(PAGE, ""), &api.url_as(API, ""));
-            let model = ModelServer::scripted(json!({ "turns": turns })).await;
-            let motor = Motor::with_model(&model).env("MOTOR_LOG", "trace");
-            motor.configure(&format!(
-                "[network]\nprivate = [\"{}\", \"{}\"]\nresolver = \"{}\"\n{}\n",
-                page.address(),
-                api.address(),
-                dns.address(),
-                settings(&format!("{API}:{}", api.port())),
-            ));
-            Self { page, api, _dns: dns, model, motor }
-        })
-    }
-
-    /// The API, as a pattern.
-    fn api_domain(&self) -> String {
-        format!("{API}:{}", self.api.port())
-    }
-
-    /// Keeps the secret for the API.
-    fn keep_secret(&self) {
-        let set = ["credential", "set", "api_key", "--domain", &self.api_domain()];
-        let ended = self.motor.run_with_input(&set, SECRET).succeeded();
-        self.unseen_in(&ended);
-    }
-
-    fn act(&self, task: &str, extra: &[&str]) -> Ended {
-        let domains = format!("{PAGE}:{},{}", self.page.port(), self.api_domain());
-        let arguments = ["act", task, "--tools", "fetch,bash,code,filesystem", "--domains", &domains, "-vv"];
-        self.motor.run(&[&arguments[..], extra].concat())
-    }
-
-    /// The results of tools that the model was told, in order.
-    fn told(&self) -> Vec<String> {
-        let requests = self.model.requests();
-        let messages = requests.last().unwrap().body["messages"].as_array().unwrap().clone();
-        let results = messages.into_iter().filter(|message| message["role"] == "tool");
-        results.map(|message| message["content"].as_str().unwrap_or_default().to_owned()).collect()
-    }
-
-    #[track_caller]
-    fn unseen_in(&self, ended: &Ended) {
-        let shown = format!("{}{}", ended.stdout, ended.stderr);
-        assert_eq!(forms_in(shown.as_bytes(), SECRET), [], "on the terminal: {shown}");
-    }
-
-    /// Checks that the secret is nowhere: in no file, no request to the model, nothing that any command shows.
-    #[track_caller]
-    fn unseen(&self, ended: &Ended) {
-        self.unseen_in(ended);
-        let none: [(String, Encoding); 0] = [];
-        assert_eq!(files_with(self.motor.directory(), SECRET), none);
-        let requests = serde_json::to_vec(&self.model.requests()).unwrap();
-        assert_eq!(forms_in(&requests, SECRET), [], "sent to the model");
-        for command in [
-            &["task", "status", "--full"][..],
-            &["task", "status", "--json"],
-            &["task", "log"],
-            &["signals", "--since", "0"],
-            &["config", "show"],
-            &["doctor"],
-            &["credential", "list"],
-            &["network", "list"],
-        ] {
-            self.unseen_in(&self.motor.run(&[command, &["-vv"]].concat()));
-        }
-        // The search does find what is there: the placeholder is in the trace and in what the model was sent.
-        assert!(!forms_in(&requests, PLACEHOLDER).is_empty());
-        let traces = files_with(&self.motor.home().join("logs"), PLACEHOLDER);
-        assert!(!traces.is_empty(), "the run has left no trace");
-    }
-}
-
-fn call(name: &str, arguments: &Value) -> Value {
-    json!({ "tool_calls": [{ "name": name, "arguments": arguments }] })
-}
-
-/// Reads what `fetch` has saved, as a model does that was given a pointer (SPEC RUN-9).
-fn read_saved() -> Value {
-    call("bash", &json!({ "script": "cat .motor-output/*" }))
-}
+use world::{API, PAGE, PLACEHOLDER, SECRET, World, call, read_saved};
 
 fn none(_: &str) -> String {
     String::new()
@@ -326,4 +224,52 @@ fn what_the_owner_approved_is_sent_and_nothing_else() {
     // Another domain is approved: that one is not.
     let world = World::new(obedient(4), |_| "writes = [\"other.test\"]".to_owned());
     refused(&world, "motor network allow");
+}
+
+/// Reads a page, tries to write, and tries again when the owner has decided.
+fn persistent(page: &str, api: &str) -> Vec<Value> {
+    let write = || call("fetch", &json!({ "url": format!("{api}/take"), "method": "POST", "body": NOTES }));
+    let mut again = write();
+    again["gate"] = json!(true);
+    let read = call("fetch", &json!({ "url": format!("{page}/weather") }));
+    vec![read, write(), again, json!({ "text": "tried twice" })]
+}
+
+#[test]
+fn the_owner_decides_while_the_run_goes_on() {
+    for (decision, requests, words) in [
+        (&["network", "allow"][..], 0, "outward write"),
+        (&["network", "allow", "--writes"], 1, "saved as"),
+        (&["network", "deny"], 0, "refused"),
+    ] {
+        let world = World::new(persistent, none);
+        world.page.route("/weather", Reply::html(ORDERS));
+        world.api.route("/take", Reply::text("taken"));
+        let acting = world.start("tell me the weather", &[]);
+        block_on(world.model.wait_at_gate());
+        assert_eq!(world.api.connections(), 0);
+        world.motor.stdout(&[decision, &[&world.api_domain()]].concat());
+        world.model.release();
+        acting.wait().succeeded();
+        assert_eq!(world.api.requests().len(), requests, "{decision:?}");
+        let told = world.told();
+        assert!(told[1].contains("outward write"), "{}", told[1]);
+        assert!(told[2].contains(words), "{decision:?}: {}", told[2]);
+    }
+}
+
+#[test]
+fn the_search_finds_every_form_wherever_it_stands() {
+    for form in Encoding::ALL.into_iter().filter(|form| *form != Encoding::Gzip) {
+        for before in ["", "a", "ab", "abc"] {
+            let text = form.apply(format!("{before}{SECRET}, and more").as_bytes());
+            assert!(!forms_in(&text, SECRET).is_empty(), "{form:?} after {before:?}");
+            let other = form.apply(format!("{before}{PLACEHOLDER}, and more").as_bytes());
+            assert!(forms_in(&other, SECRET).is_empty(), "{form:?} after {before:?}");
+        }
+    }
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join("below")).unwrap();
+    std::fs::write(directory.path().join("below/file"), Encoding::Hex.apply(SECRET.as_bytes())).unwrap();
+    assert_eq!(files_with(directory.path(), SECRET).len(), 1);
 }

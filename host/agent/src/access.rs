@@ -29,13 +29,7 @@ struct Open {
 }
 
 impl Access {
-    pub fn new(
-        gate: Gate,
-        vault: Vault,
-        config: network::Config,
-        decisions: Decisions,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
+    pub fn new(gate: Gate, vault: Vault, config: network::Config, decisions: Decisions, clock: Arc<dyn Clock>) -> Self {
         Self { gate, vault, config, decisions, clock, open: Mutex::default() }
     }
 

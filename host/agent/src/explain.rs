@@ -1,7 +1,7 @@
 //! What a run would be allowed to touch, in words and numbers, from the plan that the run itself would start from
 //! (SPEC RUN-13).
 
-use base::{AgentName, CredentialName, ContentHash, Refusal};
+use base::{AgentName, ContentHash, CredentialName, Refusal};
 use network::{Pattern, TaintedWrite};
 use runtime::Limits;
 use serde::{Deserialize, Serialize};

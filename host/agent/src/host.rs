@@ -8,8 +8,8 @@ use std::time::Duration;
 use base::{AgentName, Clock, Random, Refusal, RefusalCode, RunId, Secret, Timestamp};
 use energy::{Activity, EnergyBook};
 use motor::{Cancelled, ListFilter, Motor, MotorParts, RunRecord, RunRequest, RunTrace, Watch};
-use runtime::Runtime;
 use network::Gate;
+use runtime::Runtime;
 use signals::{Signal, SignalBus};
 use store::{HomeLock, Scan, Store, Table};
 use vault::{Vault, VaultParts};
@@ -181,7 +181,8 @@ impl Host {
             return Ok(inner.accepted(&run, Vec::new()));
         }
         // What is missing is found before the run exists and before a token is spent.
-        let Plan { tools, settings, warnings, .. } = plan(&request, &inner.environment, &inner.energy).await?.ready()?;
+        let Plan { tools, settings, warnings, .. } =
+            plan(&request, &inner.environment, &inner.energy).await?.ready()?;
         let id = inner.motor.new_run_id();
         let directory = inner.home.workspace(&id);
         let (files, limits, place) = (request.files, inner.config.limits, directory.clone());
@@ -221,7 +222,12 @@ impl Host {
     pub async fn act_once(&self, request: ActRequest) -> Result<ExecuteReply, Refusal> {
         let run_only = !request.tools.is_empty() || !request.files.is_empty() || request.model.is_some();
         let run_only = run_only || !request.domains.is_empty() || !request.credentials.is_empty();
-        if run_only || request.commands.is_some() || request.record.is_some() || request.max_iterations.is_some() || request.key.is_some() {
+        if run_only
+            || request.commands.is_some()
+            || request.record.is_some()
+            || request.max_iterations.is_some()
+            || request.key.is_some()
+        {
             let reason = "a oneshot runs its task as a program: it has no tools, domains, files, model, iterations or \
                           key";
             return Err(

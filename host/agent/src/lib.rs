@@ -26,12 +26,13 @@ mod trace_file;
 mod workspace;
 
 pub use api::{
-    ActReply, ActRequest, Caller, EnergyReport, ExecuteReply, ExecuteRequest, FileInput, HostStatus, Mode, SetCredential, TaskFilter, Tier,
+    ActReply, ActRequest, Caller, EnergyReport, ExecuteReply, ExecuteRequest, FileInput, HostStatus, Mode,
+    SetCredential, TaskFilter, Tier,
 };
 pub use decisions::{Decision, Level, Verdict};
 pub use env::Env;
 pub use explain::{
-    Explanation, ExplainedCredential, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedTool, FileAccess,
+    ExplainedCredential, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedTool, Explanation, FileAccess,
 };
 pub use home::Home;
 pub use host::{Host, HostOptions};

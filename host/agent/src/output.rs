@@ -82,7 +82,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let pointer = fit(directory.path(), "1", "page".into(), Save::Always, 1 << 20).unwrap();
         assert_eq!(pointer.lines().count(), 1);
-        assert!(pointer.starts_with("the output is saved as /workspace/.motor-output/1.txt (4 bytes, 1 lines)"), "{pointer}");
+        assert!(
+            pointer.starts_with("the output is saved as /workspace/.motor-output/1.txt (4 bytes, 1 lines)"),
+            "{pointer}"
+        );
     }
 
     #[test]

@@ -12,8 +12,8 @@ use crate::explain::{
     ExplainedCredential, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedTool, Explanation, FileAccess,
 };
 use crate::plan::{Plan, plan};
-use crate::workspace;
 use crate::toolbox::{Around, define, effects_in_words};
+use crate::workspace;
 
 impl Host {
     /// Says what a run would be allowed to touch, from the plan it would start from (SPEC RUN-13). Starts nothing.
@@ -25,7 +25,8 @@ impl Host {
         let Plan { tools, settings, policy, problems, warnings } =
             plan(request, &parts.environment, &parts.energy).await?;
         let reaches = catalogue::reaches_out(&tools) && !policy.domains.is_empty();
-        let definitions = define(&parts.sandboxes, &parts.config.tools, Around::planned(&tools, reaches), &tools).await?;
+        let definitions =
+            define(&parts.sandboxes, &parts.config.tools, Around::planned(&tools, reaches), &tools).await?;
         let set = parts.environment.access.credentials().await?;
         let explained = |name: &CredentialName| {
             // As the vault finds them: its own before those of the environment.

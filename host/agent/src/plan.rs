@@ -7,8 +7,8 @@ use network::{Pattern, Policy};
 
 use crate::access::patterns;
 use crate::api::{ActRequest, Caller};
-use crate::environment::{HostEnvironment, RunSettings};
 use crate::catalogue;
+use crate::environment::{HostEnvironment, RunSettings};
 
 /// A run that could be started, or the reasons why not.
 pub(crate) struct Plan {
@@ -110,7 +110,9 @@ fn commands(names: &[String]) -> Result<Vec<String>, Refusal> {
         if !plain(name) {
             let shown: String = name.chars().take(40).collect();
             let reason = format!("`{}` is not the name of a command", shown.escape_debug());
-            return Err(Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy("write `--commands curl,grep,sort`"));
+            return Err(
+                Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy("write `--commands curl,grep,sort`")
+            );
         }
         checked.push(name.to_owned());
     }

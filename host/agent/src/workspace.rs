@@ -94,7 +94,8 @@ fn open(path: &Path) -> std::io::Result<fs::File> {
 
 /// What a file is called in the workspace, for people.
 pub(crate) fn name_of(file: &FileInput) -> String {
-    let path = file.name.as_ref().map_or_else(|| file.path.file_name().map(PathBuf::from).unwrap_or_default(), PathBuf::from);
+    let path =
+        file.name.as_ref().map_or_else(|| file.path.file_name().map(PathBuf::from).unwrap_or_default(), PathBuf::from);
     path.to_string_lossy().into_owned()
 }
 

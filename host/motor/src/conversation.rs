@@ -405,6 +405,9 @@ mod tests {
             returned("b", ToolResult::failure(ErrorCode::NotFound, "no file")),
         ]);
         let Message::Tool { content, .. } = &after.messages()[3] else { panic!("not a result") };
-        assert!(content.starts_with("error not_found: <untrusted-") && content.contains("may hold web content"), "{content}");
+        assert!(
+            content.starts_with("error not_found: <untrusted-") && content.contains("may hold web content"),
+            "{content}"
+        );
     }
 }

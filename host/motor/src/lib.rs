@@ -36,5 +36,7 @@ pub use motor::{Cancelled, Environment, Motor, MotorParts, RunRequest};
 pub use query::ListFilter;
 pub use record::RunRecord;
 pub use status::{IllegalTransition, RunStatus, StatusEvent};
-pub use toolbox::{Effects, OutgoingRequest, SandboxUsage, ToolDefinition, ToolInvocation, ToolNote, ToolReply, ToolResult, Toolbox};
+pub use toolbox::{
+    Effects, OutgoingRequest, SandboxUsage, ToolDefinition, ToolInvocation, ToolNote, ToolReply, ToolResult, Toolbox,
+};
 pub use trace::{RunTrace, StepTrace, ToolCallTrace, TransitionTrace};

@@ -294,7 +294,8 @@ mod tests {
 
     #[test]
     fn what_was_read_from_the_web_is_known_after_a_restart() {
-        let read = || returned(vec![asked("a.example", Some(200)), asked("b.example", None), asked("a.example", Some(404))]);
+        let read =
+            || returned(vec![asked("a.example", Some(200)), asked("b.example", None), asked("a.example", Some(404))]);
         check_sources(vec![intended("fetch", true), read()], &["a.example"]);
         check_sources(vec![intended("fetch", true), read(), RunEvent::Resumed], &["a.example"]);
         // Nobody knows what a call has read that the host took down with it.

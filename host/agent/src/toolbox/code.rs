@@ -41,11 +41,8 @@ impl Around {
 impl RunToolbox {
     pub(super) async fn run_code(&self, call: &ToolInvocation<'_>) -> ToolReply {
         let parts = &self.parts;
-        let sandbox = if self.around.is_nothing() {
-            parts.sandboxes.isolated().await
-        } else {
-            parts.sandboxes.connected().await
-        };
+        let sandbox =
+            if self.around.is_nothing() { parts.sandboxes.isolated().await } else { parts.sandboxes.connected().await };
         let sandbox = match sandbox {
             Ok(sandbox) => sandbox,
             Err(refusal) => return reply::host_failed(refusal.reason),

@@ -40,7 +40,10 @@ fn with_network(mut reply: ToolReply, requests: Vec<RequestTrace>, refused: Opti
         let text = format!("network_blocked ({}): {}; {}", blocked.rule, blocked.reason, blocked.remedy);
         if result.ok {
             result.output.push_str(&format!("\n{text}"));
-        } else if !matches!(result.error_code, Some(ErrorCode::Timeout | ErrorCode::LimitExceeded | ErrorCode::Cancelled)) {
+        } else if !matches!(
+            result.error_code,
+            Some(ErrorCode::Timeout | ErrorCode::LimitExceeded | ErrorCode::Cancelled)
+        ) {
             result.error_code = Some(BLOCKED);
             result.retryable = false;
             result.output = text;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use agent::{Explanation, ExplainedCredential, FileAccess};
+use agent::{ExplainedCredential, Explanation, FileAccess};
 use clap::Args;
 use network::TaintedWrite;
 
@@ -100,7 +100,11 @@ fn render(explanation: &Explanation) -> String {
     let limits = &explanation.limits;
     page.line(
         "limits",
-        &format!("{} model calls in at most {}", explanation.max_iterations, text::millis(explanation.timeout_ms as f64)),
+        &format!(
+            "{} model calls in at most {}",
+            explanation.max_iterations,
+            text::millis(explanation.timeout_ms as f64)
+        ),
     );
     page.line(
         "limits",

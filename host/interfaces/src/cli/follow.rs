@@ -227,7 +227,8 @@ mod tests {
             call_id: "c".into(),
             tool: "read".into(),
             result: ToolResult { ok, ..ToolResult::success("x") },
-            usage: None, requests: Vec::new(),
+            usage: None,
+            requests: Vec::new(),
         };
         let mut ended = Ended::of(RunId::parse("run_1").unwrap());
         let run = ended.run_id.clone();

@@ -207,7 +207,15 @@ mod tests {
 
     fn finished(result: ToolResult) -> LiveEvent {
         let usage = Some(SandboxUsage { fuel: 1_234_567, ..SandboxUsage::default() });
-        LiveEvent::ToolFinished { at: AT, step: 1, call_id: "c".into(), tool: "read".into(), result, usage, requests: Vec::new() }
+        LiveEvent::ToolFinished {
+            at: AT,
+            step: 1,
+            call_id: "c".into(),
+            tool: "read".into(),
+            result,
+            usage,
+            requests: Vec::new(),
+        }
     }
 
     #[test]

@@ -8,11 +8,11 @@ use serde_json::json;
 
 use super::Done;
 use super::context::Context;
+use super::task::or_newest;
 use crate::client::Call;
 use crate::exit::Exit;
 use crate::output::table::Table;
 use crate::session::Session;
-use super::task::or_newest;
 
 /// Subcommands of `motor network`.
 #[derive(Debug, Subcommand)]
@@ -56,7 +56,12 @@ pub(super) struct About {
 }
 
 impl About {
-    async fn decision(self, verdict: Verdict, session: &mut Session, context: &Context) -> Result<Decision, base::Refusal> {
+    async fn decision(
+        self,
+        verdict: Verdict,
+        session: &mut Session,
+        context: &Context,
+    ) -> Result<Decision, base::Refusal> {
         let level = match (self.session, self.always) {
             (true, _) => Level::Session,
             (_, true) => Level::Always,
