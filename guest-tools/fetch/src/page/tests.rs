@@ -1,3 +1,5 @@
+//! Pages and what becomes of them as Markdown: ordinary ones, and those made to break a reader.
+
 use super::*;
 
 const URL: &str = "https://example.com/docs/page.html";
