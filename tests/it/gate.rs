@@ -68,6 +68,12 @@ impl Way {
         self
     }
 
+    /// Opens the address of a site to names that lead there: on the owner's list, and granted beside them.
+    fn opening(mut self, site: &Site) -> Self {
+        self.policy.domains.extend(patterns(&[site.address().to_string()]));
+        self.private(site)
+    }
+
     /// What becomes of writes after something has been read; elsewhere they pass, to be no concern of a test.
     fn tainted_write(mut self, rule: TaintedWrite) -> Self {
         self.policy.tainted_write = rule;

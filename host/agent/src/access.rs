@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base::{AgentName, Clock, CredentialName, Refusal, RefusalCode, RunId};
 use motor::RunRecord;
-use network::{Gate, Pattern, Policy, RunNetwork, Taint, WebSource};
-use vault::{CredentialInfo, RunSecrets, Vault};
+use network::{Gate, Pattern, Policy, RunNetwork, Taint, WeakRunNetwork, WebSource};
+use vault::{CredentialInfo, NewCredential, RunSecrets, Vault};
 
 use crate::decisions::{Decision, Decisions, Verdict};
-use crate::environment::blocking;
+use crate::environment::{RunSettings, blocking};
 
 /// The gate, the vault, and the ways out that are open.
 pub(crate) struct Access {
@@ -25,7 +25,9 @@ pub(crate) struct Access {
 struct Open {
     agent: AgentName,
     domains: Vec<Pattern>,
-    network: RunNetwork,
+    writes: Vec<Pattern>,
+    /// Not the way itself: that goes with the run's last call, and its secrets with it.
+    network: WeakRunNetwork,
 }
 
 impl Access {
@@ -34,19 +36,31 @@ impl Access {
     }
 
     /// What a run of the agent that was granted `domains` may reach. `run` is none for one that does not exist yet.
-    pub fn policy(&self, agent: &AgentName, run: Option<&RunId>, domains: &[Pattern]) -> Result<Policy, Refusal> {
+    pub fn policy(
+        &self,
+        agent: &AgentName,
+        run: Option<&RunId>,
+        domains: &[Pattern],
+        writes: &[Pattern],
+    ) -> Result<Policy, Refusal> {
         let mut policy = Policy {
             domains: domains.to_vec(),
             writes: patterns(&self.config.writes)?,
             refused: Vec::new(),
             tainted_write: self.config.tainted_write,
         };
-        for Decision { pattern, verdict, .. } in self.decisions.of(agent, run)? {
-            // The last word about a pattern counts.
+        policy.writes.extend_from_slice(writes);
+        let mut decisions = self.decisions.of(agent, run)?;
+        // The last word about a pattern counts, at whatever level it was said.
+        decisions.sort_by_key(|decision| decision.decided_at);
+        for Decision { pattern, verdict, .. } in decisions {
             policy.refused.retain(|other| *other != pattern);
             match verdict {
                 Verdict::Deny => policy.refused.push(pattern),
-                Verdict::Allow => policy.domains.push(pattern),
+                Verdict::Allow => {
+                    policy.writes.retain(|other| *other != pattern);
+                    policy.domains.push(pattern);
+                }
                 Verdict::AllowWrites => {
                     policy.domains.push(pattern.clone());
                     policy.writes.push(pattern);
@@ -57,29 +71,31 @@ impl Access {
     }
 
     /// Opens the way out of a run, as it was when an earlier host left it.
-    pub async fn open(
-        &self,
-        run: &RunRecord,
-        domains: &[Pattern],
-        credentials: &[CredentialName],
-    ) -> Result<RunNetwork, Refusal> {
-        let policy = self.policy(&run.agent, Some(&run.id), domains)?;
-        let secrets = Arc::new(self.secrets(credentials).await?);
+    pub async fn open(&self, run: &RunRecord, settings: &RunSettings) -> Result<RunNetwork, Refusal> {
+        let secrets = Arc::new(self.secrets(&settings.credentials).await?);
         let read = run.web_sources.iter().map(|host| WebSource { host: host.clone() }).collect();
-        let network = self.gate.run(policy, secrets, Taint::of(read));
-        let open = Open { agent: run.agent.clone(), domains: domains.to_vec(), network: network.clone() };
-        self.ways().insert(run.id.clone(), open);
+        let network = self.gate.run(Policy::default(), secrets, Taint::of(read));
+        // Read where a decision that comes now has to wait: it finds the run, or its policy has the decision.
+        let mut ways = self.ways();
+        network.change(self.policy(&run.agent, Some(&run.id), &settings.domains, &settings.writes)?);
+        let open = Open {
+            agent: run.agent.clone(),
+            domains: settings.domains.clone(),
+            writes: settings.writes.clone(),
+            network: network.downgrade(),
+        };
+        ways.insert(run.id.clone(), open);
+        drop(ways);
         Ok(network)
     }
 
     /// A way out for a program outside runs.
-    pub async fn for_program(&self) -> Result<RunNetwork, Refusal> {
-        let policy = Policy {
-            domains: patterns(&self.config.code_domains)?,
-            writes: patterns(&self.config.writes)?,
-            refused: Vec::new(),
-            tainted_write: self.config.tainted_write,
-        };
+    pub async fn for_program(&self, agent: &AgentName) -> Result<RunNetwork, Refusal> {
+        let domains = patterns(&self.config.code_domains)?;
+        // What the owner allowed the agent's runs widens nothing here; what was refused is refused.
+        let refused = self.policy(agent, None, &[], &[])?.refused;
+        let writes = patterns(&self.config.writes)?;
+        let policy = Policy { domains, writes, refused, tainted_write: self.config.tainted_write };
         let secrets = Arc::new(self.secrets(&[]).await?);
         Ok(self.gate.run(policy, secrets, Taint::default()))
     }
@@ -99,9 +115,33 @@ impl Access {
         blocking(move || vault.list()).await
     }
 
-    /// The run is over: its secrets are wiped when its last call is.
-    pub fn close(&self, run: &RunId) {
+    /// Keeps a credential. Runs that go on with an earlier value of it may not use that one any more.
+    pub async fn set_credential(&self, credential: NewCredential) -> Result<(), Refusal> {
+        let name = credential.name.clone();
+        self.vault.set(credential).await?;
+        self.revoke(&name);
+        Ok(())
+    }
+
+    /// Forgets a credential, in the runs that go on too.
+    pub async fn forget_credential(&self, name: &CredentialName, skill: Option<&str>) -> Result<(), Refusal> {
+        self.vault.delete(name, skill).await?;
+        self.revoke(name);
+        Ok(())
+    }
+
+    fn revoke(&self, name: &CredentialName) {
+        for network in self.ways().values().filter_map(|open| open.network.upgrade()) {
+            network.secrets().revoke(name);
+        }
+    }
+
+    /// The run is over: its secrets are wiped when its last call is, and what was decided for it alone is of no use.
+    pub async fn close(&self, run: &RunId) {
         self.ways().remove(run);
+        if let Err(error) = self.decisions.end(run).await {
+            tracing::warn!(%run, %error, "decisions about a run that is over stay in the store");
+        }
     }
 
     /// Makes a decision, and puts it in force in every run it is about.
@@ -121,12 +161,14 @@ impl Access {
     /// Swaps the policies of the runs that a decision is about. What cannot be read allows nothing.
     fn renew(&self, decision: &Decision) {
         for (run, open) in self.ways().iter() {
-            if open.agent == decision.agent && decision.run.as_ref().is_none_or(|only| only == run) {
-                let policy = self.policy(&open.agent, Some(run), &open.domains).unwrap_or_else(|refusal| {
+            let concerned = open.agent == decision.agent && decision.run.as_ref().is_none_or(|only| only == run);
+            if concerned && let Some(network) = open.network.upgrade() {
+                let policy = self.policy(&open.agent, Some(run), &open.domains, &open.writes);
+                let policy = policy.unwrap_or_else(|refusal| {
                     tracing::error!(%run, reason = %refusal, "the policy of a run cannot be read: it reaches nothing");
                     Policy::default()
                 });
-                open.network.change(policy);
+                network.change(policy);
             }
         }
     }
@@ -148,4 +190,75 @@ pub(crate) fn patterns(texts: &[String]) -> Result<Vec<Pattern>, Refusal> {
         })
     };
     texts.iter().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use base::TestClock;
+    use store::Store;
+    use vault::VaultParts;
+
+    use super::*;
+    use crate::decisions::Level;
+
+    fn access(directory: &std::path::Path, config: network::Config) -> (Access, Arc<TestClock>) {
+        let store = Store::open(&directory.join("state")).unwrap();
+        let clock = Arc::new(TestClock::at(base::Timestamp::from_millis(1_000)));
+        let vault = Vault::open(VaultParts {
+            store: store.clone(),
+            clock: clock.clone(),
+            directory: directory.to_owned(),
+            key: None,
+            keyring: false,
+            variables: std::collections::BTreeMap::new(),
+            config: vault::Config::default(),
+        });
+        let gate = Gate::new(&config).unwrap();
+        (Access::new(gate, vault, config, Decisions::new(store), clock.clone()), clock)
+    }
+
+    fn decision(verdict: Verdict, level: Level, run: Option<&RunId>) -> Decision {
+        let (pattern, agent) = ("api.example.com".parse().unwrap(), AgentName::default());
+        Decision { pattern, verdict, level, agent, run: run.cloned(), decided_at: None }
+    }
+
+    #[tokio::test]
+    async fn the_last_word_counts_at_whatever_level_it_was_said() {
+        let directory = tempfile::tempdir().unwrap();
+        let (access, clock) = access(directory.path(), network::Config::default());
+        let (agent, run) = (AgentName::default(), RunId::parse("run_1").unwrap());
+        let now = async |verdict, level, of: Option<&RunId>| {
+            clock.advance(std::time::Duration::from_millis(1));
+            access.decide(decision(verdict, level, of)).await.unwrap();
+            access.policy(&agent, Some(&run), &[], &[]).unwrap()
+        };
+        assert_eq!(access.policy(&agent, Some(&run), &[], &[]).unwrap(), Policy::default());
+        let policy = now(Verdict::Allow, Level::Run, Some(&run)).await;
+        assert_eq!((policy.domains.len(), policy.writes.len(), policy.refused.len()), (1, 0, 0));
+        let policy = now(Verdict::Deny, Level::Always, None).await;
+        assert_eq!(policy.refused.len(), 1);
+        let policy = now(Verdict::AllowWrites, Level::Session, None).await;
+        assert_eq!((policy.writes.len(), policy.refused.len()), (1, 0));
+        let policy = now(Verdict::Allow, Level::Run, Some(&run)).await;
+        assert_eq!((policy.writes.len(), policy.refused.len()), (0, 0));
+        // Another agent, and the run once it is over, have nothing of it.
+        let other = AgentName::parse("other").unwrap();
+        assert_eq!(access.policy(&other, None, &[], &[]).unwrap(), Policy::default());
+        access.close(&run).await;
+        assert_eq!(access.decisions.of(&agent, Some(&run)).unwrap().len(), 2);
+        access.forget(&decision(Verdict::Deny, Level::Always, None)).await.unwrap();
+        assert!(access.forget(&decision(Verdict::Deny, Level::Always, None)).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn programs_outside_runs_get_what_is_configured_and_not_what_was_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let code_domains = vec!["api.example.com".to_owned(), "b.example.com".to_owned()];
+        let (access, _) = access(directory.path(), network::Config { code_domains, ..network::Config::default() });
+        let agent = AgentName::default();
+        assert!(access.for_program(&agent).await.unwrap().policy().refused.is_empty());
+        access.decide(decision(Verdict::Deny, Level::Always, None)).await.unwrap();
+        let policy = access.for_program(&agent).await.unwrap().policy();
+        assert_eq!((policy.domains.len(), policy.refused.len()), (2, 1));
+    }
 }

@@ -50,6 +50,9 @@ pub struct ActRequest {
     /// Patterns of the domains granted: `example.com`, `*.example.com`, `*`, each with an optional `:port`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<String>,
+    /// Patterns of domains that it may write to also after it has read from the web.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<String>,
     /// Names of the credentials granted. Those that the task has placeholders of are granted anyway.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<String>,

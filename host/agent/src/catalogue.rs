@@ -47,9 +47,9 @@ pub fn all() -> impl Iterator<Item = &'static str> {
     [CODE, FETCH, BASH].into_iter().chain(FILE_TOOLS)
 }
 
-/// Whether any of the tools can reach the network, when the run is granted domains.
-pub fn reaches_out(tools: &[String]) -> bool {
-    tools.iter().any(|tool| [CODE, FETCH, BASH].contains(&tool.as_str()))
+/// Whether a tool can reach the network, when the run is granted domains.
+pub fn reaches_out(tool: &str) -> bool {
+    [CODE, FETCH, BASH].contains(&tool)
 }
 
 /// Whether any of the tools sees files, which lets `code` see them too (SPEC CODE-7).

@@ -131,6 +131,21 @@ impl Decisions {
         Ok(decisions)
     }
 
+    /// Removes what was decided for a run that is over.
+    pub async fn end(&self, run: &RunId) -> Result<(), Refusal> {
+        let decided = self.stored(&run_prefix(run))?;
+        if decided.is_empty() {
+            return Ok(());
+        }
+        let mut batch = Batch::new();
+        for key in decided.iter().map(key) {
+            if let Some(key) = key? {
+                batch.delete(Table::Meta, key);
+            }
+        }
+        Ok(self.store.commit(batch).await?)
+    }
+
     fn stored(&self, prefix: &str) -> Result<Vec<Decision>, Refusal> {
         let stored = self.store.scan(Table::Meta, &Scan::prefix(prefix.to_owned()))?;
         Ok(stored.into_iter().map(|(_, decision)| decision).collect())

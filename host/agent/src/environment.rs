@@ -11,7 +11,6 @@ use network::Pattern;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
-use crate::catalogue;
 use crate::config::Config;
 use crate::sandboxes::Sandboxes;
 use crate::toolbox::{Parts, RunToolbox};
@@ -34,6 +33,9 @@ pub(crate) struct RunSettings {
     /// The domains it was granted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<Pattern>,
+    /// The domains it may write to after it has read from the web.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<Pattern>,
     /// The credentials it was granted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<CredentialName>,
@@ -81,10 +83,7 @@ impl HostEnvironment {
 impl Environment for HostEnvironment {
     async fn toolbox(&self, run: &RunRecord) -> Result<Arc<dyn Toolbox>, Refusal> {
         let settings = Self::settings(run)?;
-        let network = match catalogue::reaches_out(&run.tools) {
-            true => Some(self.access.open(run, &settings.domains, &settings.credentials).await?),
-            false => None,
-        };
+        let network = self.access.open(run, &settings).await?;
         let parts = Parts {
             sandboxes: self.sandboxes.clone(),
             limits: self.config.limits,
@@ -112,7 +111,7 @@ impl Environment for HostEnvironment {
     }
 
     async fn finished(&self, trace: &RunTrace) {
-        self.access.close(&trace.run_id);
+        self.access.close(&trace.run_id).await;
         self.traces.write_and_wait(trace).await;
     }
 }

@@ -32,7 +32,7 @@ impl Host {
         let (sandbox, surroundings) = match request.tier {
             Tier::Isolated => (parts.sandboxes.isolated().await?, Surroundings::default()),
             Tier::Network => {
-                let network = Some(access.for_program().await?);
+                let network = Some(access.for_program(&request.agent).await?);
                 (parts.sandboxes.connected().await?, Surroundings { network, ..Surroundings::default() })
             }
         };

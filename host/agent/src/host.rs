@@ -221,7 +221,8 @@ impl Host {
     /// When the request asks for what only a run has, or the host itself cannot.
     pub async fn act_once(&self, request: ActRequest) -> Result<ExecuteReply, Refusal> {
         let run_only = !request.tools.is_empty() || !request.files.is_empty() || request.model.is_some();
-        let run_only = run_only || !request.domains.is_empty() || !request.credentials.is_empty();
+        let run_only = run_only || !request.domains.is_empty() || !request.writes.is_empty();
+        let run_only = run_only || !request.credentials.is_empty();
         if run_only
             || request.commands.is_some()
             || request.record.is_some()

@@ -1,7 +1,7 @@
 //! What the owner decides and asks: credentials, domains, and what a run would be allowed to touch.
 
 use base::{CredentialName, Refusal, RefusalCode, RunId, Secret};
-use vault::{CredentialInfo, NewCredential};
+use vault::{CredentialInfo, CredentialSource, NewCredential};
 
 use crate::Host;
 use crate::access::patterns;
@@ -24,13 +24,13 @@ impl Host {
         let parts = self.parts();
         let Plan { tools, settings, policy, problems, warnings } =
             plan(request, &parts.environment, &parts.energy).await?;
-        let reaches = catalogue::reaches_out(&tools) && !policy.domains.is_empty();
+        let reaches = !policy.domains.is_empty();
         let definitions =
             define(&parts.sandboxes, &parts.config.tools, Around::planned(&tools, reaches), &tools).await?;
         let set = parts.environment.access.credentials().await?;
         let explained = |name: &CredentialName| {
             // As the vault finds them: its own before those of the environment.
-            let found = set.iter().find(|info| info.name == *name && info.skill.is_none());
+            let found = set.iter().find(|info| info.skill.is_none() && is_same(name, info));
             ExplainedCredential {
                 name: name.clone(),
                 source: found.map(|info| info.source),
@@ -97,9 +97,9 @@ impl Host {
         let SetCredential { name, value, domains, skill, raw } = credential;
         let value = Secret::new(value);
         let domains = patterns(&domains)?.iter().map(ToString::to_string).collect();
-        let vault = &self.parts().environment.access.vault;
-        vault.set(NewCredential { name, skill, value, domains, raw }).await?;
-        Ok(vault.warnings())
+        let access = &self.parts().environment.access;
+        access.set_credential(NewCredential { name, skill, value, domains, raw }).await?;
+        Ok(access.vault.warnings())
     }
 
     /// The credentials there are: names, never values.
@@ -115,7 +115,7 @@ impl Host {
     /// # Errors
     /// When there is none, or the store fails.
     pub async fn delete_credential(&self, name: &CredentialName, skill: Option<&str>) -> Result<(), Refusal> {
-        self.parts().environment.access.vault.delete(name, skill).await
+        self.parts().environment.access.forget_credential(name, skill).await
     }
 
     /// Decides about a domain: for a run that goes on, for the session, or for good. In force when this returns.
@@ -158,4 +158,10 @@ impl Host {
         }
         Ok(trace.agent)
     }
+}
+
+/// Whether a credential is the one that is meant: names of the vault are exact, those of variables know no case.
+fn is_same(name: &CredentialName, info: &CredentialInfo) -> bool {
+    let folded = |name: &CredentialName| name.as_str().to_ascii_lowercase().replace('-', "_");
+    info.name == *name || (info.source == CredentialSource::Environment && folded(&info.name) == folded(name))
 }

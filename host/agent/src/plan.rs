@@ -45,11 +45,12 @@ pub(crate) async fn plan(
 ) -> Result<Plan, Refusal> {
     let tools = catalogue::resolve(&request.tools)?;
     let domains = patterns(&request.domains)?;
+    let writes = patterns(&request.writes)?;
     let credentials = credentials(request)?;
     let commands = request.commands.as_deref().map(commands).transpose()?;
     let mut warnings = Vec::new();
     let mut problems = Vec::new();
-    if !domains.is_empty() && !catalogue::reaches_out(&tools) {
+    if !domains.is_empty() && !tools.iter().any(|tool| catalogue::reaches_out(tool)) {
         warnings.push(format!(
             "none of the granted tools reaches the network, so `{}` is of no use: grant `fetch`, `bash` or `code`",
             domains.iter().map(Pattern::to_string).collect::<Vec<_>>().join(", ")
@@ -58,7 +59,12 @@ pub(crate) async fn plan(
     if commands.is_some() && !tools.iter().any(|tool| tool == catalogue::BASH) {
         warnings.push("`bash` is not granted, so a list of its commands is of no use".to_owned());
     }
-    let policy = environment.access.policy(&request.agent, None, &domains)?;
+    if tools.iter().any(|tool| tool == catalogue::FETCH) && !catalogue::sees_files(&tools) {
+        warnings.push(
+            "`fetch` saves pages as files, and no tool that reads files is granted: add `read` or `bash`".to_owned(),
+        );
+    }
+    let policy = environment.access.policy(&request.agent, None, &domains, &writes)?;
     match energy.check(&request.agent, Activity::Agentic { browser: false }) {
         Ok(()) => {}
         Err(refusal) if request.by == Caller::Owner && refusal.code == RefusalCode::EnergyTooLow => {
@@ -66,8 +72,11 @@ pub(crate) async fn plan(
         }
         Err(refusal) => problems.push(refusal),
     }
-    if let Err(refusal) = environment.access.secrets(&credentials).await {
-        problems.push(refusal);
+    match environment.access.secrets(&credentials).await {
+        Ok(secrets) => {
+            warnings.extend(secrets.granted().iter().filter(|granted| granted.domains.is_empty()).map(bound_nowhere));
+        }
+        Err(refusal) => problems.push(refusal),
     }
     if !credentials.is_empty() {
         warnings.extend(environment.access.vault.warnings());
@@ -77,6 +86,7 @@ pub(crate) async fn plan(
         record: request.record.clone(),
         guard: request.guard,
         domains,
+        writes,
         credentials,
         commands,
     };
@@ -84,6 +94,16 @@ pub(crate) async fn plan(
         problems.push(refusal);
     }
     Ok(Plan { tools, settings, policy, problems, warnings })
+}
+
+/// A credential of the environment has no domains of its own.
+fn bound_nowhere(granted: &vault::Granted) -> String {
+    let name = granted.name.as_str().to_lowercase();
+    format!(
+        "credential `{}` is bound to no domain, so it is sent nowhere; one of the environment is bound in the \
+         configuration: `credentials.domains = {{ {name} = [\"DOMAIN\"] }}`",
+        granted.name
+    )
 }
 
 /// The credentials a run is granted: those that are named, and those that its task has placeholders of.

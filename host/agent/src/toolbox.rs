@@ -11,12 +11,12 @@ pub(crate) use define::{all as define, effects_in_words};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use base::{Clock, ErrorCode, Random, Refusal};
+use base::{Clock, Random, Refusal};
 use motor::{ToolDefinition, ToolInvocation, ToolNote, ToolReply, Toolbox};
 use network::RunNetwork;
 use runtime::{Limits, Note, NoteSink, ToolCall};
 
-use crate::catalogue::{BASH, CODE, FETCH};
+use crate::catalogue::{self, BASH, CODE, FETCH};
 use crate::config::{CodeConfig, ToolsConfig};
 use crate::output::{self, Save};
 use crate::sandboxes::{Bundle, Sandboxes};
@@ -34,8 +34,8 @@ pub(crate) struct Parts {
     pub clock: Arc<dyn Clock>,
     pub random: Arc<Random>,
     pub workspace: PathBuf,
-    /// The run's way out; none when no granted tool reaches the network.
-    pub network: Option<RunNetwork>,
+    /// The run's way out: for tools that reach the network, and for scrubbing secrets out of what any tool gives.
+    pub network: RunNetwork,
     /// The commands that the shell is narrowed to; none: all it has.
     pub commands: Option<Vec<String>>,
 }
@@ -54,7 +54,7 @@ impl RunToolbox {
     /// # Errors
     /// When a tool is not there, or its component cannot be used.
     pub async fn new(parts: Parts, granted: &[String]) -> Result<Self, Refusal> {
-        let around = code::Around::of(granted, parts.network.as_ref());
+        let around = code::Around::of(granted, &parts.network);
         let tools = define(&parts.sandboxes, &parts.tools, around, granted).await?;
         Ok(Self { parts, tools, around })
     }
@@ -71,8 +71,8 @@ impl RunToolbox {
         });
         let arguments = call.arguments.to_string();
         let (network, environment) = match bundle {
-            Bundle::Files => (None, Vec::new()),
-            Bundle::Fetch => (self.parts.network.clone(), Vec::new()),
+            // The file tools import no network; what they read is scrubbed by what the run knows of secrets.
+            Bundle::Files | Bundle::Fetch => (self.parts.network.clone(), Vec::new()),
             Bundle::Bash => (self.parts.network.clone(), self.commands()),
         };
         let deadline = define::timeout(call.name, &self.parts.tools, &self.parts.limits);
@@ -83,7 +83,7 @@ impl RunToolbox {
             step: call.step,
             idempotency_key: call.idempotency_key,
             workspace: Some(self.parts.workspace.clone()),
-            network,
+            network: Some(network),
             environment,
             limits: self.parts.limits.with_deadline(deadline),
             notes,
@@ -96,7 +96,7 @@ impl RunToolbox {
         };
         // The sink is dropped with the call, which ends the passing on.
         let (finished, ()) = tokio::join!(working, passing);
-        reply::of_tool(finished)
+        reply::of_tool(finished, call.run)
     }
 
     fn commands(&self) -> Vec<(String, String)> {
@@ -112,7 +112,8 @@ impl Toolbox for RunToolbox {
     }
 
     fn briefing(&self) -> Option<String> {
-        briefing::of(self.parts.network.as_ref()?, self.parts.commands.as_deref())
+        let reaches = self.tools.iter().any(|tool| catalogue::reaches_out(&tool.spec.name));
+        reaches.then(|| briefing::of(&self.parts.network, self.parts.commands.as_deref()))
     }
 
     async fn call(&self, call: ToolInvocation<'_>) -> ToolReply {
@@ -144,6 +145,3 @@ fn convert(note: Note) -> ToolNote {
         Note::Progress { message, fraction } => ToolNote::Progress { message, fraction },
     }
 }
-
-/// The error code of a call that the gate refused.
-const BLOCKED: ErrorCode = ErrorCode::NetworkBlocked;

@@ -275,7 +275,6 @@ mod tests {
             "motor execute 1 --file a.js",
             "motor task status ../etc",
             "motor task cancel",
-            "motor act task --domains=",
             "motor credential set api_key",
             "motor credential set api_key secret --domain x.org",
             "motor credential set <key> --domain x.org",

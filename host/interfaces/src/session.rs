@@ -247,6 +247,7 @@ mod tests {
             config: None,
             overrides: Vec::new(),
             env: agent::env::of_list(&[]),
+            vault_variables: std::collections::BTreeMap::new(),
             compile_worker: None,
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use base::{Clock, ErrorCode, RunId};
+use base::{Clock, ErrorCode, Provenance, RunId};
 use llm::{Arguments, check_arguments};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -139,13 +139,19 @@ impl Execution<'_> {
                 };
                 let usage = said.as_ref().and_then(|reply| reply.usage);
                 let requests = said.as_ref().map(|reply| reply.requests.clone()).unwrap_or_default();
+                // What a call has read that says nothing any more is not known.
+                let unheard = said.is_none() && self.intent.effects.open_world;
                 let reply = match said {
                     Some(reply) if interrupt == Some(Interrupt::Cancelled) || !was_stopped(&reply) => Some(reply),
                     // Left in flight: the next host repeats it, or says that its outcome is unknown (SPEC DUR-2).
                     _ if interrupt == Some(Interrupt::Closing) => None,
                     _ => {
                         let took = self.clock.monotonic().saturating_sub(began);
-                        Some(ToolReply { result: self.stopped(code).took(took), usage, requests })
+                        let mut result = self.stopped(code).took(took);
+                        if unheard {
+                            result.provenance = Provenance::Web;
+                        }
+                        Some(ToolReply { result, usage, requests })
                     }
                 };
                 (reply, retried, interrupt)
@@ -163,7 +169,12 @@ impl Execution<'_> {
             && reply.result.retryable
             && self.intent.effects.repeatable()
             && !invocation.cancel.is_cancelled();
-        if again { (self.toolbox.call(invocation).await, true) } else { (reply, false) }
+        if !again {
+            return (reply, false);
+        }
+        let mut second = self.toolbox.call(invocation).await;
+        second.requests.splice(0..0, reply.requests);
+        (second, true)
     }
 
     /// A call may be tried twice, and each try has the tool's own timeout.

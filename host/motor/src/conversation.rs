@@ -116,7 +116,12 @@ impl Conversation {
                 self.held.push(format!("[host] {text}"));
                 self.release();
             }
-            RunEvent::Started | RunEvent::Resumed | RunEvent::Finished { .. } => {}
+            RunEvent::Resumed => {
+                // What a call in flight has read may be in the workspace by now.
+                let intent = self.open.front().and_then(|open| open.intent.as_ref());
+                self.tainted |= intent.is_some_and(|intent| intent.effects.open_world);
+            }
+            RunEvent::Started | RunEvent::Finished { .. } => {}
         }
         None
     }
@@ -408,6 +413,17 @@ mod tests {
         assert!(
             content.starts_with("error not_found: <untrusted-") && content.contains("may hold web content"),
             "{content}"
+        );
+        // What a call in flight has read when the host died, nobody knows.
+        let resumed = fold(&[
+            created(),
+            replied(1, "", &["a"]),
+            intended("a"),
+            RunEvent::Resumed,
+            returned("a", ToolResult::success("plain")),
+        ]);
+        assert!(
+            matches!(&resumed.messages()[2], Message::Tool { content, .. } if content.contains("may hold web content"))
         );
     }
 }

@@ -31,6 +31,8 @@ pub enum Rule {
     CredentialNotGranted,
     /// The credential may not be sent to this domain.
     CredentialNotForDomain,
+    /// The request has more placeholders of credentials than any needs.
+    TooManyPlaceholders,
     /// An outward write, after the run has read from the web (SPEC TAINT-1).
     TaintedWrite,
 }
@@ -51,6 +53,7 @@ impl Rule {
             Self::PrivateAddress => "private_address",
             Self::CredentialNotGranted => "credential_not_granted",
             Self::CredentialNotForDomain => "credential_not_for_domain",
+            Self::TooManyPlaceholders => "too_many_placeholders",
             Self::TaintedWrite => "tainted_write",
         }
     }

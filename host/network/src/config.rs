@@ -12,8 +12,8 @@ use crate::Pattern;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Private addresses that may be reached, `ADDRESS:PORT` each, by runs that were granted the host exactly (SPEC NET-2).
-    /// Default none.
+    /// Private addresses that may be reached, `ADDRESS:PORT` each, by runs that were granted exactly that address (SPEC NET-2).
+    /// A host name that leads there needs a grant of the name and one of the address. Default none.
     pub private: Vec<String>,
     /// Patterns of domains to which a run may write after it has read from the web (SPEC TAINT-1). Default none.
     pub writes: Vec<String>,
@@ -65,12 +65,12 @@ impl Default for Config {
 impl Config {
     /// The owner's list of private addresses.
     pub(crate) fn private(&self) -> Result<HashSet<SocketAddr>, Refusal> {
-        self.private.iter().map(|text| private_address(text)).collect()
+        self.private.iter().map(|text| service("private", text)).collect()
     }
 
     /// The DNS server that is asked instead of the system's.
     pub(crate) fn resolver(&self) -> Result<Option<SocketAddr>, Refusal> {
-        self.resolver.as_deref().map(|text| socket_address("resolver", text)).transpose()
+        self.resolver.as_deref().map(|text| service("resolver", text)).transpose()
     }
 
     /// The patterns of domains to which a run may write after it has read from the web.
@@ -95,11 +95,11 @@ fn patterns(setting: &str, texts: &[String]) -> Result<Vec<Pattern>, Refusal> {
     texts.iter().map(parse).collect()
 }
 
-fn private_address(text: &str) -> Result<SocketAddr, Refusal> {
-    let address = socket_address("private", text)?;
+fn service(setting: &str, text: &str) -> Result<SocketAddr, Refusal> {
+    let address = socket_address(setting, text)?;
     let broadcast = address.ip() == std::net::Ipv4Addr::BROADCAST;
     if address.port() == 0 || address.ip().is_unspecified() || address.ip().is_multicast() || broadcast {
-        return Err(wrong("private", &format!("`{text}` is not the address of one service")));
+        return Err(wrong(setting, &format!("`{text}` is not the address of one service")));
     }
     Ok(address)
 }
@@ -127,12 +127,16 @@ mod tests {
             [("127.0.0.1:8080", "127.0.0.1:8080"), ("[::1]:80", "[::1]:80"), ("[::ffff:10.0.0.1]:80", "10.0.0.1:80")]
         {
             assert!(config(good).private().unwrap().contains(&means.parse().unwrap()), "{good}");
+            let config = Config { resolver: Some(good.to_owned()), ..Config::default() };
+            assert_eq!(config.resolver().unwrap(), Some(means.parse().unwrap()), "{good}");
         }
         for bad in
             ["127.0.0.1", "localhost:80", "10.0.0.0/8", "0.0.0.0:80", "127.0.0.1:0", "[::]:80", "224.0.0.1:80", "*:80"]
         {
             let refusal = config(bad).private().unwrap_err();
             assert!(refusal.reason.contains("network.private"), "{bad}: {refusal}");
+            let config = Config { resolver: Some(bad.to_owned()), ..Config::default() };
+            assert!(config.resolver().unwrap_err().reason.contains("network.resolver"), "{bad}");
         }
     }
 }

@@ -79,6 +79,12 @@ pub(crate) fn of_guest(mut headers: HeaderMap) -> HeaderMap {
     headers
 }
 
+/// Takes out what asks for a part of a response: of a secret cut in two neither half would be found.
+pub(crate) fn remove_ranges(headers: &mut HeaderMap) {
+    headers.remove(header::RANGE);
+    headers.remove(header::IF_RANGE);
+}
+
 /// Adds the gate's own headers. The length is set where the body is framed.
 pub(crate) fn add_of_gate(headers: &mut HeaderMap, target: &Target) -> Result<(), http::Error> {
     headers.insert(header::HOST, HeaderValue::try_from(target.authority())?);

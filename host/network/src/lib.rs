@@ -32,7 +32,7 @@ pub use config::{Config, TaintedWrite};
 pub use gate::Gate;
 pub use pattern::{InvalidPattern, Pattern};
 pub use policy::{Grant, Policy};
-pub use run::RunNetwork;
+pub use run::{RunNetwork, WeakRunNetwork};
 pub use taint::{Taint, WebSource};
 pub use target::{Host, Scheme, Target};
 pub use trace::RequestTrace;

@@ -68,7 +68,7 @@ impl Pattern {
         self.port
     }
 
-    /// Whether it names one host. Only such a pattern opens the owner's private addresses.
+    /// Whether it names one host. Only such patterns open the owner's private addresses.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         matches!(self.hosts, Hosts::Exactly(_))

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::target::Target;
+use crate::target::{Host, Target};
 use crate::{Blocked, Pattern, Rule, TaintedWrite, WebSource};
 
 /// What one run may reach. The default is nothing.
@@ -26,9 +26,9 @@ pub struct Policy {
 /// How a target was granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grant {
-    /// By a pattern that names the host: the owner's private addresses are open to it.
+    /// By a pattern that names the host.
     Exact,
-    /// By a pattern that covers more: public addresses only.
+    /// By a pattern that covers more. It leads to public addresses only.
     Wide,
 }
 
@@ -43,10 +43,7 @@ impl Policy {
     pub fn decide(&self, target: &Target) -> Result<Grant, Blocked> {
         let asked = target.authority();
         let blocked = |rule, reason, remedy| Blocked { rule, asked: asked.clone(), reason, remedy };
-        let is_refused = |pattern: &&Pattern| {
-            pattern.covers_host(target.host()) && pattern.port().is_none_or(|port| port == target.port())
-        };
-        if self.refused.iter().any(|pattern| is_refused(&pattern)) {
+        if self.refuses(target.host(), target.port()) {
             let remedy = "do without it; the owner has decided".to_owned();
             return Err(blocked(Rule::DomainRefused, format!("the owner refused `{asked}` for this run"), remedy));
         }
@@ -68,6 +65,18 @@ impl Policy {
             format!("`{asked}` was not granted to this run; granted: {granted}")
         };
         Err(blocked(Rule::DomainNotAllowed, reason, remedy))
+    }
+
+    /// Whether this host and port are granted by a pattern that names the host, and are not refused.
+    pub(crate) fn names(&self, host: &Host, port: u16) -> bool {
+        let is_named = |pattern: &Pattern| pattern.is_exact() && pattern.covers_host(host) && pattern.covers_port(port);
+        self.domains.iter().any(is_named) && !self.refuses(host, port)
+    }
+
+    fn refuses(&self, host: &Host, port: u16) -> bool {
+        let is_refused =
+            |pattern: &Pattern| pattern.covers_host(host) && pattern.port().is_none_or(|refused| refused == port);
+        self.refused.iter().any(is_refused)
     }
 
     /// Whether a run that has read from these sources may write to a target (SPEC TAINT-1).

@@ -15,9 +15,8 @@ use hickory_resolver::config::{
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 
-use crate::policy::Grant;
 use crate::target::{Host, Target};
-use crate::{Blocked, GateError, Rule};
+use crate::{Blocked, GateError, Policy, Rule};
 
 /// What one question waits for an answer, at most. It is asked twice.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -98,20 +97,35 @@ fn name_server(server: SocketAddr) -> NameServerConfig {
 /// The owner's list of private addresses.
 pub(crate) type Private = HashSet<SocketAddr>;
 
+/// A refusal as the guest may know it, and as the owner may: a name must not tell a guest what lies behind it.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) blocked: Blocked,
+    /// With the address, and what would open it.
+    pub(crate) for_owner: String,
+}
+
 /// The addresses to connect to, in the order of the answer, or the refusal of them all.
+///
+/// A private one is reached when the owner lists it and the run was granted both the host and the address, each by name.
+/// Without the latter, whoever answers for a granted name could choose among all private services of the list.
 pub(crate) fn guard(
     target: &Target,
     addresses: &[IpAddr],
-    grant: Grant,
+    policy: &Policy,
     private: &Private,
-) -> Result<Vec<SocketAddr>, Blocked> {
+) -> Result<Vec<SocketAddr>, Refused> {
     let sockets = addresses.iter().map(|address| SocketAddr::new(address.to_canonical(), target.port()));
     let mut checked = Vec::with_capacity(addresses.len());
     for socket in sockets {
         if let Some(what) = crate::address::not_public(socket.ip()) {
-            let listed = private.contains(&socket);
-            if !listed || grant != Grant::Exact {
-                return Err(refused(target, socket, what, listed));
+            let is_open = Open {
+                listed: private.contains(&socket),
+                host_named: policy.names(target.host(), target.port()),
+                address_named: policy.names(&Host::Address(socket.ip()), socket.port()),
+            };
+            if !is_open.all() {
+                return Err(is_open.refused(target, socket, what));
             }
         }
         checked.push(socket);
@@ -119,60 +133,140 @@ pub(crate) fn guard(
     Ok(checked)
 }
 
-fn refused(target: &Target, socket: SocketAddr, what: &str, listed: bool) -> Blocked {
-    let asked = target.authority();
-    let reason = match target.host() {
-        Host::Address(_) => format!("`{asked}` is not a public address ({what})"),
-        Host::Name(_) => format!("`{asked}` has an address that is not public (`{}`, {what})", socket.ip()),
-    };
-    let remedy = if listed {
-        format!(
-            "ask the user for access to `{asked}` itself: a pattern that covers more does not open private addresses"
-        )
-    } else {
-        format!("use a public host; only the owner can open it, with `{socket}` in the setting `network.private`")
-    };
-    Blocked { rule: Rule::PrivateAddress, asked, reason, remedy }
+/// What opens a private address.
+struct Open {
+    /// The owner's list has it.
+    listed: bool,
+    /// The run was granted the host itself.
+    host_named: bool,
+    /// The run was granted the address itself. The same where the host is the address.
+    address_named: bool,
+}
+
+impl Open {
+    fn all(&self) -> bool {
+        self.listed && self.host_named && self.address_named
+    }
+
+    fn refused(&self, target: &Target, socket: SocketAddr, what: &str) -> Refused {
+        let asked = target.authority();
+        let is_literal = matches!(target.host(), Host::Address(_));
+        let mut missing = Vec::new();
+        if !self.listed {
+            missing.push(format!("`{socket}` in the setting `network.private`"));
+        }
+        if !self.host_named {
+            missing.push(format!("a grant of `{asked}` itself"));
+        }
+        if !self.address_named && !is_literal {
+            missing.push(format!("a grant of `{socket}` beside the name"));
+        }
+        let behind = format!("`{asked}` has an address that is not public (`{}`, {what})", socket.ip());
+        let for_owner = format!("{behind}; to open it takes {}", missing.join(" and "));
+        let reason = if is_literal {
+            format!("`{asked}` is not a public address ({what})")
+        } else if self.address_named {
+            behind
+        } else {
+            format!("`{asked}` has an address that is not public")
+        };
+        let remedy = if !is_literal && !self.address_named {
+            "use a public host; only the owner can open it, by granting the address behind the name, too: the trace of this \
+             request tells the owner which"
+                .to_owned()
+        } else if !self.listed {
+            format!("use a public host; only the owner can open it, with `{socket}` in the setting `network.private`")
+        } else {
+            format!(
+                "ask the user for access to `{asked}` itself: a pattern that covers more does not open private addresses"
+            )
+        };
+        Refused { blocked: Blocked { rule: Rule::PrivateAddress, asked, reason, remedy }, for_owner }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn policy(domains: &[&str], refused: &[&str]) -> Policy {
+        let patterns = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+        Policy { domains: patterns(domains), refused: patterns(refused), ..Policy::default() }
+    }
+
+    fn private(sockets: &[&str]) -> Private {
+        sockets.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    fn check(url: &str, addresses: &[&str], policy: &Policy) -> Result<Vec<SocketAddr>, Refused> {
+        let addresses: Vec<IpAddr> = addresses.iter().map(|text| text.parse().unwrap()).collect();
+        guard(
+            &Target::parse(url).unwrap(),
+            &addresses,
+            policy,
+            &private(&["127.0.0.1:8080", "[::1]:8080", "10.0.0.5:80"]),
+        )
+    }
+
+    const NAME: &str = "http://site.example:8080/";
+
     #[test]
     fn one_bad_address_refuses_them_all() {
-        let target = Target::parse("http://site.example:8080/").unwrap();
-        let private: Private = ["127.0.0.1:8080", "[::1]:8080"].iter().map(|text| text.parse().unwrap()).collect();
-        let check = |addresses: &[&str], grant| {
-            let addresses: Vec<IpAddr> = addresses.iter().map(|text| text.parse().unwrap()).collect();
-            guard(&target, &addresses, grant, &private)
-        };
-        for (addresses, grant) in [
-            (&["8.8.8.8"][..], Grant::Wide),
-            (&["8.8.8.8", "2606:4700::1111"], Grant::Wide),
-            (&["127.0.0.1"], Grant::Exact),
-            (&["::ffff:127.0.0.1"], Grant::Exact),
-            (&["127.0.0.1", "::1", "8.8.8.8"], Grant::Exact),
+        let named = policy(&["site.example:8080", "127.0.0.1:8080", "[::1]:8080", "127.0.0.2:8080"], &[]);
+        let wide = policy(&["*:8080", "127.0.0.1:8080", "[::1]:8080", "127.0.0.2:8080"], &[]);
+        for (addresses, policy) in [
+            (&["8.8.8.8"][..], &wide),
+            (&["8.8.8.8", "2606:4700::1111"], &wide),
+            (&["127.0.0.1"], &named),
+            (&["::ffff:127.0.0.1"], &named),
+            (&["127.0.0.1", "::1", "8.8.8.8"], &named),
         ] {
-            assert_eq!(check(addresses, grant).unwrap().len(), addresses.len(), "{addresses:?}");
+            assert_eq!(check(NAME, addresses, policy).unwrap().len(), addresses.len(), "{addresses:?}");
         }
-        for (addresses, grant, says) in [
-            (&["127.0.0.1"][..], Grant::Wide, "a pattern that covers more"),
-            (&["127.0.0.2"], Grant::Exact, "`127.0.0.2:8080`"),
-            (&["8.8.8.8", "10.0.0.1"], Grant::Exact, "`10.0.0.1:8080`"),
-            (&["10.0.0.1", "8.8.8.8"], Grant::Wide, "`10.0.0.1:8080`"),
-            (&["127.0.0.1", "169.254.169.254"], Grant::Exact, "`169.254.169.254:8080`"),
+        for (addresses, policy, opens, guest_may_know) in [
+            (&["127.0.0.1"][..], &wide, "a grant of `site.example:8080` itself", true),
+            (&["127.0.0.2"], &named, "`127.0.0.2:8080` in the setting", true),
+            (&["8.8.8.8", "10.0.0.1"], &named, "a grant of `10.0.0.1:8080` beside the name", false),
+            (&["10.0.0.1", "8.8.8.8"], &wide, "`10.0.0.1:8080` in the setting", false),
+            (&["127.0.0.1", "169.254.169.254"], &named, "`169.254.169.254:8080` in the setting", false),
         ] {
-            let blocked = check(addresses, grant).unwrap_err();
+            let Refused { blocked, for_owner } = check(NAME, addresses, policy).unwrap_err();
             assert_eq!((blocked.rule, blocked.asked.as_str()), (Rule::PrivateAddress, "site.example:8080"));
-            assert!(blocked.remedy.contains(says), "{addresses:?}: {}", blocked.remedy);
+            assert!(for_owner.contains(opens), "{addresses:?}: {for_owner}");
+            let told = format!("{blocked:?}");
+            let knows = addresses.iter().any(|address| told.contains(address)) || told.contains("metadata");
+            assert_eq!(knows, guest_may_know, "{addresses:?}: {told}");
+        }
+    }
+
+    #[test]
+    fn a_name_opens_no_private_address_that_was_not_granted_beside_it() {
+        const SITE: &str = "http://site.example/";
+        for (domains, refused, url, opens) in [
+            // Whoever answers for the name does not choose among the owner's services.
+            (&["site.example"][..], &[][..], SITE, false),
+            (&["site.example", "*"], &[], SITE, false),
+            (&["site.example", "10.0.0.5:8080"], &[], SITE, false),
+            (&["site.example", "10.0.0.6"], &[], SITE, false),
+            (&["*", "10.0.0.5"], &[], SITE, false),
+            (&["10.0.0.5"], &[], SITE, false),
+            (&["site.example", "10.0.0.5"], &["10.0.0.5"], SITE, false),
+            (&["site.example", "10.0.0.5"], &[], SITE, true),
+            (&["site.example:80", "10.0.0.5:80"], &[], SITE, true),
+            (&["10.0.0.5"], &[], "http://10.0.0.5/", true),
+            (&["10.0.0.5:80"], &[], "http://10.0.0.5/", true),
+            (&["*"], &[], "http://10.0.0.5/", false),
+        ] {
+            let outcome = check(url, &["10.0.0.5"], &policy(domains, refused));
+            assert_eq!(outcome.is_ok(), opens, "{domains:?} without {refused:?}: {outcome:?}");
         }
     }
 
     #[test]
     fn another_port_of_a_listed_address_stays_closed() {
-        let private: Private = HashSet::from(["127.0.0.1:8080".parse().unwrap()]);
-        let target = Target::parse("http://127.0.0.1:8081/").unwrap();
-        assert!(guard(&target, &["127.0.0.1".parse().unwrap()], Grant::Exact, &private).is_err());
+        let named = policy(&["127.0.0.1:8080", "127.0.0.1:8081"], &[]);
+        assert!(check("http://127.0.0.1:8080/", &["127.0.0.1"], &named).is_ok());
+        let refused = check("http://127.0.0.1:8081/", &["127.0.0.1"], &named).unwrap_err();
+        assert!(refused.blocked.remedy.contains("`127.0.0.1:8081`"), "{refused:?}");
     }
 }

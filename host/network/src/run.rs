@@ -1,6 +1,6 @@
 //! The way out of one run: its policy, which may change while it runs, its credentials, and what it has read.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use vault::RunSecrets;
 
@@ -17,9 +17,27 @@ struct Inner {
     taint: Taint,
 }
 
+/// A way out that may be gone.
+#[derive(Clone)]
+pub struct WeakRunNetwork(Weak<Inner>);
+
+impl WeakRunNetwork {
+    /// The way, while somebody still uses it.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<RunNetwork> {
+        self.0.upgrade().map(RunNetwork)
+    }
+}
+
 impl RunNetwork {
     pub(crate) fn new(gate: Gate, policy: Policy, secrets: Arc<RunSecrets>, taint: Taint) -> Self {
         Self(Arc::new(Inner { gate, policy: RwLock::new(Arc::new(policy)), secrets, taint }))
+    }
+
+    /// A handle that does not keep the way open, nor its secrets in memory.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakRunNetwork {
+        WeakRunNetwork(Arc::downgrade(&self.0))
     }
 
     /// The policy in force.

@@ -20,11 +20,10 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::body::{Decoder, Http, Patience, Scrubbed, gather, timeout};
 use crate::connect::Connection;
-use crate::policy::Grant;
 use crate::substitute::{Parts, Permitted, in_clear_text, permit};
 use crate::target::{Scheme, Target};
 use crate::trace::OpenTrace;
-use crate::{Blocked, GateError, RequestBody, Rule, Timeouts, WebSource, headers, resolve};
+use crate::{Blocked, GateError, Policy, RequestBody, Rule, Timeouts, WebSource, headers, resolve};
 
 use super::call::Shared;
 
@@ -78,23 +77,29 @@ impl Exchange<'_> {
                 .headers
                 .insert(IDEMPOTENCY_KEY, value.map_err(|_| self.unsendable("the idempotency key is no header"))?);
         }
-        let permitted = permit(parts.mentioned(), secrets, target)?;
+        let permitted = permit(parts.mentioned(target)?, secrets, target)?;
+        if !permitted.names().is_empty() {
+            headers::remove_ranges(&mut parts.headers);
+        }
         let write = self.write_of(reads, &parts.body, &permitted);
         self.admit(write.as_deref())?;
 
         let connect_deadline = self.connect_deadline();
-        let connection = timeout_at(connect_deadline, self.connect(&permitted, write.as_deref(), connect_deadline));
-        let connection = connection.await.unwrap_or_else(|_| {
+        let connection = self.connect(&permitted, write.as_deref(), connect_deadline, trace);
+        let connection = timeout_at(connect_deadline, connection).await.unwrap_or_else(|_| {
             Err(timeout(&target.authority(), connect_deadline.saturating_duration_since(self.started)))
         })?;
 
-        let mut filled = parts.put_in(&permitted, target)?;
+        let mut filled = parts.put_in(&permitted, target, &self.call.request_bytes)?;
         headers::add_of_gate(&mut filled.headers, target).map_err(|_| self.unsendable("the host is no header"))?;
         self.admit(write.as_deref())?;
         trace.sent(filled.body.len() as u64, permitted.names());
         let (connection, response) = self.request(connection, filled).await?;
         trace.answered(response.status());
         self.call.run.taint().add(WebSource { host: target.host().to_string() });
+        if response.status() == StatusCode::PARTIAL_CONTENT && !permitted.names().is_empty() {
+            return Err(self.protocol("it sends a part (206) where the whole was asked for, with a credential"));
+        }
         self.answer(connection, response)
     }
 
@@ -108,13 +113,13 @@ impl Exchange<'_> {
     }
 
     /// Checks policy and taint as they are now.
-    fn admit(&self, write: Option<&str>) -> Result<Grant, Blocked> {
+    fn admit(&self, write: Option<&str>) -> Result<Arc<Policy>, Blocked> {
         let policy = self.call.run.policy();
-        let grant = policy.decide(self.target)?;
+        policy.decide(self.target)?;
         if let Some(write) = write {
             policy.decide_write(self.target, write, &self.call.run.taint().sources())?;
         }
-        Ok(grant)
+        Ok(policy)
     }
 
     async fn connect(
@@ -122,11 +127,15 @@ impl Exchange<'_> {
         permitted: &Permitted<'_>,
         write: Option<&str>,
         deadline: Instant,
+        trace: &mut OpenTrace,
     ) -> Result<Box<dyn Connection>, GateError> {
         let gate = self.call.run.gate();
         let addresses = gate.resolver().addresses(self.target.host()).await?;
-        let grant = self.admit(write)?;
-        let addresses = resolve::guard(self.target, &addresses, grant, gate.private())?;
+        let policy = self.admit(write)?;
+        let addresses = resolve::guard(self.target, &addresses, &policy, gate.private()).map_err(|refused| {
+            trace.explain(refused.for_owner);
+            refused.blocked
+        })?;
         let to_public = addresses.iter().any(|address| !gate.private().contains(address));
         if self.target.scheme() == Scheme::Http && to_public && !permitted.names().is_empty() {
             return Err(in_clear_text(permitted.names(), self.target).into());

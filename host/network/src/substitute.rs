@@ -3,6 +3,7 @@
 //! Survives a guest that aims a placeholder at another server, at a clear-text connection, or at the frame of the request: a
 //! value never makes a header, a path or a string of JSON end early. What is put in is not looked at again, so a secret that
 //! reads like a placeholder stays what it is. Buffers with secrets are wiped when the request has gone out.
+//! Survives a body of nothing but placeholders, too: they are few, and what they grow to is charged before it is made.
 
 pub(crate) mod scan;
 
@@ -16,15 +17,22 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use vault::RunSecrets;
 use zeroize::Zeroizing;
 
+use crate::budget::Budget;
 use crate::target::{Host, Target};
-use crate::{Blocked, Pattern, Rule};
-use scan::Encoding;
+use crate::{Blocked, GateError, Pattern, Rule};
+use scan::{Encoding, Placeholder};
 
 /// Basic credentials as guests write them, with or without padding.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
+
+/// Placeholders that a request may have, the same one counted as often as it stands there.
+const MOST_PLACEHOLDERS: usize = 32;
+
+/// What stands before them.
+const BASIC: &[u8] = b"Basic ";
 
 /// The parts of a request in which a secret may stand.
 #[derive(Debug)]
@@ -36,40 +44,59 @@ pub(crate) struct Parts {
 
 impl Parts {
     /// The credentials that a request has placeholders of, each once.
-    pub(crate) fn mentioned(&self) -> Vec<CredentialName> {
-        let mut found = Encoding::Url.placeholders(self.path.as_str().as_bytes());
+    pub(crate) fn mentioned(&self, target: &Target) -> Result<Vec<CredentialName>, Blocked> {
+        let mut mentioned = Mentioned { names: Vec::new(), left: MOST_PLACEHOLDERS, target };
+        mentioned.read(Encoding::Url, self.path.as_str().as_bytes())?;
         for (name, value) in &self.headers {
-            found.extend(Encoding::Plain.placeholders(value.as_bytes()));
-            found.extend(basic(name, value).into_iter().flat_map(|decoded| Encoding::Plain.placeholders(&decoded)));
-        }
-        found.extend(encoding_of(&self.headers).placeholders(&self.body));
-        let mut names = Vec::new();
-        for placeholder in found {
-            if !names.contains(&placeholder.name) {
-                names.push(placeholder.name);
+            mentioned.read(Encoding::Plain, value.as_bytes())?;
+            if let Some(decoded) = basic(name, value) {
+                mentioned.read(Encoding::Plain, &decoded)?;
             }
         }
-        names
+        mentioned.read(encoding_of(&self.headers), &self.body)?;
+        Ok(mentioned.names)
     }
 
-    /// The request with every permitted secret in its place.
-    pub(crate) fn put_in(self, permitted: &Permitted<'_>, target: &Target) -> Result<Self, Blocked> {
+    /// The request with every permitted secret in its place. What it grows by is taken from the budget before it is made.
+    pub(crate) fn put_in(self, permitted: &Permitted<'_>, target: &Target, budget: &Budget) -> Result<Self, GateError> {
         let Self { path, headers, body } = self;
         let encoding = encoding_of(&headers);
-        let path = match replaced(path.as_str().as_bytes(), Encoding::Url, permitted) {
+        let permitted = Charged { permitted, target, budget };
+        let path = match permitted.replaced(path.as_str().as_bytes(), Encoding::Url)? {
             None => path,
             Some(with_secret) => PathAndQuery::from_maybe_shared(shared(with_secret))
                 .map_err(|_| unusable(target, "the URL is too long with the credential in it"))?,
         };
         let mut with_secrets = HeaderMap::with_capacity(headers.len());
         for (name, value) in &headers {
-            let value = header_value(name, value, permitted).map_err(|()| {
-                unusable(target, &format!("the credential in `{name}` holds what no header may, such as a line break"))
-            })?;
-            with_secrets.append(name.clone(), value);
+            with_secrets.append(name.clone(), permitted.header_value(name, value)?);
         }
-        let body = replaced(&body, encoding, permitted).map_or(body, shared);
+        let body = permitted.replaced(&body, encoding)?.map_or(body, shared);
         Ok(Self { path, headers: with_secrets, body })
+    }
+}
+
+/// What has been found of placeholders so far, and how many more may be.
+struct Mentioned<'a> {
+    names: Vec<CredentialName>,
+    left: usize,
+    target: &'a Target,
+}
+
+impl Mentioned<'_> {
+    fn read(&mut self, encoding: Encoding, text: &[u8]) -> Result<(), Blocked> {
+        for placeholder in encoding.placeholders(text) {
+            self.left = self.left.checked_sub(1).ok_or_else(|| Blocked {
+                rule: Rule::TooManyPlaceholders,
+                asked: self.target.authority(),
+                reason: format!("the request has more than {MOST_PLACEHOLDERS} placeholders of credentials"),
+                remedy: "write each credential once, where the server expects it".to_owned(),
+            })?;
+            if !self.names.contains(&placeholder.name) {
+                self.names.push(placeholder.name);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -84,6 +111,7 @@ impl Permitted<'_> {
         &self.names
     }
 
+    /// None, too, when it was revoked since it was permitted.
     fn value(&self, name: &CredentialName) -> Option<&str> {
         if !self.names.contains(name) {
             return None;
@@ -101,12 +129,7 @@ pub(crate) fn permit<'a>(
     let asked = target.authority();
     for name in &names {
         let Some(granted) = secrets.get(name.as_str()) else {
-            return Err(Blocked {
-                rule: Rule::CredentialNotGranted,
-                asked,
-                reason: format!("the credential `{name}` is not set, or this run was not granted it"),
-                remedy: format!("ask the user for the credential `{name}`"),
-            });
+            return Err(not_granted(name, target));
         };
         // A pattern that cannot be read grants nothing.
         let patterns = granted.domains.iter().filter_map(|text| text.parse::<Pattern>().ok());
@@ -123,6 +146,15 @@ pub(crate) fn permit<'a>(
         }
     }
     Ok(Permitted { secrets, names })
+}
+
+fn not_granted(name: &CredentialName, target: &Target) -> Blocked {
+    Blocked {
+        rule: Rule::CredentialNotGranted,
+        asked: target.authority(),
+        reason: format!("the credential `{name}` is not set, or this run was not granted it"),
+        remedy: format!("ask the user for the credential `{name}`"),
+    }
 }
 
 /// The refusal of a credential in clear text to a public address.
@@ -151,18 +183,63 @@ fn unusable(target: &Target, reason: &str) -> Blocked {
     }
 }
 
-fn header_value(name: &HeaderName, value: &HeaderValue, permitted: &Permitted<'_>) -> Result<HeaderValue, ()> {
-    let in_basic = basic(name, value).and_then(|decoded| replaced(&decoded, Encoding::Plain, permitted));
-    let in_basic = in_basic.map(|with_secret| {
+/// Puts permitted secrets in, and charges what a text grows by.
+struct Charged<'a> {
+    permitted: &'a Permitted<'a>,
+    target: &'a Target,
+    budget: &'a Budget,
+}
+
+impl Charged<'_> {
+    fn header_value(&self, name: &HeaderName, value: &HeaderValue) -> Result<HeaderValue, GateError> {
+        let with_secret = match self.in_basic(name, value)? {
+            None => self.replaced(value.as_bytes(), Encoding::Plain)?,
+            in_basic => in_basic,
+        };
+        let Some(with_secret) = with_secret else { return Ok(value.clone()) };
+        let mut value = HeaderValue::from_maybe_shared(shared(with_secret)).map_err(|_| {
+            let reason = format!("the credential in `{name}` holds what no header may, such as a line break");
+            unusable(self.target, &reason)
+        })?;
+        value.set_sensitive(true);
+        Ok(value)
+    }
+
+    fn in_basic(&self, name: &HeaderName, value: &HeaderValue) -> Result<Option<Zeroizing<Vec<u8>>>, GateError> {
+        let Some(decoded) = basic(name, value) else { return Ok(None) };
+        let Some(with_secret) = self.replaced(&decoded, Encoding::Plain)? else { return Ok(None) };
         let encoded = Zeroizing::new(STANDARD.encode(with_secret.as_slice()));
-        Zeroizing::new([b"Basic ", encoded.as_bytes()].concat())
-    });
-    let Some(with_secret) = in_basic.or_else(|| replaced(value.as_bytes(), Encoding::Plain, permitted)) else {
-        return Ok(value.clone());
-    };
-    let mut value = HeaderValue::from_maybe_shared(shared(with_secret)).map_err(|_| ())?;
-    value.set_sensitive(true);
-    Ok(value)
+        // The third by which it grows once more when it is encoded.
+        let charged = value.len() + with_secret.len().saturating_sub(decoded.len());
+        self.budget.take((BASIC.len() + encoded.len()).saturating_sub(charged) as u64)?;
+        Ok(Some(Zeroizing::new([BASIC, encoded.as_bytes()].concat())))
+    }
+
+    /// A text with its placeholders replaced; none when there are none.
+    fn replaced(&self, text: &[u8], encoding: Encoding) -> Result<Option<Zeroizing<Vec<u8>>>, GateError> {
+        let mut values = Vec::new();
+        let mut length = text.len();
+        for Placeholder { range, name } in encoding.placeholders(text) {
+            let value = self.permitted.value(&name).ok_or_else(|| not_granted(&name, self.target))?;
+            let value = encoding.encode(value);
+            self.budget.take(value.len().saturating_sub(range.len()) as u64)?;
+            length = length - range.len() + value.len();
+            values.push((range, value));
+        }
+        if values.is_empty() {
+            return Ok(None);
+        }
+        // Of its final size at once: a buffer that grows leaves copies behind.
+        let mut whole = Zeroizing::new(Vec::with_capacity(length));
+        let mut done = 0;
+        for (range, value) in values {
+            whole.extend_from_slice(text.get(done..range.start).unwrap_or_default());
+            whole.extend_from_slice(&value);
+            done = range.end;
+        }
+        whole.extend_from_slice(text.get(done..).unwrap_or_default());
+        Ok(Some(whole))
+    }
 }
 
 /// What `Basic` credentials say (RFC 7617).
@@ -185,27 +262,6 @@ fn encoding_of(headers: &HeaderMap) -> Encoding {
     } else {
         Encoding::Plain
     }
-}
-
-/// A text with its placeholders replaced; none when there are none.
-fn replaced(text: &[u8], encoding: Encoding, permitted: &Permitted<'_>) -> Option<Zeroizing<Vec<u8>>> {
-    let mut pieces: Vec<Zeroizing<Vec<u8>>> = Vec::new();
-    let mut done = 0;
-    for placeholder in encoding.placeholders(text) {
-        let value = permitted.value(&placeholder.name)?;
-        pieces.push(Zeroizing::new(text.get(done..placeholder.range.start)?.to_vec()));
-        pieces.push(encoding.encode(value));
-        done = placeholder.range.end;
-    }
-    if pieces.is_empty() {
-        return None;
-    }
-    // Of its final size at once: a buffer that grows leaves copies behind.
-    let mut whole =
-        Zeroizing::new(Vec::with_capacity(pieces.iter().map(|piece| piece.len()).sum::<usize>() + text.len()));
-    pieces.iter().for_each(|piece| whole.extend_from_slice(piece));
-    whole.extend_from_slice(text.get(done..)?);
-    Some(whole)
 }
 
 /// Bytes that are wiped when the last user drops them.
@@ -253,8 +309,15 @@ mod tests {
     }
 
     fn fill(parts: Parts, secrets: &RunSecrets) -> Result<Parts, Blocked> {
-        let permitted = permit(parts.mentioned(), secrets, &target())?;
-        parts.put_in(&permitted, &target())
+        fill_within(u64::MAX, parts, secrets).map_err(|error| match error {
+            GateError::Blocked(blocked) => blocked,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    fn fill_within(most: u64, parts: Parts, secrets: &RunSecrets) -> Result<Parts, GateError> {
+        let permitted = permit(parts.mentioned(&target())?, secrets, &target())?;
+        parts.put_in(&permitted, &target(), &Budget::new("request_bytes", most))
     }
 
     const VALUE: &str = "s&c\"r <credential:b>";
@@ -301,7 +364,7 @@ mod tests {
         let secrets = secrets(&[("a", "hunter2", &["*"])]);
         for encoded in [STANDARD.encode("me:<credential:a>"), STANDARD.encode("me:<credential:a>").replace('=', "")] {
             let request = parts("/", &[("authorization", &format!("basic {encoded}"))], "");
-            assert_eq!(request.mentioned().len(), 1);
+            assert_eq!(request.mentioned(&target()).unwrap().len(), 1);
             let filled = fill(request, &secrets).unwrap();
             assert_eq!(plain(&filled.headers), format!("authorization: Basic {}", STANDARD.encode("me:hunter2")));
         }
@@ -322,6 +385,55 @@ mod tests {
             let filled = fill(parts("/%3Ccredential:a%3E", &[], ""), &secrets).unwrap();
             assert!(!filled.path.as_str().contains(['\n', '\r', '\0']));
         }
+    }
+
+    #[test]
+    fn what_is_put_in_is_charged_and_never_more_than_there_is() {
+        let secrets = secrets(&[("a", &"&".repeat(100), &["*"]), ("b", "x", &["*"])]);
+        let basic = format!("Basic {}", STANDARD.encode("me:<credential:a>"));
+        let form = ("content-type", "application/x-www-form-urlencoded");
+        // A placeholder of `a` has 14 bytes, or 20 when its three signs are written with percent signs.
+        for (path, headers, body, grows) in [
+            ("/%3Ccredential%3Aa%3E", &[][..], "", 300 - 20),
+            ("/", &[("x-key", "<credential:a>")], "", 100 - 14),
+            ("/", &[("authorization", basic.as_str())], "", (3 + 100_usize).div_ceil(3) * 4 - 24),
+            ("/", &[], "<credential:a> <credential:b> <credential:a>", 2 * (100 - 14)),
+            ("/", &[form], "<credential:a>", 300 - 14),
+            ("/", &[], "<credential:b>", 0),
+        ] {
+            let grows = grows as u64;
+            let filled = fill_within(grows, parts(path, headers, body), &secrets);
+            assert!(filled.is_ok(), "{path} {headers:?} {body}: {filled:?}");
+            if grows > 0 {
+                let error = fill_within(grows - 1, parts(path, headers, body), &secrets).unwrap_err();
+                assert_eq!(error, GateError::Limit { limit: "request_bytes", value: grows - 1 }, "{path} {body}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_request_has_few_placeholders() {
+        let secrets = secrets(&[("a", "alpha", &["*"])]);
+        let most = "<credential:a>".repeat(MOST_PLACEHOLDERS - 2);
+        let request = |body: &str| parts("/%3Ccredential:a%3E", &[("x-key", "<credential:a>")], body);
+        let filled = fill(request(&most), &secrets).unwrap();
+        assert_eq!(filled.body.len(), "alpha".len() * (MOST_PLACEHOLDERS - 2));
+        for body in [format!("{most}<credential:a>"), "<credential:a>\n".repeat(700_000)] {
+            let blocked = fill(request(&body), &secrets).unwrap_err();
+            assert_eq!(blocked.rule, Rule::TooManyPlaceholders);
+            assert!(blocked.reason.contains("more than 32"), "{}", blocked.reason);
+        }
+    }
+
+    #[test]
+    fn a_credential_that_is_revoked_on_the_way_does_not_go_out() {
+        let secrets = secrets(&[("a", "alpha", &["*"])]);
+        let request = parts("/", &[], "<credential:a>");
+        let permitted = permit(request.mentioned(&target()).unwrap(), &secrets, &target()).unwrap();
+        secrets.revoke(&CredentialName::parse("a").unwrap());
+        let outcome = request.put_in(&permitted, &target(), &Budget::new("request_bytes", u64::MAX));
+        assert!(matches!(outcome, Err(GateError::Blocked(Blocked { rule: Rule::CredentialNotGranted, .. }))));
+        assert_eq!(fill(parts("/", &[], "<credential:a>"), &secrets).unwrap_err().rule, Rule::CredentialNotGranted);
     }
 
     #[test]

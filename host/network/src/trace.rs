@@ -37,7 +37,8 @@ pub struct RequestTrace {
     /// The credentials that were put in, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<String>,
-    /// Why there was no response: the rule that refused it, or what failed.
+    /// Why there was no response: the rule that refused it, or what failed. It is for the owner: it may name a private address
+    /// that the run was not told of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The rule that refused it.
@@ -58,6 +59,8 @@ pub(crate) struct OpenTrace {
     position: usize,
     started: Instant,
     scrubber: Arc<Scrubber>,
+    /// What the owner is told of a failure instead of what the guest is.
+    for_owner: Option<String>,
     trace: RequestTrace,
 }
 
@@ -89,7 +92,14 @@ impl OpenTrace {
         let mut all = traces.lock().unwrap_or_else(PoisonError::into_inner);
         let position = all.len();
         all.push(trace.clone());
-        Self { traces: traces.clone(), position, started: Instant::now(), scrubber: scrubber.clone(), trace }
+        Self {
+            traces: traces.clone(),
+            position,
+            started: Instant::now(),
+            scrubber: scrubber.clone(),
+            for_owner: None,
+            trace,
+        }
     }
 
     pub(crate) fn sent(&mut self, bytes: u64, credentials: &[CredentialName]) {
@@ -106,11 +116,17 @@ impl OpenTrace {
         self.trace.response_bytes = bytes;
     }
 
+    /// Says why it is about to fail, in words that are not for the guest.
+    pub(crate) fn explain(&mut self, for_owner: String) {
+        self.for_owner = Some(for_owner);
+    }
+
     pub(crate) fn failed(&mut self, error: &GateError) {
         if let GateError::Blocked(blocked) = error {
             self.trace.rule = Some(blocked.rule);
         }
-        self.trace.error = Some(self.scrubber.text(error.to_string()));
+        let why = self.for_owner.take().unwrap_or_else(|| error.to_string());
+        self.trace.error = Some(self.scrubber.text(why));
     }
 }
 

@@ -64,6 +64,7 @@ const LEAST_DIFFERENT: usize = 4;
 
 /// Whether a value can be kept secret: found wherever it flows back, and told from its own placeholder.
 pub(crate) fn fitness(name: &CredentialName, value: &str) -> Result<(), &'static str> {
+    let (whole, value) = (value, value.trim());
     let mut bytes: Vec<u8> = value.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
     let count = bytes.len();
     bytes.sort_unstable();
@@ -75,7 +76,7 @@ pub(crate) fn fitness(name: &CredentialName, value: &str) -> Result<(), &'static
         Err("it is empty")
     } else if count < LEAST_BYTES {
         Err("it has fewer than 8 bytes, which could not be told from other text")
-    } else if value.len() > MOST_BYTES {
+    } else if whole.len() > MOST_BYTES {
         Err("it has more than 64 KiB")
     } else if value.contains('\0') {
         Err("it has a zero byte in it")
@@ -120,10 +121,13 @@ mod tests {
         for (value, expected) in [
             ("", "empty"),
             ("short", "fewer than 8"),
+            ("  short   \t", "fewer than 8"),
+            (" \n\t  \r\n   ", "empty"),
             ("a\n\r\nb\n\n\n\n\n", "fewer than 8"),
             ("00000000000", "4 different"),
             ("nul\0nulnul", "zero byte"),
             ("Production", "placeholder"),
+            (" production", "placeholder"),
             ("x<credential:y>", "placeholder"),
         ] {
             let reason = fitness(&name, value).unwrap_err();

@@ -18,6 +18,12 @@ pub enum VaultError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// A credential begins or ends with white space, which servers cut off.
+    #[error("credential `{name}` begins or ends with white space, which servers do not take for a part of it")]
+    Padded {
+        /// Its name.
+        name: CredentialName,
+    },
     /// There is no such credential.
     #[error("there is no credential `{name}`{}", skill.as_ref().map(|skill| format!(" of the skill `{skill}`")).unwrap_or_default())]
     NotFound {
@@ -89,6 +95,10 @@ impl From<VaultError> for Refusal {
         let (code, remedy) = match &error {
             VaultError::Store(error) => return error.clone().into(),
             VaultError::Unfit { .. } => (RefusalCode::InvalidRequest, None),
+            VaultError::Padded { .. } => (
+                RefusalCode::InvalidRequest,
+                Some("set it again without the spaces, tabs and line breaks at its ends".to_owned()),
+            ),
             VaultError::NotFound { .. } => {
                 (RefusalCode::NotFound, Some("`motor credential list` shows those there are".to_owned()))
             }

@@ -72,12 +72,23 @@ enum KeyringFault {
 impl Sources<'_> {
     /// Makes the key of a vault that has none, at the first place that can hold it.
     pub(crate) fn create(&self) -> Result<(Key, KeyRecord), VaultError> {
+        self.create_with(keyring_put)
+    }
+
+    fn create_with(
+        &self,
+        keyring_put: impl FnOnce(&Key) -> Result<String, KeyringFault>,
+    ) -> Result<(Key, KeyRecord), VaultError> {
         if self.keyring {
             let key = Key::random()?;
             match keyring_put(&key) {
                 Ok(id) => return recorded(key, KeySource::Keyring, Some(id), None),
                 Err(KeyringFault::Absent) => {}
-                Err(fault) => tracing::warn!(?fault, "the system's keyring cannot keep the key of the credentials"),
+                // A key that the owner gave is as good. A file is not: it is remembered, and used for ever after.
+                Err(fault) if self.environment.is_some() => {
+                    tracing::warn!(?fault, "the system's keyring cannot keep the key of the credentials");
+                }
+                Err(fault) => return Err(unkept(fault)),
             }
         }
         if let Some(secret) = self.environment {
@@ -135,6 +146,17 @@ impl Sources<'_> {
     }
 }
 
+/// There is a keyring, and it does not keep the key now.
+fn unkept(fault: KeyringFault) -> VaultError {
+    let reason = match fault {
+        KeyringFault::Locked => "the system's keyring, which is to keep their key, is locked",
+        _ => "the system's keyring, which is to keep their key, does not answer as it should",
+    };
+    let remedy = "unlock the keyring in the session of the host and ask again, or set `MOTOR_CREDENTIALS_KEY`, or set \
+                  `MOTOR_KEYRING=off` to have the key in a file";
+    VaultError::key(reason, remedy)
+}
+
 fn recorded(
     key: Key,
     source: KeySource,
@@ -156,4 +178,38 @@ fn keyring_put(_: &Key) -> Result<String, KeyringFault> {
 #[cfg(not(feature = "keyring"))]
 fn keyring_get(_: &str) -> Result<Key, KeyringFault> {
     Err(KeyringFault::Absent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_keyring_that_is_there_and_keeps_nothing_is_no_reason_for_a_file() {
+        let given = Secret::new("correct horse battery staple".to_owned());
+        for (keyring, fault, environment, source) in [
+            (true, KeyringFault::Locked, None, None),
+            (true, KeyringFault::Failed, None, None),
+            (true, KeyringFault::Absent, None, Some(KeySource::File)),
+            (false, KeyringFault::Locked, None, Some(KeySource::File)),
+            (true, KeyringFault::Locked, Some(&given), Some(KeySource::Environment)),
+            (true, KeyringFault::Absent, Some(&given), Some(KeySource::Environment)),
+        ] {
+            let home = tempfile::tempdir().unwrap();
+            let directory = home.path().join("config");
+            let sources = Sources { keyring, environment, directory: &directory };
+            match (sources.create_with(|_| Err(fault)), source) {
+                (Ok((_, record)), Some(source)) => assert_eq!(record.source, source, "{fault:?}"),
+                (Err(VaultError::Key { remedy, .. }), None) => {
+                    assert!(remedy.contains("unlock") && remedy.contains("MOTOR_KEYRING=off"), "{remedy}");
+                }
+                (other, _) => panic!("{fault:?}: {:?}", other.map(|(_, record)| record)),
+            }
+            assert_eq!(directory.join("credentials.key").exists(), source == Some(KeySource::File), "{fault:?}");
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let sources = Sources { keyring: true, environment: Some(&given), directory: directory.path() };
+        let (_, record) = sources.create_with(|_| Ok("id".to_owned())).unwrap();
+        assert_eq!(record.source, KeySource::Keyring);
+    }
 }

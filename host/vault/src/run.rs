@@ -1,15 +1,19 @@
-//! What one run may use.
+//! What one run may use, until it is taken back.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::{CredentialName, Secret};
 
 use crate::Scrubber;
+use crate::environment::is_same;
 
 /// The credentials of one run, and the scrubber that knows every secret of the home. Wiped when dropped.
 #[derive(Debug, Default)]
 pub struct RunSecrets {
     granted: Vec<Granted>,
+    /// Which of them were taken back since.
+    revoked: Vec<AtomicBool>,
     scrubber: Arc<Scrubber>,
 }
 
@@ -30,16 +34,41 @@ impl RunSecrets {
     /// The credentials granted, and the scrubber for everything that flows back.
     #[must_use]
     pub fn new(granted: Vec<Granted>, scrubber: Arc<Scrubber>) -> Self {
-        Self { granted, scrubber }
+        let revoked = granted.iter().map(|_| AtomicBool::new(false)).collect();
+        Self { granted, revoked, scrubber }
     }
 
-    /// The credential of that name, when the run was granted it.
+    /// The credential of that name, when the run was granted it and it was not revoked since.
+    ///
+    /// A name that was not granted stands for the one that differs from it as names of variables may: a variable of the
+    /// environment is granted as it was asked for, and shown under a spelling of its own.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Granted> {
-        self.granted.iter().find(|granted| granted.name.as_str() == name)
+        let (granted, revoked) = self.find(name)?;
+        (!revoked.load(Ordering::SeqCst)).then_some(granted)
     }
 
-    /// Those granted.
+    /// Takes a credential back: the run cannot use it any more. It stays known to the scrubber.
+    pub fn revoke(&self, name: &CredentialName) {
+        if let Some((_, revoked)) = self.find(name.as_str()) {
+            revoked.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether a credential was granted to the run and taken back since.
+    #[must_use]
+    pub fn is_revoked(&self, name: &CredentialName) -> bool {
+        self.find(name.as_str()).is_some_and(|(_, revoked)| revoked.load(Ordering::SeqCst))
+    }
+
+    /// The same name before one that is only like it, so that a vault may have both.
+    fn find(&self, name: &str) -> Option<(&Granted, &AtomicBool)> {
+        let all = || self.granted.iter().zip(&self.revoked);
+        let exact = all().find(|(granted, _)| granted.name.as_str() == name);
+        exact.or_else(|| all().find(|(granted, _)| is_same(granted.name.as_str(), name)))
+    }
+
+    /// Those granted, revoked ones too.
     #[must_use]
     pub fn granted(&self) -> &[Granted] {
         &self.granted
@@ -49,5 +78,35 @@ impl RunSecrets {
     #[must_use]
     pub fn scrubber(&self) -> &Arc<Scrubber> {
         &self.scrubber
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> CredentialName {
+        CredentialName::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_revoked_credential_is_gone_and_no_other_takes_its_place() {
+        let granted = ["token", "TOKEN", "other"].map(|text| Granted {
+            name: name(text),
+            value: Secret::new(text.to_owned()),
+            domains: Vec::new(),
+            raw: false,
+        });
+        let secrets = RunSecrets::new(granted.into(), Arc::default());
+        let value = |text: &str| secrets.get(text).map(|granted| granted.value.expose().as_str());
+        assert_eq!((value("token"), value("TOKEN"), value("other")), (Some("token"), Some("TOKEN"), Some("other")));
+        secrets.revoke(&name("token"));
+        secrets.revoke(&name("never-granted"));
+        assert_eq!((value("token"), value("TOKEN"), value("other")), (None, Some("TOKEN"), Some("other")));
+        assert!(secrets.is_revoked(&name("token")) && !secrets.is_revoked(&name("TOKEN")));
+        assert!(!secrets.is_revoked(&name("never-granted")));
+        // By a spelling of the environment's.
+        secrets.revoke(&name("Other"));
+        assert_eq!((value("other"), value("OTHER")), (None, None));
     }
 }

@@ -39,9 +39,11 @@ impl Scrubber {
     /// Knows these secrets. Those under eight bytes are not looked for: they would be found everywhere.
     #[must_use]
     pub fn new(secrets: Vec<(CredentialName, Secret<String>)>) -> Self {
-        let forms = secrets.iter().enumerate().filter(|(_, (_, secret))| secret.expose().len() >= index::KEY_BYTES);
-        let forms = forms
-            .flat_map(|(owner, (_, secret))| variants::of(secret.expose()).into_iter().map(move |form| (form, owner)));
+        // Servers cut white space off the ends of what they are sent, and send the rest back.
+        let trimmed = secrets.iter().enumerate().map(|(owner, (_, secret))| (owner, secret.expose().trim()));
+        let forms = trimmed
+            .filter(|(_, secret)| secret.len() >= index::KEY_BYTES)
+            .flat_map(|(owner, secret)| variants::of(secret).into_iter().map(move |form| (form, owner)));
         Self { index: Index::new(forms), placeholders: secrets.iter().map(|(name, _)| name.placeholder()).collect() }
     }
 

@@ -7,7 +7,7 @@
 mod tests;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use base::{Clock, ContentHash, CredentialName, Refusal, Secret, Timestamp};
@@ -57,11 +57,11 @@ enum Lock {
     Failed { at: Duration, error: VaultError },
 }
 
-/// The scrubber made last, and what it was made of.
+/// The scrubber made last, and what it was made of. Held by those who use it: with the last of them it is wiped.
 #[derive(Default)]
 struct Known {
     of: Option<ContentHash>,
-    scrubber: Arc<Scrubber>,
+    scrubber: Weak<Scrubber>,
 }
 
 /// A credential to keep.
@@ -149,8 +149,10 @@ impl Vault {
     /// Keeps a credential, replacing one of the same name and scope. Durable when this returns.
     ///
     /// # Errors
-    /// When the value cannot be kept secret, the key of the vault is not to be had, or the store fails.
-    pub async fn set(&self, credential: NewCredential) -> Result<(), Refusal> {
+    /// When the value cannot be kept secret or begins or ends with white space, the key of the vault is not to be had, or the
+    /// store fails. Line breaks at the end of a value of several lines, such as a PEM file, are cut off.
+    pub async fn set(&self, mut credential: NewCredential) -> Result<(), Refusal> {
+        cut_last_breaks(&mut credential.value);
         check(&credential)?;
         let _writing = self.inner.writing.lock().await;
         let inner = self.inner.clone();
@@ -352,17 +354,21 @@ impl Inner {
         entries.iter().for_each(|entry| of.push_str(&entry.tag));
         let of = ContentHash::of(of.as_bytes());
         let mut known = self.scrubber.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.of != Some(of) {
-            if let Err(error) = key {
-                // They cannot flow back from where they never were sent by this host.
-                tracing::warn!(%error, "stored credentials are not looked for in what flows back");
-            }
-            let key = key.as_ref().ok().and_then(Option::as_deref);
-            let stored = entries.iter().filter_map(|entry| Some((entry.name.clone(), entry.open(key?)?)));
-            let variables = self.variables.iter().map(|variable| (variable.name.clone(), variable.value.clone()));
-            *known = Known { of: Some(of), scrubber: Arc::new(Scrubber::new(stored.chain(variables).collect())) };
+        if known.of == Some(of)
+            && let Some(scrubber) = known.scrubber.upgrade()
+        {
+            return scrubber;
         }
-        known.scrubber.clone()
+        if let Err(error) = key {
+            // They cannot flow back from where they never were sent by this host.
+            tracing::warn!(%error, "stored credentials are not looked for in what flows back");
+        }
+        let key = key.as_ref().ok().and_then(Option::as_deref);
+        let stored = entries.iter().filter_map(|entry| Some((entry.name.clone(), entry.open(key?)?)));
+        let variables = self.variables.iter().map(|variable| (variable.name.clone(), variable.value.clone()));
+        let scrubber = Arc::new(Scrubber::new(stored.chain(variables).collect()));
+        *known = Known { of: Some(of), scrubber: Arc::downgrade(&scrubber) };
+        scrubber
     }
 }
 
@@ -373,12 +379,22 @@ fn no_key_record() -> VaultError {
     )
 }
 
+/// Files end with a line break; of a value of one line it would be no file's.
+fn cut_last_breaks(value: &mut Secret<String>) {
+    let cut = value.expose().trim_end_matches(['\r', '\n']);
+    if cut.contains('\n') && cut.len() < value.expose().len() {
+        *value = Secret::new(cut.to_owned());
+    }
+}
+
 fn check(credential: &NewCredential) -> Result<(), VaultError> {
     let NewCredential { name, skill, value, domains, .. } = credential;
     let is_skill =
         |skill: &str| !skill.is_empty() && skill.len() <= MOST_SKILL_BYTES && !skill.contains(char::is_control);
     let reason = if let Err(reason) = fitness(name, value.expose()) {
         reason
+    } else if value.expose().trim() != value.expose() {
+        return Err(VaultError::Padded { name: name.clone() });
     } else if domains.len() > MOST_DOMAINS {
         "it has more than 64 domains"
     } else if !skill.as_deref().is_none_or(is_skill) {

@@ -62,7 +62,9 @@ impl World {
     }
 
     pub fn start(&self, task: &str, extra: &[&str]) -> Running {
-        let domains = format!("{PAGE}:{},{}", self.page.port(), self.api_domain());
+        // The names, and the addresses of this machine behind them.
+        let (page, api) = (self.page.address(), self.api.address());
+        let domains = format!("{PAGE}:{},{},{page},{api}", self.page.port(), self.api_domain());
         let arguments = ["act", task, "--tools", "fetch,bash,code,filesystem", "--domains", &domains, "-vv"];
         self.motor.start(&[&arguments[..], extra].concat())
     }

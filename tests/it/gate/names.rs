@@ -16,7 +16,7 @@ fn an_answer_that_is_none_is_an_error_and_one_that_leads_inside_is_refused() {
         let forbidden = Forbidden::listen("127.0.0.2:0");
         let dns = Dns::start().await;
         let granted = [format!("{NAME}:{}", site.port()), format!("{NAME}:{}", forbidden.address().port())];
-        let mut way = Way::to(&granted).private(&site).resolver(&dns);
+        let mut way = Way::to(&granted).opening(&site).resolver(&dns);
         way.config.connect_timeout_ms = 400;
         let call = way.open();
         let many: Vec<String> = (0..2_000).map(|number| format!("10.0.{}.{}", number / 250, number % 250)).collect();
@@ -67,12 +67,42 @@ fn an_answer_that_is_none_is_an_error_and_one_that_leads_inside_is_refused() {
 }
 
 #[test]
+fn a_name_opens_no_address_of_the_owners_list_by_itself() {
+    block_on(async {
+        let site = Site::start().await.with("/", Reply::text("inside"));
+        let dns = Dns::start().await.with(NAME, &[Answer::addresses(&["127.0.0.1"])]);
+        let (port, url) = (site.port(), site.url_as(NAME, "/"));
+        for granted in [
+            &[format!("{NAME}:{port}")][..],
+            &[format!("{NAME}:{port}"), format!("*:{port}")],
+            &[format!("{NAME}:{port}"), format!("127.0.0.2:{port}")],
+            &[format!("{NAME}:{port}"), "127.0.0.1".to_owned()],
+        ] {
+            let call = Way::to(granted).private(&site).resolver(&dns).open();
+            let blocked = get(&call, &url).await.blocked();
+            assert_eq!(blocked.rule, network::Rule::PrivateAddress, "{granted:?}");
+            // The guest does not learn what the name leads to inside; the owner does.
+            assert!(!format!("{blocked:?}").contains(&site.address().to_string()), "{granted:?}: {blocked:?}");
+            let told = call.traces()[0].error.clone().unwrap();
+            assert!(told.contains(&site.address().to_string()), "{granted:?}: {told}");
+        }
+        assert_eq!(site.connections(), 0);
+        // By a pattern for the name the address stays closed, though it was granted itself.
+        let call = Way::to(&[format!("*:{port}")]).opening(&site).resolver(&dns).open();
+        check(&get(&call, &url).await, "blocked private_address", "by `*`");
+        check(&get(&call, &site.url("/")).await, "200", "the address itself");
+        let call = Way::to(&[format!("{NAME}:{port}")]).opening(&site).resolver(&dns).open();
+        check(&get(&call, &url).await, "200", "both granted");
+    });
+}
+
+#[test]
 fn a_name_that_changes_between_look_ups_gets_nowhere_by_it() {
     block_on(async {
         let site = Site::start().await.with("/", Reply::text("first"));
         let forbidden = Forbidden::listen(&format!("127.0.0.2:{}", site.port()));
         let dns = Dns::start().await;
-        let call = Way::to(&[format!("{NAME}:{}", site.port())]).private(&site).resolver(&dns).open();
+        let call = Way::to(&[format!("{NAME}:{}", site.port())]).opening(&site).resolver(&dns).open();
         let (good, bad) = (Answer::addresses(&["127.0.0.1"]), Answer::addresses(&["127.0.0.2"]));
         let url = site.url_as(NAME, "/");
         // Whoever looked up twice for one request would connect to the second.
@@ -96,7 +126,7 @@ fn one_bad_address_among_good_ones_spoils_the_answer() {
         let port = site.port();
         let forbidden = ["127.0.0.2", "127.0.0.3"].map(|address| Forbidden::listen(&format!("{address}:{port}")));
         let dns = Dns::start().await;
-        let call = Way::to(&[format!("{NAME}:{port}")]).private(&site).resolver(&dns).open();
+        let call = Way::to(&[format!("{NAME}:{port}")]).opening(&site).resolver(&dns).open();
         for addresses in [
             &["127.0.0.1", "127.0.0.2"][..],
             &["127.0.0.2", "127.0.0.1"],
@@ -123,7 +153,7 @@ fn a_resolver_that_was_set_is_the_only_one_asked() {
         let port = site.port();
         // A name that the machine itself knows, and one that is single: neither is looked up elsewhere or completed.
         let granted = [format!("localhost:{port}"), format!("single:{port}")];
-        let mut way = Way::to(&granted).private(&site).resolver(&dns);
+        let mut way = Way::to(&granted).opening(&site).resolver(&dns);
         way.config.connect_timeout_ms = 1_000;
         let call = way.open();
         check(&get(&call, &site.url_as("single", "/")).await, "unresolved", "single");

@@ -90,7 +90,7 @@ fn settings_that_are_wrong_stop_the_gate() {
         let config = Config { private: vec![private.to_owned()], ..Config::default() };
         assert!(Gate::new(&config).is_err(), "private {private:?}");
     }
-    for resolver in ["localhost:53", "127.0.0.1", ""] {
+    for resolver in ["localhost:53", "127.0.0.1", "127.0.0.1:0", ""] {
         let config = Config { resolver: Some(resolver.to_owned()), ..Config::default() };
         assert!(Gate::new(&config).is_err(), "resolver {resolver:?}");
     }

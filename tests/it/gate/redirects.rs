@@ -19,7 +19,7 @@ fn a_redirect_leads_nowhere_that_was_not_granted() {
             .with("other.test", &[Answer::addresses(&["127.0.0.1"])]);
         let (port, bad) = (site.port(), forbidden.address().port());
         let granted = [format!("start.test:{port}"), format!("inside.test:{bad}"), format!("*:{bad}"), "*".to_owned()];
-        let call = Way::to(&granted).private(&site).private(&other).resolver(&dns).open();
+        let call = Way::to(&granted).opening(&site).private(&other).resolver(&dns).open();
         for (location, expected) in [
             ("/there".to_owned(), "200"),
             (format!("http://start.test:{port}/there"), "200"),

@@ -26,7 +26,7 @@ fn a_certificate_is_for_the_name_in_time_and_from_an_authority_that_is_trusted()
             let site = Site::with_tls("127.0.0.1:0", tls).await.with("/", Reply::echo("x-key", Encoding::Plain));
             let domain = format!("{NAME}:{}", site.port());
             let mut way =
-                Way::to(&[&domain]).private(&site).resolver(&dns).credential("key", "s3cret-0123456789", &[&domain]);
+                Way::to(&[&domain]).opening(&site).resolver(&dns).credential("key", "s3cret-0123456789", &[&domain]);
             if trusted {
                 way.config.authorities = vec![authority.file()];
             }

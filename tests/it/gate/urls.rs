@@ -16,7 +16,7 @@ fn a_granted_host_is_reached_however_it_is_written_and_no_other_with_it() {
         }
         let (port, bad) = (site.port(), forbidden.address().port());
         let granted = [format!("example.test:{port}"), format!("xn--bcher-kva.test:{port}")];
-        let way = Way::to(&granted).private(&site).resolver(&dns);
+        let way = Way::to(&granted).opening(&site).resolver(&dns);
         let call = way.open();
         let reached = [
             format!("http://example.test:{port}/page"),
@@ -49,9 +49,9 @@ fn a_granted_host_is_reached_however_it_is_written_and_no_other_with_it() {
             (format!("http://user:secret@example.test:{port}/page"), "blocked userinfo"),
             (format!("http://@example.test:{port}/page"), "blocked userinfo"),
             (format!("http://127.0.0.1:{bad}\\@example.test:{port}/"), "blocked invalid_url"),
-            (format!("http://127.0.0.1:{bad}#@example.test:{port}/"), "blocked domain_not_allowed"),
-            (format!("http://127.0.0.1:{bad}?@example.test:{port}/"), "blocked domain_not_allowed"),
-            (format!("http://127.0.0.1:{bad}/@example.test:{port}/"), "blocked domain_not_allowed"),
+            (format!("http://127.0.0.1:{bad}#@example.test:{port}/"), "blocked port_not_allowed"),
+            (format!("http://127.0.0.1:{bad}?@example.test:{port}/"), "blocked port_not_allowed"),
+            (format!("http://127.0.0.1:{bad}/@example.test:{port}/"), "blocked port_not_allowed"),
             (format!("http://127.0.0.1:{bad};example.test:{port}/"), "blocked invalid_url"),
             (format!("http://example.test:{port}:{bad}/"), "blocked invalid_url"),
             (format!("http://example.test:{port} 127.0.0.1:{bad}/"), "blocked invalid_url"),

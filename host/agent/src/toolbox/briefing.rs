@@ -3,19 +3,21 @@
 use network::{Pattern, RunNetwork, TaintedWrite};
 
 /// A section of the prompt.
-pub(crate) fn of(network: &RunNetwork, commands: Option<&[String]>) -> Option<String> {
+pub(crate) fn of(network: &RunNetwork, commands: Option<&[String]>) -> String {
     let policy = network.policy();
+    let reachable: Vec<_> =
+        policy.domains.iter().filter(|pattern| !policy.refused.contains(pattern)).cloned().collect();
     let mut text = String::from("# Network\n");
-    if policy.domains.is_empty() {
+    if reachable.is_empty() {
         text.push_str("- No domain was granted: every request is refused.");
     } else {
         text.push_str(&format!(
             "- Reachable: {}. Ports 80 and 443 unless one is named. Everything else is refused as `network_blocked`: do not \
              look for another way there, say in your answer which domain was missing.",
-            names(&policy.domains)
+            names(&reachable)
         ));
     }
-    if policy.tainted_write != TaintedWrite::Allow && !policy.domains.is_empty() {
+    if policy.tainted_write != TaintedWrite::Allow && !reachable.is_empty() {
         let except = match policy.writes.as_slice() {
             [] => String::new(),
             writes => format!(", except to {}", names(writes)),
@@ -25,7 +27,8 @@ pub(crate) fn of(network: &RunNetwork, commands: Option<&[String]>) -> Option<St
              credential) are refused{except}."
         ));
     }
-    for granted in network.secrets().granted() {
+    let secrets = network.secrets();
+    for granted in secrets.granted().iter().filter(|granted| !secrets.is_revoked(&granted.name)) {
         let placeholder = granted.name.placeholder();
         let towards = match granted.domains.as_slice() {
             [] => "it is sent nowhere; tools may compute with it".to_owned(),
@@ -40,7 +43,7 @@ pub(crate) fn of(network: &RunNetwork, commands: Option<&[String]>) -> Option<St
         let commands = if commands.is_empty() { "none".to_owned() } else { commands.join(", ") };
         text.push_str(&format!("\n- `bash` is narrowed to these commands: {commands}."));
     }
-    Some(text)
+    text
 }
 
 fn names(patterns: &[Pattern]) -> String {

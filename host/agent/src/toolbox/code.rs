@@ -19,17 +19,14 @@ pub(crate) struct Around {
 
 impl Around {
     /// What the run was granted, for a program.
-    pub fn of(granted: &[String], network: Option<&RunNetwork>) -> Self {
-        let access = if catalogue::writes_files(granted) { Access::ReadWrite } else { Access::ReadOnly };
-        Self {
-            network: network.is_some_and(|network| !network.policy().domains.is_empty()),
-            files: catalogue::sees_files(granted).then_some(access),
-        }
+    pub fn of(granted: &[String], network: &RunNetwork) -> Self {
+        Self::planned(granted, !network.policy().domains.is_empty())
     }
 
     /// What a run would have around its programs.
     pub fn planned(granted: &[String], network: bool) -> Self {
-        Self { network, ..Self::of(granted, None) }
+        let access = if catalogue::writes_files(granted) { Access::ReadWrite } else { Access::ReadOnly };
+        Self { network, files: catalogue::sees_files(granted).then_some(access) }
     }
 
     /// There is nothing around it.
@@ -57,11 +54,11 @@ impl RunToolbox {
             now_ms: parts.clock.now().as_millis(),
         };
         let surroundings = Surroundings {
-            network: parts.network.clone().filter(|_| self.around.network),
+            network: Some(parts.network.clone()),
             workspace: self.around.files.map(|_| parts.workspace.clone()),
             access: self.around.files.unwrap_or_default(),
             idempotency_key: Some(call.idempotency_key.to_owned()),
         };
-        reply::of_code(sandbox.execute_in(&program, surroundings, &parts.limits, call.cancel).await)
+        reply::of_code(sandbox.execute_in(&program, surroundings, &parts.limits, call.cancel).await, call.run)
     }
 }

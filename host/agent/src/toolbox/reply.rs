@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use base::{ErrorCode, Provenance};
+use base::{ErrorCode, Provenance, RunId};
 use motor::{OutgoingRequest, SandboxUsage, ToolReply, ToolResult};
 use network::{Blocked, RequestTrace};
 use runtime::{CodeErrorCode, CodeReport, Finished, Limit, Outcome, ToolError, Usage};
-
-use super::BLOCKED;
 
 /// Characters of a crashed guest's own last words that the model is shown.
 const LAST_WORDS: usize = 500;
@@ -18,35 +16,34 @@ pub(super) fn host_failed(reason: String) -> ToolReply {
 }
 
 /// A call of a tool.
-pub(super) fn of_tool(mut finished: Finished<String, ToolError>) -> ToolReply {
+pub(super) fn of_tool(mut finished: Finished<String, ToolError>, run: &RunId) -> ToolReply {
     let (requests, refused) = (std::mem::take(&mut finished.requests), finished.last_refusal.take());
-    with_network(tool_reply(finished), requests, refused)
+    with_network(tool_reply(finished), requests, refused, run)
 }
 
 /// A program.
-pub(super) fn of_code(mut report: CodeReport) -> ToolReply {
+pub(super) fn of_code(mut report: CodeReport, run: &RunId) -> ToolReply {
     let (requests, refused) = (std::mem::take(&mut report.requests), report.last_refusal.take());
-    with_network(code_reply(report), requests, refused)
+    with_network(code_reply(report), requests, refused, run)
 }
 
 /// Adds what the call asked of the network: content that came from there is marked, and a refusal is said with its
 /// reason and the next step, also when the guest kept it to itself (SPEC NET-3, TOOL-4).
-fn with_network(mut reply: ToolReply, requests: Vec<RequestTrace>, refused: Option<Blocked>) -> ToolReply {
+fn with_network(mut reply: ToolReply, requests: Vec<RequestTrace>, refused: Option<Blocked>, run: &RunId) -> ToolReply {
     let result = &mut reply.result;
     if requests.iter().any(|request| request.status.is_some()) {
         result.provenance = Provenance::Web;
     }
     if let Some(blocked) = refused {
-        let text = format!("network_blocked ({}): {}; {}", blocked.rule, blocked.reason, blocked.remedy);
-        if result.ok {
-            result.output.push_str(&format!("\n{text}"));
-        } else if !matches!(
-            result.error_code,
-            Some(ErrorCode::Timeout | ErrorCode::LimitExceeded | ErrorCode::Cancelled)
-        ) {
-            result.error_code = Some(BLOCKED);
+        let Blocked { rule, reason, remedy, .. } = blocked;
+        let text = format!("network_blocked ({rule}): {reason}; {remedy} (the run is `{run}`)");
+        // A call may go on after a refusal and fail for another reason: that one is then its error.
+        if !result.ok && result.output.contains(&reason) {
+            result.error_code = Some(ErrorCode::NetworkBlocked);
             result.retryable = false;
             result.output = text;
+        } else {
+            result.output.push_str(&format!("\n{text}"));
         }
     }
     reply.requests = requests.into_iter().map(outgoing).collect();

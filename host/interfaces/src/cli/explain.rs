@@ -79,7 +79,10 @@ fn render(explanation: &Explanation) -> String {
     if !network.domains.is_empty() {
         page.line("writing", &writing(explanation));
         if !network.private.is_empty() {
-            page.line("private", &format!("{} for hosts granted exactly", network.private.join(", ")));
+            page.line(
+                "private",
+                &format!("{} where granted exactly, beside the name that leads there", network.private.join(", ")),
+            );
         }
     }
     if credentials.is_empty() {
@@ -134,7 +137,7 @@ fn writing(explanation: &Explanation) -> String {
     let network = &explanation.network;
     let verb = match network.tainted_write {
         TaintedWrite::Allow => return "also after it has read from the web".to_owned(),
-        TaintedWrite::Ask => "asks the owner",
+        TaintedWrite::Ask => "is refused until `motor network allow DOMAIN --writes`",
         TaintedWrite::Deny => "is refused",
     };
     let except: Vec<String> = network.writes.iter().map(ToString::to_string).collect();

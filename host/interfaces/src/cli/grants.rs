@@ -20,6 +20,9 @@ pub(super) struct GrantArgs {
     /// Domains it may reach: `example.com`, `*.example.com` or `*`, with `:PORT` where it is not 80 or 443
     #[arg(long, value_delimiter = ',', value_name = "DOMAINS")]
     domains: Vec<String>,
+    /// Domains it may write to also after it has read from the web
+    #[arg(long, value_delimiter = ',', value_name = "DOMAINS")]
+    writes: Vec<String>,
     /// Credentials it may use. Those that the task has placeholders of are granted anyway
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     credentials: Vec<String>,
@@ -51,6 +54,7 @@ impl GrantArgs {
             task,
             tools: self.tools,
             domains: self.domains,
+            writes: self.writes,
             credentials: self.credentials,
             commands: self.commands,
             agent: context.globals.agent.clone(),

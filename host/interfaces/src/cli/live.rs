@@ -66,8 +66,8 @@ impl<'a> Live<'a> {
                 self.line(event);
                 // What was refused the owner may want to allow: it is worth a line of its own.
                 for refused in requests.iter().filter(|request| request.rule.is_some()) {
-                    let line = format!("    {}", asked(refused));
-                    self.print(&self.output.err.yellow(&text::cut(&text::one_line(&line), self.columns(0))));
+                    let line = text::cut(&text::one_line(&asked(refused)), self.columns(4));
+                    self.print(&format!("    {}", self.output.err.yellow(&line)));
                 }
             }
             LiveEvent::Finished { .. } => self.end(),

@@ -7,7 +7,7 @@ use network::Pattern;
 use serde_json::json;
 
 use super::Done;
-use super::context::Context;
+use super::context::{Context, usage};
 use super::task::or_newest;
 use crate::client::Call;
 use crate::exit::Exit;
@@ -67,6 +67,10 @@ impl About {
             (_, true) => Level::Always,
             _ => Level::Run,
         };
+        if level == Level::Session && session.is_own() {
+            let reason = "no host stays, so the session would end with this command";
+            return Err(usage(reason, "take `--always`, or start `motor serve` in another terminal"));
+        }
         let run = match level {
             Level::Run => Some(or_newest(self.run, session, context).await?),
             _ => None,

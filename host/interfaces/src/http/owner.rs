@@ -2,8 +2,9 @@
 
 use agent::{Decision, SetCredential};
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::State;
-use base::CredentialName;
+use base::{CredentialName, Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 use vault::CredentialInfo;
 
@@ -16,8 +17,13 @@ pub(super) struct Kept {
     warnings: Vec<String>,
 }
 
-pub(super) async fn set_credential(State(door): State<Door>, Body(credential): Body<SetCredential>) -> Reply<Kept> {
+/// Keeps a credential. What is wrong with a body is not said in its own words: they may be the secret.
+pub(super) async fn set_credential(State(door): State<Door>, body: Bytes) -> Reply<Kept> {
     let _attachment = door.attached.attach();
+    let credential: SetCredential = serde_json::from_slice(&body).map_err(|_| {
+        let reason = "the body is not a credential: an object with `name`, `value` and `domains`";
+        Refusal::new(RefusalCode::InvalidRequest, reason)
+    })?;
     Ok(Json(Kept { warnings: door.host.set_credential(credential).await? }))
 }
 

@@ -32,21 +32,19 @@ pub(crate) struct Placeholder {
 }
 
 impl Encoding {
-    /// Every placeholder in a text, in order.
-    pub(crate) fn placeholders(self, text: &[u8]) -> Vec<Placeholder> {
-        let mut found = Vec::new();
+    /// Every placeholder in a text, in order. One at a time: a hostile text may hold millions.
+    pub(crate) fn placeholders(self, text: &[u8]) -> impl Iterator<Item = Placeholder> + '_ {
         let mut at = 0;
-        while let Some(next) = text.get(at..).and_then(|rest| rest.iter().position(|byte| self.may_open(*byte))) {
-            let start = at + next;
-            match self.placeholder_at(text, start) {
-                Some(placeholder) => {
-                    at = placeholder.range.end;
-                    found.push(placeholder);
+        std::iter::from_fn(move || {
+            loop {
+                let start = at + text.get(at..)?.iter().position(|byte| self.may_open(*byte))?;
+                let found = self.placeholder_at(text, start);
+                at = found.as_ref().map_or(start + 1, |placeholder| placeholder.range.end);
+                if found.is_some() {
+                    return found;
                 }
-                None => at = start + 1,
             }
-        }
-        found
+        })
     }
 
     /// A value as it has to stand in a text.
@@ -102,7 +100,7 @@ mod tests {
     use super::*;
 
     fn names(encoding: Encoding, text: &str) -> Vec<String> {
-        encoding.placeholders(text.as_bytes()).iter().map(|found| found.name.to_string()).collect()
+        encoding.placeholders(text.as_bytes()).map(|found| found.name.to_string()).collect()
     }
 
     #[test]

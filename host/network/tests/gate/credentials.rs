@@ -4,12 +4,12 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use network::{CallNetwork, Rule, Timeouts};
+use network::{CallLimits, CallNetwork, GateError, Rule, Timeouts};
 use tokio::io::AsyncWriteExt as _;
 
 use crate::dns::Dns;
 use crate::server::Server;
-use crate::setup::{Setup, blocked, request, text};
+use crate::setup::{LIMITS, Setup, blocked, post, request, text};
 
 const SECRET: &str = "hunter2/swordfish+42";
 
@@ -123,4 +123,53 @@ async fn a_secret_does_not_cross_the_internet_in_clear_text() {
     let refusal = blocked(call.send(request, Timeouts::default()).await.map(drop));
     assert_eq!((refusal.rule, refusal.remedy.as_str()), (Rule::CredentialNotForDomain, "use `https://site.example`"));
     assert_eq!(dns.questions(), 2);
+}
+
+#[tokio::test]
+async fn a_secret_cannot_be_fetched_in_halves() {
+    let whole = Server::ok("whole").await;
+    let part = Server::saying("HTTP/1.1 206 Partial Content\r\ncontent-length: 4\r\n\r\nhalf").await;
+    for with_key in [true, false] {
+        let ask = async |server: &Server| {
+            let mut headers = vec![("range", "bytes=0-7"), ("if-range", "\"tag\"")];
+            headers.extend(with_key.then_some(("x-key", "<credential:key>")));
+            let call = call(server);
+            let response = call.send(request("GET", &server.url("/"), &headers, ""), Timeouts::default()).await;
+            match response {
+                Ok(response) => text(response).await,
+                Err(error) => Err(error),
+            }
+        };
+        assert_eq!(ask(&whole).await.unwrap(), "whole");
+        for header in ["range", "if-range"] {
+            let received = whole.requests().last().unwrap().header(header).is_some();
+            assert_eq!(received, !with_key, "{header}");
+        }
+        let outcome = ask(&part).await;
+        if with_key {
+            let error = outcome.unwrap_err();
+            assert!(matches!(&error, GateError::Protocol { message, .. } if message.contains("206")), "{error:?}");
+        } else {
+            assert_eq!(outcome.unwrap(), "half");
+        }
+    }
+}
+
+#[tokio::test]
+async fn placeholders_do_not_multiply_a_request() {
+    let server = Server::ok("hello").await;
+    let value: &'static str = "0123456789abcdef".repeat(4000).leak();
+    let address = server.address.to_string();
+    let call = |request_bytes| {
+        let setup = Setup::default().reaching(server.address).credential("key", value, &address);
+        setup.run().call(CallLimits { request_bytes, ..LIMITS })
+    };
+    // Of 64 kB each: 2 MB.
+    let body = "<credential:key>\n".repeat(32);
+    assert_eq!(post(&call(4 << 20), &server.url("/"), &body).await.unwrap(), "hello");
+    let error = post(&call(1 << 20), &server.url("/"), &body).await.unwrap_err();
+    assert_eq!(error, GateError::Limit { limit: "request_bytes", value: 1 << 20 });
+    let refusal = blocked(post(&call(4 << 20), &server.url("/"), &"<credential:key>\n".repeat(33)).await);
+    assert_eq!(refusal.rule, Rule::TooManyPlaceholders);
+    assert_eq!(server.requests().len(), 1);
 }

@@ -16,7 +16,7 @@ async fn a_granted_request_passes_and_is_traced() {
     let server = Server::ok("hello").await;
     let dns = Dns::answering(&[&["127.0.0.1"]]).await;
     let host = format!("site.example:{}", server.port());
-    let call = Setup::default().domains(&[&host]).private(server.address).dns(&dns).call();
+    let call = Setup::default().named(&host, server.address).dns(&dns).call();
     let url = format!("http://SITE.example.:{}/a/b?key=hunter2&x", server.port());
     assert_eq!(get(&call, &url).await.unwrap(), "hello");
 
@@ -71,7 +71,7 @@ async fn an_answer_that_changes_reaches_nothing_new() {
     let dns =
         Dns::answering(&[&["127.0.0.1"], &["127.0.0.2"], &["127.0.0.1", "127.0.0.2"], &["127.0.0.1", "::1"]]).await;
     let host = format!("site.example:{}", server.port());
-    let call = Setup::default().domains(&[&host]).private(server.address).dns(&dns).call();
+    let call = Setup::default().named(&host, server.address).dns(&dns).call();
     let url = format!("http://{host}/");
     assert_eq!(get(&call, &url).await.unwrap(), "hello");
     assert_eq!(dns.questions(), 2, "one look-up for a request");
@@ -104,32 +104,63 @@ async fn names_of_inner_places_are_refused() {
 }
 
 #[tokio::test]
+async fn what_lies_behind_a_name_is_told_to_the_owner_and_not_to_the_guest() {
+    let server = Server::ok("hello").await;
+    let dns = Dns::answering(&[&["127.0.0.1"]]).await;
+    let host = format!("site.example:{}", server.port());
+    let call = Setup::default().domains(&["*", &host]).private(server.address).dns(&dns).call();
+    let refusal = blocked(get(&call, &format!("http://{host}/")).await);
+    assert_eq!(refusal.rule, Rule::PrivateAddress);
+    assert!(!format!("{refusal:?} {:?}", call.last_refusal()).contains("127.0.0.1"), "{refusal:?}");
+    let told = call.traces()[0].error.clone().unwrap();
+    assert!(told.contains(&format!("a grant of `{}` beside the name", server.address)), "{told}");
+    assert_eq!(server.connections(), 0);
+}
+
+#[tokio::test]
+async fn who_holds_a_run_loosely_does_not_keep_its_secrets() {
+    let run = Setup::default().credential("key", "swordfish42", "a.example").run();
+    let weak = run.downgrade();
+    let secrets = Arc::downgrade(run.secrets());
+    weak.upgrade().unwrap().change(Policy { domains: vec!["*".parse().unwrap()], ..Policy::default() });
+    assert_eq!(run.policy().domains.len(), 1);
+    drop(run);
+    assert!(weak.upgrade().is_none() && secrets.upgrade().is_none());
+}
+
+#[tokio::test]
 async fn private_addresses_need_the_list_and_an_exact_pattern() {
     let server = Server::ok("hello").await;
     let port = server.port();
-    for (pattern, host, listed, passes) in [
-        ("a.site.example", "a.site.example", true, true),
-        ("a.site.example", "a.site.example", false, false),
-        ("*.site.example", "a.site.example", true, false),
-        ("*", "a.site.example", true, false),
-        ("127.0.0.1", "127.0.0.1", true, true),
-        ("127.0.0.1", "0x7f.1", true, true),
-        ("127.0.0.1", "[::ffff:7f00:1]", true, true),
-        ("127.0.0.1", "2130706433", false, false),
-        ("*", "127.0.0.1", true, false),
+    for (patterns, host, listed, passes) in [
+        (&["a.site.example", "127.0.0.1"][..], "a.site.example", true, true),
+        (&["a.site.example", "127.0.0.1"], "a.site.example", false, false),
+        (&["a.site.example"], "a.site.example", true, false),
+        (&["a.site.example", "*"], "a.site.example", true, false),
+        (&["a.site.example", "127.0.0.2"], "a.site.example", true, false),
+        (&["*.site.example", "127.0.0.1"], "a.site.example", true, false),
+        (&["*", "127.0.0.1"], "a.site.example", true, false),
+        (&["127.0.0.1"], "127.0.0.1", true, true),
+        (&["127.0.0.1"], "0x7f.1", true, true),
+        (&["127.0.0.1"], "[::ffff:7f00:1]", true, true),
+        (&["127.0.0.1"], "2130706433", false, false),
+        (&["*"], "127.0.0.1", true, false),
     ] {
         let dns = Dns::answering(&[&["127.0.0.1"]]).await;
-        let mut setup = Setup::default().domains(&[&format!("{pattern}:{port}")]).dns(&dns);
+        let mut setup = Setup::default().dns(&dns);
+        for pattern in patterns {
+            setup = setup.domains(&[&format!("{pattern}:{port}")]);
+        }
         if listed {
             setup = setup.private(server.address);
         }
         let before = server.connections();
         let outcome = get(&setup.call(), &format!("http://{host}:{port}/")).await;
         if passes {
-            assert_eq!(outcome.unwrap(), "hello", "{pattern} {host}");
+            assert_eq!(outcome.unwrap(), "hello", "{patterns:?} {host}");
         } else {
-            assert_eq!(blocked(outcome).rule, Rule::PrivateAddress, "{pattern} {host}");
-            assert_eq!(server.connections(), before, "{pattern} {host}");
+            assert_eq!(blocked(outcome).rule, Rule::PrivateAddress, "{patterns:?} {host}");
+            assert_eq!(server.connections(), before, "{patterns:?} {host}");
         }
     }
 }
@@ -140,7 +171,7 @@ async fn the_next_address_is_tried_when_one_is_dead() {
     let dns = Dns::answering(&[&["127.0.0.3", "127.0.0.1"]]).await;
     let host = format!("site.example:{}", server.port());
     let dead = format!("127.0.0.3:{}", server.port()).parse().unwrap();
-    let call = Setup::default().domains(&[&host]).private(server.address).private(dead).dns(&dns).call();
+    let call = Setup::default().named(&host, server.address).reaching(dead).dns(&dns).call();
     assert_eq!(get(&call, &format!("http://{host}/")).await.unwrap(), "hello");
 }
 
@@ -197,7 +228,7 @@ async fn a_policy_changes_between_requests_and_within_one() {
     let (asked, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let dns = Dns::waiting(&[&["127.0.0.1"]], asked.clone(), go.clone()).await;
     let host = format!("site.example:{}", server.port());
-    let run = Setup::default().domains(&[&host]).private(server.address).dns(&dns).run();
+    let run = Setup::default().named(&host, server.address).dns(&dns).run();
     let call = run.call(LIMITS);
     let url = format!("http://{host}/");
     let policy = run.policy();
@@ -276,7 +307,9 @@ async fn a_name_without_an_address_and_a_port_without_a_server_are_failures() {
 async fn wrong_settings_are_named() {
     for (config, names) in [
         (Config { private: vec!["localhost".into()], ..Config::default() }, "network.private"),
+        (Config { private: vec!["127.0.0.1:0".into()], ..Config::default() }, "network.private"),
         (Config { resolver: Some("dns.example".into()), ..Config::default() }, "network.resolver"),
+        (Config { resolver: Some("127.0.0.1:0".into()), ..Config::default() }, "network.resolver"),
         (Config { writes: vec!["*.com".into()], ..Config::default() }, "network.writes"),
         (Config { code_domains: vec!["https://a.example".into()], ..Config::default() }, "network.code_domains"),
         (Config { authorities: vec!["/nowhere.pem".into()], ..Config::default() }, "network.authorities"),

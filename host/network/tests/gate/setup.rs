@@ -41,6 +41,11 @@ impl Setup {
         self.domains(&[&address.to_string()]).private(address)
     }
 
+    /// The same for a server that is reached by a name: both have to be granted.
+    pub fn named(self, host: &str, address: SocketAddr) -> Self {
+        self.domains(&[host]).reaching(address)
+    }
+
     pub fn dns(mut self, dns: &Dns) -> Self {
         self.config.resolver = Some(dns.address.to_string());
         self

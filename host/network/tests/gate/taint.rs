@@ -78,7 +78,7 @@ async fn reading_while_a_write_is_under_way_stops_it() {
     let (asked, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let dns = Dns::waiting(&[&["127.0.0.1"]], asked.clone(), go.clone()).await;
     let host = format!("sink.example:{}", sink.port());
-    let setup = Setup::default().reaching(page.address).domains(&[&host]).private(sink.address).dns(&dns);
+    let setup = Setup::default().reaching(page.address).named(&host, sink.address).dns(&dns);
     let run = setup.run();
     let call = run.call(LIMITS);
     let url = format!("http://{host}/");

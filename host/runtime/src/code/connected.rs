@@ -39,7 +39,8 @@ impl Surroundings {
     /// What the program finds beside the language.
     pub(super) fn grants(&self) -> wit::Grants {
         let mut grants = wit::Grants::empty();
-        if self.network.is_some() {
+        // Without a domain there is no `fetch` to be refused (SPEC CODE-7).
+        if self.network.as_ref().is_some_and(|network| !network.policy().domains.is_empty()) {
             grants |= wit::Grants::NETWORK;
         }
         if self.workspace.is_some() {

@@ -14,7 +14,7 @@ pub(super) type Form = Zeroizing<Vec<u8>>;
 /// A line of a secret that has at least so many bytes is a secret of its own: keys are often passed on without their armour.
 const LEAST_LINE_BYTES: usize = 16;
 
-/// All forms of `secret`. Some may be equal.
+/// All forms of `secret`, which has no white space at its ends. Some may be equal.
 pub(super) fn of(secret: &str) -> Vec<Form> {
     let reversed = Zeroizing::new(secret.chars().rev().collect::<String>());
     let mut forms = encodings(secret);
@@ -34,7 +34,7 @@ pub(super) fn of(secret: &str) -> Vec<Form> {
     }
     for line in secret.split(['\r', '\n']).flat_map(|line| line.split("\\n")).map(str::trim) {
         // The armour of a PEM file is no secret.
-        if line.len() >= LEAST_LINE_BYTES && line.len() < secret.trim().len() && !line.starts_with("-----") {
+        if line.len() >= LEAST_LINE_BYTES && line.len() < secret.len() && !line.starts_with("-----") {
             forms.push(plain(line));
             forms.extend(encodings(line));
         }

@@ -212,6 +212,39 @@ async fn the_skills_own_comes_before_shared_before_the_environment() {
 }
 
 #[tokio::test]
+async fn a_placeholder_that_is_shown_can_be_used_however_the_variable_was_asked_for() {
+    let variables = vec![("VAULT_API_KEY", "environment-only-1")];
+    let home = Home { variables, ..Home::new() };
+    let run = home.vault().for_run(&[name("API-Key")], None).unwrap();
+    let shown = run.scrubber().text("environment-only-1".to_owned());
+    assert_eq!(shown, "<credential:api_key>");
+    for spelling in ["api_key", "API-Key", "API_KEY"] {
+        assert_eq!(run.get(spelling).unwrap().value.expose(), "environment-only-1", "{spelling}");
+    }
+    assert!(run.get("api_key2").is_none());
+}
+
+#[tokio::test]
+async fn white_space_at_the_ends_is_refused_but_for_the_last_line_break_of_a_file() {
+    let home = Home::new();
+    let vault = home.vault();
+    for padded in [" 0123456789", "0123456789 ", "0123456789\t", "0123456789\n", "\n0123\n456789\n", "0123\n456789 \n"]
+    {
+        let refusal = vault.set(new("token", None, padded)).await.unwrap_err();
+        assert!(refusal.reason.contains("white space") && refusal.remedy.is_some(), "{padded:?}: {refusal}");
+        assert!(!format!("{refusal:?}").contains("0123"));
+    }
+    assert!(vault.list().unwrap().is_empty());
+    for (value, kept) in [
+        ("0123 456789", "0123 456789"),
+        ("-----BEGIN-----\n0123456789\n-----END-----\r\n\n", "-----BEGIN-----\n0123456789\n-----END-----"),
+    ] {
+        vault.set(new("token", None, value)).await.unwrap();
+        assert_eq!(value_of(&vault, "token", None).unwrap(), kept);
+    }
+}
+
+#[tokio::test]
 async fn missing_credentials_are_all_named_with_their_commands() {
     let home = Home::new();
     let refusal = home.vault().for_run(&[name("a"), name("b"), name("a")], None).unwrap_err();
@@ -358,6 +391,11 @@ async fn the_scrubber_follows_every_change() {
     assert!(Arc::ptr_eq(&vault.scrubber().unwrap(), &vault.scrubber().unwrap()));
     vault.delete(&name("token"), None).await.unwrap();
     assert!(vault.scrubber().unwrap().is_empty());
+    // What nobody uses is wiped: the vault itself keeps none.
+    vault.set(new("token", None, "third-value")).await.unwrap();
+    let unused = Arc::downgrade(&vault.scrubber().unwrap());
+    assert!(unused.upgrade().is_none());
+    assert_eq!(text(), format!("{VALUE} first-value second-value"));
     // A run keeps what it knew, and its patterns are gone when it is.
     let weak = Arc::downgrade(old.scrubber());
     assert!(!old.scrubber().is_empty());
