@@ -118,9 +118,19 @@ fn scrubber() -> Result<()> {
     let scrubber = Arc::new(Scrubber::new(secrets()?));
     let prose = "The quick brown fox jumps over the lazy dog, and 17 others watch it from 42 metres away.\n";
     let json = r#"{"id":4711,"name":"customer 12","amount":12.50,"tags":["a","b"],"note":"nothing \"special\""},"#;
-    let letters: String =
-        (0..3_000u64).map(|n| char::from(b'A' + (n.wrapping_mul(0x9e37_79b9) >> 13) as u8 % 26)).collect();
-    for (name, piece) in [("prose", prose), ("JSON", json), ("letters", letters.as_str())] {
+    let html = "<p class=\"x\">The fox &amp; the lazy dog, 100% of them;\n<a href='/a?b=1&c=2'>go on</a></p>\n";
+    let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digit = |n: u64| char::from(digits[(n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize]);
+    let base64: String = (0..60_000).map(digit).collect();
+    let percent = "%D0%BF%D1%80%D0%B8%D0%B2%D0%B5%D1%82+";
+    let kinds = [
+        ("prose", prose),
+        ("JSON", json),
+        ("base64", base64.as_str()),
+        ("HTML full of entities", html),
+        ("nothing but %-escapes", percent),
+    ];
+    for (name, piece) in kinds {
         let text = piece.repeat(TEXT / piece.len()).into_bytes();
         let mut times = Times::default();
         for _ in 0..15 {

@@ -362,33 +362,3 @@ fn curl_goes_through_the_gate() {
         assert!(proxy.contains("is not available here") && proxy.ends_with("[exit code: 2]"), "{proxy}");
     });
 }
-
-#[test]
-#[ignore = "a measurement: cargo test -p tests --test it shell::speed -- --ignored --nocapture"]
-fn speed() {
-    let workspace = tempfile::tempdir().unwrap();
-    for script in ["echo hi", "echo '{\"a\":1}' | jq .a", "seq 100 | sort -rn | head -1"] {
-        let mut times = Vec::new();
-        let mut memory = 0;
-        for _ in 0..200 {
-            let finished = tests::block_on(Call::over(workspace.path()).make(script));
-            times.push(finished.usage.duration);
-            memory = memory.max(finished.usage.peak_memory_bytes);
-        }
-        times.sort();
-        println!("{script}: p50 {:?}, p99 {:?}, peak {:.1} MiB", times[100], times[198], memory as f64 / 1_048_576.0);
-    }
-    for script in [
-        "awk 'BEGIN { for (i = 0; i < 300000; i++) s += i; print s }'",
-        "seq 100000 | awk '{ s += $1 } END { print s }'",
-        "seq 200000 | sed 's/1/x/' | grep -c x",
-        "seq 200000 | sort -rn | head -1",
-        "for ((i = 0; i < 50000; i++)); do x=$((x + i)); done; echo $x",
-        "seq 50000 | jq -s add",
-        "seq 20000 | while read -r x; do ((s += x)); done; echo $s",
-        "find . -name '*.txt' | wc -l",
-    ] {
-        let finished = tests::block_on(Call::over(workspace.path()).make(script));
-        println!("{script}: {:.60?} {:?}", finished.outcome, finished.usage);
-    }
-}

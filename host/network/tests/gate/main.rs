@@ -10,6 +10,5 @@ mod namespace;
 mod requests;
 mod server;
 mod setup;
-mod speed;
 mod taint;
 mod tls;

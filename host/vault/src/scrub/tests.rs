@@ -265,65 +265,6 @@ proptest! {
     }
 }
 
-/// `cargo test --release -p vault -- --ignored --nocapture speed`
-#[test]
-#[ignore = "measures"]
-fn speed() {
-    let random = base::Random::seeded(1);
-    let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let digit = || char::from(digits[(random.next_u64() % 64) as usize]);
-    let secrets: Vec<(String, String)> =
-        (0..100).map(|n| (format!("key{n}"), (0..40).map(|_| digit()).collect())).collect();
-    let borrowed: Vec<(&str, &str)> = secrets.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let begun = std::time::Instant::now();
-    let scrubber = scrubber(&borrowed);
-    println!("{scrubber:?} made in {:?}", begun.elapsed());
-    let size = 256 << 10;
-    let base64: String = (0..size).map(|_| digit()).collect();
-    let mut wrapped = String::with_capacity(size + size / 70);
-    for (n, byte) in base64.chars().enumerate() {
-        wrapped.push(byte);
-        if n % 76 == 75 {
-            wrapped.push('\n');
-        }
-    }
-    let page =
-        "<p class=\"x\">The quick brown fox &amp; the lazy dog, 100% of them;\n<a href='/a?b=1&c=2'>go on</a></p>\n";
-    let prose = "It was the best of times, it was the worst of times, it was the age\nof wisdom, it was the age of foolishness,\n";
-    let json = "{\"id\": 17, \"name\": \"A \\\"quoted\\\" name\", \"url\": \"https://example.com/a/b?c=d\", \"n\": [1, 2, 3]}\n";
-    let percent = "%D0%BF%D1%80%D0%B8%D0%B2%D0%B5%D1%82+";
-    for (kind, text) in [
-        ("prose", prose.repeat(size / prose.len())),
-        ("html", page.repeat(size / page.len())),
-        ("json", json.repeat(size / json.len())),
-        ("base64", base64),
-        ("base64 in lines", wrapped),
-        ("percent", percent.repeat(size / percent.len())),
-    ] {
-        // The best of several: others may be at work on the machine.
-        let mut whole = std::time::Duration::MAX;
-        let mut pieces = whole;
-        for _ in 0..200 {
-            let copy = text.clone();
-            let begun = std::time::Instant::now();
-            let kept = scrubber.text(copy);
-            whole = whole.min(begun.elapsed());
-            assert_eq!(kept, text);
-            let begun = std::time::Instant::now();
-            let mut stream = scrubber.stream();
-            let mut total = 0;
-            for piece in text.as_bytes().chunks(16 << 10) {
-                total += stream.push(piece).len();
-            }
-            total += stream.finish().len();
-            pieces = pieces.min(begun.elapsed());
-            assert_eq!(total, text.len());
-        }
-        let speed = |time: std::time::Duration| text.len() as f64 / 1e6 / time.as_secs_f64();
-        println!("{kind}: {:.0} MB/s whole, {:.0} MB/s in pieces of 16 KiB", speed(whole), speed(pieces));
-    }
-}
-
 #[test]
 fn white_space_at_the_ends_hides_nothing() {
     for padded in [format!("{KEY} "), format!("\t{KEY}"), format!(" \r\n{KEY}\n\n")] {
