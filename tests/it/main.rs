@@ -10,6 +10,7 @@ mod crash;
 mod demo;
 mod disk;
 mod exfiltration;
+mod explain;
 mod fetch;
 mod gate;
 mod models;

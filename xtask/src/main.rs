@@ -19,7 +19,7 @@ use process::cargo;
 const USAGE: &str = "\
 usage: `cargo xtask COMMAND`
 
-  setup          installs what the build needs, or names it
+  setup          installs what build and tests need, or names it
   guests         builds the components that run in the sandbox, where their sources changed
   test           setup, guests, and every test
   demo [ARGS]    setup, guests, and the demonstration: no key and no network needed
@@ -35,7 +35,7 @@ fn main() -> Result<()> {
         bail!("`{command}` takes no arguments\n{USAGE}");
     }
     match command.as_str() {
-        "setup" => setup::ensure(),
+        "setup" => setup::ensure().and_then(|()| setup::ensure_for_tests()),
         "guests" => prepare(&place),
         "test" => test(&place),
         "demo" => {
@@ -66,6 +66,7 @@ fn prepare(place: &Place) -> Result<()> {
 
 fn test(place: &Place) -> Result<()> {
     prepare(place)?;
+    setup::ensure_for_tests()?;
     // The tests run the real programs, and cargo builds programs for the tests of their own package only.
     cargo(&place.root).args(["build", "--workspace", "--bins"]).run()?;
     cargo(&place.root).args(["test", "--workspace"]).run()?;

@@ -11,11 +11,14 @@ use crate::process::command;
 /// `wasm32-wasip2` is for tools, `wasm32-unknown-unknown` for the engine that imports nothing.
 const TARGETS: [&str; 2] = ["wasm32-wasip2", "wasm32-unknown-unknown"];
 
-/// Programs that the engine's C sources need, that the shell is compared with, and that give tests a network of their own; how
-/// each tells its version, and the Debian packages they are in.
-const PROGRAMS: [(&str, &str, &str); 6] = [
-    ("clang", "--version", "clang"),
-    ("ar", "--version", "binutils"),
+/// A program, how it tells its version, and the Debian package it is in.
+type Program = (&'static str, &'static str, &'static str);
+
+/// What the engine's C sources need.
+const TO_BUILD: [Program; 2] = [("clang", "--version", "clang"), ("ar", "--version", "binutils")];
+
+/// What the shell is compared with, and what gives tests a network of their own.
+const TO_TEST: [Program; 4] = [
     ("jq", "--version", "jq"),
     ("column", "--version", "bsdextrautils"),
     ("ip", "-Version", "iproute2"),
@@ -28,7 +31,15 @@ const PROGRAMS: [(&str, &str, &str); 6] = [
 /// When something is missing that could not be installed.
 pub fn ensure() -> Result<()> {
     ensure_targets()?;
-    ensure_programs()
+    ensure_programs(&TO_BUILD)
+}
+
+/// The same for what only tests use.
+///
+/// # Errors
+/// When something is missing that could not be installed.
+pub fn ensure_for_tests() -> Result<()> {
+    ensure_programs(&TO_TEST)
 }
 
 fn ensure_targets() -> Result<()> {
@@ -47,11 +58,11 @@ fn ensure_targets() -> Result<()> {
         .with_context(|| format!("install the targets by hand: `rustup target add {}`", missing.join(" ")))
 }
 
-fn ensure_programs() -> Result<()> {
-    let missing: Vec<&str> = PROGRAMS
-        .into_iter()
+fn ensure_programs(programs: &[Program]) -> Result<()> {
+    let missing: Vec<&str> = programs
+        .iter()
         .filter(|(program, version, _)| command(program).args([version]).output().is_none())
-        .map(|(.., package)| package)
+        .map(|(.., package)| *package)
         .collect();
     if missing.is_empty() {
         return Ok(());

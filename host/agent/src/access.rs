@@ -1,6 +1,6 @@
 //! What runs may reach: the one place where the policy of a run is put together, for the gate and for whoever explains it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::{AgentName, Clock, CredentialName, Refusal, RefusalCode, RunId};
@@ -67,6 +67,8 @@ impl Access {
                 }
             }
         }
+        let mut seen = HashSet::new();
+        policy.domains.retain(|pattern| seen.insert(pattern.clone()));
         Ok(policy)
     }
 

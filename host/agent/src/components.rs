@@ -76,6 +76,15 @@ pub struct CallReply {
     pub stdio: String,
 }
 
+/// The components that are part of the program, by name.
+pub const BUNDLED: [(&str, &[u8]); 5] = [
+    ("code-js", bundled::CODE_JS),
+    ("code-js-connected", bundled::CODE_JS_CONNECTED),
+    ("files", bundled::FILES),
+    ("fetch", bundled::FETCH),
+    ("bash", bundled::BASH),
+];
+
 /// Runs components outside any home.
 pub struct Workbench {
     runtime: Runtime,
@@ -106,16 +115,14 @@ impl Workbench {
         Ok(self.report(&bytes, Origin::Untrusted, inspection).await)
     }
 
-    /// Inspects a bundled component: `code-js` or `files`.
+    /// Inspects a bundled component by the name of [`BUNDLED`].
     ///
     /// # Errors
     /// When there is none of that name.
     pub async fn inspect_bundled(&self, name: &str) -> Result<ComponentReport, Refusal> {
-        let bytes = match name {
-            "code-js" => bundled::CODE_JS,
-            "files" => bundled::FILES,
-            _ => return Err(Refusal::new(RefusalCode::NotFound, format!("there is no bundled component `{name}`"))),
-        };
+        let found = BUNDLED.into_iter().find(|(known, _)| *known == name);
+        let (_, bytes) = found
+            .ok_or_else(|| Refusal::new(RefusalCode::NotFound, format!("there is no bundled component `{name}`")))?;
         let inspection = inspect(bytes, self.most_bytes()).map_err(|error| invalid(Path::new(name), &error))?;
         Ok(self.report(bytes, Origin::Bundled, inspection).await)
     }

@@ -54,8 +54,7 @@ pub(crate) fn fit(
     workspace.write(&path, &output)?;
     let why = if fits { "" } else { " too long to show;" };
     Ok(format!(
-        "the output is{why} saved as /workspace/{path} ({} bytes, {lines} lines): look at parts of it with `grep` or with \
-         `read` and an offset",
+        "the output is{why} saved as /workspace/{path} ({} bytes, {lines} lines): look at the parts you need",
         output.len()
     ))
 }

@@ -39,6 +39,7 @@ impl Host {
             }
         };
         let energy = &parts.config.energy;
+        let fetches = tools.iter().any(|tool| tool == catalogue::FETCH);
         let max_iterations = parts.config.motor.iterations(request.max_iterations)?;
         let timeout = parts.config.motor.timeout(request.timeout_ms.map(std::time::Duration::from_millis))?;
         let beyond = f64::from(max_iterations.saturating_sub(energy.free_iterations));
@@ -64,7 +65,8 @@ impl Host {
             },
             credentials: settings.credentials.iter().map(explained).collect(),
             files: ExplainedFiles {
-                access: match (catalogue::sees_files(&tools), catalogue::writes_files(&tools)) {
+                // A page is saved, and `fetch` saves where it is told to: it sees the workspace too.
+                access: match (catalogue::sees_files(&tools) || fetches, catalogue::writes_files(&tools) || fetches) {
                     (false, _) => FileAccess::None,
                     (true, false) => FileAccess::Read,
                     (true, true) => FileAccess::ReadWrite,

@@ -78,6 +78,9 @@ fn render(explanation: &Explanation) -> String {
     }
     if !network.domains.is_empty() {
         page.line("writing", &writing(explanation));
+        for domain in &network.writes {
+            page.line("writing", &format!("to {domain} at any time"));
+        }
         if !network.private.is_empty() {
             page.line(
                 "private",
@@ -133,16 +136,14 @@ fn render(explanation: &Explanation) -> String {
     page.text
 }
 
+/// What becomes of writing after reading from the web (SPEC TAINT-1).
 fn writing(explanation: &Explanation) -> String {
-    let network = &explanation.network;
-    let verb = match network.tainted_write {
-        TaintedWrite::Allow => return "also after it has read from the web".to_owned(),
-        TaintedWrite::Ask => "is refused until `motor network allow DOMAIN --writes`",
-        TaintedWrite::Deny => "is refused",
+    let then = match explanation.network.tainted_write {
+        TaintedWrite::Allow => "allowed",
+        TaintedWrite::Ask => "refused until the owner allows it",
+        TaintedWrite::Deny => "refused",
     };
-    let except: Vec<String> = network.writes.iter().map(ToString::to_string).collect();
-    let except = if except.is_empty() { String::new() } else { format!(", except to {}", except.join(", ")) };
-    format!("after it has read from the web: {verb}{except}")
+    format!("after it has read from the web: {then}")
 }
 
 fn credential_line(credential: &ExplainedCredential) -> String {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use agent::components::{ComponentReport, Workbench};
+use agent::components::{BUNDLED, ComponentReport, Workbench};
 use base::Refusal;
 use clap::Args;
 use runtime::ToolDescription;
@@ -13,19 +13,16 @@ use super::context::{Context, compile_worker};
 use crate::exit::Exit;
 use crate::output::{Palette, text};
 
-/// Components that come with the program.
-const BUNDLED: [&str; 2] = ["code-js", "files"];
-
 /// Arguments of `motor inspect`.
 #[derive(Debug, Args)]
 pub(super) struct InspectArgs {
-    /// A component's file, or `code-js` or `files` for those that come with `motor`
+    /// A component's file, or one that comes with `motor`: `code-js`, `code-js-connected`, `files`, `fetch`, `bash`
     component: PathBuf,
 }
 
 pub(super) async fn run(arguments: InspectArgs, context: &Context) -> Done {
     let bench = workbench(context)?;
-    let bundled = BUNDLED.into_iter().find(|name| arguments.component == Path::new(name));
+    let bundled = BUNDLED.into_iter().map(|(name, _)| name).find(|name| arguments.component == Path::new(name));
     let report = match bundled {
         // A file of that name is meant when there is one.
         Some(name) if !arguments.component.exists() => bench.inspect_bundled(name).await?,

@@ -51,7 +51,7 @@ impl Page {
         self.field(
             0,
             "created",
-            &format!("{}, {} ago", seconds(trace.created_at), text::age(now.since(trace.created_at))),
+            &format!("{}, {}", seconds(trace.created_at), ago(&text::age(now.since(trace.created_at)))),
         );
         let resumed = trace.transitions.iter().filter(|transition| transition.resumed).count();
         if resumed > 0 {
@@ -185,6 +185,10 @@ impl Page {
         self.text.push_str(line.trim_end());
         self.text.push('\n');
     }
+}
+
+fn ago(age: &str) -> String {
+    if age == "now" { "just now".to_owned() } else { format!("{age} ago") }
 }
 
 /// A request on one line: what was asked and what came of it.

@@ -6,7 +6,6 @@ mod credentials;
 mod dns;
 mod hostile;
 mod limits;
-mod namespace;
 mod requests;
 mod server;
 mod setup;
