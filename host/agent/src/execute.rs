@@ -2,6 +2,7 @@
 
 use base::{Provenance, Refusal, RefusalCode};
 use energy::Activity;
+use network::Rule;
 use runtime::{CodeErrorCode, Program, Surroundings};
 use store::Batch;
 use tokio_util::sync::CancellationToken;
@@ -71,6 +72,10 @@ impl Host {
             peak_memory_bytes: usage.peak_memory_bytes,
             warnings,
         };
+        if report.last_refusal.is_some_and(|blocked| blocked.rule == Rule::DomainNotAllowed) {
+            let configured = "what programs outside runs may reach is listed in `network.code_domains`";
+            reply.warnings.push(configured.to_owned());
+        }
         match report.outcome {
             Ok(value) => {
                 reply.output = value.json;
