@@ -23,6 +23,15 @@ impl CredentialsCtx {
         Self { secrets }
     }
 
+    /// The credential, to be computed with.
+    fn take(&self, name: &str) -> Result<&Granted, CredentialError> {
+        let granted = self.get(name)?;
+        if let Some(secrets) = &self.secrets {
+            secrets.note_computed();
+        }
+        Ok(granted)
+    }
+
     fn get(&self, name: &str) -> Result<&Granted, CredentialError> {
         // A name is echoed to whoever asked: not more of it than a name has.
         let shown: String = name.chars().take(64).collect();
@@ -50,7 +59,7 @@ impl Host for CredentialsView<'_> {
 
     async fn hmac_sha256(&mut self, name: String, data: Vec<u8>) -> wasmtime::Result<Result<Vec<u8>, CredentialError>> {
         tokio::task::yield_now().await;
-        Ok(self.0.get(&name).map(|granted| compute::hmac_sha256(granted, &data).to_vec()))
+        Ok(self.0.take(&name).map(|granted| compute::hmac_sha256(granted, &data).to_vec()))
     }
 
     async fn sign(
@@ -65,11 +74,11 @@ impl Host for CredentialsView<'_> {
             SignatureAlgorithm::EcdsaP256Sha256 => Algorithm::EcdsaP256Sha256,
             SignatureAlgorithm::RsaPkcs1Sha256 => Algorithm::RsaPkcs1Sha256,
         };
-        Ok(self.0.get(&name).and_then(|granted| compute::sign(granted, algorithm, &data).map_err(refused)))
+        Ok(self.0.take(&name).and_then(|granted| compute::sign(granted, algorithm, &data).map_err(refused)))
     }
 
     fn reveal(&mut self, name: String) -> wasmtime::Result<Result<String, CredentialError>> {
-        let revealed = self.0.get(&name).and_then(|granted| compute::reveal(granted).map_err(refused));
+        let revealed = self.0.take(&name).and_then(|granted| compute::reveal(granted).map_err(refused));
         Ok(revealed.map(|secret| secret.expose().clone()))
     }
 }

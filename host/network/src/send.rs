@@ -108,6 +108,10 @@ impl Exchange<'_> {
         if let Some(name) = permitted.names().first() {
             return Some(format!("`{}` with the credential `{name}`", self.method));
         }
+        // A signature is as good as the credential it was made with, and nobody can tell where in a request it is.
+        if self.call.run.secrets().was_computed_with() {
+            return Some(format!("`{}` by a run that has computed with a credential", self.method));
+        }
         // A body carries something outwards whatever the method is called.
         (!reads || !body.is_empty()).then(|| format!("`{}`", self.method))
     }

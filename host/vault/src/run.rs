@@ -14,6 +14,8 @@ pub struct RunSecrets {
     granted: Vec<Granted>,
     /// Which of them were taken back since.
     revoked: Vec<AtomicBool>,
+    /// A component has computed with one of them, or seen it.
+    computed: AtomicBool,
     scrubber: Arc<Scrubber>,
 }
 
@@ -35,7 +37,7 @@ impl RunSecrets {
     #[must_use]
     pub fn new(granted: Vec<Granted>, scrubber: Arc<Scrubber>) -> Self {
         let revoked = granted.iter().map(|_| AtomicBool::new(false)).collect();
-        Self { granted, revoked, scrubber }
+        Self { granted, revoked, computed: AtomicBool::new(false), scrubber }
     }
 
     /// The credential of that name, when the run was granted it and it was not revoked since.
@@ -46,6 +48,18 @@ impl RunSecrets {
     pub fn get(&self, name: &str) -> Option<&Granted> {
         let (granted, revoked) = self.find(name)?;
         (!revoked.load(Ordering::SeqCst)).then_some(granted)
+    }
+
+    /// Records that a component computed with a credential. What came of that is as good as the credential, and may be in
+    /// any later request of the run.
+    pub fn note_computed(&self) {
+        self.computed.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether a component of the run has computed with a credential.
+    #[must_use]
+    pub fn was_computed_with(&self) -> bool {
+        self.computed.load(Ordering::SeqCst)
     }
 
     /// Takes a credential back: the run cannot use it any more. It stays known to the scrubber.

@@ -95,3 +95,23 @@ async fn reading_while_a_write_is_under_way_stops_it() {
     go.notify_one();
     assert_eq!(post(&call, &url, "it").await.unwrap(), "thanks");
 }
+
+#[tokio::test]
+async fn a_run_that_computed_with_a_credential_writes_whatever_it_sends() {
+    for computed in [false, true] {
+        let server = Server::ok("hello").await;
+        let address = server.address.to_string();
+        let run = Setup::default().reaching(server.address).credential("key", "swordfish42", &address).run();
+        if computed {
+            run.secrets().note_computed();
+        }
+        assert!(get(&run.call(LIMITS), &server.url("/")).await.is_ok(), "nothing was read yet");
+        let second = get(&run.call(LIMITS), &server.url("/?signature=abc")).await;
+        if computed {
+            assert_eq!(blocked(second).rule, Rule::TaintedWrite);
+        } else {
+            assert_eq!(second.unwrap(), "hello");
+        }
+        assert_eq!(server.connections(), 2 - usize::from(computed));
+    }
+}
