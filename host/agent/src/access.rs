@@ -203,7 +203,7 @@ mod tests {
     use super::*;
     use crate::decisions::Level;
 
-    fn access(directory: &std::path::Path, config: network::Config) -> (Access, Arc<TestClock>) {
+    fn access(directory: &std::path::Path, config: network::Config) -> Access {
         let store = Store::open(&directory.join("state")).unwrap();
         let clock = Arc::new(TestClock::at(base::Timestamp::from_millis(1_000)));
         let vault = Vault::open(VaultParts {
@@ -216,7 +216,7 @@ mod tests {
             config: vault::Config::default(),
         });
         let gate = Gate::new(&config).unwrap();
-        (Access::new(gate, vault, config, Decisions::new(store), clock.clone()), clock)
+        Access::new(gate, vault, config, Decisions::new(store), clock)
     }
 
     fn decision(verdict: Verdict, level: Level, run: Option<&RunId>) -> Decision {
@@ -227,10 +227,10 @@ mod tests {
     #[tokio::test]
     async fn the_last_word_counts_at_whatever_level_it_was_said() {
         let directory = tempfile::tempdir().unwrap();
-        let (access, clock) = access(directory.path(), network::Config::default());
+        // The clock stands still: the order of decisions does not hang on it.
+        let access = access(directory.path(), network::Config::default());
         let (agent, run) = (AgentName::default(), RunId::parse("run_1").unwrap());
         let now = async |verdict, level, of: Option<&RunId>| {
-            clock.advance(std::time::Duration::from_millis(1));
             access.decide(decision(verdict, level, of)).await.unwrap();
             access.policy(&agent, Some(&run), &[], &[]).unwrap()
         };
@@ -256,7 +256,7 @@ mod tests {
     async fn programs_outside_runs_get_what_is_configured_and_not_what_was_refused() {
         let directory = tempfile::tempdir().unwrap();
         let code_domains = vec!["api.example.com".to_owned(), "b.example.com".to_owned()];
-        let (access, _) = access(directory.path(), network::Config { code_domains, ..network::Config::default() });
+        let access = access(directory.path(), network::Config { code_domains, ..network::Config::default() });
         let agent = AgentName::default();
         assert!(access.for_program(&agent).await.unwrap().policy().refused.is_empty());
         access.decide(decision(Verdict::Deny, Level::Always, None)).await.unwrap();

@@ -72,7 +72,10 @@ impl Decisions {
 
     /// Makes a decision. It replaces an earlier one about the same pattern at the same level.
     pub async fn decide(&self, mut decision: Decision, clock: &dyn Clock) -> Result<Decision, Refusal> {
-        decision.decided_at = Some(clock.now());
+        // Later than every other, also where the clock was set back: the last word must not lose to an earlier one.
+        let newest = self.all()?.iter().filter_map(|decision| decision.decided_at).max();
+        let after = newest.map_or(0, |newest| newest.as_millis() + 1);
+        decision.decided_at = Some(Timestamp::from_millis(clock.now().as_millis().max(after)));
         if let Some(key) = key(&decision)? {
             let mut batch = Batch::new();
             batch.put(Table::Meta, key, &decision)?;

@@ -25,6 +25,7 @@ use crate::limits::Limits;
 use crate::load::{Component, LoadError};
 use crate::meter::Meter;
 use crate::outcome::{Outcome, Usage};
+use crate::scrub::Scrub;
 use crate::state::CallState;
 use crate::{Limit, LimitExceeded};
 
@@ -199,11 +200,12 @@ impl CodeSandbox {
             max_console_bytes: MOST_CONSOLE_BYTES,
             grants: surroundings.grants(),
         };
-        match &self.engine {
+        let scrub = Scrub::new(surroundings.scrubbed_by.clone().or_else(|| surroundings.network.clone()));
+        scrub.report(match &self.engine {
             Engine::Isolated(pre) => self.isolated(pre, &request, &limits, cancel).await,
             // In a box, so that the isolated path does not carry its state around.
             Engine::Connected(pre) => Box::pin(self.connected(pre, &request, surroundings, &limits, cancel)).await,
-        }
+        })
     }
 
     async fn isolated(

@@ -54,7 +54,9 @@ impl RunToolbox {
             now_ms: parts.clock.now().as_millis(),
         };
         let surroundings = Surroundings {
-            network: Some(parts.network.clone()),
+            // As the tool was described to the loop, whatever the owner has allowed the run since.
+            network: self.around.network.then(|| parts.network.clone()),
+            scrubbed_by: Some(parts.network.clone()),
             workspace: self.around.files.map(|_| parts.workspace.clone()),
             access: self.around.files.unwrap_or_default(),
             idempotency_key: Some(call.idempotency_key.to_owned()),

@@ -19,7 +19,6 @@ use crate::limits::Limits;
 use crate::link;
 use crate::load::{Component, LoadError};
 use crate::outcome::{Outcome, Usage};
-use crate::scrub::Scrub;
 use crate::state::{self, CallState, Given};
 
 /// What is around a program. The default is nothing.
@@ -27,6 +26,8 @@ use crate::state::{self, CallState, Given};
 pub struct Surroundings {
     /// The run's way out; none: every request is refused.
     pub network: Option<RunNetwork>,
+    /// Whose secrets are taken out of what the program gives, when it has no way out itself.
+    pub scrubbed_by: Option<RunNetwork>,
     /// The directory that is `/workspace`; none: there are no files.
     pub workspace: Option<PathBuf>,
     /// What may be done with it: no more than the tools that the run was granted can do. Default: look.
@@ -74,7 +75,6 @@ impl CodeSandbox {
         cancel: &CancellationToken,
     ) -> CodeReport {
         let fault = |message| settle(Outcome::HostFault(message), Usage::default());
-        let scrub = Scrub::new(surroundings.network.clone());
         let workspace = state::open_workspace(surroundings.workspace.as_deref(), surroundings.access, limits);
         let workspace = match workspace {
             Ok(workspace) => workspace,
@@ -99,6 +99,6 @@ impl CodeSandbox {
         .await;
         let ended = state::end(store, usage).await;
         let (requests, last_refusal) = (ended.requests, ended.last_refusal);
-        scrub.report(CodeReport { requests, last_refusal, ..settle(outcome, ended.usage) })
+        CodeReport { requests, last_refusal, ..settle(outcome, ended.usage) }
     }
 }
