@@ -16,6 +16,12 @@ impl ContentHash {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// The 32 bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// The 64 hex digits without the prefix.
     #[must_use]
     pub fn hex(&self) -> String {
@@ -33,6 +39,29 @@ impl ContentHash {
         let mut hex = self.hex();
         hex.truncate(12);
         hex
+    }
+}
+
+/// Hashes what comes in pieces: the same hash as of all of it at once.
+#[derive(Clone, Default)]
+pub struct ContentHasher(Sha256);
+
+impl ContentHasher {
+    /// Takes in the next piece.
+    pub fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    /// The hash of all pieces.
+    #[must_use]
+    pub fn finish(self) -> ContentHash {
+        ContentHash(self.0.finalize().into())
+    }
+}
+
+impl fmt::Debug for ContentHasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ContentHasher")
     }
 }
 
@@ -76,6 +105,15 @@ fn parse(text: &str) -> Option<ContentHash> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pieces_hash_like_the_whole() {
+        let mut hasher = ContentHasher::default();
+        for piece in [&b"mo"[..], b"", b"tor"] {
+            hasher.update(piece);
+        }
+        assert_eq!(hasher.finish(), ContentHash::of(b"motor"));
+    }
 
     #[test]
     fn round_trips_through_json() {

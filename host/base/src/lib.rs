@@ -3,6 +3,8 @@
 //! Architecture invariant: no I/O, no async, no knowledge of wasm, models or storage. What is here is either a value
 //! or a trait that injects the outside world (clock, randomness), so that everything above can be tested from outside.
 
+pub mod canonical;
+pub mod consent;
 pub mod credential;
 pub mod hash;
 pub mod id;
@@ -12,8 +14,9 @@ pub mod refusal;
 pub mod secret;
 pub mod time;
 
+pub use consent::{Consent, Door};
 pub use credential::CredentialName;
-pub use hash::ContentHash;
+pub use hash::{ContentHash, ContentHasher};
 pub use id::{AgentName, RunId};
 pub use outcome::{ErrorCode, Provenance};
 pub use random::Random;

@@ -25,6 +25,8 @@ pub enum RefusalCode {
     EnergyTooLow,
     /// The run is in a state in which this cannot be done.
     IllegalState,
+    /// Only the owner can do this, and the door it came through is not the owner's (SPEC CONSENT-1).
+    ConsentNeeded,
     /// The stored state cannot be used: corrupt, or written by a newer version.
     StateUnusable,
     /// The disk is full or failed; nothing acknowledged was lost.

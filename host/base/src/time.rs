@@ -24,6 +24,12 @@ impl Timestamp {
         self.0
     }
 
+    /// The moment `span` later.
+    #[must_use]
+    pub fn after(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)))
+    }
+
     /// Time passed since `earlier`; zero when the clock went backwards.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
