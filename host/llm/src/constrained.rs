@@ -43,6 +43,7 @@ impl Model for Constrained {
             messages: request.messages.iter().map(without_tools).collect(),
             tools: Vec::new(),
             response_schema: Some(reply_schema(&request.tools)),
+            turn: Some(request.turn()),
         };
         let mut pass_on = |delta| {
             if !matches!(delta, Delta::Text(_)) {
@@ -190,6 +191,7 @@ mod tests {
             ],
             tools: vec![ToolSpec { name: "read".into(), description: "Reads.".into(), parameters }],
             response_schema: None,
+            turn: None,
         }
     }
 

@@ -18,14 +18,19 @@ pub struct ChatRequest {
     /// JSON Schema the text of the reply must match, for endpoints that can constrain what a model writes. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<serde_json::Value>,
+    /// How many turns the model has had, when `messages` do not hold them all. Not part of what is sent. Default: as many
+    /// as they hold.
+    #[serde(skip)]
+    pub turn: Option<usize>,
 }
 
 impl ChatRequest {
-    /// How many turns the model has had in this conversation: the number of its messages. The next reply is turn
-    /// `turn()`, counted from zero. Recorded and scripted models choose by it, so a resumed run gets the right reply.
+    /// How many turns the model has had in this conversation: the number of its messages, sent or not. The next reply is
+    /// turn `turn()`, counted from zero. Recorded and scripted models choose by it, so a resumed run gets the right reply.
     #[must_use]
     pub fn turn(&self) -> usize {
-        self.messages.iter().filter(|message| matches!(message, Message::Assistant { .. })).count()
+        let held = || self.messages.iter().filter(|message| matches!(message, Message::Assistant { .. })).count();
+        self.turn.unwrap_or_else(held)
     }
 }
 

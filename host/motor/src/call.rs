@@ -111,6 +111,7 @@ impl Execution<'_> {
             name: &self.call.call.name,
             arguments: &self.intent.arguments,
             idempotency_key: &self.intent.idempotency_key,
+            grant: Some(&self.intent.grant).filter(|grant| !grant.is_null()),
             notes: &notes,
             cancel: &stop,
         };
@@ -151,7 +152,7 @@ impl Execution<'_> {
                         if unheard {
                             result.provenance = Provenance::Web;
                         }
-                        Some(ToolReply { result, usage, requests })
+                        Some(ToolReply { result, usage, requests, ask: None })
                     }
                 };
                 (reply, retried, interrupt)
@@ -269,6 +270,7 @@ mod tests {
             effects: Effects::default(),
             timeout: Duration::from_secs(1),
             component: None,
+            most: None,
         }
     }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 use base::{Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Prices;
+
 /// No run may take more model calls than this (SPEC RUN-4).
 pub const ITERATION_CEILING: u32 = 50;
 /// The model is told when this many iterations are left, so that it can end with an answer.
@@ -35,6 +37,31 @@ pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 /// a cancel or a shutdown.
 pub const HEARING: Duration = Duration::from_secs(1);
 
+/// Attempts that a run may take, the first included (SPEC RUN-10).
+pub const MAX_ATTEMPTS: u32 = 3;
+/// Model calls of an attempt after the first, when nothing else is said (SPEC RUN-10).
+pub const RETRY_ITERATIONS: u32 = 15;
+/// Characters kept of a tool result in the summary of a failure.
+pub const SUMMARY_OUTPUT: usize = 400;
+/// Tool results kept for the summary of a failure.
+pub const SUMMARY_RESULTS: usize = 3;
+/// Bytes of a question, of an answer, of guidance, or of what an approval is asked for.
+pub const MAX_WORDS_BYTES: usize = 16 * 1024;
+/// Answers that a question may offer.
+pub const MAX_CHOICES: usize = 12;
+/// How long the copying of a run's files may take before the run ends without them.
+pub const ARTIFACTS: Duration = Duration::from_secs(30);
+/// How long the model may think about what went wrong.
+pub const HINT: Duration = Duration::from_secs(20);
+/// Bytes kept of what it thinks.
+pub const HINT_BYTES: usize = 1_000;
+/// How long a run waits for room on the disk before it looks again.
+pub const DISK_WAIT: Duration = Duration::from_secs(5);
+/// The longest that a timer sleeps at once: the wall clock may be set, and machines sleep.
+pub const TIMER_SLEEP: Duration = Duration::from_secs(60);
+/// Calls whose outcome is unknown that are kept by name.
+pub const MAX_UNKNOWN: usize = 32;
+
 /// Settings of the loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -44,15 +71,55 @@ pub struct Config {
     /// Seconds of wall clock a run may take, counted from its start across restarts of the host, and the most that a
     /// run may ask for. Default 600 (SPEC RUN-4).
     pub timeout_seconds: u64,
+    /// Seconds that a question to the user waits for its answer. Default 1,800 (SPEC ASK-1). Waiting does not count as
+    /// time of the run.
+    pub input_timeout_seconds: u64,
+    /// Seconds that a request for consent waits for the owner. Default 900 (SPEC APPR-1).
+    pub approval_timeout_seconds: u64,
+    /// Whether the model is asked what went wrong when an attempt fails: one more model call. Default no.
+    pub failure_hint: bool,
+    /// Bytes of conversation that a request may have; what was said before is shortened to fit (SPEC RUN-11). Default
+    /// 400,000, which is about 100,000 tokens of English text.
+    pub context_bytes: usize,
+    /// What a run may spend, and what things cost (SPEC EN-2).
+    pub budget: Prices,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { max_iterations: 20, timeout_seconds: 600 }
+        Self {
+            max_iterations: 20,
+            timeout_seconds: 600,
+            input_timeout_seconds: 1_800,
+            approval_timeout_seconds: 900,
+            failure_hint: false,
+            context_bytes: 400_000,
+            budget: Prices::default(),
+        }
     }
 }
 
 impl Config {
+    /// How long a question waits.
+    #[must_use]
+    pub fn input_timeout(&self) -> Duration {
+        Duration::from_secs(self.input_timeout_seconds)
+    }
+
+    /// How long a request for consent waits.
+    #[must_use]
+    pub fn approval_timeout(&self) -> Duration {
+        Duration::from_secs(self.approval_timeout_seconds)
+    }
+
+    /// The iteration cap of an attempt after the first.
+    ///
+    /// # Errors
+    /// When it is 0 or above the ceiling.
+    pub fn retry_iterations(&self, requested: Option<u32>) -> Result<u32, Refusal> {
+        self.iterations(Some(requested.unwrap_or(RETRY_ITERATIONS.min(self.max_iterations))))
+    }
+
     /// The iteration cap of a run that asked for `requested`.
     ///
     /// # Errors

@@ -4,32 +4,42 @@
 //! anything that others can notice. A step with one tool call takes two commits: reply and intent, then the result. It
 //! survives a stop of the host at every point between, because it starts from the same history the same way.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use base::{Refusal, RefusalCode, RunId};
 use llm::Model;
 use tokio_util::sync::CancellationToken;
 
+use crate::artifact::Artifact;
 use crate::call::{Executed, Interrupt, outcome_unknown};
-use crate::config::span;
+use crate::command::{Order, obey};
+use crate::config::{ARTIFACTS, Config, span};
+use crate::consent::is_host_tool;
 use crate::conversation::Next;
-use crate::event::{RunEvent, StoredEvent};
-use crate::failure::{FailureCategory, RunError};
+use crate::event::{RunEvent, StoredEvent, TellReason};
+use crate::failure::{FailureCategory, FailureSummary, RunError};
+use crate::guard::Verdict;
+use crate::host_tools;
 use crate::journal::{Books, Ending, Journal, JournalError};
 use crate::live::{LiveEvent, LiveLog};
 use crate::motor::Environment;
 use crate::record::RunRecord;
 use crate::status::RunStatus;
 use crate::toolbox::{ToolReply, Toolbox};
+use crate::wait::Waiting;
+use store::StoreError;
 
 /// What a driver works with.
 pub(crate) struct Driver {
     pub(crate) books: Books,
     pub(crate) environment: Arc<dyn Environment>,
+    pub(crate) config: Config,
     pub(crate) run: RunId,
     pub(crate) live: Arc<LiveLog>,
     pub(crate) cancel: CancellationToken,
     pub(crate) closing: CancellationToken,
+    /// What it was made for, when somebody ordered something.
+    pub(crate) order: Mutex<Option<Order>>,
 }
 
 /// How a driver leaves its run.
@@ -37,24 +47,39 @@ pub(crate) struct Driver {
 pub(crate) enum Outcome {
     /// The run is over, and that is durable.
     Finished(Box<RunRecord>),
-    /// The run is as it was last durable, and nobody drives it.
-    Suspended(Refusal),
+    /// The run waits for people, and that is durable.
+    Parked(Box<RunRecord>),
+    /// The run is as it was last durable, and nobody drives it. `again`: it will be tried again in a while.
+    Suspended { refusal: Refusal, again: bool },
 }
 
 /// Why the loop was left.
 pub(crate) enum Exit {
-    Finished,
+    /// The model gave its answer.
+    Answered(String),
+    /// It cannot go on.
+    Failing(RunError),
+    /// Somebody cancelled it.
+    Cancelled,
+    /// It waits for people: that is durable already.
+    Parked,
+    /// The host goes away.
     Closing,
+    /// It was over before.
+    Over,
 }
 
 impl Driver {
-    /// Drives the run until it is over, or until it cannot be driven.
+    /// Drives the run until it is over or waits, or until it cannot be driven.
     pub(crate) async fn drive(&self) -> (Outcome, Option<Journal>) {
         match self.take_up().await {
-            Ok((Exit::Finished, journal)) => {
-                (Outcome::Finished(Box::new(journal.state().record.clone())), Some(journal))
+            Ok((Exit::Closing, _)) => (Outcome::Suspended { refusal: closing(), again: false }, None),
+            Ok((exit, journal)) => {
+                let record = Box::new(journal.state().record.clone());
+                let outcome =
+                    if matches!(exit, Exit::Parked) { Outcome::Parked(record) } else { Outcome::Finished(record) };
+                (outcome, Some(journal))
             }
-            Ok((Exit::Closing, _)) => (Outcome::Suspended(closing()), None),
             Err(error) => self.give_up(error).await,
         }
     }
@@ -67,9 +92,104 @@ impl Driver {
     async fn take_up(&self) -> Result<(Exit, Journal), JournalError> {
         let (mut journal, events) = Journal::open(self.books.clone(), self.live.clone(), self.run.clone())?;
         self.live.load(history(&self.run, &events));
-        let exit =
-            if journal.state().record.status.is_terminal() { Exit::Finished } else { self.begin(&mut journal).await? };
+        // A conversation is long, and the events are in it.
+        drop(events);
+        let order = self.order.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut ordered = None;
+        if let Some(order) = order {
+            ordered = obey(&mut journal, order, &self.config, self.books.clock.now()).await?;
+        }
+        let status = journal.state().record.status;
+        let exit = match ordered {
+            _ if status.is_terminal() => Exit::Over,
+            Some(Verdict::Stop(error)) => self.conclude(&mut journal, Exit::Failing(error), None).await?,
+            Some(Verdict::Nudge(text)) => {
+                let (step, reason) = (journal.state().conversation.step(), TellReason::Repetition);
+                journal.stage(RunEvent::Told { step, reason, text })?;
+                self.begin(&mut journal, true).await?
+            }
+            Some(Verdict::Continue) => self.begin(&mut journal, true).await?,
+            None if status.is_waiting() => self.look_at_the_clock(&mut journal).await?,
+            None => self.begin(&mut journal, false).await?,
+        };
         Ok((exit, journal))
+    }
+
+    /// Leaves a run that waits as it is, unless its time is over or somebody cancels it.
+    async fn look_at_the_clock(&self, journal: &mut Journal) -> Result<Exit, JournalError> {
+        if self.cancel.is_cancelled() {
+            return self.conclude(journal, Exit::Cancelled, None).await;
+        }
+        let message = match &journal.state().record.waiting {
+            Some(waiting) if self.books.clock.now() < waiting.expires_at() => return Ok(Exit::Parked),
+            Some(Waiting::Approval(_)) => "Owner approval timeout",
+            _ => "User response timeout",
+        };
+        self.conclude(journal, Exit::Failing(RunError::new(FailureCategory::Unknown, message)), None).await
+    }
+
+    /// Ends the run as the loop was left, if it is to end.
+    async fn conclude(
+        &self,
+        journal: &mut Journal,
+        exit: Exit,
+        model: Option<&dyn Model>,
+    ) -> Result<Exit, JournalError> {
+        let said = journal.state().conversation.last_text().map(str::to_owned);
+        let nothing =
+            Ending { status: RunStatus::Cancelled, summary: said, error: None, failure: None, artifacts: Vec::new() };
+        let ending = match &exit {
+            Exit::Answered(text) => Ending {
+                status: RunStatus::Completed,
+                summary: Some(text.clone()),
+                artifacts: self.artifacts(journal).await,
+                ..nothing
+            },
+            Exit::Failing(error) => {
+                let error = self.located(journal, error.clone());
+                let mut failure = self.summed_up(journal, &error);
+                if let Some(model) = model {
+                    failure.hint = self.what_went_wrong(journal, model, &error).await;
+                }
+                let artifacts = self.artifacts(journal).await;
+                Ending { status: RunStatus::Failed, error: Some(error), failure: Some(failure), artifacts, ..nothing }
+            }
+            Exit::Cancelled => nothing,
+            Exit::Parked | Exit::Closing | Exit::Over => return Ok(exit),
+        };
+        // A cancel that came while files were copied finds a run that is about to end: that it has ended is the answer.
+        journal.finish(ending).await?;
+        Ok(exit)
+    }
+
+    fn summed_up(&self, journal: &Journal, error: &RunError) -> FailureSummary {
+        let state = journal.state();
+        FailureSummary::of(error, state.conversation.latest_results(), state.record.attempts_left())
+    }
+
+    /// The files the run produced, put where they stay. A run does not fail because they cannot be.
+    async fn artifacts(&self, journal: &Journal) -> Vec<Artifact> {
+        let record = &journal.state().record;
+        if record.iterations == 0 {
+            return Vec::new();
+        }
+        let collecting = tokio::time::timeout(ARTIFACTS, self.environment.artifacts(record));
+        let collected = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => return Vec::new(),
+            collected = collecting => collected,
+        };
+        match collected {
+            Ok(Ok(artifacts)) => artifacts,
+            Ok(Err(refusal)) => {
+                tracing::warn!(run = %self.run, reason = %refusal, "the files of the run stay in its workspace");
+                Vec::new()
+            }
+            Err(_) => {
+                tracing::warn!(run = %self.run, "copying the files of the run takes too long: they stay in its workspace");
+                Vec::new()
+            }
+        }
     }
 
     /// Storage failed, the history is not one, or something panicked. The run is ended cleanly if that can be written;
@@ -79,10 +199,13 @@ impl Driver {
         let refusal = Refusal::from(error);
         let ended = async {
             let (mut journal, _) = Journal::open(self.books.clone(), self.live.clone(), self.run.clone())?;
+            let error = self.located(&journal, RunError::refused(refusal.clone()));
             let failed = Ending {
                 status: RunStatus::Failed,
                 summary: journal.state().conversation.last_text().map(str::to_owned),
-                error: Some(self.located(&journal, RunError::refused(refusal.clone()))),
+                failure: Some(self.summed_up(&journal, &error)),
+                error: Some(error),
+                artifacts: Vec::new(),
             };
             journal.finish(failed).await?;
             Ok::<_, JournalError>(journal)
@@ -115,18 +238,19 @@ impl Driver {
 
     fn suspended(&self, error: &JournalError, refusal: Refusal) -> Outcome {
         tracing::error!(run = %self.run, error = error as &dyn std::error::Error, "the run is suspended");
-        Outcome::Suspended(refusal)
+        Outcome::Suspended { refusal, again: matches!(error, JournalError::Store(StoreError::Full)) }
     }
 
-    /// Starts a new run, or settles what a stopped host left open, and then goes on.
-    async fn begin(&self, journal: &mut Journal) -> Result<Exit, JournalError> {
+    /// Starts a new run, or settles what a stopped host left open, and then goes on to the end. `ordered`: nothing was
+    /// interrupted, somebody ordered it to go on.
+    async fn begin(&self, journal: &mut Journal, ordered: bool) -> Result<Exit, JournalError> {
         if self.cancel.is_cancelled() {
-            return self.stop(journal, Interrupt::Cancelled).await;
+            return self.conclude(journal, Exit::Cancelled, None).await;
         }
         if journal.state().record.status == RunStatus::Created {
             journal.stage(RunEvent::Started)?;
             journal.commit().await?;
-        } else {
+        } else if !ordered {
             journal.stage(RunEvent::Resumed)?;
             if let Next::InFlight(call) = journal.state().conversation.next()
                 && !call.intent.as_ref().is_some_and(|intent| intent.effects.repeatable())
@@ -134,7 +258,7 @@ impl Driver {
                 let reply = ToolReply::of(outcome_unknown());
                 let executed = Executed { reply: Some(reply), notes: Vec::new(), retried: false, interrupt: None };
                 if let Some(exit) = self.returned(journal, &call, executed, true).await? {
-                    return Ok(exit);
+                    return self.conclude(journal, exit, None).await;
                 }
             }
         }
@@ -144,9 +268,15 @@ impl Driver {
             Ok::<_, Refusal>((toolbox, self.environment.model(&record).await?))
         });
         match prepared.await {
-            Ok(Ok((toolbox, model))) => self.go_on(journal, toolbox.as_ref(), model.as_ref()).await,
-            Ok(Err(refusal)) => self.fail(journal, RunError::refused(refusal)).await,
-            Err(interrupt) => self.stop(journal, interrupt).await,
+            Ok(Ok((toolbox, model))) => {
+                let exit = self.go_on(journal, toolbox.as_ref(), model.as_ref()).await?;
+                self.conclude(journal, exit, Some(model.as_ref())).await
+            }
+            Ok(Err(refusal)) => self.conclude(journal, Exit::Failing(RunError::refused(refusal)), None).await,
+            Err(interrupt) => {
+                let exit = self.stop(journal, interrupt).await?;
+                self.conclude(journal, exit, None).await
+            }
         }
     }
 
@@ -158,7 +288,11 @@ impl Driver {
     ) -> Result<Exit, JournalError> {
         // Least privilege holds here too, whatever else the toolbox offers (SPEC RUN-1).
         let granted = &journal.state().record.tools;
-        let tools: Vec<_> = toolbox.tools().iter().filter(|tool| granted.contains(&tool.spec.name)).collect();
+        let offered = toolbox.tools().iter().filter(|tool| granted.contains(&tool.spec.name));
+        let mut tools: Vec<_> = offered.filter(|tool| !is_host_tool(&tool.spec.name)).collect();
+        if journal.state().record.may_ask {
+            tools.extend(host_tools::all());
+        }
         let specs: Vec<_> = tools.iter().map(|tool| tool.spec.clone()).collect();
         loop {
             if let Some(interrupt) = self.interrupt(journal) {
@@ -169,7 +303,7 @@ impl Driver {
                     journal.commit().await?;
                     self.ask(journal, model, toolbox, &specs, step).await?
                 }
-                Next::Judge { text } => self.judged(journal, &text, &specs).await?,
+                Next::Judge { text } => self.judged(journal, &text, &specs)?,
                 Next::Call(call) => self.call(journal, toolbox, &tools, call).await?,
                 Next::InFlight(call) => self.execute(journal, toolbox, &tools, call, true).await?,
             };
@@ -205,32 +339,20 @@ impl Driver {
         }
     }
 
-    /// Ends the run early, or leaves it for the next host at a durable point.
+    /// How the loop is left because of an interrupt. When the host goes away that is at a durable point.
     pub(crate) async fn stop(&self, journal: &mut Journal, interrupt: Interrupt) -> Result<Exit, JournalError> {
-        match interrupt {
-            Interrupt::Cancelled => {
-                let summary = journal.state().conversation.last_text().map(str::to_owned);
-                journal.finish(Ending { status: RunStatus::Cancelled, summary, error: None }).await?;
-                Ok(Exit::Finished)
-            }
+        Ok(match interrupt {
+            Interrupt::Cancelled => Exit::Cancelled,
             Interrupt::Deadline => {
                 let limit = span(journal.state().record.timeout());
                 let message = format!("the run reached its time limit of {limit}");
-                self.fail(journal, RunError::new(FailureCategory::BudgetExhausted, message)).await
+                Exit::Failing(RunError::new(FailureCategory::BudgetExhausted, message))
             }
             Interrupt::Closing => {
                 journal.commit().await?;
-                Ok(Exit::Closing)
+                Exit::Closing
             }
-        }
-    }
-
-    /// Ends the run without an answer; what the model said last is the partial result.
-    pub(crate) async fn fail(&self, journal: &mut Journal, error: RunError) -> Result<Exit, JournalError> {
-        let summary = journal.state().conversation.last_text().map(str::to_owned);
-        let error = Some(self.located(journal, error));
-        journal.finish(Ending { status: RunStatus::Failed, summary, error }).await?;
-        Ok(Exit::Finished)
+        })
     }
 
     fn located(&self, journal: &Journal, error: RunError) -> RunError {

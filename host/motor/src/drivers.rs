@@ -4,35 +4,30 @@
 //! told.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use base::{Refusal, RefusalCode, RunId};
-use tokio::sync::watch;
+use base::{Refusal, RefusalCode, RunId, Timestamp};
+use serde_json::Value;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::config::HEARING;
+use crate::command::{Command, Order};
+use crate::config::{Config, DISK_WAIT, HEARING, STOP_GRACE};
 use crate::drive::{Driver, Outcome};
 use crate::journal::Books;
-use crate::live::{LiveEvent, LiveLog, Watch};
+use crate::live::{LiveEvent, LiveLog};
 use crate::motor::Environment;
-
-/// How far a driver is.
-#[derive(Debug, Clone)]
-pub(crate) enum Phase {
-    Driving,
-    /// What became of the run is durable.
-    Settled(Outcome),
-    /// The environment has heard of it too, and the driver is no more.
-    Gone(Outcome),
-}
+use crate::phase::Progress;
+use crate::timers::Timers;
 
 /// A driver at work, from outside.
 #[derive(Clone)]
 struct Active {
     cancel: CancellationToken,
     live: Arc<LiveLog>,
-    phase: watch::Receiver<Phase>,
+    progress: Arc<Progress>,
 }
 
 /// A driver found or made.
@@ -42,95 +37,177 @@ pub(crate) struct Launched {
     pub(crate) is_new: bool,
 }
 
-/// All drivers of a home.
-pub(crate) struct Drivers {
+/// All drivers of a home. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Drivers(Arc<Inner>);
+
+struct Inner {
     books: Books,
     environment: Arc<dyn Environment>,
-    closing: CancellationToken,
+    config: Config,
     tasks: TaskTracker,
     active: Arc<ActiveRuns>,
+    timers: Arc<Timers>,
+    keeps_time: AtomicBool,
 }
 
-#[derive(Default)]
-struct ActiveRuns(Mutex<HashMap<RunId, Active>>);
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.active.closing.cancel();
+    }
+}
+
+/// The runs that are driven now.
+pub(crate) struct ActiveRuns {
+    runs: Mutex<HashMap<RunId, Active>>,
+    /// Counts the drivers that were made.
+    launches: watch::Sender<u64>,
+    pub(crate) closing: CancellationToken,
+}
 
 impl ActiveRuns {
     // The map is whole between any two statements, so a panic elsewhere cannot have left it half-changed.
     fn lock(&self) -> MutexGuard<'_, HashMap<RunId, Active>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes whenever a driver was made.
+    pub(crate) fn launches(&self) -> watch::Receiver<u64> {
+        self.launches.subscribe()
+    }
+
+    /// What the run's driver does, when it has one.
+    pub(crate) fn live(&self, run: &RunId) -> Option<Arc<LiveLog>> {
+        Some(self.lock().get(run)?.live.clone())
     }
 }
 
 impl Drivers {
-    pub(crate) fn new(books: Books, environment: Arc<dyn Environment>) -> Self {
-        let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
-        Self { books, environment, closing, tasks, active: Arc::default() }
+    pub(crate) fn new(books: Books, environment: Arc<dyn Environment>, config: Config) -> Self {
+        let active =
+            ActiveRuns { runs: Mutex::default(), launches: watch::channel(0).0, closing: CancellationToken::new() };
+        Self(Arc::new(Inner {
+            books,
+            environment,
+            config,
+            tasks: TaskTracker::new(),
+            active: Arc::new(active),
+            timers: Arc::default(),
+            keeps_time: AtomicBool::new(false),
+        }))
+    }
+
+    pub(crate) fn active(&self) -> &Arc<ActiveRuns> {
+        &self.0.active
+    }
+
+    /// Takes the run up at `at`, whatever happens until then.
+    pub(crate) fn take_up_at(&self, at: Timestamp, run: RunId) {
+        self.0.timers.add(at, run);
+        if self.0.keeps_time.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        // The task of the timers must not keep alive what it would only take runs up for.
+        let drivers = Arc::downgrade(&self.0);
+        let keep = self.0.timers.clone().keep(
+            self.0.books.clock.clone(),
+            self.0.active.closing.clone(),
+            // A closing host launches nothing; the next one has the same timers.
+            move |run| drop(drivers.upgrade().map(|inner| Self(inner).launch(run))),
+        );
+        self.0.tasks.spawn(keep);
     }
 
     /// The run's driver; a new one when it has none.
     pub(crate) fn launch(&self, run: &RunId) -> Result<Launched, Refusal> {
-        self.launch_with(run, CancellationToken::new())
+        self.launch_with(run, CancellationToken::new(), &mut None)
     }
 
-    fn launch_with(&self, run: &RunId, cancel: CancellationToken) -> Result<Launched, Refusal> {
-        let mut runs = self.active.lock();
+    /// The order is taken by a new driver, and left where it is when there is one already.
+    fn launch_with(
+        &self,
+        run: &RunId,
+        cancel: CancellationToken,
+        order: &mut Option<Order>,
+    ) -> Result<Launched, Refusal> {
+        let inner = &self.0;
+        let mut runs = inner.active.lock();
         if let Some(active) = runs.get(run) {
             return Ok(Launched { active: active.clone(), is_new: false });
         }
         // Under the same lock as a shutdown's look at what is still to be waited for.
-        if self.closing.is_cancelled() {
+        if inner.active.closing.is_cancelled() {
             return Err(Refusal::new(RefusalCode::TryLater, "the host is shutting down"));
         }
-        let (phase, watching) = watch::channel(Phase::Driving);
-        let active = Active { cancel, live: LiveLog::new(), phase: watching };
+        let progress = Progress::new();
+        let active = Active { cancel, live: LiveLog::new(), progress: progress.clone() };
         runs.insert(run.clone(), active.clone());
         let driver = Driver {
-            books: self.books.clone(),
-            environment: self.environment.clone(),
+            books: inner.books.clone(),
+            environment: inner.environment.clone(),
+            config: inner.config.clone(),
             run: run.clone(),
             live: active.live.clone(),
             cancel: active.cancel.clone(),
-            closing: self.closing.clone(),
+            closing: inner.active.closing.clone(),
+            order: Mutex::new(order.take()),
         };
-        let seat = Seat { run: run.clone(), active: self.active.clone(), live: active.live.clone(), phase };
-        self.tasks.spawn(work(driver, seat, self.environment.clone()));
+        let seat = Seat { run: run.clone(), active: inner.active.clone(), live: active.live.clone(), progress };
+        inner.tasks.spawn(work(driver, seat, self.clone()));
+        inner.active.launches.send_modify(|count| *count += 1);
         Ok(Launched { active, is_new: true })
     }
 
     /// Cancels the run and waits until what became of it is durable. A run without a driver gets one for that.
     pub(crate) async fn cancel(&self, run: &RunId) -> Result<Outcome, Refusal> {
-        // A new driver must find itself cancelled from its first moment.
-        let token = CancellationToken::new();
-        token.cancel();
-        let Launched { active, .. } = self.launch_with(run, token)?;
-        active.cancel.cancel();
-        let mut phase = active.phase;
-        let settled = phase.wait_for(|phase| !matches!(phase, Phase::Driving)).await;
-        match settled.as_deref() {
-            Ok(Phase::Settled(outcome) | Phase::Gone(outcome)) => Ok(outcome.clone()),
-            _ => Err(vanished()),
+        loop {
+            // A new driver must find itself cancelled from its first moment.
+            let token = CancellationToken::new();
+            token.cancel();
+            let Launched { active, .. } = self.launch_with(run, token, &mut None)?;
+            active.cancel.cancel();
+            match active.progress.settled().await {
+                // It was parking already and has not seen the cancel: once it is gone, the next driver will.
+                Outcome::Parked(_) => drop(active.progress.gone().await),
+                outcome => return Ok(outcome),
+            }
         }
     }
 
-    /// How far the run's driver is, when it has one.
-    pub(crate) fn phase(&self, run: &RunId) -> Option<watch::Receiver<Phase>> {
-        self.active.lock().get(run).map(|active| active.phase.clone())
+    /// Has a driver carry out an order, and gives its reply when that is durable.
+    pub(crate) async fn order(&self, run: &RunId, command: Command) -> Result<Value, Refusal> {
+        let (done, reply) = oneshot::channel();
+        let mut order = Some(Order { command: command.clone(), done });
+        loop {
+            command.fits(&self.0.books.record(run)?)?;
+            let Launched { active, is_new } = self.launch_with(run, CancellationToken::new(), &mut order)?;
+            if is_new {
+                break;
+            }
+            // The driver that asked is not gone yet, or another order came first. Which of the two is in the record.
+            tokio::time::timeout(STOP_GRACE, active.progress.gone()).await.ok();
+        }
+        reply.await.map_err(|_| vanished())?
     }
 
-    /// What the run's driver does, when it has one.
-    pub(crate) fn watch(&self, run: &RunId) -> Option<Watch> {
-        let live = self.active.lock().get(run)?.live.clone();
-        Some(live.watch())
+    /// Whether a timer will take the run up.
+    pub(crate) fn will_take_up(&self, run: &RunId) -> bool {
+        self.0.timers.has(run)
+    }
+
+    /// How far the run's driver is, when it has one.
+    pub(crate) fn progress(&self, run: &RunId) -> Option<Arc<Progress>> {
+        self.0.active.lock().get(run).map(|active| active.progress.clone())
     }
 
     /// Stops all drivers at a durable point.
     pub(crate) async fn shutdown(&self) {
         {
-            let _runs = self.active.lock();
-            self.closing.cancel();
-            self.tasks.close();
+            let _runs = self.0.active.lock();
+            self.0.active.closing.cancel();
+            self.0.tasks.close();
         }
-        self.tasks.wait().await;
+        self.0.tasks.wait().await;
     }
 }
 
@@ -139,7 +216,7 @@ struct Seat {
     run: RunId,
     active: Arc<ActiveRuns>,
     live: Arc<LiveLog>,
-    phase: watch::Sender<Phase>,
+    progress: Arc<Progress>,
 }
 
 impl Drop for Seat {
@@ -147,16 +224,11 @@ impl Drop for Seat {
         // First out of the map, so that whoever hears of the end finds no driver to ask.
         self.active.lock().remove(&self.run);
         self.live.close();
-        self.phase.send_modify(|phase| {
-            *phase = Phase::Gone(match phase {
-                Phase::Settled(outcome) | Phase::Gone(outcome) => outcome.clone(),
-                Phase::Driving => Outcome::Suspended(vanished()),
-            });
-        });
+        self.progress.end(|| Outcome::Suspended { refusal: vanished(), again: false });
     }
 }
 
-async fn work(driver: Driver, seat: Seat, environment: Arc<dyn Environment>) {
+async fn work(driver: Driver, seat: Seat, drivers: Drivers) {
     let clock = driver.books.clock.clone();
     // In a task of its own, so that a panic ends the driver and not the bookkeeping about it.
     let driver = Arc::new(driver);
@@ -168,15 +240,29 @@ async fn work(driver: Driver, seat: Seat, environment: Arc<dyn Environment>) {
         Ok(done) => done,
         Err(_) => driver.broke_off().await,
     };
-    if let Outcome::Suspended(refusal) = &outcome {
-        let reason = refusal.reason.clone();
-        seat.live.publish_hint(LiveEvent::Suspended { at: clock.now(), reason });
+    match &outcome {
+        Outcome::Suspended { refusal, again } => {
+            let reason = refusal.reason.clone();
+            seat.live.publish_hint(LiveEvent::Suspended { at: clock.now(), reason });
+            if *again {
+                drivers.take_up_at(clock.now().after(DISK_WAIT), seat.run.clone());
+            }
+        }
+        Outcome::Parked(record) => {
+            if let Some(waiting) = &record.waiting {
+                drivers.take_up_at(waiting.expires_at(), seat.run.clone());
+            }
+        }
+        Outcome::Finished(_) => {}
     }
-    // No receiver may be left; the outcome is in the store.
-    seat.phase.send_replace(Phase::Settled(outcome));
+    let is_over = matches!(outcome, Outcome::Finished(_));
+    seat.progress.settle(outcome);
     if let Some(journal) = journal {
         let trace = &journal.state().trace;
-        if tokio::time::timeout(HEARING, environment.finished(trace)).await.is_err() {
+        let environment = &drivers.0.environment;
+        let heard =
+            async { if is_over { environment.finished(trace).await } else { environment.stepped(trace).await } };
+        if tokio::time::timeout(HEARING, heard).await.is_err() {
             tracing::warn!(run = %seat.run, "the environment was too slow to hear of the end of a run");
         }
     }

@@ -4,14 +4,16 @@
 //! at any point leaves a prefix that means something. Old events must stay readable: add fields with defaults, never
 //! change what one means.
 
-use base::{AgentName, ContentHash, RunId, Timestamp};
+use base::{AgentName, Consent, ContentHash, RunId, Timestamp};
 use llm::ChatReply;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::failure::RunError;
+use crate::artifact::Artifact;
+use crate::failure::{FailureSummary, RunError};
 use crate::status::RunStatus;
 use crate::toolbox::{Effects, OutgoingRequest, SandboxUsage, ToolNote, ToolResult};
+use crate::wait::{Approval, Question, Scope};
 
 /// An event and when it happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,6 +48,15 @@ pub enum RunEvent {
         key: Option<String>,
         /// Energy drained for it.
         energy: f64,
+        /// Whether irreversible and outward actions wait for consent (SPEC APPR-1).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        approval_required: bool,
+        /// Whether it may ask its user and owner.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        may_ask: bool,
+        /// What it may spend (SPEC EN-2); none: it is not counted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        credits: Option<u64>,
     },
     /// A driver took it up for the first time.
     Started,
@@ -62,6 +73,9 @@ pub enum RunEvent {
         /// Whether a call was read out of the text (SPEC LLM-2).
         #[serde(default)]
         recovered_call: bool,
+        /// Credits it cost.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        credits: u64,
     },
     /// A tool call is about to be executed (SPEC DUR-2).
     ToolIntended {
@@ -80,6 +94,15 @@ pub enum RunEvent {
         /// The component behind it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         component: Option<ContentHash>,
+        /// The consent that this call uses up, or that covers it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        approval: Option<String>,
+        /// What the environment was given with the consent.
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        grant: Value,
+        /// Credits set aside for it (SPEC EN-2).
+        #[serde(default, skip_serializing_if = "is_zero")]
+        reserved: u64,
     },
     /// A tool call has its result. Without an intent before it, the host refused the call and executed nothing.
     ToolReturned {
@@ -106,6 +129,9 @@ pub enum RunEvent {
         /// Whether the host had stopped between the intent and this result.
         #[serde(default)]
         recovered: bool,
+        /// Credits it cost; none: what was set aside for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        credits: Option<u64>,
     },
     /// The host told the model something.
     Told {
@@ -115,6 +141,55 @@ pub enum RunEvent {
         reason: TellReason,
         /// What.
         text: String,
+    },
+    /// The model asks the user something, and the run waits (SPEC ASK-1).
+    Asked {
+        /// What.
+        question: Question,
+    },
+    /// The user answered.
+    Answered {
+        /// Which question.
+        question: String,
+        /// The answer.
+        answer: String,
+        /// Whose word it is.
+        consent: Consent,
+    },
+    /// Actions need the owner's consent, and the run waits (SPEC APPR-1).
+    ApprovalAsked {
+        /// Which.
+        approval: Approval,
+    },
+    /// The owner decided.
+    ApprovalDecided {
+        /// About which request.
+        approval: String,
+        /// How.
+        granted: bool,
+        /// For how long.
+        scope: Scope,
+        /// Why, in the owner's words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// Whose word it is.
+        consent: Consent,
+    },
+    /// A failed run is tried again, with a conversation that begins anew (SPEC RUN-10).
+    Retried {
+        /// Which attempt begins, from 1: the first was 0.
+        attempt: u32,
+        /// What to do differently.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        guidance: Option<String>,
+        /// New settings, when it was given more than before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        settings: Option<Value>,
+        /// How many model calls this attempt may take.
+        max_iterations: u32,
+        /// Whose word it is, when more was given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        consent: Option<Consent>,
     },
     /// The run is over.
     Finished {
@@ -128,6 +203,12 @@ pub enum RunEvent {
         error: Option<RunError>,
         /// Energy drained at the end.
         energy: f64,
+        /// What a failure means for whoever may try again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<FailureSummary>,
+        /// The files it produced.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        artifacts: Vec<Artifact>,
     },
 }
 
@@ -142,6 +223,8 @@ pub enum TellReason {
     AmbiguousCall,
     /// It goes in circles (SPEC RUN-5).
     Repetition,
+    /// The owner decided about a call that had been refused.
+    Decision,
 }
 
 impl TellReason {
@@ -149,6 +232,10 @@ impl TellReason {
     pub(crate) fn is_correction(self) -> bool {
         matches!(self, Self::EmptyReply | Self::AmbiguousCall)
     }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The key of an event: the run's id and its place in the run, so that a prefix scan reads one run in order.
@@ -180,6 +267,9 @@ mod tests {
                 idempotency_key: "run_1-2-0".into(),
                 effects: Effects::default(),
                 component: None,
+                approval: None,
+                grant: Value::Null,
+                reserved: 0,
             },
         };
         let text = serde_json::to_string(&event).unwrap();

@@ -1,6 +1,6 @@
 //! Why a run ended without an answer, in categories that a program can act on (SPEC RUN-10).
 
-use base::{Refusal, RefusalCode};
+use base::{ErrorCode, Refusal, RefusalCode};
 use llm::{ModelError, ModelErrorKind};
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +74,62 @@ impl RunError {
     }
 }
 
+/// What a failure means for whoever may try again (SPEC RUN-10).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FailureSummary {
+    /// Whose failure it was.
+    pub category: FailureCategory,
+    /// Whether trying again can help, and an attempt is left.
+    pub retryable: bool,
+    /// What to do next, in one sentence.
+    pub suggested_action: String,
+    /// The last tool results, oldest first, cut.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last_tool_results: Vec<LastToolResult>,
+    /// What the model thinks went wrong, when it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// A tool result, cut for a summary.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LastToolResult {
+    /// The tool.
+    pub tool: String,
+    /// Whether it did what it was asked.
+    pub ok: bool,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_code: Option<ErrorCode>,
+    /// The beginning of its output. It may be untrusted content.
+    pub output: String,
+}
+
+impl FailureSummary {
+    /// Judges an error. `attempts_left` counts those after the one that failed.
+    pub(crate) fn of(error: &RunError, last_tool_results: Vec<LastToolResult>, attempts_left: u32) -> Self {
+        use FailureCategory as F;
+        let (retryable, suggested) = match (error.category, error.code) {
+            (_, Some(RefusalCode::CredentialsNeeded)) => (true, "give the missing credential, then retry"),
+            (_, Some(RefusalCode::StateUnusable)) => (false, "restore the state; this run cannot go on"),
+            (F::ToolFailure, _) => (true, "retry with guidance that avoids the call that kept failing"),
+            (F::ModelFailure, _) => (true, "retry with clearer guidance, or with another model"),
+            (F::InfraFailure, _) => (true, "retry when the host, its disk or the model's endpoint is well again"),
+            (F::BudgetExhausted, _) => (true, "retry with guidance that takes fewer steps, or split the task"),
+            (F::InvalidTask, _) => (false, "report to the user: the task cannot be done as it is"),
+            (F::Unknown, _) => (true, "look at the last results, then retry with guidance"),
+        };
+        let (retryable, suggested) = match (retryable, attempts_left) {
+            (true, 0) => (false, "report to the user: every attempt was used"),
+            other => (other.0, suggested),
+        };
+        let suggested_action = suggested.to_owned();
+        Self { category: error.category, retryable, suggested_action, last_tool_results, hint: None }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,5 +149,18 @@ mod tests {
 
         let garbled = RunError::model(&ModelError { kind: ModelErrorKind::Malformed, ..error });
         assert_eq!((garbled.category, garbled.code), (FailureCategory::ModelFailure, None));
+    }
+
+    #[test]
+    fn a_failure_says_whether_trying_again_helps() {
+        let check = |category, code, left| {
+            let error = RunError { code, ..RunError::new(category, "x") };
+            FailureSummary::of(&error, vec![], left).retryable
+        };
+        assert!(check(FailureCategory::ToolFailure, None, 2));
+        assert!(!check(FailureCategory::ToolFailure, None, 0));
+        assert!(!check(FailureCategory::InvalidTask, None, 2));
+        assert!(check(FailureCategory::InfraFailure, Some(RefusalCode::CredentialsNeeded), 1));
+        assert!(!check(FailureCategory::InfraFailure, Some(RefusalCode::StateUnusable), 1));
     }
 }

@@ -112,26 +112,9 @@ fn verdict(repeats: usize, what: &str) -> Verdict {
 fn fingerprint(tool: &str, arguments: &Value, result: &ToolResult) -> ContentHash {
     let code = result.error_code.map_or("ok", ErrorCode::as_str);
     // The lengths keep the parts apart: no text can be made to run over into the next part.
-    let arguments = canonical(arguments);
+    let arguments = base::canonical::text(arguments);
     let text = format!("{}:{tool}{}:{arguments}{code}:{}", tool.len(), arguments.len(), result.output);
     ContentHash::of(text.as_bytes())
-}
-
-/// JSON text that does not depend on the order of keys.
-fn canonical(value: &Value) -> String {
-    match value {
-        Value::Object(map) => {
-            let mut entries: Vec<_> = map.iter().collect();
-            entries.sort_by_key(|(key, _)| *key);
-            let parts: Vec<_> = entries
-                .into_iter()
-                .map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), canonical(value)))
-                .collect();
-            format!("{{{}}}", parts.join(","))
-        }
-        Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
-        plain => plain.to_string(),
-    }
 }
 
 fn first_line(text: &str) -> String {

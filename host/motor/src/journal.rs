@@ -8,16 +8,22 @@ use std::sync::Arc;
 
 use base::{Clock, Refusal, RefusalCode, RunId};
 use energy::{Activity, EnergyBook};
-use signals::{MotorResult, SignalBus, SignalError, SignalStatus, TaskResult, TaskStats};
+use llm::Message;
+use serde_json::Value;
+use signals::{
+    MotorResult, SignalApproval, SignalArtifact, SignalBus, SignalError, SignalStatus, TaskResult, TaskStats,
+};
 use store::{Batch, Scan, Store, StoreError, Table};
 
+use crate::artifact::Artifact;
 use crate::event::{RunEvent, StoredEvent, event_key, event_prefix};
-use crate::failure::RunError;
+use crate::failure::{FailureSummary, RunError};
 use crate::guard::Verdict;
 use crate::live::{LiveEvent, LiveLog};
 use crate::record::RunRecord;
 use crate::state::{HistoryError, RunState};
 use crate::status::{IllegalTransition, RunStatus};
+use crate::wait::Waiting;
 
 /// Why a run cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +87,11 @@ pub(crate) fn place_key(agent: &base::AgentName) -> String {
 /// The key under which a command's idempotency key leads to its run (SPEC DUR-4).
 pub(crate) fn command_key(agent: &base::AgentName, key: &str) -> String {
     format!("command/{agent}/{key}")
+}
+
+/// The key under which the reply to an order with an idempotency key is kept.
+pub(crate) fn order_key(run: &RunId, key: &str) -> String {
+    format!("order/{run}/{key}")
 }
 
 impl Books {
@@ -171,6 +182,8 @@ pub(crate) struct Ending {
     pub(crate) status: RunStatus,
     pub(crate) summary: Option<String>,
     pub(crate) error: Option<RunError>,
+    pub(crate) failure: Option<FailureSummary>,
+    pub(crate) artifacts: Vec<Artifact>,
 }
 
 /// One run, being written.
@@ -217,15 +230,58 @@ impl Journal {
         Ok(())
     }
 
+    /// Parks the run: what it asks, its status and its signal in one commit.
+    pub(crate) async fn park(&mut self, asked: RunEvent) -> Result<(), JournalError> {
+        self.stage(asked)?;
+        let mut batch = Batch::new();
+        let agent = self.state.record.agent.clone();
+        let staged = self.books.signals.stage(&mut batch, &agent, waiting(&self.state.record)).await?;
+        self.state.record.signal = Some(staged.signal().id);
+        self.put_staged(&mut batch)?;
+        self.books.store.commit(batch).await?;
+        staged.deliver();
+        self.show();
+        Ok(())
+    }
+
+    /// Carries out what was ordered: its events, and the reply under the order's key, in one commit. Gives what the loop
+    /// guard thinks of the last result among them.
+    pub(crate) async fn carry_out(
+        &mut self,
+        events: Vec<RunEvent>,
+        reply: Option<(&str, &Value)>,
+    ) -> Result<Verdict, JournalError> {
+        let mut verdict = Verdict::Continue;
+        let mut batch = Batch::new();
+        for event in events {
+            if matches!(event, RunEvent::Retried { .. }) {
+                // It was over and held nothing.
+                batch.put(Table::Live, self.run.as_str(), &self.run)?;
+                batch.put(Table::Places, place_key(&self.state.record.agent), &self.run)?;
+            }
+            match self.stage(event)? {
+                Verdict::Continue => {}
+                other => verdict = other,
+            }
+        }
+        if let Some((key, reply)) = reply {
+            batch.put(Table::Places, order_key(&self.run, key), reply)?;
+        }
+        self.put_staged(&mut batch)?;
+        self.books.store.commit(batch).await?;
+        self.show();
+        Ok(verdict)
+    }
+
     /// Ends the run: its last events, its signal, its energy, and the place it held, in one commit.
     pub(crate) async fn finish(&mut self, ending: Ending) -> Result<(), JournalError> {
         let mut batch = Batch::new();
-        let agent = self.state.record.agent.clone();
-        let iterations =
-            Activity::Iterations { count: self.state.record.iterations, browser: browses(&self.state.record.tools) };
+        let record = &self.state.record;
+        let agent = record.agent.clone();
+        let iterations = Activity::Iterations { count: record.attempt_iterations(), browser: browses(&record.tools) };
         let drained = self.books.energy.stage_drain(&mut batch, &agent, iterations).await?;
-        let Ending { status, summary, error } = ending;
-        self.stage(RunEvent::Finished { status, summary, error, energy: drained.cost })?;
+        let Ending { status, summary, error, failure, artifacts } = ending;
+        self.stage(RunEvent::Finished { status, summary, error, energy: drained.cost, failure, artifacts })?;
         self.put_staged(&mut batch)?;
         batch.delete(Table::Live, self.run.as_str());
         batch.delete(Table::Places, place_key(&agent));
@@ -235,6 +291,11 @@ impl Journal {
         staged.deliver();
         self.show();
         Ok(())
+    }
+
+    /// The messages of the next request, with at most `budget` bytes unless the task alone has more.
+    pub(crate) fn messages(&self, budget: usize) -> Vec<Message> {
+        self.state.conversation.messages(budget)
     }
 
     /// The events of the outbox, which are the newest of the state, and the record with all of them.
@@ -265,13 +326,44 @@ fn result(record: &RunRecord, duration_ms: u64) -> MotorResult {
         _ => (SignalStatus::Failed, false),
     };
     MotorResult {
-        run_id: record.id.clone(),
-        status,
         result: Some(TaskResult { ok, summary: record.summary.clone().unwrap_or_default(), stats }),
         error: record
             .error
             .as_ref()
             .map(|error| SignalError { message: error.message.clone(), last_step: error.last_step.clone() }),
-        question: None,
+        failure: record.failure.as_ref().filter(|_| !ok).and_then(|failure| serde_json::to_value(failure).ok()),
+        artifacts: record.artifacts.iter().map(artifact).collect(),
+        attempt: record.attempt,
+        unknown_outcomes: record.unknown_outcomes.clone(),
+        ..MotorResult::new(record.id.clone(), status)
+    }
+}
+
+fn artifact(artifact: &Artifact) -> SignalArtifact {
+    SignalArtifact { path: artifact.path.clone(), bytes: artifact.bytes, hash: artifact.hash }
+}
+
+/// The signal of a run that waits (SPEC SIG-1).
+fn waiting(record: &RunRecord) -> MotorResult {
+    let of = |status| MotorResult { attempt: record.attempt, ..MotorResult::new(record.id.clone(), status) };
+    match &record.waiting {
+        Some(Waiting::Approval(asked)) => MotorResult {
+            approval: Some(SignalApproval {
+                id: asked.id.clone(),
+                summaries: asked.items.iter().map(|item| item.summary.clone()).collect(),
+                reason: asked.reason.clone(),
+                class: asked.class.clone(),
+                choices: asked.choices.iter().map(|scope| scope.as_str().to_owned()).collect(),
+            }),
+            sources: asked.sources.clone(),
+            ..of(SignalStatus::AwaitingApproval)
+        },
+        Some(Waiting::Input(asked)) => MotorResult {
+            question: Some(asked.question.clone()),
+            choices: asked.choices.clone(),
+            sources: asked.sources.clone(),
+            ..of(SignalStatus::AwaitingInput)
+        },
+        None => of(SignalStatus::AwaitingInput),
     }
 }

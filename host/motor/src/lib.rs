@@ -5,6 +5,8 @@
 //! folds of that list, and one driver per run is the only writer of it. What it survives: a stop of the host between
 //! any two writes, a full disk, a panic in a tool, a model that goes in circles or writes nonsense.
 
+pub mod artifact;
+pub mod budget;
 pub mod config;
 pub mod event;
 pub mod failure;
@@ -13,30 +15,46 @@ pub mod record;
 pub mod status;
 pub mod toolbox;
 pub mod trace;
+pub mod wait;
 
 mod call;
+mod command;
+mod compact;
+mod consent;
 mod conversation;
 mod drive;
 mod drivers;
+mod fence;
 mod guard;
+mod hint;
+mod host_tools;
 mod journal;
+mod ledger;
 mod log;
 mod motor;
+mod phase;
 mod prompt;
 mod query;
+mod relay;
 mod reply;
 mod state;
 mod step;
+mod timers;
 
+pub use artifact::Artifact;
+pub use budget::{Budget, Exhausted, Prices};
+pub use command::{Answer, Decided, Moved, Retried, RetryRequest};
 pub use config::Config;
 pub use event::{RunEvent, StoredEvent, TellReason};
-pub use failure::{FailureCategory, RunError};
+pub use failure::{FailureCategory, FailureSummary, LastToolResult, RunError};
 pub use live::{LiveEvent, Watch};
 pub use motor::{Cancelled, Environment, Motor, MotorParts, RunRequest};
 pub use query::ListFilter;
 pub use record::RunRecord;
 pub use status::{IllegalTransition, RunStatus, StatusEvent};
 pub use toolbox::{
-    Effects, OutgoingRequest, SandboxUsage, ToolDefinition, ToolInvocation, ToolNote, ToolReply, ToolResult, Toolbox,
+    ConsentNeeded, Effects, OutgoingRequest, Planned, Review, SandboxUsage, ToolDefinition, ToolInvocation, ToolNote,
+    ToolReply, ToolResult, Toolbox,
 };
-pub use trace::{RunTrace, StepTrace, ToolCallTrace, TransitionTrace};
+pub use trace::{ApprovalTrace, AttemptTrace, QuestionTrace, RunTrace, StepTrace, ToolCallTrace, TransitionTrace};
+pub use wait::{Approval, ApprovalItem, Question, Scope, Waiting};

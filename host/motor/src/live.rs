@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use base::{RunId, Timestamp};
+use base::{Consent, RunId, Timestamp};
 use llm::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,8 +15,10 @@ use tokio::sync::broadcast;
 
 use crate::event::{RunEvent, StoredEvent};
 use crate::failure::RunError;
+use crate::relay::Relay;
 use crate::status::RunStatus;
 use crate::toolbox::{OutgoingRequest, SandboxUsage, ToolNote, ToolResult};
+use crate::wait::{Approval, Question, Scope};
 
 /// Events a watcher may be behind before it loses hints.
 const BACKLOG: usize = 1024;
@@ -59,6 +61,21 @@ pub enum LiveEvent {
     },
     /// The host told the model something.
     HostSaid { at: Timestamp, step: u32, text: String },
+    /// The run waits for an answer.
+    Asked { at: Timestamp, question: Question },
+    /// The user answered.
+    Answered { at: Timestamp, question: String, answer: String, consent: Consent },
+    /// The run waits for the owner's consent.
+    ApprovalAsked { at: Timestamp, approval: Approval },
+    /// The owner decided.
+    ApprovalDecided { at: Timestamp, approval: String, granted: bool, scope: Scope, consent: Consent },
+    /// Another attempt begins.
+    Retried {
+        at: Timestamp,
+        attempt: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        guidance: Option<String>,
+    },
     /// The host stops driving the run; it goes on when the host starts again. A hint, and the last event.
     Suspended { at: Timestamp, reason: String },
     /// The run is over. The last event.
@@ -89,6 +106,11 @@ impl LiveEvent {
             | Self::ToolStarted { .. }
             | Self::ToolFinished { .. }
             | Self::HostSaid { .. }
+            | Self::Asked { .. }
+            | Self::Answered { .. }
+            | Self::ApprovalAsked { .. }
+            | Self::ApprovalDecided { .. }
+            | Self::Retried { .. }
             | Self::Finished { .. } => false,
         }
     }
@@ -110,6 +132,13 @@ impl LiveEvent {
                 Self::ToolFinished { at, step, call_id, tool, result, usage, requests }
             }
             RunEvent::Told { step, text, .. } => Self::HostSaid { at, step, text },
+            RunEvent::Asked { question } => Self::Asked { at, question },
+            RunEvent::Answered { question, answer, consent } => Self::Answered { at, question, answer, consent },
+            RunEvent::ApprovalAsked { approval } => Self::ApprovalAsked { at, approval },
+            RunEvent::ApprovalDecided { approval, granted, scope, consent, .. } => {
+                Self::ApprovalDecided { at, approval, granted, scope, consent }
+            }
+            RunEvent::Retried { attempt, guidance, .. } => Self::Retried { at, attempt, guidance },
             RunEvent::Finished { status, summary, error, .. } => Self::Finished { at, status, summary, error },
         })
     }
@@ -175,7 +204,7 @@ impl LiveLog {
         let inner = self.lock();
         let queue = inner.durable.iter().cloned().collect();
         let receiver = inner.sender.as_ref().map(broadcast::Sender::subscribe);
-        Watch { queue, seen: inner.durable.len(), receiver, log: Some(Arc::clone(self)) }
+        Watch { queue, seen: inner.durable.len(), receiver, log: Some(Arc::clone(self)), relay: None }
     }
 }
 
@@ -188,7 +217,8 @@ impl Inner {
     }
 }
 
-/// The events of a run: those that were, then those that come. Ends after the last.
+/// The events of a run: those that were, then those that come, also while it waits for people. Ends when the run is over,
+/// or when nobody is going to drive it.
 #[derive(Debug)]
 pub struct Watch {
     queue: VecDeque<Arc<LiveEvent>>,
@@ -196,12 +226,20 @@ pub struct Watch {
     seen: usize,
     receiver: Option<broadcast::Receiver<Item>>,
     log: Option<Arc<LiveLog>>,
+    /// Finds the next driver when one is done.
+    relay: Option<Relay>,
 }
 
 impl Watch {
     /// The events of a run that nobody drives.
     pub(crate) fn of_history(events: impl Iterator<Item = LiveEvent>) -> Self {
-        Self { queue: events.map(Arc::new).collect(), seen: 0, receiver: None, log: None }
+        let queue: VecDeque<_> = events.map(Arc::new).collect();
+        Self { seen: queue.len(), queue, receiver: None, log: None, relay: None }
+    }
+
+    /// Goes on with the run's next driver when this one is done.
+    pub(crate) fn relayed(self, relay: Relay) -> Self {
+        Self { relay: Some(relay), ..self }
     }
 
     /// The next event, or `None` after the last: that is [`LiveEvent::Finished`] when the run is over, and
@@ -213,7 +251,17 @@ impl Watch {
             if let Some(event) = self.queue.pop_front() {
                 return Some(Arc::unwrap_or_clone(event));
             }
-            match self.receiver.as_mut()?.recv().await {
+            let Some(receiver) = self.receiver.as_mut() else {
+                let Some(next) = self.relay.as_mut()?.next(self.log.as_ref()).await else {
+                    // Nobody drives it any more: what was needed to look for somebody is not kept.
+                    self.relay = None;
+                    return None;
+                };
+                self.queue = next.queue.into_iter().skip(self.seen).collect();
+                (self.seen, self.receiver, self.log) = (self.seen.max(next.seen), next.receiver, next.log);
+                continue;
+            };
+            match receiver.recv().await {
                 Ok(item) => {
                     self.seen = item.durable;
                     return Some(Arc::unwrap_or_clone(item.event));

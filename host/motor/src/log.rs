@@ -1,5 +1,7 @@
 //! The log of a run for people: one line for each event, times first (SPEC RUN-7).
 
+use base::Consent;
+
 use crate::event::{RunEvent, StoredEvent};
 use crate::record::beginning;
 use crate::toolbox::{OutgoingRequest, ToolNote};
@@ -34,7 +36,7 @@ fn line(stored: &StoredEvent) -> String {
         }
         RunEvent::Started => format!("{at} started\n"),
         RunEvent::Resumed => format!("{at} resumed after the host had stopped\n"),
-        RunEvent::ModelReplied { step, reply, duration_ms, recovered_call } => {
+        RunEvent::ModelReplied { step, reply, duration_ms, recovered_call, .. } => {
             let usage = reply.usage;
             let calls: Vec<_> = reply.tool_calls.iter().map(|call| beginning(&call.name, 80)).collect();
             let calls = if calls.is_empty() { String::new() } else { format!(" calls [{}]", calls.join(", ")) };
@@ -72,11 +74,42 @@ fn line(stored: &StoredEvent) -> String {
             text
         }
         RunEvent::Told { step, text, .. } => format!("{at} step {step} host to model: {}\n", shown(text)),
+        RunEvent::Asked { question } => {
+            format!("{at} step {} asks the user ({}): {}\n", question.step, question.id, shown(&question.question))
+        }
+        RunEvent::Answered { question, answer, consent } => {
+            format!("{at} {question} answered by {}: {}\n", word(consent), shown(answer))
+        }
+        RunEvent::ApprovalAsked { approval } => {
+            let actions: Vec<_> = approval.items.iter().map(|item| item.summary.as_str()).collect();
+            let (step, id) = (approval.step, &approval.id);
+            format!(
+                "{at} step {step} asks for consent ({id}): {}; {}\n",
+                shown(&actions.join("; ")),
+                shown(&approval.reason)
+            )
+        }
+        RunEvent::ApprovalDecided { approval, granted, scope, reason, consent } => {
+            let verdict = if *granted { format!("granted for {}", scope.as_str()) } else { "refused".to_owned() };
+            let why = reason.as_ref().map(|reason| format!(": {}", shown(reason))).unwrap_or_default();
+            format!("{at} {approval} {verdict} by {}{why}\n", word(consent))
+        }
+        RunEvent::Retried { attempt, guidance, .. } => {
+            let guidance = guidance.as_deref().map(shown).unwrap_or_default();
+            format!("{at} attempt {} begins: {guidance}\n", attempt + 1)
+        }
         RunEvent::Finished { status, summary, error, .. } => {
             let why = error.as_ref().map(|error| format!(" ({})", error.message)).unwrap_or_default();
             format!("{at} {status}{why}: {}\n", shown(summary.as_deref().unwrap_or_default()))
         }
     }
+}
+
+/// Whose word it is, and how it came.
+fn word(consent: &Consent) -> String {
+    let door = serde_json::to_value(consent.door).ok();
+    let door = door.as_ref().and_then(|door| door.as_str()).unwrap_or("unknown").to_owned();
+    format!("{} ({door})", shown(&consent.given_by))
 }
 
 /// A request on one line.

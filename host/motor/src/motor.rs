@@ -15,11 +15,13 @@ use serde_json::Value;
 use signals::SignalBus;
 use store::{Scan, Store, Table};
 
+use crate::artifact::Artifact;
+use crate::command::{Answer, Command, Decided, Moved, Retried, RetryRequest};
 use crate::config::Config;
 use crate::drive::Outcome;
 use crate::drivers::Drivers;
 use crate::event::RunEvent;
-use crate::journal::{Books, command_key, place_key};
+use crate::journal::{Books, command_key, order_key, place_key};
 use crate::record::RunRecord;
 use crate::status::{IllegalTransition, RunStatus, StatusEvent};
 use crate::toolbox::Toolbox;
@@ -52,7 +54,17 @@ pub trait Environment: Send + Sync {
     /// thread then goes on, and may end after what is begun later.
     async fn finished(&self, trace: &RunTrace);
 
-    /// Hears of a step that is durable, before the next one begins. Dropped at once when the run is cancelled.
+    /// Puts the files that the run produced where they stay, and lists them (SPEC RUN-12). Called before the run ends, and
+    /// again when the host stopped meanwhile: the second time replaces the first.
+    ///
+    /// # Errors
+    /// Why they cannot be put there. The run ends all the same, and they stay in its workspace.
+    async fn artifacts(&self, _run: &RunRecord) -> Result<Vec<Artifact>, Refusal> {
+        Ok(Vec::new())
+    }
+
+    /// Hears of a step that is durable, before the next one begins. Dropped at once when the run is cancelled. Also hears
+    /// of a run that has begun to wait.
     async fn stepped(&self, _trace: &RunTrace) {}
 }
 
@@ -91,8 +103,10 @@ pub struct RunRequest {
     pub settings: Value,
     /// Asking again with the same key gives the same run, not another.
     pub key: Option<String>,
-    /// Whether outward actions wait for consent.
+    /// Whether irreversible and outward actions wait for consent.
     pub approval_required: bool,
+    /// Whether it may ask its user and owner. A run that may not goes on without, and what would need consent is refused.
+    pub may_ask: bool,
 }
 
 /// What cancelling did.
@@ -128,7 +142,7 @@ impl Motor {
     pub fn new(parts: MotorParts) -> Self {
         let MotorParts { store, signals, energy, clock, random, environment, config } = parts;
         let books = Books { store, signals, energy, clock };
-        let drivers = Drivers::new(books.clone(), environment);
+        let drivers = Drivers::new(books.clone(), environment, config.clone());
         Self { inner: Arc::new(Inner { books, random, config, drivers, admission: tokio::sync::Mutex::new(()) }) }
     }
 
@@ -178,9 +192,7 @@ impl Motor {
             return Ok(record);
         }
         if let Some(holder) = books.store.get::<RunId>(Table::Places, place_key(agent))? {
-            let reason =
-                format!("Motor Cortex is busy (run_id: {holder}). Wait for it to complete or cancel it via core.task.");
-            return Err(Refusal::new(RefusalCode::Busy, reason));
+            return Err(busy(&holder));
         }
         if books.store.get::<RunRecord>(Table::Runs, id.as_str())?.is_some() {
             return Err(Refusal::new(RefusalCode::InvalidRequest, format!("there is already a run `{id}`")));
@@ -193,7 +205,8 @@ impl Motor {
 
     /// The first event of the run that is asked for.
     fn accept(&self, request: RunRequest) -> Result<RunEvent, Refusal> {
-        let RunRequest { agent, task, mut tools, max_iterations, timeout, settings, key, approval_required } = request;
+        let RunRequest { agent, task, mut tools, max_iterations, timeout, settings, key, approval_required, may_ask } =
+            request;
         let invalid = |reason: String| Refusal::new(RefusalCode::InvalidRequest, reason);
         if task.trim().is_empty() {
             return Err(invalid("the task is empty".to_owned()).with_remedy("say what is to be done"));
@@ -203,11 +216,6 @@ impl Motor {
                 .with_remedy("give long material to the run as a file"));
         }
         key.as_deref().map_or(Ok(()), check_key)?;
-        if approval_required {
-            // Better refused than run without the consent that was asked for.
-            return Err(invalid("this version cannot ask for consent during a run".to_owned())
-                .with_remedy("grant only tools that may act without consent, and start without `approvalRequired`"));
-        }
         let mut seen = std::collections::HashSet::new();
         tools.retain(|tool| seen.insert(tool.clone()));
         let timeout = self.inner.config.timeout(timeout)?;
@@ -220,6 +228,9 @@ impl Motor {
             settings,
             key,
             energy: 0.0,
+            approval_required,
+            may_ask,
+            credits: Some(&self.inner.config.budget).filter(|prices| prices.enabled).map(|prices| prices.credits),
         })
     }
 
@@ -231,11 +242,83 @@ impl Motor {
         let live = self.inner.books.store.scan::<RunId>(Table::Live, &Scan::all())?;
         let mut resumed = Vec::new();
         for (_, run) in live {
-            if self.inner.drivers.launch(&run)?.is_new {
+            // A run that waits for people is left alone, however many there are: all it needs is a look at the clock.
+            // Its question is the same as before, and so are its signal and the time that is left for an answer.
+            if let Ok(RunRecord { status, waiting: Some(waiting), .. }) = self.inner.books.record(&run)
+                && status.is_waiting()
+            {
+                self.inner.drivers.take_up_at(waiting.expires_at(), run);
+            } else if self.inner.drivers.launch(&run)?.is_new {
                 resumed.push(run);
             }
         }
         Ok(resumed)
+    }
+
+    /// Gives a waiting run the user's answer (SPEC ASK-1). When this returns the answer is durable and the run goes on.
+    ///
+    /// # Errors
+    /// `NotFound`; `IllegalState` when nothing or something else is asked, or the answer comes too late or a second time;
+    /// or what storage says.
+    pub async fn respond(&self, id: &RunId, answer: Answer) -> Result<Moved, Refusal> {
+        self.order(id, Command::Respond(answer)).await
+    }
+
+    /// Gives a waiting run the owner's decision (SPEC APPR-1). When this returns it is durable and the run goes on.
+    ///
+    /// # Errors
+    /// As [`Motor::respond`], and when the decision was made about another action than the one that waits.
+    pub async fn approve(&self, id: &RunId, decided: Decided) -> Result<Moved, Refusal> {
+        self.order(id, Command::Approve(decided)).await
+    }
+
+    /// Tries a failed run again, with a conversation that begins anew (SPEC RUN-10).
+    ///
+    /// # Errors
+    /// `NotFound`; `IllegalState` when it has not failed or every attempt was used; `Busy` when another run of the agent
+    /// holds the place; `ConsentNeeded` when it is to get more without the owner's word; or what storage says.
+    pub async fn retry(&self, id: &RunId, request: RetryRequest) -> Result<Retried, Refusal> {
+        let _admitted = self.inner.admission.lock().await;
+        let books = &self.inner.books;
+        let agent = books.record(id)?.agent;
+        let known = request.key.as_deref().map(|key| self.reply_of(id, key)).transpose()?.flatten();
+        if known.is_none()
+            && let Some(holder) =
+                books.store.get::<RunId>(Table::Places, place_key(&agent))?.filter(|holder| holder != id)
+        {
+            return Err(busy(&holder));
+        }
+        self.order(id, Command::Retry(request)).await
+    }
+
+    fn reply_of(&self, id: &RunId, key: &str) -> Result<Option<Value>, Refusal> {
+        check_key(key)?;
+        Ok(self.inner.books.store.get::<Value>(Table::Places, order_key(id, key))?)
+    }
+
+    async fn order<T: serde::de::DeserializeOwned>(&self, id: &RunId, command: Command) -> Result<T, Refusal> {
+        let key = command.key().map(str::to_owned);
+        let known = || Ok::<_, Refusal>(key.as_deref().map(|key| self.reply_of(id, key)).transpose()?.flatten());
+        let reply = match known()? {
+            Some(reply) => reply,
+            None => {
+                let command = command.meant_for(&self.inner.books.record(id)?);
+                // In a task of its own: a caller that goes away must not leave an order half taken.
+                let (drivers, run) = (self.inner.drivers.clone(), id.clone());
+                let ordered = tokio::spawn(async move { drivers.order(&run, command).await }).await;
+                let ordered = ordered
+                    .unwrap_or_else(|_| Err(Refusal::new(RefusalCode::Failed, "the host broke off over an order")));
+                match ordered {
+                    Ok(reply) => reply,
+                    // The same order, given at the same time, may have been carried out meanwhile.
+                    Err(refusal) => known()?.ok_or(refusal)?,
+                }
+            }
+        };
+        serde_json::from_value(reply).map_err(|error| {
+            let reason = format!("an idempotency key was used for something else before: {error}");
+            Refusal::new(RefusalCode::InvalidRequest, reason)
+        })
     }
 
     /// Cancels a run in any live state. Returns when that is durable; a guest in flight has been stopped.
@@ -256,7 +339,8 @@ impl Motor {
                 Ok(Cancelled { run_id: id.clone(), previous_status, new_status: record.status })
             }
             Outcome::Finished(record) => Err(over(record.status)),
-            Outcome::Suspended(refusal) => Err(refusal),
+            Outcome::Parked(record) => Err(over(record.status)),
+            Outcome::Suspended { refusal, .. } => Err(refusal),
         }
     }
 
@@ -264,6 +348,12 @@ impl Motor {
     pub async fn shutdown(&self) {
         self.inner.drivers.shutdown().await;
     }
+}
+
+fn busy(holder: &RunId) -> Refusal {
+    let reason =
+        format!("Motor Cortex is busy (run_id: {holder}). Wait for it to complete or cancel it via core.task.");
+    Refusal::new(RefusalCode::Busy, reason)
 }
 
 fn check_key(key: &str) -> Result<(), Refusal> {

@@ -6,12 +6,12 @@ use base::{AgentName, Refusal, RefusalCode, RunId};
 use store::{Scan, Table};
 
 use crate::drive::{Outcome, history};
-use crate::drivers::Phase;
 use crate::event::{StoredEvent, event_prefix};
 use crate::live::Watch;
 use crate::log;
 use crate::motor::Motor;
 use crate::record::RunRecord;
+use crate::relay::Relay;
 use crate::state::RunState;
 use crate::status::RunStatus;
 use crate::trace::RunTrace;
@@ -109,33 +109,47 @@ impl Motor {
     /// # Errors
     /// `NotFound`, or what storage says.
     pub fn watch(&self, id: &RunId) -> Result<Watch, Refusal> {
-        if let Some(watch) = self.inner.drivers.watch(id) {
-            return Ok(watch);
+        let (drivers, books) = (&self.inner.drivers, &self.inner.books);
+        let relay = Relay::new(drivers.active().clone(), books.clone(), id.clone());
+        if let Some(live) = drivers.active().live(id) {
+            return Ok(live.watch().relayed(relay));
         }
-        // Without a driver nothing can happen between this reading and the watcher's.
-        let (_, events) = self.inner.books.load(id)?;
-        Ok(Watch::of_history(history(id, &events)))
+        // Without a driver nothing can happen between this reading and the watcher's, unless one is made: the relay
+        // finds it, and what it did meanwhile.
+        let (state, events) = books.load(id)?;
+        let watch = Watch::of_history(history(id, &events));
+        Ok(if state.record.status.is_terminal() { watch } else { watch.relayed(relay) })
     }
 
-    /// Waits until the run is over.
+    /// Waits until the run is over, also while it waits for people.
     ///
     /// # Errors
     /// `NotFound`; what stopped the driver, when the run is left for a later host; or what storage says.
     pub async fn wait(&self, id: &RunId) -> Result<RunRecord, Refusal> {
-        if let Some(mut phase) = self.inner.drivers.phase(id) {
-            let gone = phase.wait_for(|phase| matches!(phase, Phase::Gone(_))).await;
-            if let Ok(Phase::Gone(outcome)) = gone.as_deref() {
-                return match outcome {
-                    Outcome::Finished(record) => Ok(record.as_ref().clone()),
-                    Outcome::Suspended(refusal) => Err(refusal.clone()),
-                };
+        let active = self.inner.drivers.active();
+        loop {
+            let mut launches = active.launches();
+            if let Some(progress) = self.inner.drivers.progress(id) {
+                if let Outcome::Suspended { refusal, again: false } = progress.gone().await {
+                    return Err(refusal);
+                }
+                continue;
+            }
+            let record = self.inner.books.record(id)?;
+            if record.status.is_terminal() {
+                return Ok(record);
+            }
+            let unattended = !record.status.is_waiting() && !self.inner.drivers.will_take_up(id);
+            if unattended || active.closing.is_cancelled() {
+                let reason = format!("run `{id}` is {} and nobody drives it", record.status);
+                return Err(Refusal::new(RefusalCode::TryLater, reason)
+                    .with_remedy("start the host again to take it up, or cancel it"));
+            }
+            tokio::select! {
+                biased;
+                () = active.closing.cancelled() => {}
+                _ = launches.changed() => {}
             }
         }
-        let record = self.inner.books.record(id)?;
-        if record.status.is_terminal() {
-            return Ok(record);
-        }
-        Err(Refusal::new(RefusalCode::TryLater, format!("run `{id}` is {} and nobody drives it", record.status))
-            .with_remedy("start the host again to take it up, or cancel it"))
     }
 }

@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
-use base::{AgentName, Provenance, RunId, Timestamp};
+use base::{AgentName, ErrorCode, Provenance, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::artifact::Artifact;
+use crate::budget::Budget;
+use crate::config::{MAX_ATTEMPTS, MAX_UNKNOWN};
 use crate::event::{RunEvent, StoredEvent};
-use crate::failure::RunError;
+use crate::failure::{FailureSummary, RunError};
 use crate::status::{IllegalTransition, RunStatus, StatusEvent};
+use crate::wait::{Scope, Waiting};
 
 /// Characters of the task that the head keeps; the whole task is in the first event.
 const TASK_CHARACTERS: usize = 200;
@@ -21,7 +25,7 @@ const WEB_SOURCES: usize = 32;
 ///
 /// JSON: `{ id, agent, status, task, tools, settings, maxIterations, timeoutMs, createdAt, startedAt?, completedAt?,
 /// iterations, modelCalls, toolCalls, errors, inputTokens, outputTokens, costUsd?, energy, resumes, nextSequence,
-/// webSources?, summary?, error? }`, times in milliseconds since the epoch.
+/// webSources?, attempt?, waiting?, failure?, artifacts?, summary?, error? … }`, times in milliseconds since the epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunRecord {
@@ -37,9 +41,9 @@ pub struct RunRecord {
     pub tools: Vec<String>,
     /// What the host needs to rebuild the run's environment. The loop does not look inside.
     pub settings: Value,
-    /// How many model calls it may take.
+    /// How many model calls its attempt may take.
     pub max_iterations: u32,
-    /// Milliseconds of wall clock it may take from `started_at`, across restarts of the host.
+    /// Milliseconds of wall clock that an attempt may take, across restarts of the host, waiting for people not counted.
     pub timeout_ms: u64,
     /// When it was accepted.
     pub created_at: Timestamp,
@@ -74,6 +78,48 @@ pub struct RunRecord {
     /// The tool of a call that can reach the network and has no result yet: what it has read is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reaching: Option<String>,
+    /// The attempt it is in: the first is 0 (SPEC RUN-10).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempt: u32,
+    /// Steps of the attempts before.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub earlier_iterations: u32,
+    /// When the attempt began, when it is not the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt_started_at: Option<Timestamp>,
+    /// What this attempt is to do differently.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guidance: Option<String>,
+    /// How the attempt before failed; of a failed run: how it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureSummary>,
+    /// What it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
+    /// The signal that told of what it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<u64>,
+    /// Milliseconds that the attempt has waited for people.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub waited_ms: u64,
+    /// Whether irreversible and outward actions wait for consent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub approval_required: bool,
+    /// Whether it may ask its user and owner.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_ask: bool,
+    /// What the owner granted beyond the settings, for the rest of the run. The loop does not look inside.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grants: Vec<Value>,
+    /// Calls of which nobody knows whether they took effect, for the owner (SPEC DUR-2).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown_outcomes: Vec<String>,
+    /// The files it produced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
+    /// What it may spend and has spent; none: that is not counted (SPEC EN-2).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
     /// The number the next event gets: also how many there are.
     pub next_sequence: u64,
     /// The beginning of the answer.
@@ -87,8 +133,19 @@ pub struct RunRecord {
 impl RunRecord {
     /// The head after the first event, when that is the creation of a run.
     pub(crate) fn created(id: RunId, first: &StoredEvent) -> Option<Self> {
-        let RunEvent::Created { agent, task, tools, max_iterations, timeout_ms, settings, key: _, energy } =
-            &first.event
+        let RunEvent::Created {
+            agent,
+            task,
+            tools,
+            max_iterations,
+            timeout_ms,
+            settings,
+            key: _,
+            energy,
+            approval_required,
+            may_ask,
+            credits,
+        } = &first.event
         else {
             return None;
         };
@@ -115,6 +172,20 @@ impl RunRecord {
             resumes: 0,
             web_sources: Vec::new(),
             reaching: None,
+            attempt: 0,
+            earlier_iterations: 0,
+            attempt_started_at: None,
+            guidance: None,
+            failure: None,
+            waiting: None,
+            signal: None,
+            waited_ms: 0,
+            approval_required: *approval_required,
+            may_ask: *may_ask,
+            grants: Vec::new(),
+            unknown_outcomes: Vec::new(),
+            artifacts: Vec::new(),
+            budget: credits.map(Budget::new),
             next_sequence: 1,
             summary: None,
             error: None,
@@ -132,10 +203,48 @@ impl RunRecord {
                 self.status = self.status.transition(StatusEvent::Start)?;
                 self.started_at = Some(stored.at);
             }
-            RunEvent::Finished { status, summary, error, energy } => {
+            RunEvent::Finished { status, summary, error, energy, failure, artifacts } => {
                 self.end(stored.at, *status, error.clone())?;
                 self.summary = summary.as_deref().map(|text| beginning(text, SUMMARY_CHARACTERS));
                 self.energy += energy;
+                self.failure.clone_from(failure);
+                self.artifacts.clone_from(artifacts);
+            }
+            RunEvent::Asked { question } => {
+                self.status = self.status.transition(StatusEvent::AskInput)?;
+                self.waiting = Some(Waiting::Input(question.clone()));
+            }
+            RunEvent::ApprovalAsked { approval } => {
+                self.status = self.status.transition(StatusEvent::AskApproval)?;
+                self.waiting = Some(Waiting::Approval(approval.clone()));
+            }
+            RunEvent::Answered { .. } => {
+                self.status = self.status.transition(StatusEvent::Answer)?;
+                self.stop_waiting(stored.at);
+            }
+            RunEvent::ApprovalDecided { granted, scope, .. } => {
+                self.status = self.status.transition(StatusEvent::Answer)?;
+                if let Some(Waiting::Approval(approval)) = self.stop_waiting(stored.at)
+                    && *granted
+                    && *scope != Scope::Once
+                    && !approval.grant.is_null()
+                {
+                    self.grants.push(approval.grant);
+                }
+            }
+            RunEvent::Retried { attempt, guidance, settings, max_iterations, consent: _ } => {
+                self.status = self.status.transition(StatusEvent::Retry)?;
+                self.attempt = *attempt;
+                self.guidance.clone_from(guidance);
+                if let Some(settings) = settings {
+                    self.settings.clone_from(settings);
+                }
+                self.max_iterations = *max_iterations;
+                self.earlier_iterations = self.iterations;
+                self.attempt_started_at = Some(stored.at);
+                self.waited_ms = 0;
+                (self.completed_at, self.summary, self.error) = (None, None, None);
+                self.artifacts.clear();
             }
             other => {
                 self.status = self.status.transition(StatusEvent::GoOn)?;
@@ -162,9 +271,19 @@ impl RunRecord {
             _ => StatusEvent::Fail,
         };
         self.status = self.status.transition(event)?;
+        self.stop_waiting(at);
         self.completed_at = Some(at);
         self.error = error;
         Ok(())
+    }
+
+    /// Gives what it waited for. The time it took does not count as time of the run.
+    fn stop_waiting(&mut self, now: Timestamp) -> Option<Waiting> {
+        self.signal = None;
+        let waiting = self.waiting.take()?;
+        let waited = u64::try_from(now.since(waiting.asked_at()).as_millis()).unwrap_or(u64::MAX);
+        self.waited_ms = self.waited_ms.saturating_add(waited);
+        Some(waiting)
     }
 
     fn count(&mut self, event: &RunEvent) {
@@ -175,11 +294,17 @@ impl RunRecord {
                     self.read_from(format!("an interrupted call of `{tool}`"));
                 }
             }
-            RunEvent::ToolIntended { tool, effects, .. } => {
+            RunEvent::ToolIntended { tool, effects, reserved, .. } => {
                 self.reaching = effects.open_world.then(|| tool.clone());
+                if let Some(budget) = &mut self.budget {
+                    budget.reserve(*reserved);
+                }
             }
-            RunEvent::ModelReplied { step, reply, .. } => {
+            RunEvent::ModelReplied { step, reply, credits, .. } => {
                 self.iterations = *step;
+                if let Some(budget) = &mut self.budget {
+                    budget.settle(*credits);
+                }
                 self.model_calls += 1 + reply.retries;
                 self.input_tokens += reply.usage.input_tokens;
                 self.output_tokens += reply.usage.output_tokens;
@@ -187,8 +312,15 @@ impl RunRecord {
                     self.cost_usd = Some(self.cost_usd.unwrap_or_default() + cost);
                 }
             }
-            RunEvent::ToolReturned { tool, result, requests, .. } => {
+            RunEvent::ToolReturned { step, tool, result, requests, recovered, credits, .. } => {
                 self.reaching = None;
+                if let Some(budget) = &mut self.budget {
+                    // Of a call that the host took down nobody knows what it spent: what was set aside is gone.
+                    match credits {
+                        Some(credits) => budget.settle(*credits),
+                        None => budget.forfeit(),
+                    }
+                }
                 for request in requests.iter().filter(|request| request.status.is_some()) {
                     self.read_from(request.host.clone());
                 }
@@ -197,6 +329,12 @@ impl RunRecord {
                 }
                 self.tool_calls += 1;
                 self.errors += u32::from(!result.ok);
+                if *recovered
+                    && result.error_code == Some(ErrorCode::OutcomeUnknown)
+                    && self.unknown_outcomes.len() < MAX_UNKNOWN
+                {
+                    self.unknown_outcomes.push(format!("step {step}: `{tool}`"));
+                }
             }
             _ => {}
         }
@@ -208,10 +346,22 @@ impl RunRecord {
         }
     }
 
-    /// When the run must be over: its time counts from its start, not from the start of the host.
+    /// When the attempt must be over: its time counts from its start, not from the start of the host.
     pub(crate) fn time_left(&self, now: Timestamp) -> Duration {
-        let used = self.started_at.map_or(Duration::ZERO, |started| now.since(started));
-        self.timeout().saturating_sub(used)
+        let began = self.attempt_started_at.or(self.started_at);
+        let used = began.map_or(Duration::ZERO, |began| now.since(began));
+        self.timeout().saturating_sub(used.saturating_sub(Duration::from_millis(self.waited_ms)))
+    }
+
+    /// Attempts that are left after this one.
+    pub(crate) fn attempts_left(&self) -> u32 {
+        MAX_ATTEMPTS.saturating_sub(self.attempt + 1)
+    }
+
+    /// Steps begun in this attempt.
+    #[must_use]
+    pub fn attempt_iterations(&self) -> u32 {
+        self.iterations.saturating_sub(self.earlier_iterations)
     }
 
     /// The wall clock it may take.
@@ -225,6 +375,14 @@ impl RunRecord {
     pub fn elapsed(&self, now: Timestamp) -> Duration {
         self.started_at.map_or(Duration::ZERO, |started| self.completed_at.unwrap_or(now).since(started))
     }
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+fn is_nothing(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The first `characters` characters, with a mark when there are more.
@@ -251,6 +409,9 @@ mod tests {
             settings: Value::Null,
             key: None,
             energy: 0.0,
+            approval_required: false,
+            may_ask: false,
+            credits: None,
         };
         let mut record = RunRecord::created(RunId::parse("run_1").unwrap(), &stored(created)).unwrap();
         for event in [RunEvent::Started].into_iter().chain(events) {
@@ -268,6 +429,9 @@ mod tests {
             idempotency_key: "k".into(),
             effects: Effects { open_world, ..Effects::default() },
             component: None,
+            approval: None,
+            grant: Value::Null,
+            reserved: 0,
         }
     }
 
@@ -282,6 +446,7 @@ mod tests {
             notes: vec![],
             retried: false,
             recovered: false,
+            credits: None,
         }
     }
 

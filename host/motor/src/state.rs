@@ -6,6 +6,7 @@ use crate::config::MAX_CALLS_PER_REPLY;
 use crate::conversation::Conversation;
 use crate::event::{RunEvent, StoredEvent};
 use crate::guard::{LoopGuard, Verdict};
+use crate::ledger::Ledger;
 use crate::record::RunRecord;
 use crate::status::IllegalTransition;
 use crate::trace::RunTrace;
@@ -16,6 +17,7 @@ pub(crate) struct RunState {
     pub(crate) record: RunRecord,
     pub(crate) conversation: Conversation,
     pub(crate) trace: RunTrace,
+    pub(crate) ledger: Ledger,
     guard: LoopGuard,
 }
 
@@ -40,7 +42,7 @@ impl RunState {
         let mut conversation = Conversation::default();
         conversation.apply(&first.event);
         let trace = RunTrace::created(&record, task);
-        Ok(Self { record, conversation, trace, guard: LoopGuard::default() })
+        Ok(Self { record, conversation, trace, ledger: Ledger::default(), guard: LoopGuard::default() })
     }
 
     /// The state after a whole history.
@@ -60,6 +62,11 @@ impl RunState {
     pub(crate) fn apply(&mut self, stored: &StoredEvent) -> Result<Verdict, IllegalTransition> {
         self.record.apply(stored)?;
         self.trace.apply(stored, &self.record);
+        self.ledger.apply(&self.record.id, &stored.event);
+        if matches!(stored.event, RunEvent::Retried { .. }) {
+            // A new attempt is judged by what it does itself.
+            self.guard = LoopGuard::default();
+        }
         let closed = self.conversation.apply(&stored.event);
         Ok(match (&stored.event, closed) {
             // A call above the number that a reply may make is told so and no more: a single reply with too many would

@@ -47,6 +47,8 @@ pub enum StatusEvent {
     Fail,
     /// Somebody stops it.
     Cancel,
+    /// It failed, and is tried again.
+    Retry,
 }
 
 /// A change of status that must not happen.
@@ -74,7 +76,7 @@ impl RunStatus {
     /// The status after `event`.
     ///
     /// # Errors
-    /// When the event may not happen in this status. A terminal status allows none.
+    /// When the event may not happen in this status. What has ended allows none, but a failed run can be tried again.
     pub fn transition(self, event: StatusEvent) -> Result<Self, IllegalTransition> {
         use StatusEvent as E;
         Ok(match (self, event) {
@@ -83,6 +85,7 @@ impl RunStatus {
             (Self::Running, E::AskApproval) => Self::AwaitingApproval,
             (Self::AwaitingInput | Self::AwaitingApproval, E::Answer) => Self::Running,
             (Self::Running, E::Complete) => Self::Completed,
+            (Self::Failed, E::Retry) => Self::Running,
             // A run that no driver can even start has failed too, or it would hold its place for ever.
             (Self::Created | Self::Running | Self::AwaitingInput | Self::AwaitingApproval, E::Fail) => Self::Failed,
             (Self::Created | Self::Running | Self::AwaitingInput | Self::AwaitingApproval, E::Cancel) => {
@@ -92,7 +95,13 @@ impl RunStatus {
         })
     }
 
-    /// Whether nothing can happen any more.
+    /// Whether it waits for a person, and nobody drives it.
+    #[must_use]
+    pub fn is_waiting(self) -> bool {
+        matches!(self, Self::AwaitingInput | Self::AwaitingApproval)
+    }
+
+    /// Whether it is over: nothing happens any more, unless somebody tries a failed run again.
     #[must_use]
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
@@ -121,7 +130,7 @@ impl fmt::Display for RunStatus {
 
 impl StatusEvent {
     /// Every event.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Start,
         Self::GoOn,
         Self::AskInput,
@@ -130,6 +139,7 @@ impl StatusEvent {
         Self::Complete,
         Self::Fail,
         Self::Cancel,
+        Self::Retry,
     ];
 }
 
@@ -144,6 +154,7 @@ impl fmt::Display for StatusEvent {
             Self::Complete => "complete",
             Self::Fail => "fail",
             Self::Cancel => "be cancelled",
+            Self::Retry => "be tried again",
         })
     }
 }
@@ -162,15 +173,15 @@ mod tests {
             let cells = StatusEvent::ALL.map(|event| status.transition(event).map_or("-", RunStatus::as_str));
             table.push_str(&format!("{status}: {}\n", cells.join(" ")));
         }
-        // Columns: start, go on, ask input, ask approval, answer, complete, fail, cancel.
+        // Columns: start, go on, ask input, ask approval, answer, complete, fail, cancel, retry.
         expect![[r#"
-            created: running - - - - - failed cancelled
-            running: - running awaiting_input awaiting_approval - completed failed cancelled
-            awaiting_input: - - - - running - failed cancelled
-            awaiting_approval: - - - - running - failed cancelled
-            completed: - - - - - - - -
-            failed: - - - - - - - -
-            cancelled: - - - - - - - -
+            created: running - - - - - failed cancelled -
+            running: - running awaiting_input awaiting_approval - completed failed cancelled -
+            awaiting_input: - - - - running - failed cancelled -
+            awaiting_approval: - - - - running - failed cancelled -
+            completed: - - - - - - - - -
+            failed: - - - - - - - - running
+            cancelled: - - - - - - - - -
         "#]]
         .assert_eq(&table);
     }
@@ -184,13 +195,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_has_ended_stays_ended(events in prop::collection::vec(prop::sample::select(StatusEvent::ALL.to_vec()), 0..40)) {
+        fn what_has_ended_stays_ended_unless_a_failure_is_tried_again(events in prop::collection::vec(prop::sample::select(StatusEvent::ALL.to_vec()), 0..40)) {
             let mut status = RunStatus::Created;
             let mut ended = None;
             for event in events {
                 match status.transition(event) {
                     Ok(next) => {
-                        prop_assert!(ended.is_none(), "{status} allowed {event}");
+                        let again = status == RunStatus::Failed && event == StatusEvent::Retry;
+                        prop_assert!(ended.is_none() || again, "{status} allowed {event}");
                         prop_assert_ne!(next, RunStatus::Created);
                         status = next;
                         ended = status.is_terminal().then_some(status);

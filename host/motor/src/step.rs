@@ -4,21 +4,27 @@
 
 use std::time::Duration;
 
-use llm::{ChatReply, ChatRequest, Delta, Model, ModelError, ToolSpec};
+use llm::{ChatReply, ChatRequest, Delta, Message, Model, ModelError, ToolSpec};
 
+use base::ErrorCode;
+
+use crate::budget::Budget;
 use crate::call::{Executed, Execution, admit, outcome_unknown};
+use crate::compact;
 use crate::config::HEARING;
+use crate::consent::Leave;
 use crate::conversation::{Next, OpenCall};
 use crate::drive::{Driver, Exit};
 use crate::event::{RunEvent, TellReason};
 use crate::failure::{FailureCategory, RunError};
 use crate::guard::Verdict;
-use crate::journal::{Ending, Journal, JournalError};
+use crate::host_tools::{ASK_USER, REQUEST_APPROVAL};
+use crate::journal::{Journal, JournalError};
 use crate::live::LiveEvent;
-use crate::prompt::Prompt;
+use crate::prompt::{self, Prompt};
 use crate::reply::{Judgement, judge, normalise};
-use crate::status::RunStatus;
-use crate::toolbox::{ToolDefinition, ToolReply, Toolbox};
+use crate::toolbox::{ToolDefinition, ToolReply, ToolResult, Toolbox};
+use crate::wait::action_hash;
 
 impl Driver {
     /// Asks the model for one step, and stages its reply.
@@ -30,10 +36,12 @@ impl Driver {
         specs: &[ToolSpec],
         step: u32,
     ) -> Result<Option<Exit>, JournalError> {
-        let max = journal.state().record.max_iterations;
-        if step > max {
+        let record = &journal.state().record;
+        let max = record.max_iterations;
+        let iteration = step.saturating_sub(record.earlier_iterations);
+        if iteration > max {
             let message = format!("the run reached the iteration cap of {max}");
-            return self.fail(journal, RunError::new(FailureCategory::BudgetExhausted, message)).await.map(Some);
+            return Ok(Some(Exit::Failing(RunError::new(FailureCategory::BudgetExhausted, message))));
         }
         if step > 1 {
             let heard = tokio::time::timeout(HEARING, self.environment.stepped(&journal.state().trace));
@@ -43,26 +51,58 @@ impl Driver {
                 Err(interrupt) => return self.stop(journal, interrupt).await.map(Some),
             }
         }
+        let left = journal.state().record.budget.as_ref().map(Budget::share_left);
         let names: Vec<_> = specs.iter().map(|spec| spec.name.as_str()).collect();
         let briefing = toolbox.briefing();
+        let record = &journal.state().record;
+        let recovery = prompt::recovery(record.attempt, record.failure.as_ref(), record.guidance.as_deref());
+        let prompt = Prompt {
+            tools: &names,
+            briefing: briefing.as_deref(),
+            may_ask: record.may_ask,
+            recovery: recovery.as_deref(),
+            budget: left.as_deref(),
+            max_iterations: max,
+            step: iteration,
+        };
         let request = ChatRequest {
-            system: Prompt { tools: &names, briefing: briefing.as_deref(), max_iterations: max, step }.render(),
-            messages: journal.state().conversation.messages().to_vec(),
+            system: prompt.render(),
+            messages: journal.messages(self.config.context_bytes),
             tools: specs.to_vec(),
+            // Through all attempts, so that each turn of a recording stands for one step of the run.
+            turn: usize::try_from(step.saturating_sub(1)).ok(),
             ..ChatRequest::default()
         };
-        self.live.publish_hint(LiveEvent::StepStarted { at: self.books.clock.now(), step, max });
+        let bytes = request_bytes(&request);
+        // What a reply may cost is looked at before it is asked for. One driver does one thing at a time, so nobody else
+        // can spend it meanwhile.
+        if let Some(budget) = &record.budget
+            && let Err(exhausted) = budget.affords(self.config.budget.request(bytes))
+        {
+            let error = RunError::new(FailureCategory::BudgetExhausted, exhausted.to_string());
+            return Ok(Some(Exit::Failing(error)));
+        }
+        let last = record.earlier_iterations + max;
+        self.live.publish_hint(LiveEvent::StepStarted { at: self.books.clock.now(), step, max: last });
         let began = self.books.clock.monotonic();
         let mut hints = |delta| self.hint(delta);
         match self.unless_interrupted(journal, model.chat(&request, &mut hints)).await {
             Ok(Ok(reply)) => {
                 let took = self.books.clock.monotonic().saturating_sub(began);
-                replied(journal, reply, step, specs, took)?;
+                let credits = self.cost_of(journal, &reply, bytes);
+                replied(journal, reply, step, specs, took, credits)?;
                 Ok(None)
             }
-            Ok(Err(error)) => self.model_failed(journal, &error).await.map(Some),
+            Ok(Err(error)) => Ok(Some(self.model_failed(&error))),
             Err(interrupt) => self.stop(journal, interrupt).await.map(Some),
         }
+    }
+
+    fn cost_of(&self, journal: &Journal, reply: &ChatReply, request_bytes: usize) -> u64 {
+        let said = Message::Assistant { text: reply.text.clone(), tool_calls: reply.tool_calls.clone() };
+        let bytes = compact::size(&said) + reply.reasoning.as_deref().map_or(0, str::len);
+        let counts = journal.state().record.budget.is_some();
+        if counts { self.config.budget.reply(&reply.usage, request_bytes, bytes) } else { 0 }
     }
 
     fn hint(&self, delta: Delta) {
@@ -76,31 +116,26 @@ impl Driver {
         });
     }
 
-    async fn model_failed(&self, journal: &mut Journal, error: &ModelError) -> Result<Exit, JournalError> {
+    fn model_failed(&self, error: &ModelError) -> Exit {
         tracing::warn!(run = %self.run, model = %error.model, kind = ?error.kind, "the model gave no reply");
-        self.fail(journal, RunError::model(error)).await
+        Exit::Failing(RunError::model(error))
     }
 
     /// Takes a reply without calls for the answer, or tells the model once what was wrong with it.
-    pub(crate) async fn judged(
+    pub(crate) fn judged(
         &self,
         journal: &mut Journal,
         text: &str,
         specs: &[ToolSpec],
     ) -> Result<Option<Exit>, JournalError> {
         match judge(text, specs) {
-            Judgement::Answer => {
-                let answer =
-                    Ending { status: RunStatus::Completed, summary: Some(text.trim().to_owned()), error: None };
-                journal.finish(answer).await?;
-                Ok(Some(Exit::Finished))
-            }
+            Judgement::Answer => Ok(Some(Exit::Answered(text.trim().to_owned()))),
             Judgement::Useless(_, why) if journal.state().conversation.corrections() > 0 => {
                 let error = RunError::new(
                     FailureCategory::ModelFailure,
                     format!("the model's reply could not be used, twice in a row: {why}"),
                 );
-                self.fail(journal, error).await.map(Some)
+                Ok(Some(Exit::Failing(error)))
             }
             Judgement::Useless(reason, text) => {
                 let step = journal.state().conversation.step();
@@ -118,22 +153,56 @@ impl Driver {
         tools: &[&ToolDefinition],
         call: OpenCall,
     ) -> Result<Option<Exit>, JournalError> {
+        let refused = |result| Executed {
+            reply: Some(ToolReply::of(result)),
+            notes: Vec::new(),
+            retried: false,
+            interrupt: None,
+        };
         let (definition, arguments) = match admit(tools, &call) {
             Ok(admitted) => admitted,
-            Err(result) => {
-                let reply = Some(ToolReply::of(result));
-                let refused = Executed { reply, notes: Vec::new(), retried: false, interrupt: None };
-                return self.returned(journal, &call, refused, false).await;
+            Err(result) => return self.returned(journal, &call, refused(result), false).await,
+        };
+        let asked = match call.call.name.as_str() {
+            ASK_USER => Some(self.ask_user(journal, &call, &arguments).await?),
+            REQUEST_APPROVAL => Some(self.request_approval(journal, &call, &arguments).await?),
+            _ => None,
+        };
+        match asked {
+            Some(Ok(exit)) => return Ok(Some(exit)),
+            Some(Err(result)) => return self.returned(journal, &call, refused(result), false).await,
+            None => {}
+        }
+        let (approval, grant) = match self.leave(journal, toolbox, tools, &call, definition, &arguments).await {
+            Leave::Go { approval, grant } => (approval, grant),
+            Leave::Refused(result) => return self.returned(journal, &call, refused(result), false).await,
+            Leave::Interrupted(interrupt) => return self.stop(journal, interrupt).await.map(Some),
+            Leave::Ask(approval) => {
+                journal.park(RunEvent::ApprovalAsked { approval }).await?;
+                return Ok(Some(Exit::Parked));
             }
         };
+        let most = definition.most.map_or(0, |most| self.config.budget.spent(&most));
+        let reserved = match journal.state().record.budget.as_ref().map(|budget| budget.affords(most)) {
+            None => 0,
+            Some(Ok(reserved)) => reserved,
+            Some(Err(exhausted)) => {
+                let result = ToolResult::failure(ErrorCode::LimitExceeded, exhausted.to_string());
+                return self.returned(journal, &call, refused(result), false).await;
+            }
+        };
+        let action = action_hash(&self.run, &call.call.name, &arguments);
         journal.stage(RunEvent::ToolIntended {
             step: call.step,
             call_id: call.call.id.clone(),
             tool: call.call.name.clone(),
             arguments,
-            idempotency_key: format!("{}-{}-{}", self.run, call.step, call.index),
+            idempotency_key: journal.state().ledger.key(&self.run, action),
             effects: definition.effects,
             component: definition.component,
+            approval,
+            grant,
+            reserved,
         })?;
         journal.commit().await?;
         let Next::InFlight(call) = journal.state().conversation.next() else { return Ok(None) };
@@ -183,8 +252,13 @@ impl Driver {
     ) -> Result<Option<Exit>, JournalError> {
         let Executed { reply, notes, retried, interrupt } = executed;
         let mut verdict = Verdict::Continue;
-        if let Some(ToolReply { result, usage, requests }) = reply {
+        let mut needed = None;
+        if let Some(ToolReply { result, usage, requests, ask }) = reply {
+            needed = ask;
             let (call_id, tool) = (call.call.id.clone(), call.call.name.clone());
+            // A call that was stopped says nothing of what it spent; one that the host never made spent nothing.
+            let unknown = call.intent.is_some() && usage.is_none() && !result.ok;
+            let credits = (!unknown).then(|| usage.map_or(0, |usage| self.config.budget.spent(&usage)));
             let step = call.step;
             verdict = journal.stage(RunEvent::ToolReturned {
                 step,
@@ -196,10 +270,16 @@ impl Driver {
                 notes,
                 retried,
                 recovered,
+                credits,
             })?;
         }
         if let Some(interrupt) = interrupt {
             return self.stop(journal, interrupt).await.map(Some);
+        }
+        if let (Some(needed), false) = (needed, matches!(verdict, Verdict::Stop(_)))
+            && let Some(exit) = self.ask_again(journal, call, needed).await?
+        {
+            return Ok(Some(exit));
         }
         match verdict {
             Verdict::Continue => Ok(None),
@@ -208,9 +288,17 @@ impl Driver {
                 journal.stage(RunEvent::Told { step: call.step, reason, text })?;
                 Ok(None)
             }
-            Verdict::Stop(error) => self.fail(journal, error).await.map(Some),
+            Verdict::Stop(error) => Ok(Some(Exit::Failing(error))),
         }
     }
+}
+
+/// Bytes of a request, as far as they cost something.
+fn request_bytes(request: &ChatRequest) -> usize {
+    let messages: usize = request.messages.iter().map(compact::size).sum();
+    let tools: usize =
+        request.tools.iter().map(|tool| tool.description.len() + tool.parameters.to_string().len()).sum();
+    request.system.len() + messages + tools
 }
 
 /// Puts the reply in order and stages it.
@@ -220,9 +308,10 @@ fn replied(
     step: u32,
     specs: &[ToolSpec],
     took: Duration,
+    credits: u64,
 ) -> Result<(), JournalError> {
     let recovered_call = normalise(&mut reply, step, specs, &journal.state().conversation);
     let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-    journal.stage(RunEvent::ModelReplied { step, reply, duration_ms, recovered_call })?;
+    journal.stage(RunEvent::ModelReplied { step, reply, duration_ms, recovered_call, credits })?;
     Ok(())
 }

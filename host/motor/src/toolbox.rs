@@ -22,6 +22,8 @@ pub struct ToolDefinition {
     pub timeout: Duration,
     /// The component behind the tool, for the trace.
     pub component: Option<ContentHash>,
+    /// The most that one call can spend in its sandbox (SPEC EN-2); none: it has no sandbox.
+    pub most: Option<SandboxUsage>,
 }
 
 /// What a call can do to the world (SPEC HOST-2). The default is the worst case.
@@ -64,9 +66,78 @@ pub trait Toolbox: Send + Sync {
         None
     }
 
+    /// Says what a call would do, for whoever has to consent to it. Executes nothing. What is not known is the worst case.
+    async fn review(&self, call: Planned<'_>) -> Review {
+        Review::of(&call)
+    }
+
     /// Calls one tool and waits for its result. A failed call is a result like any other. When the invocation's token
     /// is cancelled the call must end at once; the loop waits 50 ms for what it still returns, then drops the future.
     async fn call(&self, call: ToolInvocation<'_>) -> ToolReply;
+}
+
+/// A call that is about to be made.
+#[derive(Clone, Copy)]
+pub struct Planned<'a> {
+    /// The run that would make it.
+    pub run: &'a RunId,
+    /// The tool.
+    pub name: &'a str,
+    /// Its arguments.
+    pub arguments: &'a Value,
+    /// What calls of the tool can do.
+    pub effects: Effects,
+}
+
+/// What a call would do, as far as consent is concerned.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Review {
+    /// What it would do, in one line for people.
+    pub summary: String,
+    /// It reaches things outside the workspace.
+    pub outward: bool,
+    /// What it does cannot be taken back.
+    pub irreversible: bool,
+    /// Asking for several of the kind at once hides nothing: it only reads, from a place that the question names.
+    pub low_risk: bool,
+    /// What a consent for longer than once would cover; none: nothing but this very call.
+    pub class: Option<String>,
+    /// What the environment needs to serve the call after a consent.
+    pub grant: Value,
+    /// The owner consented to the class for longer than this run.
+    pub covered: bool,
+    /// It needs consent even in a run that was not asked to wait for approvals: why (SPEC TAINT-1).
+    pub required: Option<String>,
+}
+
+impl Review {
+    /// What is known from the declared effects alone.
+    #[must_use]
+    pub fn of(call: &Planned<'_>) -> Self {
+        Self {
+            summary: format!("call `{}`", call.name),
+            outward: call.effects.open_world && !call.effects.read_only,
+            irreversible: call.effects.destructive && !call.effects.repeatable(),
+            low_risk: false,
+            class: None,
+            grant: Value::Null,
+            covered: false,
+            required: None,
+        }
+    }
+}
+
+/// Consent that a call turned out to need while it was made: what needed it was refused, and was not done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConsentNeeded {
+    /// What was refused, in one line for people.
+    pub summary: String,
+    /// Why it needs consent.
+    pub reason: String,
+    /// What a consent for longer than once would cover.
+    pub class: Option<String>,
+    /// What the environment needs to serve the call after a consent.
+    pub grant: Value,
 }
 
 /// One call of a tool. The arguments fit the tool's schema.
@@ -84,6 +155,8 @@ pub struct ToolInvocation<'a> {
     pub arguments: &'a Value,
     /// The same for every repetition of this call, also after a crash (SPEC DUR-4).
     pub idempotency_key: &'a str,
+    /// What the owner consented to for this call (see [`Review::grant`]).
+    pub grant: Option<&'a Value>,
     /// Takes log lines and progress while the call runs.
     pub notes: &'a (dyn Fn(ToolNote) + Send + Sync),
     /// Ends the call.
@@ -120,6 +193,8 @@ pub struct ToolReply {
     pub usage: Option<SandboxUsage>,
     /// What it asked of the network, in order.
     pub requests: Vec<OutgoingRequest>,
+    /// What it was refused for want of the owner's consent.
+    pub ask: Option<ConsentNeeded>,
 }
 
 /// A request that a call made, or tried to make (SPEC NET-4): no query values, no secrets.
@@ -152,11 +227,19 @@ pub struct OutgoingRequest {
     pub rule: Option<String>,
 }
 
+impl OutgoingRequest {
+    /// Whether it reached somebody who may have changed something because of it.
+    #[must_use]
+    pub fn is_done_write(&self) -> bool {
+        self.status.is_some() && !matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE")
+    }
+}
+
 impl ToolReply {
     /// A result of the host's own: nothing was executed.
     #[must_use]
     pub fn of(result: ToolResult) -> Self {
-        Self { result, usage: None, requests: Vec::new() }
+        Self { result, usage: None, requests: Vec::new(), ask: None }
     }
 }
 
@@ -194,6 +277,9 @@ pub struct ToolResult {
     /// What the call cost, in US dollars, when it cost something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
+    /// Where the whole output is in the workspace, when it was also saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved: Option<String>,
 }
 
 impl ToolResult {
@@ -208,6 +294,7 @@ impl ToolResult {
             provenance: Provenance::Internal,
             duration_ms: 0,
             cost: None,
+            saved: None,
         }
     }
 

@@ -2,16 +2,19 @@
 //!
 //! A fold of the run's events, like everything else about a run; it never decides anything.
 
-use base::{AgentName, ContentHash, RunId, Timestamp};
+use base::{AgentName, Consent, ContentHash, RunId, Timestamp};
 use llm::{Arguments, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::artifact::Artifact;
+use crate::budget::Budget;
 use crate::event::{RunEvent, StoredEvent};
-use crate::failure::RunError;
+use crate::failure::{FailureSummary, RunError};
 use crate::record::RunRecord;
 use crate::status::RunStatus;
 use crate::toolbox::{OutgoingRequest, SandboxUsage, ToolNote, ToolResult};
+use crate::wait::{Approval, Question, Scope, Waiting};
 
 /// The trace of a run. JSON in camel case, times in milliseconds since the epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,7 +44,31 @@ pub struct RunTrace {
     /// Why there is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RunError>,
-    /// The steps, in order.
+    /// What a failure means for whoever may try again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureSummary>,
+    /// What it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
+    /// The attempts before this one and this one, when there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<AttemptTrace>,
+    /// The questions it asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<QuestionTrace>,
+    /// What it asked to be allowed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<ApprovalTrace>,
+    /// The files it produced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
+    /// Calls of which nobody knows whether they took effect.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown_outcomes: Vec<String>,
+    /// What it may spend and has spent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+    /// The steps of all attempts, in order.
     pub steps: Vec<StepTrace>,
     /// The changes of status, and when the run was taken up again.
     pub transitions: Vec<TransitionTrace>,
@@ -59,6 +86,63 @@ pub struct RunTrace {
     pub tool_calls: u32,
     /// Tool calls that failed.
     pub errors: u32,
+}
+
+/// One attempt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptTrace {
+    /// From 0.
+    pub index: u32,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// Its first step.
+    pub first_step: u32,
+    /// What it was to do differently.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guidance: Option<String>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<RunError>,
+    /// What the failure means.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureSummary>,
+}
+
+/// A question and its answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QuestionTrace {
+    /// What was asked.
+    #[serde(flatten)]
+    pub question: Question,
+    /// The answer, when there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// Whose word it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consent: Option<Consent>,
+}
+
+/// A request for consent and its decision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovalTrace {
+    /// What was asked.
+    #[serde(flatten)]
+    pub approval: Approval,
+    /// Whether it was allowed, when it was decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub granted: Option<bool>,
+    /// For how long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
+    /// Why, in the owner's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// Whose word it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consent: Option<Consent>,
 }
 
 /// One step: a model reply and the calls it asked for.
@@ -159,6 +243,14 @@ impl RunTrace {
             completed_at: None,
             summary: None,
             error: None,
+            failure: None,
+            waiting: None,
+            attempts: Vec::new(),
+            questions: Vec::new(),
+            approvals: Vec::new(),
+            artifacts: Vec::new(),
+            unknown_outcomes: Vec::new(),
+            budget: None,
             steps: Vec::new(),
             transitions: vec![TransitionTrace { at: record.created_at, status: record.status, resumed: false }],
             total_iterations: 0,
@@ -179,7 +271,7 @@ impl RunTrace {
                 let resumed = matches!(stored.event, RunEvent::Resumed);
                 self.transitions.push(TransitionTrace { at: stored.at, status: record.status, resumed });
             }
-            RunEvent::ModelReplied { step, reply, duration_ms, recovered_call } => self.steps.push(StepTrace {
+            RunEvent::ModelReplied { step, reply, duration_ms, recovered_call, .. } => self.steps.push(StepTrace {
                 iteration: *step,
                 timestamp: stored.at,
                 llm_model: reply.model.clone(),
@@ -215,14 +307,65 @@ impl RunTrace {
             RunEvent::Finished { summary, error, .. } => {
                 self.summary.clone_from(summary);
                 self.error.clone_from(error);
-                self.transitions.push(TransitionTrace { at: stored.at, status: record.status, resumed: false });
+                self.changed(stored, record);
+            }
+            RunEvent::Asked { question } => {
+                self.questions.push(QuestionTrace { question: question.clone(), answer: None, consent: None });
+                self.changed(stored, record);
+            }
+            RunEvent::Answered { answer, consent, .. } => {
+                if let Some(asked) = self.questions.last_mut() {
+                    (asked.answer, asked.consent) = (Some(answer.clone()), Some(consent.clone()));
+                }
+                self.changed(stored, record);
+            }
+            RunEvent::ApprovalAsked { approval } => {
+                let approval = approval.clone();
+                let undecided = ApprovalTrace { approval, granted: None, scope: None, why: None, consent: None };
+                self.approvals.push(undecided);
+                self.changed(stored, record);
+            }
+            RunEvent::ApprovalDecided { granted, scope, reason, consent, .. } => {
+                if let Some(asked) = self.approvals.last_mut() {
+                    (asked.granted, asked.scope) = (Some(*granted), Some(*scope));
+                    (asked.why, asked.consent) = (reason.clone(), Some(consent.clone()));
+                }
+                self.changed(stored, record);
+            }
+            RunEvent::Retried { attempt, guidance, .. } => {
+                self.begin_attempt(*attempt, stored.at, record, guidance.clone());
+                self.changed(stored, record);
             }
         }
         self.total(stored.at, record);
     }
 
+    fn changed(&mut self, stored: &StoredEvent, record: &RunRecord) {
+        self.transitions.push(TransitionTrace { at: stored.at, status: record.status, resumed: false });
+    }
+
+    /// The attempt before keeps why it failed; the run itself starts anew.
+    fn begin_attempt(&mut self, index: u32, at: Timestamp, record: &RunRecord, guidance: Option<String>) {
+        if self.attempts.is_empty() {
+            let started_at = self.started_at.unwrap_or(self.created_at);
+            let (guidance, error, failure) = (None, None, None);
+            self.attempts.push(AttemptTrace { index: 0, started_at, first_step: 1, guidance, error, failure });
+        }
+        if let Some(last) = self.attempts.last_mut() {
+            (last.error, last.failure) = (self.error.take(), self.failure.take());
+        }
+        self.summary = None;
+        let first_step = record.iterations + 1;
+        self.attempts.push(AttemptTrace { index, started_at: at, first_step, guidance, error: None, failure: None });
+    }
+
     fn total(&mut self, now: Timestamp, record: &RunRecord) {
         self.status = record.status;
+        self.waiting.clone_from(&record.waiting);
+        self.artifacts.clone_from(&record.artifacts);
+        self.unknown_outcomes.clone_from(&record.unknown_outcomes);
+        self.budget.clone_from(&record.budget);
+        self.failure = record.failure.clone().filter(|_| record.status == RunStatus::Failed);
         self.started_at = record.started_at;
         self.completed_at = record.completed_at;
         self.total_iterations = record.iterations;

@@ -68,6 +68,15 @@ impl SignalBus {
         Ok(self.store.scan(Table::Signals, &scan)?.into_iter().map(|(_, signal)| signal).collect())
     }
 
+    /// The signal with this id, when there is one. Whoever knows which runs wait, and by which signal they said so, finds
+    /// theirs without reading the others.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn get(&self, id: u64) -> Result<Option<Signal>, StoreError> {
+        self.store.get(Table::Signals, id.to_be_bytes())
+    }
+
     /// The id of the newest delivered signal; 0 before the first.
     #[must_use]
     pub fn latest(&self) -> u64 {
@@ -114,7 +123,7 @@ mod tests {
 
     fn body(run: u64) -> MotorResult {
         let run_id = RunId::parse(&format!("run_{run}")).unwrap();
-        MotorResult { run_id, status: SignalStatus::AwaitingInput, result: None, error: None, question: None }
+        MotorResult::new(run_id, SignalStatus::AwaitingInput)
     }
 
     fn open(home: &tempfile::TempDir) -> (Store, SignalBus) {
@@ -149,7 +158,8 @@ mod tests {
         let signal = staged.deliver();
         assert!(follower.has_changed().unwrap());
         assert_eq!((bus.latest(), signal.created_at), (1, Timestamp::from_millis(5)));
-        assert_eq!(bus.since(0, 10).unwrap(), [signal]);
+        assert_eq!(bus.since(0, 10).unwrap(), std::slice::from_ref(&signal));
+        assert_eq!((bus.get(1).unwrap(), bus.get(0).unwrap(), bus.get(2).unwrap()), (Some(signal), None, None));
 
         send(&store, &bus, 2).await;
         send(&store, &bus, 3).await;

@@ -9,4 +9,7 @@ mod bus;
 mod signal;
 
 pub use bus::{SignalBus, Staged};
-pub use signal::{MotorResult, Priority, SOURCE, Signal, SignalError, SignalStatus, TTL_MS, TaskResult, TaskStats};
+pub use signal::{
+    MotorResult, Priority, SOURCE, Signal, SignalApproval, SignalArtifact, SignalError, SignalStatus, TTL_MS,
+    TaskResult, TaskStats,
+};

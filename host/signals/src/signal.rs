@@ -1,9 +1,11 @@
 //! What a signal says, as it is stored and as JSON shows it.
 
+use std::fmt;
 use std::time::Duration;
 
-use base::{AgentName, RunId, Timestamp};
+use base::{AgentName, ContentHash, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// How long a signal is worth acting upon: five minutes (SPEC SIG-1). A run that waits goes on waiting after it.
 pub const TTL_MS: u64 = 300_000;
@@ -68,10 +70,89 @@ pub struct MotorResult {
     /// What a waiting run asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
+    /// The answers that it offers to choose from; none: anything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<String>,
+    /// What a waiting run wants to be allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<SignalApproval>,
+    /// What is known of a failed run, as `motor task status` has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Value>,
+    /// Files that the run leaves behind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<SignalArtifact>,
+    /// The attempt that it is about, from 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempt: u32,
+    /// Where on the web the run has read before it said this.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<String>,
+    /// Calls of which nobody knows whether they took effect, because the host stopped under them (SPEC DUR-2).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown_outcomes: Vec<String>,
+}
+
+impl MotorResult {
+    /// That a run is in a status, and nothing else.
+    #[must_use]
+    pub fn new(run_id: RunId, status: SignalStatus) -> Self {
+        Self {
+            run_id,
+            status,
+            result: None,
+            error: None,
+            question: None,
+            choices: Vec::new(),
+            approval: None,
+            failure: None,
+            artifacts: Vec::new(),
+            attempt: 0,
+            sources: Vec::new(),
+            unknown_outcomes: Vec::new(),
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// What a run wants to be allowed. What it would do exactly is asked for by the id; here is what people read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SignalApproval {
+    /// Its id, `apr_…`: what an answer names.
+    pub id: String,
+    /// One line for each action.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub summaries: Vec<String>,
+    /// Why the owner is asked.
+    #[serde(default)]
+    pub reason: String,
+    /// The kind of action, where several are decided together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    /// For how long it may be granted: `once`, `run`, `session`, `always`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<String>,
+}
+
+/// A file that a run leaves behind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SignalArtifact {
+    /// Its path below the run's artifacts.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Of its content.
+    pub hash: ContentHash,
 }
 
 /// What became of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SignalStatus {
     /// It answered.
@@ -84,6 +165,32 @@ pub enum SignalStatus {
     AwaitingInput,
     /// It waits for the owner's approval.
     AwaitingApproval,
+}
+
+impl SignalStatus {
+    /// Whether the run goes on only when somebody answers.
+    #[must_use]
+    pub fn is_waiting(self) -> bool {
+        matches!(self, Self::AwaitingInput | Self::AwaitingApproval)
+    }
+
+    /// As JSON has it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::AwaitingInput => "awaiting_input",
+            Self::AwaitingApproval => "awaiting_approval",
+        }
+    }
+}
+
+impl fmt::Display for SignalStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// The outcome of a run.
@@ -140,11 +247,8 @@ mod tests {
             priority: Priority::High,
             source: SOURCE.to_owned(),
             body: MotorResult {
-                run_id: run,
-                status: SignalStatus::Completed,
                 result: Some(TaskResult { ok: true, summary: "done".to_owned(), stats }),
-                error: None,
-                question: None,
+                ..MotorResult::new(run, SignalStatus::Completed)
             },
         };
         let json = serde_json::to_value(&signal).unwrap();
@@ -162,5 +266,54 @@ mod tests {
         assert!(!signal.is_expired(Timestamp::from_millis(301_000)));
         assert!(signal.is_expired(Timestamp::from_millis(301_001)));
         assert!(!signal.is_expired(Timestamp::from_millis(0)));
+    }
+
+    #[test]
+    fn what_a_run_asks_and_leaves_behind_survives_being_stored() {
+        let run = RunId::parse("run_0123456789abcdef").unwrap();
+        let body = MotorResult {
+            question: Some("which?".to_owned()),
+            choices: vec!["a".to_owned(), "b".to_owned()],
+            approval: Some(SignalApproval {
+                id: "apr_1".to_owned(),
+                summaries: vec!["send a mail".to_owned()],
+                reason: "it cannot be taken back".to_owned(),
+                class: Some("mail".to_owned()),
+                choices: vec!["once".to_owned()],
+            }),
+            failure: Some(
+                serde_json::json!({ "category": "timeout", "retryable": true, "nested": { "n": [1, null] } }),
+            ),
+            artifacts: vec![SignalArtifact { path: "a.txt".to_owned(), bytes: 3, hash: ContentHash::of(b"abc") }],
+            attempt: 2,
+            sources: vec!["example.com".to_owned()],
+            ..MotorResult::new(run.clone(), SignalStatus::AwaitingApproval)
+        };
+        let signal = Signal {
+            id: 1,
+            agent: AgentName::default(),
+            run,
+            created_at: Timestamp::from_millis(0),
+            ttl_ms: TTL_MS,
+            priority: Priority::High,
+            source: SOURCE.to_owned(),
+            body,
+        };
+        let bytes = serde_json::to_vec(&signal).unwrap();
+        assert_eq!(serde_json::from_slice::<Signal>(&bytes).unwrap(), signal);
+    }
+
+    #[test]
+    fn statuses_say_whether_somebody_is_waited_for_and_read_like_their_json() {
+        for (status, text, waiting) in [
+            (SignalStatus::Completed, "completed", false),
+            (SignalStatus::Failed, "failed", false),
+            (SignalStatus::Cancelled, "cancelled", false),
+            (SignalStatus::AwaitingInput, "awaiting_input", true),
+            (SignalStatus::AwaitingApproval, "awaiting_approval", true),
+        ] {
+            assert_eq!((status.to_string().as_str(), status.is_waiting()), (text, waiting));
+            assert_eq!(serde_json::to_value(status).unwrap(), text);
+        }
     }
 }

@@ -63,7 +63,8 @@ async fn dies_at(n: u32) -> bool {
     assert_eq!(*home.world.tools.appended.lock().unwrap(), ["a", "b", "c"], "write {n}: an effect was lost or doubled");
     let mut keys = home.world.tools.keys.lock().unwrap().clone();
     keys.dedup();
-    assert_eq!(keys, [format!("{id}-3-0")], "a repetition has the same key");
+    assert_eq!(keys.len(), 1, "a repetition has the same key: {keys:?}");
+    assert!(keys[0].starts_with(&format!("{id}-")), "{keys:?}");
     assert_eq!(home.signals_of(&id), 1);
     // What was shown before the stop is still true after it.
     let after = seen(&home, &id).await;

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use base::{AgentName, ErrorCode, Provenance, Random, Refusal, RunId, SystemClock};
+use base::{AgentName, Clock, ErrorCode, Provenance, Random, Refusal, RunId, SystemClock, Timestamp};
 use energy::EnergyBook;
 use llm::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Model, ModelError, ToolCall, ToolSpec, Usage};
 use motor::{
-    Config, Effects, Environment, Motor, MotorParts, RunRecord, RunRequest, RunTrace, ToolDefinition, ToolInvocation,
-    ToolNote, ToolReply, ToolResult, Toolbox,
+    Config, ConsentNeeded, Effects, Environment, Motor, MotorParts, Planned, Review, RunRecord, RunRequest, RunTrace,
+    ToolDefinition, ToolInvocation, ToolNote, ToolReply, ToolResult, Toolbox,
 };
 use serde_json::{Value, json};
 use signals::SignalBus;
@@ -107,6 +107,11 @@ impl Tools {
             effects: Effects { read_only, idempotent, destructive: false, open_world: false },
             timeout: Duration::from_secs(5),
             component: None,
+            most: None,
+        };
+        let outward = |tool: ToolDefinition| ToolDefinition {
+            effects: Effects { destructive: true, open_world: true, ..tool.effects },
+            ..tool
         };
         let mut short = tool("short", false, false);
         short.timeout = Duration::ZERO;
@@ -129,6 +134,10 @@ impl Tools {
                 tool("polite_look", true, false),
                 tool("ends_well", false, false),
                 tool("taken", false, false),
+                outward(tool("send", false, false)),
+                outward(tool("get", false, false)),
+                outward(tool("sneak", false, false)),
+                outward(tool("post", false, false)),
             ],
             appended: Mutex::default(),
             keys: Mutex::default(),
@@ -145,13 +154,44 @@ impl Toolbox for Tools {
         &self.definitions
     }
 
+    async fn review(&self, call: Planned<'_>) -> Review {
+        let review = Review::of(&call);
+        match call.name {
+            "get" => {
+                let class = Some(format!("read from {}", call.arguments["text"].as_str().unwrap()));
+                Review { low_risk: true, irreversible: false, class, ..review }
+            }
+            _ => review,
+        }
+    }
+
     async fn call(&self, call: ToolInvocation<'_>) -> ToolReply {
         (call.notes)(ToolNote::Log { level: "info".into(), message: format!("{} begins", call.name) });
         self.entered.notify_one();
         let text = call.arguments["text"].as_str().unwrap_or_default().to_owned();
         let result = match call.name {
             "look" => ToolResult::success(format!("look {}", self.looked.fetch_add(1, Ordering::SeqCst))),
-            "append" => {
+            "sneak" if call.grant.is_none() => {
+                let result = ToolResult::failure(ErrorCode::NetworkBlocked, "refused without consent");
+                let ask = ConsentNeeded {
+                    summary: "POST".into(),
+                    reason: "it is tainted".into(),
+                    class: None,
+                    grant: json!({"writes": true}),
+                };
+                return ToolReply { ask: Some(ask), ..ToolReply::of(result) };
+            }
+            "post" => {
+                self.appended.lock().unwrap().push(text);
+                let request = json!({
+                    "method": "POST", "url": "u", "host": "h", "status": 200, "sentBytes": 0, "receivedBytes": 0,
+                    "durationMs": 1.0,
+                });
+                let requests = vec![serde_json::from_value(request).unwrap()];
+                return ToolReply { requests, ..ToolReply::of(ToolResult::success("posted")) };
+            }
+            "get" => ToolResult::success("got"),
+            "append" | "send" | "sneak" => {
                 self.appended.lock().unwrap().push(text);
                 ToolResult::success("appended")
             }
@@ -239,6 +279,20 @@ pub fn world(turns: Vec<Turn>) -> Arc<World> {
     })
 }
 
+/// A clock that is ahead.
+#[derive(Debug)]
+struct Later(SystemClock, Duration);
+
+impl Clock for Later {
+    fn now(&self) -> Timestamp {
+        self.0.now().after(self.1)
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.monotonic()
+    }
+}
+
 /// A host on a home. Dropping the directory ends the home.
 pub struct Home {
     pub directory: Arc<tempfile::TempDir>,
@@ -260,7 +314,15 @@ impl Home {
 
     /// A motor over a store that is open.
     pub fn over(directory: Arc<tempfile::TempDir>, world: Arc<World>, store: Store) -> Self {
-        let clock = Arc::new(SystemClock::default());
+        Self::with_clock(directory, world, store, Arc::new(SystemClock::default()))
+    }
+
+    pub fn with_clock(
+        directory: Arc<tempfile::TempDir>,
+        world: Arc<World>,
+        store: Store,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         let signals = SignalBus::open(store.clone(), clock.clone()).unwrap();
         let motor = Motor::new(MotorParts {
             store: store.clone(),
@@ -281,6 +343,16 @@ impl Home {
         store.close().await.ok();
         drop((store, signals, motor));
         Self::open(directory, world, Arc::new(NoFaults))
+    }
+
+    /// The next host on this home, so much later.
+    pub async fn reopen_at(self, later: Duration) -> Self {
+        self.motor.shutdown().await;
+        let Self { directory, world, store, signals, motor } = self;
+        store.close().await.ok();
+        drop((store, signals, motor));
+        let store = Store::open(&directory.path().join("state")).unwrap();
+        Self::with_clock(directory, world, store, Arc::new(Later(SystemClock::default(), later)))
     }
 
     pub async fn start(&self, request: RunRequest) -> RunId {
@@ -317,5 +389,6 @@ pub fn request() -> RunRequest {
         settings: json!({"model": "test/script"}),
         key: None,
         approval_required: false,
+        may_ask: false,
     }
 }

@@ -1,6 +1,8 @@
 //! The loop from outside, over a real store, with tools and models that do what a test says.
 
 #[cfg(test)]
+mod ask;
+#[cfg(test)]
 mod cancel;
 #[cfg(test)]
 mod crash;
@@ -16,3 +18,7 @@ mod measure;
 mod run;
 #[cfg(test)]
 mod side_by_side;
+#[cfg(test)]
+mod sim;
+#[cfg(test)]
+mod spending;

@@ -49,7 +49,7 @@ async fn the_log_reads_like_a_story() {
     let story = story.join("\n");
     let timeless = story.split(' ').map(|word| if word.parse::<u64>().is_ok() { "N" } else { word });
     expect![[r#"
-        created for agent main, tools [look, append, set, flaky, flaky_write, fail, hang, polite, web, panic, short, short_polite, polite_look, ends_well, taken]: do it
+        created for agent main, tools [look, append, set, flaky, flaky_write, fail, hang, polite, web, panic, short, short_polite, polite_look, ends_well, taken, send, get, sneak, post]: do it
         started
         step N test/script replied in N ms, N tokens in, N out calls [append]: 
         step N append begins: {"text":"a"}
@@ -287,7 +287,6 @@ async fn bad_requests_are_refused_and_leave_nothing() {
         RunRequest { max_iterations: Some(0), ..request() },
         RunRequest { timeout: Some(Duration::from_secs(3600)), ..request() },
         RunRequest { key: Some(String::new()), ..request() },
-        RunRequest { approval_required: true, ..request() },
     ];
     for request in bad {
         let refusal = home.motor.start(home.motor.new_run_id(), request).await.unwrap_err();

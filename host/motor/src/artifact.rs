@@ -1,0 +1,16 @@
+//! A file that a run produced (SPEC RUN-12).
+
+use base::ContentHash;
+use serde::{Deserialize, Serialize};
+
+/// A file that a run produced, as it lies in the run's artifacts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Artifact {
+    /// Its path below the artifacts' directory, with `/` between the parts.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// What it holds.
+    pub hash: ContentHash,
+}

@@ -1,0 +1,354 @@
+//! What people order a run to do while nobody drives it: take an answer, a decision, or another attempt.
+//!
+//! An order is carried out by a driver made for it, which is then the only writer of the run as every driver is. It is
+//! acknowledged when it is durable, and refused with the reason when it comes twice, late, or for something else
+//! (SPEC DUR-4, APPR-1).
+
+use base::{Consent, ContentHash, ErrorCode, Provenance, Refusal, RefusalCode, RunId, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::config::{Config, MAX_ATTEMPTS, MAX_WORDS_BYTES};
+use crate::event::{RunEvent, TellReason};
+use crate::guard::Verdict;
+use crate::host_tools::REQUEST_APPROVAL;
+use crate::journal::{Journal, JournalError};
+use crate::record::RunRecord;
+use crate::status::{IllegalTransition, RunStatus, StatusEvent};
+use crate::toolbox::ToolResult;
+use crate::wait::{Approval, Question, Scope, Waiting};
+
+/// The answer to a run's question.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The answer.
+    pub text: String,
+    /// The question that is meant; none: whichever waits.
+    pub question: Option<String>,
+    /// Whose word it is.
+    pub consent: Consent,
+    /// Giving the same answer again with the same key is no second answer.
+    pub key: Option<String>,
+}
+
+/// The owner's decision about what a run asked to be allowed.
+#[derive(Debug, Clone)]
+pub struct Decided {
+    /// The request that is meant; none: whichever waits.
+    pub approval: Option<String>,
+    /// The actions the owner was shown, by hash; empty: not looked at.
+    pub actions: Vec<ContentHash>,
+    /// Whether it is allowed.
+    pub grant: bool,
+    /// For how long.
+    pub scope: Scope,
+    /// Why, for the model.
+    pub reason: Option<String>,
+    /// Whose word it is.
+    pub consent: Consent,
+    /// Deciding the same again with the same key is no second decision.
+    pub key: Option<String>,
+}
+
+/// Another attempt at a failed run.
+#[derive(Debug, Clone, Default)]
+pub struct RetryRequest {
+    /// What to do differently.
+    pub guidance: Option<String>,
+    /// The run's settings from now on, when it gets more than before.
+    pub settings: Option<Value>,
+    /// Model calls of the attempt. Default 15.
+    pub max_iterations: Option<u32>,
+    /// Whose word it is; needed when it gets more than before.
+    pub consent: Option<Consent>,
+    /// Asking again with the same key starts no further attempt.
+    pub key: Option<String>,
+}
+
+/// What an answer or a decision did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Moved {
+    /// The run.
+    pub run_id: RunId,
+    /// What it was.
+    pub previous_status: RunStatus,
+    /// What it is now.
+    pub new_status: RunStatus,
+}
+
+/// What a retry did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Retried {
+    /// The run.
+    pub run_id: RunId,
+    /// The attempt that began: the first was 0.
+    pub attempt_index: u32,
+    /// What it is now.
+    pub status: RunStatus,
+}
+
+/// Something that is ordered.
+#[derive(Debug, Clone)]
+pub(crate) enum Command {
+    Respond(Answer),
+    Approve(Decided),
+    Retry(RetryRequest),
+}
+
+impl Command {
+    pub(crate) fn key(&self) -> Option<&str> {
+        match self {
+            Self::Respond(Answer { key, .. }) | Self::Approve(Decided { key, .. }) => key.as_deref(),
+            Self::Retry(RetryRequest { key, .. }) => key.as_deref(),
+        }
+    }
+
+    /// The order, about what the run asks at this moment when it does not say: an order that is given twice must not
+    /// become the answer to the next question.
+    pub(crate) fn meant_for(mut self, record: &RunRecord) -> Self {
+        let waiting = || record.waiting.as_ref().map(|waiting| waiting.id().to_owned());
+        match &mut self {
+            Self::Respond(Answer { question: about, .. }) | Self::Approve(Decided { approval: about, .. }) => {
+                *about = about.take().or_else(waiting);
+            }
+            Self::Retry(_) => {}
+        }
+        self
+    }
+
+    /// Whether a run with this head could take it at all. What a driver finds counts; this spares one.
+    pub(crate) fn fits(&self, record: &RunRecord) -> Result<(), Refusal> {
+        let status = record.status;
+        let refused = |event| Err(illegal(IllegalTransition { status, event }.to_string()));
+        match self {
+            Self::Respond(_) | Self::Approve(_) => match (&record.waiting, self) {
+                (Some(Waiting::Input(_)), Self::Respond(_)) | (Some(Waiting::Approval(_)), Self::Approve(_)) => Ok(()),
+                (Some(Waiting::Input(_)), _) => {
+                    Err(illegal(format!("run `{}` waits for an answer, not for an approval", record.id))
+                        .with_remedy(format!("`motor task respond {}`", record.id)))
+                }
+                (Some(Waiting::Approval(_)), _) => {
+                    Err(illegal(format!("run `{}` waits for an approval, not for an answer", record.id))
+                        .with_remedy(format!("`motor task approve {}`", record.id)))
+                }
+                (None, _) => Err(illegal(format!(
+                    "run `{}` is {status} and asks nothing: it was answered already, or never asked",
+                    record.id
+                ))),
+            },
+            Self::Retry(_) if status != RunStatus::Failed => refused(StatusEvent::Retry),
+            Self::Retry(_) if record.attempts_left() == 0 => {
+                Err(illegal(format!("run `{}` has used its {MAX_ATTEMPTS} attempts", record.id))
+                    .with_remedy("start a new run with what was learnt"))
+            }
+            Self::Retry(_) => Ok(()),
+        }
+    }
+}
+
+/// An order on its way to a driver.
+pub(crate) struct Order {
+    pub(crate) command: Command,
+    /// What it came to: the reply, or why not.
+    pub(crate) done: oneshot::Sender<Result<Value, Refusal>>,
+}
+
+fn illegal(reason: String) -> Refusal {
+    Refusal::new(RefusalCode::IllegalState, reason)
+}
+
+fn check_words(what: &str, text: &str) -> Result<(), Refusal> {
+    let reason = match text.len() {
+        0 => format!("the {what} is empty"),
+        bytes if bytes > MAX_WORDS_BYTES => {
+            format!("the {what} has {bytes} bytes: at most {MAX_WORDS_BYTES} are possible")
+        }
+        _ => return Ok(()),
+    };
+    Err(Refusal::new(RefusalCode::InvalidRequest, reason))
+}
+
+/// The events that carry an order out, and what its giver is told.
+pub(crate) struct Carried {
+    pub(crate) events: Vec<RunEvent>,
+    pub(crate) reply: Value,
+}
+
+impl Command {
+    /// What the order means for a run in this state, at this time.
+    ///
+    /// # Errors
+    /// Why it cannot be carried out; nothing happens then.
+    pub(crate) fn carry_out(&self, journal: &Journal, config: &Config, now: Timestamp) -> Result<Carried, Refusal> {
+        let record = &journal.state().record;
+        self.fits(record)?;
+        match (self, &record.waiting) {
+            (Self::Respond(answer), Some(Waiting::Input(question))) => respond(record, answer, question, now),
+            (Self::Approve(decided), Some(Waiting::Approval(approval))) => approve(record, decided, approval, now),
+            (Self::Retry(request), _) => retry(record, request, config),
+            _ => Err(illegal(format!("run `{}` is {}", record.id, record.status))),
+        }
+    }
+}
+
+fn in_time(waiting_id: &str, expires_at: Timestamp, now: Timestamp) -> Result<(), Refusal> {
+    if now < expires_at {
+        return Ok(());
+    }
+    Err(illegal(format!("`{waiting_id}` expired at {expires_at}: this comes too late")).with_remedy("retry the run"))
+}
+
+fn meant(asked: Option<&String>, waiting_id: &str) -> Result<(), Refusal> {
+    match asked {
+        Some(other) if other != waiting_id => {
+            Err(illegal(format!("`{other}` does not wait any more; `{waiting_id}` does"))
+                .with_remedy("look at what it asks now: `motor task status`"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn respond(record: &RunRecord, answer: &Answer, question: &Question, now: Timestamp) -> Result<Carried, Refusal> {
+    meant(answer.question.as_ref(), &question.id)?;
+    in_time(&question.id, question.expires_at, now)?;
+    check_words("answer", &answer.text)?;
+    let result = ToolResult { provenance: Provenance::User, ..ToolResult::success(answer.text.clone()) };
+    let answered = RunEvent::Answered {
+        question: question.id.clone(),
+        answer: answer.text.clone(),
+        consent: answer.consent.clone(),
+    };
+    let returned = returned(question.step, &question.call_id, crate::host_tools::ASK_USER, result);
+    Ok(Carried { events: vec![answered, returned], reply: moved(record) })
+}
+
+fn approve(record: &RunRecord, decided: &Decided, approval: &Approval, now: Timestamp) -> Result<Carried, Refusal> {
+    meant(decided.approval.as_ref(), &approval.id)?;
+    let shown = &decided.actions;
+    if !shown.is_empty() && !approval.items.iter().map(|item| &item.action_hash).eq(shown) {
+        return Err(illegal(format!("`{}` is about another action than the one that was shown", approval.id))
+            .with_remedy("look at what it asks now: `motor task status`"));
+    }
+    in_time(&approval.id, approval.expires_at, now)?;
+    if let Some(reason) = &decided.reason {
+        check_words("reason", reason)?;
+    }
+    if decided.grant && !approval.choices.contains(&decided.scope) {
+        let choices: Vec<_> = approval.choices.iter().map(|scope| scope.as_str()).collect();
+        let reason = format!("this can be allowed for {}, not for {}", choices.join(", "), decided.scope.as_str());
+        return Err(Refusal::new(RefusalCode::InvalidRequest, reason));
+    }
+    let mut events = vec![RunEvent::ApprovalDecided {
+        approval: approval.id.clone(),
+        granted: decided.grant,
+        scope: decided.scope,
+        reason: decided.reason.clone(),
+        consent: decided.consent.clone(),
+    }];
+    let why = decided.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    if approval.repeat {
+        let text = if decided.grant {
+            format!("the owner consented to what was refused{why}; make the same call again, with the same arguments")
+        } else {
+            format!("the owner refused it{why}; do without it, and do not try it by other means")
+        };
+        events.push(RunEvent::Told { step: approval.step, reason: TellReason::Decision, text });
+    } else if let Some(item) = approval.items.first().filter(|item| item.tool == REQUEST_APPROVAL) {
+        let result = if decided.grant {
+            let scope = decided.scope.as_str();
+            ToolResult {
+                provenance: Provenance::User,
+                ..ToolResult::success(format!("the owner consents ({scope}){why}"))
+            }
+        } else {
+            refused_by_owner(decided.reason.as_deref())
+        };
+        events.push(returned(approval.step, &item.call_id, REQUEST_APPROVAL, result));
+    }
+    Ok(Carried { events, reply: moved(record) })
+}
+
+fn retry(record: &RunRecord, request: &RetryRequest, config: &Config) -> Result<Carried, Refusal> {
+    if let Some(guidance) = &request.guidance {
+        check_words("guidance", guidance)?;
+    }
+    if request.settings.is_some() && request.consent.is_none() {
+        return Err(Refusal::new(RefusalCode::ConsentNeeded, "more can be granted to a run by its owner only"));
+    }
+    let attempt = record.attempt + 1;
+    let event = RunEvent::Retried {
+        attempt,
+        guidance: request.guidance.clone(),
+        settings: request.settings.clone(),
+        max_iterations: config.retry_iterations(request.max_iterations)?,
+        consent: request.consent.clone(),
+    };
+    let reply = Retried { run_id: record.id.clone(), attempt_index: attempt, status: RunStatus::Running };
+    Ok(Carried { events: vec![event], reply: serde_json::to_value(reply).unwrap_or_default() })
+}
+
+/// What the model is told of an action that the owner does not want.
+pub(crate) fn refused_by_owner(reason: Option<&str>) -> ToolResult {
+    let why = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    ToolResult::failure(
+        ErrorCode::PermissionDenied,
+        format!("the owner refused this{why}; do without it, and do not try it by other means"),
+    )
+}
+
+fn moved(record: &RunRecord) -> Value {
+    let moved = Moved { run_id: record.id.clone(), previous_status: record.status, new_status: RunStatus::Running };
+    serde_json::to_value(moved).unwrap_or_default()
+}
+
+fn returned(step: u32, call_id: &str, tool: &str, result: ToolResult) -> RunEvent {
+    RunEvent::ToolReturned {
+        step,
+        call_id: call_id.to_owned(),
+        tool: tool.to_owned(),
+        result,
+        usage: None,
+        requests: Vec::new(),
+        notes: Vec::new(),
+        retried: false,
+        recovered: false,
+        credits: Some(0),
+    }
+}
+
+/// Carries an order out and answers whoever gave it: after that it is durable, or refused. Gives what the loop guard
+/// thinks of the results that came of it; none when it was refused.
+pub(crate) async fn obey(
+    journal: &mut Journal,
+    order: Order,
+    config: &Config,
+    now: Timestamp,
+) -> Result<Option<Verdict>, JournalError> {
+    let Order { command, done } = order;
+    let carried = match command.carry_out(journal, config, now) {
+        Ok(carried) => carried,
+        Err(refusal) => {
+            // Whoever asked may be gone.
+            done.send(Err(refusal)).ok();
+            return Ok(None);
+        }
+    };
+    let stored = journal.carry_out(carried.events, command.key().map(|key| (key, &carried.reply))).await;
+    match stored {
+        Ok(verdict) => {
+            done.send(Ok(carried.reply)).ok();
+            Ok(Some(verdict))
+        }
+        Err(error) => {
+            let told = match &error {
+                JournalError::Store(error) => Refusal::from(error.clone()),
+                other => Refusal::new(RefusalCode::Failed, other.to_string()),
+            };
+            done.send(Err(told)).ok();
+            Err(error)
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! When a driver has to ask before it goes on, and what it asks (SPEC ASK-1, APPR-1, APPR-2, TAINT-1).
+//!
+//! Asking is parking: the question, the status and the signal are one commit, and the driver ends. What was consented to
+//! is looked up in the ledger, by the hash of exactly the call that is about to be made.
+
+use base::{ContentHash, ErrorCode};
+use serde_json::Value;
+
+use crate::call::{Interrupt, admit};
+use crate::command::refused_by_owner;
+use crate::conversation::OpenCall;
+use crate::drive::{Driver, Exit};
+use crate::event::RunEvent;
+use crate::host_tools::{ASK_USER, Ask, REQUEST_APPROVAL, Request};
+use crate::journal::{Journal, JournalError};
+use crate::ledger::Standing;
+use crate::toolbox::{ConsentNeeded, Planned, Review, ToolDefinition, ToolResult, Toolbox};
+use crate::wait::{Approval, ApprovalItem, Question, Scope, action_hash, waiting_id};
+
+/// Whether a call may be made now.
+pub(crate) enum Leave {
+    /// It may. With the consent it uses, if it needs one, and what the environment gets with that.
+    Go { approval: Option<String>, grant: Value },
+    /// It may not; the model gets this in place of an execution.
+    Refused(ToolResult),
+    /// The run has to ask first.
+    Ask(Approval),
+    /// Something ended the run meanwhile.
+    Interrupted(Interrupt),
+}
+
+impl Driver {
+    /// Parks the run with a question of the model.
+    pub(crate) async fn ask_user(
+        &self,
+        journal: &mut Journal,
+        call: &OpenCall,
+        arguments: &Value,
+    ) -> Result<Result<Exit, ToolResult>, JournalError> {
+        let ask = match Ask::read(arguments) {
+            Ok(ask) => ask,
+            Err(result) => return Ok(Err(result)),
+        };
+        let now = self.books.clock.now();
+        let record = &journal.state().record;
+        let question = Question {
+            id: waiting_id("ask", &self.run, record.next_sequence),
+            step: call.step,
+            call_id: call.call.id.clone(),
+            question: ask.question,
+            choices: ask.choices,
+            asked_at: now,
+            expires_at: now.after(self.config.input_timeout()),
+            sources: record.web_sources.clone(),
+        };
+        journal.park(RunEvent::Asked { question }).await?;
+        Ok(Ok(Exit::Parked))
+    }
+
+    /// Parks the run with what the model wants to be allowed.
+    pub(crate) async fn request_approval(
+        &self,
+        journal: &mut Journal,
+        call: &OpenCall,
+        arguments: &Value,
+    ) -> Result<Result<Exit, ToolResult>, JournalError> {
+        let request = match Request::read(arguments) {
+            Ok(request) => request,
+            Err(result) => return Ok(Err(result)),
+        };
+        let action = action_hash(&self.run, REQUEST_APPROVAL, arguments);
+        if journal.state().ledger.standing(action, None) == Standing::Denied {
+            return Ok(Err(refused_by_owner(Some("as before"))));
+        }
+        let grant = request.grant();
+        let choices = if grant.is_null() { vec![Scope::Once] } else { vec![Scope::Run, Scope::Session, Scope::Always] };
+        let reason = request.reason.unwrap_or_else(|| "the model asks before it acts".to_owned());
+        let item = item(call, arguments, request.action, action);
+        let approval = self.approval(journal, vec![item], reason, None, grant, choices);
+        journal.park(RunEvent::ApprovalAsked { approval }).await?;
+        Ok(Ok(Exit::Parked))
+    }
+
+    /// Parks the run because a call was refused something that the owner may consent to.
+    pub(crate) async fn ask_again(
+        &self,
+        journal: &mut Journal,
+        call: &OpenCall,
+        needed: ConsentNeeded,
+    ) -> Result<Option<Exit>, JournalError> {
+        let arguments = call.arguments();
+        let action = action_hash(&self.run, &call.call.name, &arguments);
+        let standing = journal.state().ledger.standing(action, needed.class.as_deref());
+        // What was refused stays refused; what was allowed and still does not work is not for the owner to mend.
+        if standing != Standing::Unasked || !journal.state().record.may_ask {
+            return Ok(None);
+        }
+        let ConsentNeeded { summary, reason, class, grant } = needed;
+        let choices = scopes(class.is_some());
+        let item = item(call, &arguments, summary, action);
+        let approval = Approval { repeat: true, ..self.approval(journal, vec![item], reason, class, grant, choices) };
+        journal.park(RunEvent::ApprovalAsked { approval }).await?;
+        Ok(Some(Exit::Parked))
+    }
+
+    /// Looks whether a call may be made: what it would do, whether that needs consent, and whether there is one.
+    pub(crate) async fn leave(
+        &self,
+        journal: &Journal,
+        toolbox: &dyn Toolbox,
+        tools: &[&ToolDefinition],
+        call: &OpenCall,
+        definition: &ToolDefinition,
+        arguments: &Value,
+    ) -> Leave {
+        let action = action_hash(&self.run, &call.call.name, arguments);
+        let state = journal.state();
+        if let Some(done) = state.ledger.done_before(action) {
+            let (attempt, step) = (done.attempt + 1, done.step);
+            return Leave::Refused(ToolResult::success(format!(
+                "skipped: attempt {attempt} of this run has done exactly this in step {step}, and doing it again would do \
+                 it twice; its result was: {}",
+                done.output
+            )));
+        }
+        let review = match self.review(journal, toolbox, definition, arguments).await {
+            Ok(review) => review,
+            Err(interrupt) => return Leave::Interrupted(interrupt),
+        };
+        let Some(reason) = needs(&review, state.record.approval_required) else {
+            // A consent to what only shows while the call runs is used by the call it was given for.
+            return match state.ledger.standing(action, None) {
+                Standing::Granted(approval, grant) => Leave::Go { approval: Some(approval), grant },
+                _ => Leave::Go { approval: None, grant: Value::Null },
+            };
+        };
+        match state.ledger.standing(action, review.class.as_deref()) {
+            Standing::Granted(approval, grant) => Leave::Go { approval: Some(approval), grant },
+            Standing::Denied => Leave::Refused(refused_by_owner(Some("as before"))),
+            // What the environment refuses without consent it refuses by itself, and with better words.
+            Standing::Unasked if !state.record.may_ask && review.required.is_some() => {
+                Leave::Go { approval: None, grant: Value::Null }
+            }
+            Standing::Unasked if !state.record.may_ask => Leave::Refused(ToolResult::failure(
+                ErrorCode::PermissionDenied,
+                format!("{reason}, and this run may not ask the owner; do without it"),
+            )),
+            Standing::Unasked => {
+                let mut items = vec![item(call, arguments, review.summary.clone(), action)];
+                if review.low_risk {
+                    items.extend(self.alike(journal, toolbox, tools, call, &review).await);
+                }
+                let choices = scopes(review.class.is_some());
+                Leave::Ask(self.approval(journal, items, reason, review.class, review.grant, choices))
+            }
+        }
+    }
+
+    /// The other calls of the same reply that do the same kind of harmless thing: one question is enough for all.
+    async fn alike(
+        &self,
+        journal: &Journal,
+        toolbox: &dyn Toolbox,
+        tools: &[&ToolDefinition],
+        first: &OpenCall,
+        of: &Review,
+    ) -> Vec<ApprovalItem> {
+        let others: Vec<OpenCall> =
+            journal.state().conversation.open_calls().filter(|open| open.call.id != first.call.id).cloned().collect();
+        let mut items = Vec::new();
+        for open in others {
+            let Ok((definition, arguments)) = admit(tools, &open) else { continue };
+            let Ok(review) = self.review(journal, toolbox, definition, &arguments).await else { break };
+            if review.low_risk && review.class.is_some() && review.class == of.class {
+                let action = action_hash(&self.run, &open.call.name, &arguments);
+                items.push(item(&open, &arguments, review.summary, action));
+            }
+        }
+        items
+    }
+
+    async fn review(
+        &self,
+        journal: &Journal,
+        toolbox: &dyn Toolbox,
+        definition: &ToolDefinition,
+        arguments: &Value,
+    ) -> Result<Review, Interrupt> {
+        let planned = Planned { run: &self.run, name: &definition.spec.name, arguments, effects: definition.effects };
+        self.unless_interrupted(journal, toolbox.review(planned)).await
+    }
+
+    fn approval(
+        &self,
+        journal: &Journal,
+        items: Vec<ApprovalItem>,
+        reason: String,
+        class: Option<String>,
+        grant: Value,
+        choices: Vec<Scope>,
+    ) -> Approval {
+        let now = self.books.clock.now();
+        let record = &journal.state().record;
+        Approval {
+            id: waiting_id("apr", &self.run, record.next_sequence),
+            step: journal.state().conversation.step(),
+            items,
+            reason,
+            class,
+            grant,
+            choices,
+            asked_at: now,
+            expires_at: now.after(self.config.approval_timeout()),
+            sources: record.web_sources.clone(),
+            repeat: false,
+        }
+    }
+}
+
+/// Why a call needs consent; none: it needs none.
+fn needs(review: &Review, approval_required: bool) -> Option<String> {
+    if let Some(reason) = &review.required {
+        return Some(reason.clone());
+    }
+    if !approval_required || review.covered {
+        return None;
+    }
+    match (review.irreversible, review.outward) {
+        (true, true) => Some("it reaches outside, and what it does may not be undone".to_owned()),
+        (true, false) => Some("what it does cannot be undone".to_owned()),
+        (false, true) => Some("it reaches outside".to_owned()),
+        (false, false) => None,
+    }
+}
+
+fn scopes(has_class: bool) -> Vec<Scope> {
+    if has_class { vec![Scope::Once, Scope::Run, Scope::Session, Scope::Always] } else { vec![Scope::Once] }
+}
+
+fn item(call: &OpenCall, arguments: &Value, summary: String, action_hash: ContentHash) -> ApprovalItem {
+    ApprovalItem {
+        call_id: call.call.id.clone(),
+        tool: call.call.name.clone(),
+        summary,
+        arguments: arguments.clone(),
+        action_hash,
+    }
+}
+
+/// Whether a call is one of the loop's own tools.
+pub(crate) fn is_host_tool(name: &str) -> bool {
+    [ASK_USER, REQUEST_APPROVAL].contains(&name)
+}

@@ -1,0 +1,175 @@
+//! The two tools that the loop itself has: asking the user, and asking the owner (SPEC ASK-1, APPR-1).
+//!
+//! They do nothing but wait, so they are granted to every run that may ask at all; their arguments come from a model and
+//! are bounded here.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use base::ErrorCode;
+use llm::ToolSpec;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::config::{MAX_CHOICES, MAX_WORDS_BYTES};
+use crate::toolbox::{Effects, ToolDefinition, ToolResult};
+
+pub(crate) const ASK_USER: &str = "ask_user";
+pub(crate) const REQUEST_APPROVAL: &str = "request_approval";
+
+/// Domains that one request may name.
+const MAX_DOMAINS: usize = 16;
+/// Bytes of one choice or domain.
+const MAX_CHOICE_BYTES: usize = 300;
+
+static TOOLS: LazyLock<[ToolDefinition; 2]> = LazyLock::new(|| [ask_user(), request_approval()]);
+
+/// The tools that the loop offers beside those granted.
+pub(crate) fn all() -> &'static [ToolDefinition] {
+    TOOLS.as_slice()
+}
+
+fn tool(name: &str, description: &str, parameters: Value) -> ToolDefinition {
+    ToolDefinition {
+        spec: ToolSpec { name: name.to_owned(), description: description.to_owned(), parameters },
+        effects: Effects { read_only: true, destructive: false, idempotent: true, open_world: false },
+        timeout: Duration::MAX,
+        component: None,
+        most: None,
+    }
+}
+
+fn ask_user() -> ToolDefinition {
+    tool(
+        ASK_USER,
+        "Asks the user a question and waits for the answer, which is the result. For what you cannot find out or decide.",
+        json!({
+            "type": "object",
+            "properties": {
+                "question": { "type": "string", "description": "The question, with all that is needed to answer it." },
+                "choices": { "type": "array", "items": { "type": "string" }, "description": "Answers to choose from, if there are such." }
+            },
+            "required": ["question"],
+            "additionalProperties": false
+        }),
+    )
+}
+
+fn request_approval() -> ToolDefinition {
+    tool(
+        REQUEST_APPROVAL,
+        "Asks the owner for consent and waits for the decision: before an action that cannot be taken back, or for access \
+         to domains that were not granted.",
+        json!({
+            "type": "object",
+            "properties": {
+                "action": { "type": "string", "description": "Exactly what you want to do." },
+                "reason": { "type": "string", "description": "Why it is needed." },
+                "domains": { "type": "array", "items": { "type": "string" }, "description": "Domains that you need access to." },
+                "writes": { "type": "boolean", "description": "Whether you have to send data there (POST and the like)." }
+            },
+            "required": ["action"],
+            "additionalProperties": false
+        }),
+    )
+}
+
+/// Arguments of [`ASK_USER`].
+#[derive(Debug, Deserialize)]
+pub(crate) struct Ask {
+    pub(crate) question: String,
+    #[serde(default)]
+    pub(crate) choices: Vec<String>,
+}
+
+/// Arguments of [`REQUEST_APPROVAL`].
+#[derive(Debug, Deserialize)]
+pub(crate) struct Request {
+    pub(crate) action: String,
+    #[serde(default)]
+    pub(crate) reason: Option<String>,
+    #[serde(default)]
+    pub(crate) domains: Vec<String>,
+    #[serde(default)]
+    pub(crate) writes: bool,
+}
+
+impl Ask {
+    /// Reads arguments that fit the schema.
+    ///
+    /// # Errors
+    /// The result that the model gets in place of an answer.
+    pub(crate) fn read(arguments: &Value) -> Result<Self, ToolResult> {
+        let ask: Self = read(arguments)?;
+        words("question", &ask.question)?;
+        if ask.choices.len() > MAX_CHOICES || ask.choices.iter().any(|choice| choice.len() > MAX_CHOICE_BYTES) {
+            return Err(invalid(format!("offer at most {MAX_CHOICES} choices of at most {MAX_CHOICE_BYTES} bytes")));
+        }
+        Ok(ask)
+    }
+}
+
+impl Request {
+    /// Reads arguments that fit the schema.
+    ///
+    /// # Errors
+    /// The result that the model gets in place of a decision.
+    pub(crate) fn read(arguments: &Value) -> Result<Self, ToolResult> {
+        let request: Self = read(arguments)?;
+        words("action", &request.action)?;
+        words("reason", request.reason.as_deref().unwrap_or("-"))?;
+        if request.domains.len() > MAX_DOMAINS || request.domains.iter().any(|domain| domain.len() > MAX_CHOICE_BYTES) {
+            return Err(invalid(format!("name at most {MAX_DOMAINS} domains")));
+        }
+        Ok(request)
+    }
+
+    /// What the environment gets when the owner consents.
+    pub(crate) fn grant(&self) -> Value {
+        if self.domains.is_empty() {
+            return Value::Null;
+        }
+        json!({ "domains": self.domains, "writes": self.writes })
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned>(arguments: &Value) -> Result<T, ToolResult> {
+    T::deserialize(arguments).map_err(|error| invalid(error.to_string()))
+}
+
+fn words(what: &str, text: &str) -> Result<(), ToolResult> {
+    if text.trim().is_empty() {
+        return Err(invalid(format!("`{what}` is empty")));
+    }
+    if text.len() > MAX_WORDS_BYTES {
+        return Err(invalid(format!("`{what}` has {} bytes; at most {MAX_WORDS_BYTES} can be shown", text.len())));
+    }
+    Ok(())
+}
+
+fn invalid(reason: String) -> ToolResult {
+    ToolResult::failure(ErrorCode::InvalidArgs, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_model_are_bounded() {
+        assert!(Ask::read(&json!({"question": "Which file?", "choices": ["a", "b"]})).is_ok());
+        for hostile in [
+            json!({"question": " \n"}),
+            json!({"question": "x".repeat(MAX_WORDS_BYTES + 1)}),
+            json!({"question": "?", "choices": vec!["c"; MAX_CHOICES + 1]}),
+            json!({"question": "?", "choices": ["c".repeat(MAX_CHOICE_BYTES + 1)]}),
+            json!({"question": 7}),
+        ] {
+            assert_eq!(Ask::read(&hostile).unwrap_err().error_code, Some(ErrorCode::InvalidArgs));
+        }
+        assert_eq!(Request::read(&json!({"action": "delete it"})).unwrap().grant(), Value::Null);
+        let request = Request::read(&json!({"action": "look it up", "domains": ["a.example"]})).unwrap();
+        assert_eq!(request.grant(), json!({"domains": ["a.example"], "writes": false}));
+        assert!(Request::read(&json!({"action": "x", "domains": vec!["d"; MAX_DOMAINS + 1]})).is_err());
+    }
+}

@@ -1,0 +1,152 @@
+//! What was done and what was consented to: a fold of the run's events over all its attempts (SPEC APPR-1, APPR-2).
+//!
+//! A consent is a lease on one action, told by its hash, and is used up by the intent that names it: both are events, so a
+//! crash between them leaves the lease, and one after them has used it. It must not decide what needs consent.
+
+use std::collections::{HashMap, HashSet};
+
+use base::{ContentHash, RunId};
+use serde_json::Value;
+
+use crate::event::RunEvent;
+use crate::record::beginning;
+use crate::wait::{Approval, Scope, action_hash};
+
+/// Characters kept of the result of an action that is not done again.
+const KEPT: usize = 300;
+
+/// Consent to one action, not used yet.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Lease {
+    pub(crate) approval: String,
+    pub(crate) action: ContentHash,
+    pub(crate) grant: Value,
+}
+
+/// An action that changed something outside and is known to have succeeded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Done {
+    pub(crate) attempt: u32,
+    pub(crate) step: u32,
+    pub(crate) output: String,
+}
+
+/// What is known of an action.
+#[derive(Debug, Clone, Default)]
+struct Action {
+    /// How often it came to an end that is known.
+    known: u32,
+    done: Option<Done>,
+}
+
+/// What was done and consented to in a run.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ledger {
+    asked: Option<Approval>,
+    leases: Vec<Lease>,
+    /// Classes the owner consented to for the run or longer.
+    allowed: HashMap<String, (String, Value)>,
+    denied_actions: HashSet<ContentHash>,
+    denied_classes: HashSet<String>,
+    actions: HashMap<ContentHash, Action>,
+    in_flight: Option<ContentHash>,
+    attempt: u32,
+}
+
+/// What the ledger says to an action that needs consent.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Standing {
+    /// There is consent: under this id, with what the environment gets.
+    Granted(String, Value),
+    /// The owner has refused it before.
+    Denied,
+    /// The owner has not been asked.
+    Unasked,
+}
+
+impl Ledger {
+    pub(crate) fn apply(&mut self, run: &RunId, event: &RunEvent) {
+        match event {
+            RunEvent::ApprovalAsked { approval } => self.asked = Some(approval.clone()),
+            RunEvent::ApprovalDecided { approval, granted, scope, .. } => {
+                if let Some(asked) = self.asked.take_if(|asked| asked.id == *approval) {
+                    self.decided(asked, *granted, *scope);
+                }
+            }
+            RunEvent::ToolIntended { tool, arguments, approval, .. } => {
+                let action = action_hash(run, tool, arguments);
+                if let Some(used) = approval {
+                    self.leases.retain(|lease| lease.approval != *used || lease.action != action);
+                }
+                self.in_flight = Some(action);
+            }
+            RunEvent::ToolReturned { step, result, requests, recovered, .. } => {
+                let Some(action) = self.in_flight.take() else { return };
+                if *recovered && result.error_code == Some(base::ErrorCode::OutcomeUnknown) {
+                    return;
+                }
+                let entry = self.actions.entry(action).or_default();
+                entry.known += 1;
+                // All that leaves goes through the gate, so its record is evidence enough.
+                if result.ok && requests.iter().any(crate::toolbox::OutgoingRequest::is_done_write) {
+                    let output = beginning(&result.output, KEPT);
+                    entry.done = Some(Done { attempt: self.attempt, step: *step, output });
+                }
+            }
+            RunEvent::Retried { attempt, .. } => {
+                self.attempt = *attempt;
+                self.in_flight = None;
+            }
+            RunEvent::Finished { .. } => self.asked = None,
+            _ => {}
+        }
+    }
+
+    fn decided(&mut self, asked: Approval, granted: bool, scope: Scope) {
+        let Approval { id, items, class, grant, .. } = asked;
+        let wide = (scope != Scope::Once).then_some(class).flatten();
+        match (granted, wide) {
+            (true, Some(class)) => {
+                self.denied_classes.remove(&class);
+                self.allowed.insert(class, (id, grant));
+            }
+            (true, None) => {
+                for item in items {
+                    self.denied_actions.remove(&item.action_hash);
+                    let grant = grant.clone();
+                    self.leases.push(Lease { approval: id.clone(), action: item.action_hash, grant });
+                }
+            }
+            (false, Some(class)) => {
+                self.denied_classes.insert(class);
+            }
+            (false, None) => self.denied_actions.extend(items.iter().map(|item| item.action_hash)),
+        }
+    }
+
+    /// Whether there is consent to an action of a class.
+    pub(crate) fn standing(&self, action: ContentHash, class: Option<&str>) -> Standing {
+        if self.denied_actions.contains(&action) || class.is_some_and(|class| self.denied_classes.contains(class)) {
+            return Standing::Denied;
+        }
+        if let Some(lease) = self.leases.iter().find(|lease| lease.action == action) {
+            return Standing::Granted(lease.approval.clone(), lease.grant.clone());
+        }
+        match class.and_then(|class| self.allowed.get(class)) {
+            Some((approval, grant)) => Standing::Granted(approval.clone(), grant.clone()),
+            None => Standing::Unasked,
+        }
+    }
+
+    /// What tells doubles of an action apart outside. The same in each attempt until the action came to an end that is
+    /// known, so that one of which nobody knows is not done twice by whoever looks at keys.
+    pub(crate) fn key(&self, run: &RunId, action: ContentHash) -> String {
+        let known = self.actions.get(&action).map_or(0, |action| action.known);
+        format!("{run}-{}-{known}", action.short())
+    }
+
+    /// The action, when an earlier attempt has done it and it changed something outside.
+    pub(crate) fn done_before(&self, action: ContentHash) -> Option<&Done> {
+        self.actions.get(&action)?.done.as_ref().filter(|done| done.attempt < self.attempt)
+    }
+}

@@ -1,0 +1,136 @@
+//! How far a driver is, for everybody who waits for it.
+//!
+//! Whoever began to wait first is woken first. A `watch` wakes in an order of its own, and two orders that wait for the same
+//! driver would be carried out in an order that no seed decides (SPEC SIM-1).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::drive::Outcome;
+
+/// How far a driver is.
+#[derive(Debug, Clone)]
+pub(crate) enum Phase {
+    Driving,
+    /// What became of the run is durable.
+    Settled(Outcome),
+    /// The environment has heard of it too, and the driver is no more.
+    Gone(Outcome),
+}
+
+/// The phase of one driver.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    phase: Mutex<Phase>,
+    moved: Notify,
+}
+
+impl Progress {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { phase: Mutex::new(Phase::Driving), moved: Notify::new() })
+    }
+
+    pub(crate) fn settle(&self, outcome: Outcome) {
+        *self.lock() = Phase::Settled(outcome);
+        self.moved.notify_waiters();
+    }
+
+    /// The driver is no more, whatever became of it; `otherwise` when it did not say.
+    pub(crate) fn end(&self, otherwise: impl FnOnce() -> Outcome) {
+        {
+            let mut phase = self.lock();
+            *phase = Phase::Gone(match &*phase {
+                Phase::Settled(outcome) | Phase::Gone(outcome) => outcome.clone(),
+                Phase::Driving => otherwise(),
+            });
+        }
+        self.moved.notify_waiters();
+    }
+
+    /// What became of the run, as soon as that is durable.
+    pub(crate) async fn settled(&self) -> Outcome {
+        self.wait(|phase| match phase {
+            Phase::Driving => None,
+            Phase::Settled(outcome) | Phase::Gone(outcome) => Some(outcome.clone()),
+        })
+        .await
+    }
+
+    /// What became of the run, once the driver is no more.
+    pub(crate) async fn gone(&self) -> Outcome {
+        self.wait(|phase| match phase {
+            Phase::Driving | Phase::Settled(_) => None,
+            Phase::Gone(outcome) => Some(outcome.clone()),
+        })
+        .await
+    }
+
+    async fn wait(&self, reached: impl Fn(&Phase) -> Option<Outcome>) -> Outcome {
+        loop {
+            // Before the look, so that what happens in between wakes it.
+            let moved = self.moved.notified();
+            if let Some(outcome) = reached(&self.lock()) {
+                return outcome;
+            }
+            moved.await;
+        }
+    }
+
+    // A phase is replaced as a whole, so a panic elsewhere cannot have left it half-changed.
+    fn lock(&self) -> MutexGuard<'_, Phase> {
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::{Refusal, RefusalCode};
+
+    use super::*;
+
+    fn suspended(reason: &str) -> Outcome {
+        Outcome::Suspended { refusal: Refusal::new(RefusalCode::TryLater, reason), again: false }
+    }
+
+    fn reason(outcome: &Outcome) -> &str {
+        match outcome {
+            Outcome::Suspended { refusal, .. } => &refusal.reason,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn waiters_are_woken_in_the_order_in_which_they_came() {
+        let progress = Progress::new();
+        let woken: Arc<Mutex<Vec<usize>>> = Arc::default();
+        let waiting: Vec<_> = (0..50)
+            .map(|waiter| {
+                let (progress, woken) = (progress.clone(), woken.clone());
+                tokio::spawn(async move {
+                    progress.settled().await;
+                    woken.lock().unwrap().push(waiter);
+                })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        progress.settle(suspended("a"));
+        for waiter in waiting {
+            waiter.await.unwrap();
+        }
+        assert_eq!(*woken.lock().unwrap(), (0..50).collect::<Vec<_>>());
+    }
+
+    #[tokio::test]
+    async fn everybody_hears_of_the_end_and_what_was_settled_stays() {
+        let progress = Progress::new();
+        progress.settle(suspended("settled"));
+        assert!(tokio::time::timeout(std::time::Duration::from_millis(1), progress.gone()).await.is_err());
+        progress.end(|| suspended("vanished"));
+        assert_eq!(reason(&progress.gone().await), "settled");
+        assert_eq!(reason(&progress.settled().await), "settled");
+        let silent = Progress::new();
+        silent.end(|| suspended("vanished"));
+        assert_eq!(reason(&silent.settled().await), "vanished");
+    }
+}

@@ -1,0 +1,61 @@
+//! Goes on watching a run when its driver is done: a run that waits for people has none, and gets another when they answer.
+
+use std::fmt;
+use std::sync::Arc;
+
+use base::RunId;
+
+use crate::drive::history;
+use crate::drivers::ActiveRuns;
+use crate::journal::Books;
+use crate::live::{LiveLog, Watch};
+
+/// Finds the next driver of a run.
+pub(crate) struct Relay {
+    pub(crate) active: Arc<ActiveRuns>,
+    pub(crate) books: Books,
+    pub(crate) run: RunId,
+    is_last: bool,
+}
+
+impl Relay {
+    pub(crate) fn new(active: Arc<ActiveRuns>, books: Books, run: RunId) -> Self {
+        Self { active, books, run, is_last: false }
+    }
+
+    /// The events of the run from its first, as its next driver has them, or from the store when it is over. None when
+    /// nobody is going to drive it. `done` is the log that ended.
+    pub(crate) async fn next(&mut self, done: Option<&Arc<LiveLog>>) -> Option<Watch> {
+        loop {
+            // Subscribed before the look, so that a driver made in between is not missed.
+            let mut launches = self.active.launches();
+            if self.is_last {
+                return None;
+            }
+            let live = self.active.live(&self.run);
+            if let Some(live) = live.filter(|live| !done.is_some_and(|done| Arc::ptr_eq(done, live))) {
+                return Some(live.watch());
+            }
+            let record = self.books.record(&self.run).ok()?;
+            if record.status.is_terminal() {
+                self.is_last = true;
+                let (_, events) = self.books.load(&self.run).ok()?;
+                return Some(Watch::of_history(history(&self.run, &events)));
+            }
+            if !record.status.is_waiting() {
+                return None;
+            }
+            tokio::select! {
+                biased;
+                () = self.active.closing.cancelled() => return None,
+                changed = launches.changed() => changed.ok()?,
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Relay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Relay").field("run", &self.run).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,300 @@
+//! What must hold of everything that is on the disk, whenever the host ends and however.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base::{ErrorCode, Timestamp};
+use motor::{RunEvent, RunRecord, RunStatus, StatusEvent, StoredEvent};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use signals::{Signal, SignalStatus};
+use store::{SimulatedDisk, Table};
+
+/// A run as it is stored.
+pub struct Run {
+    pub record: RunRecord,
+    pub events: Vec<StoredEvent>,
+}
+
+/// Everything that is stored, and what is wrong with it.
+#[derive(Default)]
+pub struct Stored {
+    pub runs: BTreeMap<String, Run>,
+    pub signals: Vec<Signal>,
+    live: BTreeSet<String>,
+    /// The run that holds the place of each agent.
+    places: BTreeMap<String, String>,
+    levels: Vec<Value>,
+    pub broken: Vec<String>,
+}
+
+impl Stored {
+    /// Reads the disk, and checks what is on it.
+    pub fn on(disk: &SimulatedDisk) -> Self {
+        let mut stored = Self::default();
+        let mut events: BTreeMap<String, Vec<StoredEvent>> = BTreeMap::new();
+        for (table, key, bytes) in disk.records() {
+            let key = String::from_utf8_lossy(&key).into_owned();
+            match table {
+                Table::Runs => {
+                    let record = read(&bytes);
+                    stored.runs.insert(key, Run { record, events: Vec::new() });
+                }
+                Table::Events => {
+                    let (run, number) = key.split_once('/').unwrap();
+                    let events = events.entry(run.to_owned()).or_default();
+                    if number.parse::<usize>() != Ok(events.len()) {
+                        stored.broken.push(format!("event {key} is number {}", events.len()));
+                    }
+                    events.push(read(&bytes));
+                }
+                Table::Live => drop(stored.live.insert(key)),
+                Table::Places => {
+                    if let Some(agent) = key.strip_prefix("agent/") {
+                        stored.places.insert(agent.to_owned(), read(&bytes));
+                    }
+                }
+                Table::Signals => stored.signals.push(read(&bytes)),
+                Table::Energy => stored.levels.push(read(&bytes)),
+                _ => {}
+            }
+        }
+        for (run, events) in events {
+            match stored.runs.get_mut(&run) {
+                Some(found) => found.events = events,
+                None => stored.broken.push(format!("events of {run}, which has no record")),
+            }
+        }
+        let mut broken = std::mem::take(&mut stored.broken);
+        for (id, run) in &stored.runs {
+            let wrong = lawful(run).and_then(|()| calls(run)).and_then(|()| consents(run));
+            broken
+                .extend(wrong.and_then(|()| told(run, &stored.signals)).err().map(|what| format!("run {id}: {what}")));
+        }
+        broken.extend(stored.places());
+        let is_level = |level: &&Value| level["level"].as_f64().is_some_and(|level| (0.0..=1.0).contains(&level));
+        broken.extend(stored.levels.iter().filter(|level| !is_level(level)).map(|level| format!("energy is {level}")));
+        if !stored.signals.is_sorted_by(|a, b| a.id < b.id) {
+            broken.push("signals are out of order".into());
+        }
+        stored.broken = broken;
+        stored
+    }
+
+    /// A place is held by the one run of its agent that is not over, and by nothing else.
+    fn places(&self) -> Vec<String> {
+        let alive = || self.runs.values().filter(|run| !run.record.status.is_terminal());
+        let mut broken = Vec::new();
+        let held: BTreeMap<String, String> =
+            alive().map(|run| (run.record.agent.to_string(), run.record.id.to_string())).collect();
+        if held.len() != alive().count() || held != self.places {
+            let alive: Vec<_> = alive().map(|run| format!("{} of {}", run.record.id, run.record.agent)).collect();
+            broken.push(format!("places are held by {:?}, and alive are {alive:?}", self.places));
+        }
+        let alive: BTreeSet<String> = alive().map(|run| run.record.id.to_string()).collect();
+        if alive != self.live {
+            broken.push(format!("live are said to be {:?}, and are {alive:?}", self.live));
+        }
+        broken
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Envelope<T> {
+    d: T,
+}
+
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> T {
+    serde_json::from_slice::<Envelope<T>>(bytes).unwrap().d
+}
+
+type Checked = Result<(), String>;
+
+/// What an event means for the status: none when it begins the run.
+fn meaning(event: &RunEvent) -> Option<StatusEvent> {
+    Some(match event {
+        RunEvent::Created { .. } => return None,
+        RunEvent::Started => StatusEvent::Start,
+        RunEvent::Asked { .. } => StatusEvent::AskInput,
+        RunEvent::ApprovalAsked { .. } => StatusEvent::AskApproval,
+        RunEvent::Answered { .. } | RunEvent::ApprovalDecided { .. } => StatusEvent::Answer,
+        RunEvent::Retried { .. } => StatusEvent::Retry,
+        RunEvent::Finished { status: RunStatus::Completed, .. } => StatusEvent::Complete,
+        RunEvent::Finished { status: RunStatus::Cancelled, .. } => StatusEvent::Cancel,
+        RunEvent::Finished { .. } => StatusEvent::Fail,
+        _ => StatusEvent::GoOn,
+    })
+}
+
+/// Every change of status is one that the table of transitions has, and the head agrees with the history.
+fn lawful(run: &Run) -> Checked {
+    let mut status = None;
+    let mut attempt = 0;
+    let mut steps = 0;
+    for (number, StoredEvent { event, .. }) in run.events.iter().enumerate() {
+        status = Some(match (status, meaning(event)) {
+            (None, None) => RunStatus::Created,
+            (Some(status), Some(what)) => {
+                RunStatus::transition(status, what).map_err(|illegal| format!("event {number}: {illegal}"))?
+            }
+            _ => return Err(format!("event {number} begins it, or nothing does")),
+        });
+        if let RunEvent::Retried { attempt: next, .. } = event {
+            attempt += 1;
+            if (*next, attempt > 2) != (attempt, false) {
+                return Err(format!("event {number} is attempt {next} after {}", attempt - 1));
+            }
+        }
+        if let RunEvent::ModelReplied { step, .. } = event {
+            steps += 1;
+            if *step != steps {
+                return Err(format!("event {number} is step {step}, expected {steps}"));
+            }
+        }
+    }
+    let counted = (run.record.status, run.record.attempt, run.record.next_sequence, run.record.iterations);
+    let found = (status.ok_or("it has no history")?, attempt, run.events.len() as u64, steps);
+    if counted == found { Ok(()) } else { Err(format!("its head says {counted:?}, its history {found:?}")) }
+}
+
+/// A call is intended once and has one result; it is intended before the result, and nothing comes between. An action that
+/// is done again has a new key when it is known what became of it, and the old one when it is not.
+fn calls(run: &Run) -> Checked {
+    let mut intended = BTreeSet::new();
+    let mut returned = BTreeSet::new();
+    let mut in_flight: Option<(&String, String)> = None;
+    let mut keys: BTreeMap<String, (&String, bool)> = BTreeMap::new();
+    for (number, StoredEvent { event, .. }) in run.events.iter().enumerate() {
+        match event {
+            RunEvent::ToolIntended { call_id, tool, arguments, idempotency_key, .. } => {
+                if !intended.insert(call_id) || in_flight.is_some() {
+                    return Err(format!(
+                        "event {number} intends `{call_id}` again, or while {in_flight:?} is in flight"
+                    ));
+                }
+                let action = format!("{tool} {arguments}");
+                if let Some((key, is_known)) = keys.insert(action.clone(), (idempotency_key, false))
+                    && (key == idempotency_key) == is_known
+                {
+                    return Err(format!("event {number} has {idempotency_key} after {key}, known: {is_known}"));
+                }
+                in_flight = Some((call_id, action));
+            }
+            RunEvent::ToolReturned { call_id, result, recovered, .. } => {
+                let call = in_flight.take();
+                if !returned.insert(call_id) || call.as_ref().is_some_and(|(other, _)| *other != call_id) {
+                    return Err(format!("event {number} is a second result of `{call_id}`, or another's"));
+                }
+                let is_known = !(*recovered && result.error_code == Some(ErrorCode::OutcomeUnknown));
+                if let Some(key) = call.and_then(|(_, action)| keys.get_mut(&action)) {
+                    key.1 = is_known;
+                }
+            }
+            RunEvent::ModelReplied { .. } if in_flight.is_some() => {
+                return Err(format!("event {number} goes on while {in_flight:?} is in flight"));
+            }
+            RunEvent::Retried { .. } => in_flight = None,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What is asked is asked once and decided once, in time, and a consent to one action is used once.
+fn consents(run: &Run) -> Checked {
+    let mut questions: BTreeMap<&String, Timestamp> = BTreeMap::new();
+    let mut asked = BTreeMap::new();
+    let mut decided = BTreeMap::new();
+    let mut used = BTreeMap::new();
+    for StoredEvent { at, event } in &run.events {
+        match event {
+            RunEvent::Asked { question } => {
+                if questions.insert(&question.id, question.expires_at).is_some() {
+                    return Err(format!("`{}` is asked twice", question.id));
+                }
+            }
+            RunEvent::Answered { question, .. } => {
+                // An answered question is no question any more.
+                if questions.insert(question, Timestamp::from_millis(0)).is_none_or(|expires| *at >= expires) {
+                    return Err(format!("`{question}` is answered at {at}: twice, late, or without being asked"));
+                }
+            }
+            RunEvent::ApprovalAsked { approval } => {
+                if asked.insert(approval.id.clone(), approval).is_some() {
+                    return Err(format!("`{}` is asked twice", approval.id));
+                }
+            }
+            RunEvent::ApprovalDecided { approval, granted, scope, .. } => {
+                let in_time = asked.get(approval).is_some_and(|asked| *at < asked.expires_at);
+                if !in_time || decided.insert(approval.clone(), (*granted, *scope)).is_some() {
+                    return Err(format!("`{approval}` is decided at {at}: twice, late, or without being asked"));
+                }
+            }
+            RunEvent::ToolIntended { tool, call_id, arguments, approval: Some(approval), .. } => {
+                let Some((true, scope)) = decided.get(approval) else {
+                    return Err(format!("`{call_id}` relies on `{approval}`, which was not granted"));
+                };
+                let action = (approval.clone(), tool.clone(), arguments.to_string());
+                let times = used.entry(action).or_insert(0);
+                *times += 1;
+                let items = &asked[approval].items;
+                let covered = items.iter().filter(|item| item.tool == *tool && item.arguments == *arguments).count();
+                if *scope == motor::Scope::Once && *times > covered {
+                    return Err(format!("`{call_id}` uses `{approval}` {times} times, and it covers {covered}"));
+                }
+            }
+            RunEvent::ToolIntended { tool, call_id, arguments, approval: None, .. } => {
+                let effects = super::tools::effects(tool);
+                let needs = run.record.approval_required && effects.open_world && !effects.read_only;
+                // A run that may not ask makes the call, and the tool refuses it.
+                if needs || (super::tools::is_guarded(tool, arguments) && run.record.may_ask) {
+                    return Err(format!("`{call_id}` of `{tool}` is made without consent"));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What the run has to say to others: each question, each end, in order, and nothing else. A question may be said again.
+fn told(run: &Run, signals: &[Signal]) -> Checked {
+    let mut expected = Vec::new();
+    for StoredEvent { event, .. } in &run.events {
+        match event {
+            RunEvent::Asked { question } => {
+                expected.push((SignalStatus::AwaitingInput, Some(question.question.clone())));
+            }
+            RunEvent::ApprovalAsked { approval } => {
+                expected.push((SignalStatus::AwaitingApproval, Some(approval.id.clone())));
+            }
+            RunEvent::Finished { status, .. } => expected.push((
+                match status {
+                    RunStatus::Completed => SignalStatus::Completed,
+                    RunStatus::Cancelled => SignalStatus::Cancelled,
+                    _ => SignalStatus::Failed,
+                },
+                None,
+            )),
+            _ => {}
+        }
+    }
+    let mut expected = expected.into_iter();
+    let mut last = None;
+    for signal in signals.iter().filter(|signal| signal.run == run.record.id) {
+        let body = &signal.body;
+        let approval = body.approval.as_ref().map(|approval| approval.id.clone());
+        let said = (body.status, body.question.clone().or(approval).filter(|_| body.status.is_waiting()));
+        if body.status.is_waiting() && last.as_ref() == Some(&said) && expected.as_slice().first() != Some(&said) {
+            continue;
+        }
+        let next = expected.next();
+        if next.as_ref() != Some(&said) {
+            return Err(format!("signal {} says {said:?}, expected {next:?}", signal.id));
+        }
+        last = Some(said);
+    }
+    match expected.next() {
+        None => Ok(()),
+        Some(missing) => Err(format!("nobody was told {missing:?}")),
+    }
+}

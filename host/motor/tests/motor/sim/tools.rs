@@ -1,0 +1,224 @@
+//! Tools with every kind of effect, and what a run works with. Their effects are outside, and stay when the host dies.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base::{ErrorCode, Provenance, Refusal, RunId};
+use llm::{Model, ToolSpec};
+use motor::{
+    ConsentNeeded, Effects, Environment, OutgoingRequest, Planned, Review, RunEvent, RunRecord, RunTrace, StoredEvent,
+    ToolDefinition, ToolInvocation, ToolReply, ToolResult, Toolbox,
+};
+use serde_json::json;
+use store::{Scan, SimulatedDisk, Store, Table};
+
+use super::chance::Chance;
+use super::model::SimulatedModel;
+use super::outside::{CODES, Delivery, Outside};
+
+/// Every tool.
+pub const NAMES: [&str; 11] =
+    ["look", "append", "set", "send", "fetch", "needy", "flaky", "fail", "slow", "stubborn", "long"];
+
+/// Longer than this a call of `slow` takes at times.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+pub fn effects(name: &str) -> Effects {
+    let (read_only, destructive, idempotent, open_world) = match name {
+        "look" | "flaky" | "long" => (true, false, false, false),
+        "fetch" => (true, false, false, true),
+        "set" => (false, false, true, true),
+        "send" => (false, true, false, true),
+        "needy" => (false, false, false, true),
+        _ => (false, false, false, false),
+    };
+    Effects { read_only, destructive, idempotent, open_world }
+}
+
+/// Whether a call needs consent in every run: without it the tool does nothing.
+pub fn is_guarded(tool: &str, arguments: &serde_json::Value) -> bool {
+    tool == "fetch" && arguments["place"] == "b"
+}
+
+/// What every run of one life of the host works with.
+pub struct Surroundings {
+    definitions: Vec<ToolDefinition>,
+    pub store: Store,
+    pub disk: Arc<SimulatedDisk>,
+    pub outside: Arc<Outside>,
+    pub tools: Arc<Chance>,
+    pub models: Arc<Chance>,
+}
+
+impl Surroundings {
+    pub fn new(
+        store: Store,
+        disk: Arc<SimulatedDisk>,
+        outside: Arc<Outside>,
+        tools: Arc<Chance>,
+        models: Arc<Chance>,
+    ) -> Self {
+        let definition = |name: &str| ToolDefinition {
+            spec: ToolSpec {
+                name: name.into(),
+                description: String::new(),
+                parameters: json!({
+                    "type": "object",
+                    "properties": { "text": { "type": "string" }, "place": { "type": "string" } },
+                }),
+            },
+            effects: effects(name),
+            timeout: TIMEOUT,
+            component: None,
+            most: None,
+        };
+        Self { definitions: NAMES.map(definition).into(), store, disk, outside, tools, models }
+    }
+
+    /// Time passes. A dead host does nothing after it.
+    async fn wait(&self, most: Duration) {
+        tokio::time::sleep(self.tools.span(most)).await;
+        if self.disk.is_crashed() {
+            std::future::pending().await
+        }
+    }
+
+    /// The call has its effect, which it may not have before its intent is durable (SPEC DUR-2).
+    fn deliver(&self, call: ToolInvocation<'_>) {
+        let delivery = Delivery {
+            run: call.run.clone(),
+            call_id: call.call_id.into(),
+            tool: call.name.into(),
+            key: call.idempotency_key.into(),
+            arguments: call.arguments.clone(),
+            is_repeatable: effects(call.name).repeatable(),
+        };
+        if let Err(what) = self.is_intended(call.run, &delivery) {
+            self.outside.broken(format!("{} `{}` of {} has an effect {what}", call.name, call.call_id, call.run));
+        }
+        self.outside.deliver(delivery);
+    }
+
+    fn is_intended(&self, run: &RunId, delivery: &Delivery) -> Result<(), &'static str> {
+        let scan = Scan::prefix(format!("{run}/")).newest_first().limit(8);
+        let events = self.store.scan::<StoredEvent>(Table::Events, &scan).map_err(|_| "and no history")?;
+        for (_, stored) in events {
+            match stored.event {
+                RunEvent::ToolIntended { call_id, idempotency_key, arguments, tool, .. } => {
+                    let same = (&call_id, &idempotency_key, &arguments, &tool)
+                        == (&delivery.call_id, &delivery.key, &delivery.arguments, &delivery.tool);
+                    return if same { Ok(()) } else { Err("that another call was intended to have") };
+                }
+                RunEvent::Resumed | RunEvent::Told { .. } => {}
+                _ => break,
+            }
+        }
+        Err("without a durable intent")
+    }
+}
+
+#[async_trait]
+impl Toolbox for Surroundings {
+    fn tools(&self) -> &[ToolDefinition] {
+        &self.definitions
+    }
+
+    async fn review(&self, call: Planned<'_>) -> Review {
+        let place = call.arguments["place"].as_str().unwrap_or("a");
+        Review {
+            low_risk: call.name == "fetch",
+            class: (call.name == "fetch").then(|| format!("fetch:{place}")),
+            grant: if call.name == "fetch" { json!({ "place": place }) } else { serde_json::Value::Null },
+            required: is_guarded(call.name, call.arguments).then(|| "it goes where the run has not been".into()),
+            ..Review::of(&call)
+        }
+    }
+
+    async fn call(&self, call: ToolInvocation<'_>) -> ToolReply {
+        self.wait(Duration::from_millis(400)).await;
+        let mut reply = ToolReply::of(ToolResult::success(format!("{} did it", call.name)));
+        match call.name {
+            "look" | "long" => self.deliver(call),
+            "flaky" => {
+                self.deliver(call);
+                if self.tools.percent(50) {
+                    reply.result = ToolResult::failure(ErrorCode::Timeout, "try again");
+                    reply.result.retryable = true;
+                }
+            }
+            "fetch" if is_guarded(call.name, call.arguments) && call.grant.is_none() => {
+                reply.result = ToolResult::failure(ErrorCode::PermissionDenied, "nobody has allowed this");
+            }
+            "fetch" => {
+                self.deliver(call);
+                reply.requests = vec![request("GET")];
+                reply.result.provenance = Provenance::Web;
+            }
+            "needy" if call.grant.is_none() => {
+                let refused = "this is for the owner to allow";
+                reply.result = ToolResult::failure(ErrorCode::PermissionDenied, refused);
+                reply.ask = Some(ConsentNeeded {
+                    summary: "need something".into(),
+                    reason: refused.into(),
+                    class: self.tools.percent(50).then(|| "needs".into()),
+                    grant: json!({ "needed": true }),
+                });
+            }
+            "fail" => {
+                reply.result = ToolResult::failure(*self.tools.pick(&CODES), "it does not work");
+            }
+            "set" | "send" | "needy" => {
+                self.deliver(call);
+                reply.requests = vec![request("POST")];
+            }
+            _ => self.deliver(call),
+        }
+        match call.name {
+            "long" => reply.result.output = "long ".repeat(if self.tools.percent(10) { 14_000 } else { 400 }),
+            "slow" => self.wait(Duration::from_secs(8)).await,
+            "stubborn" if self.tools.percent(50) => std::future::pending().await,
+            _ => self.wait(Duration::from_millis(400)).await,
+        }
+        reply
+    }
+}
+
+fn request(method: &str) -> OutgoingRequest {
+    OutgoingRequest {
+        method: method.into(),
+        url: "https://a.example/".into(),
+        host: "a.example".into(),
+        status: Some(200),
+        sent_bytes: 1,
+        received_bytes: 1,
+        duration_ms: 1.0,
+        credentials: Vec::new(),
+        error: None,
+        rule: None,
+    }
+}
+
+#[async_trait]
+impl Environment for SharedSurroundings {
+    async fn toolbox(&self, _: &RunRecord) -> Result<Arc<dyn Toolbox>, Refusal> {
+        Ok(self.0.clone())
+    }
+
+    async fn model(&self, run: &RunRecord) -> Result<Arc<dyn Model>, Refusal> {
+        let Surroundings { disk, outside, models, .. } = self.0.as_ref();
+        let (chance, disk, outside) = (models.clone(), disk.clone(), outside.clone());
+        Ok(Arc::new(SimulatedModel { run: run.id.clone(), chance, disk, outside }))
+    }
+
+    async fn finished(&self, _: &RunTrace) {
+        self.0.wait(Duration::from_secs(2)).await;
+    }
+
+    async fn stepped(&self, _: &RunTrace) {
+        self.0.wait(Duration::from_millis(2)).await;
+    }
+}
+
+/// The same for every run.
+pub struct SharedSurroundings(pub Arc<Surroundings>);
