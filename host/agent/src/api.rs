@@ -62,6 +62,12 @@ pub struct ActRequest {
     /// Says what the run would be allowed to touch, and starts nothing (SPEC RUN-13).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub explain: bool,
+    /// Whether irreversible and outward actions wait for the owner's consent (SPEC APPR-1).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub approval_required: bool,
+    /// Nobody can be asked: the run has no questions, and what would need consent is refused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unattended: bool,
     /// Files to copy into the workspace.
     #[serde(default)]
     pub files: Vec<FileInput>,

@@ -9,6 +9,8 @@ use cap_std::fs::Dir;
 const MOST_BYTES: usize = 50_000;
 /// Lines of output that fit in a conversation.
 const MOST_LINES: usize = 2_000;
+/// Bytes of output that are worth keeping beside the conversation.
+const KEPT_BYTES: usize = 4_096;
 /// Where long output goes, in the workspace.
 const DIRECTORY: &str = ".motor-output";
 
@@ -21,23 +23,45 @@ pub(crate) enum Save {
     Always,
 }
 
-/// Returns `output` as it is when it may stay; otherwise saves it in `workspace` and returns a pointer without a preview.
-/// `call` names the call and nothing else. All saved outputs together have at most `most_bytes`.
+/// An output as the conversation gets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fitted {
+    pub output: String,
+    /// Where all of it is, in the workspace.
+    pub saved: Option<String>,
+}
+
+/// Gives `output` as it is when it may stay; otherwise saves it in `workspace` and gives a pointer without a preview. One
+/// that may stay but is not short is saved too, for when the conversation has grown and shows its beginning only (SPEC
+/// RUN-11); when there is no room for that, it stays as it is. `call` names the call and nothing else. All saved outputs
+/// together have at most `most_bytes`.
 ///
 /// # Errors
-/// When the file cannot be written, or there are too many.
+/// When an output that cannot stay cannot be written, or there are too many.
 pub(crate) fn fit(
     workspace: &Path,
     call: &str,
     output: String,
     save: Save,
     most_bytes: u64,
-) -> std::io::Result<String> {
+) -> std::io::Result<Fitted> {
     let lines = output.lines().count();
     let fits = output.len() <= MOST_BYTES && lines <= MOST_LINES;
     if fits && save == Save::Long {
-        return Ok(output);
+        let kept = (output.len() > KEPT_BYTES).then(|| keep(workspace, call, &output, most_bytes).ok()).flatten();
+        return Ok(Fitted { output, saved: kept });
     }
+    let path = keep(workspace, call, &output, most_bytes)?;
+    let why = if fits { "" } else { " too long to show;" };
+    let pointer = format!(
+        "the output is{why} saved as {path} ({} bytes, {lines} lines): look at the parts you need",
+        output.len()
+    );
+    Ok(Fitted { output: pointer, saved: Some(path) })
+}
+
+/// Saves an output, and gives its path as guests know it.
+fn keep(workspace: &Path, call: &str, output: &str, most_bytes: u64) -> std::io::Result<String> {
     // Guests write here too: the directory handle keeps every step inside, whatever they made of it.
     let workspace = Dir::open_ambient_dir(workspace, ambient_authority())?;
     workspace.create_dir_all(DIRECTORY)?;
@@ -51,12 +75,8 @@ pub(crate) fn fit(
     let name: String =
         call.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).take(80).collect();
     let path = format!("{DIRECTORY}/{name}.txt");
-    workspace.write(&path, &output)?;
-    let why = if fits { "" } else { " too long to show;" };
-    Ok(format!(
-        "the output is{why} saved as /workspace/{path} ({} bytes, {lines} lines): look at the parts you need",
-        output.len()
-    ))
+    workspace.write(&path, output)?;
+    Ok(format!("/workspace/{path}"))
 }
 
 #[cfg(test)]
@@ -66,10 +86,10 @@ mod tests {
     #[test]
     fn short_output_stays_and_long_output_is_saved_whole() {
         let directory = tempfile::tempdir().unwrap();
-        assert_eq!(fit(directory.path(), "1", "short".into(), Save::Long, 1 << 20).unwrap(), "short");
+        assert_eq!(fit(directory.path(), "1", "short".into(), Save::Long, 1 << 20).unwrap().output, "short");
         assert!(!directory.path().join(DIRECTORY).exists());
         for long in ["x".repeat(MOST_BYTES + 1), "x\n".repeat(MOST_LINES + 1)] {
-            let pointer = fit(directory.path(), "../run_1/step 2", long.clone(), Save::Long, 1 << 20).unwrap();
+            let pointer = fit(directory.path(), "../run_1/step 2", long.clone(), Save::Long, 1 << 20).unwrap().output;
             assert!(pointer.contains("/workspace/.motor-output/___run_1_step_2.txt"), "{pointer}");
             let saved = std::fs::read_to_string(directory.path().join(".motor-output/___run_1_step_2.txt")).unwrap();
             assert_eq!(saved, long);
@@ -77,9 +97,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_short_stays_and_is_kept_too() {
+        let directory = tempfile::tempdir().unwrap();
+        let text = "x".repeat(KEPT_BYTES + 1);
+        let fitted = fit(directory.path(), "1", text.clone(), Save::Long, 1 << 20).unwrap();
+        let saved = Some("/workspace/.motor-output/1.txt".to_owned());
+        assert_eq!(fitted, Fitted { output: text.clone(), saved });
+        assert_eq!(std::fs::read_to_string(directory.path().join(".motor-output/1.txt")).unwrap(), text);
+        assert_eq!(fit(directory.path(), "2", text, Save::Long, 100).unwrap().saved, None);
+    }
+
+    #[test]
     fn what_is_always_saved_is_saved_however_short() {
         let directory = tempfile::tempdir().unwrap();
-        let pointer = fit(directory.path(), "1", "page".into(), Save::Always, 1 << 20).unwrap();
+        let pointer = fit(directory.path(), "1", "page".into(), Save::Always, 1 << 20).unwrap().output;
         assert_eq!(pointer.lines().count(), 1);
         assert!(
             pointer.starts_with("the output is saved as /workspace/.motor-output/1.txt (4 bytes, 1 lines)"),

@@ -4,21 +4,23 @@ mod briefing;
 mod code;
 mod define;
 mod reply;
+mod review;
 
 pub(crate) use code::Around;
 pub(crate) use define::{all as define, effects_in_words};
+pub(crate) use review::NetworkGrant;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::{Clock, Random, Refusal};
-use motor::{ToolDefinition, ToolInvocation, ToolNote, ToolReply, Toolbox};
-use network::RunNetwork;
+use motor::{Planned, Review, ToolDefinition, ToolInvocation, ToolNote, ToolReply, Toolbox};
+use network::{Pattern, RunNetwork, TaintedWrite};
 use runtime::{Limits, Note, NoteSink, ToolCall};
 
 use crate::catalogue::{self, BASH, CODE, FETCH};
 use crate::config::{CodeConfig, ToolsConfig};
-use crate::output::{self, Save};
+use crate::output::{self, Fitted, Save};
 use crate::sandboxes::{Bundle, Sandboxes};
 
 /// The variable that narrows the shell of a call to some of its commands (SPEC TOOL-2).
@@ -36,6 +38,8 @@ pub(crate) struct Parts {
     pub workspace: PathBuf,
     /// The run's way out: for tools that reach the network, and for scrubbing secrets out of what any tool gives.
     pub network: RunNetwork,
+    /// Hosts that the owner allowed for longer than this run: reading from them needs no further consent.
+    pub allowed: Vec<Pattern>,
     /// The commands that the shell is narrowed to; none: all it has.
     pub commands: Option<Vec<String>>,
 }
@@ -55,7 +59,7 @@ impl RunToolbox {
     /// When a tool is not there, or its component cannot be used.
     pub async fn new(parts: Parts, granted: &[String]) -> Result<Self, Refusal> {
         let around = code::Around::of(granted, &parts.network);
-        let tools = define(&parts.sandboxes, &parts.tools, around, granted).await?;
+        let tools = define(&parts.sandboxes, &parts.tools, &parts.limits, around, granted).await?;
         Ok(Self { parts, tools, around })
     }
 
@@ -72,8 +76,8 @@ impl RunToolbox {
         let arguments = call.arguments.to_string();
         let (network, environment) = match bundle {
             // The file tools import no network; what they read is scrubbed by what the run knows of secrets.
-            Bundle::Files | Bundle::Fetch => (self.parts.network.clone(), Vec::new()),
-            Bundle::Bash => (self.parts.network.clone(), self.commands()),
+            Bundle::Files | Bundle::Fetch => (self.way_out(call.grant), Vec::new()),
+            Bundle::Bash => (self.way_out(call.grant), self.commands()),
         };
         let deadline = define::timeout(call.name, &self.parts.tools, &self.parts.limits);
         let working = toolset.component.call(ToolCall {
@@ -96,7 +100,12 @@ impl RunToolbox {
         };
         // The sink is dropped with the call, which ends the passing on.
         let (finished, ()) = tokio::join!(working, passing);
-        reply::of_tool(finished, call.run)
+        reply::of_tool(finished, call.run, self.asks())
+    }
+
+    /// Whether the owner wants to be asked about writes of a run that has read from the web.
+    fn asks(&self) -> bool {
+        self.parts.network.policy().tainted_write == TaintedWrite::Ask
     }
 
     fn commands(&self) -> Vec<(String, String)> {
@@ -116,6 +125,10 @@ impl Toolbox for RunToolbox {
         reaches.then(|| briefing::of(&self.parts.network, self.parts.commands.as_deref()))
     }
 
+    async fn review(&self, call: Planned<'_>) -> Review {
+        self.review_of(&call)
+    }
+
     async fn call(&self, call: ToolInvocation<'_>) -> ToolReply {
         let mut reply = match call.name {
             CODE => self.run_code(&call).await,
@@ -128,7 +141,10 @@ impl Toolbox for RunToolbox {
         let output = std::mem::take(&mut reply.result.output);
         let most = self.parts.limits.workspace_bytes;
         reply.result.output = match output::fit(&self.parts.workspace, call.idempotency_key, output, save, most) {
-            Ok(output) => output,
+            Ok(Fitted { output, saved }) => {
+                reply.result.saved = saved;
+                output
+            }
             Err(error) => {
                 tracing::warn!(%error, "cannot save a long output");
                 // What the call did is done: only its words are lost, so it stays what it was, a success or not.

@@ -55,12 +55,13 @@ impl RunToolbox {
         };
         let surroundings = Surroundings {
             // As the tool was described to the loop, whatever the owner has allowed the run since.
-            network: self.around.network.then(|| parts.network.clone()),
+            network: self.around.network.then(|| self.way_out(call.grant)),
             scrubbed_by: Some(parts.network.clone()),
             workspace: self.around.files.map(|_| parts.workspace.clone()),
             access: self.around.files.unwrap_or_default(),
             idempotency_key: Some(call.idempotency_key.to_owned()),
         };
-        reply::of_code(sandbox.execute_in(&program, surroundings, &parts.limits, call.cancel).await, call.run)
+        let report = sandbox.execute_in(&program, surroundings, &parts.limits, call.cancel).await;
+        reply::of_code(report, call.run, self.asks())
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base::{ContentHash, Refusal, RefusalCode};
 use llm::ToolSpec;
-use motor::{Effects, ToolDefinition};
+use motor::{Effects, SandboxUsage, ToolDefinition};
 use runtime::code::MOST_TIMEOUT_IN_RUN;
 use runtime::{Access, Limits};
 use serde_json::json;
@@ -24,6 +24,7 @@ const FILE_TOOL_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) async fn all(
     sandboxes: &Sandboxes,
     config: &ToolsConfig,
+    limits: &Limits,
     around: Around,
     granted: &[String],
 ) -> Result<Vec<ToolDefinition>, Refusal> {
@@ -41,6 +42,10 @@ pub(crate) async fn all(
             _ => return Err(gone(name)),
         });
     }
+    // What a call may spend at most is what its sandbox allows it.
+    let most =
+        SandboxUsage { fuel: limits.fuel, host_calls: limits.host_calls, peak_memory_bytes: limits.memory_bytes };
+    tools.iter_mut().for_each(|tool| tool.most = Some(most));
     Ok(tools)
 }
 
@@ -70,6 +75,7 @@ async fn tool(
         },
         timeout: own_timeout(name, config).unwrap_or(FILE_TOOL_TIMEOUT),
         component: Some(toolset.component.component().hash()),
+        most: None,
     })
 }
 
@@ -131,6 +137,7 @@ fn code(component: ContentHash, around: Around) -> ToolDefinition {
         },
         timeout: MOST_TIMEOUT_IN_RUN,
         component: Some(component),
+        most: None,
     }
 }
 

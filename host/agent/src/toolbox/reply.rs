@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::review::refused_write;
 use base::{ErrorCode, Provenance, RunId};
 use motor::{OutgoingRequest, SandboxUsage, ToolReply, ToolResult};
 use network::{Blocked, RequestTrace};
@@ -16,22 +17,31 @@ pub(super) fn host_failed(reason: String) -> ToolReply {
 }
 
 /// A call of a tool.
-pub(super) fn of_tool(mut finished: Finished<String, ToolError>, run: &RunId) -> ToolReply {
+pub(super) fn of_tool(mut finished: Finished<String, ToolError>, run: &RunId, asks: bool) -> ToolReply {
     let (requests, refused) = (std::mem::take(&mut finished.requests), finished.last_refusal.take());
-    with_network(tool_reply(finished), requests, refused, run)
+    with_network(tool_reply(finished), requests, refused, run, asks)
 }
 
 /// A program.
-pub(super) fn of_code(mut report: CodeReport, run: &RunId) -> ToolReply {
+pub(super) fn of_code(mut report: CodeReport, run: &RunId, asks: bool) -> ToolReply {
     let (requests, refused) = (std::mem::take(&mut report.requests), report.last_refusal.take());
-    with_network(code_reply(report), requests, refused, run)
+    with_network(code_reply(report), requests, refused, run, asks)
 }
 
 /// Adds what the call asked of the network: content that came from there is marked, and a refusal is said with its
 /// reason and the next step, also when the guest kept it to itself (SPEC NET-3, TOOL-4).
-fn with_network(mut reply: ToolReply, requests: Vec<RequestTrace>, refused: Option<Blocked>, run: &RunId) -> ToolReply {
+fn with_network(
+    mut reply: ToolReply,
+    requests: Vec<RequestTrace>,
+    refused: Option<Blocked>,
+    run: &RunId,
+    asks: bool,
+) -> ToolReply {
+    let is_web = requests.iter().any(|request| request.status.is_some());
+    reply.requests = requests.into_iter().map(outgoing).collect();
+    reply.ask = refused.as_ref().and_then(|refused| refused_write(refused, asks, &reply.requests));
     let result = &mut reply.result;
-    if requests.iter().any(|request| request.status.is_some()) {
+    if is_web {
         result.provenance = Provenance::Web;
     }
     if let Some(blocked) = refused {
@@ -46,7 +56,6 @@ fn with_network(mut reply: ToolReply, requests: Vec<RequestTrace>, refused: Opti
             result.output.push_str(&format!("\n{text}"));
         }
     }
-    reply.requests = requests.into_iter().map(outgoing).collect();
     reply
 }
 
@@ -89,6 +98,7 @@ fn failed(
         provenance: Provenance::Internal,
         duration_ms: millis(duration),
         cost: None,
+        saved: None,
     };
     ToolReply { usage, ..ToolReply::of(result) }
 }
@@ -102,6 +112,7 @@ fn succeeded(output: String, duration: Duration, usage: SandboxUsage) -> ToolRep
         provenance: Provenance::Internal,
         duration_ms: millis(duration),
         cost: None,
+        saved: None,
     };
     ToolReply { usage: Some(usage), ..ToolReply::of(result) }
 }
