@@ -175,6 +175,10 @@ impl Execution<'_> {
         }
         let mut second = self.toolbox.call(invocation).await;
         second.requests.splice(0..0, reply.requests);
+        second.usage = match (reply.usage, second.usage) {
+            (Some(first), Some(second)) => Some(first.and(second)),
+            (first, second) => second.or(first),
+        };
         (second, true)
     }
 

@@ -74,8 +74,8 @@ impl Driver {
         }
         let grant = request.grant();
         let choices = if grant.is_null() { vec![Scope::Once] } else { vec![Scope::Run, Scope::Session, Scope::Always] };
-        let reason = request.reason.unwrap_or_else(|| "the model asks before it acts".to_owned());
-        let item = item(call, arguments, request.action, action);
+        let reason = request.reason.clone().unwrap_or_else(|| "the model asks before it acts".to_owned());
+        let item = item(call, arguments, request.summary(), action);
         let approval = self.approval(journal, vec![item], reason, None, grant, choices);
         journal.park(RunEvent::ApprovalAsked { approval }).await?;
         Ok(Ok(Exit::Parked))

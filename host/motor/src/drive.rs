@@ -74,6 +74,8 @@ impl Driver {
     pub(crate) async fn drive(&self) -> (Outcome, Option<Journal>) {
         match self.take_up().await {
             Ok((Exit::Closing, _)) => (Outcome::Suspended { refusal: closing(), again: false }, None),
+            // The environment has heard of its end before.
+            Ok((Exit::Over, journal)) => (Outcome::Finished(Box::new(journal.state().record.clone())), None),
             Ok((exit, journal)) => {
                 let record = Box::new(journal.state().record.clone());
                 let outcome =

@@ -113,7 +113,14 @@ impl Drivers {
             self.0.books.clock.clone(),
             self.0.active.closing.clone(),
             // A closing host launches nothing; the next one has the same timers.
-            move |run| drop(drivers.upgrade().map(|inner| Self(inner).launch(run))),
+            move |run| {
+                let Some(drivers) = drivers.upgrade().map(Self) else { return };
+                // It may have been answered and have ended long before its time was up.
+                if drivers.0.books.record(run).is_ok_and(|record| record.status.is_terminal()) {
+                    return;
+                }
+                drop(drivers.launch(run));
+            },
         );
         self.0.tasks.spawn(keep);
     }

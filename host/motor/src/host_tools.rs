@@ -124,6 +124,15 @@ impl Request {
         Ok(request)
     }
 
+    /// What it is about, for people: what would be granted first, then the model's own words.
+    pub(crate) fn summary(&self) -> String {
+        if self.domains.is_empty() {
+            return self.action.clone();
+        }
+        let sending = if self.writes { ", and to send data there" } else { "" };
+        format!("access to {}{sending}: {}", self.domains.join(", "), self.action)
+    }
+
     /// What the environment gets when the owner consents.
     pub(crate) fn grant(&self) -> Value {
         if self.domains.is_empty() {
@@ -170,6 +179,7 @@ mod tests {
         assert_eq!(Request::read(&json!({"action": "delete it"})).unwrap().grant(), Value::Null);
         let request = Request::read(&json!({"action": "look it up", "domains": ["a.example"]})).unwrap();
         assert_eq!(request.grant(), json!({"domains": ["a.example"], "writes": false}));
+        assert_eq!(request.summary(), "access to a.example: look it up");
         assert!(Request::read(&json!({"action": "x", "domains": vec!["d"; MAX_DOMAINS + 1]})).is_err());
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use base::{ContentHash, RunId};
+use base::{ContentHash, ErrorCode, RunId};
 use serde_json::Value;
 
 use crate::event::RunEvent;
@@ -64,6 +64,11 @@ pub(crate) enum Standing {
     Unasked,
 }
 
+/// Whether a call that failed so may have taken effect all the same.
+fn is_unclear(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::OutcomeUnknown | ErrorCode::Timeout | ErrorCode::Cancelled)
+}
+
 impl Ledger {
     pub(crate) fn apply(&mut self, run: &RunId, event: &RunEvent) {
         match event {
@@ -80,9 +85,10 @@ impl Ledger {
                 }
                 self.in_flight = Some(action);
             }
-            RunEvent::ToolReturned { step, result, requests, recovered, .. } => {
+            RunEvent::ToolReturned { step, result, requests, .. } => {
                 let Some(action) = self.in_flight.take() else { return };
-                if *recovered && result.error_code == Some(base::ErrorCode::OutcomeUnknown) {
+                // A call that was ended from outside may have taken effect just as one whose host died.
+                if result.error_code.is_some_and(is_unclear) {
                     return;
                 }
                 let entry = self.actions.entry(action).or_default();

@@ -290,6 +290,10 @@ impl RunRecord {
         match event {
             RunEvent::Resumed => {
                 self.resumes += 1;
+                if let Some(budget) = &mut self.budget {
+                    // Nobody knows what the interrupted call has spent, and it may be made again.
+                    budget.forfeit();
+                }
                 if let Some(tool) = self.reaching.take() {
                     self.read_from(format!("an interrupted call of `{tool}`"));
                 }

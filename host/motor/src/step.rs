@@ -182,7 +182,9 @@ impl Driver {
                 return Ok(Some(Exit::Parked));
             }
         };
-        let most = definition.most.map_or(0, |most| self.config.budget.spent(&most));
+        // A call that may be repeated may be tried twice.
+        let tries = if definition.effects.repeatable() { 2 } else { 1 };
+        let most = definition.most.map_or(0, |most| self.config.budget.spent(&most).saturating_mul(tries));
         let reserved = match journal.state().record.budget.as_ref().map(|budget| budget.affords(most)) {
             None => 0,
             Some(Ok(reserved)) => reserved,
@@ -257,7 +259,7 @@ impl Driver {
             needed = ask;
             let (call_id, tool) = (call.call.id.clone(), call.call.name.clone());
             // A call that was stopped says nothing of what it spent; one that the host never made spent nothing.
-            let unknown = call.intent.is_some() && usage.is_none() && !result.ok;
+            let unknown = usage.is_none() && call.intent.as_ref().is_some_and(|intent| intent.reserved > 0);
             let credits = (!unknown).then(|| usage.map_or(0, |usage| self.config.budget.spent(&usage)));
             let step = call.step;
             verdict = journal.stage(RunEvent::ToolReturned {

@@ -255,6 +255,17 @@ pub struct SandboxUsage {
     pub host_calls: u64,
 }
 
+impl SandboxUsage {
+    /// What two tries of a call spent together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            fuel: self.fuel.saturating_add(other.fuel),
+            peak_memory_bytes: self.peak_memory_bytes.max(other.peak_memory_bytes),
+            host_calls: self.host_calls.saturating_add(other.host_calls),
+        }
+    }
+}
+
 /// The envelope of every tool result (SPEC RUN-8).
 ///
 /// JSON: `{ ok, output, errorCode?, retryable, provenance, durationMs, cost? }`.

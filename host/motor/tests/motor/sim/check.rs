@@ -107,6 +107,9 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> T {
     serde_json::from_slice::<Envelope<T>>(bytes).unwrap().d
 }
 
+/// What a call says that may have had its effect all the same.
+pub const UNCLEAR: [ErrorCode; 3] = [ErrorCode::OutcomeUnknown, ErrorCode::Timeout, ErrorCode::Cancelled];
+
 type Checked = Result<(), String>;
 
 /// What an event means for the status: none when it begins the run.
@@ -179,12 +182,12 @@ fn calls(run: &Run) -> Checked {
                 }
                 in_flight = Some((call_id, action));
             }
-            RunEvent::ToolReturned { call_id, result, recovered, .. } => {
+            RunEvent::ToolReturned { call_id, result, .. } => {
                 let call = in_flight.take();
                 if !returned.insert(call_id) || call.as_ref().is_some_and(|(other, _)| *other != call_id) {
                     return Err(format!("event {number} is a second result of `{call_id}`, or another's"));
                 }
-                let is_known = !(*recovered && result.error_code == Some(ErrorCode::OutcomeUnknown));
+                let is_known = !result.error_code.is_some_and(|code| UNCLEAR.contains(&code));
                 if let Some(key) = call.and_then(|(_, action)| keys.get_mut(&action)) {
                     key.1 = is_known;
                 }
@@ -208,18 +211,21 @@ fn consents(run: &Run) -> Checked {
     for StoredEvent { at, event } in &run.events {
         match event {
             RunEvent::Asked { question } => {
-                if questions.insert(&question.id, question.expires_at).is_some() {
+                let before = questions.insert(&question.id, question.expires_at);
+                if before.is_some() {
                     return Err(format!("`{}` is asked twice", question.id));
                 }
             }
             RunEvent::Answered { question, .. } => {
                 // An answered question is no question any more.
-                if questions.insert(question, Timestamp::from_millis(0)).is_none_or(|expires| *at >= expires) {
+                let expires = questions.insert(question, Timestamp::from_millis(0));
+                if expires.is_none_or(|expires| *at >= expires) {
                     return Err(format!("`{question}` is answered at {at}: twice, late, or without being asked"));
                 }
             }
             RunEvent::ApprovalAsked { approval } => {
-                if asked.insert(approval.id.clone(), approval).is_some() {
+                let before = asked.insert(approval.id.clone(), approval);
+                if before.is_some() {
                     return Err(format!("`{}` is asked twice", approval.id));
                 }
             }

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use base::ErrorCode;
 use motor::{LiveEvent, RunEvent, RunStatus, StoredEvent};
 
-use super::check::{Run, Stored};
+use super::check::{Run, Stored, UNCLEAR};
 use super::outside::{Issued, Known, Order, Told};
 
 /// A cancel is through after this (SPEC RUN-7), but for a disk without room.
@@ -50,7 +49,7 @@ fn kept(stored: &Stored, known: &Known, issued: &Issued) -> Result<(), String> {
             if issued.took > CANCEL && !issued.short_of_room {
                 return Err(format!("it took {:?}", issued.took));
             }
-            let last = events().last();
+            let last = events().next_back();
             let is_cancelled = matches!(last, Some(RunEvent::Finished { status: RunStatus::Cancelled, .. }));
             return if is_cancelled { Ok(()) } else { Err(format!("the run goes on to {last:?}")) };
         }
@@ -158,6 +157,5 @@ fn is_unknown(stored: &Stored, (run, call): (&str, &str)) -> bool {
         _ => None,
     });
     // A run that ended in the middle of a call has no result of it.
-    let unclear = [ErrorCode::OutcomeUnknown, ErrorCode::Timeout, ErrorCode::Cancelled];
-    result.is_none_or(|code| code.is_some_and(|code| unclear.contains(&code)))
+    result.is_none_or(|code| code.is_some_and(|code| UNCLEAR.contains(&code)))
 }
