@@ -1,11 +1,12 @@
-//! A small file that is written once: there as a whole or not at all, never replaced, for its owner's eyes only.
+//! Small files beside the state: there as a whole or not at all, for their owner's eyes only. One is never replaced unless
+//! that is what was asked for.
 //!
-//! It is here because nobody else may sync a file that state depends on.
+//! They are here because nobody else may sync a file that state depends on.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::StoreError;
 
@@ -26,7 +27,34 @@ pub fn create_file(dir: &Path, name: &str, content: &[u8]) -> Result<Creation, S
     write(dir, name, content).map_err(|source| StoreError::io("making a file of the home", source))
 }
 
-fn write(dir: &Path, name: &str, content: &[u8]) -> io::Result<Creation> {
+/// Puts `content` into the file `name` in `dir`, in place of what was there. After a crash it is the one or the other.
+/// Durable when this returns.
+///
+/// # Errors
+/// [`StoreError::Full`] or [`StoreError::Io`] when the disk fails.
+pub fn replace_file(dir: &Path, name: &str, content: &[u8]) -> Result<(), StoreError> {
+    replace(dir, name, content).map_err(|source| StoreError::io("replacing a file of the home", source))
+}
+
+/// Makes what is in an open file, or which names are in an open directory, durable.
+///
+/// # Errors
+/// [`StoreError::Full`] or [`StoreError::Io`] when the disk fails.
+pub fn sync(file: &File) -> Result<(), StoreError> {
+    file.sync_all().map_err(|source| StoreError::io("syncing a file of the home", source))
+}
+
+fn replace(dir: &Path, name: &str, content: &[u8]) -> io::Result<()> {
+    let draft = draft(dir, name, content)?;
+    if let Err(error) = fs::rename(&draft, dir.join(name)) {
+        fs::remove_file(&draft)?;
+        return Err(error);
+    }
+    File::open(dir)?.sync_all()
+}
+
+/// Writes `content` beside the place of the file.
+fn draft(dir: &Path, name: &str, content: &[u8]) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let draft = dir.join(format!(".{name}.incomplete"));
     match fs::remove_file(&draft) {
@@ -34,9 +62,17 @@ fn write(dir: &Path, name: &str, content: &[u8]) -> io::Result<Creation> {
         _ => {}
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-    let written = file.write_all(content).and_then(|()| file.sync_all());
+    if let Err(error) = file.write_all(content).and_then(|()| file.sync_all()) {
+        fs::remove_file(&draft)?;
+        return Err(error);
+    }
+    Ok(draft)
+}
+
+fn write(dir: &Path, name: &str, content: &[u8]) -> io::Result<Creation> {
+    let draft = draft(dir, name, content)?;
     // Unlike a rename, a link does not replace what is there.
-    let linked = written.and_then(|()| fs::hard_link(&draft, dir.join(name)));
+    let linked = fs::hard_link(&draft, dir.join(name));
     fs::remove_file(&draft)?;
     match linked {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(Creation::Existed),
@@ -65,5 +101,22 @@ mod tests {
         assert_eq!(fs::metadata(dir.join("key")).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
         assert!(create_file(&dir.join("key"), "x", b"").is_err());
+    }
+
+    #[test]
+    fn a_file_is_replaced_only_where_that_is_asked_for() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("config");
+        replace_file(&dir, "token", b"one").unwrap();
+        fs::set_permissions(dir.join("token"), fs::Permissions::from_mode(0o644)).unwrap();
+        fs::write(dir.join(".token.incomplete"), "half").unwrap();
+        replace_file(&dir, "token", b"two").unwrap();
+        assert_eq!(fs::read(dir.join("token")).unwrap(), b"two");
+        assert_eq!(fs::metadata(dir.join("token")).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
+        // A directory in its place stays, and no draft is left.
+        fs::create_dir(dir.join("taken")).unwrap();
+        assert!(replace_file(&dir, "taken", b"x").is_err());
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 2);
     }
 }

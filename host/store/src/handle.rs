@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::layout::{self, Found};
 use crate::schema::{self, SCHEMA_KEY, Schema};
+use crate::simulated::{SimulatedDisk, SimulatedStore};
 use crate::tables::Tables;
 use crate::writer::{Committer, RESERVE_BYTES, Writer};
 use crate::{Batch, Faults, NoFaults, Scan, StoreError, Table};
@@ -18,10 +19,10 @@ pub struct Store {
     inner: Arc<Inner>,
 }
 
-// Dropped in this order: the writer ends before what it writes to is closed.
-struct Inner {
-    writer: Writer,
-    tables: Tables,
+enum Inner {
+    // Dropped in this order: the writer ends before what it writes to is closed.
+    Files { writer: Writer, tables: Tables },
+    Simulated(SimulatedStore),
 }
 
 /// What differs between a product and a test.
@@ -62,7 +63,17 @@ impl Store {
             faults: options.faults,
             is_poisoned: false,
         })?;
-        Ok(Self { inner: Arc::new(Inner { writer, tables }) })
+        Ok(Self { inner: Arc::new(Inner::Files { writer, tables }) })
+    }
+
+    /// Opens the state on a disk in memory, for tests and simulations. There is no thread behind it: a commit is written
+    /// by whoever waits for it, after it has let others run, and takes no time.
+    ///
+    /// # Errors
+    /// [`StoreError::HomeInUse`] while another store over the disk is open that was neither dropped nor ended by a crash;
+    /// [`StoreError::NewerSchema`] or [`StoreError::Corrupt`] as [`Store::open`].
+    pub fn simulated(disk: Arc<SimulatedDisk>) -> Result<Self, StoreError> {
+        Ok(Self { inner: Arc::new(Inner::Simulated(SimulatedStore::open(disk)?)) })
     }
 
     /// The record under `key`, when there is one. Only durable records are seen.
@@ -71,7 +82,10 @@ impl Store {
     /// [`StoreError::Record`] when it cannot be read as a `T` of this version; [`StoreError::Io`] or
     /// [`StoreError::Corrupt`] when the disk fails.
     pub fn get<T: DeserializeOwned>(&self, table: Table, key: impl AsRef<[u8]>) -> Result<Option<T>, StoreError> {
-        self.inner.tables.get(table, key.as_ref())
+        match &*self.inner {
+            Inner::Files { tables, .. } => tables.get(table, key.as_ref()),
+            Inner::Simulated(store) => store.get(table, key.as_ref()),
+        }
     }
 
     /// The keys and records that `scan` selects, as they were at one moment.
@@ -79,7 +93,10 @@ impl Store {
     /// # Errors
     /// As [`Store::get`]: a record that cannot be read fails the scan, it is never left out.
     pub fn scan<T: DeserializeOwned>(&self, table: Table, scan: &Scan) -> Result<Vec<(Vec<u8>, T)>, StoreError> {
-        self.inner.tables.scan(table, scan)
+        match &*self.inner {
+            Inner::Files { tables, .. } => tables.scan(table, scan),
+            Inner::Simulated(store) => store.scan(table, scan),
+        }
     }
 
     /// Commits `batch`: returns when all of it is on the disk. Commits become visible and durable in the order in which
@@ -93,7 +110,10 @@ impl Store {
         if batch.is_empty() {
             return Ok(());
         }
-        self.inner.writer.commit(batch.into_changes()).await
+        match &*self.inner {
+            Inner::Files { writer, .. } => writer.commit(batch.into_changes()).await,
+            Inner::Simulated(store) => store.commit(batch.into_changes()).await,
+        }
     }
 
     /// Refuses further commits, and returns when those before are on the disk. Reading goes on; the files are closed with
@@ -102,7 +122,10 @@ impl Store {
     /// # Errors
     /// When a commit that was still waiting failed. Its own caller gets the same error.
     pub async fn close(&self) -> Result<(), StoreError> {
-        self.inner.writer.close().await
+        match &*self.inner {
+            Inner::Files { writer, .. } => writer.close().await,
+            Inner::Simulated(store) => store.close(),
+        }
     }
 }
 

@@ -4,7 +4,9 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::{Batch, Faults, Scan, Store, StoreError, Table};
+use crate::{Batch, DiskFault, Faults, Scan, SimulatedDisk, Store, StoreError, Table};
+
+use super::backend::Backend;
 
 /// Fails the n-th write or sync (from 0), counts syncs, and makes each slow enough for commits to gather.
 #[derive(Debug)]
@@ -45,28 +47,28 @@ pub(super) fn put(table: Table, key: &str, value: u64) -> Batch {
 
 #[tokio::test]
 async fn a_batch_is_there_after_reopening() {
-    let home = tempfile::tempdir().unwrap();
-    let dir = home.path().join("state");
-    let store = Store::open(&dir).unwrap();
-    let mut batch = put(Table::Runs, "a", 1);
-    batch.put(Table::Events, "a/1", &vec!["x"]).unwrap();
-    batch.put(Table::Live, "a", &()).unwrap();
-    store.commit(batch).await.unwrap();
-    let mut batch = Batch::new();
-    batch.delete(Table::Live, "a");
-    batch.delete(Table::Live, "never there");
-    store.commit(batch).await.unwrap();
-    let check = |store: &Store| {
-        assert_eq!(store.get::<u64>(Table::Runs, "a").unwrap(), Some(1));
-        assert_eq!(store.get::<Vec<String>>(Table::Events, "a/1").unwrap().unwrap(), ["x"]);
-        assert_eq!(store.get::<()>(Table::Live, "a").unwrap(), None);
-        assert_eq!(store.get::<u64>(Table::Signals, "a").unwrap(), None);
-        assert_eq!(store.get::<u64>(Table::Signals, "").unwrap(), None);
-    };
-    check(&store);
-    store.close().await.unwrap();
-    drop(store);
-    check(&Store::open(&dir).unwrap());
+    for backend in Backend::both() {
+        let store = backend.open().unwrap();
+        let mut batch = put(Table::Runs, "a", 1);
+        batch.put(Table::Events, "a/1", &vec!["x"]).unwrap();
+        batch.put(Table::Live, "a", &()).unwrap();
+        store.commit(batch).await.unwrap();
+        let mut batch = Batch::new();
+        batch.delete(Table::Live, "a");
+        batch.delete(Table::Live, "never there");
+        store.commit(batch).await.unwrap();
+        let check = |store: &Store| {
+            assert_eq!(store.get::<u64>(Table::Runs, "a").unwrap(), Some(1));
+            assert_eq!(store.get::<Vec<String>>(Table::Events, "a/1").unwrap().unwrap(), ["x"]);
+            assert_eq!(store.get::<()>(Table::Live, "a").unwrap(), None);
+            assert_eq!(store.get::<u64>(Table::Signals, "a").unwrap(), None);
+            assert_eq!(store.get::<u64>(Table::Signals, "").unwrap(), None);
+        };
+        check(&store);
+        store.close().await.unwrap();
+        drop(store);
+        check(&backend.open().unwrap());
+    }
 }
 
 #[tokio::test]
@@ -107,10 +109,8 @@ async fn commits_alone_are_synced_one_by_one() {
 }
 
 /// The first commits hold; then one fails; then none is acknowledged until the store is opened again.
-async fn check_failure(script: Script, is_expected: fn(&StoreError) -> bool) {
-    let home = tempfile::tempdir().unwrap();
-    let dir = home.path().join("state");
-    let store = Store::open_with(&dir, Arc::new(script)).unwrap();
+async fn check_failure(open: impl Fn(bool) -> Store, is_expected: fn(&StoreError) -> bool) {
+    let store = open(true);
     store.commit(put(Table::Runs, "before", 1)).await.unwrap();
     let error = store.commit(put(Table::Runs, "failed", 1)).await.unwrap_err();
     assert!(is_expected(&error), "{error:?}");
@@ -121,28 +121,43 @@ async fn check_failure(script: Script, is_expected: fn(&StoreError) -> bool) {
     }
     assert_eq!(store.get::<u64>(Table::Runs, "before").unwrap(), Some(1));
     drop(store);
-    let store = Store::open(&dir).unwrap();
+    let store = open(false);
     store.commit(put(Table::Runs, "after", 2)).await.unwrap();
     assert_eq!(store.get::<u64>(Table::Runs, "before").unwrap(), Some(1));
     assert_eq!(store.get::<u64>(Table::Runs, "after").unwrap(), Some(2));
 }
 
+async fn check_script(script: impl Fn() -> Script, is_expected: fn(&StoreError) -> bool) {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("state");
+    let open = |fails| {
+        let script = if fails { script() } else { Script::default() };
+        Store::open_with(&dir, Arc::new(script)).unwrap()
+    };
+    check_failure(open, is_expected).await;
+}
+
 #[tokio::test]
 async fn a_failed_write_poisons() {
-    check_failure(
-        Script { fail_write: Some(1), ..Script::default() },
-        |error| matches!(error, StoreError::Io { source, .. } if source.raw_os_error() == Some(5)),
-    )
-    .await;
+    let is_expected =
+        |error: &StoreError| matches!(error, StoreError::Io { source, .. } if source.raw_os_error() == Some(5));
+    check_script(|| Script { fail_write: Some(1), ..Script::default() }, is_expected).await;
+    for reached in [false, true] {
+        let disk = SimulatedDisk::new(1);
+        disk.fail_at(1, DiskFault::Io { reached });
+        check_failure(|_| Store::simulated(disk.clone()).unwrap(), is_expected).await;
+        let store = Store::simulated(disk).unwrap();
+        assert_eq!(store.get::<u64>(Table::Runs, "failed").unwrap().is_some(), reached);
+    }
 }
 
 #[tokio::test]
 async fn a_failed_sync_poisons() {
-    check_failure(Script { fail_sync: Some(1), ..Script::default() }, |error| matches!(error, StoreError::Io { .. }))
-        .await;
+    let script = || Script { fail_sync: Some(1), ..Script::default() };
+    check_script(script, |error| matches!(error, StoreError::Io { .. })).await;
     let errno = rustix::io::Errno::NOSPC.raw_os_error();
-    let script = Script { fail_sync: Some(1), errno, ..Script::default() };
-    check_failure(script, |error| matches!(error, StoreError::Full)).await;
+    let script = move || Script { fail_sync: Some(1), errno, ..Script::default() };
+    check_script(script, |error| matches!(error, StoreError::Full)).await;
 }
 
 #[tokio::test]
@@ -168,41 +183,42 @@ async fn all_of_a_group_learn_of_its_failure() {
 
 #[tokio::test]
 async fn a_closed_store_reads_and_does_not_write() {
-    let home = tempfile::tempdir().unwrap();
-    let store = Store::open(&home.path().join("state")).unwrap();
-    store.commit(put(Table::Runs, "a", 1)).await.unwrap();
-    store.close().await.unwrap();
-    store.close().await.unwrap();
-    assert_eq!(store.get::<u64>(Table::Runs, "a").unwrap(), Some(1));
-    assert!(matches!(store.commit(put(Table::Runs, "b", 1)).await, Err(StoreError::Closed)));
+    for backend in Backend::both() {
+        let store = backend.open().unwrap();
+        store.commit(put(Table::Runs, "a", 1)).await.unwrap();
+        store.close().await.unwrap();
+        store.close().await.unwrap();
+        assert_eq!(store.get::<u64>(Table::Runs, "a").unwrap(), Some(1));
+        assert!(matches!(store.commit(put(Table::Runs, "b", 1)).await, Err(StoreError::Closed)));
+    }
 }
 
 #[tokio::test]
 async fn one_process_or_handle_opens_a_state() {
-    let home = tempfile::tempdir().unwrap();
-    let dir = home.path().join("state");
-    let store = Store::open(&dir).unwrap();
-    assert!(matches!(Store::open(&dir), Err(StoreError::HomeInUse { owner_pid: None })));
-    drop(store);
-    Store::open(&dir).unwrap();
+    for backend in Backend::both() {
+        let store = backend.open().unwrap();
+        assert!(matches!(backend.open(), Err(StoreError::HomeInUse { owner_pid: None })));
+        drop(store);
+        backend.open().unwrap();
+    }
 }
 
 #[tokio::test]
 async fn a_newer_schema_is_refused_and_left_alone() {
-    let home = tempfile::tempdir().unwrap();
-    let dir = home.path().join("state");
-    let store = Store::open(&dir).unwrap();
-    let mut batch = Batch::new();
-    let newer = crate::schema::Schema { version: crate::SCHEMA_VERSION + 6 };
-    batch.put(Table::Meta, crate::schema::SCHEMA_KEY, &newer).unwrap();
-    store.commit(batch).await.unwrap();
-    drop(store);
-    for _ in 0..2 {
-        match Store::open(&dir) {
-            Err(StoreError::NewerSchema { found, supported }) => {
-                assert_eq!((found, supported), (crate::SCHEMA_VERSION + 6, crate::SCHEMA_VERSION));
+    for backend in Backend::both() {
+        let store = backend.open().unwrap();
+        let mut batch = Batch::new();
+        let newer = crate::schema::Schema { version: crate::SCHEMA_VERSION + 6 };
+        batch.put(Table::Meta, crate::schema::SCHEMA_KEY, &newer).unwrap();
+        store.commit(batch).await.unwrap();
+        drop(store);
+        for _ in 0..2 {
+            match backend.open() {
+                Err(StoreError::NewerSchema { found, supported }) => {
+                    assert_eq!((found, supported), (crate::SCHEMA_VERSION + 6, crate::SCHEMA_VERSION));
+                }
+                other => panic!("{other:?}"),
             }
-            other => panic!("{other:?}"),
         }
     }
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use crate::{Batch, Scan, Store, StoreError, Table};
+use crate::{Batch, Scan, StoreError, Table};
+
+use super::backend::Backend;
 
 /// Keys of few different bytes, so that prefixes and neighbours are common; 255 has no successor.
 fn key() -> impl Strategy<Value = Vec<u8>> {
@@ -36,24 +38,25 @@ fn expected(
 
 #[test]
 fn scans_agree_with_a_sorted_map() {
-    let home = tempfile::tempdir().unwrap();
-    let store = Store::open(&home.path().join("state")).unwrap();
+    let stores = Backend::both().map(|backend| (backend.open().unwrap(), backend));
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let model = std::cell::RefCell::new(BTreeMap::new());
     let change = (key(), prop::option::weighted(0.8, any::<u32>()));
     let scan = (part(), prop::option::of(part()), 0_usize..6, any::<bool>());
     proptest!(ProptestConfig::with_cases(300), |(changes in prop::collection::vec(change, 0..5), (prefix, after, limit, newest_first) in scan)| {
-        let mut batch = Batch::new();
-        for (key, value) in changes {
-            if let Some(value) = value {
-                batch.put(Table::Runs, key.clone(), &value).unwrap();
-                model.borrow_mut().insert(key, value);
-            } else {
-                batch.delete(Table::Runs, key.clone());
-                model.borrow_mut().remove(&key);
+        for (store, _) in &stores {
+            let mut batch = Batch::new();
+            for (key, value) in changes.clone() {
+                if let Some(value) = value {
+                    batch.put(Table::Runs, key.clone(), &value).unwrap();
+                    model.borrow_mut().insert(key, value);
+                } else {
+                    batch.delete(Table::Runs, key.clone());
+                    model.borrow_mut().remove(&key);
+                }
             }
+            runtime.block_on(store.commit(batch)).unwrap();
         }
-        runtime.block_on(store.commit(batch)).unwrap();
         let mut scan = Scan::prefix(prefix.clone()).limit(limit);
         if let Some(after) = &after {
             scan = scan.after(after.clone());
@@ -61,23 +64,26 @@ fn scans_agree_with_a_sorted_map() {
         if newest_first {
             scan = scan.newest_first();
         }
-        let found = store.scan::<u32>(Table::Runs, &scan).unwrap();
-        prop_assert_eq!(found, expected(&model.borrow(), &prefix, after.as_deref(), limit, newest_first));
+        let expected = expected(&model.borrow(), &prefix, after.as_deref(), limit, newest_first);
+        for (store, _) in &stores {
+            prop_assert_eq!(store.scan::<u32>(Table::Runs, &scan).unwrap(), &expected[..]);
+        }
     });
 }
 
 #[tokio::test]
 async fn a_record_that_cannot_be_read_fails_the_scan() {
-    let home = tempfile::tempdir().unwrap();
-    let store = Store::open(&home.path().join("state")).unwrap();
-    let mut batch = Batch::new();
-    batch.put(Table::Runs, "a", &1).unwrap();
-    batch.put(Table::Runs, "b", &"two").unwrap();
-    batch.put(Table::Runs, "c", &3).unwrap();
-    store.commit(batch).await.unwrap();
-    match store.scan::<u32>(Table::Runs, &Scan::all()) {
-        Err(StoreError::Record { table: Table::Runs, key, .. }) => assert_eq!(key, "b"),
-        other => panic!("{other:?}"),
+    for backend in Backend::both() {
+        let store = backend.open().unwrap();
+        let mut batch = Batch::new();
+        batch.put(Table::Runs, "a", &1).unwrap();
+        batch.put(Table::Runs, "b", &"two").unwrap();
+        batch.put(Table::Runs, "c", &3).unwrap();
+        store.commit(batch).await.unwrap();
+        match store.scan::<u32>(Table::Runs, &Scan::all()) {
+            Err(StoreError::Record { table: Table::Runs, key, .. }) => assert_eq!(key, "b"),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(store.scan::<u32>(Table::Runs, &Scan::prefix("c")).unwrap(), [(b"c".to_vec(), 3)]);
     }
-    assert_eq!(store.scan::<u32>(Table::Runs, &Scan::prefix("c")).unwrap(), [(b"c".to_vec(), 3)]);
 }

@@ -1,0 +1,317 @@
+//! A disk in memory, for tests and simulations: the same promises as the real one, no thread, no file, no chance.
+//!
+//! Architecture invariant: what it does depends on the seed and on the order of the calls, never on time or threads, so
+//! that a simulation with tokio's paused clock gives the same bytes again. Records pass through the same encoding, keys
+//! through the same checks. It must not know fjall. What it lets others survive on purpose: an end of the process at a
+//! write of their choice, a write that reached the disk without anybody having been told, a full disk, a failing one.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use base::Random;
+use serde::de::DeserializeOwned;
+use tokio::sync::Notify;
+
+use crate::batch::Changes;
+use crate::schema::{self, SCHEMA_KEY, Schema};
+use crate::{Batch, Scan, StoreError, Table, record};
+
+/// A commit lets others run this often at most before it is written: what is committed meanwhile shares its write.
+const MOST_PAUSES: u64 = 3;
+
+/// What goes wrong at one write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DiskFault {
+    /// The process ends during the write: it fails and so does every later one, until the disk is opened again.
+    Crash {
+        /// Whether the next opening finds what was being written.
+        reached: bool,
+    },
+    /// There is no room, which is seen before anything is written: a later commit may hold.
+    Full,
+    /// The write or its sync fails (`EIO`): nothing is acknowledged until the disk is opened again.
+    Io {
+        /// Whether the next opening finds what was being written.
+        reached: bool,
+    },
+}
+
+/// A disk in memory that outlives the stores over it: see [`Store::simulated`](crate::Store::simulated).
+///
+/// Writes are numbered from 0 over the whole life of the disk. Each is a group of one or more commits, and has one fault
+/// at most.
+pub struct SimulatedDisk {
+    state: Mutex<State>,
+    random: Random,
+    crashed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    stored: BTreeMap<Table, BTreeMap<Vec<u8>, Vec<u8>>>,
+    /// On the disk, and not read yet: the next opening finds it.
+    unseen: Changes,
+    faults: BTreeMap<u64, DiskFault>,
+    writes: u64,
+    /// How often it was opened: the number of the newest store.
+    opened: u64,
+    /// Whether the newest store is in use.
+    is_open: bool,
+    is_crashed: bool,
+}
+
+impl SimulatedDisk {
+    /// An empty disk. The seed decides how commits made at the same time fall together.
+    #[must_use]
+    pub fn new(seed: u64) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::default(), random: Random::seeded(seed), crashed: Notify::new() })
+    }
+
+    /// Lets `fault` happen at the write of this number, in place of what was planned there.
+    pub fn fail_at(&self, write: u64, fault: DiskFault) {
+        self.lock().faults.insert(write, fault);
+    }
+
+    /// Forgets every fault that did not happen yet.
+    pub fn heal(&self) {
+        self.lock().faults.clear();
+    }
+
+    /// How many writes there were, those that failed included: the number of the next one.
+    #[must_use]
+    pub fn writes(&self) -> u64 {
+        self.lock().writes
+    }
+
+    /// Ends the process that has the disk open, between two writes. Nothing happens when none has.
+    pub fn crash(&self) {
+        let mut state = self.lock();
+        if state.is_open {
+            state.end_process();
+            self.crashed.notify_waiters();
+        }
+    }
+
+    /// Whether the process that last had the disk open has ended without closing it.
+    #[must_use]
+    pub fn is_crashed(&self) -> bool {
+        self.lock().is_crashed
+    }
+
+    /// Returns when [`SimulatedDisk::is_crashed`].
+    pub async fn crashed(&self) {
+        loop {
+            let crashed = self.crashed.notified();
+            if self.is_crashed() {
+                return;
+            }
+            crashed.await;
+        }
+    }
+
+    /// Every record that is readable: its table, its key and its bytes as they are stored, in order.
+    #[must_use]
+    pub fn records(&self) -> Vec<(Table, Vec<u8>, Vec<u8>)> {
+        let state = self.lock();
+        let of = |(table, records): (&Table, &BTreeMap<Vec<u8>, Vec<u8>>)| {
+            let table = *table;
+            records.iter().map(move |(key, value)| (table, key.clone(), value.clone())).collect::<Vec<_>>()
+        };
+        state.stored.iter().flat_map(of).collect()
+    }
+
+    // A panic elsewhere cannot have left it half-changed: nothing in here panics between two changes.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, opening: u64, changes: Changes) -> Result<(), StoreError> {
+        let mut state = self.lock();
+        if state.opened != opening || !state.is_open {
+            return Err(failed(io::Error::other("the process is no more")));
+        }
+        let write = state.writes;
+        state.writes += 1;
+        let (reached, error) = match state.faults.remove(&write) {
+            None => {
+                state.apply(changes);
+                return Ok(());
+            }
+            Some(DiskFault::Full) => return Err(StoreError::Full),
+            Some(DiskFault::Io { reached }) => {
+                (reached, io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error()))
+            }
+            Some(DiskFault::Crash { reached }) => {
+                state.end_process();
+                self.crashed.notify_waiters();
+                (reached, io::Error::other("the process is no more"))
+            }
+        };
+        if reached {
+            state.unseen = changes;
+        }
+        Err(failed(error))
+    }
+}
+
+impl std::fmt::Debug for SimulatedDisk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SimulatedDisk")
+    }
+}
+
+impl State {
+    fn apply(&mut self, changes: Changes) {
+        for ((table, key), value) in changes {
+            let records = self.stored.entry(table).or_default();
+            match value {
+                Some(value) => records.insert(key, value),
+                None => records.remove(&key),
+            };
+        }
+    }
+
+    fn end_process(&mut self) {
+        self.is_open = false;
+        self.is_crashed = true;
+    }
+}
+
+fn failed(source: io::Error) -> StoreError {
+    StoreError::io("writing the journal", source)
+}
+
+/// A store over a simulated disk: what one process has open.
+pub(crate) struct SimulatedStore {
+    disk: Arc<SimulatedDisk>,
+    opening: u64,
+    writer: Mutex<Writer>,
+}
+
+#[derive(Default)]
+struct Writer {
+    changes: Changes,
+    answers: Vec<Answer>,
+    is_poisoned: bool,
+    is_closed: bool,
+}
+
+/// Filled when the commit was written, or could not be.
+type Answer = Arc<OnceLock<Result<(), StoreError>>>;
+
+impl SimulatedStore {
+    pub(crate) fn open(disk: Arc<SimulatedDisk>) -> Result<Self, StoreError> {
+        let mut state = disk.lock();
+        if state.is_open {
+            return Err(StoreError::HomeInUse { owner_pid: None });
+        }
+        let unseen = std::mem::take(&mut state.unseen);
+        state.apply(unseen);
+        if state.stored.is_empty() {
+            let mut batch = Batch::new();
+            batch.put(Table::Meta, SCHEMA_KEY, &Schema::CURRENT)?;
+            state.apply(batch.into_changes());
+        }
+        let found = state.stored.get(&Table::Meta).and_then(|meta| meta.get(SCHEMA_KEY.as_bytes()));
+        let found = found.map(|bytes| record::decode(Table::Meta, SCHEMA_KEY.as_bytes(), bytes)).transpose()?;
+        schema::checked(found)?;
+        state.opened += 1;
+        state.is_open = true;
+        state.is_crashed = false;
+        let opening = state.opened;
+        drop(state);
+        Ok(Self { disk, opening, writer: Mutex::default() })
+    }
+
+    pub(crate) fn get<T: DeserializeOwned>(&self, table: Table, key: &[u8]) -> Result<Option<T>, StoreError> {
+        let state = self.disk.lock();
+        let found = state.stored.get(&table).and_then(|records| records.get(key));
+        found.map(|bytes| record::decode(table, key, bytes)).transpose()
+    }
+
+    pub(crate) fn scan<T: DeserializeOwned>(&self, table: Table, scan: &Scan) -> Result<Vec<(Vec<u8>, T)>, StoreError> {
+        let Some(range) = scan.range() else { return Ok(Vec::new()) };
+        let state = self.disk.lock();
+        let Some(records) = state.stored.get(&table) else { return Ok(Vec::new()) };
+        let entries = records.range(range);
+        let read = |(key, bytes): (&Vec<u8>, &Vec<u8>)| Ok((key.clone(), record::decode(table, key, bytes)?));
+        if scan.newest_first {
+            entries.rev().take(scan.limit).map(read).collect()
+        } else {
+            entries.take(scan.limit).map(read).collect()
+        }
+    }
+
+    pub(crate) async fn commit(&self, changes: Changes) -> Result<(), StoreError> {
+        let answer = self.accept(changes)?;
+        // Written even when its caller goes away: to drop the future is not to undo the commit.
+        let accepted = Accepted(self);
+        for _ in 0..=self.disk.random.next_u64() % MOST_PAUSES {
+            tokio::task::yield_now().await;
+            if answer.get().is_some() {
+                break;
+            }
+        }
+        drop(accepted);
+        answer.get().cloned().unwrap_or(Err(StoreError::Poisoned))
+    }
+
+    pub(crate) fn close(&self) -> Result<(), StoreError> {
+        self.lock().is_closed = true;
+        self.write()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn accept(&self, changes: Changes) -> Result<Answer, StoreError> {
+        let mut writer = self.lock();
+        if writer.is_closed {
+            return Err(StoreError::Closed);
+        }
+        // In the order of arrival: the later change to a key wins.
+        writer.changes.extend(changes);
+        let answer = Answer::default();
+        writer.answers.push(answer.clone());
+        Ok(answer)
+    }
+
+    /// Writes the commits that wait as one group, and answers each.
+    fn write(&self) -> Result<(), StoreError> {
+        let mut writer = self.lock();
+        let (changes, answers) = (std::mem::take(&mut writer.changes), std::mem::take(&mut writer.answers));
+        if answers.is_empty() {
+            return Ok(());
+        }
+        let result =
+            if writer.is_poisoned { Err(StoreError::Poisoned) } else { self.disk.write(self.opening, changes) };
+        writer.is_poisoned |= matches!(&result, Err(error) if !matches!(error, StoreError::Full));
+        for answer in answers {
+            // Nobody else fills it.
+            answer.set(result.clone()).ok();
+        }
+        result
+    }
+}
+
+impl Drop for SimulatedStore {
+    fn drop(&mut self) {
+        let mut state = self.disk.lock();
+        if state.opened == self.opening {
+            state.is_open = false;
+        }
+    }
+}
+
+/// A commit that was accepted: written when this is dropped, unless it was before.
+struct Accepted<'a>(&'a SimulatedStore);
+
+impl Drop for Accepted<'_> {
+    fn drop(&mut self) {
+        // Whoever is asked for has the answer.
+        self.0.write().ok();
+    }
+}
