@@ -6,7 +6,7 @@
 
 use base::{Consent, ContentHash, ErrorCode, Provenance, Refusal, RefusalCode, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::config::{Config, MAX_ATTEMPTS, MAX_WORDS_BYTES};
@@ -76,6 +76,8 @@ pub struct Moved {
     pub previous_status: RunStatus,
     /// What it is now.
     pub new_status: RunStatus,
+    /// What was answered: the id of the question or of the request for consent.
+    pub about: String,
 }
 
 /// What a retry did.
@@ -104,6 +106,19 @@ impl Command {
             Self::Respond(Answer { key, .. }) | Self::Approve(Decided { key, .. }) => key.as_deref(),
             Self::Retry(RetryRequest { key, .. }) => key.as_deref(),
         }
+    }
+
+    /// What makes it this order and no other; whose word it is and when it came do not.
+    pub(crate) fn fingerprint(&self) -> ContentHash {
+        base::canonical::hash(&match self {
+            Self::Respond(Answer { text, question, .. }) => json!(["respond", text, question]),
+            Self::Approve(Decided { approval, actions, grant, scope, reason, .. }) => {
+                json!(["approve", approval, actions, grant, scope, reason])
+            }
+            Self::Retry(RetryRequest { guidance, settings, max_iterations, .. }) => {
+                json!(["retry", guidance, settings, max_iterations])
+            }
+        })
     }
 
     /// The order, about what the run asks at this moment when it does not say: an order that is given twice must not
@@ -149,9 +164,20 @@ impl Command {
     }
 }
 
+/// What is kept of an order with an idempotency key.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Given {
+    /// Which order it was.
+    pub(crate) order: ContentHash,
+    /// What was replied.
+    pub(crate) reply: Value,
+}
+
 /// An order on its way to a driver.
 pub(crate) struct Order {
     pub(crate) command: Command,
+    /// Of the order as it was given.
+    pub(crate) fingerprint: ContentHash,
     /// What it came to: the reply, or why not.
     pub(crate) done: oneshot::Sender<Result<Value, Refusal>>,
 }
@@ -222,7 +248,7 @@ fn respond(record: &RunRecord, answer: &Answer, question: &Question, now: Timest
         consent: answer.consent.clone(),
     };
     let returned = returned(question.step, &question.call_id, crate::host_tools::ASK_USER, result);
-    Ok(Carried { events: vec![answered, returned], reply: moved(record) })
+    Ok(Carried { events: vec![answered, returned], reply: moved(record, &question.id) })
 }
 
 fn approve(record: &RunRecord, decided: &Decided, approval: &Approval, now: Timestamp) -> Result<Carried, Refusal> {
@@ -251,7 +277,15 @@ fn approve(record: &RunRecord, decided: &Decided, approval: &Approval, now: Time
     let why = decided.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
     if approval.repeat {
         let text = if decided.grant {
-            format!("the owner consented to what was refused{why}; make the same call again, with the same arguments")
+            let sent = if approval.sent.is_empty() {
+                String::new()
+            } else {
+                format!(". It has already sent {}, and would send that again", approval.sent.join(", "))
+            };
+            format!(
+                "the owner consented to what was refused{why}; make the same call again, with the same arguments, as the \
+                 next thing you do{sent}"
+            )
         } else {
             format!("the owner refused it{why}; do without it, and do not try it by other means")
         };
@@ -268,7 +302,7 @@ fn approve(record: &RunRecord, decided: &Decided, approval: &Approval, now: Time
         };
         events.push(returned(approval.step, &item.call_id, REQUEST_APPROVAL, result));
     }
-    Ok(Carried { events, reply: moved(record) })
+    Ok(Carried { events, reply: moved(record, &approval.id) })
 }
 
 fn retry(record: &RunRecord, request: &RetryRequest, config: &Config) -> Result<Carried, Refusal> {
@@ -299,8 +333,13 @@ pub(crate) fn refused_by_owner(reason: Option<&str>) -> ToolResult {
     )
 }
 
-fn moved(record: &RunRecord) -> Value {
-    let moved = Moved { run_id: record.id.clone(), previous_status: record.status, new_status: RunStatus::Running };
+fn moved(record: &RunRecord, about: &str) -> Value {
+    let moved = Moved {
+        run_id: record.id.clone(),
+        previous_status: record.status,
+        new_status: RunStatus::Running,
+        about: about.to_owned(),
+    };
     serde_json::to_value(moved).unwrap_or_default()
 }
 
@@ -327,7 +366,7 @@ pub(crate) async fn obey(
     config: &Config,
     now: Timestamp,
 ) -> Result<Option<Verdict>, JournalError> {
-    let Order { command, done } = order;
+    let Order { command, fingerprint, done } = order;
     let carried = match command.carry_out(journal, config, now) {
         Ok(carried) => carried,
         Err(refusal) => {
@@ -336,7 +375,12 @@ pub(crate) async fn obey(
             return Ok(None);
         }
     };
-    let stored = journal.carry_out(carried.events, command.key().map(|key| (key, &carried.reply))).await;
+    let stored = journal
+        .carry_out(
+            carried.events,
+            command.key().map(|key| (key, Given { order: fingerprint, reply: carried.reply.clone() })),
+        )
+        .await;
     match stored {
         Ok(verdict) => {
             done.send(Ok(carried.reply)).ok();

@@ -61,16 +61,22 @@ impl Driver {
     pub(crate) async fn request_approval(
         &self,
         journal: &mut Journal,
+        toolbox: &dyn Toolbox,
         call: &OpenCall,
         arguments: &Value,
     ) -> Result<Result<Exit, ToolResult>, JournalError> {
-        let request = match Request::read(arguments) {
+        let mut request = match Request::read(arguments) {
             Ok(request) => request,
             Err(result) => return Ok(Err(result)),
         };
+        // The owner is shown what would be granted, not how the model has written it.
+        request.domains = match toolbox.domains(&request.domains) {
+            Ok(domains) => domains,
+            Err(reason) => return Ok(Err(ToolResult::failure(ErrorCode::InvalidArgs, reason))),
+        };
         let action = action_hash(&self.run, REQUEST_APPROVAL, arguments);
-        if journal.state().ledger.standing(action, None) == Standing::Denied {
-            return Ok(Err(refused_by_owner(Some("as before"))));
+        if let Standing::Denied(why) = journal.state().ledger.standing(action, None) {
+            return Ok(Err(refused_by_owner(why.as_deref())));
         }
         let grant = request.grant();
         let choices = if grant.is_null() { vec![Scope::Once] } else { vec![Scope::Run, Scope::Session, Scope::Always] };
@@ -87,6 +93,7 @@ impl Driver {
         journal: &mut Journal,
         call: &OpenCall,
         needed: ConsentNeeded,
+        sent: Vec<String>,
     ) -> Result<Option<Exit>, JournalError> {
         let arguments = call.arguments();
         let action = action_hash(&self.run, &call.call.name, &arguments);
@@ -98,7 +105,8 @@ impl Driver {
         let ConsentNeeded { summary, reason, class, grant } = needed;
         let choices = scopes(class.is_some());
         let item = item(call, &arguments, summary, action);
-        let approval = Approval { repeat: true, ..self.approval(journal, vec![item], reason, class, grant, choices) };
+        let approval =
+            Approval { repeat: true, sent, ..self.approval(journal, vec![item], reason, class, grant, choices) };
         journal.park(RunEvent::ApprovalAsked { approval }).await?;
         Ok(Some(Exit::Parked))
     }
@@ -136,7 +144,7 @@ impl Driver {
         };
         match state.ledger.standing(action, review.class.as_deref()) {
             Standing::Granted(approval, grant) => Leave::Go { approval: Some(approval), grant },
-            Standing::Denied => Leave::Refused(refused_by_owner(Some("as before"))),
+            Standing::Denied(why) => Leave::Refused(refused_by_owner(why.as_deref())),
             // What the environment refuses without consent it refuses by itself, and with better words.
             Standing::Unasked if !state.record.may_ask && review.required.is_some() => {
                 Leave::Go { approval: None, grant: Value::Null }
@@ -213,6 +221,7 @@ impl Driver {
             expires_at: now.after(self.config.approval_timeout()),
             sources: record.web_sources.clone(),
             repeat: false,
+            sent: Vec::new(),
         }
     }
 }

@@ -136,7 +136,7 @@ impl Conversation {
                 self.held.push(format!("[host] {text}"));
                 self.release();
             }
-            RunEvent::Resumed => {
+            RunEvent::Resumed | RunEvent::Finished { .. } => {
                 // What a call in flight has read may be in the workspace by now.
                 let intent = self.open.front().and_then(|open| open.intent.as_ref());
                 self.tainted |= intent.is_some_and(|intent| intent.effects.open_world);
@@ -146,8 +146,7 @@ impl Conversation {
             | RunEvent::Asked { .. }
             | RunEvent::Answered { .. }
             | RunEvent::ApprovalAsked { .. }
-            | RunEvent::ApprovalDecided { .. }
-            | RunEvent::Finished { .. } => {}
+            | RunEvent::ApprovalDecided { .. } => {}
         }
         None
     }

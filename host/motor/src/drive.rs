@@ -141,19 +141,17 @@ impl Driver {
         let nothing =
             Ending { status: RunStatus::Cancelled, summary: said, error: None, failure: None, artifacts: Vec::new() };
         let ending = match &exit {
-            Exit::Answered(text) => Ending {
-                status: RunStatus::Completed,
-                summary: Some(text.clone()),
-                artifacts: self.artifacts(journal).await,
-                ..nothing
-            },
+            Exit::Answered(text) => {
+                let Some(artifacts) = self.artifacts(journal).await else { return self.leave_open(journal).await };
+                Ending { status: RunStatus::Completed, summary: Some(text.clone()), artifacts, ..nothing }
+            }
             Exit::Failing(error) => {
                 let error = self.located(journal, error.clone());
                 let mut failure = self.summed_up(journal, &error);
                 if let Some(model) = model {
                     failure.hint = self.what_went_wrong(journal, model, &error).await;
                 }
-                let artifacts = self.artifacts(journal).await;
+                let Some(artifacts) = self.artifacts(journal).await else { return self.leave_open(journal).await };
                 Ending { status: RunStatus::Failed, error: Some(error), failure: Some(failure), artifacts, ..nothing }
             }
             Exit::Cancelled => nothing,
@@ -169,19 +167,27 @@ impl Driver {
         FailureSummary::of(error, state.conversation.latest_results(), state.record.attempts_left())
     }
 
-    /// The files the run produced, put where they stay. A run does not fail because they cannot be.
-    async fn artifacts(&self, journal: &Journal) -> Vec<Artifact> {
+    /// Leaves a run that was about to end for the next host, which finds that it is about to end.
+    async fn leave_open(&self, journal: &mut Journal) -> Result<Exit, JournalError> {
+        journal.commit().await?;
+        Ok(Exit::Closing)
+    }
+
+    /// The files the run produced, put where they stay. A run does not fail because they cannot be. None when the host
+    /// goes away meanwhile.
+    async fn artifacts(&self, journal: &Journal) -> Option<Vec<Artifact>> {
         let record = &journal.state().record;
         if record.iterations == 0 {
-            return Vec::new();
+            return Some(Vec::new());
         }
         let collecting = tokio::time::timeout(ARTIFACTS, self.environment.artifacts(record));
         let collected = tokio::select! {
             biased;
-            () = self.cancel.cancelled() => return Vec::new(),
+            () = self.cancel.cancelled() => return Some(Vec::new()),
             collected = collecting => collected,
+            () = self.closing.cancelled() => return None,
         };
-        match collected {
+        Some(match collected {
             Ok(Ok(artifacts)) => artifacts,
             Ok(Err(refusal)) => {
                 tracing::warn!(run = %self.run, reason = %refusal, "the files of the run stay in its workspace");
@@ -191,7 +197,7 @@ impl Driver {
                 tracing::warn!(run = %self.run, "copying the files of the run takes too long: they stay in its workspace");
                 Vec::new()
             }
-        }
+        })
     }
 
     /// Storage failed, the history is not one, or something panicked. The run is ended cleanly if that can be written;
@@ -201,6 +207,14 @@ impl Driver {
         let refusal = Refusal::from(error);
         let ended = async {
             let (mut journal, _) = Journal::open(self.books.clone(), self.live.clone(), self.run.clone())?;
+            if let Next::InFlight(call) = journal.state().conversation.next()
+                && !call.intent.as_ref().is_some_and(|intent| intent.effects.repeatable())
+            {
+                // Its result may be what could not be stored.
+                let reply = Some(ToolReply::of(outcome_unknown()));
+                let executed = Executed { reply, notes: Vec::new(), retried: false, interrupt: None };
+                self.returned(&mut journal, &call, executed, true).await?;
+            }
             let error = self.located(&journal, RunError::refused(refusal.clone()));
             let failed = Ending {
                 status: RunStatus::Failed,

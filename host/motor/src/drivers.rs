@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use base::{Refusal, RefusalCode, RunId, Timestamp};
+use base::{ContentHash, Refusal, RefusalCode, RunId, Timestamp};
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -182,9 +182,14 @@ impl Drivers {
     }
 
     /// Has a driver carry out an order, and gives its reply when that is durable.
-    pub(crate) async fn order(&self, run: &RunId, command: Command) -> Result<Value, Refusal> {
+    pub(crate) async fn order(
+        &self,
+        run: &RunId,
+        command: Command,
+        fingerprint: ContentHash,
+    ) -> Result<Value, Refusal> {
         let (done, reply) = oneshot::channel();
-        let mut order = Some(Order { command: command.clone(), done });
+        let mut order = Some(Order { command: command.clone(), fingerprint, done });
         loop {
             command.fits(&self.0.books.record(run)?)?;
             let Launched { active, is_new } = self.launch_with(run, CancellationToken::new(), &mut order)?;
@@ -269,6 +274,14 @@ async fn work(driver: Driver, seat: Seat, drivers: Drivers) {
         let environment = &drivers.0.environment;
         let heard =
             async { if is_over { environment.finished(trace).await } else { environment.stepped(trace).await } };
+        // A run that waits and is cancelled does not wait for who only listens.
+        let heard = async {
+            tokio::select! {
+                biased;
+                () = driver.cancel.cancelled(), if !is_over => {}
+                () = heard => {}
+            }
+        };
         if tokio::time::timeout(HEARING, heard).await.is_err() {
             tracing::warn!(run = %seat.run, "the environment was too slow to hear of the end of a run");
         }

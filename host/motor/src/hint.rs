@@ -22,7 +22,10 @@ impl Driver {
     ) -> Option<String> {
         let telling = matches!(error.category, FailureCategory::ToolFailure | FailureCategory::BudgetExhausted);
         // Without a reply the conversation has nothing in it that went wrong.
-        if !self.config.failure_hint || !telling || journal.state().record.attempt_iterations() == 0 {
+        // Nor can a conversation be sent in which a call has no result.
+        let state = journal.state();
+        let open = state.conversation.open_calls().next().is_some();
+        if !self.config.failure_hint || !telling || open || state.record.attempt_iterations() == 0 {
             return None;
         }
         let mut messages = journal.messages(self.config.context_bytes);

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use base::{Clock, Refusal, RefusalCode, RunId};
 use energy::{Activity, EnergyBook};
 use llm::Message;
-use serde_json::Value;
 use signals::{
     MotorResult, SignalApproval, SignalArtifact, SignalBus, SignalError, SignalStatus, TaskResult, TaskStats,
 };
 use store::{Batch, Scan, Store, StoreError, Table};
 
 use crate::artifact::Artifact;
+use crate::command::Given;
 use crate::event::{RunEvent, StoredEvent, event_key, event_prefix};
 use crate::failure::{FailureSummary, RunError};
 use crate::guard::Verdict;
@@ -142,6 +142,15 @@ impl Books {
         Ok(record)
     }
 
+    /// Gives the place of an agent back, when it is this run that holds it.
+    fn give_back(&self, batch: &mut Batch, agent: &base::AgentName, run: &RunId) -> Result<(), StoreError> {
+        let place = place_key(agent);
+        if self.store.get::<RunId>(Table::Places, &place)?.is_some_and(|holder| holder == *run) {
+            batch.delete(Table::Places, place);
+        }
+        Ok(())
+    }
+
     /// Ends a run whose history cannot be read: its head, its signal and its place, in one commit. The history is left
     /// as it is, for whoever can read it. Does nothing when the run is over already.
     pub(crate) async fn abandon(
@@ -159,10 +168,7 @@ impl Books {
         let mut batch = Batch::new();
         batch.put(Table::Runs, run.as_str(), &record)?;
         batch.delete(Table::Live, run.as_str());
-        let place = place_key(&record.agent);
-        if self.store.get::<RunId>(Table::Places, &place)?.is_some_and(|holder| holder == *run) {
-            batch.delete(Table::Places, place);
-        }
+        self.give_back(&mut batch, &record.agent, run)?;
         let duration_ms = u64::try_from(record.elapsed(now).as_millis()).unwrap_or(u64::MAX);
         let staged = self.signals.stage(&mut batch, &record.agent, result(&record, duration_ms)).await?;
         self.store.commit(batch).await?;
@@ -249,7 +255,7 @@ impl Journal {
     pub(crate) async fn carry_out(
         &mut self,
         events: Vec<RunEvent>,
-        reply: Option<(&str, &Value)>,
+        reply: Option<(&str, Given)>,
     ) -> Result<Verdict, JournalError> {
         let mut verdict = Verdict::Continue;
         let mut batch = Batch::new();
@@ -265,7 +271,7 @@ impl Journal {
             }
         }
         if let Some((key, reply)) = reply {
-            batch.put(Table::Places, order_key(&self.run, key), reply)?;
+            batch.put(Table::Places, order_key(&self.run, key), &reply)?;
         }
         self.put_staged(&mut batch)?;
         self.books.store.commit(batch).await?;
@@ -284,7 +290,7 @@ impl Journal {
         self.stage(RunEvent::Finished { status, summary, error, energy: drained.cost, failure, artifacts })?;
         self.put_staged(&mut batch)?;
         batch.delete(Table::Live, self.run.as_str());
-        batch.delete(Table::Places, place_key(&agent));
+        self.books.give_back(&mut batch, &agent, &self.run)?;
         let result = result(&self.state.record, self.state.trace.total_duration_ms);
         let staged = self.books.signals.stage(&mut batch, &agent, result).await?;
         self.books.store.commit(batch).await?;

@@ -3,7 +3,7 @@
 //! A consent is a lease on one action, told by its hash, and is used up by the intent that names it: both are events, so a
 //! crash between them leaves the lease, and one after them has used it. It must not decide what needs consent.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use base::{ContentHash, ErrorCode, RunId};
 use serde_json::Value;
@@ -21,6 +21,9 @@ pub(crate) struct Lease {
     pub(crate) approval: String,
     pub(crate) action: ContentHash,
     pub(crate) grant: Value,
+    /// The step whose reply asked, when the call was refused first and is to be made again: in the next reply, and before
+    /// anything else is done that might change what the call does.
+    pub(crate) again: Option<u32>,
 }
 
 /// An action that changed something outside and is known to have succeeded.
@@ -46,8 +49,9 @@ pub(crate) struct Ledger {
     leases: Vec<Lease>,
     /// Classes the owner consented to for the run or longer.
     allowed: HashMap<String, (String, Value)>,
-    denied_actions: HashSet<ContentHash>,
-    denied_classes: HashSet<String>,
+    /// What the owner refused, and why.
+    denied_actions: HashMap<ContentHash, Option<String>>,
+    denied_classes: HashMap<String, Option<String>>,
     actions: HashMap<ContentHash, Action>,
     in_flight: Option<ContentHash>,
     attempt: u32,
@@ -58,8 +62,8 @@ pub(crate) struct Ledger {
 pub(crate) enum Standing {
     /// There is consent: under this id, with what the environment gets.
     Granted(String, Value),
-    /// The owner has refused it before.
-    Denied,
+    /// The owner has refused it, for this reason.
+    Denied(Option<String>),
     /// The owner has not been asked.
     Unasked,
 }
@@ -72,29 +76,50 @@ fn is_unclear(code: ErrorCode) -> bool {
 impl Ledger {
     pub(crate) fn apply(&mut self, run: &RunId, event: &RunEvent) {
         match event {
-            RunEvent::ApprovalAsked { approval } => self.asked = Some(approval.clone()),
-            RunEvent::ApprovalDecided { approval, granted, scope, .. } => {
+            RunEvent::ApprovalAsked { approval } => {
+                if approval.repeat {
+                    // The same call is going to be made again, and whoever looks at keys outside must see that it is.
+                    for item in &approval.items {
+                        if let Some(action) = self.actions.get_mut(&item.action_hash) {
+                            action.known = action.known.saturating_sub(1);
+                        }
+                    }
+                }
+                self.asked = Some(approval.clone());
+            }
+            RunEvent::ApprovalDecided { approval, granted, scope, reason, .. } => {
                 if let Some(asked) = self.asked.take_if(|asked| asked.id == *approval) {
-                    self.decided(asked, *granted, *scope);
+                    self.decided(asked, *granted, *scope, reason.as_ref());
                 }
             }
-            RunEvent::ToolIntended { tool, arguments, approval, .. } => {
+            RunEvent::ModelReplied { step, .. } => {
+                self.leases.retain(|lease| lease.again.is_none_or(|asked| *step <= asked + 1));
+            }
+            RunEvent::ToolIntended { tool, arguments, approval, effects, .. } => {
                 let action = action_hash(run, tool, arguments);
-                if let Some(used) = approval {
-                    self.leases.retain(|lease| lease.approval != *used || lease.action != action);
+                if let Some(used) = approval
+                    && let Some(at) =
+                        self.leases.iter().position(|lease| lease.approval == *used && lease.action == action)
+                {
+                    self.leases.remove(at);
+                }
+                if !effects.read_only {
+                    self.leases.retain(|lease| lease.again.is_none() || lease.action == action);
                 }
                 self.in_flight = Some(action);
             }
             RunEvent::ToolReturned { step, result, requests, .. } => {
                 let Some(action) = self.in_flight.take() else { return };
-                // A call that was ended from outside may have taken effect just as one whose host died.
-                if result.error_code.is_some_and(is_unclear) {
+                // All that leaves goes through the gate, so its record is evidence enough.
+                let landed = requests.iter().any(crate::toolbox::OutgoingRequest::is_done_write);
+                // A call that was ended from outside may have taken effect just as one whose host died, and one that
+                // failed after it had written something is not over either: whoever looks at keys sees them again.
+                if result.error_code.is_some_and(is_unclear) || (landed && !result.ok) {
                     return;
                 }
                 let entry = self.actions.entry(action).or_default();
                 entry.known += 1;
-                // All that leaves goes through the gate, so its record is evidence enough.
-                if result.ok && requests.iter().any(crate::toolbox::OutgoingRequest::is_done_write) {
+                if landed {
                     let output = beginning(&result.output, KEPT);
                     entry.done = Some(Done { attempt: self.attempt, step: *step, output });
                 }
@@ -102,14 +127,15 @@ impl Ledger {
             RunEvent::Retried { attempt, .. } => {
                 self.attempt = *attempt;
                 self.in_flight = None;
+                self.leases.clear();
             }
             RunEvent::Finished { .. } => self.asked = None,
             _ => {}
         }
     }
 
-    fn decided(&mut self, asked: Approval, granted: bool, scope: Scope) {
-        let Approval { id, items, class, grant, .. } = asked;
+    fn decided(&mut self, asked: Approval, granted: bool, scope: Scope, reason: Option<&String>) {
+        let Approval { id, items, class, grant, step, repeat, .. } = asked;
         let wide = (scope != Scope::Once).then_some(class).flatten();
         match (granted, wide) {
             (true, Some(class)) => {
@@ -120,20 +146,24 @@ impl Ledger {
                 for item in items {
                     self.denied_actions.remove(&item.action_hash);
                     let grant = grant.clone();
-                    self.leases.push(Lease { approval: id.clone(), action: item.action_hash, grant });
+                    let again = repeat.then_some(step);
+                    self.leases.push(Lease { approval: id.clone(), action: item.action_hash, grant, again });
                 }
             }
             (false, Some(class)) => {
-                self.denied_classes.insert(class);
+                self.denied_classes.insert(class, reason.cloned());
             }
-            (false, None) => self.denied_actions.extend(items.iter().map(|item| item.action_hash)),
+            (false, None) => {
+                self.denied_actions.extend(items.iter().map(|item| (item.action_hash, reason.cloned())));
+            }
         }
     }
 
     /// Whether there is consent to an action of a class.
     pub(crate) fn standing(&self, action: ContentHash, class: Option<&str>) -> Standing {
-        if self.denied_actions.contains(&action) || class.is_some_and(|class| self.denied_classes.contains(class)) {
-            return Standing::Denied;
+        let of_class = || class.and_then(|class| self.denied_classes.get(class));
+        if let Some(reason) = self.denied_actions.get(&action).or_else(of_class) {
+            return Standing::Denied(reason.clone());
         }
         if let Some(lease) = self.leases.iter().find(|lease| lease.action == action) {
             return Standing::Granted(lease.approval.clone(), lease.grant.clone());

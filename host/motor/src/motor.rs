@@ -16,7 +16,7 @@ use signals::SignalBus;
 use store::{Scan, Store, Table};
 
 use crate::artifact::Artifact;
-use crate::command::{Answer, Command, Decided, Moved, Retried, RetryRequest};
+use crate::command::{Answer, Command, Decided, Given, Moved, Retried, RetryRequest};
 use crate::config::Config;
 use crate::drive::Outcome;
 use crate::drivers::Drivers;
@@ -133,7 +133,7 @@ pub(crate) struct Inner {
     config: Config,
     pub(crate) drivers: Drivers,
     /// Held from the look at a place until it is taken.
-    admission: tokio::sync::Mutex<()>,
+    admission: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Motor {
@@ -143,7 +143,7 @@ impl Motor {
         let MotorParts { store, signals, energy, clock, random, environment, config } = parts;
         let books = Books { store, signals, energy, clock };
         let drivers = Drivers::new(books.clone(), environment, config.clone());
-        Self { inner: Arc::new(Inner { books, random, config, drivers, admission: tokio::sync::Mutex::new(()) }) }
+        Self { inner: Arc::new(Inner { books, random, config, drivers, admission: Arc::default() }) }
     }
 
     /// An id for a run that is about to be started, so that its workspace can be prepared first.
@@ -278,34 +278,57 @@ impl Motor {
     /// `NotFound`; `IllegalState` when it has not failed or every attempt was used; `Busy` when another run of the agent
     /// holds the place; `ConsentNeeded` when it is to get more without the owner's word; or what storage says.
     pub async fn retry(&self, id: &RunId, request: RetryRequest) -> Result<Retried, Refusal> {
-        let _admitted = self.inner.admission.lock().await;
+        let command = Command::Retry(request);
+        // In the task of the order: a caller that goes away must not open the place to another run meanwhile.
+        let admitted = self.inner.admission.clone().lock_owned().await;
         let books = &self.inner.books;
         let agent = books.record(id)?.agent;
-        let known = request.key.as_deref().map(|key| self.reply_of(id, key)).transpose()?.flatten();
-        if known.is_none()
+        if self.reply_to(id, &command)?.is_none()
             && let Some(holder) =
                 books.store.get::<RunId>(Table::Places, place_key(&agent))?.filter(|holder| holder != id)
         {
             return Err(busy(&holder));
         }
-        self.order(id, Command::Retry(request)).await
+        self.ordered(id, command, Some(admitted)).await
     }
 
-    fn reply_of(&self, id: &RunId, key: &str) -> Result<Option<Value>, Refusal> {
+    /// What was replied to this very order before, by its key.
+    fn reply_to(&self, id: &RunId, command: &Command) -> Result<Option<Value>, Refusal> {
+        let Some(key) = command.key() else { return Ok(None) };
         check_key(key)?;
-        Ok(self.inner.books.store.get::<Value>(Table::Places, order_key(id, key))?)
+        let given = self.inner.books.store.get::<Given>(Table::Places, order_key(id, key))?;
+        match given {
+            Some(given) if given.order != command.fingerprint() => {
+                let reason = format!("the idempotency key `{key}` was used for another order");
+                Err(Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy("take a new key for a new order"))
+            }
+            given => Ok(given.map(|given| given.reply)),
+        }
     }
 
     async fn order<T: serde::de::DeserializeOwned>(&self, id: &RunId, command: Command) -> Result<T, Refusal> {
-        let key = command.key().map(str::to_owned);
-        let known = || Ok::<_, Refusal>(key.as_deref().map(|key| self.reply_of(id, key)).transpose()?.flatten());
+        self.ordered(id, command, None).await
+    }
+
+    async fn ordered<T: serde::de::DeserializeOwned>(
+        &self,
+        id: &RunId,
+        command: Command,
+        admitted: Option<tokio::sync::OwnedMutexGuard<()>>,
+    ) -> Result<T, Refusal> {
+        let known = || self.reply_to(id, &command);
         let reply = match known()? {
             Some(reply) => reply,
             None => {
-                let command = command.meant_for(&self.inner.books.record(id)?);
+                let meant = command.clone().meant_for(&self.inner.books.record(id)?);
+                let fingerprint = command.fingerprint();
                 // In a task of its own: a caller that goes away must not leave an order half taken.
                 let (drivers, run) = (self.inner.drivers.clone(), id.clone());
-                let ordered = tokio::spawn(async move { drivers.order(&run, command).await }).await;
+                let ordered = tokio::spawn(async move {
+                    let _admitted = admitted;
+                    drivers.order(&run, meant, fingerprint).await
+                });
+                let ordered = ordered.await;
                 let ordered = ordered
                     .unwrap_or_else(|_| Err(Refusal::new(RefusalCode::Failed, "the host broke off over an order")));
                 match ordered {
@@ -316,8 +339,7 @@ impl Motor {
             }
         };
         serde_json::from_value(reply).map_err(|error| {
-            let reason = format!("an idempotency key was used for something else before: {error}");
-            Refusal::new(RefusalCode::InvalidRequest, reason)
+            Refusal::new(RefusalCode::StateUnusable, format!("the reply to an order cannot be read: {error}"))
         })
     }
 

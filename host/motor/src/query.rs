@@ -139,7 +139,9 @@ impl Motor {
             if record.status.is_terminal() {
                 return Ok(record);
             }
-            let unattended = !record.status.is_waiting() && !self.inner.drivers.will_take_up(id);
+            let unattended = !launches.has_changed().unwrap_or_default()
+                && !record.status.is_waiting()
+                && !self.inner.drivers.will_take_up(id);
             if unattended || active.closing.is_cancelled() {
                 let reason = format!("run `{id}` is {} and nobody drives it", record.status);
                 return Err(Refusal::new(RefusalCode::TryLater, reason)

@@ -205,6 +205,7 @@ impl RunRecord {
             }
             RunEvent::Finished { status, summary, error, energy, failure, artifacts } => {
                 self.end(stored.at, *status, error.clone())?;
+                self.leave_in_flight();
                 self.summary = summary.as_deref().map(|text| beginning(text, SUMMARY_CHARACTERS));
                 self.energy += energy;
                 self.failure.clone_from(failure);
@@ -290,13 +291,7 @@ impl RunRecord {
         match event {
             RunEvent::Resumed => {
                 self.resumes += 1;
-                if let Some(budget) = &mut self.budget {
-                    // Nobody knows what the interrupted call has spent, and it may be made again.
-                    budget.forfeit();
-                }
-                if let Some(tool) = self.reaching.take() {
-                    self.read_from(format!("an interrupted call of `{tool}`"));
-                }
+                self.leave_in_flight();
             }
             RunEvent::ToolIntended { tool, effects, reserved, .. } => {
                 self.reaching = effects.open_world.then(|| tool.clone());
@@ -341,6 +336,16 @@ impl RunRecord {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// A call without a result: nobody knows what it has read, nor what it has spent.
+    fn leave_in_flight(&mut self) {
+        if let Some(budget) = &mut self.budget {
+            budget.forfeit();
+        }
+        if let Some(tool) = self.reaching.take() {
+            self.read_from(format!("an interrupted call of `{tool}`"));
         }
     }
 

@@ -43,6 +43,10 @@ impl Relay {
                 return Some(Watch::of_history(history(&self.run, &events)));
             }
             if !record.status.is_waiting() {
+                // A driver that was made between the two looks is at work already.
+                if launches.has_changed().unwrap_or_default() {
+                    continue;
+                }
                 return None;
             }
             tokio::select! {

@@ -165,7 +165,7 @@ impl Driver {
         };
         let asked = match call.call.name.as_str() {
             ASK_USER => Some(self.ask_user(journal, &call, &arguments).await?),
-            REQUEST_APPROVAL => Some(self.request_approval(journal, &call, &arguments).await?),
+            REQUEST_APPROVAL => Some(self.request_approval(journal, toolbox, &call, &arguments).await?),
             _ => None,
         };
         match asked {
@@ -256,7 +256,9 @@ impl Driver {
         let mut verdict = Verdict::Continue;
         let mut needed = None;
         if let Some(ToolReply { result, usage, requests, ask }) = reply {
-            needed = ask;
+            let written = requests.iter().filter(|request| request.is_done_write());
+            let sent: Vec<_> = written.map(|request| format!("{} {}", request.method, request.url)).collect();
+            needed = ask.map(|ask| (ask, sent));
             let (call_id, tool) = (call.call.id.clone(), call.call.name.clone());
             // A call that was stopped says nothing of what it spent; one that the host never made spent nothing.
             let unknown = usage.is_none() && call.intent.as_ref().is_some_and(|intent| intent.reserved > 0);
@@ -278,8 +280,8 @@ impl Driver {
         if let Some(interrupt) = interrupt {
             return self.stop(journal, interrupt).await.map(Some);
         }
-        if let (Some(needed), false) = (needed, matches!(verdict, Verdict::Stop(_)))
-            && let Some(exit) = self.ask_again(journal, call, needed).await?
+        if let (Some((needed, sent)), false) = (needed, matches!(verdict, Verdict::Stop(_)))
+            && let Some(exit) = self.ask_again(journal, call, needed, sent).await?
         {
             return Ok(Some(exit));
         }

@@ -66,6 +66,14 @@ pub trait Toolbox: Send + Sync {
         None
     }
 
+    /// The domains that a model asks access to, in the form in which they would be granted and are shown.
+    ///
+    /// # Errors
+    /// Why one cannot be granted, for the model.
+    fn domains(&self, named: &[String]) -> Result<Vec<String>, String> {
+        Ok(named.to_vec())
+    }
+
     /// Says what a call would do, for whoever has to consent to it. Executes nothing. What is not known is the worst case.
     async fn review(&self, call: Planned<'_>) -> Review {
         Review::of(&call)
@@ -228,10 +236,11 @@ pub struct OutgoingRequest {
 }
 
 impl OutgoingRequest {
-    /// Whether it reached somebody who may have changed something because of it.
+    /// Whether it reached somebody who took it and may have changed something because of it.
     #[must_use]
     pub fn is_done_write(&self) -> bool {
-        self.status.is_some() && !matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE")
+        self.status.is_some_and(|status| (200..400).contains(&status))
+            && !matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE")
     }
 }
 

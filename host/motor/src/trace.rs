@@ -101,6 +101,9 @@ pub struct AttemptTrace {
     /// What it was to do differently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guidance: Option<String>,
+    /// Whose word it is, when it was given more than the one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consent: Option<Consent>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RunError>,
@@ -332,8 +335,8 @@ impl RunTrace {
                 }
                 self.changed(stored, record);
             }
-            RunEvent::Retried { attempt, guidance, .. } => {
-                self.begin_attempt(*attempt, stored.at, record, guidance.clone());
+            RunEvent::Retried { attempt, guidance, consent, .. } => {
+                self.begin_attempt(*attempt, stored.at, record, (guidance.clone(), consent.clone()));
                 self.changed(stored, record);
             }
         }
@@ -345,18 +348,33 @@ impl RunTrace {
     }
 
     /// The attempt before keeps why it failed; the run itself starts anew.
-    fn begin_attempt(&mut self, index: u32, at: Timestamp, record: &RunRecord, guidance: Option<String>) {
+    fn begin_attempt(
+        &mut self,
+        index: u32,
+        at: Timestamp,
+        record: &RunRecord,
+        (guidance, consent): (Option<String>, Option<Consent>),
+    ) {
         if self.attempts.is_empty() {
             let started_at = self.started_at.unwrap_or(self.created_at);
-            let (guidance, error, failure) = (None, None, None);
-            self.attempts.push(AttemptTrace { index: 0, started_at, first_step: 1, guidance, error, failure });
+            let first = AttemptTrace {
+                index: 0,
+                started_at,
+                first_step: 1,
+                guidance: None,
+                consent: None,
+                error: None,
+                failure: None,
+            };
+            self.attempts.push(first);
         }
         if let Some(last) = self.attempts.last_mut() {
             (last.error, last.failure) = (self.error.take(), self.failure.take());
         }
         self.summary = None;
         let first_step = record.iterations + 1;
-        self.attempts.push(AttemptTrace { index, started_at: at, first_step, guidance, error: None, failure: None });
+        let (error, failure) = (None, None);
+        self.attempts.push(AttemptTrace { index, started_at: at, first_step, guidance, consent, error, failure });
     }
 
     fn total(&mut self, now: Timestamp, record: &RunRecord) {

@@ -100,6 +100,9 @@ pub struct Approval {
     /// The call was refused already, and is made again after a consent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeat: bool,
+    /// What the call has written outside before it was refused, and would write again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sent: Vec<String>,
 }
 
 /// One action of a request for consent.

@@ -93,8 +93,20 @@ pub(crate) fn add_of_gate(headers: &mut HeaderMap, target: &Target) -> Result<()
     Ok(())
 }
 
+/// Whether a request with this method and these headers would only ask, for whoever has to know before it is sent. What
+/// could not be sent at all is not taken for harmless.
+pub fn reads<'a>(method: &str, headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> bool {
+    let Ok(method) = Method::from_bytes(method.as_bytes()) else { return false };
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) else { return false };
+        map.append(name, value);
+    }
+    is_read(&method, &map)
+}
+
 /// Whether a request only asks. Servers may be told by a header to take it for another.
-pub(crate) fn is_read(method: &Method, headers: &HeaderMap) -> bool {
+pub fn is_read(method: &Method, headers: &HeaderMap) -> bool {
     let reads = |method: &[u8]| [b"GET".as_slice(), b"HEAD", b"OPTIONS"].contains(&method);
     let mut overrides = METHOD_OVERRIDES.into_iter().flat_map(|name| headers.get_all(name));
     reads(method.as_str().as_bytes()) && overrides.all(|value| reads(&value.as_bytes().to_ascii_uppercase()))

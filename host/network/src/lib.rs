@@ -25,14 +25,17 @@ mod substitute;
 mod taint;
 mod target;
 mod trace;
+mod webhook;
 
 pub use blocked::{Blocked, GateError, Rule};
 pub use call::{CallLimits, CallNetwork, RequestBody, ResponseBody, Timeouts};
 pub use config::{Config, TaintedWrite};
 pub use gate::Gate;
+pub use headers::reads;
 pub use pattern::{InvalidPattern, Pattern};
 pub use policy::{Grant, Policy};
 pub use run::{RunNetwork, WeakRunNetwork};
 pub use taint::{Taint, WebSource};
 pub use target::{Host, Scheme, Target};
 pub use trace::RequestTrace;
+pub use webhook::Webhook;

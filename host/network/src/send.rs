@@ -148,37 +148,21 @@ impl Exchange<'_> {
     }
 
     /// Sends the request on its connection, and waits for the head of the response.
-    async fn request(
-        &self,
-        connection: Box<dyn Connection>,
-        parts: Parts,
-    ) -> Result<(Option<Pin<Box<Http>>>, http::Response<Incoming>), GateError> {
+    async fn request(&self, connection: Box<dyn Connection>, parts: Parts) -> Result<Answered, GateError> {
         let mut request = http::Request::new(Full::new(parts.body));
         *request.method_mut() = self.method.clone();
         *request.headers_mut() = parts.headers;
         *request.uri_mut() = Uri::from(parts.path);
 
-        let most = self.call.run.gate().response_header_bytes();
-        let handshake = http1::Builder::new().max_header_size(most).handshake(TokioIo::new(connection)).await;
-        let (mut sender, connection) = handshake.map_err(|error| self.failed(&error))?;
-        let mut connection = Some(Box::pin(connection));
-        let mut sending = Box::pin(sender.send_request(request));
-        let head = poll_fn(|cx| {
-            if connection.as_mut().is_some_and(|connection| connection.as_mut().poll(cx).is_ready()) {
-                // Its errors arrive in the response.
-                connection = None;
-            }
-            sending.as_mut().poll(cx)
-        });
-        let response = match self.timeouts.first_byte {
+        let head = converse(connection, request, self.call.run.gate().response_header_bytes());
+        let answered = match self.timeouts.first_byte {
             None => head.await,
             Some(first_byte) => match tokio::time::timeout(first_byte, head).await {
-                Ok(response) => response,
+                Ok(answered) => answered,
                 Err(_) => return Err(timeout(&self.target.authority(), first_byte)),
             },
         };
-        let response = response.map_err(|error| self.failed(&error))?;
-        Ok((connection, response))
+        answered.map_err(|error| self.failed(&error))
     }
 
     fn answer(
@@ -227,11 +211,7 @@ impl Exchange<'_> {
     }
 
     fn failed(&self, error: &hyper::Error) -> GateError {
-        if error.is_parse_too_large() {
-            let value = self.call.run.gate().response_header_bytes() as u64;
-            return GateError::Limit { limit: "response_header_bytes", value };
-        }
-        self.protocol(&described(error))
+        failed(error, self.target, self.call.run.gate().response_header_bytes())
     }
 
     fn protocol(&self, message: &str) -> GateError {
@@ -246,6 +226,38 @@ impl Exchange<'_> {
             remedy: "send other headers".to_owned(),
         }
     }
+}
+
+/// The head of a response, and the connection that the rest comes in on, unless that is done.
+pub(crate) type Answered = (Option<Pin<Box<Http>>>, http::Response<Incoming>);
+
+/// Sends a request on a fresh connection, and waits for the head of the response.
+pub(crate) async fn converse(
+    connection: Box<dyn Connection>,
+    request: http::Request<Full<Bytes>>,
+    most_header_bytes: usize,
+) -> Result<Answered, hyper::Error> {
+    let handshake = http1::Builder::new().max_header_size(most_header_bytes).handshake(TokioIo::new(connection));
+    let (mut sender, connection) = handshake.await?;
+    let mut connection = Some(Box::pin(connection));
+    let mut sending = Box::pin(sender.send_request(request));
+    let head = poll_fn(|cx| {
+        if connection.as_mut().is_some_and(|connection| connection.as_mut().poll(cx).is_ready()) {
+            // Its errors arrive in the response.
+            connection = None;
+        }
+        sending.as_mut().poll(cx)
+    });
+    let response = head.await?;
+    Ok((connection, response))
+}
+
+/// Why there is no response.
+pub(crate) fn failed(error: &hyper::Error, target: &Target, most_header_bytes: usize) -> GateError {
+    if error.is_parse_too_large() {
+        return GateError::Limit { limit: "response_header_bytes", value: most_header_bytes as u64 };
+    }
+    GateError::Protocol { host: target.authority(), message: described(error) }
 }
 
 /// An error of the HTTP library with its cause.

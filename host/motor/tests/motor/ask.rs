@@ -74,10 +74,11 @@ async fn a_question_is_asked_once_and_answered_once() {
     let refused = home.motor.approve(&id, decided(true, Scope::Once)).await.unwrap_err();
     assert!(refused.reason.contains("waits for an answer"), "{refused}");
 
+    let about = asked.id.clone();
     let keyed = Answer { question: Some(asked.id), key: Some("k".into()), ..answer("b.csv") };
     let moved = home.motor.respond(&id, keyed.clone()).await.unwrap();
     let expected =
-        Moved { run_id: id.clone(), previous_status: RunStatus::AwaitingInput, new_status: RunStatus::Running };
+        Moved { run_id: id.clone(), previous_status: RunStatus::AwaitingInput, new_status: RunStatus::Running, about };
     assert_eq!(moved, expected);
     // The same command again is the same answer; another is one too many.
     assert_eq!(home.motor.respond(&id, keyed).await.unwrap(), expected);
@@ -204,6 +205,8 @@ async fn harmless_calls_of_a_kind_are_one_question_and_a_new_kind_asks_again() {
     let ok: Vec<bool> =
         trace.steps.iter().flat_map(|step| &step.tool_calls).map(|call| call.result.as_ref().unwrap().ok).collect();
     assert_eq!(ok, [true, true, true, false, true]);
+    let refused = trace.steps[1].tool_calls[0].result.as_ref().unwrap();
+    assert!(refused.output.contains("enough"), "{refused:?}");
     assert_eq!(trace.approvals.len(), 3);
 }
 
@@ -220,6 +223,57 @@ async fn what_was_refused_while_it_ran_can_be_consented_to_and_made_again() {
     assert!(trace.steps[0].host_messages[0].contains("make the same call again"));
     assert_eq!(*home.world.tools.appended.lock().unwrap(), ["x"]);
     assert_eq!(trace.approvals.len(), 1);
+    // It had sent something before it was refused: the owner and the model know, and so does whoever looks at keys.
+    assert_eq!(trace.approvals[0].approval.sent, ["POST u"]);
+    assert!(trace.steps[0].host_messages[0].contains("already sent POST u"));
+    let keys = home.world.tools.keys.lock().unwrap().clone();
+    assert_eq!((keys.len(), &keys[0]), (2, &keys[1]));
+}
+
+#[tokio::test]
+async fn a_consent_to_make_a_call_again_ends_when_something_else_is_done() {
+    let sneak = || call("sneak", json!({"text": "x"}));
+    let home = Home::new(vec![sneak(), call("append", json!({"text": "y"})), sneak(), Turn::Say("done")]);
+    let id = home.start(asking()).await;
+    let first = approval(&home, &id).await;
+    home.motor.approve(&id, decided(true, Scope::Once)).await.unwrap();
+    let second = approval(&home, &id).await;
+    assert_ne!(first.id, second.id, "what the call does may have changed: it is asked again");
+    home.motor.approve(&id, Decided { reason: Some("not now".into()), ..decided(false, Scope::Once) }).await.unwrap();
+    assert_eq!(home.motor.wait(&id).await.unwrap().status, RunStatus::Completed);
+    assert_eq!(*home.world.tools.appended.lock().unwrap(), ["y"]);
+}
+
+#[tokio::test]
+async fn a_key_stands_for_one_order() {
+    let ask = || call("ask_user", json!({"question": "?"}));
+    let home = Home::new(vec![ask(), ask(), Turn::Say("done")]);
+    let id = home.start(asking()).await;
+    let first = parked(&home, &id).await;
+    let keyed = |text: &str| Answer { key: Some("k".into()), ..answer(text) };
+    home.motor.respond(&id, keyed("a")).await.unwrap();
+    while parked(&home, &id).await == first {
+        tokio::task::yield_now().await;
+    }
+    home.motor.respond(&id, keyed("a")).await.unwrap();
+    assert!(home.motor.record(&id).unwrap().waiting.is_some(), "the same order again answers nothing");
+    let other = home.motor.respond(&id, keyed("b")).await.unwrap_err();
+    assert!(other.reason.contains("another order"), "{other}");
+    home.motor.respond(&id, answer("b")).await.unwrap();
+    assert_eq!(home.motor.wait(&id).await.unwrap().status, RunStatus::Completed);
+}
+
+#[tokio::test]
+async fn what_failed_after_it_was_sent_keeps_its_key_in_the_next_attempt() {
+    let breaks = || call("post", json!({"text": "breaks"}));
+    let fail = || call("fail", json!({"text": "x"}));
+    let home = Home::new(vec![breaks(), fail(), breaks(), fail()]);
+    let id = home.start(RunRequest { max_iterations: Some(2), ..request() }).await;
+    home.motor.wait(&id).await.unwrap();
+    home.motor.retry(&id, RetryRequest { max_iterations: Some(2), ..RetryRequest::default() }).await.unwrap();
+    home.motor.wait(&id).await.unwrap();
+    let keys = home.world.tools.keys.lock().unwrap().clone();
+    assert_eq!((keys.len(), &keys[0]), (2, &keys[1]), "a sink that looks at keys sees that it is the same");
 }
 
 #[tokio::test]

@@ -9,8 +9,8 @@ use base::{AgentName, Clock, ErrorCode, Provenance, Random, Refusal, RunId, Syst
 use energy::EnergyBook;
 use llm::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Model, ModelError, ToolCall, ToolSpec, Usage};
 use motor::{
-    Config, ConsentNeeded, Effects, Environment, Motor, MotorParts, Planned, Review, RunRecord, RunRequest, RunTrace,
-    ToolDefinition, ToolInvocation, ToolNote, ToolReply, ToolResult, Toolbox,
+    Config, ConsentNeeded, Effects, Environment, Motor, MotorParts, OutgoingRequest, Planned, Review, RunRecord,
+    RunRequest, RunTrace, ToolDefinition, ToolInvocation, ToolNote, ToolReply, ToolResult, Toolbox,
 };
 use serde_json::{Value, json};
 use signals::SignalBus;
@@ -90,6 +90,8 @@ pub struct Tools {
     pub appended: Mutex<Vec<String>>,
     /// Idempotency keys seen by `set`.
     pub keys: Mutex<Vec<String>>,
+    /// Tool and idempotency key of every call that was made.
+    pub made: Mutex<Vec<(String, String)>>,
     pub looked: AtomicU32,
     pub entered: tokio::sync::Notify,
     /// Stops `taken` from outside.
@@ -141,11 +143,20 @@ impl Tools {
             ],
             appended: Mutex::default(),
             keys: Mutex::default(),
+            made: Mutex::default(),
             looked: AtomicU32::new(0),
             entered: tokio::sync::Notify::new(),
             taken: tokio::sync::Notify::new(),
         })
     }
+}
+
+/// A request that was taken.
+fn posted() -> OutgoingRequest {
+    serde_json::from_value(json!({
+        "method": "POST", "url": "u", "host": "h", "status": 201, "sentBytes": 0, "receivedBytes": 0, "durationMs": 1.0,
+    }))
+    .unwrap()
 }
 
 #[async_trait]
@@ -167,11 +178,13 @@ impl Toolbox for Tools {
 
     async fn call(&self, call: ToolInvocation<'_>) -> ToolReply {
         (call.notes)(ToolNote::Log { level: "info".into(), message: format!("{} begins", call.name) });
+        self.made.lock().unwrap().push((call.name.to_owned(), call.idempotency_key.to_owned()));
         self.entered.notify_one();
         let text = call.arguments["text"].as_str().unwrap_or_default().to_owned();
         let result = match call.name {
             "look" => ToolResult::success(format!("look {}", self.looked.fetch_add(1, Ordering::SeqCst))),
             "sneak" if call.grant.is_none() => {
+                self.keys.lock().unwrap().push(call.idempotency_key.to_owned());
                 let result = ToolResult::failure(ErrorCode::NetworkBlocked, "refused without consent");
                 let ask = ConsentNeeded {
                     summary: "POST".into(),
@@ -179,19 +192,24 @@ impl Toolbox for Tools {
                     class: None,
                     grant: json!({"writes": true}),
                 };
-                return ToolReply { ask: Some(ask), ..ToolReply::of(result) };
+                let requests = vec![posted()];
+                return ToolReply { ask: Some(ask), requests, ..ToolReply::of(result) };
             }
             "post" => {
+                self.keys.lock().unwrap().push(call.idempotency_key.to_owned());
+                let result = if text == "breaks" {
+                    ToolResult::failure(ErrorCode::ExecutionError, "failed after it was sent")
+                } else {
+                    ToolResult::success("posted")
+                };
                 self.appended.lock().unwrap().push(text);
-                let request = json!({
-                    "method": "POST", "url": "u", "host": "h", "status": 200, "sentBytes": 0, "receivedBytes": 0,
-                    "durationMs": 1.0,
-                });
-                let requests = vec![serde_json::from_value(request).unwrap()];
-                return ToolReply { requests, ..ToolReply::of(ToolResult::success("posted")) };
+                return ToolReply { requests: vec![posted()], ..ToolReply::of(result) };
             }
             "get" => ToolResult::success("got"),
             "append" | "send" | "sneak" => {
+                if call.name == "sneak" {
+                    self.keys.lock().unwrap().push(call.idempotency_key.to_owned());
+                }
                 self.appended.lock().unwrap().push(text);
                 ToolResult::success("appended")
             }

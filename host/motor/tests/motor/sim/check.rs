@@ -192,6 +192,14 @@ fn calls(run: &Run) -> Checked {
                     key.1 = is_known;
                 }
             }
+            // What was refused for want of consent is made again as the same call.
+            RunEvent::ApprovalAsked { approval } if approval.repeat => {
+                for item in &approval.items {
+                    if let Some(key) = keys.get_mut(&format!("{} {}", item.tool, item.arguments)) {
+                        key.1 = false;
+                    }
+                }
+            }
             RunEvent::ModelReplied { .. } if in_flight.is_some() => {
                 return Err(format!("event {number} goes on while {in_flight:?} is in flight"));
             }
