@@ -1,0 +1,232 @@
+//! What a run produced: files of its workspace that are new or changed, copied to `artifacts/` beside it (SPEC RUN-12).
+//!
+//! The workspace was filled by guests. No link is followed and nothing but files is read; what is copied is scrubbed of
+//! secrets, whatever kind of file it is, and bounded. What survives a crash: the copy is made aside and appears by one
+//! rename once it is durable, and a run that ends again after a crash copies again.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base::{ContentHash, ContentHasher, Refusal, RefusalCode, RunId};
+use motor::Artifact;
+use receipts::tree::{Found, Odd, TreeError, sum, walk};
+use runtime::Limits;
+use serde::{Deserialize, Serialize};
+use vault::Scrubber;
+
+use crate::Home;
+use crate::environment::blocking;
+
+/// Written by the host for the model to read, and produced by nobody.
+const OUTPUTS: &str = ".motor-output";
+/// Where the copy is made, in the run's directory.
+const STAGE: &str = ".artifacts";
+const BASELINE: &str = "baseline.json";
+/// The largest baseline: of 10,000 files with long names.
+const MOST_BASELINE_BYTES: u64 = 16 << 20;
+
+/// What the files of a workspace held when its run was accepted. Runs that were given none have none, and runs of
+/// versions that wrote none down have produced all there is.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Baseline {
+    files: BTreeMap<String, ContentHash>,
+}
+
+impl Baseline {
+    /// These files, by path.
+    pub fn of(files: BTreeMap<String, ContentHash>) -> Self {
+        Self { files }
+    }
+
+    /// Writes it into the run's directory, durably.
+    pub fn write(&self, run: &Path) -> Result<(), Refusal> {
+        let text = serde_json::to_vec(self).map_err(|error| failed(&error))?;
+        store::create_file(run, BASELINE, &text)?;
+        Ok(())
+    }
+
+    /// That of the run's directory. One that cannot be read knows nothing: then too much is kept, not too little.
+    pub fn read(run: &Path) -> Self {
+        let read = || -> io::Result<Self> {
+            let mut text = Vec::new();
+            File::open(run.join(BASELINE))?.take(MOST_BASELINE_BYTES).read_to_end(&mut text)?;
+            Ok(serde_json::from_slice(&text)?)
+        };
+        read().unwrap_or_else(|error| {
+            if error.kind() != io::ErrorKind::NotFound {
+                tracing::warn!(%error, "what a run was given cannot be read: all of its files count as produced");
+            }
+            Self::default()
+        })
+    }
+
+    /// Whether the file was given like this.
+    pub fn has(&self, path: &str, hash: ContentHash) -> bool {
+        self.files.get(path) == Some(&hash)
+    }
+}
+
+/// Copies what a run produced to its artifacts, in place of any that are there, and lists it by path.
+///
+/// # Errors
+/// When there is too much of it, or the disk fails; the artifacts are not to be relied on then.
+pub(crate) async fn collect(
+    home: &Home,
+    run: &RunId,
+    scrubber: Arc<Scrubber>,
+    limits: &Limits,
+) -> Result<Vec<Artifact>, Refusal> {
+    let (directory, artifacts, limits) = (home.run(run), home.artifacts(run), *limits);
+    let workspace = home.workspace(run);
+    blocking(move || {
+        let stage = directory.join(STAGE);
+        remove(&stage)?;
+        let copier = Copier { baseline: Baseline::read(&directory), stage: stage.clone(), scrubber, limits };
+        let copied = copier.copy(&workspace);
+        let appeared = copied.and_then(|produced| appear(&stage, &artifacts, &directory).map(|()| produced));
+        if appeared.is_err() {
+            remove(&stage).ok();
+        }
+        appeared
+    })
+    .await
+}
+
+/// Puts the copy in its place. No more than that is done to what was there: a run that is over is not copied again.
+fn appear(stage: &Path, artifacts: &Path, run: &Path) -> Result<(), Refusal> {
+    remove(artifacts)?;
+    if stage.exists() {
+        fs::rename(stage, artifacts).map_err(|error| storage(&error))?;
+        store::sync(&File::open(run).map_err(|error| storage(&error))?)?;
+    }
+    Ok(())
+}
+
+fn remove(directory: &Path) -> Result<(), Refusal> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(storage(&error)),
+        _ => Ok(()),
+    }
+}
+
+struct Copier {
+    baseline: Baseline,
+    stage: PathBuf,
+    scrubber: Arc<Scrubber>,
+    limits: Limits,
+}
+
+impl Copier {
+    fn copy(&self, workspace: &Path) -> Result<Vec<Artifact>, Refusal> {
+        let most = self.limits.workspace_bytes;
+        let (mut left, mut room) = (most, most);
+        let mut produced = BTreeMap::new();
+        // The directory of long outputs is no part of what a guest may fill.
+        let entries = self.limits.workspace_files.saturating_add(1);
+        let read = walk(
+            workspace,
+            entries,
+            Odd::Ignored,
+            |path| path == OUTPUTS,
+            |Found { path, mut file }| {
+                let found = sum(&mut file, left.saturating_add(1)).map_err(|error| storage(&error))?;
+                left = left.checked_sub(found.bytes).ok_or_else(|| too_much(most))?;
+                if !self.baseline.has(&path, found.hash) {
+                    file.rewind().map_err(|error| storage(&error))?;
+                    let (bytes, hash) = self.copy_one(&path, file, found.bytes, room)?;
+                    room -= bytes;
+                    produced.insert(path.clone(), Artifact { path, bytes, hash });
+                }
+                Ok(())
+            },
+        );
+        read.map_err(|Stopped(refusal)| refusal)?;
+        sync_directories(&self.stage)?;
+        Ok(produced.into_values().collect())
+    }
+
+    /// Copies the first `bytes` of a file, or less when it has become shorter. At most `room` are written.
+    fn copy_one(&self, path: &str, from: File, bytes: u64, room: u64) -> Result<(u64, ContentHash), Refusal> {
+        let to = self.stage.join(path);
+        if let Some(parent) = to.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(|error| storage(&error))?;
+        }
+        let to = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&to);
+        let mut to = to.map_err(|error| storage(&error))?;
+        let (mut hasher, mut written) = (ContentHasher::default(), 0);
+        let mut put = |piece: &[u8]| {
+            written += piece.len() as u64;
+            if written > room {
+                return Err(too_much(self.limits.workspace_bytes));
+            }
+            hasher.update(piece);
+            to.write_all(piece).map_err(|error| storage(&error))
+        };
+        let (mut from, mut stream) = (from.take(bytes), self.scrubber.stream());
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            match from.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(read) => put(&stream.push(buffer.get(..read).unwrap_or_default()))?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(storage(&error)),
+            }
+        }
+        put(&stream.finish())?;
+        store::sync(&to)?;
+        Ok((written, hasher.finish()))
+    }
+}
+
+/// The copy's own directories: nobody else writes there.
+fn sync_directories(stage: &Path) -> Result<(), Refusal> {
+    let mut waiting = if stage.exists() { vec![stage.to_owned()] } else { Vec::new() };
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(&directory).map_err(|error| storage(&error))? {
+            let entry = entry.map_err(|error| storage(&error))?;
+            if entry.file_type().map_err(|error| storage(&error))?.is_dir() {
+                waiting.push(entry.path());
+            }
+        }
+        store::sync(&File::open(&directory).map_err(|error| storage(&error))?)?;
+    }
+    Ok(())
+}
+
+/// Why a walk stopped.
+struct Stopped(Refusal);
+
+impl From<Refusal> for Stopped {
+    fn from(refusal: Refusal) -> Self {
+        Self(refusal)
+    }
+}
+
+impl From<TreeError> for Stopped {
+    fn from(error: TreeError) -> Self {
+        Self(match error {
+            TreeError::Io { source, .. } => storage(&source),
+            other => failed(&other),
+        })
+    }
+}
+
+fn too_much(limit: u64) -> Refusal {
+    Refusal::new(RefusalCode::Failed, format!("the run has produced more than `workspace_bytes`: {limit}"))
+        .with_remedy("raise `limits.workspace_bytes`")
+}
+
+fn failed(error: &dyn std::error::Error) -> Refusal {
+    Refusal::new(RefusalCode::Failed, format!("what the run has produced cannot be kept: {error}"))
+}
+
+fn storage(error: &io::Error) -> Refusal {
+    Refusal::new(RefusalCode::StorageFailed, format!("what the run has produced cannot be kept: {error}"))
+}
+
+#[cfg(test)]
+mod tests;

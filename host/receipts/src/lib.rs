@@ -1,0 +1,24 @@
+//! Receipts: what made a result, signed by the host, verifiable without it (SPEC RUN-14).
+//!
+//! Architecture invariant: knows no run, no store, no home and no network, so that verifying needs nothing but this crate
+//! and the files in question. A [`SignedReceipt`] exists only where the signature fits; whoever holds one need not ask.
+//! What it survives: a receipt, an artifact, a skill or a component of which one byte is another; receipts made to be
+//! hard to read (deep, huge, with a key twice); directories with links, pipes and names that are no text.
+
+mod check;
+mod directory;
+mod error;
+mod key;
+mod receipt;
+mod signed;
+pub mod tree;
+
+pub use check::ArtifactsReport;
+pub use directory::{POLICY, directory_hash};
+pub use error::VerifyError;
+pub use key::{KeyError, PublicKey, SigningKey};
+pub use receipt::{
+    Action, Answer, Approval, Artifact, Component, Energy, Host, Issuer, Outcome, Receipt, Skill, StatusCount, Task,
+    Tokens, VERSION,
+};
+pub use signed::{MOST_BYTES, SignedReceipt};

@@ -1,0 +1,264 @@
+//! What a receipt says. Its own types, because what is signed must not change with anything else.
+//!
+//! No number is a fraction: libraries differ in how they write those, and a receipt is compared byte by byte.
+
+use base::{AgentName, Consent, ContentHash, RunId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// The version of the form. A field that is added or changes its meaning is another version.
+pub const VERSION: u32 = 1;
+
+/// What made a result. JSON in camel case, times in milliseconds since the epoch, what is unknown left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Receipt {
+    /// [`VERSION`].
+    pub version: u32,
+    /// The run.
+    pub run_id: RunId,
+    /// Whose run it was.
+    pub agent: AgentName,
+    /// What it was to do.
+    pub task: Task,
+    /// How it ended.
+    pub status: Outcome,
+    /// How often it was begun: 1, and one more for each retry.
+    pub attempts: u32,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When it was first taken up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<Timestamp>,
+    /// The models that answered, as `provider/model`, each once.
+    pub models: Vec<String>,
+    /// The whole answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+    /// Why there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The files it produced, by path.
+    pub artifacts: Vec<Artifact>,
+    /// The skill it used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<Skill>,
+    /// The components that were executed, by hash.
+    pub components: Vec<Component>,
+    /// What the owner was asked to consent to.
+    pub approvals: Vec<Approval>,
+    /// Who answered its questions.
+    pub answers: Vec<Answer>,
+    /// The hosts it asked, by name, refused requests included.
+    pub hosts: Vec<Host>,
+    /// Calls of which nobody knows whether they took effect.
+    pub unknown_outcomes: Vec<String>,
+    /// The credentials that were sent, by name.
+    pub credentials: Vec<String>,
+    /// What it drained.
+    pub energy: Energy,
+    /// What the models counted.
+    pub tokens: Tokens,
+    /// Millionths of a US dollar, where prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micro_usd: Option<u64>,
+    /// Who says all this.
+    pub issuer: Issuer,
+}
+
+/// A task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Task {
+    /// Of the whole task.
+    pub hash: ContentHash,
+    /// How it begins, for people.
+    pub beginning: String,
+}
+
+impl Task {
+    /// Characters of a task that are kept for people.
+    const CHARACTERS: usize = 200;
+
+    /// The task of that text.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        let beginning = match text.char_indices().nth(Self::CHARACTERS) {
+            Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
+            None => text.to_owned(),
+        };
+        Self { hash: ContentHash::of(text.as_bytes()), beginning }
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Outcome {
+    /// With a result.
+    Completed,
+    /// Without one.
+    Failed,
+    /// It was stopped.
+    Cancelled,
+}
+
+impl Outcome {
+    /// The outcome as it appears in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// A file that the run produced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Artifact {
+    /// Below the directory of the artifacts, `/` between the parts.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// What it holds.
+    pub hash: ContentHash,
+}
+
+/// A skill as it was used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Skill {
+    /// Its name.
+    pub name: String,
+    /// Its [`crate::directory_hash`].
+    pub hash: ContentHash,
+}
+
+/// A component that was executed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Component {
+    /// Of its file.
+    pub hash: ContentHash,
+    /// The tools that it was called as, each once.
+    pub tools: Vec<String>,
+}
+
+/// A request for the owner's consent, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Approval {
+    /// The request.
+    pub id: String,
+    /// The actions it was about.
+    pub actions: Vec<Action>,
+    /// Whether they were allowed.
+    pub granted: bool,
+    /// For how long: `once`, `run`, `session` or `always`. None where nobody decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    /// Whose word it was. None where nobody decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consent: Option<Consent>,
+}
+
+/// One action that needed consent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Action {
+    /// What it would do, as it was shown.
+    pub summary: String,
+    /// What the consent was bound to.
+    pub hash: ContentHash,
+}
+
+/// An answer to a question of the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Answer {
+    /// What was asked.
+    pub question: String,
+    /// Whose word the answer was.
+    pub consent: Consent,
+}
+
+/// A host that was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Host {
+    /// Its name, with the port where it is not the usual one.
+    pub host: String,
+    /// How often, refused requests included.
+    pub requests: u64,
+    /// How many of those the gate refused: nothing was sent.
+    pub refused: u64,
+    /// The methods, each once.
+    pub methods: Vec<String>,
+    /// The answers.
+    pub statuses: Vec<StatusCount>,
+}
+
+/// How often a host answered in a way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StatusCount {
+    /// The HTTP status.
+    pub status: u16,
+    /// How often.
+    pub count: u64,
+}
+
+/// Energy (SPEC EN-1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Energy {
+    /// Millionths of all that an agent can have.
+    pub millionths: u64,
+}
+
+/// Tokens of all model calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Tokens {
+    /// Of the prompts.
+    pub input: u64,
+    /// Of the replies.
+    pub output: u64,
+}
+
+/// The host that signs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Issuer {
+    /// Of the public key's 32 bytes.
+    pub key_id: ContentHash,
+    /// The version of the program.
+    pub host_version: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_cut_for_people_and_hashed_whole() {
+        let long = "ä".repeat(Task::CHARACTERS + 1);
+        let task = Task::of(&long);
+        assert_eq!(task.beginning, format!("{}…", "ä".repeat(Task::CHARACTERS)));
+        assert_eq!(task.hash, ContentHash::of(long.as_bytes()));
+        assert_eq!(Task::of("short").beginning, "short");
+    }
+
+    #[test]
+    fn outcomes_read_as_they_are_called() {
+        for outcome in [Outcome::Completed, Outcome::Failed, Outcome::Cancelled] {
+            assert_eq!(serde_json::to_value(outcome).unwrap(), outcome.as_str());
+        }
+    }
+}
