@@ -6,6 +6,7 @@
 
 mod models;
 mod sections;
+mod signals;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,6 +21,7 @@ use crate::{Env, Home};
 
 pub use models::{ModelPrice, ModelsConfig};
 pub use sections::{CodeConfig, EngineSettings, ToolsConfig};
+pub use signals::{HookConfig, SignalsConfig, WebhookConfig};
 
 /// Everything that can be configured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -43,6 +45,8 @@ pub struct Config {
     pub engine: EngineSettings,
     /// The energy model.
     pub energy: energy::Config,
+    /// Who is told what runs have to say.
+    pub signals: SignalsConfig,
 }
 
 /// Where a value came from.

@@ -59,3 +59,34 @@ fn a_file_that_was_not_named_may_be_missing() {
     assert!(Loaded::load(&home, None, &of_list(&[]), &[]).is_ok());
     assert!(Loaded::load(&home, Some(&directory.path().join("no.toml")), &of_list(&[]), &[]).is_err());
 }
+
+#[test]
+fn who_is_told_is_configured_whole_or_not_at_all() {
+    let webhook = "[signals.webhook]\nurl = \"https://example.com/hook\"\nsecret = \"hook_secret\"\n";
+    let loaded = load(&format!("{webhook}[signals.hook]\ncommand = [\"notify\"]\n"), &[], &[]).unwrap();
+    let SignalsConfig { webhook: Some(there), hook: Some(hook) } = loaded.config.signals.clone() else {
+        panic!("{:?}", loaded.config.signals)
+    };
+    assert_eq!((there.timeout_seconds, there.max_backoff_seconds, hook.timeout_seconds), (10, 300, 10));
+    assert_eq!(hook.statuses.len(), 4);
+    assert!(!hook.statuses.contains(&::signals::SignalStatus::Cancelled));
+    assert_eq!(origin(&loaded, "signals.webhook"), "file");
+    let variable = "{ url = \"http://127.0.0.1:1/\", secret = \"s\", timeout_seconds = 3 }";
+    let there = load(webhook, &[("MOTOR_SIGNALS_WEBHOOK", variable)], &[]).unwrap().config.signals.webhook.unwrap();
+    assert_eq!((there.url.as_str(), there.timeout_seconds), ("http://127.0.0.1:1/", 3));
+    assert_eq!(load("", &[], &[]).unwrap().config.signals, SignalsConfig::default());
+    for (file, says) in [
+        ("[signals.webhook]\nurl = \"https://example.com\"", "missing field `secret`"),
+        (
+            "[signals.webhook]\nurl = \"https://example.com\"\nsecret = \"not a name\"",
+            "is not the name of a credential",
+        ),
+        ("[signals.webhook]\nurl = \"https://example.com\"\nsecret = \"s\"\nretries = 3", "unknown field `retries`"),
+        ("[signals.hook]\ncommand = \"notify\"", "`signals.hook`"),
+        ("[signals.hook]\ncommand = [\"notify\"]\nstatuses = [\"done\"]", "unknown variant `done`"),
+        ("[signals.mail]\nto = \"x\"", "unknown key `signals.mail`"),
+    ] {
+        let error = load(file, &[], &[]).unwrap_err();
+        assert!(error.contains(says), "{file:?}: {error}");
+    }
+}

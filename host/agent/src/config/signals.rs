@@ -1,0 +1,58 @@
+//! `[signals]`: who is told what runs have to say (SPEC SIG-2). Nobody is, unless the owner says so.
+
+use base::CredentialName;
+use serde::{Deserialize, Serialize};
+use signals::SignalStatus;
+
+/// `[signals]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SignalsConfig {
+    /// A URL to which every signal is posted. Default none.
+    pub webhook: Option<WebhookConfig>,
+    /// A program that is run for signals, for example to show a notification. Default none.
+    pub hook: Option<HookConfig>,
+}
+
+/// `[signals.webhook]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WebhookConfig {
+    /// Where to. `http`, an address of a private network and `localhost` are reached when they stand here; a name that
+    /// leads to a private address needs that address in `network.private`.
+    pub url: String,
+    /// The credential that posts are signed with, by name: in the vault, or the variable `VAULT_<NAME>`.
+    pub secret: CredentialName,
+    /// Seconds that the endpoint has to answer, from 1 to 300. Default 10.
+    #[serde(default = "default_timeout")]
+    pub timeout_seconds: u64,
+    /// Seconds between two attempts, at most; from 1 to 86,400. Default 300.
+    #[serde(default = "default_max_backoff")]
+    pub max_backoff_seconds: u64,
+}
+
+/// `[signals.hook]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HookConfig {
+    /// The program and its arguments. It is run directly and not through a shell.
+    pub command: Vec<String>,
+    /// Seconds that it may take, from 1 to 300; then it is killed. Default 10.
+    #[serde(default = "default_timeout")]
+    pub timeout_seconds: u64,
+    /// What has to have become of a run. Default `awaiting_input`, `awaiting_approval`, `completed`, `failed`.
+    #[serde(default = "default_statuses")]
+    pub statuses: Vec<SignalStatus>,
+}
+
+fn default_timeout() -> u64 {
+    10
+}
+
+fn default_max_backoff() -> u64 {
+    300
+}
+
+fn default_statuses() -> Vec<SignalStatus> {
+    vec![SignalStatus::AwaitingInput, SignalStatus::AwaitingApproval, SignalStatus::Completed, SignalStatus::Failed]
+}
