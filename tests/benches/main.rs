@@ -1,7 +1,8 @@
 //! Benchmarks of what the product promises, as medians and ratios of one run: `cargo xtask bench [SECTION…]`.
 //!
 //! Sections: `code` (the code sandbox, against the forked Node design when Node is here), `limits` (ends of loops and
-//! bombs), `host` (start and memory), `step` (host time of one motor step), `network` (gate, scrubber, shell). Numbers of different runs or machines do
+//! bombs), `host` (start and memory), `step` (host time of one motor step), `network` (gate, scrubber, shell), `runs`
+//! (many at once, and after a million others). Numbers of different runs or machines do
 //! not compare; rounds of the two sides alternate, so that a slow minute hits both.
 
 mod code;
@@ -9,6 +10,7 @@ mod forked;
 mod host;
 mod limits;
 mod network;
+mod runs;
 mod stats;
 mod step;
 
@@ -20,7 +22,7 @@ fn main() -> Result<()> {
     if asked.first().is_some_and(|first| first == "measure-host") {
         return host::measure(asked.get(1).map(String::as_str));
     }
-    let all = ["code", "limits", "host", "step", "network"];
+    let all = ["code", "limits", "host", "step", "network", "runs"];
     if let Some(unknown) = asked.iter().find(|name| !all.contains(&name.as_str())) {
         bail!("there is no section `{unknown}`; there are: {}", all.join(", "));
     }
@@ -45,6 +47,9 @@ fn main() -> Result<()> {
     }
     if runs("network") {
         network::run()?;
+    }
+    if runs("runs") {
+        runs::run()?;
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ use store::Store;
 use crate::stats::{Aim, Times, line};
 
 const RUNS: usize = 30;
-const STEPS: usize = 40;
+pub const STEPS: usize = 40;
 
 pub fn run() -> Result<()> {
     println!("\nmotor step");
@@ -36,7 +36,7 @@ pub fn run() -> Result<()> {
 async fn measure(directory: &std::path::Path) -> Result<Times> {
     let clock = Arc::new(SystemClock::default());
     let store = Store::open(&directory.join("state"))?;
-    let environment = Arc::new(Instantaneous::default());
+    let environment = Arc::new(Instantaneous::for_one_run());
     let motor = Motor::new(MotorParts {
         signals: SignalBus::open(store.clone(), clock.clone())?,
         energy: Arc::new(EnergyBook::open(
@@ -60,13 +60,13 @@ async fn measure(directory: &std::path::Path) -> Result<Times> {
             settings: json!({}),
             key: None,
             approval_required: false,
+            may_ask: false,
         };
         let run = motor.start(motor.new_run_id(), request).await?;
         motor.wait(&run.id).await?;
     }
     motor.shutdown().await;
-    let gaps = std::mem::take(&mut *environment.model.gaps.lock().expect("no panic in the model"));
-    Ok(gaps)
+    Ok(environment.gaps())
 }
 
 /// What the disk itself takes for one small durable write.
@@ -83,9 +83,28 @@ fn sync_floor(directory: &std::path::Path) -> Result<Times> {
     Ok(times)
 }
 
-#[derive(Default)]
-struct Instantaneous {
-    model: Arc<Counting>,
+/// Serves runs with a tool and a model that answer at once.
+pub struct Instantaneous {
+    gaps: Arc<Mutex<Times>>,
+    /// The one model of runs that come after each other; none: each run has its own.
+    model: Option<Arc<Counting>>,
+}
+
+impl Instantaneous {
+    fn for_one_run() -> Self {
+        let gaps = Arc::default();
+        Self { model: Some(Arc::new(Counting::new(&gaps))), gaps }
+    }
+
+    /// For runs side by side.
+    pub fn for_each_run() -> Self {
+        Self { gaps: Arc::default(), model: None }
+    }
+
+    /// The times between a reply and the next request so far.
+    pub fn gaps(&self) -> Times {
+        std::mem::take(&mut *self.gaps.lock().expect("unpoisoned"))
+    }
 }
 
 #[async_trait::async_trait]
@@ -100,11 +119,12 @@ impl Environment for Instantaneous {
             effects: Effects::default(),
             timeout: Duration::from_secs(1),
             component: None,
+            most: None,
         }])))
     }
 
     async fn model(&self, _: &RunRecord) -> Result<Arc<dyn Model>, Refusal> {
-        Ok(self.model.clone())
+        Ok(self.model.clone().unwrap_or_else(|| Arc::new(Counting::new(&self.gaps))))
     }
 
     async fn finished(&self, _: &RunTrace) {}
@@ -127,16 +147,22 @@ impl Toolbox for Noop {
             provenance: Provenance::Internal,
             duration_ms: 0,
             cost: None,
+            saved: None,
         };
         ToolReply::of(result)
     }
 }
 
 /// A model that answers at once and takes the time between its calls.
-#[derive(Default)]
 struct Counting {
-    gaps: Mutex<Times>,
+    gaps: Arc<Mutex<Times>>,
     left: Mutex<Option<Instant>>,
+}
+
+impl Counting {
+    fn new(gaps: &Arc<Mutex<Times>>) -> Self {
+        Self { gaps: gaps.clone(), left: Mutex::default() }
+    }
 }
 
 #[async_trait::async_trait]
@@ -146,7 +172,7 @@ impl Model for Counting {
     }
 
     async fn chat(&self, request: &ChatRequest, _: &mut (dyn FnMut(Delta) + Send)) -> Result<ChatReply, ModelError> {
-        let step = request.messages.iter().filter(|message| matches!(message, llm::Message::Assistant { .. })).count();
+        let step = request.turn();
         if let (Some(left), true) = (*self.left.lock().expect("unpoisoned"), step > 0) {
             self.gaps.lock().expect("unpoisoned").add(left.elapsed());
         }

@@ -1,11 +1,15 @@
 //! Rules of the architecture that a machine can check: which crate may see which.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// The crates of the host.
+const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../host");
 
 /// Every crate of the host with the crates of the host it may depend on. Lower crates never see higher ones; siblings
 /// do not see each other.
-const EDGES: [(&str, &[&str]); 15] = [
+const EDGES: [(&str, &[&str]); 17] = [
     ("base", &[]),
     ("store", &["base"]),
     ("llm", &["base"]),
@@ -13,7 +17,9 @@ const EDGES: [(&str, &[&str]); 15] = [
     ("energy", &["base", "store"]),
     ("signals", &["base", "store"]),
     ("vault", &["base", "store"]),
+    ("consent", &["base", "store"]),
     ("network", &["base", "vault"]),
+    ("receipts", &["base"]),
     ("bindings", &[]),
     ("capabilities", &["bindings", "network", "vault"]),
     ("runtime", &["base", "bindings", "capabilities", "network"]),
@@ -21,13 +27,27 @@ const EDGES: [(&str, &[&str]); 15] = [
     ("motor", &["base", "energy", "llm", "signals", "store"]),
     (
         "agent",
-        &["base", "bundled", "energy", "llm", "motor", "network", "providers", "runtime", "signals", "store", "vault"],
+        &[
+            "base",
+            "bundled",
+            "consent",
+            "energy",
+            "llm",
+            "motor",
+            "network",
+            "providers",
+            "receipts",
+            "runtime",
+            "signals",
+            "store",
+            "vault",
+        ],
     ),
-    ("interfaces", &["agent", "base", "llm", "motor", "network", "runtime", "signals", "vault"]),
+    ("interfaces", &["agent", "base", "consent", "llm", "motor", "network", "receipts", "runtime", "signals", "vault"]),
 ];
 
 /// Heavy or dangerous libraries, and the only crates that may see them.
-const FENCES: [(&str, &[&str]); 12] = [
+const FENCES: [(&str, &[&str]); 13] = [
     ("wasmtime", &["bindings", "capabilities", "runtime"]),
     ("wasmtime-wasi", &["bindings", "capabilities", "runtime"]),
     ("wasmtime-wasi-http", &["capabilities"]),
@@ -41,6 +61,8 @@ const FENCES: [(&str, &[&str]); 12] = [
     ("axum", &["interfaces"]),
     ("clap", &["interfaces"]),
     ("cap-std", &["agent"]),
+    // Keys and signatures.
+    ("aws-lc-rs", &["consent", "receipts", "vault"]),
 ];
 
 /// Direct, non-development dependencies of each crate of the host.
@@ -86,12 +108,10 @@ fn heavy_libraries_stay_behind_their_fences() {
     }
 }
 
-/// A connection that some other code of the host made would pass no gate. (The command line reaches its own host by a Unix
-/// socket, and models are reached through the HTTP client of `providers`.)
-#[test]
-fn only_the_gate_connects() {
-    let host = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../host"));
-    let mut looked_at = 0;
+/// Every source file of the host.
+fn sources() -> Vec<(PathBuf, String)> {
+    let host = Path::new(HOST);
+    let mut found = Vec::new();
     let mut directories: Vec<_> =
         std::fs::read_dir(host).unwrap().map(|entry| entry.unwrap().path().join("src")).collect();
     while let Some(directory) = directories.pop() {
@@ -100,11 +120,38 @@ fn only_the_gate_connects() {
             if path.is_dir() {
                 directories.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
-                looked_at += 1;
-                let connects = std::fs::read_to_string(&path).unwrap().contains("TcpStream");
-                assert!(!connects || path.starts_with(host.join("network")), "{} connects by itself", path.display());
+                let text = std::fs::read_to_string(&path).unwrap();
+                found.push((path, text));
             }
         }
     }
-    assert!(looked_at > 100);
+    assert!(found.len() > 100);
+    found
+}
+
+/// A connection that some other code of the host made would pass no gate. (The command line reaches its own host by a Unix
+/// socket, and models are reached through the HTTP client of `providers`.)
+#[test]
+fn only_the_gate_connects() {
+    for (path, text) in sources() {
+        let is_gate = path.starts_with(Path::new(HOST).join("network"));
+        assert!(is_gate || !text.contains("TcpStream"), "{} connects by itself", path.display());
+    }
+}
+
+/// Evidence of the owner's word that some other code made would be nobody's word.
+#[test]
+fn only_the_gate_gives_consent() {
+    let mut made = 0;
+    for (path, text) in sources() {
+        let below = path.strip_prefix(HOST).unwrap();
+        let is_test = below.components().any(|part| part.as_os_str() == "tests") || path.ends_with("tests.rs");
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let makes = !is_test && code.contains("Consent {");
+        let is_type = path.ends_with("base/src/consent.rs");
+        let is_gate = path.starts_with(Path::new(HOST).join("consent"));
+        made += usize::from(makes && is_gate);
+        assert!(is_gate || is_type || !makes, "{} consents by itself", path.display());
+    }
+    assert_eq!(made, 1, "the gate was not found");
 }

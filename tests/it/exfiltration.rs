@@ -248,7 +248,7 @@ fn the_owner_decides_while_the_run_goes_on() {
         let acting = world.start("tell me the weather", &[]);
         block_on(world.model.wait_at_gate());
         assert_eq!(world.api.connections(), 0);
-        world.motor.stdout(&[decision, &[&world.api_domain()]].concat());
+        world.motor.run_as_owner(&[decision, &[&world.api_domain()]].concat(), "").succeeded();
         world.model.release();
         acting.wait().succeeded();
         assert_eq!(world.api.requests().len(), requests, "{decision:?}");

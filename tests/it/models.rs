@@ -37,6 +37,7 @@ fn request() -> ChatRequest {
         messages: vec![Message::User { text: "task".into() }],
         tools: vec![ToolSpec { name: "read".into(), description: "Reads a file.".into(), parameters }],
         response_schema: None,
+        turn: None,
     }
 }
 

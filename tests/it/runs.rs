@@ -96,8 +96,9 @@ fn the_model_gets_the_tools_that_were_granted_and_the_results_of_its_calls() {
         assert_eq!(request.headers["authorization"], "Bearer sk-test");
         let tools =
             request.body["tools"].as_array().unwrap().iter().map(|tool| tool["function"]["name"].as_str().unwrap());
-        let expected = ["code", "read", "write", "append", "patch", "list", "glob", "grep"];
-        assert_eq!(tools.collect::<Vec<_>>(), expected);
+        // The two that the loop itself has do nothing but ask.
+        let expected = "code read write append patch list glob grep ask_user request_approval";
+        assert_eq!(tools.collect::<Vec<_>>().join(" "), expected);
     }
     let messages = requests[4].body["messages"].as_array().unwrap();
     let told =
@@ -160,7 +161,9 @@ fn only_what_was_granted_can_be_called() {
     assert_eq!(calls[0]["result"]["errorCode"], "tool_not_available");
     assert_eq!(calls[1]["result"]["ok"], true);
     assert!(!motor.workspace(&motor.only_run()).join("a.txt").exists());
-    assert_eq!(server.requests()[0].body["tools"].as_array().unwrap().len(), 1);
+    assert_eq!(server.requests()[0].body["tools"].as_array().unwrap().len(), 1 + 2);
+    assert_eq!(motor.stdout(&["act", "write", "--tools", "list", "--unattended"]), "I may not.\n");
+    assert_eq!(server.requests().last().unwrap().body["tools"].as_array().unwrap().len(), 1);
 }
 
 #[test]

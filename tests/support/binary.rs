@@ -2,6 +2,7 @@
 //! take, killed when a test is over.
 
 mod running;
+mod terminal;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::Value;
 
 pub use running::{Ended, Running, Signal};
+pub use terminal::AtTerminal;
 
 use crate::model_server::ModelServer;
 use crate::{cache, target_directory};
@@ -138,12 +140,52 @@ impl Motor {
     /// When it does not start.
     #[must_use]
     pub fn start_with_input<A: AsRef<OsStr>>(&self, arguments: &[A], input: &str) -> Running {
+        self.start_with(arguments, input, &[])
+    }
+
+    fn start_with<A: AsRef<OsStr>>(&self, arguments: &[A], input: &str, variables: &[(&str, &str)]) -> Running {
         let mut words = self.starter.iter().map(OsStr::new).chain([program().as_os_str()]);
         let mut command = Command::new(words.next().expect("a program"));
-        command.args(words).env_clear().envs(self.variables.iter().map(|(name, value)| (name, value)));
-        command.args(arguments).arg("--home").arg(&self.home).current_dir(self.directory.path());
+        command.args(words);
+        self.settle(&mut command, arguments);
+        command.envs(variables.iter().copied());
         let arguments = arguments.iter().map(|argument| argument.as_ref().to_string_lossy().into_owned());
         Running::start(command, arguments.collect::<Vec<_>>().join(" "), input)
+    }
+
+    /// The arguments, and the world the command lives in.
+    fn settle<A: AsRef<OsStr>>(&self, command: &mut Command, arguments: &[A]) {
+        command.args(arguments).arg("--home").arg(&self.home).current_dir(self.directory.path());
+        command.env_clear().envs(self.variables.iter().map(|(name, value)| (name, value)));
+    }
+
+    /// The owner's token of the home, which is made when there is none yet.
+    ///
+    /// # Panics
+    /// When there is none, or it is sealed.
+    #[must_use]
+    pub fn owner_token(&self) -> String {
+        let file = self.home.join("config/owner.token");
+        if !file.exists() {
+            self.stdout(&["owner", "status"]);
+        }
+        let token = std::fs::read_to_string(file).expect("the owner's token");
+        assert!(token.starts_with("motor-owner-"), "the token is sealed");
+        token.trim().to_owned()
+    }
+
+    /// The same with the owner's token in the environment, so that its commands need nobody at a terminal.
+    #[must_use]
+    pub fn unattended(self) -> Self {
+        let token = self.owner_token();
+        self.env("MOTOR_OWNER_TOKEN", &token)
+    }
+
+    /// Runs a command of the owner, who holds the token, with this on its standard input.
+    #[must_use]
+    pub fn run_as_owner<A: AsRef<OsStr>>(&self, arguments: &[A], input: &str) -> Ended {
+        let token = self.owner_token();
+        self.start_with(arguments, input, &[("MOTOR_OWNER_TOKEN", &token)]).wait()
     }
 
     /// Runs a command to its end.

@@ -58,8 +58,18 @@ pub struct Script {
     pub key: Option<String>,
     /// Its turns.
     pub turns: Vec<Turn>,
+    /// Its turns in the attempts after the first. Default: those of the first.
+    #[serde(default)]
+    pub attempts: Vec<Vec<Turn>>,
     /// Faults by number of the request, from 1.
     pub faults: BTreeMap<usize, Fault>,
+}
+
+impl Script {
+    fn of_attempt(&self, attempt: usize) -> &[Turn] {
+        let later = attempt.checked_sub(1).and_then(|later| self.attempts.get(later));
+        later.unwrap_or(&self.turns)
+    }
 }
 
 /// One reply.
@@ -320,8 +330,9 @@ async fn chat(State(state): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, bo
     }
     let dialect = Dialect::of(uri.path());
     let number = dialect.turn(&body);
-    let Some(turn) = state.script.turns.get(number) else {
-        let message = format!("the script has {} turns, this is call {}", state.script.turns.len(), number + 1);
+    let turns = state.script.of_attempt(dialect::attempt(&body));
+    let Some(turn) = turns.get(number) else {
+        let message = format!("the script has {} turns, this is call {}", turns.len(), number + 1);
         return (StatusCode::BAD_REQUEST, Json(json!({"error": {"message": message}}))).into_response();
     };
     if turn.gate {

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use base::{AgentName, Clock, CredentialName, Refusal, RefusalCode, RunId};
 use motor::RunRecord;
 use network::{Gate, Pattern, Policy, RunNetwork, Taint, WeakRunNetwork, WebSource};
-use vault::{CredentialInfo, NewCredential, RunSecrets, Vault};
+use vault::{CredentialInfo, NewCredential, RunSecrets, Scrubber, Vault};
 
 use crate::decisions::{Decision, Decisions, Verdict};
 use crate::environment::{RunSettings, blocking};
+use crate::toolbox::NetworkGrant;
 
 /// The gate, the vault, and the ways out that are open.
 pub(crate) struct Access {
@@ -79,16 +80,23 @@ impl Access {
         let network = self.gate.run(Policy::default(), secrets, Taint::of(read));
         // Read where a decision that comes now has to wait: it finds the run, or its policy has the decision.
         let mut ways = self.ways();
-        network.change(self.policy(&run.agent, Some(&run.id), &settings.domains, &settings.writes)?);
-        let open = Open {
-            agent: run.agent.clone(),
-            domains: settings.domains.clone(),
-            writes: settings.writes.clone(),
-            network: network.downgrade(),
-        };
+        let (mut domains, mut writes) = (settings.domains.clone(), settings.writes.clone());
+        for grant in run.grants.iter().filter_map(NetworkGrant::read) {
+            domains.extend(grant.patterns());
+            if grant.writes {
+                writes.extend(grant.patterns());
+            }
+        }
+        network.change(self.policy(&run.agent, Some(&run.id), &domains, &writes)?);
+        let open = Open { agent: run.agent.clone(), domains, writes, network: network.downgrade() };
         ways.insert(run.id.clone(), open);
         drop(ways);
         Ok(network)
+    }
+
+    /// The hosts that the owner allowed all runs of the agent, and did not refuse since.
+    pub fn allowed(&self, agent: &AgentName) -> Result<Vec<Pattern>, Refusal> {
+        Ok(self.policy(agent, None, &[], &[])?.domains)
     }
 
     /// A way out for a program outside runs.
@@ -109,6 +117,17 @@ impl Access {
     pub async fn secrets(&self, credentials: &[CredentialName]) -> Result<RunSecrets, Refusal> {
         let (vault, credentials) = (self.vault.clone(), credentials.to_vec());
         blocking(move || vault.for_run(&credentials, None)).await
+    }
+
+    /// Takes secrets out of what a run leaves: those it was given, also when they were changed since, or else those of
+    /// the home.
+    pub async fn scrubber(&self, run: &RunId) -> Result<Arc<Scrubber>, Refusal> {
+        let open = self.ways().get(run).and_then(|open| open.network.upgrade());
+        if let Some(network) = open {
+            return Ok(network.secrets().scrubber().clone());
+        }
+        let vault = self.vault.clone();
+        blocking(move || vault.scrubber()).await
     }
 
     /// The credentials there are.
@@ -139,8 +158,11 @@ impl Access {
     }
 
     /// The run is over: its secrets are wiped when its last call is, and what was decided for it alone is of no use.
-    pub async fn close(&self, run: &RunId) {
+    pub async fn close(&self, run: &RunId, may_go_on: bool) {
         self.ways().remove(run);
+        if may_go_on {
+            return;
+        }
         if let Err(error) = self.decisions.end(run).await {
             tracing::warn!(%run, %error, "decisions about a run that is over stay in the store");
         }
@@ -221,7 +243,7 @@ mod tests {
 
     fn decision(verdict: Verdict, level: Level, run: Option<&RunId>) -> Decision {
         let (pattern, agent) = ("api.example.com".parse().unwrap(), AgentName::default());
-        Decision { pattern, verdict, level, agent, run: run.cloned(), decided_at: None }
+        Decision { pattern, verdict, level, agent, run: run.cloned(), decided_at: None, consent: None }
     }
 
     #[tokio::test]
@@ -246,7 +268,9 @@ mod tests {
         // Another agent, and the run once it is over, have nothing of it.
         let other = AgentName::parse("other").unwrap();
         assert_eq!(access.policy(&other, None, &[], &[]).unwrap(), Policy::default());
-        access.close(&run).await;
+        access.close(&run, true).await;
+        assert_eq!(access.decisions.of(&agent, Some(&run)).unwrap().len(), 3);
+        access.close(&run, false).await;
         assert_eq!(access.decisions.of(&agent, Some(&run)).unwrap().len(), 2);
         access.forget(&decision(Verdict::Deny, Level::Always, None)).await.unwrap();
         assert!(access.forget(&decision(Verdict::Deny, Level::Always, None)).await.is_err());

@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use base::{AgentName, Clock, Refusal, RefusalCode, RunId, Timestamp};
+use base::{AgentName, Clock, Consent, Refusal, RefusalCode, RunId, Timestamp};
 use network::Pattern;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Scan, Store, Table};
@@ -57,6 +57,9 @@ pub struct Decision {
     /// When; filled in by the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_at: Option<Timestamp>,
+    /// Whose word it is; filled in by the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consent: Option<Consent>,
 }
 
 /// The decisions of a home.

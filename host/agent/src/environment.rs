@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base::{Clock, CredentialName, Random, Refusal, RefusalCode};
 use llm::Model;
-use motor::{Environment, RunRecord, RunTrace, Toolbox};
+use motor::{Artifact, Environment, RunRecord, RunTrace, Toolbox};
 use network::Pattern;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::sandboxes::Sandboxes;
 use crate::toolbox::{Parts, RunToolbox};
 use crate::trace_file::TraceWriter;
-use crate::{Env, Home, models};
+use crate::{Env, Home, artifacts, models};
 
 /// What a run keeps to rebuild its environment from. Stored with the run: a field may be added, never renamed.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -94,6 +94,7 @@ impl Environment for HostEnvironment {
             random: self.random.clone(),
             workspace: self.home.workspace(&run.id),
             network,
+            allowed: self.access.allowed(&run.agent)?,
             commands: settings.commands,
         };
         Ok(Arc::new(RunToolbox::new(parts, &run.tools).await?))
@@ -106,12 +107,19 @@ impl Environment for HostEnvironment {
         blocking(move || models::connect(&config, &env, settings.model.as_deref(), settings.record.as_deref())).await
     }
 
+    async fn artifacts(&self, run: &RunRecord) -> Result<Vec<Artifact>, Refusal> {
+        let scrubber = self.access.scrubber(&run.id).await?;
+        artifacts::collect(&self.home, &run.id, scrubber, &self.config.limits).await
+    }
+
     async fn stepped(&self, trace: &RunTrace) {
         self.traces.write(trace);
     }
 
     async fn finished(&self, trace: &RunTrace) {
-        self.access.close(&trace.run_id).await;
+        // A failed run may be tried again: what the owner decided for it holds then too.
+        let may_go_on = trace.failure.as_ref().is_some_and(|failure| failure.retryable);
+        self.access.close(&trace.run_id, may_go_on).await;
         self.traces.write_and_wait(trace).await;
     }
 }

@@ -107,6 +107,12 @@ impl Home {
         self.run(id).join("workspace")
     }
 
+    /// The files that one run produced, once it is over.
+    #[must_use]
+    pub fn artifacts(&self, id: &RunId) -> PathBuf {
+        self.run(id).join("artifacts")
+    }
+
     /// Traces of runs.
     #[must_use]
     pub fn logs(&self) -> PathBuf {
@@ -123,6 +129,12 @@ impl Home {
     #[must_use]
     pub fn config_file(&self) -> PathBuf {
         self.config().join("motor.toml")
+    }
+
+    /// The public half of the key that signs receipts, once there is one.
+    #[must_use]
+    pub fn receipt_key(&self) -> PathBuf {
+        self.config().join(crate::receipt::PUBLIC_KEY)
     }
 
     /// What can be made again: compiled code.

@@ -20,8 +20,10 @@ use crate::api::{
 };
 use crate::config::{Config, Loaded};
 use crate::decisions::Decisions;
+use crate::deliver::{DeliverParts, Deliveries, Follower, WaitingSignals};
 use crate::environment::{HostEnvironment, blocking};
 use crate::plan::{Plan, plan};
+use crate::receipt::ReceiptKey;
 use crate::sandboxes::Sandboxes;
 use crate::trace_file::TraceWriter;
 use crate::{Env, Home, workspace};
@@ -59,6 +61,9 @@ pub(crate) struct Inner {
     pub(crate) motor: Motor,
     pub(crate) environment: Arc<HostEnvironment>,
     pub(crate) sandboxes: Arc<Sandboxes>,
+    pub(crate) consent: consent::Gate,
+    deliveries: Deliveries,
+    pub(crate) receipt_key: ReceiptKey,
     started_at: Timestamp,
     /// Held for as long as the host lives. Last, so that the home is free only when all else is gone.
     _lock: HomeLock,
@@ -107,6 +112,18 @@ impl Host {
             config: config.credentials.clone(),
         });
         let gate = Gate::new(&config.network)?;
+        let deliveries = Deliveries::start(DeliverParts {
+            config: config.signals.clone(),
+            store: store.clone(),
+            signals: signals.clone(),
+            clock: clock.clone(),
+            random: random.clone(),
+            gate: gate.clone(),
+            vault: vault.clone(),
+            env: env.clone(),
+        });
+        let deliveries = deliveries.await?;
+        let consent = consent::Gate::open(store.clone(), clock.clone(), home.config()).await?;
         let decisions = Decisions::new(store.clone());
         let access = Access::new(gate, vault, config.network.clone(), decisions, clock.clone());
         let traces = TraceWriter::start(home.logs())
@@ -130,6 +147,7 @@ impl Host {
             environment: environment.clone(),
             config: config.motor.clone(),
         });
+        let receipt_key = ReceiptKey::new(home.config());
         let started_at = clock.now();
         let inner = Inner {
             home,
@@ -142,17 +160,22 @@ impl Host {
             motor,
             environment,
             sandboxes,
+            consent,
+            deliveries,
+            receipt_key,
             started_at,
             _lock: lock,
         };
         Ok(Self(Arc::new(inner)))
     }
 
-    /// Takes up the runs that an earlier host left. Those that already go on are left alone.
+    /// Takes up the runs that an earlier host left, and delivers the signals that it did not. Runs that already go on are
+    /// left alone.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn resume(&self) -> Result<Vec<RunId>, Refusal> {
+        self.0.deliveries.begin();
         let resumed = self.0.motor.resume_all().await?;
         if !resumed.is_empty() {
             tracing::info!(runs = resumed.len(), "took up runs that an earlier host left");
@@ -199,7 +222,8 @@ impl Host {
                 timeout: request.timeout_ms.map(Duration::from_millis),
                 settings,
                 key: request.key,
-                approval_required: false,
+                approval_required: request.approval_required,
+                may_ask: !request.unattended,
             },
         );
         let run = started.await.inspect_err(|refusal| {
@@ -223,6 +247,7 @@ impl Host {
         let run_only = !request.tools.is_empty() || !request.files.is_empty() || request.model.is_some();
         let run_only = run_only || !request.domains.is_empty() || !request.writes.is_empty();
         let run_only = run_only || !request.credentials.is_empty();
+        let run_only = run_only || request.approval_required || request.unattended;
         if run_only
             || request.commands.is_some()
             || request.record.is_some()
@@ -296,16 +321,25 @@ impl Host {
         Ok(self.0.signals.since(after, limit)?)
     }
 
+    /// The signals of runs that still wait, behind the id `after`, oldest first, at most `limit` (SPEC DUR-3).
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn signals_waiting(&self, after: u64, limit: usize) -> Result<Vec<Signal>, Refusal> {
+        self.0.waiting_signals().since(after, limit)
+    }
+
+    /// Follows signals: from behind an id, or, for whoever has none, first those of runs that still wait and then what
+    /// comes.
+    #[must_use]
+    pub fn follow_signals(&self, after: Option<u64>) -> Follower {
+        Follower::from(self.0.waiting_signals(), after)
+    }
+
     /// The id of the newest signal.
     #[must_use]
     pub fn signals_latest(&self) -> u64 {
         self.0.signals.latest()
-    }
-
-    /// Changes whenever a signal was delivered.
-    #[must_use]
-    pub fn subscribe_signals(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.0.signals.subscribe()
     }
 
     /// An agent's energy.
@@ -355,6 +389,7 @@ impl Host {
     /// Stops at a durable point. Runs are left as they are: the next host takes them up.
     pub async fn shutdown(&self) {
         self.0.motor.shutdown().await;
+        self.0.deliveries.stop().await;
         if let Err(error) = self.0.store.close().await {
             tracing::warn!(%error, "the store did not close cleanly");
         }
@@ -362,6 +397,10 @@ impl Host {
 }
 
 impl Inner {
+    fn waiting_signals(&self) -> WaitingSignals {
+        WaitingSignals { store: self.store.clone(), signals: self.signals.clone() }
+    }
+
     fn accepted(&self, run: &RunRecord, warnings: Vec<String>) -> ActReply {
         ActReply { workspace: self.home.workspace(&run.id), run_id: run.id.clone(), status: run.status, warnings }
     }

@@ -5,10 +5,12 @@
 
 mod access;
 pub mod api;
+mod artifacts;
 pub mod catalogue;
 pub mod components;
 pub mod config;
 mod decisions;
+mod deliver;
 pub mod doctor;
 pub mod env;
 mod environment;
@@ -20,7 +22,9 @@ mod models;
 mod output;
 mod owner;
 mod plan;
+mod receipt;
 mod sandboxes;
+mod task;
 mod toolbox;
 mod trace_file;
 mod workspace;
@@ -30,12 +34,15 @@ pub use api::{
     SetCredential, TaskFilter, Tier,
 };
 pub use decisions::{Decision, Level, Verdict};
+pub use deliver::{Followed, Follower};
 pub use env::Env;
 pub use explain::{
     ExplainedCredential, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedTool, Explanation, FileAccess,
 };
 pub use home::Home;
 pub use host::{Host, HostOptions};
+pub use receipt::verify::{Checked, Unchecked, Verification, VerifyRequest};
+pub use task::{ApproveRequest, RespondRequest, RetryTask};
 
 /// Runs the compile worker: what a process started by [`Host`] with the argument [`runtime::worker::ARGUMENT`] does.
 ///

@@ -1,6 +1,9 @@
 //! What the owner decides and asks: credentials, domains, and what a run would be allowed to touch.
+//!
+//! Whatever changes what runs may do takes a [`Consent`], which nothing but the gate gives: no surface can forget to ask.
 
-use base::{CredentialName, Refusal, RefusalCode, RunId, Secret};
+use base::{Consent, CredentialName, Refusal, RefusalCode, RunId, Secret};
+use consent::{Claim, OwnerStatus, Replacement};
 use vault::{CredentialInfo, CredentialSource, NewCredential};
 
 use crate::Host;
@@ -25,8 +28,14 @@ impl Host {
         let Plan { tools, settings, policy, problems, warnings } =
             plan(request, &parts.environment, &parts.energy).await?;
         let reaches = !policy.domains.is_empty();
-        let definitions =
-            define(&parts.sandboxes, &parts.config.tools, Around::planned(&tools, reaches), &tools).await?;
+        let definitions = define(
+            &parts.sandboxes,
+            &parts.config.tools,
+            &parts.config.limits,
+            Around::planned(&tools, reaches),
+            &tools,
+        )
+        .await?;
         let set = parts.environment.access.credentials().await?;
         let explained = |name: &CredentialName| {
             // As the vault finds them: its own before those of the environment.
@@ -91,12 +100,35 @@ impl Host {
         })
     }
 
+    /// The owner's word: lets through whoever holds the owner's token (SPEC CONSENT-1).
+    ///
+    /// # Errors
+    /// `consent_needed` for everybody else.
+    pub async fn consent(&self, claim: Claim) -> Result<Consent, Refusal> {
+        Ok(self.parts().consent.admit(claim).await?)
+    }
+
+    /// What may be known of the owner's token.
+    #[must_use]
+    pub fn owner(&self) -> OwnerStatus {
+        self.parts().consent.status()
+    }
+
+    /// Puts another token in the place of the owner's. Durable, and the old one refused, when this returns.
+    ///
+    /// # Errors
+    /// When the claim is refused, the new file does not hold the new token, or the disk fails.
+    pub async fn replace_token(&self, claim: Claim, new: Replacement) -> Result<OwnerStatus, Refusal> {
+        Ok(self.parts().consent.replace(claim, new).await?)
+    }
+
     /// Keeps a credential (SPEC VAULT-2). Durable when this returns.
     ///
     /// # Errors
     /// When a domain is none, the value cannot be kept secret, or the store fails.
-    pub async fn set_credential(&self, credential: SetCredential) -> Result<Vec<String>, Refusal> {
+    pub async fn set_credential(&self, credential: SetCredential, consent: Consent) -> Result<Vec<String>, Refusal> {
         let SetCredential { name, value, domains, skill, raw } = credential;
+        tracing::info!(credential = %name, by = consent.given_by, door = ?consent.door, "the owner sets a credential");
         let value = Secret::new(value);
         let domains = patterns(&domains)?.iter().map(ToString::to_string).collect();
         let access = &self.parts().environment.access;
@@ -116,7 +148,13 @@ impl Host {
     ///
     /// # Errors
     /// When there is none, or the store fails.
-    pub async fn delete_credential(&self, name: &CredentialName, skill: Option<&str>) -> Result<(), Refusal> {
+    pub async fn delete_credential(
+        &self,
+        name: &CredentialName,
+        skill: Option<&str>,
+        consent: Consent,
+    ) -> Result<(), Refusal> {
+        tracing::info!(credential = %name, by = consent.given_by, door = ?consent.door, "the owner forgets a credential");
         self.parts().environment.access.forget_credential(name, skill).await
     }
 
@@ -124,7 +162,8 @@ impl Host {
     ///
     /// # Errors
     /// When there is no such run, it is over, or the store fails.
-    pub async fn decide(&self, mut decision: Decision) -> Result<Decision, Refusal> {
+    pub async fn decide(&self, mut decision: Decision, consent: Consent) -> Result<Decision, Refusal> {
+        decision.consent = Some(consent);
         if let Some(run) = &decision.run {
             decision.agent = self.live_agent(run)?;
         }
@@ -135,7 +174,9 @@ impl Host {
     ///
     /// # Errors
     /// When there is none, or the store fails.
-    pub async fn forget(&self, mut decision: Decision) -> Result<(), Refusal> {
+    pub async fn forget(&self, mut decision: Decision, consent: Consent) -> Result<(), Refusal> {
+        let (by, door) = (consent.given_by, consent.door);
+        tracing::info!(pattern = %decision.pattern, by, ?door, "the owner takes a decision back");
         if let Some(run) = &decision.run {
             decision.agent = self.task(run)?.agent;
             decision.level = Level::Run;

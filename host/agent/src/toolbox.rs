@@ -125,6 +125,11 @@ impl Toolbox for RunToolbox {
         reaches.then(|| briefing::of(&self.parts.network, self.parts.commands.as_deref()))
     }
 
+    fn domains(&self, named: &[String]) -> Result<Vec<String>, String> {
+        let read = |domain: &String| domain.trim().parse::<Pattern>().map(|pattern| pattern.to_string());
+        named.iter().map(|domain| read(domain).map_err(|error| error.to_string())).collect()
+    }
+
     async fn review(&self, call: Planned<'_>) -> Review {
         self.review_of(&call)
     }

@@ -1,28 +1,33 @@
 //! A run's workspace: made before the run is accepted, filled with the files its owner gave.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read as _;
+use std::io::{self, Read as _, Write};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
-use base::{Refusal, RefusalCode};
+use base::{ContentHash, ContentHasher, Refusal, RefusalCode};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use runtime::Limits;
 use rustix::fs::OFlags;
 
 use crate::api::FileInput;
+use crate::artifacts::Baseline;
 
-/// Makes `directory` and copies `files` into it.
+/// Makes `directory` and copies `files` into it. What they held is written down beside it, where no guest reaches.
 ///
 /// # Errors
 /// When a file is missing, not a regular file, too large, or would land outside; nothing is left behind then.
 pub(crate) fn prepare(directory: &Path, files: &[FileInput], limits: &Limits) -> Result<(), Refusal> {
-    let storage = |error: std::io::Error| {
+    let storage = |error: io::Error| {
         Refusal::new(RefusalCode::StorageFailed, format!("cannot make the run's workspace: {error}"))
     };
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(storage)?;
-    let filled = fill(directory, files, limits);
+    let filled = fill(directory, files, limits).and_then(|given| match directory.parent() {
+        Some(run) if !given.is_empty() => Baseline::of(given).write(run),
+        _ => Ok(()),
+    });
     if filled.is_err() {
         discard(directory);
     }
@@ -38,9 +43,11 @@ pub(crate) fn discard(workspace: &Path) {
     }
 }
 
-fn fill(directory: &Path, files: &[FileInput], limits: &Limits) -> Result<(), Refusal> {
+/// Copies the files, and gives what each of them held.
+fn fill(directory: &Path, files: &[FileInput], limits: &Limits) -> Result<BTreeMap<String, ContentHash>, Refusal> {
+    let mut given = BTreeMap::new();
     if files.is_empty() {
-        return Ok(());
+        return Ok(given);
     }
     let (most_bytes, most_files) = (limits.workspace_bytes, limits.workspace_files);
     if files.len() as u64 > most_files {
@@ -48,10 +55,10 @@ fn fill(directory: &Path, files: &[FileInput], limits: &Limits) -> Result<(), Re
             format!("{} files are more than the workspace may have: `workspace_files` is {most_files}", files.len());
         return Err(Refusal::new(RefusalCode::InvalidRequest, reason));
     }
-    let io = |what: &Path, error: std::io::Error| {
+    let io = |what: &Path, error: io::Error| {
         let code = match error.kind() {
-            std::io::ErrorKind::NotFound => RefusalCode::NotFound,
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => RefusalCode::StorageFailed,
+            io::ErrorKind::NotFound => RefusalCode::NotFound,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => RefusalCode::StorageFailed,
             _ => RefusalCode::InvalidRequest,
         };
         Refusal::new(code, format!("cannot take the file `{}`: {error}", what.display()))
@@ -71,23 +78,45 @@ fn fill(directory: &Path, files: &[FileInput], limits: &Limits) -> Result<(), Re
         }
         // Two files of one name are a mistake of the caller's, and a silent choice would lose one.
         let options = cap_std::fs::OpenOptions::new().write(true).create_new(true).clone();
-        let mut target = workspace.open_with(&name, &options).map_err(|error| {
-            let taken = error.kind() == std::io::ErrorKind::AlreadyExists;
+        let target = workspace.open_with(&name, &options).map_err(|error| {
+            let taken = error.kind() == io::ErrorKind::AlreadyExists;
             let refusal = io(&file.path, error);
             if taken { refusal.with_remedy("give one of them another name: `--file NAME=PATH`") } else { refusal }
         })?;
+        let mut target = Hashed { to: target, hasher: ContentHasher::default() };
         // What a file says of its size is not what it has: the bytes count.
-        let copied = std::io::copy(&mut (&mut source).take(left.saturating_add(1)), &mut target);
+        let copied = io::copy(&mut (&mut source).take(left.saturating_add(1)), &mut target);
         left = left.checked_sub(copied.map_err(|error| io(&file.path, error))?).ok_or_else(|| {
             let reason = format!("the files are larger than the workspace may be: `workspace_bytes` is {most_bytes}");
             Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy("raise `limits.workspace_bytes`")
         })?;
+        // As a walk of the workspace names it.
+        let parts: Vec<_> = name.components().map(|part| part.as_os_str().to_string_lossy()).collect();
+        given.insert(parts.join("/"), target.hasher.finish());
     }
-    Ok(())
+    Ok(given)
+}
+
+/// Hashes what is written.
+struct Hashed<W> {
+    to: W,
+    hasher: ContentHasher,
+}
+
+impl<W: Write> Write for Hashed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes)?;
+        self.hasher.update(bytes.get(..written).unwrap_or_default());
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
 }
 
 /// Opens without waiting: a pipe that nobody writes to would hold the host up for ever.
-fn open(path: &Path) -> std::io::Result<fs::File> {
+fn open(path: &Path) -> io::Result<fs::File> {
     let without_waiting = OFlags::NONBLOCK.bits().cast_signed();
     fs::OpenOptions::new().read(true).custom_flags(without_waiting).open(path)
 }
@@ -132,6 +161,13 @@ mod tests {
             FileInput { path: path.clone(), name: Some("in/b.csv".into()) },
         ];
         prepare(&workspace, &files, &limits(100)).unwrap();
+        let baseline = Baseline::read(workspace.parent().unwrap());
+        for path in ["a.csv", "in/b.csv"] {
+            assert!(
+                baseline.has(path, ContentHash::of(b"1,2")) && !baseline.has(path, ContentHash::of(b"1,3")),
+                "{path}"
+            );
+        }
         assert_eq!(fs::read_to_string(workspace.join("a.csv")).unwrap(), "1,2");
         assert_eq!(fs::read_to_string(workspace.join("in/b.csv")).unwrap(), "1,2");
     }

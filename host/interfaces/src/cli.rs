@@ -1,9 +1,12 @@
 //! The command line: one file for each command (SPEC CLI-0, CLI-1).
 
 mod act;
+mod answer;
 mod call;
+mod card;
 mod completions;
 mod config;
+mod consent;
 mod context;
 mod credential;
 mod demo;
@@ -19,10 +22,14 @@ mod interrupt;
 mod live;
 mod logging;
 mod network;
+mod owner;
+mod parked;
+mod receipt;
 mod serve;
 mod signals;
 mod status;
 mod task;
+mod terminal;
 
 use std::ffi::OsString;
 use std::io;
@@ -43,8 +50,8 @@ use interrupt::Wishes;
 const LINGER: Duration = Duration::from_millis(50);
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 ok, 1 failed, 2 usage, 4 credentials needed, 6 energy too low,
-75 busy or try again later, 130 interrupted.
+Exit codes: 0 ok, 1 failed, 2 usage, 4 credentials needed, 5 approval needed or denied,
+6 energy too low, 75 busy or try again later, 130 interrupted.
 
 Begin with `motor demo`: it needs no key and no network.";
 
@@ -96,15 +103,21 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Runs JavaScript in the sandbox and prints its value
     Execute(execute::ExecuteArgs),
-    /// Lists, shows and cancels runs
+    /// Lists, shows, answers, retries and cancels runs
     #[command(subcommand)]
     Task(task::TaskCommand),
+    /// Shows what made a run's result, signed, and verifies it
+    #[command(subcommand)]
+    Receipt(receipt::ReceiptCommand),
     /// Keeps credentials that runs may use and nobody may see
     #[command(subcommand)]
     Credential(credential::CredentialCommand),
     /// Decides about domains: for a run, for the session, for good
     #[command(subcommand)]
     Network(network::NetworkCommand),
+    /// Keeps the token that stands for the owner
+    #[command(subcommand)]
+    Owner(owner::OwnerCommand),
     /// Prints what runs reported
     Signals(signals::SignalsArgs),
     /// Lists a component's tools, or calls one under the real limits
@@ -181,6 +194,8 @@ async fn dispatch(cli: Cli, env: Env, output: &Output) -> Done {
         Command::Explain(arguments) => explain::run(arguments, &context).await,
         Command::Credential(command) => credential::run(command, &context).await,
         Command::Network(command) => network::run(command, &context).await,
+        Command::Receipt(command) => receipt::run(command, &context).await,
+        Command::Owner(command) => owner::run(command, &context).await,
         Command::Execute(arguments) => execute::run(arguments, &context).await,
         Command::Task(command) => task::run(command, &context).await,
         Command::Signals(arguments) => signals::run(arguments, &context).await,
@@ -252,6 +267,22 @@ mod tests {
             "motor execute --file a.js --no-guard",
             "motor task status",
             "motor task cancel run_1",
+            "motor receipt show --json",
+            "motor receipt show run_1 --out receipt.json",
+            "motor receipt verify receipt.json --key receipt.pub --artifacts out --skill sums --component a.wasm --component b.wasm",
+            "motor act task --approval",
+            "motor task list --waiting",
+            "motor task respond run_1",
+            "motor task respond run_1 yes",
+            "motor task approve run_1",
+            "motor task approve run_1 --for always --reason fine",
+            "motor task approve run_1 --deny --id apr_1",
+            "motor task retry run_1 --guidance slower --domains a.example.com --writes a.example.com --max-iterations 5",
+            "motor owner status",
+            "motor owner seal",
+            "motor owner unseal",
+            "motor owner rotate",
+            "motor owner token --json",
             "motor signals --follow --since 3",
             "motor call a.wasm",
             "motor call a.wasm greet {}",
@@ -275,6 +306,9 @@ mod tests {
             "motor execute 1 --file a.js",
             "motor task status ../etc",
             "motor task cancel",
+            "motor receipt",
+            "motor receipt show ../etc",
+            "motor receipt verify",
             "motor credential set api_key",
             "motor credential set api_key secret --domain x.org",
             "motor credential set <key> --domain x.org",
@@ -282,6 +316,14 @@ mod tests {
             "motor network allow x.org --always --session",
             "motor network allow",
             "motor atc task",
+            "motor task list --waiting --status failed",
+            "motor task respond",
+            "motor task approve run_1 --for ever",
+            "motor task approve run_1 --deny --for once",
+            "motor task approve run_1 --yes",
+            "motor task approve",
+            "motor owner",
+            "motor owner token x",
             "motor signals --set x",
         ] {
             assert!(parse(line).is_err(), "{line}");

@@ -8,18 +8,20 @@ pub mod events;
 use std::path::Path;
 use std::time::Duration;
 
-use base::{Refusal, RefusalCode};
+use base::{Door, Refusal, RefusalCode};
 use bytes::Bytes;
+use consent::OwnerToken;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
+use hyper::header::HeaderValue;
 use hyper::{Method, Request, Response, header};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 
-use crate::http::listen;
 use crate::http::reply::ErrorBody;
+use crate::http::{DOOR, listen};
 use events::EventStream;
 
 /// The largest answer that is read, in bytes. A trace with many long results is a few megabytes.
@@ -98,6 +100,13 @@ impl Client {
         if let Some(id) = after {
             request = request.header("last-event-id", id);
         }
+        if let Some(Word { door, token }) = &call.word {
+            let mut bearer =
+                HeaderValue::from_str(&format!("Bearer {}", token.expose())).map_err(|error| foreign(&error))?;
+            bearer.set_sensitive(true);
+            request = request.header(header::AUTHORIZATION, bearer);
+            request = request.header(DOOR, if *door == Door::Terminal { "terminal" } else { "token" });
+        }
         if call.body.is_some() {
             request = request.header(header::CONTENT_TYPE, "application/json");
         }
@@ -107,12 +116,22 @@ impl Client {
     }
 }
 
+/// The owner's word, as it goes with a request.
+#[derive(Debug, Clone)]
+pub struct Word {
+    /// How the owner was asked: on the terminal, or not at all.
+    pub door: Door,
+    /// What proves it.
+    pub token: OwnerToken,
+}
+
 /// One request.
 #[derive(Clone)]
 pub struct Call {
     method: Method,
     path: String,
     body: Option<Bytes>,
+    word: Option<Word>,
 }
 
 impl std::fmt::Debug for Call {
@@ -126,7 +145,7 @@ impl Call {
     /// Reads something. `path` may hold a query.
     #[must_use]
     pub fn get(path: impl Into<String>) -> Self {
-        Self { method: Method::GET, path: path.into(), body: None }
+        Self { method: Method::GET, path: path.into(), body: None, word: None }
     }
 
     /// Asks for something to be done.
@@ -137,7 +156,14 @@ impl Call {
         let body = serde_json::to_vec(body).map_err(|error| {
             Refusal::new(RefusalCode::InvalidRequest, format!("the request cannot be written as JSON: {error}"))
         })?;
-        Ok(Self { method: Method::POST, path: path.into(), body: Some(body.into()) })
+        Ok(Self { method: Method::POST, path: path.into(), body: Some(body.into()), word: None })
+    }
+
+    /// The same with the owner's word.
+    #[must_use]
+    pub fn with(mut self, word: Word) -> Self {
+        self.word = Some(word);
+        self
     }
 }
 

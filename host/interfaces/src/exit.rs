@@ -17,6 +17,8 @@ pub enum Exit {
     Usage = 2,
     /// A credential is missing or was refused.
     Credentials = 4,
+    /// The owner's consent is needed, or was denied.
+    Consent = 5,
     /// Energy is too low.
     Energy = 6,
     /// Somebody else is at work: the same command may succeed later.
@@ -30,6 +32,7 @@ impl From<RefusalCode> for Exit {
         match code {
             RefusalCode::InvalidRequest | RefusalCode::UnknownTool => Self::Usage,
             RefusalCode::CredentialsNeeded => Self::Credentials,
+            RefusalCode::ConsentNeeded => Self::Consent,
             RefusalCode::EnergyTooLow => Self::Energy,
             RefusalCode::Busy | RefusalCode::HomeInUse | RefusalCode::TryLater => Self::TryLater,
             _ => Self::Failed,
@@ -53,6 +56,7 @@ mod tests {
             (RefusalCode::InvalidRequest, 2),
             (RefusalCode::UnknownTool, 2),
             (RefusalCode::CredentialsNeeded, 4),
+            (RefusalCode::ConsentNeeded, 5),
             (RefusalCode::EnergyTooLow, 6),
             (RefusalCode::Busy, 75),
             (RefusalCode::HomeInUse, 75),

@@ -1,10 +1,13 @@
 //! The HTTP API (SPEC API-1): one router, whatever it is served on.
 //!
 //! A handler reads a request, calls the facade and writes its answer; nothing else is decided here. Served on the home's
-//! socket, whoever can connect is the owner. Long-lived answers (events, waiting) end when the host closes.
+//! socket, whoever can connect runs as the owner's user; what is the owner's to say takes the owner's token besides
+//! ([`claim`]). Long-lived answers (events, waiting) end when the host closes.
 
 mod act;
+mod answer;
 mod attached;
+mod claim;
 mod events;
 mod host;
 pub mod listen;
@@ -21,7 +24,10 @@ use base::{Refusal, RefusalCode};
 use tokio_util::sync::CancellationToken;
 
 use attached::Attached;
+use claim::Claimed;
+pub use claim::DOOR;
 pub use host::{Resumed, Status};
+pub use owner::NewToken;
 use reply::{Body, Failure, Query};
 
 /// The largest request body, in bytes: a task or a program with data in it. Files are passed by path.
@@ -56,10 +62,17 @@ fn router(door: Door) -> Router {
         .route("/v1/tasks", get(tasks::list))
         .route("/v1/tasks/{id}", get(tasks::show))
         .route("/v1/tasks/{id}/log", get(tasks::log))
+        .route("/v1/tasks/{id}/receipt", get(tasks::receipt))
         .route("/v1/tasks/{id}/events", get(tasks::events))
         .route("/v1/tasks/{id}/wait", get(tasks::wait))
         .route("/v1/tasks/{id}/cancel", post(tasks::cancel))
+        .route("/v1/tasks/{id}/respond", post(answer::respond))
+        .route("/v1/tasks/{id}/approve", post(answer::approve))
+        .route("/v1/tasks/{id}/retry", post(answer::retry))
+        .route("/v1/owner", get(owner::owner))
+        .route("/v1/owner/token", post(owner::replace_token))
         .route("/v1/signals", get(signals::list))
+        .route("/v1/signals/waiting", get(signals::waiting))
         .route("/v1/signals/events", get(signals::events))
         .route("/v1/credentials", get(owner::credentials).post(owner::set_credential))
         .route("/v1/credentials/delete", post(owner::delete_credential))

@@ -181,6 +181,7 @@ mod tests {
                 parameters: json!({"type": "object"}),
             }],
             response_schema: Some(json!({"type": "object"})),
+            turn: None,
         };
         let body = body(&request, &"openrouter/a/b".parse().unwrap());
         assert_eq!(body["model"], "a/b");

@@ -53,7 +53,7 @@ impl World {
     /// Keeps the secret for the API.
     pub fn keep_secret(&self) {
         let set = ["credential", "set", "api_key", "--domain", &self.api_domain()];
-        let ended = self.motor.run_with_input(&set, SECRET).succeeded();
+        let ended = self.motor.run_as_owner(&set, SECRET).succeeded();
         self.unseen_in(&ended);
     }
 
@@ -65,7 +65,9 @@ impl World {
         // The names, and the addresses of this machine behind them.
         let (page, api) = (self.page.address(), self.api.address());
         let domains = format!("{PAGE}:{},{},{page},{api}", self.page.port(), self.api_domain());
-        let arguments = ["act", task, "--tools", "fetch,bash,code,filesystem", "--domains", &domains, "-vv"];
+        // Nobody is asked here: what needs consent is refused, and the model goes on.
+        let arguments =
+            ["act", task, "--tools", "fetch,bash,code,filesystem", "--domains", &domains, "-vv", "--unattended"];
         self.motor.start(&[&arguments[..], extra].concat())
     }
 

@@ -1,6 +1,7 @@
 //! One process of the program under test: what it writes, as it comes, and its end.
 
 use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -76,12 +77,20 @@ impl Running {
     /// Starts a command, which the test's messages call `said`.
     pub(super) fn start(mut command: Command, said: String, input: &str) -> Self {
         let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
-        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the program starts");
-        if let Some(mut stdin) = child.stdin.take() {
+        // In a group of its own it is in the background of whatever terminal the tests run at, and asks nobody there.
+        command.stdin(stdin).process_group(0);
+        let mut running = Self::spawn(command, said);
+        if let Some(mut stdin) = running.child.stdin.take() {
             // Who does not read it has said why.
             stdin.write_all(input.as_bytes()).ok();
         }
+        running
+    }
+
+    /// Starts a command whose standard input is settled.
+    pub(super) fn spawn(mut command: Command, said: String) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
         let stdout = Sink::read(child.stdout.take().expect("a pipe"));
         let stderr = Sink::read(child.stderr.take().expect("a pipe"));
         Self { child, stdout, stderr, said }

@@ -27,7 +27,8 @@ impl Dialect {
             Self::OpenAi | Self::Anthropic => ("messages", "assistant"),
             Self::Gemini => ("contents", "model"),
         };
-        body[list].as_array().into_iter().flatten().filter(|message| message["role"] == role).count()
+        let held = body[list].as_array().into_iter().flatten().filter(|message| message["role"] == role).count();
+        held + number_after(&body[list].to_string(), "[host] To save room, steps 1 to ").unwrap_or_default()
     }
 
     /// The events of a streamed reply, as they go over the wire.
@@ -38,6 +39,17 @@ impl Dialect {
             Self::Gemini => gemini(turn),
         }
     }
+}
+
+/// The attempt a request belongs to, from 0: its prompt says so.
+pub(super) fn attempt(body: &Value) -> usize {
+    number_after(&body.to_string(), "This is attempt ").map_or(0, |attempt| attempt - 1)
+}
+
+fn number_after(text: &str, words: &str) -> Option<usize> {
+    let (_, after) = text.split_once(words)?;
+    let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
 }
 
 fn usage(turn: &Turn) -> Usage {

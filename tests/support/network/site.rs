@@ -56,6 +56,7 @@ pub struct Site {
 struct Shared {
     routes: Mutex<BTreeMap<String, Reply>>,
     requests: Mutex<Vec<Received>>,
+    received: watch::Sender<usize>,
     connections: AtomicUsize,
     written: AtomicU64,
     open: watch::Sender<usize>,
@@ -150,6 +151,17 @@ impl Site {
         self.shared.written.load(Ordering::SeqCst)
     }
 
+    /// Waits until so many requests have come, and gives all of them.
+    ///
+    /// # Panics
+    /// When they do not come.
+    pub async fn wait_for_requests(&self, count: usize) -> Vec<Received> {
+        let mut received = self.shared.received.subscribe();
+        let came = tokio::time::timeout(PATIENCE, received.wait_for(|received| *received >= count)).await;
+        came.unwrap_or_else(|_| panic!("not {count} requests came: {:?}", self.requests())).expect("the site runs");
+        self.requests()
+    }
+
     /// Waits until every connection is over.
     ///
     /// # Panics
@@ -207,6 +219,7 @@ async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin, shared: &Shared) 
         let reply = shared.routes.lock().unwrap_or_else(PoisonError::into_inner).get(&path).cloned();
         let reply = reply.unwrap_or_else(|| Reply::Whole { status: 404, headers: Vec::new(), body: Vec::new() });
         shared.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+        shared.received.send_modify(|received| *received += 1);
         // A client that goes away ends the reply, also one that has nothing to say.
         let again = tokio::select! {
             again = reply.write(&mut to, &request) => again?,

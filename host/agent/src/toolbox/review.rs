@@ -49,7 +49,7 @@ impl RunToolbox {
         match call.name {
             FETCH => self.of_fetch(call).unwrap_or(Review { outward: false, ..of_effects }),
             BASH | CODE => {
-                let field = if call.name == BASH { "command" } else { "code" };
+                let field = if call.name == BASH { "script" } else { "code" };
                 let source = call.arguments.get(field).and_then(Value::as_str).unwrap_or_default();
                 let summary =
                     format!("run `{}` with {} lines: {}", call.name, source.lines().count(), first_of(source));
@@ -84,19 +84,22 @@ impl RunToolbox {
             outward: true,
             irreversible: is_write,
             low_risk: !is_write,
-            class: Some(if is_write { format!("write to {host}") } else { format!("read from {host}") }),
-            grant: NetworkGrant::of(host, is_write),
+            class: Some(class(if is_write { "write to" } else { "read from" }, &target)),
+            grant: NetworkGrant::of(pattern(&target), is_write),
             covered,
             required,
         })
     }
 
-    /// As the gate will see it: a method that writes, anything that carries something outwards, or a credential.
+    /// As the gate will see it: a method that writes, also by a header, anything that carries something outwards, or a
+    /// credential in any spelling.
     fn is_write(&self, arguments: &Value, method: &str) -> bool {
         let has_body = arguments.get("body").is_some_and(|body| !body.is_null());
-        !matches!(method, "GET" | "HEAD")
+        let text = arguments.to_string();
+        let text = percent_encoding::percent_decode_str(&text).decode_utf8_lossy().to_ascii_lowercase();
+        !network::reads(method, headers(arguments))
             || has_body
-            || arguments.to_string().contains("<credential:")
+            || text.contains("credential:")
             || self.parts.network.secrets().was_computed_with()
     }
 
@@ -124,19 +127,32 @@ pub(super) fn refused_write(refused: &Blocked, asks: bool, requests: &[OutgoingR
     }
     let rule = Rule::TaintedWrite.as_str();
     let request = requests.iter().rev().find(|request| request.rule.as_deref() == Some(rule));
-    let summary = request.map_or_else(
-        || format!("write to {}", refused.asked),
-        |request| {
-            let url: String = request.url.chars().take(SHOWN).collect();
-            format!("{} {url}", request.method)
-        },
-    );
+    let request = request?;
+    let target = Target::parse(&request.url).ok()?;
+    let url: String = request.url.chars().take(SHOWN).collect();
     Some(ConsentNeeded {
-        summary,
+        summary: format!("{} {url}", request.method),
         reason: refused.reason.clone(),
-        class: Some(format!("write to {}", refused.asked)),
-        grant: NetworkGrant::of(refused.asked.clone(), true),
+        class: Some(class("write to", &target)),
+        grant: NetworkGrant::of(pattern(&target), true),
     })
+}
+
+/// A class of actions: nothing of it goes to another port, or in the clear when it was shown encrypted.
+fn class(what: &str, target: &Target) -> String {
+    format!("{what} {}://{}", target.scheme().as_str(), target.authority())
+}
+
+/// The pattern of this host and this port alone.
+fn pattern(target: &Target) -> String {
+    format!("{}:{}", target.host(), target.port())
+}
+
+/// The headers that a call names, as text.
+fn headers(arguments: &Value) -> impl Iterator<Item = (&str, &str)> {
+    let named = arguments.get("headers").and_then(Value::as_object).into_iter().flatten();
+    // What is no text is refused by the tool; here it must not pass for nothing.
+    named.map(|(name, value)| (name.as_str(), value.as_str().unwrap_or("\n")))
 }
 
 fn first_of(source: &str) -> String {
@@ -164,10 +180,23 @@ mod tests {
     #[test]
     fn only_a_tainted_write_can_be_consented_to() {
         let blocked = |rule| Blocked { rule, asked: "a.example".into(), reason: "why".into(), remedy: String::new() };
-        let needed = refused_write(&blocked(Rule::TaintedWrite), true, &[]).unwrap();
-        assert_eq!(needed.class.as_deref(), Some("write to a.example"));
-        assert_eq!(needed.grant, json!({"domains": ["a.example"], "writes": true}));
-        assert_eq!(refused_write(&blocked(Rule::TaintedWrite), false, &[]), None);
-        assert_eq!(refused_write(&blocked(Rule::DomainRefused), true, &[]), None);
+        let request = |url: &str| -> OutgoingRequest {
+            let request = json!({
+                "method": "POST", "url": url, "host": "a.example", "sentBytes": 0, "receivedBytes": 0, "durationMs": 1.0,
+                "rule": Rule::TaintedWrite.as_str(),
+            });
+            serde_json::from_value(request).unwrap()
+        };
+        let asked = [request("https://a.example/x")];
+        let needed = refused_write(&blocked(Rule::TaintedWrite), true, &asked).unwrap();
+        assert_eq!(needed.class.as_deref(), Some("write to https://a.example"));
+        assert_eq!(needed.grant, json!({"domains": ["a.example:443"], "writes": true}));
+        assert_eq!(needed.summary, "POST https://a.example/x");
+        let clear = refused_write(&blocked(Rule::TaintedWrite), true, &[request("http://a.example/x")]).unwrap();
+        assert_eq!(clear.grant, json!({"domains": ["a.example:80"], "writes": true}));
+        assert_ne!(clear.class, needed.class);
+        assert_eq!(refused_write(&blocked(Rule::TaintedWrite), false, &asked), None);
+        assert_eq!(refused_write(&blocked(Rule::DomainRefused), true, &asked), None);
+        assert_eq!(refused_write(&blocked(Rule::TaintedWrite), true, &[]), None);
     }
 }

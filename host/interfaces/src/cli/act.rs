@@ -26,6 +26,12 @@ pub(super) struct ActArgs {
     /// Records the model's turns in a file, to play them again with `--model replay/FILE`
     #[arg(long, value_name = "FILE")]
     record: Option<std::path::PathBuf>,
+    /// Has the owner approve each action that reaches outside or cannot be undone, before it is done
+    #[arg(long, conflicts_with = "resume")]
+    approval: bool,
+    /// Nobody can be asked: the run has no questions, and what would need approval is refused
+    #[arg(long, conflicts_with_all = ["resume", "approval"])]
+    unattended: bool,
     /// Prints the run's id at once and leaves it to a running host
     #[arg(long, conflicts_with = "resume")]
     detach: bool,
@@ -59,6 +65,8 @@ async fn request(arguments: ActArgs, context: &Context) -> Result<ActRequest, Re
     let task = input::text_or_stdin(&arguments.task.unwrap_or_default()).await?;
     Ok(ActRequest {
         record: absolute(arguments.record)?,
+        approval_required: arguments.approval,
+        unattended: arguments.unattended,
         // A request whose answer was lost is made again: without a key that would be a second run.
         key: Some(arguments.key.unwrap_or_else(|| format!("cli-{:016x}", Random::from_system().next_u64()))),
         ..arguments.grants.request(task, context)?
@@ -195,6 +203,7 @@ fn exit(ended: &Ended) -> Exit {
             Exit::Usage => Exit::Failed,
             exit => exit,
         },
+        (RunStatus::Failed, None) if ended.denied => Exit::Consent,
         _ => Exit::Failed,
     }
 }
@@ -219,10 +228,16 @@ mod tests {
             (RunStatus::Failed, None, Exit::Failed),
             (RunStatus::Failed, Some(RefusalCode::CredentialsNeeded), Exit::Credentials),
             (RunStatus::Failed, Some(RefusalCode::TryLater), Exit::TryLater),
+            (RunStatus::Failed, Some(RefusalCode::ConsentNeeded), Exit::Consent),
             (RunStatus::Failed, Some(RefusalCode::InvalidRequest), Exit::Failed),
             (RunStatus::Cancelled, None, Exit::Failed),
         ] {
             assert_eq!(exit(&ended(status, code)), expected, "{status} {code:?}");
         }
+        // What was refused makes a difference to a run that failed, and none to one that did without.
+        let denied = |status| Ended { denied: true, ..ended(status, None) };
+        assert_eq!(exit(&denied(RunStatus::Failed)), Exit::Consent);
+        assert_eq!(exit(&denied(RunStatus::Completed)), Exit::Ok);
+        assert_eq!(exit(&denied(RunStatus::Cancelled)), Exit::Failed);
     }
 }

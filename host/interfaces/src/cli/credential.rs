@@ -11,6 +11,8 @@ use serde_json::json;
 use vault::{CredentialInfo, CredentialSource};
 
 use super::Done;
+use super::card::Card;
+use super::consent::{confirm, unasked};
 use super::context::{Context, usage};
 use crate::client::Call;
 use crate::exit::Exit;
@@ -58,10 +60,12 @@ pub(super) async fn run(command: CredentialCommand, context: &Context) -> Done {
             let reading = tokio::task::spawn_blocking(move || value(&prompt));
             let value = reading.await.unwrap_or_else(|_| Err(unreadable("it broke off")))?;
             let request = SetCredential { name: name.clone(), value, domains, skill, raw };
+            let card = card(&request);
             let call = Call::post("/v1/credentials", &request)?;
             context
                 .with_host(async |session| {
-                    let kept: Kept = session.ask(&call).await?;
+                    let word = confirm(&card, context).await?;
+                    let kept: Kept = session.ask(&call.with(word)).await?;
                     for warning in &kept.warnings {
                         context.output.warn(warning);
                     }
@@ -89,13 +93,26 @@ pub(super) async fn run(command: CredentialCommand, context: &Context) -> Done {
             let call = Call::post("/v1/credentials/delete", &json!({ "name": name, "skill": skill }))?;
             context
                 .with_host(async |session| {
-                    session.ask::<serde_json::Value>(&call).await?;
+                    let word = unasked(context).await?;
+                    session.ask::<serde_json::Value>(&call.with(word)).await?;
                     context.answer(&json!({ "name": name, "deleted": true }), || format!("{name} is forgotten"))?;
                     Ok(Exit::Ok)
                 })
                 .await
         }
     }
+}
+
+/// What is asked before a credential is kept. Of the value not even the length.
+fn card(request: &SetCredential) -> Card {
+    let to =
+        if request.domains.is_empty() { "nowhere: for computing only".to_owned() } else { request.domains.join(", ") };
+    let card = Card::new("keep a credential?").with("name", request.name.as_str()).with("sent to", to);
+    let card = match &request.skill {
+        Some(skill) => card.with("for", format!("the skill {skill}")),
+        None => card,
+    };
+    if request.raw { card.with("seen by", "components of runs that are granted it") } else { card }
 }
 
 #[derive(Debug, Deserialize)]

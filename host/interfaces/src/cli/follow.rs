@@ -14,6 +14,7 @@ use super::CliError;
 use super::context::Context;
 use super::interrupt::Wish;
 use super::live::Live;
+use super::parked::{Went, settle};
 use crate::client::Call;
 use crate::http::Resumed;
 use crate::output::text;
@@ -59,6 +60,12 @@ pub(super) struct Ended {
     pub(super) duration_ms: u64,
     #[serde(skip)]
     pub(super) started: Option<Timestamp>,
+    /// The last thing it asked to be allowed was refused.
+    #[serde(skip)]
+    pub(super) denied: bool,
+    /// It is over, as far as the events so far say.
+    #[serde(skip)]
+    pub(super) over: bool,
 }
 
 impl Ended {
@@ -77,13 +84,18 @@ impl Ended {
             cost_usd: None,
             duration_ms: 0,
             started: None,
+            denied: false,
+            over: false,
         }
     }
 
-    /// Takes in an event; whether it was the last.
-    fn take(&mut self, event: &LiveEvent) -> bool {
+    /// Takes in an event.
+    fn take(&mut self, event: &LiveEvent) {
         match event {
             LiveEvent::RunStarted { at, .. } => self.started = Some(*at),
+            LiveEvent::ApprovalDecided { granted, .. } => self.denied = !granted,
+            // A failed run that is tried again is not over.
+            LiveEvent::Retried { .. } => (self.over, self.denied) = (false, false),
             LiveEvent::ModelReplied { step, usage, .. } => {
                 self.steps = *step;
                 self.input_tokens += usage.input_tokens;
@@ -102,11 +114,10 @@ impl Ended {
                 self.error.clone_from(error);
                 let took = self.started.map_or(Duration::ZERO, |started| at.since(started));
                 self.duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-                return true;
+                self.over = true;
             }
             _ => {}
         }
-        false
     }
 
     /// One line for people.
@@ -155,14 +166,23 @@ async fn watch(
     let mut tick = tokio::time::interval(TICK);
     loop {
         let mut events = session.events(&path, last).await?;
+        let mut asked: Option<String> = None;
         loop {
-            let event = tokio::select! {
-                event = events.next() => event,
-                _ = tick.tick() => {
-                    live.tick();
-                    continue;
-                }
-                wish = context.wishes.next() => {
+            let went = match asked.take() {
+                Some(id) => settle(session, run, &id, &mut events, context).await?,
+                None => tokio::select! {
+                    event = events.next() => Went::On(event),
+                    _ = tick.tick() => {
+                        live.tick();
+                        continue;
+                    }
+                    wish = context.wishes.next() => Went::Wished(wish),
+                },
+            };
+            let event = match went {
+                Went::On(event) => event,
+                Went::Put => continue,
+                Went::Wished(wish) => {
                     live.end();
                     // Only a person gives a run up; when a process has to go, the run stays resumable.
                     let cancelled = wish == Wish::Interrupt && cancel(session, run, context).await;
@@ -177,9 +197,15 @@ async fn watch(
                 reason = Some(said.clone());
             }
             live.show(&event);
-            if ended.take(&event) {
-                return Ok(Followed::Ended(Box::new(ended)));
+            ended.take(&event);
+            match event {
+                LiveEvent::Asked { question, .. } => asked = Some(question.id),
+                LiveEvent::ApprovalAsked { approval, .. } => asked = Some(approval.id),
+                _ => {}
             }
+        }
+        if ended.over {
+            return Ok(Followed::Ended(Box::new(ended)));
         }
         if !session.succeed().await? {
             return Ok(Followed::HostGone { reason });
@@ -235,7 +261,8 @@ mod tests {
         for event in
             [LiveEvent::RunStarted { at: at(1_000), run }, replied(1), finished(true), finished(false), replied(2)]
         {
-            assert!(!ended.take(&event));
+            ended.take(&event);
+            assert!(!ended.over);
         }
         let last = LiveEvent::Finished {
             at: at(3_500),
@@ -243,11 +270,14 @@ mod tests {
             summary: Some("done".into()),
             error: None,
         };
-        assert!(ended.take(&last));
+        ended.take(&last);
+        assert!(ended.over);
         assert_eq!(
             ended.line(),
             "completed in 2.5 s: 2 steps, 2 tool calls (1 failed), 2,000 tokens in, 40 out, $0.0020"
         );
         assert_eq!(ended.result.as_deref(), Some("done"));
+        ended.take(&LiveEvent::Retried { at: at(4_000), attempt: 1, guidance: None });
+        assert!(!ended.over);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use llm::Usage;
 use motor::{LiveEvent, ToolNote};
 
-use super::status::asked;
+use super::status::{asked, door};
 use crate::output::{Output, Palette, text};
 
 /// Pictures of the spinner.
@@ -69,6 +69,11 @@ impl<'a> Live<'a> {
                     let line = text::cut(&text::one_line(&asked(refused)), self.columns(4));
                     self.print(&format!("    {}", self.output.err.yellow(&line)));
                 }
+            }
+            // From here on somebody else has the screen.
+            LiveEvent::Asked { .. } | LiveEvent::ApprovalAsked { .. } => {
+                self.line(event);
+                self.end();
             }
             LiveEvent::Finished { .. } => self.end(),
             other => self.line(other),
@@ -176,6 +181,26 @@ fn line(event: &LiveEvent, columns: usize, verbose: bool, palette: Palette) -> O
         LiveEvent::HostSaid { text, .. } => {
             palette.yellow(&text::cut(&format!("  host: {}", text::one_line(text)), columns))
         }
+        LiveEvent::Asked { question, .. } => {
+            palette.yellow(&text::cut(&format!("  asks: {}", text::brief(&question.question, columns)), columns))
+        }
+        LiveEvent::ApprovalAsked { approval, .. } => {
+            let what: Vec<_> = approval.items.iter().map(|item| text::brief(&item.summary, columns)).collect();
+            palette.yellow(&text::cut(&format!("  asks for consent: {}", what.join("; ")), columns))
+        }
+        LiveEvent::Answered { answer, consent, .. } => {
+            let line = format!("  answered by {}: {}", door(consent), text::brief(answer, columns));
+            text::cut(&line, columns)
+        }
+        LiveEvent::ApprovalDecided { granted, scope, consent, .. } => {
+            let line = if *granted {
+                palette.green(&format!("  allowed ({}) by {}", scope.as_str(), door(consent)))
+            } else {
+                palette.red(&format!("  refused by {}", door(consent)))
+            };
+            return Some(line);
+        }
+        LiveEvent::Retried { attempt, .. } => palette.yellow(&format!("attempt {}", attempt + 1)),
         LiveEvent::Suspended { reason, .. } => palette.yellow(&text::cut(&text::one_line(reason), columns)),
         _ => return None,
     })

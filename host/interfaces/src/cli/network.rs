@@ -1,12 +1,14 @@
 //! `motor network`: the owner's decisions about domains, in force at once in the runs they are about (SPEC NET-3).
 
 use agent::{Decision, Level, Verdict};
-use base::RunId;
+use base::{Refusal, RunId};
 use clap::{Args, Subcommand};
 use network::Pattern;
 use serde_json::json;
 
 use super::Done;
+use super::card::Card;
+use super::consent::{confirm, unasked};
 use super::context::{Context, usage};
 use super::task::or_newest;
 use crate::client::Call;
@@ -56,12 +58,7 @@ pub(super) struct About {
 }
 
 impl About {
-    async fn decision(
-        self,
-        verdict: Verdict,
-        session: &mut Session,
-        context: &Context,
-    ) -> Result<Decision, base::Refusal> {
+    async fn decision(self, verdict: Verdict, session: &mut Session, context: &Context) -> Result<Decision, Refusal> {
         let level = match (self.session, self.always) {
             (true, _) => Level::Session,
             (_, true) => Level::Always,
@@ -76,7 +73,7 @@ impl About {
             _ => None,
         };
         let agent = context.globals.agent.clone();
-        Ok(Decision { pattern: self.pattern, verdict, level, agent, run, decided_at: None })
+        Ok(Decision { pattern: self.pattern, verdict, level, agent, run, decided_at: None, consent: None })
     }
 }
 
@@ -99,8 +96,13 @@ pub(super) async fn run(command: NetworkCommand, context: &Context) -> Done {
                 }
             };
             let decision = about.decision(verdict, session, context).await?;
-            let made: Decision = session.ask(&Call::post(path, &decision)?).await?;
             let forgotten = path.ends_with("forget");
+            let consent = match (verdict, forgotten) {
+                // It takes something away: the owner's word, and no question.
+                (Verdict::Deny, false) => unasked(context).await?,
+                _ => confirm(&card(&decision, forgotten, context), context).await?,
+            };
+            let made: Decision = session.ask(&Call::post(path, &decision)?.with(consent)).await?;
             context.answer(&json!({ "decision": made, "forgotten": forgotten }), || {
                 let what = if forgotten { "forgotten" } else { word(made.verdict) };
                 format!("{} is {what} for {}", made.pattern, whose(&made))
@@ -108,6 +110,20 @@ pub(super) async fn run(command: NetworkCommand, context: &Context) -> Done {
             Ok(Exit::Ok)
         })
         .await
+}
+
+/// What is asked before it is decided.
+fn card(decision: &Decision, forgotten: bool, context: &Context) -> Card {
+    let title = match (forgotten, decision.verdict) {
+        (true, _) => "take back what was decided about a domain?",
+        (false, Verdict::AllowWrites) => "let runs reach a domain, and write to it after reading from the web?",
+        (false, _) => "let runs reach a domain?",
+    };
+    let card = Card::new(title).with("domain", decision.pattern.to_string()).with("for", whose(decision));
+    match &context.globals.home {
+        Some(home) => card.with("home", home.display().to_string()),
+        None => card,
+    }
 }
 
 fn word(verdict: Verdict) -> &'static str {

@@ -1,6 +1,6 @@
 //! `motor signals`: what runs reported (SPEC SIG-1).
 
-use ::signals::{Signal, SignalStatus};
+use ::signals::Signal;
 use base::Timestamp;
 use clap::Args;
 use serde_json::json;
@@ -26,40 +26,63 @@ pub(super) struct SignalsArgs {
     /// Goes on with what comes
     #[arg(long, short)]
     follow: bool,
-    /// Those after this id; 0 for all [default: the last 20, and with --follow what comes]
+    /// Those after this id; 0 for all [default: the last 20; with --follow those of runs that wait, and what comes]
     #[arg(long, value_name = "ID")]
     since: Option<u64>,
+    /// Those of runs that wait for an answer or an approval
+    #[arg(long, conflicts_with_all = ["follow", "since"])]
+    waiting: bool,
 }
 
 pub(super) async fn run(arguments: SignalsArgs, context: &Context) -> Done {
     context
         .with_host(async |session| {
             let latest = session.status().latest_signal;
-            let before = if arguments.follow { latest } else { latest.saturating_sub(LATEST) };
-            let mut after = arguments.since.unwrap_or(before);
-            if arguments.follow {
-                if session.is_own() {
-                    // A host that stays for a while takes up what an earlier one left: there is nothing to follow else.
-                    session.ask::<Resumed>(&Call::post("/v1/resume", &json!({}))?).await?;
-                }
-                follow(session, after, context).await
-            } else {
-                list(session, &mut after, context).await
+            if arguments.waiting {
+                return list(session, Listed::waiting(u64::MAX), context).await;
             }
+            if !arguments.follow {
+                let after = arguments.since.unwrap_or_else(|| latest.saturating_sub(LATEST));
+                return list(session, Listed { path: "/v1/signals", after, end: u64::MAX }, context).await;
+            }
+            if session.is_own() {
+                // A host that stays for a while takes up what an earlier one left: there is nothing to follow else.
+                session.ask::<Resumed>(&Call::post("/v1/resume", &json!({}))?).await?;
+            }
+            if arguments.since.is_none() {
+                // Up to where the stream begins: of the others each comes with the stream.
+                list(session, Listed::waiting(latest), context).await?;
+            }
+            follow(session, arguments.since.unwrap_or(latest), context).await
         })
         .await
 }
 
-async fn list(session: &mut Session, after: &mut u64, context: &Context) -> Done {
+/// What is listed.
+struct Listed {
+    path: &'static str,
+    /// Ids behind this one.
+    after: u64,
+    /// Ids up to this one.
+    end: u64,
+}
+
+impl Listed {
+    fn waiting(end: u64) -> Self {
+        Self { path: "/v1/signals/waiting", after: 0, end }
+    }
+}
+
+async fn list(session: &mut Session, listed: Listed, context: &Context) -> Done {
+    let Listed { path, mut after, end } = listed;
     loop {
-        let path = format!("/v1/signals?after={after}&limit={PAGE}");
-        let page: Vec<Signal> = session.ask(&Call::get(path)).await?;
-        for signal in &page {
+        let page: Vec<Signal> = session.ask(&Call::get(format!("{path}?after={after}&limit={PAGE}"))).await?;
+        for signal in page.iter().filter(|signal| signal.id <= end) {
             show(signal, context)?;
-            *after = signal.id;
         }
-        if page.len() < PAGE {
-            return Ok(Exit::Ok);
+        match page.last() {
+            Some(last) if page.len() == PAGE && last.id < end => after = last.id,
+            _ => return Ok(Exit::Ok),
         }
     }
 }
@@ -90,21 +113,15 @@ fn show(signal: &Signal, context: &Context) -> Result<(), CliError> {
 
 fn line(signal: &Signal) -> String {
     let body = &signal.body;
-    let said = match (&body.result, &body.error, &body.question) {
-        (Some(result), _, _) => result.summary.as_str(),
-        (_, Some(error), _) => error.message.as_str(),
-        (_, _, Some(question)) => question.as_str(),
+    let said = match (&body.result, &body.error, &body.question, &body.approval) {
+        (Some(result), ..) => result.summary.as_str(),
+        (_, Some(error), ..) => error.message.as_str(),
+        (_, _, Some(question), _) => question.as_str(),
+        (.., Some(approval)) => approval.summaries.first().unwrap_or(&approval.reason),
         _ => "",
     };
-    let status = match body.status {
-        SignalStatus::Completed => "completed",
-        SignalStatus::Failed => "failed",
-        SignalStatus::Cancelled => "cancelled",
-        SignalStatus::AwaitingInput => "awaiting_input",
-        SignalStatus::AwaitingApproval => "awaiting_approval",
-    };
     let said = text::brief(said, SAID);
-    format!("{:>4}  {}  {}  {status}  {said}", signal.id, seconds(signal.created_at), signal.run)
+    format!("{:>4}  {}  {}  {}  {said}", signal.id, seconds(signal.created_at), signal.run, body.status)
 }
 
 /// A time without milliseconds: `2026-01-02 03:04:05`.

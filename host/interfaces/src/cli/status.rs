@@ -2,23 +2,46 @@
 
 use std::fmt::Write as _;
 
-use base::{Provenance, Timestamp};
-use motor::{OutgoingRequest, RunStatus, RunTrace, StepTrace, ToolCallTrace};
+use base::{Consent, Door, Provenance, Timestamp};
+use motor::{
+    ApprovalTrace, AttemptTrace, OutgoingRequest, QuestionTrace, RunStatus, RunTrace, StepTrace, ToolCallTrace, Waiting,
+};
 
+use super::answer::command;
+use super::card::Card;
 use super::signals::seconds;
 use crate::output::{Palette, text};
 
 /// Columns before the value of a field.
 const LABEL: usize = 10;
+/// Columns of what is asked, where nothing is cut.
+const MOST_COLUMNS: usize = 160;
 
 /// The run in at most `columns`; with `usize::MAX` nothing is cut.
 pub(super) fn render(trace: &RunTrace, now: Timestamp, columns: usize, palette: Palette) -> String {
     let mut page = Page { text: String::new(), columns, palette };
     page.head(trace, now);
     for step in &trace.steps {
+        for attempt in trace.attempts.iter().filter(|attempt| attempt.first_step == step.iteration) {
+            page.attempt(attempt);
+        }
         page.step(step);
+        for question in trace.questions.iter().filter(|asked| asked.question.step == step.iteration) {
+            page.question(question);
+        }
+        for approval in trace.approvals.iter().filter(|asked| asked.approval.step == step.iteration) {
+            page.approval(approval);
+        }
+    }
+    // Those that came to no step.
+    let steps = trace.steps.last().map_or(0, |step| step.iteration);
+    for attempt in trace.attempts.iter().filter(|attempt| attempt.first_step > steps) {
+        page.attempt(attempt);
     }
     page.end(trace);
+    if let Some(waiting) = &trace.waiting {
+        page.waiting(trace, waiting, now);
+    }
     page.text
 }
 
@@ -144,6 +167,43 @@ impl Page {
         self.field(4, "result", &result.output);
     }
 
+    fn attempt(&mut self, attempt: &AttemptTrace) {
+        self.text.push('\n');
+        self.line(&self.palette.bold(&format!("attempt {}", attempt.index + 1)));
+        if let Some(guidance) = &attempt.guidance {
+            self.field(2, "guidance", guidance);
+        }
+        if let Some(error) = &attempt.error {
+            self.field(2, "failed", &error.message);
+        }
+    }
+
+    fn question(&mut self, asked: &QuestionTrace) {
+        self.field(2, "asked", &text::revealed(&asked.question.question));
+        if let (Some(answer), Some(consent)) = (&asked.answer, &asked.consent) {
+            self.field(2, "answer", &format!("{answer} (by {})", door(consent)));
+        }
+    }
+
+    fn approval(&mut self, asked: &ApprovalTrace) {
+        let what: Vec<_> = asked.approval.items.iter().map(|item| text::revealed(&item.summary)).collect();
+        self.field(2, "asked", &format!("may it: {}", what.join("; ")));
+        if let (Some(granted), Some(consent)) = (asked.granted, &asked.consent) {
+            let scope = asked.scope.unwrap_or_default().as_str();
+            let decision = if granted { format!("allowed ({scope})") } else { "refused".to_owned() };
+            let why = asked.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            self.field(2, "decision", &format!("{decision} by {}{why}", door(consent)));
+        }
+    }
+
+    fn waiting(&mut self, trace: &RunTrace, waiting: &Waiting, now: Timestamp) {
+        self.text.push('\n');
+        for row in Card::of(trace, waiting, now).render(self.columns.min(MOST_COLUMNS), self.palette) {
+            self.line(&row);
+        }
+        self.whole("help", &format!("`{}` answers", command(&trace.run_id, waiting)));
+    }
+
     fn end(&mut self, trace: &RunTrace) {
         if let Some(error) = &trace.error {
             self.text.push('\n');
@@ -152,6 +212,18 @@ impl Page {
             if let Some(remedy) = &error.remedy {
                 self.whole("help", remedy);
             }
+        }
+        if let Some(failure) = &trace.failure {
+            self.whole("next", &failure.suggested_action);
+            if let Some(hint) = &failure.hint {
+                self.field(0, "hint", hint);
+            }
+        }
+        for unknown in &trace.unknown_outcomes {
+            self.whole("unknown", &format!("{unknown}: nobody knows whether it took effect"));
+        }
+        for artifact in &trace.artifacts {
+            self.field(0, "artifact", &format!("{} ({})", artifact.path, text::bytes(artifact.bytes)));
         }
         let heading = if trace.status == RunStatus::Completed { "answer" } else { "said last" };
         if let Some(answer) = trace.summary.as_deref().filter(|answer| !answer.trim().is_empty()) {
@@ -187,6 +259,16 @@ impl Page {
     }
 }
 
+/// Whose word it was, and through which door.
+pub(super) fn door(consent: &Consent) -> String {
+    let by = text::one_line(&consent.given_by);
+    match consent.door {
+        Door::Terminal => format!("{by} at the terminal"),
+        Door::Token => format!("{by} with the token"),
+        other => format!("{by}, {other:?}"),
+    }
+}
+
 fn ago(age: &str) -> String {
     if age == "now" { "just now".to_owned() } else { format!("{age} ago") }
 }
@@ -208,78 +290,4 @@ pub(super) fn asked(request: &OutgoingRequest) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use expect_test::expect;
-    use serde_json::json;
-
-    use super::*;
-
-    fn trace() -> RunTrace {
-        let result = |ok: bool, output: &str| {
-            let code = (!ok).then_some("not_found");
-            json!({ "ok": ok, "output": output, "errorCode": code, "retryable": false, "provenance": "internal", "durationMs": 12 })
-        };
-        let usage = json!({ "input_tokens": 1_234, "output_tokens": 56 });
-        let steps = json!([{
-            "iteration": 1, "timestamp": 2_000, "llmModel": "openai/x", "text": "let me look", "usage": usage,
-            "durationMs": 1_200, "retries": 0, "recoveredCall": false,
-            "toolCalls": [
-                { "callId": "a", "tool": "read", "args": { "path": "orders.csv" }, "durationMs": 12, "fuel": 1_234_567,
-                  "peakMemoryBytes": 1_179_648, "result": result(true, &"id,region\n".repeat(40)) },
-                { "callId": "b", "tool": "read", "args": { "path": "no.csv" }, "durationMs": 3, "fuel": 9_000,
-                  "result": result(false, "`no.csv` does not exist") },
-                { "callId": "c", "tool": "code", "args": { "code": "return 1" }, "durationMs": 0 },
-            ],
-        }]);
-        let error =
-            json!({ "category": "tool_failure", "message": "`read` failed 3 times", "lastStep": "step 1: read" });
-        serde_json::from_value(json!({
-            "runId": "run_01khzabcdefghijk", "agent": "main", "task": "Work out the totals\nof every region",
-            "tools": ["code", "read"], "status": "failed", "createdAt": 1_000, "startedAt": 1_000, "completedAt": 4_500,
-            "summary": "I could not\u{1b}[2J", "error": error, "transitions": [], "totalIterations": 1,
-            "totalDurationMs": 3_500, "totalEnergyCost": 0.1, "totalUsage": usage, "llmCalls": 1, "toolCalls": 2,
-            "errors": 1, "steps": steps,
-        }))
-        .unwrap()
-    }
-
-    #[test]
-    fn a_run_fits_80_columns_and_shows_each_call() {
-        let text = render(&trace(), Timestamp::from_millis(65_000), 80, Palette::new(false));
-        expect![[r#"
-            run_01khzabcdefghijk  failed in 3.5 s
-            task      Work out the totals of every region
-            agent     main
-            tools     code, read
-            created   1970-01-01 00:00:01, 1 min ago
-            model     1 call, 1,234 tokens in, 56 out
-            calls     2 tool calls, 1 failed
-            energy    0.10
-
-            step 1  openai/x  1.2 s  1,234 tokens in, 56 out
-              said      let me look
-              ✓ read  ok  12 ms  fuel 1.2 M  1.1 MiB  internal
-                arguments {"path":"orders.csv"}
-                result    id,region id,region id,region id,region id,region id,region id,re…
-              ✗ read  not_found  3 ms  fuel 9.0 k  internal
-                arguments {"path":"no.csv"}
-                result    `no.csv` does not exist
-              · code  no result
-                arguments {"code":"return 1"}
-
-            error     `read` failed 3 times (at step 1: read)
-
-            said last
-            I could not�[2J
-        "#]]
-        .assert_eq(&text);
-        assert!(text.lines().all(|line| text::width(line) <= 80));
-    }
-
-    #[test]
-    fn on_request_nothing_is_cut() {
-        let text = render(&trace(), Timestamp::from_millis(65_000), usize::MAX, Palette::new(false));
-        assert_eq!(text.matches("id,region").count(), 40);
-        assert!(!text.contains('…') && !text.contains('\u{1b}'));
-    }
-}
+mod tests;

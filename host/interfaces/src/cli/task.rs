@@ -1,16 +1,16 @@
-//! `motor task`: lists, shows and cancels runs (SPEC RUN-7).
+//! `motor task`: lists, shows, answers, retries and cancels runs (SPEC RUN-7).
 
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base::{Refusal, RefusalCode, RunId, Timestamp};
 use clap::Subcommand;
-use motor::{Cancelled, RunRecord, RunStatus, RunTrace};
+use motor::{Cancelled, RunRecord, RunStatus, RunTrace, Waiting};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::context::Context;
-use super::{Done, status};
+use super::{Done, answer, status};
 use crate::client::Call;
 use crate::exit::Exit;
 use crate::output::table::Table;
@@ -31,6 +31,9 @@ pub(super) enum TaskCommand {
         /// At most so many
         #[arg(long, value_name = "N", default_value_t = 20)]
         limit: usize,
+        /// Only runs that wait for an answer or for consent, and what they ask
+        #[arg(long, conflicts_with = "status")]
+        waiting: bool,
     },
     /// Shows a run with every call: arguments, result, time, fuel and where the result came from
     Status {
@@ -45,6 +48,12 @@ pub(super) enum TaskCommand {
         /// The run [default: the newest]
         run: Option<RunId>,
     },
+    /// Answers a run's question. Without an answer it is shown and asked on the terminal
+    Respond(answer::RespondArgs),
+    /// Shows what a run asks to be allowed, and allows or refuses it
+    Approve(answer::ApproveArgs),
+    /// Tries a failed run again, with advice and with more domains if wanted
+    Retry(answer::RetryArgs),
     /// Stops a run, and the guest that works for it
     Cancel {
         /// The run
@@ -62,7 +71,11 @@ fn parse_status(text: &str) -> Result<RunStatus, String> {
 pub(super) async fn run(command: TaskCommand, context: &Context) -> Done {
     context
         .with_host(async |session| match command {
-            TaskCommand::List { status, all, limit } => {
+            TaskCommand::Respond(arguments) => answer::respond(arguments, session, context).await,
+            TaskCommand::Approve(arguments) => answer::approve(arguments, session, context).await,
+            TaskCommand::Retry(arguments) => answer::retry(arguments, session, context).await,
+            TaskCommand::List { waiting: true, all, limit, status: _ } => waiting(all, limit, session, context).await,
+            TaskCommand::List { status, all, limit, waiting: false } => {
                 let mut path = format!("/v1/tasks?limit={limit}");
                 if let Some(status) = status {
                     write!(path, "&status={status}").ok();
@@ -122,8 +135,46 @@ pub(super) async fn or_newest(run: Option<RunId>, session: &mut Session, context
     })
 }
 
+/// The runs that wait for somebody, the oldest question first.
+async fn waiting(all: bool, limit: usize, session: &mut Session, context: &Context) -> Done {
+    let mut records = Vec::new();
+    for status in RunStatus::ALL.into_iter().filter(|status| status.is_waiting()) {
+        let mut path = format!("/v1/tasks?limit={limit}&status={status}");
+        if !all {
+            write!(path, "&agent={}", context.globals.agent).ok();
+        }
+        let found: Vec<RunRecord> = session.ask(&Call::get(path)).await?;
+        records.extend(found);
+    }
+    records.sort_by_key(|record| record.waiting.as_ref().map(|waiting| (waiting.expires_at(), record.id.to_string())));
+    records.truncate(limit);
+    if records.is_empty() && !context.output.is_json() {
+        context.output.say("no run waits for anybody");
+        return Ok(Exit::Ok);
+    }
+    context.answer(&records, || asking(&records, now(), context.output.columns))?;
+    Ok(Exit::Ok)
+}
+
+fn asking(records: &[RunRecord], now: Timestamp, columns: usize) -> String {
+    let mut table = Table::new(&["RUN", "WAITS FOR", ">LEFT", "ASKS"]);
+    for record in records {
+        let Some(waiting) = &record.waiting else { continue };
+        let (what, asks) = match waiting {
+            Waiting::Input(question) => ("answer", question.question.clone()),
+            Waiting::Approval(approval) => {
+                let actions: Vec<_> = approval.items.iter().map(|item| item.summary.as_str()).collect();
+                ("consent", actions.join("; "))
+            }
+        };
+        let left = text::age(waiting.expires_at().since(now));
+        table.row([record.id.to_string(), what.to_owned(), left, text::revealed(&asks).into_owned()]);
+    }
+    table.render(columns)
+}
+
 /// The wall clock, for ages only.
-fn now() -> Timestamp {
+pub(super) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
@@ -179,6 +230,23 @@ mod tests {
         "#]]
         .assert_eq(&text);
         assert!(text.lines().all(|line| text::width(line) <= 80));
+    }
+
+    #[test]
+    fn who_waits_is_listed_with_what_is_asked() {
+        let mut first = record("run_01khzabcdefghijk", "awaiting_input", "x");
+        let question = json!({ "kind": "input", "id": "ask_1", "step": 1, "callId": "c", "askedAt": 0,
+            "question": "Which room?\n\u{202e}x", "expiresAt": 800_000 });
+        first.waiting = serde_json::from_value(question).unwrap();
+        let mut second = record("run_01khzabcdefghijm", "awaiting_approval", "x");
+        second.waiting = serde_json::from_value(super::super::card::tests::approval(json!({}))).unwrap();
+        let text = asking(&[first, second], Timestamp::from_millis(200_000), 80);
+        expect![[r#"
+            RUN                   WAITS FOR    LEFT  ASKS
+            run_01khzabcdefghijk  answer     10 min  Which room? <U+202E>x
+            run_01khzabcdefghijm  consent    11 min  POST https://rooms.example.com/book
+        "#]]
+        .assert_eq(&text);
     }
 
     #[test]

@@ -1,15 +1,17 @@
-//! What the owner keeps and decides: `/v1/credentials`, `/v1/network`.
+//! What the owner keeps and decides: `/v1/credentials`, `/v1/network`, `/v1/owner`. All of it takes the owner's token.
 
 use agent::{Decision, SetCredential};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use base::{CredentialName, Refusal, RefusalCode};
+use consent::{OwnerStatus, OwnerToken, Replacement, TokenFile};
 use serde::{Deserialize, Serialize};
 use vault::CredentialInfo;
+use zeroize::Zeroizing;
 
 use super::reply::Reply;
-use super::{Body, Door};
+use super::{Body, Claimed, Door};
 
 /// That a credential is kept.
 #[derive(Debug, Serialize)]
@@ -18,13 +20,14 @@ pub(super) struct Kept {
 }
 
 /// Keeps a credential. What is wrong with a body is not said in its own words: they may be the secret.
-pub(super) async fn set_credential(State(door): State<Door>, body: Bytes) -> Reply<Kept> {
+pub(super) async fn set_credential(State(door): State<Door>, claimed: Claimed, body: Bytes) -> Reply<Kept> {
     let _attachment = door.attached.attach();
+    let consent = door.host.consent(claimed.into()).await?;
     let credential: SetCredential = serde_json::from_slice(&body).map_err(|_| {
         let reason = "the body is not a credential: an object with `name`, `value` and `domains`";
         Refusal::new(RefusalCode::InvalidRequest, reason)
     })?;
-    Ok(Json(Kept { warnings: door.host.set_credential(credential).await? }))
+    Ok(Json(Kept { warnings: door.host.set_credential(credential, consent).await? }))
 }
 
 pub(super) async fn credentials(State(door): State<Door>) -> Reply<Vec<CredentialInfo>> {
@@ -47,23 +50,65 @@ pub(super) struct Gone {
     deleted: bool,
 }
 
-pub(super) async fn delete_credential(State(door): State<Door>, Body(which): Body<Which>) -> Reply<Gone> {
+pub(super) async fn delete_credential(
+    State(door): State<Door>,
+    claimed: Claimed,
+    Body(which): Body<Which>,
+) -> Reply<Gone> {
     let _attachment = door.attached.attach();
-    door.host.delete_credential(&which.name, which.skill.as_deref()).await?;
+    let consent = door.host.consent(claimed.into()).await?;
+    door.host.delete_credential(&which.name, which.skill.as_deref(), consent).await?;
     Ok(Json(Gone { deleted: true }))
 }
 
-pub(super) async fn decide(State(door): State<Door>, Body(decision): Body<Decision>) -> Reply<Decision> {
+pub(super) async fn decide(
+    State(door): State<Door>,
+    claimed: Claimed,
+    Body(decision): Body<Decision>,
+) -> Reply<Decision> {
     let _attachment = door.attached.attach();
-    Ok(Json(door.host.decide(decision).await?))
+    let consent = door.host.consent(claimed.into()).await?;
+    Ok(Json(door.host.decide(decision, consent).await?))
 }
 
-pub(super) async fn forget(State(door): State<Door>, Body(decision): Body<Decision>) -> Reply<Decision> {
+pub(super) async fn forget(
+    State(door): State<Door>,
+    claimed: Claimed,
+    Body(decision): Body<Decision>,
+) -> Reply<Decision> {
     let _attachment = door.attached.attach();
-    door.host.forget(decision.clone()).await?;
+    let consent = door.host.consent(claimed.into()).await?;
+    door.host.forget(decision.clone(), consent).await?;
     Ok(Json(decision))
 }
 
 pub(super) async fn decisions(State(door): State<Door>) -> Reply<Vec<Decision>> {
     Ok(Json(door.host.decisions()?))
+}
+
+pub(super) async fn owner(State(door): State<Door>) -> Json<OwnerStatus> {
+    Json(door.host.owner())
+}
+
+/// Another token for the owner. As the body of a credential, it is never quoted.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewToken {
+    /// The token, which proves that the file is good.
+    pub token: String,
+    /// What `config/owner.token` is to hold: the token, or the token sealed.
+    pub file: String,
+}
+
+pub(super) async fn replace_token(State(door): State<Door>, claimed: Claimed, body: Bytes) -> Reply<OwnerStatus> {
+    let _attachment = door.attached.attach();
+    let parsed = serde_json::from_slice::<NewToken>(&body).ok().and_then(|new| {
+        let (token, file) = (Zeroizing::new(new.token), Zeroizing::new(new.file));
+        Some(Replacement { token: OwnerToken::parse(&token)?, file: TokenFile::parse(&file).ok()? })
+    });
+    let new = parsed.ok_or_else(|| {
+        let reason = "the body is not a new token: an object with `token` and `file`";
+        Refusal::new(RefusalCode::InvalidRequest, reason)
+    })?;
+    Ok(Json(door.host.replace_token(claimed.into(), new).await?))
 }

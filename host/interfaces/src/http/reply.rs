@@ -34,12 +34,13 @@ impl IntoResponse for Failure {
     }
 }
 
-/// The status for a code. 401 and 403 are left for callers that have to prove who they are.
+/// The status for a code.
 fn status(code: RefusalCode) -> StatusCode {
     match code {
         RefusalCode::InvalidRequest | RefusalCode::UnknownTool | RefusalCode::InvalidComponent => {
             StatusCode::BAD_REQUEST
         }
+        RefusalCode::ConsentNeeded => StatusCode::FORBIDDEN,
         RefusalCode::NotFound => StatusCode::NOT_FOUND,
         RefusalCode::Busy | RefusalCode::HomeInUse | RefusalCode::IllegalState => StatusCode::CONFLICT,
         RefusalCode::ModelUnavailable | RefusalCode::CredentialsNeeded => StatusCode::UNPROCESSABLE_ENTITY,
@@ -106,6 +107,7 @@ mod tests {
     fn refusals_have_fitting_statuses() {
         for (code, expected) in [
             (RefusalCode::InvalidRequest, 400),
+            (RefusalCode::ConsentNeeded, 403),
             (RefusalCode::NotFound, 404),
             (RefusalCode::Busy, 409),
             (RefusalCode::CredentialsNeeded, 422),

@@ -1,9 +1,8 @@
 //! Signals: `/v1/signals`.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
 
-use agent::Host;
+use agent::Followed;
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -12,7 +11,6 @@ use axum::response::sse::Event;
 use futures_util::{Stream, StreamExt as _, stream};
 use serde::Deserialize;
 use signals::Signal;
-use tokio::sync::watch;
 
 use super::events::{event, last_event_id, sse};
 use super::reply::{Failure, Reply};
@@ -20,8 +18,6 @@ use super::{Door, Query};
 
 /// Signals in one answer, at most.
 const MOST: usize = 1_000;
-/// Signals read from the store at a time while following.
-const PAGE: usize = 100;
 
 /// Which signals.
 #[derive(Debug, Deserialize)]
@@ -43,53 +39,46 @@ pub(super) async fn list(State(door): State<Door>, Query(range): Query<Range>) -
     Ok(Json(door.host.signals(range.after, range.limit.min(MOST))?))
 }
 
+/// The signals of runs that still wait.
+pub(super) async fn waiting(State(door): State<Door>, Query(range): Query<Range>) -> Reply<Vec<Signal>> {
+    Ok(Json(door.host.signals_waiting(range.after, range.limit.min(MOST))?))
+}
+
 /// Where to begin.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct From {
     #[serde(default)]
-    after: u64,
+    after: Option<u64>,
 }
 
 /// Signals as they are delivered, at least once, in order. `Last-Event-ID` goes before `after`.
+///
+/// Without either, the signals of runs that still wait come first. These events have no id of their own: their ids are lower
+/// than where the stream begins, and who came back with one would get everything since. An event without data tells where
+/// it begins, when they are over.
 pub(super) async fn events(
     State(door): State<Door>,
     Query(from): Query<From>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Failure> {
-    let after = last_event_id(&headers)?.unwrap_or(from.after);
-    // Subscribed before the first read: what is delivered in between wakes the next read.
-    let following = Following { wake: door.host.subscribe_signals(), host: door.host, after, ready: VecDeque::new() };
-    let stream = stream::unfold(following, |mut following| async move {
-        let signal = following.next().await?;
-        Some((Ok(event(Some(signal.id), &signal)), following))
+    let follower = door.host.follow_signals(last_event_id(&headers)?.or(from.after));
+    let stream = stream::unfold(follower, |mut follower| async move {
+        match follower.next().await {
+            Ok(followed) => Some((Ok(shown(&followed)), follower)),
+            Err(refusal) => {
+                tracing::warn!(%refusal, "signals cannot be read: the stream ends");
+                None
+            }
+        }
     });
     Ok(sse(stream.take_until(door.closing.cancelled_owned())))
 }
 
-struct Following {
-    host: Host,
-    wake: watch::Receiver<u64>,
-    after: u64,
-    ready: VecDeque<Signal>,
-}
-
-impl Following {
-    async fn next(&mut self) -> Option<Signal> {
-        loop {
-            if let Some(signal) = self.ready.pop_front() {
-                self.after = signal.id;
-                return Some(signal);
-            }
-            self.wake.borrow_and_update();
-            match self.host.signals(self.after, PAGE) {
-                Ok(page) if page.is_empty() => self.wake.changed().await.ok()?,
-                Ok(page) => self.ready = page.into(),
-                Err(refusal) => {
-                    tracing::warn!(%refusal, "signals cannot be read: the stream ends");
-                    return None;
-                }
-            }
-        }
+fn shown(followed: &Followed) -> Event {
+    match followed {
+        Followed::Waiting(signal) => event(None, signal),
+        Followed::Opened(after) => Event::default().id(after.to_string()),
+        Followed::Signal(signal) => event(Some(signal.id), signal),
     }
 }

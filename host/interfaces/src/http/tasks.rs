@@ -5,9 +5,9 @@ use std::convert::Infallible;
 use agent::TaskFilter;
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::HeaderMap;
-use axum::response::Sse;
+use axum::http::{HeaderMap, header};
 use axum::response::sse::Event;
+use axum::response::{IntoResponse, Sse};
 use base::{Refusal, RefusalCode};
 use futures_util::{Stream, stream};
 use motor::{Cancelled, LiveEvent, RunRecord, RunTrace};
@@ -34,6 +34,13 @@ pub(super) struct Log {
 
 pub(super) async fn log(State(door): State<Door>, Path(id): Path<String>) -> Reply<Log> {
     Ok(Json(Log { log: door.host.log(&run_id(&id)?)? }))
+}
+
+/// The receipt's file, byte for byte: it can be verified as it is saved.
+pub(super) async fn receipt(State(door): State<Door>, Path(id): Path<String>) -> Result<impl IntoResponse, Failure> {
+    let receipt = door.host.receipt(&run_id(&id)?).await?;
+    let text = receipt.text().map_err(|error| Refusal::new(RefusalCode::Failed, error.to_string()))?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], text))
 }
 
 pub(super) async fn cancel(State(door): State<Door>, Path(id): Path<String>) -> Reply<Cancelled> {

@@ -30,6 +30,55 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(|c| if bad(c) { '\u{fffd}' } else { c }).collect())
 }
 
+/// Whether a character takes no room, so that nobody sees that it is there: zero-width and filling ones, variation
+/// selectors, tags (the default ignorable code points of Unicode, as far as they are no letters of a living script).
+fn is_invisible(character: char) -> bool {
+    matches!(character,
+        '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Text over several lines in which nothing is hidden: what has no picture, changes the direction or moves the cursor is
+/// written by its number, `<U+202E>`. For what somebody is asked to consent to.
+#[must_use]
+pub fn revealed(text: &str) -> Cow<'_, str> {
+    let hidden = |c: char| c != '\n' && (is_harmful(c) || is_invisible(c));
+    if !text.contains(hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 64);
+    for character in text.chars() {
+        if hidden(character) {
+            shown.push_str(&format!("<U+{:04X}>", u32::from(character)));
+        } else {
+            shown.push(character);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// The lines of a text in rows of at most `columns`, none of them cut.
+#[must_use]
+pub fn rows(text: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(2);
+    let mut rows = Vec::new();
+    for line in text.split('\n') {
+        let (mut row, mut used) = (String::new(), 0);
+        for character in line.chars() {
+            let wide = character.width().unwrap_or(0);
+            if used + wide > columns {
+                rows.push(std::mem::take(&mut row));
+                used = 0;
+            }
+            row.push(character);
+            used += wide;
+        }
+        rows.push(row);
+    }
+    rows
+}
+
 /// Text on one line: white space runs together, harmful characters become spaces.
 #[must_use]
 pub fn one_line(text: &str) -> String {
@@ -166,6 +215,29 @@ mod tests {
         assert_eq!(printable("a\u{202e}b\u{9b}2J"), "a�b�2J");
         assert!(matches!(printable("plain ü 字\n"), Cow::Borrowed(_)));
         assert_eq!(one_line("  a\n\n b\u{1b}[2Jc\r"), "a b [2Jc");
+    }
+
+    #[test]
+    fn nothing_is_hidden_from_who_consents() {
+        assert_eq!(
+            revealed("a\u{202e}b\u{200b}\u{e0041}\u{1b}[2J\r\nc"),
+            "a<U+202E>b<U+200B><U+E0041><U+001B>[2J<U+000D>\nc"
+        );
+        assert_eq!(revealed("\t\u{feff}\u{2028}\u{fe0f}"), "<U+0009><U+FEFF><U+2028><U+FE0F>");
+        assert!(matches!(revealed("plain ü 字\n\nünd"), Cow::Borrowed(_)));
+        // Everything the width table gives no room is revealed, but marks that belong to a letter.
+        for character in ('\0'..=char::MAX).filter(|c| c.width() == Some(0) && !is_invisible(*c) && !is_harmful(*c)) {
+            assert!(character.is_alphanumeric() || !character.is_ascii(), "{character:?}");
+        }
+    }
+
+    #[test]
+    fn rows_lose_nothing() {
+        assert_eq!(rows("abcdef\ng\n", 3), ["abc", "def", "g", ""]);
+        assert_eq!(rows("字字字", 5), ["字字", "字"]);
+        let text = "x字\n ".repeat(50);
+        assert_eq!(rows(&text, 7).concat(), text.replace('\n', ""));
+        assert!(rows(&text, 7).iter().all(|row| width(row) <= 7));
     }
 
     #[test]

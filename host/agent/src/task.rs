@@ -1,0 +1,274 @@
+//! What people tell runs: answers, approvals, another attempt (SPEC RUN-7, ASK-1, APPR-1, RUN-10).
+//!
+//! `motor` judges whether an answer fits what is asked, once, and keeps it. What is done here besides is what an approval
+//! for longer than a run means: a decision about domains that later runs find too. It is made from what stands in the
+//! run's history, after the approval is durable: a crash in between leaves a run that has what it asked for, and later
+//! runs that ask again.
+
+use base::{AgentName, Consent, ContentHash, Refusal, RefusalCode, RunId};
+use motor::{Answer, Approval, ApprovalTrace, Decided, Moved, Retried, RetryRequest, RunRecord, Scope};
+use network::Pattern;
+use serde::{Deserialize, Serialize};
+use store::Table;
+
+use crate::Host;
+use crate::access::patterns;
+use crate::decisions::{Decision, Level, Verdict};
+use crate::environment::RunSettings;
+
+/// The answer to a run's question.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RespondRequest {
+    /// The answer.
+    pub answer: String,
+    /// The question that is meant, `ask_…`. Default: whichever waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// Idempotency key: the same answer with the same key is given once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+/// The owner's decision about what a run asked to be allowed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ApproveRequest {
+    /// The request that is meant, `apr_…`. Default: whichever waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<String>,
+    /// The actions that were shown, by hash; none: not looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<ContentHash>,
+    /// Whether it is allowed.
+    pub grant: bool,
+    /// For how long.
+    #[serde(default)]
+    pub scope: Scope,
+    /// Why, for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Idempotency key: the same decision with the same key is made once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+/// Another attempt at a failed run.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RetryTask {
+    /// What to do differently.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guidance: Option<String>,
+    /// Domains it may reach beside those it was granted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub domains: Vec<String>,
+    /// Domains it may write to also after it has read from the web, beside those it was granted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<String>,
+    /// Model calls of the attempt. Default 15.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_iterations: Option<u32>,
+    /// Idempotency key: the same request with the same key begins one attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+impl RetryTask {
+    /// Whether the run gets more than it had, which is the owner's to give.
+    #[must_use]
+    pub fn widens(&self) -> bool {
+        !self.domains.is_empty() || !self.writes.is_empty()
+    }
+}
+
+/// What an approval hands to the environment, as far as it is about domains.
+#[derive(Debug, Default, Deserialize)]
+struct Domains {
+    #[serde(default)]
+    domains: Vec<String>,
+    #[serde(default)]
+    writes: bool,
+}
+
+impl Host {
+    /// Answers a run's question. Durable when this returns.
+    ///
+    /// # Errors
+    /// `illegal_state` when it does not ask, asks something else, or asked too long ago.
+    pub async fn respond(&self, run: &RunId, request: RespondRequest, consent: Consent) -> Result<Moved, Refusal> {
+        let RespondRequest { answer: text, question, key } = request;
+        self.parts().motor.respond(run, Answer { text, question, consent, key }).await
+    }
+
+    /// Decides about what a run asked to be allowed. Durable when this returns.
+    ///
+    /// # Errors
+    /// `illegal_state` when it does not ask, asks for something else, or asked too long ago.
+    pub async fn approve(&self, run: &RunId, request: ApproveRequest, consent: Consent) -> Result<Moved, Refusal> {
+        let ApproveRequest { approval, actions, grant, scope, reason, key } = request;
+        let decided = Decided { approval, actions, grant, scope, reason, consent, key };
+        let moved = self.parts().motor.approve(run, decided).await?;
+        // After it, and also when the same order was carried out before and its giver never heard of it.
+        self.make_last(run, &moved.about).await?;
+        Ok(moved)
+    }
+
+    /// Tries a failed run again.
+    ///
+    /// # Errors
+    /// `illegal_state` when it did not fail or was tried as often as possible; `consent_needed` when it is to get more
+    /// than it had and the owner did not say so.
+    pub async fn retry(&self, run: &RunId, request: RetryTask, consent: Option<Consent>) -> Result<Retried, Refusal> {
+        let widens = request.widens();
+        if widens && consent.is_none() {
+            return Err(Refusal::new(RefusalCode::ConsentNeeded, "more can be granted to a run by its owner only"));
+        }
+        let settings = if widens { Some(self.wider(run, &request)?) } else { None };
+        let RetryTask { guidance, max_iterations, key, .. } = request;
+        self.parts().motor.retry(run, RetryRequest { guidance, settings, max_iterations, consent, key }).await
+    }
+
+    /// The settings of a run with what a retry adds to them.
+    fn wider(&self, run: &RunId, request: &RetryTask) -> Result<serde_json::Value, Refusal> {
+        let record = self.record(run)?;
+        let unreadable = |error: serde_json::Error| {
+            Refusal::new(RefusalCode::StateUnusable, format!("the settings of {run} cannot be read: {error}"))
+        };
+        let mut settings: RunSettings = serde_json::from_value(record.settings).map_err(unreadable)?;
+        add(&mut settings.domains, patterns(&request.domains)?);
+        // A domain that may be written to may be reached.
+        let writes = patterns(&request.writes)?;
+        add(&mut settings.domains, writes.clone());
+        add(&mut settings.writes, writes);
+        serde_json::to_value(settings).map_err(unreadable)
+    }
+
+    /// Makes what was decided for longer than the run a decision that later runs find, as it stands in the run's history.
+    async fn make_last(&self, run: &RunId, approval: &str) -> Result<(), Refusal> {
+        let trace = self.task(run)?;
+        let Some(asked) = trace.approvals.iter().find(|asked| asked.approval.id == approval) else { return Ok(()) };
+        let access = &self.parts().environment.access;
+        for decision in lasting(asked, &trace.agent)? {
+            // A consent to read must not take away one to write.
+            let same = |other: &Decision| {
+                (&other.pattern, other.level, &other.agent) == (&decision.pattern, decision.level, &decision.agent)
+            };
+            let standing = access.decisions.all()?.into_iter().find(same).map(|other| other.verdict);
+            if standing != Some(Verdict::AllowWrites) {
+                access.decide(decision).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&self, run: &RunId) -> Result<RunRecord, Refusal> {
+        let missing = || Refusal::new(RefusalCode::NotFound, format!("there is no run `{run}`"));
+        self.parts().store.get(Table::Runs, run.as_str())?.ok_or_else(missing)
+    }
+}
+
+/// The decisions that an approval for longer than the run makes.
+fn lasting(asked: &ApprovalTrace, agent: &AgentName) -> Result<Vec<Decision>, Refusal> {
+    let level = match asked.scope {
+        Some(Scope::Session) => Level::Session,
+        Some(Scope::Always) => Level::Always,
+        _ => return Ok(Vec::new()),
+    };
+    match (&asked.consent, asked.granted) {
+        (Some(consent), Some(true)) => decisions(&asked.approval, level, agent, consent),
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn decisions(
+    approval: &Approval,
+    level: Level,
+    agent: &AgentName,
+    consent: &Consent,
+) -> Result<Vec<Decision>, Refusal> {
+    if approval.grant.is_null() {
+        return Ok(Vec::new());
+    }
+    let Domains { domains, writes } = serde_json::from_value(approval.grant.clone()).map_err(|error| {
+        Refusal::new(RefusalCode::StateUnusable, format!("what `{}` asks for cannot be read: {error}", approval.id))
+    })?;
+    let verdict = if writes { Verdict::AllowWrites } else { Verdict::Allow };
+    let of = |pattern: Pattern| Decision {
+        pattern,
+        verdict,
+        level,
+        agent: agent.clone(),
+        run: None,
+        decided_at: None,
+        consent: Some(consent.clone()),
+    };
+    Ok(patterns(&domains)?.into_iter().map(of).collect())
+}
+
+fn add(to: &mut Vec<Pattern>, more: Vec<Pattern>) {
+    for pattern in more {
+        if !to.contains(&pattern) {
+            to.push(pattern);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn approval(grant: Value) -> Approval {
+        serde_json::from_value(json!({
+            "id": "apr_1", "step": 1, "reason": "r", "grant": grant, "choices": ["once", "always"], "askedAt": 1_000,
+            "expiresAt": 2_000, "items": [{ "callId": "c", "tool": "fetch", "summary": "s", "arguments": {},
+            "actionHash": ContentHash::of(b"a") }],
+        }))
+        .unwrap()
+    }
+
+    fn consent() -> Consent {
+        serde_json::from_value(json!({ "givenBy": "owner", "door": "terminal", "at": 1_500 })).unwrap()
+    }
+
+    #[test]
+    fn what_lasts_is_what_the_request_names() {
+        let agent = AgentName::default();
+        let made = |grant| decisions(&approval(grant), Level::Always, &agent, &consent());
+        assert!(made(Value::Null).unwrap().is_empty());
+        assert!(made(json!({ "class": "x" })).unwrap().is_empty());
+        let two = made(json!({ "domains": ["a.example.com", "*.b.example.com"], "writes": true })).unwrap();
+        let told: Vec<_> = two.iter().map(|decision| (decision.pattern.to_string(), decision.verdict)).collect();
+        let expected = ["a.example.com", "*.b.example.com"].map(|text| (text.to_owned(), Verdict::AllowWrites));
+        assert_eq!(told, expected);
+        assert!(two.iter().all(|decision| decision.consent == Some(consent()) && decision.run.is_none()));
+        let reads = made(json!({ "domains": ["a.example.com"] })).unwrap();
+        assert_eq!(reads.first().map(|decision| decision.verdict), Some(Verdict::Allow));
+        // A model wrote it: what is no pattern, or too wide, is refused and not read as something else.
+        for domains in [json!(["*.com"]), json!(["https://a.example.com"]), json!([""]), json!("a.example.com")] {
+            assert!(made(json!({ "domains": domains })).is_err(), "{domains}");
+        }
+    }
+
+    #[test]
+    fn only_a_consent_for_longer_than_the_run_lasts() {
+        let agent = AgentName::default();
+        let of = |granted, scope, consent| {
+            let approval = approval(json!({ "domains": ["a.example.com"] }));
+            lasting(&ApprovalTrace { approval, granted, scope, why: None, consent }, &agent).unwrap().len()
+        };
+        assert_eq!(of(Some(true), Some(Scope::Always), Some(consent())), 1);
+        assert_eq!(of(Some(true), Some(Scope::Session), Some(consent())), 1);
+        for (granted, scope, consent) in [
+            (Some(true), Some(Scope::Once), Some(consent())),
+            (Some(true), Some(Scope::Run), Some(consent())),
+            (Some(false), Some(Scope::Always), Some(consent())),
+            (Some(true), Some(Scope::Always), None),
+            (None, None, None),
+        ] {
+            assert_eq!(of(granted, scope, consent), 0, "{granted:?} {scope:?}");
+        }
+    }
+}

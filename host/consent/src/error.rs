@@ -1,0 +1,87 @@
+//! Why the gate let nobody through. No message holds a token, a passphrase or a host path.
+
+use base::{Refusal, RefusalCode};
+use store::StoreError;
+
+/// What went wrong.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConsentError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A model, or a program that speaks for one, wanted to consent.
+    #[error("a model cannot consent: only the owner can do this")]
+    Model,
+    /// No token came with the request.
+    #[error("only the owner can do this, and the request carries no token of the owner")]
+    Missing,
+    /// The token is not the owner's, or no longer.
+    #[error("the token is not the one of this home's owner")]
+    Wrong,
+    /// The host has no token to compare with.
+    #[error("this home has no owner's token that the host knows")]
+    Unset,
+    /// So many wrong tokens wait for their answer that no more are taken.
+    #[error("too many wrong tokens at once")]
+    TooMany,
+    /// The token's file cannot be used.
+    #[error("the owner's token, `config/owner.token` of the home, {reason}")]
+    File {
+        /// What is wrong with it.
+        reason: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// A passphrase can be guessed.
+    #[error("the passphrase is too weak: {reason}")]
+    Weak {
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The passphrase does not open the token.
+    #[error("the passphrase does not open the owner's token")]
+    Passphrase,
+    /// A file that was to replace the token's holds another token than it should.
+    #[error("the new file does not hold the new token")]
+    Mismatch,
+    /// The system failed.
+    #[error("{action} failed")]
+    System {
+        /// What was being done.
+        action: &'static str,
+    },
+}
+
+impl From<ConsentError> for Refusal {
+    fn from(error: ConsentError) -> Self {
+        let terminal = "run the command in a terminal, where it asks (`motor task approve RUN`, `motor task respond \
+                        RUN`), or set `MOTOR_OWNER_TOKEN` for unattended use";
+        let (code, remedy) = match &error {
+            ConsentError::Store(error) => return error.clone().into(),
+            ConsentError::Model | ConsentError::Missing => (RefusalCode::ConsentNeeded, Some(terminal)),
+            ConsentError::Wrong => {
+                let mend = "it may have been replaced since: `motor owner status` looks at the one of the home";
+                (RefusalCode::ConsentNeeded, Some(mend))
+            }
+            ConsentError::Unset => {
+                let mend = "mend what `motor owner status` says of its file, and start the host again";
+                (RefusalCode::ConsentNeeded, Some(mend))
+            }
+            ConsentError::TooMany => (RefusalCode::TryLater, None),
+            ConsentError::File { remedy, .. } => (RefusalCode::ConsentNeeded, Some(*remedy)),
+            ConsentError::Weak { .. } => {
+                let mend = "take at least 16 characters, such as four words that have nothing to do with each other";
+                (RefusalCode::InvalidRequest, Some(mend))
+            }
+            ConsentError::Passphrase => (RefusalCode::ConsentNeeded, Some("try again with the right one")),
+            ConsentError::Mismatch => (RefusalCode::InvalidRequest, None),
+            ConsentError::System { .. } => (RefusalCode::Failed, None),
+        };
+        let refusal = Self::new(code, error.to_string());
+        match remedy {
+            Some(remedy) => refusal.with_remedy(remedy),
+            None => refusal,
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! The gate: who holds the owner's token is let through, and what it lets through is a [`Consent`].
+//!
+//! The host keeps the SHA-256 of the token, and compares hashes in constant time. A token is replaced in three durable
+//! steps: the host comes to know the new one beside the old, the file is replaced, the old one is forgotten. A crash
+//! between them leaves a file that the host knows, and the next host finishes what the file says was done.
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use base::{Clock, Consent, ContentHash, Door, Secret, Timestamp};
+use serde::{Deserialize, Serialize};
+use store::{Batch, Store, Table, create_file, replace_file};
+
+use crate::attempts::Attempts;
+use crate::{ConsentError, FILE_NAME, OwnerToken, TokenFile};
+
+/// Where the host's knowledge of the token is.
+const KEY: &str = "owner/token";
+/// Who consents. There is one owner.
+const OWNER: &str = "owner";
+
+/// Somebody who wants to be let through.
+#[derive(Debug)]
+pub struct Claim {
+    /// By which door.
+    pub door: Door,
+    /// What proves it.
+    pub token: Option<Secret<String>>,
+}
+
+/// A token in place of another.
+#[derive(Debug)]
+pub struct Replacement {
+    /// The new token, which proves that the file is good.
+    pub token: OwnerToken,
+    /// The new file.
+    pub file: TokenFile,
+}
+
+/// What the host knows of the token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Known {
+    /// The hash of the token.
+    hash: ContentHash,
+    /// That of the one that is about to be in its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next: Option<ContentHash>,
+    /// Whether it was sealed. Then no other is ever made on its own.
+    sealed: bool,
+    since: Timestamp,
+}
+
+/// Whether the file of the home holds the token that the host knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FileState {
+    /// It does.
+    Good,
+    /// There is none.
+    Missing,
+    /// It holds another token.
+    Other,
+    /// It cannot be read, or not as a token.
+    Unusable,
+}
+
+/// What may be known of the owner's token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnerStatus {
+    /// Whether a passphrase is needed to use the one in the file.
+    pub sealed: bool,
+    /// Since when it is the token. None when the host knows none: then nothing needs less than everything, and is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// The file.
+    pub file: FileState,
+    /// Tokens that were refused since the host started.
+    pub refused: u64,
+}
+
+/// The one gate of a home.
+#[derive(Debug)]
+pub struct Gate {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    /// The home's directory `config`.
+    directory: PathBuf,
+    known: RwLock<Option<Known>>,
+    attempts: Attempts,
+    /// Held while the token is replaced.
+    replacing: tokio::sync::Mutex<()>,
+}
+
+impl Gate {
+    /// Opens the gate of a home; a home without a token gets one. A token that cannot be made or read is said in the log:
+    /// then nobody is let through.
+    ///
+    /// # Errors
+    /// When what the host knows of the token cannot be read.
+    pub async fn open(store: Store, clock: Arc<dyn Clock>, directory: PathBuf) -> Result<Self, ConsentError> {
+        let known = RwLock::new(store.get::<Known>(Table::Meta, KEY)?);
+        let attempts = Attempts::default();
+        let gate = Self { store, clock, directory, known, attempts, replacing: tokio::sync::Mutex::default() };
+        if let Err(error) = gate.settle().await {
+            tracing::warn!(%error, "the owner's token cannot be used");
+        }
+        Ok(gate)
+    }
+
+    /// Lets the owner through, and says so. The right token is never kept waiting; the answer to wrong ones comes late.
+    ///
+    /// # Errors
+    /// When it is a model that asks, or the token is missing or not the owner's.
+    pub async fn admit(&self, claim: Claim) -> Result<Consent, ConsentError> {
+        match self.judge(&claim) {
+            Ok(consent) => {
+                self.attempts.right();
+                Ok(consent)
+            }
+            Err(ConsentError::Wrong) => Err(self.attempts.wrong().await),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn judge(&self, claim: &Claim) -> Result<Consent, ConsentError> {
+        match claim.door {
+            Door::Terminal | Door::Token | Door::Web | Door::Elicitation | Door::Message => {}
+            // A model, and every door that this gate does not know.
+            _ => return Err(ConsentError::Model),
+        }
+        let token = claim.token.as_ref().ok_or(ConsentError::Missing)?;
+        let known = self.known().ok_or(ConsentError::Unset)?;
+        // Not told apart from a wrong one: what reads as a token is nobody's business.
+        let given = OwnerToken::parse(token.expose()).ok_or(ConsentError::Wrong)?.hash();
+        let is = |hash: &ContentHash| verify_slices_are_equal(hash.as_bytes(), given.as_bytes()).is_ok();
+        let (current, next) = (is(&known.hash), known.next.as_ref().is_some_and(is));
+        if current || next {
+            return Ok(Consent { given_by: OWNER.to_owned(), door: claim.door, at: self.clock.now() });
+        }
+        Err(ConsentError::Wrong)
+    }
+
+    /// Puts another token in the place of the owner's. When this returns, the old one is refused, the file holds the new
+    /// one, and both are durable.
+    ///
+    /// # Errors
+    /// When the claim is refused, the new file does not hold the new token, or the disk fails; after a failure the token
+    /// that the file holds is let through.
+    pub async fn replace(&self, claim: Claim, new: Replacement) -> Result<OwnerStatus, ConsentError> {
+        let _one_at_a_time = self.replacing.lock().await;
+        self.admit(claim).await?;
+        if new.file.hash() != new.token.hash() {
+            return Err(ConsentError::Mismatch);
+        }
+        self.install(self.known(), &new.file).await?;
+        Ok(self.status())
+    }
+
+    /// What may be known of the token.
+    #[must_use]
+    pub fn status(&self) -> OwnerStatus {
+        let known = self.known();
+        let file = match TokenFile::read(&self.directory) {
+            Ok(None) => FileState::Missing,
+            Ok(Some(file)) if known.as_ref().is_some_and(|known| known.accepts(file.hash())) => FileState::Good,
+            Ok(Some(_)) => FileState::Other,
+            Err(_) => FileState::Unusable,
+        };
+        OwnerStatus {
+            sealed: known.as_ref().is_some_and(|known| known.sealed),
+            since: known.map(|known| known.since),
+            file,
+            refused: self.attempts.total(),
+        }
+    }
+
+    /// Brings the file and what is known of it together, as a crash, a restored backup or a first start left them.
+    async fn settle(&self) -> Result<(), ConsentError> {
+        let file = TokenFile::read(&self.directory)?;
+        match (self.known(), file) {
+            (None, None) => {
+                let made = TokenFile::plain(OwnerToken::random()?);
+                create_file(&self.directory, FILE_NAME, made.text().expose().as_bytes())?;
+                // As every later host will read it.
+                let file = TokenFile::read(&self.directory)?.ok_or(ConsentError::Unset)?;
+                self.remember(Known::of(&file, self.clock.now())).await
+            }
+            // Its state is new: the file of the home stays what it was.
+            (None, Some(file)) => self.remember(Known::of(&file, self.clock.now())).await,
+            // Whoever could delete it could have read it, unless it was sealed.
+            (Some(known), None) if !known.sealed => {
+                tracing::warn!(
+                    "the file of the owner's token is gone: there is a new one, and the old token is refused"
+                );
+                self.install(Some(known), &TokenFile::plain(OwnerToken::random()?)).await
+            }
+            (Some(known), Some(file)) if known.next == Some(file.hash()) => {
+                self.remember(Known::of(&file, self.clock.now())).await
+            }
+            (Some(known), Some(file)) if known.next.is_some() && known.hash == file.hash() => {
+                self.remember(Known { next: None, ..known }).await
+            }
+            (Some(known), file) => match file {
+                Some(file) if known.hash == file.hash() => Ok(()),
+                _ => Err(ConsentError::File {
+                    reason: "is not the one that this host knows".to_owned(),
+                    remedy: "give the right one back",
+                }),
+            },
+        }
+    }
+
+    /// Puts a file in the place of the one there is, in steps of which each leaves a file that the host knows.
+    async fn install(&self, before: Option<Known>, file: &TokenFile) -> Result<(), ConsentError> {
+        if let Some(before) = &before {
+            self.remember(Known { next: Some(file.hash()), ..before.clone() }).await?;
+        }
+        if let Err(error) = replace_file(&self.directory, FILE_NAME, file.text().expose().as_bytes()) {
+            // Renamed and not synced, or not renamed: only the file can tell, and who starts the next host asks it.
+            tracing::warn!(%error, "the owner's token was not replaced");
+            return Err(error.into());
+        }
+        self.remember(Known::of(file, self.clock.now())).await
+    }
+
+    async fn remember(&self, known: Known) -> Result<(), ConsentError> {
+        let mut batch = Batch::new();
+        batch.put(Table::Meta, KEY, &known)?;
+        self.store.commit(batch).await?;
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = Some(known);
+        Ok(())
+    }
+
+    fn known(&self) -> Option<Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Known {
+    fn of(file: &TokenFile, since: Timestamp) -> Self {
+        Self { hash: file.hash(), next: None, sealed: file.is_sealed(), since }
+    }
+
+    fn accepts(&self, hash: ContentHash) -> bool {
+        self.hash == hash || self.next == Some(hash)
+    }
+}
+
+#[cfg(test)]
+mod tests;

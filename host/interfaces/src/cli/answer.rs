@@ -1,0 +1,386 @@
+//! `motor task respond`, `approve`, `retry`, and the same questions where a run is followed: what is asked is shown whole
+//! on the terminal, and the answer names exactly what was shown (SPEC ASK-1, APPR-1).
+
+use agent::{ApproveRequest, RespondRequest, RetryTask};
+use base::{Random, Refusal, RefusalCode, RunId};
+use clap::Args;
+use motor::{Approval, Moved, Question, Retried, RunTrace, Scope, Waiting};
+
+use super::card::Card;
+use super::consent::{self, at, declined, given, gone, nobody, show, yes};
+use super::context::{Context, usage};
+use super::task::now;
+use super::terminal::Terminal;
+use super::{CliError, Done};
+use crate::client::{Call, Word};
+use crate::exit::Exit;
+use crate::output::text;
+use crate::session::Session;
+
+/// How often a question is put before it is left unanswered.
+const QUESTIONS: u32 = 3;
+
+/// Arguments of `motor task respond`.
+#[derive(Debug, Args)]
+pub(super) struct RespondArgs {
+    /// The run
+    run: RunId,
+    /// The answer; without it the question is shown and the answer asked for
+    answer: Option<String>,
+}
+
+/// Arguments of `motor task approve`.
+#[derive(Debug, Args)]
+pub(super) struct ApproveArgs {
+    /// The run
+    run: RunId,
+    /// Refuses what it asks for
+    #[arg(long, conflicts_with = "scope")]
+    deny: bool,
+    /// For how long: `once`, `run`, `session` or `always` [default: asked for, else the shortest]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_scope)]
+    scope: Option<Scope>,
+    /// Why, for the model
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Only this request, `apr_…`: another that waits meanwhile is left alone
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+}
+
+/// Arguments of `motor task retry`.
+#[derive(Debug, Args)]
+pub(super) struct RetryArgs {
+    /// The run
+    run: RunId,
+    /// What to do differently
+    #[arg(long, value_name = "TEXT")]
+    guidance: Option<String>,
+    /// Domains it may reach beside those it was granted
+    #[arg(long, value_delimiter = ',', value_name = "DOMAINS")]
+    domains: Vec<String>,
+    /// Domains it may write to also after it has read from the web, beside those it was granted
+    #[arg(long, value_delimiter = ',', value_name = "DOMAINS")]
+    writes: Vec<String>,
+    /// Model calls of the attempt [default: 15]
+    #[arg(long, value_name = "N")]
+    max_iterations: Option<u32>,
+}
+
+fn parse_scope(text: &str) -> Result<Scope, String> {
+    let all = [Scope::Once, Scope::Run, Scope::Session, Scope::Always];
+    let known = || all.map(Scope::as_str).join(", ");
+    all.into_iter().find(|scope| scope.as_str() == text).ok_or_else(|| format!("expected one of {}", known()))
+}
+
+/// What somebody said to what a run asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Said {
+    Answer(String),
+    Decision { grant: bool, scope: Scope, reason: Option<String> },
+}
+
+/// `motor task respond`.
+pub(super) async fn respond(arguments: RespondArgs, session: &mut Session, context: &Context) -> Done {
+    let RespondArgs { run, answer } = arguments;
+    let trace = trace(&run, session).await?;
+    let waiting = waits(&trace)?;
+    let Waiting::Input(question) = waiting else {
+        return Err(wrong(
+            format!("run `{run}` waits for consent, not for an answer"),
+            format!("motor task approve {run}"),
+        )
+        .into());
+    };
+    let (said, word) = match (given(context)?, answer) {
+        (Some(word), Some(answer)) => (Said::Answer(answer), word),
+        (Some(_), None) if Terminal::open().is_none() => {
+            return Err(usage("there is no answer, and no terminal to ask at", "write it behind the run's id").into());
+        }
+        (_, answer) => {
+            let terminal = Terminal::open().ok_or_else(nobody)?;
+            show(&terminal, &Card::of(&trace, waiting, now()), context).await?;
+            let said = match answer {
+                Some(answer) => {
+                    show(&terminal, &Card::new("the answer").with("answer", &answer), context).await?;
+                    yes(&terminal, "send it? [y/N] ").await?.then_some(Said::Answer(answer))
+                }
+                None => put(&terminal, question).await?,
+            };
+            (said.ok_or_else(declined)?, at(&terminal, context).await?)
+        }
+    };
+    tell(&trace, waiting, said, word, session, context).await
+}
+
+/// `motor task approve`.
+pub(super) async fn approve(arguments: ApproveArgs, session: &mut Session, context: &Context) -> Done {
+    let ApproveArgs { run, deny, scope, reason, id } = arguments;
+    let trace = trace(&run, session).await?;
+    let waiting = waits(&trace)?;
+    let Waiting::Approval(approval) = waiting else {
+        return Err(wrong(
+            format!("run `{run}` waits for an answer, not for consent"),
+            format!("motor task respond {run}"),
+        )
+        .into());
+    };
+    if let Some(id) = id.filter(|id| *id != approval.id) {
+        let reason = format!("`{}` does not wait; `{}` does", text::one_line(&id), approval.id);
+        return Err(wrong(reason, format!("motor task status {run}")).into());
+    }
+    let first = approval.choices.first().copied().unwrap_or_default();
+    let (said, word) = if let Some(word) = given(context)? {
+        (Said::Decision { grant: !deny, scope: scope.unwrap_or(first), reason }, word)
+    } else {
+        let terminal = Terminal::open().ok_or_else(nobody)?;
+        show(&terminal, &Card::of(&trace, waiting, now()), context).await?;
+        let said = match (deny, scope) {
+            (true, _) => yes(&terminal, "refuse it? [y/N] ").await?.then_some((false, first)),
+            (false, Some(scope)) => {
+                let prompt = format!("allow it for {}? [y/N] ", in_words(scope));
+                yes(&terminal, &prompt).await?.then_some((true, scope))
+            }
+            (false, None) => choose(&terminal, approval).await?,
+        };
+        let (grant, scope) = said.ok_or_else(declined)?;
+        (Said::Decision { grant, scope, reason }, at(&terminal, context).await?)
+    };
+    tell(&trace, waiting, said, word, session, context).await
+}
+
+/// `motor task retry`.
+pub(super) async fn retry(arguments: RetryArgs, session: &mut Session, context: &Context) -> Done {
+    let RetryArgs { run, guidance, domains, writes, max_iterations } = arguments;
+    let request = RetryTask { guidance, domains, writes, max_iterations, key: Some(key()) };
+    let mut call = Call::post(format!("/v1/tasks/{run}/retry"), &request)?;
+    if request.widens() {
+        let trace = trace(&run, session).await?;
+        let mut card = Card::new(format!("{run} of agent {} is to be tried again with more than it had", trace.agent));
+        card = card.with("task", &trace.task);
+        for (label, patterns) in [("reaches", &request.domains), ("writes to", &request.writes)] {
+            if !patterns.is_empty() {
+                card = card.with(label, patterns.join(", "));
+            }
+        }
+        call = call.with(consent::confirm(&card, context).await?);
+    }
+    let retried: Retried = session.ask(&call).await?;
+    context.answer(&retried, || format!("{run} is tried again: attempt {}", retried.attempt_index + 1))?;
+    goes_on(&run, session, context);
+    Ok(Exit::Ok)
+}
+
+/// Asks at the terminal what a run asks. None when nobody gave an answer, which is none to the run either.
+///
+/// # Errors
+/// When the terminal is gone.
+pub(super) async fn ask(
+    terminal: &Terminal,
+    trace: &RunTrace,
+    waiting: &Waiting,
+    context: &Context,
+) -> Result<Option<Said>, Refusal> {
+    show(terminal, &Card::of(trace, waiting, now()), context).await?;
+    match waiting {
+        Waiting::Input(question) => put(terminal, question).await,
+        Waiting::Approval(approval) => {
+            let chosen = choose(terminal, approval).await?;
+            Ok(chosen.map(|(grant, scope)| Said::Decision { grant, scope, reason: None }))
+        }
+    }
+}
+
+/// The request that tells a run what was said, about exactly what was shown.
+///
+/// # Errors
+/// Never, but for what cannot be JSON.
+pub(super) fn call(run: &RunId, waiting: &Waiting, said: Said, word: Word) -> Result<Call, Refusal> {
+    let call = match said {
+        Said::Answer(answer) => {
+            let request = RespondRequest { answer, question: Some(waiting.id().to_owned()), key: Some(key()) };
+            Call::post(format!("/v1/tasks/{run}/respond"), &request)?
+        }
+        Said::Decision { grant, scope, reason } => {
+            let actions = match waiting {
+                Waiting::Approval(approval) => approval.items.iter().map(|item| item.action_hash).collect(),
+                Waiting::Input(_) => Vec::new(),
+            };
+            let approval = Some(waiting.id().to_owned());
+            let request = ApproveRequest { approval, actions, grant, scope, reason, key: Some(key()) };
+            Call::post(format!("/v1/tasks/{run}/approve"), &request)?
+        }
+    };
+    Ok(call.with(word))
+}
+
+/// The command that answers what a run waits for.
+pub(super) fn command(run: &RunId, waiting: &Waiting) -> String {
+    match waiting {
+        Waiting::Input(_) => format!("motor task respond {run}"),
+        Waiting::Approval(_) => format!("motor task approve {run}"),
+    }
+}
+
+/// Puts a question: the number of a choice stands for it, anything else for itself.
+async fn put(terminal: &Terminal, question: &Question) -> Result<Option<Said>, Refusal> {
+    let prompt = match question.choices.len() {
+        0 => "answer: ".to_owned(),
+        1 => "answer (1, or other words): ".to_owned(),
+        many => format!("answer (1 to {many}, or other words): "),
+    };
+    for _ in 0..QUESTIONS {
+        let Some(line) = terminal.ask(&prompt).await.map_err(|error| gone(&error))? else { return Ok(None) };
+        if let Some(answer) = answer_of(&line, &question.choices) {
+            return Ok(Some(Said::Answer(answer)));
+        }
+    }
+    Ok(None)
+}
+
+fn answer_of(line: &str, choices: &[String]) -> Option<String> {
+    let line = line.trim();
+    let chosen = line.parse::<usize>().ok().and_then(|number| choices.get(number.checked_sub(1)?));
+    chosen.map(String::as_str).or(Some(line)).filter(|answer| !answer.is_empty()).map(str::to_owned)
+}
+
+/// Has the owner choose for how long, or refuse. None when nothing was chosen.
+async fn choose(terminal: &Terminal, approval: &Approval) -> Result<Option<(bool, Scope)>, Refusal> {
+    let offered: Vec<String> =
+        approval.choices.iter().map(|scope| format!("{} = {}", letter(*scope), in_words(*scope))).collect();
+    let prompt = format!("allow it? {}, n = no: ", offered.join(", "));
+    for _ in 0..QUESTIONS {
+        let Some(line) = terminal.ask(&prompt).await.map_err(|error| gone(&error))? else { return Ok(None) };
+        if let Some(chosen) = choice_of(&line, &approval.choices) {
+            return Ok(Some(chosen));
+        }
+    }
+    Ok(None)
+}
+
+/// Only a letter that was offered is a choice: an empty line is not a yes, and not a no.
+fn choice_of(line: &str, choices: &[Scope]) -> Option<(bool, Scope)> {
+    let line = line.trim().to_ascii_lowercase();
+    let first = choices.first().copied()?;
+    if ["n", "no"].contains(&line.as_str()) {
+        return Some((false, first));
+    }
+    choices.iter().find(|scope| line == letter(**scope) || line == scope.as_str()).map(|scope| (true, *scope))
+}
+
+fn letter(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Once => "y",
+        Scope::Run => "r",
+        Scope::Session => "s",
+        Scope::Always => "a",
+    }
+}
+
+fn in_words(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Once => "this one time",
+        Scope::Run => "this run",
+        Scope::Session => "all runs of the agent until the host ends",
+        Scope::Always => "all runs of the agent, for good",
+    }
+}
+
+async fn tell(
+    trace: &RunTrace,
+    waiting: &Waiting,
+    said: Said,
+    word: Word,
+    session: &mut Session,
+    context: &Context,
+) -> Done {
+    let run = &trace.run_id;
+    let what = match &said {
+        Said::Answer(_) => "has its answer",
+        Said::Decision { grant: true, .. } => "is allowed what it asked for",
+        Said::Decision { grant: false, .. } => "is refused what it asked for",
+    };
+    let moved: Moved = session.ask(&call(run, waiting, said, word)?).await?;
+    context.answer(&moved, || format!("{run} {what}"))?;
+    goes_on(run, session, context);
+    Ok(Exit::Ok)
+}
+
+/// A run goes on where there is a host; one that ends with this command is none.
+fn goes_on(run: &RunId, session: &Session, context: &Context) {
+    if session.is_own() {
+        context.output.say(&format!("no host stays: `motor act --resume {run}` goes on with it"));
+    }
+}
+
+pub(super) async fn trace(run: &RunId, session: &mut Session) -> Result<RunTrace, Refusal> {
+    session.ask(&Call::get(format!("/v1/tasks/{run}"))).await
+}
+
+fn waits(trace: &RunTrace) -> Result<&Waiting, CliError> {
+    trace.waiting.as_ref().ok_or_else(|| {
+        let reason = format!("run `{}` is {} and asks nothing", trace.run_id, trace.status);
+        Refusal::new(RefusalCode::IllegalState, reason)
+            .with_remedy("`motor task list --waiting` shows those that do")
+            .into()
+    })
+}
+
+fn wrong(reason: String, command: String) -> Refusal {
+    Refusal::new(RefusalCode::IllegalState, reason).with_remedy(format!("run `{command}`"))
+}
+
+/// A request whose answer was lost is made again: with a key it counts once.
+fn key() -> String {
+    format!("cli-{:016x}", Random::from_system().next_u64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_offered_is_a_choice() {
+        let all = [Scope::Once, Scope::Run, Scope::Session, Scope::Always];
+        for (line, choices, expected) in [
+            ("y", &all[..], Some((true, Scope::Once))),
+            (" Y ", &all, Some((true, Scope::Once))),
+            ("r", &all, Some((true, Scope::Run))),
+            ("session", &all, Some((true, Scope::Session))),
+            ("a", &all, Some((true, Scope::Always))),
+            ("n", &all, Some((false, Scope::Once))),
+            ("no", &all[1..], Some((false, Scope::Run))),
+            ("y", &all[1..], None),
+            ("a", &all[..1], None),
+            ("", &all, None),
+            ("yes please", &all, None),
+            ("ya", &all, None),
+            ("n", &[], None),
+        ] {
+            assert_eq!(choice_of(line, choices), expected, "{line:?} of {choices:?}");
+        }
+    }
+
+    #[test]
+    fn a_number_is_the_choice_of_that_number_and_else_a_number() {
+        let choices = ["red".to_owned(), "blue".to_owned()];
+        for (line, choices, expected) in [
+            ("2", &choices[..], Some("blue")),
+            (" 1\t", &choices, Some("red")),
+            ("0", &choices, Some("0")),
+            ("3", &choices, Some("3")),
+            ("2", &[], Some("2")),
+            ("green", &choices, Some("green")),
+            ("", &choices, None),
+            ("   ", &[], None),
+        ] {
+            assert_eq!(answer_of(line, choices).as_deref(), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn scopes_are_those_there_are() {
+        assert_eq!(parse_scope("always"), Ok(Scope::Always));
+        assert!(parse_scope("ever").unwrap_err().contains("session"));
+    }
+}

@@ -1,0 +1,208 @@
+//! `motor owner`: the token that stands for the owner (SPEC CONSENT-1).
+//!
+//! A new token is made and sealed here, where the passphrase is typed: the host gets the finished file and never sees a
+//! passphrase. Every change makes a new token, because what could be read before may have been.
+
+use base::{Refusal, RefusalCode, Secret, Timestamp};
+use clap::Subcommand;
+use consent::{ConsentError, FileState, OwnerStatus, OwnerToken, Passphrase, TokenFile};
+use serde_json::json;
+use zeroize::Zeroizing;
+
+use super::card::Card;
+use super::consent::{at, declined, file, given, gone, nobody, show, terminal, unseal, yes};
+use super::context::Context;
+use super::signals::seconds;
+use super::terminal::Terminal;
+use super::{CliError, Done};
+use crate::client::{Call, Word};
+use crate::exit::Exit;
+use crate::http::NewToken;
+use crate::session::Session;
+
+/// Subcommands of `motor owner`.
+#[derive(Debug, Subcommand)]
+pub(super) enum OwnerCommand {
+    /// Says how the owner's token is kept
+    Status,
+    /// Seals it with a passphrase, so that other programs of the same user cannot consent
+    Seal,
+    /// Keeps it without a passphrase again
+    Unseal,
+    /// Makes a new one; the old one is refused at once
+    Rotate,
+    /// Prints it, for `MOTOR_OWNER_TOKEN` where nobody sits
+    Token,
+}
+
+/// How the new token is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Plain,
+    Sealed,
+}
+
+pub(super) async fn run(command: OwnerCommand, context: &Context) -> Done {
+    context
+        .with_host(async |session| {
+            let status: OwnerStatus = session.ask(&Call::get("/v1/owner")).await?;
+            match command {
+                OwnerCommand::Status => {
+                    context.answer(&status, || told(&status))?;
+                    Ok(Exit::Ok)
+                }
+                OwnerCommand::Token => print(context).await,
+                OwnerCommand::Seal => replace(Kept::Sealed, session, context).await,
+                OwnerCommand::Unseal => replace(Kept::Plain, session, context).await,
+                OwnerCommand::Rotate => {
+                    let kept = if status.sealed { Kept::Sealed } else { Kept::Plain };
+                    replace(kept, session, context).await
+                }
+            }
+        })
+        .await
+}
+
+fn told(status: &OwnerStatus) -> String {
+    let kept = match (status.since, status.sealed) {
+        (None, _) => "the host knows no token of the owner: nobody can consent".to_owned(),
+        (Some(since), true) => format!("sealed with a passphrase since {}", since_when(since)),
+        (Some(since), false) => format!("in plain since {}: programs of this user can read it", since_when(since)),
+    };
+    let file = match status.file {
+        FileState::Good => "the one that the host knows",
+        FileState::Missing if status.sealed => "missing: restore `config/owner.token` from a backup",
+        FileState::Missing => "missing: the next host makes a new token",
+        FileState::Other => {
+            "not the one that the host knows: restore `config/owner.token` from a backup, or, when it was never sealed, \
+             delete it and start the host again, which makes a new token"
+        }
+        _ => "not usable: it has to be a file of its owner alone (`chmod 600`), with the token in it",
+    };
+    let refused = if status.refused > 0 {
+        format!("\nrefused   {} since the host started", status.refused)
+    } else {
+        String::new()
+    };
+    format!("token     {kept}\nfile      {file}{refused}")
+}
+
+fn since_when(at: Timestamp) -> String {
+    seconds(at)
+}
+
+/// Prints the token, after a person at the terminal said that it may be seen.
+async fn print(context: &Context) -> Done {
+    let terminal = terminal("printing the token")?;
+    let card = Card::new("print the owner's token?").with(
+        "means",
+        "whoever has it can consent to everything in your name: answer runs, approve actions, allow domains, set \
+         credentials",
+    );
+    show(&terminal, &card, context).await?;
+    if !yes(&terminal, "print it? [y/N] ").await? {
+        return Err(declined().into());
+    }
+    let token = unseal(file(context)?, &terminal).await?;
+    if context.output.is_json() {
+        context.output.print_json(&json!({ "token": token.expose() }))?;
+    } else {
+        context.output.print_trusted(token.expose())?;
+    }
+    Ok(Exit::Ok)
+}
+
+async fn replace(kept: Kept, session: &mut Session, context: &Context) -> Done {
+    let (word, passphrase) = match (given(context)?, kept) {
+        (Some(word), Kept::Plain) => (word, None),
+        // A passphrase is typed, whoever consents.
+        (_, kept) => {
+            let terminal = Terminal::open().ok_or_else(nobody)?;
+            let card = match kept {
+                Kept::Sealed => Card::new("make a new owner's token, sealed with a passphrase?").with(
+                    "means",
+                    "the old token is refused at once; whoever consents at a terminal types the passphrase; without it \
+                     nobody can consent in this home any more",
+                ),
+                Kept::Plain => Card::new("make a new owner's token, without a passphrase?").with(
+                    "means",
+                    "the old token is refused at once; every program of this user can read the new one, and consent",
+                ),
+            };
+            show(&terminal, &card, context).await?;
+            if !yes(&terminal, "do it? [y/N] ").await? {
+                return Err(declined().into());
+            }
+            let word = at(&terminal, context).await?;
+            let passphrase = if kept == Kept::Sealed { Some(choose(&terminal).await?) } else { None };
+            (word, passphrase)
+        }
+    };
+    let token = OwnerToken::random().map_err(Refusal::from)?;
+    let file = match passphrase {
+        None => TokenFile::plain(token.clone()),
+        Some(passphrase) => {
+            let token = token.clone();
+            let sealing = tokio::task::spawn_blocking(move || TokenFile::sealed(&token, &passphrase));
+            let sealed = sealing.await.unwrap_or(Err(ConsentError::System { action: "sealing the token" }));
+            sealed.map_err(Refusal::from)?
+        }
+    };
+    let status = send(&token, &file, word, session, context).await?;
+    context.answer(&status, || told(&status))?;
+    Ok(Exit::Ok)
+}
+
+/// Replaces the token. When the host's answer was lost, the request comes again with a token that is refused by then:
+/// what the file holds says whether it was done.
+async fn send(
+    token: &OwnerToken,
+    new: &TokenFile,
+    word: Word,
+    session: &mut Session,
+    context: &Context,
+) -> Result<OwnerStatus, CliError> {
+    let body = NewToken { token: token.expose().to_owned(), file: new.text().expose().clone() };
+    let call = Call::post("/v1/owner/token", &body)?.with(word);
+    let (_token, _file) = (Zeroizing::new(body.token), Zeroizing::new(body.file));
+    match session.ask(&call).await {
+        Ok(status) => Ok(status),
+        Err(refusal) if refusal.code == RefusalCode::ConsentNeeded => match file(context) {
+            Ok(found) if found.hash() == new.hash() => Ok(session.ask(&Call::get("/v1/owner")).await?),
+            _ => Err(refusal.into()),
+        },
+        Err(refusal) => Err(refusal.into()),
+    }
+}
+
+/// A new passphrase, typed twice.
+async fn choose(terminal: &Terminal) -> Result<Passphrase, Refusal> {
+    let first = terminal.ask_secret("new passphrase (16 characters or more): ").await.map_err(|error| gone(&error))?;
+    let chosen = Passphrase::new(Secret::new(first.expose().clone()))?;
+    let again = terminal.ask_secret("the same again: ").await.map_err(|error| gone(&error))?;
+    if first.expose() != again.expose() {
+        return Err(Refusal::new(RefusalCode::InvalidRequest, "the passphrases differ: nothing was changed"));
+    }
+    Ok(chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_says_what_to_do() {
+        for (sealed, since, file, refused, words) in [
+            (false, true, FileState::Good, 0, &["in plain since 1970", "programs of this user"][..]),
+            (true, true, FileState::Good, 2, &["sealed", "refused   2"]),
+            (true, true, FileState::Missing, 0, &["from a backup"]),
+            (false, true, FileState::Missing, 0, &["new token"]),
+            (false, true, FileState::Other, 0, &["not the one"]),
+            (false, false, FileState::Unusable, 0, &["nobody can consent", "chmod 600"]),
+        ] {
+            let since = since.then(|| Timestamp::from_millis(1_000));
+            let text = told(&OwnerStatus { sealed, since, file, refused });
+            assert!(words.iter().all(|word| text.contains(word)), "{text}");
+        }
+    }
+}

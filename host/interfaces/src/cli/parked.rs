@@ -1,0 +1,85 @@
+//! A run that is followed and parks: the question is shown where the person sits, and answered right there.
+//!
+//! It may be settled elsewhere meanwhile, expire, or be cancelled: the run's events are listened to while the person
+//! thinks, and then the question is taken back. Where nobody can be asked, the command that answers is named.
+
+use base::{Refusal, RunId};
+use motor::{Moved, Waiting};
+
+use super::answer::{Said, ask, call, command, trace};
+use super::consent::at;
+use super::context::Context;
+use super::interrupt::Wish;
+use super::terminal::Terminal;
+use crate::client::Word;
+use crate::client::events::{Event, EventStream};
+use crate::session::Session;
+
+/// How it went on while a run waited.
+pub(super) enum Went {
+    /// The question was put, answered or not: the events tell what comes of it.
+    Put,
+    /// An event came first; none: the host is gone.
+    On(Option<Event>),
+    /// Ctrl-C or SIGTERM.
+    Wished(Wish),
+}
+
+/// Asks what the run waits for under `id`, when it still does.
+///
+/// # Errors
+/// When the run cannot be looked at.
+pub(super) async fn settle(
+    session: &mut Session,
+    run: &RunId,
+    id: &str,
+    events: &mut EventStream,
+    context: &Context,
+) -> Result<Went, Refusal> {
+    let trace = trace(run, session).await?;
+    // Events of the past are followed as well: what was asked then may have been answered.
+    let Some(waiting) = trace.waiting.as_ref().filter(|waiting| waiting.id() == id) else { return Ok(Went::Put) };
+    let Some(terminal) = Terminal::open() else {
+        context.output.say(&context.output.err.yellow(&format!("waiting: `{}` answers", command(run, waiting))));
+        return Ok(Went::Put);
+    };
+    let asking = async {
+        let Some(said) = ask(&terminal, &trace, waiting, context).await? else { return Ok(None) };
+        let word = at(&terminal, context).await?;
+        Ok(Some((said, word)))
+    };
+    let answered: Result<Option<(Said, Word)>, Refusal> = tokio::select! {
+        answered = asking => answered,
+        event = events.next() => {
+            // The terminal may be gone as well, and then nobody reads this.
+            terminal.write("\n").ok();
+            context.output.say("settled elsewhere, or too late: no answer is needed any more");
+            return Ok(Went::On(event));
+        }
+        wish = context.wishes.next() => {
+            terminal.write("\n").ok();
+            return Ok(Went::Wished(wish));
+        }
+    };
+    if let Err(refusal) = told(answered, run, waiting, session, context).await {
+        context.output.warn(&refusal.reason);
+        context.output.say(&format!("still waiting: `{}` answers", command(run, waiting)));
+    }
+    Ok(Went::Put)
+}
+
+async fn told(
+    answered: Result<Option<(Said, Word)>, Refusal>,
+    run: &RunId,
+    waiting: &Waiting,
+    session: &mut Session,
+    context: &Context,
+) -> Result<(), Refusal> {
+    match answered? {
+        Some((said, word)) => session.ask::<Moved>(&call(run, waiting, said, word)?).await.map(drop),
+        None => {
+            context.output.say(&format!("not answered: `{}` answers later", command(run, waiting)));
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Who says that a request is the owner's word: `Authorization: Bearer TOKEN` and `Motor-Door: terminal|token`.
+//!
+//! What stands here is only claimed: the gate decides. A header that is missing, twice there, or none of these words is no
+//! claim that could be let through. The door is the client's word; that a person was asked is worth what the client that
+//! holds the token is worth, and it is recorded as what was said.
+
+use std::convert::Infallible;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+use base::{Door, Secret};
+use consent::Claim;
+
+/// The header that names the door.
+pub const DOOR: &str = "motor-door";
+
+/// What a request claims.
+#[derive(Debug)]
+pub(super) struct Claimed(Claim);
+
+impl From<Claimed> for Claim {
+    fn from(claimed: Claimed) -> Self {
+        claimed.0
+    }
+}
+
+impl Claimed {
+    /// Whether it claims anything at all.
+    pub(super) fn is_given(&self) -> bool {
+        self.0.token.is_some()
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Claimed {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self(claim(&parts.headers)))
+    }
+}
+
+fn claim(headers: &HeaderMap) -> Claim {
+    let door = match only(headers, DOOR) {
+        One::Absent | One::Value("token") => Door::Token,
+        One::Value("terminal") => Door::Terminal,
+        // Of the other doors none is at this socket, and what nobody knows is nobody's.
+        One::Value(_) | One::Unclear => Door::Model,
+    };
+    let token = match only(headers, header::AUTHORIZATION.as_str()) {
+        One::Value(value) => bearer(value),
+        One::Absent | One::Unclear => None,
+    };
+    Claim { door, token: token.map(|token| Secret::new(token.to_owned())) }
+}
+
+/// What a header says that may be there once.
+#[derive(Debug, PartialEq, Eq)]
+enum One<'a> {
+    Absent,
+    Value(&'a str),
+    /// It is there twice, or is no text.
+    Unclear,
+}
+
+fn only<'a>(headers: &'a HeaderMap, name: &str) -> One<'a> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (None, _) => One::Absent,
+        (Some(value), None) => value.to_str().map_or(One::Unclear, |text| One::Value(text.trim())),
+        _ => One::Unclear,
+    }
+}
+
+/// The token of `Bearer TOKEN`; the word knows no case (RFC 9110, section 11.1).
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    let token = token.trim_start_matches(' ');
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(lines: &[(&'static str, &str)], door: Door, token: Option<&str>) {
+        let lines = lines.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            let name: axum::http::HeaderName = name;
+            let value: axum::http::HeaderValue = value;
+            headers.append(name, value);
+        }
+        let claim = claim(&headers);
+        assert_eq!(
+            (claim.door, claim.token.as_ref().map(|token| token.expose().as_str())),
+            (door, token),
+            "{headers:?}"
+        );
+    }
+
+    #[test]
+    fn claims_are_read_and_nothing_is_guessed() {
+        let token = ("authorization", "Bearer t");
+        check(&[token], Door::Token, Some("t"));
+        check(&[token, ("motor-door", "token")], Door::Token, Some("t"));
+        check(&[token, ("motor-door", "terminal")], Door::Terminal, Some("t"));
+        check(&[("authorization", "bearer  t")], Door::Token, Some("t"));
+        check(&[], Door::Token, None);
+        // What is no claim.
+        for door in ["model", "web", "message", "elicitation", "Terminal", "", "terminal, token"] {
+            check(&[token, ("motor-door", door)], Door::Model, Some("t"));
+        }
+        check(&[token, ("motor-door", "terminal"), ("motor-door", "terminal")], Door::Model, Some("t"));
+        for value in ["t", "Basic t", "Bearer", "Bearer ", "Bearer\tt", ""] {
+            check(&[("authorization", value)], Door::Token, None);
+        }
+        check(&[token, token], Door::Token, None);
+    }
+}
