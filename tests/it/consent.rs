@@ -3,6 +3,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -28,6 +29,23 @@ fn wanting() -> Value {
         { "tool_calls": [{ "name": "request_approval", "arguments": arguments }] },
         { "text": "done with it" },
     ]})
+}
+
+/// The names of the files below that hold these words.
+fn files_with(directory: &Path, words: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_symlink() {
+            continue;
+        }
+        if path.is_dir() {
+            found.extend(files_with(&path, words));
+        } else if path.is_file() && memchr::memmem::find(&std::fs::read(&path).unwrap(), words.as_bytes()).is_some() {
+            found.push(path.file_name().unwrap().to_str().unwrap().to_owned());
+        }
+    }
+    found
 }
 
 struct World {
@@ -241,10 +259,13 @@ fn the_token_stands_for_the_owner_where_nobody_sits() {
     world.motor.run(&["task", "approve", &run, "--id", "apr_000000000000"]).refused(1, &["does not wait"]);
     world.motor.run(&["task", "approve", &run, "--for", "once"]).refused(2, &["can be allowed for"]);
     assert_eq!(world.motor.json(&["network", "list"]), json!([]));
-    world.motor.run(&approve).succeeded();
+    let ended = world.motor.run(&[&approve[..], &["-vv"]].concat()).succeeded();
+    assert!(!format!("{ended:?}").contains(&token[12..]));
     let decided = &world.ended(&run)["approvals"][0];
     assert_eq!((&decided["scope"], &decided["consent"]["door"]), (&json!("session"), &json!("token")));
     assert_eq!(world.motor.json(&["network", "list"])[0]["level"], "session");
+    // It is in its file, and nowhere else in the home.
+    assert_eq!(files_with(world.motor.home(), &token[12..]), ["owner.token"]);
 }
 
 #[test]
@@ -318,6 +339,7 @@ fn a_sealed_token_takes_its_passphrase() {
     sealing.sees("new passphrase (16 characters or more): ");
     sealing.types(PASSPHRASE);
     sealing.sees("the same again: ");
+    assert!(!sealing.screen().contains(PASSPHRASE), "{}", sealing.screen());
     sealing.types(PASSPHRASE);
     let sealed = sealing.wait().succeeded();
     assert!(sealed.stdout.contains("sealed with a passphrase"), "{sealed:?}");
@@ -384,6 +406,22 @@ fn a_passphrase_that_can_be_guessed_or_is_mistyped_changes_nothing() {
         sealing.wait().refused(2, &[words]);
     }
     assert_eq!(motor.owner_token(), before);
+}
+
+#[test]
+fn a_run_that_fails_after_a_refusal_says_so_by_its_exit_code() {
+    let mut script = wanting();
+    script["faults"] = json!({ "2": { "status": { "code": 400, "body": "no such thing" } } });
+    for (said, code) in [("n", 5), ("r", 1)] {
+        let world = World::new(script.clone());
+        let mut acting = world.motor.at_terminal(&["act", "the task"]);
+        acting.sees("n = no: ");
+        acting.types(said);
+        let ended = acting.wait();
+        ended.failed(code, &["400"]);
+        // What was told before it waited is told once.
+        assert_eq!(ended.stderr.matches("asks for consent").count(), 1, "{ended:?}");
+    }
 }
 
 #[test]

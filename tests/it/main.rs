@@ -16,6 +16,7 @@ mod explain;
 mod fetch;
 mod gate;
 mod homes;
+mod killed;
 mod models;
 mod outgoing;
 mod parsers;

@@ -2,6 +2,7 @@
 //! take, killed when a test is over.
 
 mod running;
+mod socket;
 mod terminal;
 
 use std::ffi::OsStr;

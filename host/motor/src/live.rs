@@ -262,8 +262,10 @@ impl Watch {
                 continue;
             };
             match receiver.recv().await {
+                // A driver that is made anew tells the run's history first.
+                Ok(item) if item.durable <= self.seen && !item.event.is_hint() => {}
                 Ok(item) => {
-                    self.seen = item.durable;
+                    self.seen = self.seen.max(item.durable);
                     return Some(Arc::unwrap_or_clone(item.event));
                 }
                 Err(broadcast::error::RecvError::Lagged(_)) => self.catch_up(),
@@ -277,7 +279,7 @@ impl Watch {
         let Some(log) = &self.log else { return };
         let fresh = log.watch();
         self.queue = fresh.queue.into_iter().skip(self.seen).collect();
-        self.seen = fresh.seen;
+        self.seen = self.seen.max(fresh.seen);
         self.receiver = fresh.receiver;
     }
 }

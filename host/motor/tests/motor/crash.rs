@@ -1,11 +1,12 @@
-//! A stop of the host at every write, a full disk, a panic: nothing acknowledged is lost, nothing is done twice.
+//! A stop of the host, a failing disk, a panic: nothing acknowledged is lost, nothing is done twice. Deaths at every write are
+//! in `every_write`.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use base::{AgentName, ErrorCode, RefusalCode, RunId};
+use base::{AgentName, ErrorCode, RefusalCode};
 use motor::{FailureCategory, LiveEvent, RunRequest, RunStatus};
 use serde_json::json;
 use store::Faults;
@@ -34,66 +35,6 @@ fn six_steps() -> Vec<Turn> {
         call("append", json!({"text": "c"})),
         Turn::Say("done"),
     ]
-}
-
-/// One run on a host that dies at the n-th write, and its end on the next host. False when the host did not die.
-async fn dies_at(n: u32) -> bool {
-    let faults = Arc::new(Dead { left: AtomicU32::new(n) });
-    let home = Home::open(Arc::new(tempfile::tempdir().unwrap()), world(six_steps()), faults);
-    let id = home.motor.new_run_id();
-    let accepted = home.motor.start(id.clone(), request()).await;
-    if accepted.is_ok() && home.motor.wait(&id).await.is_ok() {
-        return false;
-    }
-    let shown = seen(&home, &id).await;
-    let home = home.reopen().await;
-    if let Err(refusal) = accepted {
-        assert_eq!(refusal.code, RefusalCode::StorageFailed);
-        assert_eq!(home.motor.record(&id).unwrap_err().code, RefusalCode::NotFound, "not acknowledged, and not there");
-        return true;
-    }
-    assert_eq!(home.motor.resume_all().await.unwrap(), std::slice::from_ref(&id), "write {n}");
-    let record = home.motor.wait(&id).await.unwrap();
-    assert_eq!(
-        (record.status, record.summary.as_deref()),
-        (RunStatus::Completed, Some("done")),
-        "write {n}: {record:?}"
-    );
-    assert_eq!(record.iterations, 6);
-    assert_eq!(*home.world.tools.appended.lock().unwrap(), ["a", "b", "c"], "write {n}: an effect was lost or doubled");
-    let mut keys = home.world.tools.keys.lock().unwrap().clone();
-    keys.dedup();
-    assert_eq!(keys.len(), 1, "a repetition has the same key: {keys:?}");
-    assert!(keys[0].starts_with(&format!("{id}-")), "{keys:?}");
-    assert_eq!(home.signals_of(&id), 1);
-    // What was shown before the stop is still true after it.
-    let after = seen(&home, &id).await;
-    assert!(after.starts_with(&shown), "write {n}: {shown:?} was shown, {after:?} is stored");
-    assert_eq!(home.motor.resume_all().await.unwrap(), []);
-    assert_eq!(home.run(request()).await.status, RunStatus::Completed, "the place is free");
-    true
-}
-
-/// The tool results that watchers have been shown.
-async fn seen(home: &Home, id: &RunId) -> Vec<String> {
-    let Ok(mut watch) = home.motor.watch(id) else { return Vec::new() };
-    let mut seen = Vec::new();
-    while let Some(event) = watch.next().await {
-        if let LiveEvent::ToolFinished { call_id, result, .. } = event {
-            seen.push(format!("{call_id} {}", result.output));
-        }
-    }
-    seen
-}
-
-#[tokio::test]
-async fn the_host_dies_at_every_write() {
-    let mut deaths = 0;
-    while dies_at(deaths).await {
-        deaths += 1;
-    }
-    // Created, started, and at least two for each of five steps with calls.
-    assert!(deaths >= 12, "{deaths}");
 }
 
 #[tokio::test]

@@ -103,6 +103,8 @@ struct Owner {
     asked: BTreeMap<String, Waiting>,
     /// What was acknowledged: nobody may ask for it again.
     acknowledged: BTreeSet<String>,
+    /// The tool results that were shown by hosts that died.
+    shown: Vec<String>,
     deaths: u32,
 }
 
@@ -124,7 +126,34 @@ async fn still(home: &Home, id: &RunId) -> Option<RunRecord> {
     }
 }
 
+/// The tool results that a watcher is shown at once.
+async fn seen(home: &Home, id: &RunId) -> Vec<String> {
+    let mut watch = home.motor.watch(id).unwrap();
+    let mut seen = Vec::new();
+    loop {
+        let event = tokio::select! {
+            biased;
+            event = watch.next() => event,
+            () = std::future::ready(()) => None,
+        };
+        match event {
+            Some(LiveEvent::ToolFinished { call_id, result, .. }) => seen.push(format!("{call_id} {}", result.output)),
+            Some(_) => {}
+            None => return seen,
+        }
+    }
+}
+
 impl Owner {
+    /// The next host on the home of one that died.
+    async fn goes_on(&mut self, home: Home, id: &RunId) -> Home {
+        self.deaths += 1;
+        self.shown = seen(&home, id).await;
+        let home = home.reopen().await;
+        home.motor.resume_all().await.unwrap();
+        home
+    }
+
     /// Says to a run that waits or has failed what it needs. An order that died with its host is given again as it was.
     async fn serves(&mut self, home: &Home, record: &RunRecord) -> Result<(), Refusal> {
         let id = &record.id;
@@ -282,9 +311,7 @@ async fn lives(faults: Arc<dyn Faults>, when: &str) -> (Home, RunId, Owner) {
         };
         if let Err(refusal) = served {
             assert_eq!(refusal.code, RefusalCode::StorageFailed, "{when}: {refusal}");
-            owner.deaths += 1;
-            home = home.reopen().await;
-            home.motor.resume_all().await.unwrap();
+            home = owner.goes_on(home, &id).await;
         }
     }
 }
@@ -302,7 +329,7 @@ async fn check(home: &Home, id: &RunId, end: &End, when: &str) {
         // An entry whose outcome is not known is made again by the second attempt, under the key of the first.
         let most = match tool.as_str() {
             "post" => 2,
-            tool if REPEATABLE.contains(&tool) => 3,
+            tool if REPEATABLE.contains(&tool) => 4,
             _ => 1,
         };
         assert!(*times <= most, "{when}: `{tool}` came {times} times as {key}");
@@ -348,6 +375,8 @@ async fn dies(n: u32, death: Death, expected: &End) -> Option<bool> {
     }
     let end = End::of(&home.motor.status(&id).unwrap());
     end.check(expected, &when);
+    let seen = seen(&home, &id).await;
+    assert!(seen.starts_with(&owner.shown), "{when}: {:?} was shown, and {seen:?} is stored", owner.shown);
     check(&home, &id, &end, &when).await;
     Some(!end.unknown().is_empty())
 }
