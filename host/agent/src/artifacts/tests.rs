@@ -1,3 +1,5 @@
+//! Artifacts of workspaces that guests have filled: links, special files, secrets, too much, and again after a crash.
+
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use base::{CredentialName, Secret};

@@ -1,3 +1,5 @@
+//! Receipts made from histories: what stands in them, and that the same history says the same.
+
 use base::{ContentHash, Door};
 use receipts::SigningKey;
 use serde_json::{Value, json};

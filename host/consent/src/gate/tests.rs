@@ -1,3 +1,5 @@
+//! The gate against wrong tokens, lost and foreign files, and crashes while the token is replaced.
+
 use std::fs;
 use std::io;
 use std::path::Path;

@@ -60,7 +60,7 @@ pub(super) struct Ended {
     pub(super) duration_ms: u64,
     #[serde(skip)]
     pub(super) started: Option<Timestamp>,
-    /// The last thing it asked to be allowed was refused.
+    /// The last thing it asked to be allowed was refused, or nobody decided about it.
     #[serde(skip)]
     pub(super) denied: bool,
     /// It is over, as far as the events so far say.
@@ -93,6 +93,7 @@ impl Ended {
     fn take(&mut self, event: &LiveEvent) {
         match event {
             LiveEvent::RunStarted { at, .. } => self.started = Some(*at),
+            LiveEvent::ApprovalAsked { .. } => self.denied = true,
             LiveEvent::ApprovalDecided { granted, .. } => self.denied = !granted,
             // A failed run that is tried again is not over.
             LiveEvent::Retried { .. } => (self.over, self.denied) = (false, false),

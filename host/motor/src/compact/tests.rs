@@ -1,3 +1,5 @@
+//! Any history, shortened to any budget: what has to hold of every request.
+
 use std::collections::HashSet;
 use std::fmt::Write as _;
 

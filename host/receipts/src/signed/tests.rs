@@ -1,3 +1,5 @@
+//! Signed receipts, and every way in which they are not what was signed.
+
 use std::fs;
 
 use base::{AgentName, Consent, ContentHash, Door, RunId, Timestamp};

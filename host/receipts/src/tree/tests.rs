@@ -1,3 +1,5 @@
+//! Walking trees with links, special files, strange names and too much of everything.
+
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;

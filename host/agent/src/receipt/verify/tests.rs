@@ -1,3 +1,5 @@
+//! Verification against a home, a key, files and components.
+
 use std::fs;
 
 use base::{AgentName, Timestamp};

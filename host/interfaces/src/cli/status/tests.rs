@@ -1,3 +1,5 @@
+//! What people see of a run: nothing hidden, nothing wider than the terminal, whose word each answer was.
+
 use expect_test::expect;
 use serde_json::json;
 
