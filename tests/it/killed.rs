@@ -409,7 +409,7 @@ fn killed_while_it_waits(server: &ModelServer, site: &Site, settings: &str) -> (
     let motor = Motor::with_model(server).env("MOTOR_KEYRING", "off");
     motor.configure(&format!("[network]\nprivate = [\"{}\"]\n{settings}", site.address()));
     let domain = site.address().to_string();
-    let request = ["act", "order it", "--tools", "fetch", "--domains", &domain, "--approval-required", "--detach"];
+    let request = ["act", "order it", "--tools", "fetch", "--domains", &domain, "--approval", "--detach"];
     let serving = motor.start(&["serve"]);
     serving.wait_for_words("listening");
     let run = motor.stdout(&request).trim().to_owned();

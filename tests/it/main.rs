@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::print_stdout, reason = "tests")]
 
 mod architecture;
+mod asking;
 mod bad_input;
 mod cli;
 mod code;

@@ -67,6 +67,8 @@ pub(crate) enum Exit {
     Closing,
     /// It was over before.
     Over,
+    /// There was no room for the order, and the run is as it was.
+    Refused(Refusal),
 }
 
 impl Driver {
@@ -74,6 +76,7 @@ impl Driver {
     pub(crate) async fn drive(&self) -> (Outcome, Option<Journal>) {
         match self.take_up().await {
             Ok((Exit::Closing, _)) => (Outcome::Suspended { refusal: closing(), again: false }, None),
+            Ok((Exit::Refused(refusal), _)) => (Outcome::Suspended { refusal, again: false }, None),
             // The environment has heard of its end before.
             Ok((Exit::Over, journal)) => (Outcome::Finished(Box::new(journal.state().record.clone())), None),
             Ok((exit, journal)) => {
@@ -99,7 +102,11 @@ impl Driver {
         let order = self.order.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut ordered = None;
         if let Some(order) = order {
-            ordered = obey(&mut journal, order, &self.config, self.books.clock.now()).await?;
+            ordered = match obey(&mut journal, order, &self.config, self.books.clock.now()).await {
+                // Whoever gave it was told, and can give it again: the run must not be ended for that.
+                Err(JournalError::Store(full @ StoreError::Full)) => return Ok((Exit::Refused(full.into()), journal)),
+                ordered => ordered?,
+            };
         }
         let status = journal.state().record.status;
         let exit = match ordered {
@@ -155,7 +162,7 @@ impl Driver {
                 Ending { status: RunStatus::Failed, error: Some(error), failure: Some(failure), artifacts, ..nothing }
             }
             Exit::Cancelled => nothing,
-            Exit::Parked | Exit::Closing | Exit::Over => return Ok(exit),
+            Exit::Parked | Exit::Closing | Exit::Over | Exit::Refused(_) => return Ok(exit),
         };
         // A cancel that came while files were copied finds a run that is about to end: that it has ended is the answer.
         journal.finish(ending).await?;

@@ -136,25 +136,23 @@ impl Ledger {
 
     fn decided(&mut self, asked: Approval, granted: bool, scope: Scope, reason: Option<&String>) {
         let Approval { id, items, class, grant, step, repeat, .. } = asked;
-        let wide = (scope != Scope::Once).then_some(class).flatten();
-        match (granted, wide) {
-            (true, Some(class)) => {
+        if !granted {
+            // A refusal is remembered for the run, and what is tried by other means is of the same class (SPEC NET-3).
+            self.denied_actions.extend(items.iter().map(|item| (item.action_hash, reason.cloned())));
+            self.denied_classes.extend(class.map(|class| (class, reason.cloned())));
+            return;
+        }
+        match (scope != Scope::Once).then_some(class).flatten() {
+            Some(class) => {
                 self.denied_classes.remove(&class);
                 self.allowed.insert(class, (id, grant));
             }
-            (true, None) => {
+            None => {
                 for item in items {
                     self.denied_actions.remove(&item.action_hash);
-                    let grant = grant.clone();
-                    let again = repeat.then_some(step);
+                    let (grant, again) = (grant.clone(), repeat.then_some(step));
                     self.leases.push(Lease { approval: id.clone(), action: item.action_hash, grant, again });
                 }
-            }
-            (false, Some(class)) => {
-                self.denied_classes.insert(class, reason.cloned());
-            }
-            (false, None) => {
-                self.denied_actions.extend(items.iter().map(|item| (item.action_hash, reason.cloned())));
             }
         }
     }

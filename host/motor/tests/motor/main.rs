@@ -11,6 +11,8 @@ mod damaged;
 #[cfg(test)]
 mod every_write;
 #[cfg(test)]
+mod full_disk;
+#[cfg(test)]
 mod guard;
 #[cfg(test)]
 mod home;

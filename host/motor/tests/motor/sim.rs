@@ -5,7 +5,7 @@
 
 mod chance;
 mod check;
-mod clock;
+pub mod clock;
 mod life;
 mod model;
 mod orders;
