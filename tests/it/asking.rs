@@ -199,12 +199,7 @@ fn a_model_gets_a_domain_from_its_owner_and_is_shown_as_what_it_is() {
         let ask = |domains: Value| {
             call("request_approval", json!({ "action": "look it up", "domains": domains, "writes": false }))
         };
-        vec![
-            ask(json!(["*.com"])),
-            ask(json!([address])),
-            get(format!("{sink}/")),
-            json!({ "text": "looked up" }),
-        ]
+        vec![ask(json!(["*.com"])), ask(json!([address])), get(format!("{sink}/")), json!({ "text": "looked up" })]
     };
     let world = World::new(turns);
     let serving = world.motor.start(&["serve"]);

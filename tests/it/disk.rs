@@ -85,3 +85,52 @@ fn a_full_disk_loses_nothing_and_all_works_again_when_there_is_space() {
     server.release();
     assert_eq!(motor.stdout(&["act", "again", "--tools", "append"]), "all appended\n");
 }
+
+#[test]
+fn a_host_on_a_full_disk_goes_on_by_itself_when_there_is_space() {
+    let append = |line: &str| json!({ "name": "append", "arguments": { "path": "log.txt", "content": line } });
+    let ask = json!({ "name": "ask_user", "arguments": { "question": "Go on?" } });
+    let server = block_on(ModelServer::scripted(json!({ "turns": [
+        { "tool_calls": [append("one\n")] },
+        { "tool_calls": [append("two\n"), ask] },
+        { "tool_calls": [append("three\n")], "gate": true },
+        { "text": "all appended" },
+    ]})));
+    let Some(disk) = SmallDisk::mount() else {
+        println!("not tried: a file system cannot be mounted here");
+        return;
+    };
+    let home = disk.0.path().join("home");
+    link_cache(&home);
+    let motor = Motor::with_model(&server).env("MOTOR_KEYRING", "off").at(home);
+    let serving = motor.start(&["serve"]);
+    serving.wait_for_words("listening");
+    let act = |agent: &str| {
+        let request = ["act", "append", "--tools", "append", "--agent", agent, "--detach"];
+        let run = motor.stdout(&request).trim().to_owned();
+        motor.wait_for_status(&run, "awaiting_input");
+        run
+    };
+    let (run, parked) = (act("main"), act("other"));
+    motor.run_as_owner(&["task", "respond", &run, "yes"], "").succeeded();
+    block_on(server.wait_at_gate());
+
+    let filler = disk.fill();
+    // As often as the host tries, and once for the other run.
+    (0..20).for_each(|_| server.release());
+    serving.wait_for_words("suspended");
+    // An answer is refused and not lost: it can be given again.
+    motor.run_as_owner(&["task", "respond", &parked, "yes"], "").refused(1, &["the disk is full", "free some space"]);
+    let status = |run: &str| motor.json(&["task", "status", run])["status"].clone();
+    assert_eq!((status(&run), status(&parked)), (json!("running"), json!("awaiting_input")));
+    assert_eq!(log(&motor, &run), "one\ntwo\n");
+
+    std::fs::remove_file(filler).unwrap();
+    motor.wait_for_status(&run, "completed");
+    assert_eq!(log(&motor, &run), "one\ntwo\nthree\n");
+    motor.run_as_owner(&["task", "respond", &parked, "yes"], "").succeeded();
+    motor.wait_for_status(&parked, "completed");
+    let signals = motor.json_lines(&["signals", "--since", "0"]);
+    let statuses: Vec<&str> = signals.iter().map(|signal| signal["status"].as_str().unwrap()).collect();
+    assert_eq!(statuses, ["awaiting_input", "awaiting_input", "completed", "completed"]);
+}

@@ -31,6 +31,8 @@ pub struct Config {
     pub models: ModelsConfig,
     /// The motor loop.
     pub motor: motor::Config,
+    /// What a run may spend, and what things cost.
+    pub budget: motor::Prices,
     /// The sandbox for code.
     pub code: CodeConfig,
     /// Limits of one guest call.

@@ -145,7 +145,7 @@ impl Host {
             clock: clock.clone(),
             random: random.clone(),
             environment: environment.clone(),
-            config: config.motor.clone(),
+            config: motor::Config { budget: config.budget.clone(), ..config.motor.clone() },
         });
         let receipt_key = ReceiptKey::new(home.config());
         let started_at = clock.now();

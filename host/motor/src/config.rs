@@ -81,7 +81,8 @@ pub struct Config {
     /// Bytes of conversation that a request may have; what was said before is shortened to fit (SPEC RUN-11). Default
     /// 400,000, which is about 100,000 tokens of English text.
     pub context_bytes: usize,
-    /// What a run may spend, and what things cost (SPEC EN-2).
+    /// What a run may spend, and what things cost (SPEC EN-2). A section of its own.
+    #[serde(skip)]
     pub budget: Prices,
 }
 

@@ -90,3 +90,12 @@ fn who_is_told_is_configured_whole_or_not_at_all() {
         assert!(error.contains(says), "{file:?}: {error}");
     }
 }
+
+#[test]
+fn the_budget_is_a_section_like_any_other() {
+    let loaded = load("[budget]\ncredits = 5\n", &[("MOTOR_BUDGET_OUTPUT_TOKEN", "9")], &[]).unwrap();
+    assert_eq!((loaded.config.budget.credits, loaded.config.budget.output_token), (5, 9));
+    assert_eq!(origin(&loaded, "budget.credits"), "file");
+    assert!(load("[budget]\ncredit = 5\n", &[], &[]).unwrap_err().to_string().contains("`budget.credits`"));
+    assert!(load("[motor.budget]\ncredits = 5\n", &[], &[]).is_err());
+}
