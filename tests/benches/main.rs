@@ -2,7 +2,7 @@
 //!
 //! Sections: `code` (the code sandbox, against the forked Node design when Node is here), `limits` (ends of loops and
 //! bombs), `host` (start and memory), `step` (host time of one motor step), `network` (gate, scrubber, shell), `runs`
-//! (many at once, and after a million others). Numbers of different runs or machines do
+//! (many at once, and after a million others), `parked` (ten thousand that wait). Numbers of different runs or machines do
 //! not compare; rounds of the two sides alternate, so that a slow minute hits both.
 
 mod code;
@@ -10,6 +10,7 @@ mod forked;
 mod host;
 mod limits;
 mod network;
+mod parked;
 mod runs;
 mod stats;
 mod step;
@@ -22,7 +23,7 @@ fn main() -> Result<()> {
     if asked.first().is_some_and(|first| first == "measure-host") {
         return host::measure(asked.get(1).map(String::as_str));
     }
-    let all = ["code", "limits", "host", "step", "network", "runs"];
+    let all = ["code", "limits", "host", "step", "network", "runs", "parked"];
     if let Some(unknown) = asked.iter().find(|name| !all.contains(&name.as_str())) {
         bail!("there is no section `{unknown}`; there are: {}", all.join(", "));
     }
@@ -50,6 +51,9 @@ fn main() -> Result<()> {
     }
     if runs("runs") {
         runs::run()?;
+    }
+    if runs("parked") {
+        parked::run()?;
     }
     Ok(())
 }

@@ -277,8 +277,8 @@ fn a_run_that_waits_is_told_of_first_under_its_own_id_until_it_is_over() {
     // The same signal after a restart, for who comes without a place; and no second one.
     motor.configure(&webhook(&site));
     let serving = serve(&motor);
-    assert_eq!(motor.json_lines(&["signals", "--waiting"]), [asked.clone()]);
-    assert_eq!(motor.json_lines(&["signals"]), [asked.clone()]);
+    assert_eq!(motor.json_lines(&["signals", "--waiting"]), std::slice::from_ref(&asked));
+    assert_eq!(motor.json_lines(&["signals"]), std::slice::from_ref(&asked));
     let posts = block_on(site.wait_for_requests(1));
     assert_eq!(serde_json::from_slice::<Value>(&posts[0].body).unwrap(), asked);
     let following = motor.start(&["signals", "--follow", "--json"]);

@@ -20,6 +20,7 @@ mod homes;
 mod killed;
 mod models;
 mod outgoing;
+mod parked;
 mod parsers;
 mod receipts;
 mod replies;

@@ -3,6 +3,7 @@
 pub mod binary;
 pub mod model_server;
 pub mod network;
+pub mod parked;
 
 use std::future::Future;
 use std::path::PathBuf;

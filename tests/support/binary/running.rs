@@ -96,6 +96,12 @@ impl Running {
         Self { child, stdout, stderr, said }
     }
 
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal.
     ///
     /// # Panics

@@ -7,8 +7,9 @@ use std::time::Duration;
 use base::{Refusal, RefusalCode, RunId, Timestamp};
 use store::{DiskFault, SimulatedDisk, Store};
 
-use crate::every_write::{End, Owner, asked, both_attempts, check, is_over, still, undisturbed};
+use crate::every_write::undisturbed;
 use crate::home::{Home, world};
+use crate::long_run::{End, Owner, asked, both_attempts, check, is_over, still};
 use crate::sim::clock::VirtualClock;
 
 /// Between two tries of whoever is told that the disk is full.

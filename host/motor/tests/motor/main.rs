@@ -17,6 +17,8 @@ mod guard;
 #[cfg(test)]
 mod home;
 #[cfg(test)]
+mod long_run;
+#[cfg(test)]
 mod measure;
 #[cfg(test)]
 mod run;

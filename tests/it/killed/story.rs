@@ -1,0 +1,303 @@
+//! One run on hosts that are killed, as its user and its owner live through it: what they hear, what they answer, and what must
+//! hold at the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tests::binary::{Motor, Running, Signal};
+use tests::model_server::ModelServer;
+use tests::network::Site;
+
+/// Why a host is not asked any more.
+enum Left {
+    /// The run is over.
+    Over,
+    /// It is gone.
+    Gone(io::Error),
+}
+
+impl From<io::Error> for Left {
+    fn from(error: io::Error) -> Self {
+        Self::Gone(error)
+    }
+}
+
+/// One run in a home of its own, and all that was heard of it.
+pub struct Story<'a> {
+    motor: Motor,
+    site: &'a Site,
+    /// Of its messages.
+    name: String,
+    run: Option<String>,
+    /// Durable events in the order of their ids.
+    heard: Vec<Value>,
+    /// What was asked, by id.
+    asked: BTreeMap<String, Value>,
+    acknowledged: BTreeSet<String>,
+    pub kills: usize,
+}
+
+impl<'a> Story<'a> {
+    pub fn new(server: &ModelServer, site: &'a Site, name: String) -> Self {
+        let motor = Motor::with_model(server).env("MOTOR_KEYRING", "off");
+        motor.configure(&format!("[network]\nprivate = [\"{}\"]\n", site.address()));
+        Self {
+            motor,
+            site,
+            name,
+            run: None,
+            heard: Vec::new(),
+            asked: BTreeMap::new(),
+            acknowledged: BTreeSet::new(),
+            kills: 0,
+        }
+    }
+
+    /// Lets one host live, for so long if that is said. Whether the run is over.
+    pub fn host(&mut self, life: Option<Duration>) -> bool {
+        let host = self.motor.start(&["serve"]);
+        let killed = AtomicBool::new(false);
+        let left = std::thread::scope(|scope| {
+            let (over, is_over) = mpsc::channel::<()>();
+            scope.spawn(|| kill_after(life, &host, &killed, is_over));
+            let left = self.accompany(&killed);
+            drop(over);
+            left
+        });
+        let is_killed = killed.load(Ordering::SeqCst);
+        let ended = host.kill();
+        assert!(!ended.stderr.contains("panicked"), "{}: {ended:?}", self.name);
+        self.kills += usize::from(is_killed);
+        match left {
+            Left::Over => true,
+            Left::Gone(error) => {
+                assert!(is_killed, "{}: the host went away by itself: {error}: {ended:?}", self.name);
+                false
+            }
+        }
+    }
+
+    /// Does what a user and an owner do, until the run is over or the host is gone.
+    fn accompany(&mut self, killed: &AtomicBool) -> Left {
+        match self.until_over(killed) {
+            Ok(()) => Left::Over,
+            Err(left) => left,
+        }
+    }
+
+    fn until_over(&mut self, killed: &AtomicBool) -> Result<(), Left> {
+        self.wait_for_the_socket(killed)?;
+        let run = self.run()?;
+        loop {
+            let trace = self.get(&format!("/v1/tasks/{run}"))?;
+            if trace["waiting"].is_object() {
+                self.answer(&run, &trace["waiting"])?;
+            } else if trace["status"] == "failed" && trace["attempts"].as_array().is_none_or(|all| all.len() < 2) {
+                let retry = json!({ "guidance": "the other way", "key": "retry" });
+                self.order(&format!("/v1/tasks/{run}/retry"), "the retry", &retry)?;
+            } else if matches!(trace["status"].as_str(), Some("created" | "running")) {
+                self.listen(&run)?;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn wait_for_the_socket(&self, killed: &AtomicBool) -> io::Result<()> {
+        let began = Instant::now();
+        loop {
+            match self.motor.ask("/v1/status", None, &[]) {
+                Ok(_) => return Ok(()),
+                Err(error) if killed.load(Ordering::SeqCst) => return Err(error),
+                Err(error) => assert!(began.elapsed() < Duration::from_secs(30), "{}: {error}", self.name),
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// The run: accepted now, unless it was acknowledged before.
+    fn run(&mut self) -> io::Result<String> {
+        if let Some(run) = &self.run {
+            return Ok(run.clone());
+        }
+        let request = json!({
+            "task": "order all of it",
+            "tools": ["filesystem", "code", "fetch"],
+            "domains": [self.site.address().to_string()],
+            "approvalRequired": true,
+            "key": "the run",
+        });
+        let (status, reply) = self.motor.ask("/v1/act", Some(&request), &[])?;
+        assert_eq!(status, 200, "{}: {reply}", self.name);
+        let run = reply["runId"].as_str().unwrap().to_owned();
+        self.run = Some(run.clone());
+        Ok(run)
+    }
+
+    fn get(&self, path: &str) -> io::Result<Value> {
+        let (status, value) = self.motor.ask(path, None, &[])?;
+        assert_eq!(status, 200, "{}: {path}: {value}", self.name);
+        Ok(value)
+    }
+
+    /// Gives an order. Its key makes it harmless to give it again when its host was gone before it said anything.
+    fn order(&mut self, path: &str, what: &str, body: &Value) -> io::Result<()> {
+        assert!(!self.acknowledged.contains(what), "{}: {what} was acknowledged, and is needed again", self.name);
+        let (status, reply) = self.motor.ask_as_owner(path, body)?;
+        assert_eq!(status, 200, "{}: {what}: {reply}", self.name);
+        self.acknowledged.insert(what.to_owned());
+        Ok(())
+    }
+
+    fn answer(&mut self, run: &str, waiting: &Value) -> io::Result<()> {
+        let id = waiting["id"].as_str().unwrap().to_owned();
+        let before = self.asked.entry(id.clone()).or_insert_with(|| waiting.clone());
+        assert_eq!(before, waiting, "{}: it asks something else under the same id", self.name);
+        if waiting["kind"] == "input" {
+            let answer = json!({ "answer": waiting["choices"][1], "question": id, "key": id });
+            return self.order(&format!("/v1/tasks/{run}/respond"), &id, &answer);
+        }
+        let actions: Vec<&Value> =
+            waiting["items"].as_array().unwrap().iter().map(|item| &item["actionHash"]).collect();
+        let decision = json!({ "approval": id, "actions": actions, "grant": true, "key": id });
+        self.order(&format!("/v1/tasks/{run}/approve"), &id, &decision)
+    }
+
+    /// Follows the run until it asks something or ends.
+    fn listen(&mut self, run: &str) -> io::Result<()> {
+        for (id, event) in self.motor.events(&format!("/v1/tasks/{run}/events"), self.heard.len() as u64)? {
+            assert_eq!(id, self.heard.len() as u64 + 1, "{}: an event is missing before {event}", self.name);
+            self.heard.push(event);
+            let kind = self.heard.last().and_then(|event| event["type"].as_str());
+            if matches!(kind, Some("asked" | "approvalAsked" | "finished")) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Kills the host when its life is over, unless its run is before.
+fn kill_after(life: Option<Duration>, host: &Running, killed: &AtomicBool, is_over: mpsc::Receiver<()>) {
+    let Some(life) = life else { return };
+    if is_over.recv_timeout(life) == Err(mpsc::RecvTimeoutError::Timeout) {
+        killed.store(true, Ordering::SeqCst);
+        host.signal(Signal::KILL);
+    }
+}
+
+/// How a run ended: its status, answer and answers, and what became of each call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct End {
+    pub status: String,
+    pub summary: String,
+    pub answers: Vec<Value>,
+    pub granted: Vec<Value>,
+    pub calls: Vec<(String, Value)>,
+}
+
+const UNKNOWN: &str = "outcome_unknown";
+
+impl End {
+    fn of(trace: &Value) -> Self {
+        let texts = |list: &str, field: &str| {
+            trace[list].as_array().into_iter().flatten().map(|asked| asked[field].clone()).collect()
+        };
+        let steps = trace["steps"].as_array().unwrap().iter();
+        let calls = steps.flat_map(|step| step["toolCalls"].as_array().unwrap()).map(|call| {
+            let result = &call["result"];
+            assert!(result.is_object(), "a call has no result: {call}");
+            let outcome = if result["ok"] == true { json!(true) } else { result["errorCode"].clone() };
+            (call["tool"].as_str().unwrap().to_owned(), outcome)
+        });
+        Self {
+            status: trace["status"].as_str().unwrap().to_owned(),
+            summary: trace["summary"].as_str().unwrap_or_default().to_owned(),
+            answers: texts("questions", "answer"),
+            granted: texts("approvals", "granted"),
+            calls: calls.collect(),
+        }
+    }
+}
+
+impl End {
+    /// The same with what is expected in place of what is not known. A call that could have been made again is known.
+    fn as_far_as_known(&self, expected: &Self) -> Self {
+        let mut known = self.clone();
+        for (call, expected) in known.calls.iter_mut().zip(&expected.calls) {
+            if call.1 == UNKNOWN && ["append", "patch", "fetch", "code"].contains(&call.0.as_str()) {
+                call.clone_from(expected);
+            }
+        }
+        known
+    }
+}
+
+impl Story<'_> {
+    /// What must hold at the end. How many outcomes nobody knows.
+    pub fn check(&mut self, expected: Option<&End>) -> (End, usize) {
+        let serving = self.motor.start(&["serve"]);
+        serving.wait_for_words("listening");
+        let name = self.name.clone();
+        let run = self.run.clone().unwrap();
+        let trace = self.get(&format!("/v1/tasks/{run}")).unwrap();
+        let end = End::of(&trace);
+        let unknown = end.calls.iter().filter(|(_, outcome)| outcome == UNKNOWN).count();
+        if let Some(expected) = expected {
+            assert_eq!(&end.as_far_as_known(expected), expected, "{name}: {trace:#}");
+        }
+        self.check_effects(&run, &trace);
+        self.check_told(&run, &end);
+        (end, unknown)
+    }
+
+    /// Files and the sink outside have what is known to have been done once, and what is not known at most once.
+    fn check_effects(&self, run: &str, trace: &Value) {
+        let log = std::fs::read_to_string(self.motor.workspace(run).join("log.txt")).unwrap_or_default();
+        let received = self.site.requests();
+        let of_run: Vec<_> = received
+            .iter()
+            .filter_map(|request| Some((request.header("idempotency-key")?, request.text())))
+            .filter(|(key, _)| key.starts_with(run))
+            .collect();
+        let keys: BTreeSet<&String> = of_run.iter().map(|(key, _)| key).collect();
+        assert_eq!(keys.len(), of_run.len(), "{}: the sink saw a key twice: {of_run:?}", self.name);
+        for call in trace["steps"].as_array().unwrap().iter().flat_map(|step| step["toolCalls"].as_array().unwrap()) {
+            let arguments = &call["args"];
+            let times = match call["tool"].as_str().unwrap() {
+                "append" => log.lines().filter(|line| arguments["content"] == format!("{line}\n")).count(),
+                "fetch" => {
+                    let sent = arguments["body"].to_string();
+                    of_run.iter().filter(|(_, body)| *body == sent).count()
+                }
+                _ => continue,
+            };
+            let is_known = call["result"]["ok"] == true;
+            assert!(times == 1 || (times == 0 && !is_known), "{}: {times} times: {call:#}", self.name);
+        }
+    }
+
+    /// Each attempt has ended once, each question was put once, and what was heard of the run is still its history.
+    fn check_told(&self, run: &str, end: &End) {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for signal in self.get("/v1/signals?after=0&limit=1000").unwrap().as_array().unwrap() {
+            assert_eq!(signal["runId"], run, "{}", self.name);
+            *counts.entry(signal["status"].as_str().unwrap().to_owned()).or_default() += 1;
+        }
+        let expected = [
+            ("awaiting_approval", end.granted.len()),
+            ("awaiting_input", end.answers.len()),
+            ("completed", 1),
+            ("failed", 1),
+        ];
+        assert_eq!(counts, expected.map(|(status, count)| (status.to_owned(), count)).into(), "{}", self.name);
+        let history: Vec<Value> =
+            self.motor.events(&format!("/v1/tasks/{run}/events"), 0).unwrap().map(|(_, event)| event).collect();
+        assert!(history.starts_with(&self.heard), "{}: {:?} was heard of {history:?}", self.name, self.heard);
+        assert_eq!(self.asked.len(), end.answers.len() + end.granted.len(), "{}", self.name);
+    }
+}

@@ -1,0 +1,142 @@
+//! A home with many runs that wait for their users, made by the loop itself without a host around it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use base::{AgentName, Random, Refusal, RunId, SystemClock};
+use energy::EnergyBook;
+use llm::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Model, ModelError, ToolCall, Usage};
+use motor::{
+    Environment, LiveEvent, Motor, MotorParts, RunRecord, RunRequest, RunTrace, ToolDefinition, ToolInvocation,
+    ToolReply, ToolResult, Toolbox,
+};
+use serde_json::json;
+use signals::SignalBus;
+use store::Store;
+
+/// A host on a home, as far as its runs are concerned.
+pub struct Hosted {
+    /// Its runs.
+    pub motor: Motor,
+    /// What they reported.
+    pub signals: SignalBus,
+    store: Store,
+}
+
+impl Hosted {
+    /// Opens the state of a home, which is made when it is not there. Its runs ask their users, and say what was answered.
+    ///
+    /// # Panics
+    /// When the state cannot be used.
+    #[must_use]
+    pub fn open(home: &Path) -> Self {
+        let clock = Arc::new(SystemClock::default());
+        let store = Store::open(&home.join("state")).expect("a state");
+        let signals = SignalBus::open(store.clone(), clock.clone()).expect("signals");
+        let motor = Motor::new(MotorParts {
+            store: store.clone(),
+            signals: signals.clone(),
+            energy: Arc::new(EnergyBook::open(store.clone(), clock.clone(), energy::Config::default())),
+            clock,
+            random: Arc::new(Random::from_system()),
+            environment: Arc::new(Asking),
+            config: motor::Config::default(),
+        });
+        Self { motor, signals, store }
+    }
+
+    /// Starts so many runs, each of an agent of its own, and waits until all of them wait.
+    ///
+    /// # Panics
+    /// When a run cannot be started, or does not ask.
+    pub async fn park(&self, runs: usize) -> Vec<RunId> {
+        let mut parked = Vec::with_capacity(runs);
+        for number in 0..runs {
+            let request = RunRequest {
+                agent: AgentName::parse(&format!("agent-{number}")).expect("a name"),
+                task: format!("task {number}"),
+                tools: Vec::new(),
+                max_iterations: None,
+                timeout: None,
+                settings: json!({}),
+                key: None,
+                approval_required: false,
+                may_ask: true,
+            };
+            let record = self.motor.start(self.motor.new_run_id(), request).await.expect("a run");
+            parked.push(record.id);
+        }
+        for run in &parked {
+            let mut watch = self.motor.watch(run).expect("a run");
+            while !matches!(watch.next().await.expect("it asks"), LiveEvent::Asked { .. }) {}
+        }
+        parked
+    }
+
+    /// Stops as a host does that is told to.
+    ///
+    /// # Panics
+    /// When the store does not close.
+    pub async fn close(self) {
+        self.motor.shutdown().await;
+        self.store.close().await.expect("the store closes");
+    }
+}
+
+/// Serves runs without tools and with a model that asks.
+struct Asking;
+
+#[async_trait::async_trait]
+impl Environment for Asking {
+    async fn toolbox(&self, _: &RunRecord) -> Result<Arc<dyn Toolbox>, Refusal> {
+        Ok(Arc::new(Self))
+    }
+
+    async fn model(&self, _: &RunRecord) -> Result<Arc<dyn Model>, Refusal> {
+        Ok(Arc::new(Self))
+    }
+
+    async fn finished(&self, _: &RunTrace) {}
+}
+
+#[async_trait::async_trait]
+impl Toolbox for Asking {
+    fn tools(&self) -> &[ToolDefinition] {
+        &[]
+    }
+
+    async fn call(&self, call: ToolInvocation<'_>) -> ToolReply {
+        ToolReply::of(ToolResult::failure(base::ErrorCode::NotFound, format!("there is no `{}`", call.name)))
+    }
+}
+
+#[async_trait::async_trait]
+impl Model for Asking {
+    fn name(&self) -> &str {
+        "test/asking"
+    }
+
+    async fn chat(
+        &self,
+        request: &ChatRequest,
+        _on_delta: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<ChatReply, ModelError> {
+        let ask = ToolCall {
+            id: "ask".into(),
+            name: "ask_user".into(),
+            arguments: Arguments::Json(
+                json!({ "question": "Which of the two is meant?", "choices": ["this", "that"] }),
+            ),
+        };
+        let asks = request.turn() == 0;
+        Ok(ChatReply {
+            text: if asks { String::new() } else { "done".into() },
+            tool_calls: if asks { vec![ask] } else { Vec::new() },
+            reasoning: None,
+            usage: Usage { input_tokens: 10, output_tokens: 2, cost_usd: None },
+            finish: FinishReason::Stop,
+            model: "test/asking".into(),
+            retries: 0,
+        })
+    }
+}
