@@ -14,14 +14,17 @@ use tests::block_on;
 use tests::model_server::ModelServer;
 use tests::network::{Reply, Site};
 
-use story::{End, Story};
+use story::{End, Life, Story};
 
 /// Kills in all, unless `MOTOR_KILLS` says otherwise.
 const KILLS: usize = 1_000;
 /// Homes at a time.
 const LANES: u64 = 4;
-/// A host lives up to this long: some die before they listen, and a few bring a run from its beginning to its end.
+/// Half of the hosts live up to this long: some die before they listen.
 const LONGEST_LIFE: Duration = Duration::from_millis(200);
+/// The others live until the run has gone on by up to so many events, and up to so long beyond: a step takes that long.
+const MOST_PROGRESS: u64 = 8;
+const BEYOND: Duration = Duration::from_millis(10);
 
 /// Twenty-two steps: an attempt that fails, and one that does not.
 fn script(site: &Site) -> Value {
@@ -75,8 +78,12 @@ fn lane(
         let mut story = Story::new(server, site, format!("seed {seed}, story {stories}"));
         loop {
             let part = (chance.next_u64() % 10_000) as f64 / 10_000.0;
+            let life = match chance.next_u64() % (2 * MOST_PROGRESS) {
+                steps @ 1..=MOST_PROGRESS => Life::Progress(steps, BEYOND.mul_f64(part)),
+                _ => Life::Time(LONGEST_LIFE.mul_f64(part)),
+            };
             let before = story.kills;
-            let is_over = story.host(wanted(0).then(|| LONGEST_LIFE.mul_f64(part)));
+            let is_over = story.host(wanted(0).then_some(life));
             wanted(story.kills - before);
             if is_over {
                 break;

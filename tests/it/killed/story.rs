@@ -26,6 +26,15 @@ impl From<io::Error> for Left {
     }
 }
 
+/// How long a host lives.
+#[derive(Debug, Clone, Copy)]
+pub enum Life {
+    /// So long from its start: it may die before it listens.
+    Time(Duration),
+    /// Until the run has gone on by so many events and orders, and so long beyond.
+    Progress(u64, Duration),
+}
+
 /// One run in a home of its own, and all that was heard of it.
 pub struct Story<'a> {
     motor: Motor,
@@ -39,6 +48,8 @@ pub struct Story<'a> {
     asked: BTreeMap<String, Value>,
     acknowledged: BTreeSet<String>,
     pub kills: usize,
+    /// Tells who kills that the run has gone on.
+    going_on: Option<mpsc::Sender<()>>,
 }
 
 impl<'a> Story<'a> {
@@ -54,18 +65,20 @@ impl<'a> Story<'a> {
             asked: BTreeMap::new(),
             acknowledged: BTreeSet::new(),
             kills: 0,
+            going_on: None,
         }
     }
 
     /// Lets one host live, for so long if that is said. Whether the run is over.
-    pub fn host(&mut self, life: Option<Duration>) -> bool {
+    pub fn host(&mut self, life: Option<Life>) -> bool {
         let host = self.motor.start(&["serve"]);
         let killed = AtomicBool::new(false);
         let left = std::thread::scope(|scope| {
-            let (over, is_over) = mpsc::channel::<()>();
-            scope.spawn(|| kill_after(life, &host, &killed, is_over));
+            let (going_on, progress) = mpsc::channel();
+            scope.spawn(|| kill_after(life, &host, &killed, progress));
+            self.going_on = Some(going_on);
             let left = self.accompany(&killed);
-            drop(over);
+            self.going_on = None;
             left
         });
         let is_killed = killed.load(Ordering::SeqCst);
@@ -150,7 +163,13 @@ impl<'a> Story<'a> {
         let (status, reply) = self.motor.ask_as_owner(path, body)?;
         assert_eq!(status, 200, "{}: {what}: {reply}", self.name);
         self.acknowledged.insert(what.to_owned());
+        self.goes_on();
         Ok(())
+    }
+
+    fn goes_on(&self) {
+        // Nobody listens once the host is killed.
+        self.going_on.as_ref().map(|going_on| going_on.send(()).ok());
     }
 
     fn answer(&mut self, run: &str, waiting: &Value) -> io::Result<()> {
@@ -172,6 +191,7 @@ impl<'a> Story<'a> {
         for (id, event) in self.motor.events(&format!("/v1/tasks/{run}/events"), self.heard.len() as u64)? {
             assert_eq!(id, self.heard.len() as u64 + 1, "{}: an event is missing before {event}", self.name);
             self.heard.push(event);
+            self.goes_on();
             let kind = self.heard.last().and_then(|event| event["type"].as_str());
             if matches!(kind, Some("asked" | "approvalAsked" | "finished")) {
                 break;
@@ -182,12 +202,27 @@ impl<'a> Story<'a> {
 }
 
 /// Kills the host when its life is over, unless its run is before.
-fn kill_after(life: Option<Duration>, host: &Running, killed: &AtomicBool, is_over: mpsc::Receiver<()>) {
-    let Some(life) = life else { return };
-    if is_over.recv_timeout(life) == Err(mpsc::RecvTimeoutError::Timeout) {
-        killed.store(true, Ordering::SeqCst);
-        host.signal(Signal::KILL);
+fn kill_after(life: Option<Life>, host: &Running, killed: &AtomicBool, progress: mpsc::Receiver<()>) {
+    let (steps, beyond) = match life {
+        None => return,
+        Some(Life::Time(time)) => (0, time),
+        Some(Life::Progress(steps, beyond)) => (steps, beyond),
+    };
+    for _ in 0..steps {
+        if progress.recv().is_err() {
+            return;
+        }
     }
+    let end = Instant::now() + beyond;
+    loop {
+        match progress.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(()) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) => return,
+            Err(mpsc::RecvTimeoutError::Timeout) => break,
+        }
+    }
+    killed.store(true, Ordering::SeqCst);
+    host.signal(Signal::KILL);
 }
 
 /// How a run ended: its status, answer and answers, and what became of each call.
