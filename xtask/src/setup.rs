@@ -17,12 +17,17 @@ type Program = (&'static str, &'static str, &'static str);
 /// What the engine's C sources need.
 const TO_BUILD: [Program; 2] = [("clang", "--version", "clang"), ("ar", "--version", "binutils")];
 
-/// What the shell is compared with, and what gives tests a network of their own.
-const TO_TEST: [Program; 4] = [
+/// What the shell is compared with, what gives tests a network or a terminal of their own, what unpacks old homes, and what
+/// runs the examples of the documentation.
+const TO_TEST: [Program; 8] = [
     ("jq", "--version", "jq"),
     ("column", "--version", "bsdextrautils"),
     ("ip", "-Version", "iproute2"),
     ("unshare", "--version", "util-linux"),
+    ("setsid", "--version", "util-linux"),
+    ("tar", "--version", "tar"),
+    ("gzip", "--version", "gzip"),
+    ("python3", "--version", "python3"),
 ];
 
 /// Installs what is missing, or says what to do about it.
