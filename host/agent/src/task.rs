@@ -15,6 +15,7 @@ use crate::Host;
 use crate::access::patterns;
 use crate::decisions::{Decision, Level, Verdict};
 use crate::environment::RunSettings;
+use crate::toolbox::NetworkGrant;
 
 /// The answer to a run's question.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -80,15 +81,6 @@ impl RetryTask {
     pub fn widens(&self) -> bool {
         !self.domains.is_empty() || !self.writes.is_empty()
     }
-}
-
-/// What an approval hands to the environment, as far as it is about domains.
-#[derive(Debug, Default, Deserialize)]
-struct Domains {
-    #[serde(default)]
-    domains: Vec<String>,
-    #[serde(default)]
-    writes: bool,
 }
 
 impl Host {
@@ -190,7 +182,7 @@ fn decisions(
     if approval.grant.is_null() {
         return Ok(Vec::new());
     }
-    let Domains { domains, writes } = serde_json::from_value(approval.grant.clone()).map_err(|error| {
+    let NetworkGrant { domains, writes } = serde_json::from_value(approval.grant.clone()).map_err(|error| {
         Refusal::new(RefusalCode::StateUnusable, format!("what `{}` asks for cannot be read: {error}", approval.id))
     })?;
     let verdict = if writes { Verdict::AllowWrites } else { Verdict::Allow };
@@ -238,7 +230,7 @@ mod tests {
         let agent = AgentName::default();
         let made = |grant| decisions(&approval(grant), Level::Always, &agent, &consent());
         assert!(made(Value::Null).unwrap().is_empty());
-        assert!(made(json!({ "class": "x" })).unwrap().is_empty());
+        assert!(made(json!({ "class": "x" })).is_err());
         let two = made(json!({ "domains": ["a.example.com", "*.b.example.com"], "writes": true })).unwrap();
         let told: Vec<_> = two.iter().map(|decision| (decision.pattern.to_string(), decision.verdict)).collect();
         let expected = ["a.example.com", "*.b.example.com"].map(|text| (text.to_owned(), Verdict::AllowWrites));

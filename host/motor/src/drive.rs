@@ -76,7 +76,7 @@ impl Driver {
     pub(crate) async fn drive(&self) -> (Outcome, Option<Journal>) {
         match self.take_up().await {
             Ok((Exit::Closing, _)) => (Outcome::Suspended { refusal: closing(), again: false }, None),
-            Ok((Exit::Refused(refusal), _)) => (Outcome::Suspended { refusal, again: false }, None),
+            Ok((Exit::Refused(refusal), _)) => (self.as_it_was(refusal), None),
             // The environment has heard of its end before.
             Ok((Exit::Over, journal)) => (Outcome::Finished(Box::new(journal.state().record.clone())), None),
             Ok((exit, journal)) => {
@@ -86,6 +86,15 @@ impl Driver {
                 (outcome, Some(journal))
             }
             Err(error) => self.give_up(error).await,
+        }
+    }
+
+    /// How a run is left that an order could not change: whoever waits for it goes on waiting.
+    fn as_it_was(&self, refusal: Refusal) -> Outcome {
+        match self.books.record(&self.run) {
+            Ok(record) if record.status.is_waiting() => Outcome::Parked(Box::new(record)),
+            Ok(record) if record.status.is_terminal() => Outcome::Finished(Box::new(record)),
+            _ => Outcome::Suspended { refusal, again: false },
         }
     }
 
