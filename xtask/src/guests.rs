@@ -1,4 +1,5 @@
-//! Builds the guests into `guests/` of the target directory: the bundled ones there, those of the tests in `hostile/`.
+//! Builds the guests into `guests/` of the target directory: the bundled ones there, those of the tests in `hostile/`. The
+//! components of the shipped skills are put into `skills/` as well, where their `SKILL.md` is.
 //!
 //! Skipped when the sources are those the existing components were made from. A component appears whole or not at all:
 //! it is written beside its place and renamed.
@@ -13,18 +14,36 @@ use crate::process::{cargo, command};
 use crate::stamp::{self, Inputs};
 
 /// Tools of the guest workspace: the crate, its directory, and the component's name.
-const TOOLS: [(&str, &str, &str); 4] = [
+const TOOLS: [(&str, &str, &str); 5] = [
     ("fetch", "fetch", "fetch"),
     ("bash", "bash", "bash"),
     ("files", "files", "files"),
     ("greeting", "examples/greeting", "greeting"),
+    ("units", "examples/units", "units"),
 ];
+
+/// Shipped skills with a component. Each has a crate of its name in the guest workspace.
+const SKILLS: [&str; 1] = ["calendar"];
 
 /// What bundled guests are made of.
 const BUNDLED_INPUTS: [&str; 4] = ["guest-tools", "wit", "xtask/preinit", "rust-toolchain.toml"];
 
 /// What the guests of the tests are made of.
-const HOSTILE_INPUTS: [&str; 4] = ["tests/guests", "guest-tools/sdk", "wit", "rust-toolchain.toml"];
+const HOSTILE_INPUTS: [&str; 5] = ["tests/guests", "guest-tools/sdk", "wit", "xtask/preinit", "rust-toolchain.toml"];
+
+/// Guests of the tests that are written in C: the directory, which is the component's name, and its source.
+const IN_C: [(&str, &str); 1] = [("c-shapes", "shapes.c")];
+
+/// What the components of shipped skills are made of. Not all of `skills`: the components are put there.
+const SKILL_INPUTS: [&str; 7] = [
+    "guest-tools/Cargo.lock",
+    "guest-tools/Cargo.toml",
+    "guest-tools/sdk",
+    "guest-tools/skills",
+    "wit",
+    "xtask/preinit",
+    "rust-toolchain.toml",
+];
 
 /// Variables that change what is built.
 const VARIABLES: [&str; 2] = ["CC_wasm32_unknown_unknown", "CFLAGS_wasm32_unknown_unknown"];
@@ -39,7 +58,16 @@ pub fn build(place: &Place) -> Result<()> {
     let bundled = inputs(place, &BUNDLED_INPUTS)?;
     when_stale(&guests.join("bundled.stamp"), &bundled, || build_bundled(place))?;
     let hostile = inputs(place, &HOSTILE_INPUTS)?;
-    when_stale(&guests.join("hostile/hostile.stamp"), &hostile, || build_hostile(place))
+    when_stale(&guests.join("hostile/hostile.stamp"), &hostile, || build_hostile(place))?;
+    let skills = skill_inputs(place)?;
+    when_stale(&guests.join("skills/skills.stamp"), &skills, || build_skills(place))?;
+    place_skills(place)
+}
+
+fn skill_inputs(place: &Place) -> Result<String> {
+    let manifests = SKILLS.map(|name| format!("skills/{name}/SKILL.md"));
+    let paths: Vec<&str> = SKILL_INPUTS.into_iter().chain(manifests.iter().map(String::as_str)).collect();
+    inputs(place, &paths)
 }
 
 fn inputs(place: &Place, paths: &[&str]) -> Result<String> {
@@ -91,14 +119,67 @@ fn build_code_js(place: &Place, name: &str, features: &[&str]) -> Result<String>
         .args(features)
         .run()?;
     let core = place.guest_build().join(target).join("release/code_js.wasm");
-    let component = place.guest_build().join(name).with_extension("component.wasm");
-    // With the features of the whole workspace: else the engine in it would be built again for the host.
-    cargo(&place.root).args(["build", "--workspace", "--bin", "preinit"]).run()?;
-    command(place.target.join("debug/preinit"))
-        .args([core.as_os_str(), component.as_os_str()])
-        .args(["--init", "init"])
-        .run()?;
+    let component = componentise(place, &core, name, &["--init", "init"])?;
     install(&component, &place.guests(), name)
+}
+
+/// Makes a component of a core module. Returns where it is.
+fn componentise(place: &Place, core: &Path, name: &str, options: &[&str]) -> Result<PathBuf> {
+    let component = place.guest_build().join(name).with_extension("component.wasm");
+    command(build_helper(place, "preinit")?).args([core.as_os_str(), component.as_os_str()]).args(options).run()?;
+    Ok(component)
+}
+
+/// The components of shipped skills. They are made without WASI, so that what uses nothing of the host imports nothing, and
+/// without the paths of this machine, so that everybody's are the same bytes.
+fn build_skills(place: &Place) -> Result<Vec<String>> {
+    let target = "wasm32-unknown-unknown";
+    // Their flags are theirs alone: in one directory with the others each would rebuild what both use.
+    let directory = place.guest_build().join("skills");
+    let installed = place.guests().join("skills");
+    fs::create_dir_all(&installed)?;
+    SKILLS
+        .iter()
+        .map(|name| {
+            place
+                .guest_cargo()
+                .env("CARGO_TARGET_DIR", &directory)
+                .env("CARGO_ENCODED_RUSTFLAGS", without_paths(place).join("\u{1f}"))
+                .args(["build", "--release", "--target", target, "--package", name])
+                .run()?;
+            let core = directory.join(target).join("release").join(file_stem(name)).with_extension("wasm");
+            let component = componentise(place, &core, name, &[])?;
+            install(&component, &installed, name)
+        })
+        .collect()
+}
+
+/// Flags that write the directories of this machine as names.
+fn without_paths(place: &Place) -> Vec<String> {
+    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let cargo = std::env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
+    let flag = |path: &Path, name: &str| format!("--remap-path-prefix={}={name}", path.display());
+    vec![flag(&cargo, "cargo"), flag(&place.root, "motor-cortex")]
+}
+
+/// Puts the components of shipped skills beside their `SKILL.md`, where another build or nobody has put them yet.
+fn place_skills(place: &Place) -> Result<()> {
+    for name in SKILLS {
+        let built = place.guests().join("skills").join(name).with_extension("wasm");
+        let directory = place.root.join("skills").join(name);
+        let there = fs::read(directory.join(name).with_extension("wasm")).ok();
+        if there.as_deref() != Some(fs::read(&built)?.as_slice()) {
+            install(&built, &directory, name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Builds a program that makes components. With the features of the whole workspace: else the engine in it would be
+/// built again for the host.
+fn build_helper(place: &Place, name: &str) -> Result<PathBuf> {
+    cargo(&place.root).args(["build", "--workspace", "--bin", name]).run()?;
+    Ok(place.target.join("debug").join(name))
 }
 
 fn build_hostile(place: &Place) -> Result<Vec<String>> {
@@ -125,13 +206,41 @@ fn build_hostile(place: &Place) -> Result<Vec<String>> {
     for stale in components_in(&hostile)? {
         fs::remove_file(stale)?;
     }
-    built
-        .iter()
-        .map(|file| {
-            let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-            install(file, &hostile, &stem.replace('_', "-"))
-        })
-        .collect()
+    let componentize = build_helper(place, "componentize")?;
+    // A guest of a WIT of its own keeps its documentation.
+    let documented = |file: &Path, name: &str| -> Result<String> {
+        let wit = workspace.join(name).join("wit");
+        if !wit.is_dir() {
+            return install(file, &hostile, name);
+        }
+        let component = target.join(name).with_extension("component.wasm");
+        command(&componentize).args([file, &wit, &component]).run()?;
+        install(&component, &hostile, name)
+    };
+    let mut outputs = Vec::new();
+    for file in &built {
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+        outputs.push(documented(file, &stem.replace('_', "-"))?);
+    }
+    for (name, source) in IN_C {
+        let core = target.join(name).with_extension("core.wasm");
+        compile_c(&workspace.join(name).join(source), &core)?;
+        outputs.push(documented(&core, name)?);
+    }
+    Ok(outputs)
+}
+
+/// A core module of C without a library. Clang compiles; the linker is the one that comes with Rust, because clang's own
+/// is a package of its own in places.
+fn compile_c(source: &Path, core: &Path) -> Result<()> {
+    let object = core.with_extension("o");
+    command("clang")
+        .args(["--target=wasm32-unknown-unknown", "-ffreestanding", "-O2", "-Wall", "-Werror", "-c", "-o"])
+        .args([&object, source])
+        .run()?;
+    let libraries = command("rustc").args(["--print", "target-libdir"]).output().context("`rustc` does not run")?;
+    let linker = Path::new(&libraries).with_file_name("bin").join("rust-lld");
+    command(linker).args(["-flavor", "wasm", "--no-entry", "-o"]).args([core, &object]).run()
 }
 
 /// Cargo names the file of a crate with underscores.
@@ -143,7 +252,9 @@ fn file_stem(package: &str) -> String {
 fn install(built: &Path, directory: &Path, name: &str) -> Result<String> {
     let file_name = format!("{name}.wasm");
     let beside = directory.join(format!(".{file_name}.new"));
-    fs::copy(built, &beside).with_context(|| format!("the build left no `{}`", built.display()))?;
+    // Not a copy with the permissions of the original: cargo marks modules as programs, which is no business of a skill.
+    let component = fs::read(built).with_context(|| format!("the build left no `{}`", built.display()))?;
+    fs::write(&beside, component)?;
     fs::rename(&beside, directory.join(&file_name))?;
     Ok(file_name)
 }

@@ -8,6 +8,7 @@ mod failure;
 mod files;
 mod paths;
 mod requests;
+mod scripts;
 
 use std::cell::RefCell;
 
@@ -28,6 +29,7 @@ pub fn prepare(ctx: &Ctx<'_>) -> Result<()> {
     let natives = Object::new(ctx.clone())?;
     requests::install(ctx, &natives)?;
     files::install(ctx, &natives)?;
+    scripts::install(ctx, &natives)?;
     let connect: Function = ctx.eval(CONNECTED)?;
     let grant: Function = connect.call((natives,))?;
     GRANT.set(Some(Persistent::save(ctx, grant)));

@@ -22,6 +22,32 @@
 //! # fn main() {}
 //! ```
 //!
+//! A whole skill in one file, which can be dropped in and used, says of itself what it is beside its tools: [`skill!`]
+//! instead of [`export!`], in a component of the world `skill`.
+//!
+//! ```
+//! # use motor_sdk::{Context, Tool, ToolError};
+//! # motor_sdk::arguments! {
+//! #     struct Double {
+//! #         number: f64,
+//! #     }
+//! # }
+//! # fn double(arguments: Double, _context: &Context) -> Result<String, ToolError> {
+//! #     Ok((arguments.number * 2.0).to_string())
+//! # }
+//! # fn tools() -> Vec<Tool> {
+//! #     vec![Tool::new("double", "Doubles a number.", double).read_only()]
+//! # }
+//! motor_sdk::skill! {
+//!     name: "doubling",
+//!     description: "Doubles numbers. Use it whenever something is to be doubled.",
+//!     // Markdown that a model reads when the skill is used; `include_str!` keeps a long one in a file of its own.
+//!     instructions: "Call `double` with the number. Do not double in your head.",
+//!     tools: tools,
+//! }
+//! # fn main() {}
+//! ```
+//!
 //! It must not know any particular tool, nor promise anything the host enforces: a component written without it, in
 //! any language, has the same rights and the same limits. What it survives is a model's arguments: whatever the JSON,
 //! the answer is a handler's result or a `bad-input` that names the argument and what would be right.
@@ -47,6 +73,18 @@ pub use tool::{Tool, Toolset, call};
 #[allow(missing_docs, unsafe_code, clippy::all, clippy::restriction)]
 pub mod bindings {
     wit_bindgen::generate!({ world: "tool", path: "../../wit", pub_export_macro: true });
+}
+
+/// What the WIT interface `about` generates; a world of its own, so that a component without [`skill!`] does not export it.
+#[doc(hidden)]
+#[allow(missing_docs, unsafe_code, clippy::all, clippy::restriction)]
+pub mod about {
+    wit_bindgen::generate!({
+        inline: "package motor:sdk; world described { export motor:host/about@0.1.1; }",
+        path: "../../wit",
+        world: "motor:sdk/described",
+        pub_export_macro: true,
+    });
 }
 
 /// Declares the arguments of tools: structs whose fields are the arguments, and the types those use. Doc comments of
@@ -77,6 +115,32 @@ macro_rules! export {
                 }
             }
     $crate::bindings::export!(Component with_types_in $crate::bindings);
+        };
+    };
+}
+
+/// Exports a whole skill, once in a component: what it is, and the tools that a function `fn() -> Vec<Tool>` offers. The
+/// name is `[a-z][a-z0-9-]*[a-z0-9]`, at most 64 characters without `--`; the description says what it does and when to use
+/// it, in at most 1024 characters; the instructions are Markdown, at most 64 KiB.
+///
+/// It takes the place of [`export!`]. What it says grants nothing: the owner who approves the skill reads it.
+#[macro_export]
+macro_rules! skill {
+    (name: $name:expr, description: $description:expr, instructions: $instructions:expr, tools: $tools:path $(,)?) => {
+        $crate::export!($tools);
+        #[allow(unsafe_code)]
+        const _: () = {
+            struct Described;
+            impl $crate::about::exports::motor::host::about::Guest for Described {
+                fn describe() -> $crate::about::exports::motor::host::about::Description {
+                    $crate::about::exports::motor::host::about::Description {
+                        name: ::std::string::String::from($name),
+                        description: ::std::string::String::from($description),
+                        instructions: ::std::string::String::from($instructions),
+                    }
+                }
+            }
+    $crate::about::export!(Described with_types_in $crate::about);
         };
     };
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use base::{ContentHash, Refusal, RefusalCode};
 use runtime::inspect::{Export, Import};
 use runtime::{
-    Component, Inspection, Limits, LoadError, NoteSink, Origin, Outcome, Runtime, ToolCall, ToolComponent,
-    ToolDescription, ToolError, inspect,
+    About, Component, Inspection, Kind, Limits, LoadError, NoteSink, Origin, Outcome, Runtime, ToolCall, ToolComponent,
+    ToolDescription, ToolError, Unmapped, inspect,
 };
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -22,16 +22,24 @@ pub struct ComponentReport {
     pub hash: ContentHash,
     /// Their number.
     pub size_bytes: u64,
-    /// Which of our worlds it targets: `tool`, `code`, or `other`.
+    /// What it is: of our worlds `tool`, `skill` or `code`, a `command`, or `functions` of another WIT.
     pub world: &'static str,
     /// What its imports let it do. Nothing else can it do.
     pub capabilities: Vec<&'static str>,
+    /// What it cannot do: `network`, `files`, `credentials`, `clock`, `random numbers`.
+    pub cannot: Vec<&'static str>,
     /// What it needs.
     pub imports: Vec<Import>,
     /// What it offers.
     pub exports: Vec<Export>,
+    /// What it says of itself, in the world `skill`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub about: Option<About>,
     /// Its tools.
     pub tools: Vec<ToolDescription>,
+    /// Its functions that are no tools, with the reasons.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unmapped: Vec<Unmapped>,
     /// Why its tools could not be listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools_error: Option<String>,
@@ -180,35 +188,43 @@ impl Workbench {
     }
 
     async fn report(&self, bytes: &[u8], origin: Origin, inspection: Inspection) -> ComponentReport {
-        let (mut tools, mut tools_error) = (Vec::new(), None);
-        let world = if inspection.exports_host_interface("tools") {
-            match self.list(bytes, origin).await {
-                Ok(listed) => tools = listed,
-                Err(error) => tools_error = Some(error),
+        let (mut tools, mut about, mut tools_error) = (Vec::new(), None, None);
+        match inspection.kind {
+            // What the types say needs nobody to run it.
+            Kind::Command | Kind::Functions if !inspection.exports_host_interface("about") => {
+                tools = inspection.functions.iter().map(|function| function.tool.clone()).collect();
             }
-            "tool"
-        } else if inspection.exports_host_interface("interpreter") {
-            "code"
-        } else {
-            "other"
-        };
+            Kind::Code => (),
+            _ => match self.ask(bytes, origin).await {
+                Ok(said) => (tools, about) = said,
+                Err(error) => tools_error = Some(error),
+            },
+        }
         ComponentReport {
             hash: inspection.hash,
             size_bytes: inspection.size_bytes,
-            world,
+            world: inspection.kind.as_str(),
             capabilities: inspection.capabilities().into_iter().map(|capability| capability.describe()).collect(),
+            cannot: inspection.cannot(),
             imports: inspection.imports,
             exports: inspection.exports,
+            about,
             tools,
+            unmapped: inspection.unmapped,
             tools_error,
         }
     }
 
-    async fn list(&self, bytes: &[u8], origin: Origin) -> Result<Vec<ToolDescription>, String> {
+    /// Asks a component what it offers and what it is.
+    async fn ask(&self, bytes: &[u8], origin: Origin) -> Result<(Vec<ToolDescription>, Option<About>), String> {
         let component = Component::load(&self.runtime, bytes, origin).await.map_err(|error| error.to_string())?;
         let component = ToolComponent::link(&self.runtime, &component).map_err(|error| error.to_string())?;
+        let about = match component.about(self.limits).await.outcome {
+            Outcome::Returned(about) => about,
+            other => return Err(say(other.map(|_| String::new())).1),
+        };
         match component.describe(self.limits).await.outcome {
-            Outcome::Returned(tools) => Ok(tools),
+            Outcome::Returned(tools) => Ok((tools, about)),
             other => Err(say(other.map(|_| String::new())).1),
         }
     }

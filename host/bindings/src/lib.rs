@@ -37,6 +37,23 @@ pub mod tool {
     });
 }
 
+/// A component that says what it is.
+pub mod skill {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        world: "skill",
+        exports: { default: async },
+        require_store_data_send: true,
+        with: {
+            "motor:host/types": crate::imports::motor::host::types,
+            "motor:host/log": crate::imports::motor::host::log,
+            "motor:host/progress": crate::imports::motor::host::progress,
+            "motor:host/outbound": crate::imports::motor::host::outbound,
+            "motor:host/credentials": crate::imports::motor::host::credentials,
+        },
+    });
+}
+
 /// An engine for code a model wrote.
 pub mod code {
     wasmtime::component::bindgen!({

@@ -14,15 +14,22 @@ use crate::{Limit, LimitExceeded};
 /// A bounded buffer that both standard streams of a guest write to. A write beyond the limit ends the guest.
 #[derive(Clone)]
 pub struct BoundedOutput {
+    name: Limit,
     limit: usize,
     buffer: Arc<Mutex<Vec<u8>>>,
 }
 
 impl BoundedOutput {
-    /// Keeps at most `limit` bytes.
+    /// Keeps at most `limit` bytes of standard streams.
     #[must_use]
     pub fn new(limit: u64) -> Self {
-        Self { limit: usize::try_from(limit).unwrap_or(usize::MAX), buffer: Arc::default() }
+        Self::of(Limit::StdioBytes, limit)
+    }
+
+    /// Keeps at most `limit` bytes; `name` is the limit that more of them exceeds.
+    #[must_use]
+    pub fn of(name: Limit, limit: u64) -> Self {
+        Self { name, limit: usize::try_from(limit).unwrap_or(usize::MAX), buffer: Arc::default() }
     }
 
     /// What was written so far; bytes that are not UTF-8 are replaced.
@@ -34,7 +41,7 @@ impl BoundedOutput {
     fn append(&self, bytes: &[u8]) -> Result<(), LimitExceeded> {
         let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
         if bytes.len() > self.limit.saturating_sub(buffer.len()) {
-            return Err(LimitExceeded { limit: Limit::StdioBytes, value: self.limit as u64 });
+            return Err(LimitExceeded { limit: self.name, value: self.limit as u64 });
         }
         buffer.extend_from_slice(bytes);
         Ok(())

@@ -1,6 +1,14 @@
 //! What a component can do, read off its bytes before anything of it runs (SPEC HOST-4, HOST-7).
 //!
-//! Works on hostile bytes: it validates, never compiles, and refuses with one sentence that says what to do.
+//! Works on hostile bytes: it validates, never compiles, and refuses with one sentence that says what to do. Of a
+//! component that targets none of our worlds it also reads the tools: its functions, with their types.
+
+mod docs;
+mod functions;
+mod imports;
+pub(crate) mod name;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 
@@ -9,46 +17,41 @@ use serde::Serialize;
 use wasmparser::component_types::ComponentEntityType;
 use wasmparser::{Encoding, Parser, Payload, Validator, WasmFeatures, types::TypesRef};
 
-use crate::load::LoadError;
+pub use functions::{FunctionTool, Unmapped};
+pub(crate) use functions::{Shape, Signature};
+pub use imports::{Capability, HOST_VERSION};
 
-/// What an import lets a component do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+use docs::Docs;
+
+use crate::load::LoadError;
+use crate::tool::command;
+
+/// What a component is to the host, by its exports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Capability {
-    /// Arguments, environment and standard streams: all empty or bounded here.
-    CommandLine,
-    /// Streams and polling: no power of their own.
-    Streams,
-    /// Wall clock and monotonic clock.
-    Clock,
-    /// Random numbers.
-    Random,
-    /// Files below `/workspace`.
-    Workspace,
-    /// Requests through the network gate.
-    Network,
-    /// Computing with secrets that the host keeps.
-    Credentials,
-    /// Lines in the run's log, and progress.
-    Log,
-    /// Nothing: shared types.
-    Types,
+pub enum Kind {
+    /// Of our world `tool`: it lists its tools when it is asked.
+    Tool,
+    /// Of our world `skill`: a `tool` that also says what it is.
+    Skill,
+    /// An engine for code: no tools.
+    Code,
+    /// A `wasi:cli/run` command: a tool with `args` and `stdin`.
+    Command,
+    /// Of any other WIT: its functions are tools, as far as their types go.
+    Functions,
 }
 
-impl Capability {
-    /// One phrase for people.
+impl Kind {
+    /// The word for it.
     #[must_use]
-    pub fn describe(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
-            Self::CommandLine => "command line (no arguments, output is captured)",
-            Self::Streams => "streams",
-            Self::Clock => "clock",
-            Self::Random => "random numbers",
-            Self::Workspace => "workspace (files below /workspace)",
-            Self::Network => "network (requests to the domains that a run was granted)",
-            Self::Credentials => "credentials (computing with those that a run was granted, without seeing them)",
-            Self::Log => "log and progress",
-            Self::Types => "shared types",
+            Self::Tool => "tool",
+            Self::Skill => "skill",
+            Self::Code => "code",
+            Self::Command => "command",
+            Self::Functions => "functions",
         }
     }
 }
@@ -65,7 +68,7 @@ pub struct Import {
 /// One export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Export {
-    /// Its name, such as `motor:host/tools@0.1.0`.
+    /// Its name, such as `motor:host/tools@0.1.1`.
     pub name: String,
     /// The functions of an exported interface; empty for a function.
     pub functions: Vec<String>,
@@ -82,6 +85,15 @@ pub struct Inspection {
     pub exports: Vec<Export>,
     /// What it needs.
     pub imports: Vec<Import>,
+    /// What it is to the host.
+    pub kind: Kind,
+    /// The functions that are tools, when it is of none of our worlds. The others are asked, which runs them
+    /// ([`crate::ToolComponent::describe`]).
+    pub functions: Vec<FunctionTool>,
+    /// The functions that are none, at most 256 of them.
+    pub unmapped: Vec<Unmapped>,
+    /// What its author says of it as a whole, from its `package-docs`: untrusted text.
+    pub docs: Option<String>,
 }
 
 impl Inspection {
@@ -91,16 +103,42 @@ impl Inspection {
         self.imports.iter().map(|import| import.capability).collect()
     }
 
+    /// What it cannot do, as it imports nothing for it: `network`, `files`, `credentials`, `clock`, `random numbers`.
+    #[must_use]
+    pub fn cannot(&self) -> Vec<&'static str> {
+        let has = self.capabilities();
+        let all = [
+            (Capability::Network, "network"),
+            (Capability::Workspace, "files"),
+            (Capability::Credentials, "credentials"),
+            (Capability::Clock, "clock"),
+            (Capability::Random, "random numbers"),
+        ];
+        all.into_iter().filter(|(capability, _)| !has.contains(capability)).map(|(_, name)| name).collect()
+    }
+
     /// Whether it exports the interface `motor:host/NAME`.
     #[must_use]
     pub fn exports_host_interface(&self, name: &str) -> bool {
+        self.host_export(name).is_some()
+    }
+
+    /// The exported interface `motor:host/NAME`, with its version.
+    pub(crate) fn host_export(&self, name: &str) -> Option<&str> {
         let wanted = format!("motor:host/{name}@");
-        self.exports.iter().any(|export| export.name.starts_with(&wanted))
+        self.exports.iter().map(|export| export.name.as_str()).find(|export| export.starts_with(&wanted))
+    }
+
+    /// Whether it offers anything that could be a tool. Whether it really does is known when it was asked.
+    #[must_use]
+    pub fn is_toolbox(&self) -> bool {
+        match self.kind {
+            Kind::Tool | Kind::Skill => true,
+            Kind::Code => false,
+            Kind::Command | Kind::Functions => !self.functions.is_empty(),
+        }
     }
 }
-
-/// The version of `motor:host` this host speaks.
-pub const HOST_VERSION: &str = "0.1.0";
 
 /// Proposals a component may use; the engine is configured to the same.
 fn features() -> WasmFeatures {
@@ -117,36 +155,67 @@ pub fn inspect(bytes: &[u8], most_bytes: u64) -> Result<Inspection, LoadError> {
         .validate_all(bytes)
         .map_err(|error| LoadError::Corrupt { offset: error.offset(), message: error.message().to_owned() })?;
     let (mut imports, mut exports) = (Vec::new(), Vec::new());
-    let mut depth = 0_u32;
+    let (mut depth, mut docs) = (0_u32, Docs::default());
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload.map_err(|error| corrupt(&error))?;
         match payload {
             Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
             Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::CustomSection(section) if depth == 0 && section.name() == docs::SECTION => {
+                docs.add(section.data());
+            }
             Payload::ComponentImportSection(section) if depth == 0 => {
                 for import in section {
                     let name = import.map_err(|error| corrupt(&error))?.name.name;
-                    imports.push(Import { name: name.to_owned(), capability: capability(name)? });
+                    imports.push(Import { name: name.to_owned(), capability: imports::capability(name)? });
                 }
             }
             Payload::ComponentExportSection(section) if depth == 0 => {
                 for export in section {
                     let name = export.map_err(|error| corrupt(&error))?.name.name;
-                    check_host_version(name)?;
-                    exports.push(Export { name: name.to_owned(), functions: functions(types.as_ref(), name) });
+                    imports::check_host_version(name)?;
+                    exports.push(Export { name: name.to_owned(), functions: names_of_functions(types.as_ref(), name) });
                 }
             }
             _ => (),
         }
     }
-    Ok(Inspection { hash: ContentHash::of(bytes), size_bytes: bytes.len() as u64, exports, imports })
+    let mut inspection = Inspection {
+        hash: ContentHash::of(bytes),
+        size_bytes: bytes.len() as u64,
+        kind: kind(&exports),
+        exports,
+        imports,
+        functions: Vec::new(),
+        unmapped: Vec::new(),
+        docs: docs.whole(),
+    };
+    if matches!(inspection.kind, Kind::Command | Kind::Functions) {
+        let capabilities = inspection.capabilities();
+        let derived = functions::derive(types.as_ref(), &inspection.exports, &docs, &capabilities);
+        (inspection.functions, inspection.unmapped) = derived;
+    }
+    Ok(inspection)
+}
+
+fn kind(exports: &[Export]) -> Kind {
+    let host = |name: &str| exports.iter().any(|export| export.name.starts_with(&format!("motor:host/{name}@")));
+    if host("tools") {
+        if host("about") { Kind::Skill } else { Kind::Tool }
+    } else if host("interpreter") {
+        Kind::Code
+    } else if exports.iter().any(|export| command::is_run(&export.name, "run")) {
+        Kind::Command
+    } else {
+        Kind::Functions
+    }
 }
 
 fn corrupt(error: &wasmparser::BinaryReaderError) -> LoadError {
     LoadError::Corrupt { offset: error.offset(), message: error.message().to_owned() }
 }
 
-fn functions(types: TypesRef<'_>, export: &str) -> Vec<String> {
+fn names_of_functions(types: TypesRef<'_>, export: &str) -> Vec<String> {
     let Some(item) = types.component_item_for_export(export) else { return Vec::new() };
     let ComponentEntityType::Instance(instance) = item.ty else { return Vec::new() };
     let exports = types.get(instance).map(|instance| &instance.exports);
@@ -184,112 +253,5 @@ fn looks_like(bytes: &[u8]) -> &'static str {
         [0x1f, 0x8b, ..] => "gzip data",
         _ if std::str::from_utf8(bytes).is_ok() => "a text file",
         _ => "something else",
-    }
-}
-
-fn capability(import: &str) -> Result<Capability, LoadError> {
-    let refused = |why| LoadError::ForbiddenImport { import: import.to_owned(), why };
-    let (package, version) = match import.split_once('@') {
-        Some((package, version)) => (package, Some(version)),
-        None => (import, None),
-    };
-    if let Some(interface) = package.strip_prefix("motor:host/") {
-        check_host_version(import)?;
-        return match interface {
-            "types" => Ok(Capability::Types),
-            "log" | "progress" => Ok(Capability::Log),
-            "outbound" => Ok(Capability::Network),
-            "credentials" => Ok(Capability::Credentials),
-            _ => Err(refused(
-                "this host offers `log`, `progress`, `outbound` and `credentials` of `motor:host`; build against its `wit/`",
-            )),
-        };
-    }
-    if let Some(interface) = package.strip_prefix("wasi:") {
-        if !version.is_some_and(|version| version.starts_with("0.2.")) {
-            return Err(LoadError::UnsupportedWasi { import: import.to_owned() });
-        }
-        let (package, interface) = interface.split_once('/').unwrap_or((interface, ""));
-        return match package {
-            "cli" => Ok(Capability::CommandLine),
-            "io" => Ok(Capability::Streams),
-            "clocks" => Ok(Capability::Clock),
-            "random" => Ok(Capability::Random),
-            "filesystem" => Ok(Capability::Workspace),
-            "sockets" => {
-                Err(refused("sockets are never given to a component; leave out what opens them (in Rust: `std::net`)"))
-            }
-            "http" if matches!(interface, "types" | "outgoing-handler") => Ok(Capability::Network),
-            "http" => {
-                Err(refused("a component asks, nobody asks it: of `wasi:http` it gets `types` and `outgoing-handler`"))
-            }
-            _ => Err(refused("this host does not offer that interface of WASI; build without it")),
-        };
-    }
-    Err(refused("this host does not offer it; import only `wasi:` 0.2 and `motor:host` interfaces"))
-}
-
-/// A component built for another version of our WIT: a different minor version below 1.0 is another contract.
-fn check_host_version(name: &str) -> Result<(), LoadError> {
-    let Some(rest) = name.strip_prefix("motor:host/") else { return Ok(()) };
-    let found = rest.split_once('@').map_or("none", |(_, version)| version);
-    if found.starts_with("0.1.") {
-        return Ok(());
-    }
-    Err(LoadError::HostVersion { found: found.to_owned(), interface: name.to_owned() })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn refusal(bytes: &[u8]) -> String {
-        inspect(bytes, 1_000).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn says_what_is_wrong_with_what_is_no_component() {
-        assert_eq!(refusal(b""), "the file is empty");
-        assert!(refusal(b"hello").contains("a text file"), "{}", refusal(b"hello"));
-        assert!(refusal(b"\x7fELF\x02").contains("native program"));
-        assert!(refusal(b"\0asm\x01\0\0\0").contains("core module"));
-        assert!(refusal(b"\0asm\x0d\0\x01\0garbage").contains("corrupt"));
-        assert!(refusal(&[0; 2_000]).contains("2000 bytes"));
-    }
-
-    #[test]
-    fn an_empty_component_needs_nothing() {
-        let inspection = inspect(b"\0asm\x0d\0\x01\0", 1_000).unwrap();
-        assert!(inspection.imports.is_empty() && inspection.exports.is_empty());
-    }
-
-    #[test]
-    fn imports_are_granted_or_named() {
-        assert_eq!(capability("wasi:io/streams@0.2.6").unwrap(), Capability::Streams);
-        assert_eq!(capability("motor:host/log@0.1.0").unwrap(), Capability::Log);
-        assert_eq!(capability("motor:host/credentials@0.1.0").unwrap(), Capability::Credentials);
-        for network in ["wasi:http/types@0.2.0", "wasi:http/outgoing-handler@0.2.12", "motor:host/outbound@0.1.0"] {
-            assert_eq!(capability(network).unwrap(), Capability::Network);
-        }
-        for (import, says) in [
-            ("wasi:sockets/tcp@0.2.6", "std::net"),
-            ("wasi:io/streams@0.3.0", "0.2"),
-            ("wasi:nn/graph@0.2.0", "does not offer"),
-            ("wasi:http/incoming-handler@0.2.0", "outgoing-handler"),
-            ("wasi:http/proxy@0.2.0", "outgoing-handler"),
-            ("wasi:http@0.2.0", "outgoing-handler"),
-            ("wasi:http/handler@0.3.0", "0.2"),
-            ("wasi:http/types@0.3.0-rc-2026-01-06", "0.2"),
-            ("wasi:http/types@0.1.0", "0.2"),
-            ("wasi:http/types", "0.2"),
-            ("motor:host/credentials@0.2.0", "0.2.0"),
-            ("motor:host/vault@0.1.0", "credentials"),
-            ("motor:host/log@0.2.0", "0.2.0"),
-            ("env", "does not offer"),
-            ("evil:host/all@1.0.0", "does not offer"),
-        ] {
-            let error = capability(import).unwrap_err().to_string();
-            assert!(error.contains(says) && error.contains(import), "{import}: {error}");
-        }
     }
 }

@@ -21,14 +21,15 @@ mod scrub;
 mod state;
 mod supervise;
 pub mod tool;
+mod wit_json;
 pub mod worker;
 
 pub use capabilities::workspace::Access;
 pub use capabilities::{Limit, LimitExceeded, Note, NoteSink};
 pub use code::{CodeError, CodeErrorCode, CodeReport, CodeSandbox, CodeValue, Program, Surroundings};
 pub use engine::{EngineConfig, Runtime};
-pub use inspect::{Inspection, inspect};
+pub use inspect::{FunctionTool, Inspection, Kind, Unmapped, inspect};
 pub use limits::Limits;
 pub use load::{Component, LoadError, Origin};
 pub use outcome::{Finished, Outcome, Trap, Usage};
-pub use tool::{Effects, ToolCall, ToolComponent, ToolDescription, ToolError};
+pub use tool::{About, Effects, ToolCall, ToolComponent, ToolDescription, ToolError};

@@ -120,6 +120,15 @@ pub enum LoadError {
         /// What was looked for.
         wanted: &'static str,
     },
+    /// Nothing that it exports can be called as a tool.
+    #[error(
+        "the component offers no tools: {why}; export `motor:host/tools`, `wasi:cli/run`, or a function whose types are \
+         plain data"
+    )]
+    NoTools {
+        /// What it has instead.
+        why: String,
+    },
     /// It needs a capability that this use does not grant.
     #[error("the component cannot be linked: {message}")]
     NotLinked {

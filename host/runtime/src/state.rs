@@ -19,6 +19,7 @@ use wasmtime::component::ResourceTable;
 use wasmtime::{CallHook, Engine, Store};
 use wasmtime_wasi::cli::WasiCliCtxView;
 use wasmtime_wasi::clocks::WasiClocksCtxView;
+use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::Limit;
@@ -35,7 +36,17 @@ pub(crate) struct Given {
     pub idempotency_key: Option<String>,
     pub environment: Vec<(String, String)>,
     pub notes: NoteSink,
+    /// Standard error, and standard output where it is not the result.
     pub stdio: BoundedOutput,
+    /// What a program is started with; none: no arguments, no input.
+    pub command: Option<CommandLine>,
+}
+
+/// The command line of a program, and where its standard output goes.
+pub(crate) struct CommandLine {
+    pub arguments: Vec<String>,
+    pub stdin: bytes::Bytes,
+    pub stdout: BoundedOutput,
 }
 
 impl Given {
@@ -48,6 +59,7 @@ impl Given {
             environment: Vec::new(),
             notes: note::ignore(),
             stdio: BoundedOutput::new(limits.stdio_bytes),
+            command: None,
         }
     }
 }
@@ -94,6 +106,9 @@ impl CallState {
         };
         let mut wasi = WasiCtx::builder();
         wasi.stdout(given.stdio.clone()).stderr(given.stdio).envs(&given.environment);
+        if let Some(line) = given.command {
+            wasi.args(&line.arguments).stdin(MemoryInputPipe::new(line.stdin)).stdout(line.stdout);
+        }
         Self {
             meter: Meter::new(limits),
             table,

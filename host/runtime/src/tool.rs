@@ -1,9 +1,18 @@
-//! Components of the world `tool`: what they offer, and calling it (SPEC HOST-2).
+//! Components as toolboxes, whatever they were made for: what they offer, and calling it (SPEC HOST-2, HOST-3).
+//!
+//! Four kinds have one face: our worlds `tool` and `skill`, `wasi:cli/run` commands, and functions of any other WIT. Each
+//! call runs in a fresh instance under the same limits, scrubbed of the same secrets, whatever the kind.
+
+pub(crate) mod command;
+mod effects;
+mod functions;
+mod world;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bindings::tool::{ToolPre, exports::motor::host::tools as wit};
+use bindings::skill::exports::motor::host::about;
+use bindings::tool::ToolPre;
 use bindings::types;
 use capabilities::NoteSink;
 use capabilities::stdio::BoundedOutput;
@@ -11,16 +20,21 @@ use capabilities::workspace::Access;
 use network::RunNetwork;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
+use wasmtime::Store;
+use wasmtime::component::{InstancePre, Val};
+use wasmtime_wasi::I32Exit;
+
+pub use effects::Effects;
 
 use crate::call;
 use crate::engine::Runtime;
-use crate::inspect::Capability;
+use crate::inspect::{Capability, FunctionTool, Kind, Shape, Signature};
 use crate::limits::Limits;
 use crate::link;
 use crate::load::{Component, LoadError};
-use crate::outcome::{Finished, Outcome};
+use crate::outcome::{Finished, Outcome, Usage};
 use crate::scrub::Scrub;
-use crate::state::{self, CallState, Given};
+use crate::state::{self, CallState, CommandLine, Given};
 use crate::{Limit, LimitExceeded};
 
 /// A component that offers tools, linked and ready. Cheap to clone.
@@ -28,30 +42,13 @@ use crate::{Limit, LimitExceeded};
 pub struct ToolComponent {
     runtime: Runtime,
     component: Component,
-    pre: Arc<ToolPre<CallState>>,
-}
-
-/// What a tool does to the world. The default is the worst case: a guest that says nothing is not trusted with more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Effects {
-    /// Changes nothing.
-    pub read_only: bool,
-    /// May destroy something.
-    pub destructive: bool,
-    /// May be repeated.
-    pub idempotent: bool,
-    /// Reaches beyond the workspace.
-    pub open_world: bool,
-}
-
-impl Default for Effects {
-    fn default() -> Self {
-        Self { read_only: false, destructive: true, idempotent: false, open_world: true }
-    }
+    pre: InstancePre<CallState>,
+    /// The exports of our worlds; none: its functions are the tools.
+    world: Option<Arc<ToolPre<CallState>>>,
 }
 
 /// A tool as its component describes it: untrusted text.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ToolDescription {
     /// Its name.
     pub name: String,
@@ -113,29 +110,51 @@ pub enum ToolError {
 }
 
 /// The most tools one component may offer.
-const MOST_TOOLS: usize = 64;
-/// The longest description of a tool that is read, in bytes.
-const MOST_DESCRIPTION_BYTES: usize = 4 * 1024;
-/// The longest parameter schema that is read, in bytes.
-const MOST_SCHEMA_BYTES: usize = 32 * 1024;
+pub(crate) const MOST_TOOLS: usize = 64;
+/// The longest schema that is read, in bytes.
+pub(crate) const MOST_SCHEMA_BYTES: usize = 32 * 1024;
+
+/// What a component says of itself (world `skill`): untrusted text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct About {
+    /// What it wants to be called, as it is: not checked to be a name.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// How to go about it, in Markdown.
+    pub instructions: String,
+}
 
 impl ToolComponent {
-    /// Links a loaded component.
+    /// Links a loaded component of any kind that offers tools: our worlds `tool` and `skill`, a `wasi:cli/run` command, or
+    /// functions of any other WIT.
     ///
     /// # Errors
-    /// When it does not export `tools`, or imports what tools are not given.
+    /// When it offers no tool, or imports what tools are not given.
     pub fn link(runtime: &Runtime, component: &Component) -> Result<Self, LoadError> {
         let inspection = component.inspection();
-        if !inspection.exports_host_interface("tools") {
-            return Err(LoadError::MissingExport { wanted: "motor:host/tools" });
+        match inspection.kind {
+            Kind::Code => return Err(LoadError::MissingExport { wanted: "motor:host/tools" }),
+            Kind::Command | Kind::Functions if inspection.functions.is_empty() => {
+                let first = inspection.unmapped.first();
+                let why = first.map_or("it exports no function".to_owned(), |function| {
+                    format!("`{}` {}", function.export.chars().take(100).collect::<String>(), function.why)
+                });
+                return Err(LoadError::NoTools { why });
+            }
+            _ => (),
         }
         let not_linked = |error: wasmtime::Error| LoadError::NotLinked { message: error.root_cause().to_string() };
         let mut capabilities = inspection.capabilities();
         // Interfaces of `wasi:cli`, `wasi:clocks` and `wasi:filesystem` hand out streams without importing them by name.
         capabilities.insert(Capability::Streams);
         let linker = link::linker(component.compiled.engine(), &capabilities).map_err(not_linked)?;
-        let pre = linker.instantiate_pre(&component.compiled).and_then(ToolPre::new).map_err(not_linked)?;
-        Ok(Self { runtime: runtime.clone(), component: component.clone(), pre: Arc::new(pre) })
+        let pre = linker.instantiate_pre(&component.compiled).map_err(not_linked)?;
+        let world = match inspection.kind {
+            Kind::Tool | Kind::Skill => Some(Arc::new(ToolPre::new(pre.clone()).map_err(not_linked)?)),
+            _ => None,
+        };
+        Ok(Self { runtime: runtime.clone(), component: component.clone(), pre, world })
     }
 
     /// The component behind it.
@@ -144,57 +163,157 @@ impl ToolComponent {
         &self.component
     }
 
-    /// Asks the component what it offers, and checks the answer: a model reads it.
+    /// What it offers. A component of our worlds is asked, and its answer checked: a model reads it. Of others the
+    /// inspection says it, and nothing runs.
     pub async fn describe(&self, limits: Limits) -> Finished<Vec<ToolDescription>, ToolError> {
-        let given = Given::nothing(&limits);
-        let cancel = CancellationToken::new();
-        let finished = self.run(given, &limits, &cancel, async |guest, store| guest.call_list(store).await).await;
-        let outcome = match finished.outcome {
-            Outcome::Returned(tools) => match descriptions(tools) {
-                Ok(tools) => Outcome::Returned(tools),
-                Err(message) => Outcome::Refused(ToolError::Failed { message, retryable: false }),
-            },
-            other => other.map(|_| Vec::new()),
+        let inspection = self.component.inspection();
+        let Some(world) = &self.world else {
+            let tools = inspection.functions.iter().map(|function| function.tool.clone()).collect();
+            return Finished::of(Outcome::Returned(tools), Usage::default());
         };
-        Finished::of(outcome, finished.usage)
+        let asked = self.ask(&limits, async |store| {
+            let guest = world.instantiate_async(&mut *store).await?;
+            guest.motor_host_tools().call_list(store).await
+        });
+        let capabilities = inspection.capabilities();
+        checked(asked.await, |tools| world::descriptions(tools, &capabilities))
+    }
+
+    /// What it says of itself; none when it does not export `motor:host/about`.
+    pub async fn about(&self, limits: Limits) -> Finished<Option<About>, ToolError> {
+        let Some(export) = self.component.inspection().host_export("about") else {
+            return Finished::of(Outcome::Returned(None), Usage::default());
+        };
+        let asked = self.ask(&limits, async |store| {
+            let instance = self.pre.instantiate_async(&mut *store).await?;
+            let interface = instance.get_export_index(&mut *store, None, export);
+            let function = interface
+                .and_then(|interface| instance.get_export_index(&mut *store, Some(&interface), "describe"))
+                .ok_or_else(|| wasmtime::Error::msg(format!("`{export}` has no `describe`")))?;
+            let describe = instance.get_typed_func::<(), (about::Description,)>(&mut *store, function)?;
+            Ok(describe.call_async(&mut *store, ()).await?.0)
+        });
+        checked(asked.await, |description| world::about(description).map(Some))
     }
 
     /// Calls a tool in a fresh instance. What comes back holds no secret of the run, whatever the guest knew.
     pub async fn call(&self, call: ToolCall<'_>) -> Finished<String, ToolError> {
-        let limits = call.limits;
         let scrub = Scrub::new(call.network.clone());
-        let workspace = match state::open_workspace(call.workspace.as_deref(), Access::ReadWrite, &limits) {
-            Ok(workspace) => workspace,
-            Err(message) => return Finished::host_fault(message),
-        };
-        let given = Given {
-            workspace,
-            network: call.network,
-            idempotency_key: Some(call.idempotency_key.to_owned()),
-            environment: call.environment,
-            notes: scrub.notes(call.notes),
-            stdio: BoundedOutput::new(limits.stdio_bytes),
-        };
+        scrub.finished(match &self.world {
+            Some(world) => self.call_world(world, call, &scrub).await,
+            None => self.call_function(call, &scrub).await,
+        })
+    }
+
+    async fn call_world(
+        &self,
+        world: &ToolPre<CallState>,
+        call: ToolCall<'_>,
+        scrub: &Scrub,
+    ) -> Finished<String, ToolError> {
+        let limits = call.limits;
         let context = types::CallContext {
             run_id: call.run_id.to_owned(),
             step: call.step,
             deadline_ms: limits.deadline_ms,
             idempotency_key: call.idempotency_key.to_owned(),
         };
-        let (name, arguments) = (call.name.to_owned(), call.arguments.to_owned());
-        let finished = self
-            .run(given, &limits, &call.cancel, async |guest, store| {
-                guest.call_call(store, &name, &arguments, &context).await
-            })
-            .await;
-        scrub.finished(finished.map(|outcome| match outcome {
+        let (name, arguments, cancel) = (call.name.to_owned(), call.arguments.to_owned(), call.cancel.clone());
+        let given = match given(call, None, scrub) {
+            Ok(given) => given,
+            Err(message) => return Finished::host_fault(message),
+        };
+        let finished = self.run(given, &limits, &cancel, async |store| {
+            let guest = world.instantiate_async(&mut *store).await?;
+            guest.motor_host_tools().call_call(store, &name, &arguments, &context).await
+        });
+        finished.await.map(|outcome| match outcome {
             Outcome::Returned(Ok(result)) if result.output.len() as u64 > limits.output_bytes => {
                 Outcome::Exceeded(LimitExceeded { limit: Limit::OutputBytes, value: limits.output_bytes })
             }
             Outcome::Returned(Ok(result)) => Outcome::Returned(result.output),
             Outcome::Returned(Err(error)) => Outcome::Refused(error.into()),
             other => other.map(|_| String::new()),
-        }))
+        })
+    }
+
+    async fn call_function(&self, call: ToolCall<'_>, scrub: &Scrub) -> Finished<String, ToolError> {
+        let functions = &self.component.inspection().functions;
+        let Some(tool) = functions.iter().find(|function| function.tool.name == call.name) else {
+            let names: Vec<_> = functions.iter().map(|function| format!("`{}`", function.tool.name)).collect();
+            let message = format!("this component has no such tool; it has {}", names.join(", "));
+            return Finished::of(Outcome::Refused(ToolError::Missing(message)), Usage::default());
+        };
+        let bad = |message| Finished::of(Outcome::Refused(ToolError::BadInput(message)), Usage::default());
+        match &tool.shape {
+            Shape::Function(signature) => match functions::arguments(&signature.parameters, call.arguments) {
+                Ok(arguments) => self.run_function(call, tool, signature, &arguments, scrub).await,
+                Err(message) => bad(message),
+            },
+            Shape::Command => match command::command_line(call.name, call.arguments, &call.limits) {
+                Ok(line) => self.run_command(call, tool, line, scrub).await,
+                Err(message) => bad(message),
+            },
+        }
+    }
+
+    async fn run_function(
+        &self,
+        call: ToolCall<'_>,
+        tool: &FunctionTool,
+        signature: &Signature,
+        arguments: &[Val],
+        scrub: &Scrub,
+    ) -> Finished<String, ToolError> {
+        let (limits, cancel) = (call.limits, call.cancel.clone());
+        let given = match given(call, None, scrub) {
+            Ok(given) => given,
+            Err(message) => return Finished::host_fault(message),
+        };
+        let results = usize::from(signature.result.is_some());
+        let finished = self.run(given, &limits, &cancel, async |store| {
+            functions::call(&self.pre, tool, arguments, results, store).await
+        });
+        finished.await.map(|outcome| match outcome {
+            Outcome::Returned(value) => functions::settle(signature, value, limits.output_bytes),
+            other => other.map(|_| String::new()),
+        })
+    }
+
+    async fn run_command(
+        &self,
+        call: ToolCall<'_>,
+        tool: &FunctionTool,
+        line: CommandLine,
+        scrub: &Scrub,
+    ) -> Finished<String, ToolError> {
+        let (limits, cancel, stdout) = (call.limits, call.cancel.clone(), line.stdout.clone());
+        let given = match given(call, Some(line), scrub) {
+            Ok(given) => given,
+            Err(message) => return Finished::host_fault(message),
+        };
+        let finished = self.run(given, &limits, &cancel, async |store| {
+            match functions::call(&self.pre, tool, &[], 1, store).await {
+                Ok(Some(Val::Result(Err(_)))) => Ok(1),
+                Ok(_) => Ok(0),
+                Err(error) => error.downcast_ref::<I32Exit>().map(|exit| exit.0).ok_or(error),
+            }
+        });
+        let finished = finished.await;
+        let stderr = finished.stdio.clone();
+        finished.map(|outcome| match outcome {
+            Outcome::Returned(status) => command::settle(status, &stdout.text(), &stderr),
+            other => other.map(|_| String::new()),
+        })
+    }
+
+    /// Asks the component something of itself, with nothing given to it.
+    async fn ask<T>(
+        &self,
+        limits: &Limits,
+        ask: impl AsyncFnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
+    ) -> Finished<T, ToolError> {
+        self.run(Given::nothing(limits), limits, &CancellationToken::new(), ask).await
     }
 
     async fn run<T>(
@@ -202,7 +321,7 @@ impl ToolComponent {
         given: Given,
         limits: &Limits,
         cancel: &CancellationToken,
-        ask: impl AsyncFnOnce(&wit::Guest, &mut wasmtime::Store<CallState>) -> wasmtime::Result<T>,
+        work: impl AsyncFnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
     ) -> Finished<T, ToolError> {
         let stdio = given.stdio.clone();
         let state = CallState::new(limits, given);
@@ -210,11 +329,7 @@ impl ToolComponent {
             Ok(store) => store,
             Err(error) => return Finished::host_fault(error.to_string()),
         };
-        let (outcome, usage) = call::run(&self.runtime, &mut store, limits, cancel, async |store| {
-            let instance = self.pre.instantiate_async(&mut *store).await?;
-            ask(instance.motor_host_tools(), store).await
-        })
-        .await;
+        let (outcome, usage) = call::run(&self.runtime, &mut store, limits, cancel, work).await;
         let ended = state::end(store, usage).await;
         Finished {
             outcome,
@@ -226,104 +341,34 @@ impl ToolComponent {
     }
 }
 
-impl From<types::ToolError> for ToolError {
-    fn from(error: types::ToolError) -> Self {
-        match error {
-            types::ToolError::Denied(message) => Self::Denied(message),
-            types::ToolError::Missing(message) => Self::Missing(message),
-            types::ToolError::BadInput(message) => Self::BadInput(message),
-            types::ToolError::Limit(message) => Self::Limit(message),
-            types::ToolError::Failed(failure) => {
-                Self::Failed { message: failure.message, retryable: failure.retryable }
-            }
-        }
-    }
+/// What a call is given.
+fn given(call: ToolCall<'_>, command: Option<CommandLine>, scrub: &Scrub) -> Result<Given, String> {
+    Ok(Given {
+        workspace: state::open_workspace(call.workspace.as_deref(), Access::ReadWrite, &call.limits)?,
+        network: call.network,
+        idempotency_key: Some(call.idempotency_key.to_owned()),
+        environment: call.environment,
+        notes: scrub.notes(call.notes),
+        stdio: BoundedOutput::new(call.limits.stdio_bytes),
+        command,
+    })
 }
 
-/// Checks what a component says of its tools. One bad description refuses the component: guessing which of its tools
-/// to believe would be worse than none.
-fn descriptions(tools: Vec<types::ToolDescription>) -> Result<Vec<ToolDescription>, String> {
-    if tools.is_empty() || tools.len() > MOST_TOOLS {
-        return Err(format!("the component offers {} tools; it may offer 1 to {MOST_TOOLS}", tools.len()));
-    }
-    let mut checked: Vec<ToolDescription> = Vec::with_capacity(tools.len());
-    for tool in tools {
-        let name = tool.name;
-        if !is_tool_name(&name) {
-            let shown: String = name.chars().take(40).collect();
-            return Err(format!("`{}` is not a tool name: use `[a-z][a-z0-9_-]*`, at most 64", shown.escape_debug()));
-        }
-        if checked.iter().any(|other| other.name == name) {
-            return Err(format!("the component offers `{name}` twice"));
-        }
-        if tool.description.len() > MOST_DESCRIPTION_BYTES {
-            return Err(format!("the description of `{name}` is longer than {MOST_DESCRIPTION_BYTES} bytes"));
-        }
-        let parameters = schema(&name, "parameters", &tool.parameters)?;
-        let output = tool.output.map(|output| schema(&name, "output", &output)).transpose()?;
-        let effects = tool.effects.map_or_else(Effects::default, |effects| Effects {
-            read_only: effects.read_only,
-            destructive: effects.destructive,
-            idempotent: effects.idempotent,
-            open_world: effects.open_world,
-        });
-        checked.push(ToolDescription { name, description: tool.description, parameters, output, effects });
-    }
-    Ok(checked)
-}
-
-fn schema(tool: &str, what: &str, text: &str) -> Result<serde_json::Value, String> {
-    if text.len() > MOST_SCHEMA_BYTES {
-        return Err(format!("the {what} schema of `{tool}` is longer than {MOST_SCHEMA_BYTES} bytes"));
-    }
-    match serde_json::from_str(text) {
-        Ok(schema @ serde_json::Value::Object(_)) => Ok(schema),
-        Ok(_) => Err(format!("the {what} schema of `{tool}` is not a JSON object")),
-        Err(error) => Err(format!("the {what} schema of `{tool}` is not JSON: {error}")),
-    }
-}
-
-fn is_tool_name(name: &str) -> bool {
-    let mut bytes = name.bytes();
-    name.len() <= 64
-        && bytes.next().is_some_and(|first| first.is_ascii_lowercase())
-        && bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'-')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn tool(name: &str, parameters: &str) -> types::ToolDescription {
-        types::ToolDescription {
-            name: name.into(),
-            description: String::new(),
-            parameters: parameters.into(),
-            output: None,
-            effects: None,
-        }
-    }
-
-    #[test]
-    fn a_tool_that_says_nothing_of_its_effects_is_not_trusted() {
-        let tools = descriptions(vec![tool("x", "{}")]).unwrap();
-        let effects = tools[0].effects;
-        assert!(!effects.read_only && effects.destructive && !effects.idempotent && effects.open_world);
-    }
-
-    #[test]
-    fn bad_descriptions_are_refused_with_the_reason() {
-        for (tools, says) in [
-            (vec![], "0 tools"),
-            (vec![tool("x", "{}"), tool("x", "{}")], "twice"),
-            (vec![tool("X", "{}")], "not a tool name"),
-            (vec![tool("a\u{202e}b", "{}")], "\\u{202e}"),
-            (vec![tool("x", "{")], "not JSON"),
-            (vec![tool("x", "[]")], "not a JSON object"),
-            (vec![tool("x", &format!("{{\"a\":\"{}\"}}", "b".repeat(MOST_SCHEMA_BYTES)))], "longer"),
-        ] {
-            let error = descriptions(tools).unwrap_err();
-            assert!(error.contains(says), "{error}");
-        }
-    }
+/// Believes what a component says of itself when it passes a check.
+fn checked<T, U>(
+    finished: Finished<T, ToolError>,
+    check: impl FnOnce(T) -> Result<U, String>,
+) -> Finished<U, ToolError> {
+    let outcome = match finished.outcome {
+        Outcome::Returned(said) => match check(said) {
+            Ok(checked) => Outcome::Returned(checked),
+            Err(message) => Outcome::Refused(ToolError::Failed { message, retryable: false }),
+        },
+        Outcome::Refused(error) => Outcome::Refused(error),
+        Outcome::Exceeded(exceeded) => Outcome::Exceeded(exceeded),
+        Outcome::Trapped(trap) => Outcome::Trapped(trap),
+        Outcome::Cancelled => Outcome::Cancelled,
+        Outcome::HostFault(message) => Outcome::HostFault(message),
+    };
+    Finished::of(outcome, finished.usage)
 }

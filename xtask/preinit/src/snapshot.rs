@@ -4,6 +4,7 @@
 //! few lines of it that are needed are here.
 
 use wasmtime::component::Component;
+use wasmtime::component::types::ComponentItem;
 use wasmtime::error::Context as _;
 use wasmtime::{Config, Engine, Instance, Linker, Module, Result, Store, Val, bail};
 use wasmtime_wizer::{InstanceState, SnapshotVal, ValType, Wizer};
@@ -40,11 +41,20 @@ pub fn imports_of_core(core: &[u8]) -> Result<Vec<String>> {
     Ok(module.imports().map(|import| format!("`{}` `{}`", import.module(), import.name())).collect())
 }
 
-/// The imports of a component.
+/// The imports of a component, but those that are only names for types: there is nothing to call in them.
 pub fn imports_of_component(component: &[u8]) -> Result<Vec<String>> {
     let engine = engine()?;
     let component = Component::new(&engine, component)?;
-    Ok(component.component_type().imports(&engine).map(|(name, _)| format!("`{name}`")).collect())
+    let is_called = |item: &ComponentItem| match item {
+        ComponentItem::ComponentInstance(instance) => {
+            instance.exports(&engine).any(|(_, export)| !matches!(export.ty, ComponentItem::Type(_)))
+        }
+        ComponentItem::Type(_) => false,
+        _ => true,
+    };
+    let component = component.component_type();
+    let imports = component.imports(&engine).filter(|(_, import)| is_called(&import.ty));
+    Ok(imports.map(|(name, _)| format!("`{name}`")).collect())
 }
 
 fn engine() -> Result<Engine> {
@@ -115,6 +125,17 @@ mod tests {
         let module = Module::new(&engine().unwrap(), &after).unwrap();
         let exports: Vec<_> = module.exports().map(|export| export.name().to_owned()).collect();
         assert_eq!(exports, ["memory", "get"]);
+    }
+
+    #[test]
+    fn names_for_types_are_no_imports() {
+        let check = |text: &str, expected: &[&str]| {
+            assert_eq!(imports_of_component(&wat::parse_str(text).unwrap()).unwrap(), expected, "{text}");
+        };
+        check("(component)", &[]);
+        check(r#"(component (import "a:b/types" (instance (type $t u8) (export "t" (type (eq $t))))))"#, &[]);
+        check(r#"(component (import "a:b/c" (instance (export "f" (func)))))"#, &["`a:b/c`"]);
+        check(r#"(component (import "f" (func)))"#, &["`f`"]);
     }
 
     #[tokio::test]

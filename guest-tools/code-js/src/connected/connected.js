@@ -11,6 +11,7 @@
   const Bytes = Uint8Array;
   const Buffer = ArrayBuffer;
   const { isView } = ArrayBuffer;
+  const ErrorOf = Error;
 
   function fail(ErrorClass, failure) {
     const error = new ErrorClass(failure.failure);
@@ -205,6 +206,15 @@
     },
     async makeDirectory(path) {
       done(native.makeDirectory(pathOf(path)));
+    },
+    async load(path) {
+      const source = native.decode(read(path));
+      try {
+        return await native.evaluate(path, source);
+      } catch (error) {
+        if (error instanceof ErrorOf) error.message = `${path}: ${error.message}`;
+        throw error;
+      }
     },
   };
 

@@ -1,0 +1,169 @@
+//! What an import lets a component do, and which imports no component is given (SPEC HOST-2, HOST-7).
+//!
+//! An allowlist: what is not named here is refused, by name and with what to do.
+
+use serde::Serialize;
+
+use crate::load::LoadError;
+
+/// The version of `motor:host` this host speaks.
+pub const HOST_VERSION: &str = "0.1.1";
+
+/// What an import lets a component do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Capability {
+    /// Arguments, environment and standard streams: all empty or bounded here.
+    CommandLine,
+    /// Streams and polling: no power of their own.
+    Streams,
+    /// Wall clock and monotonic clock.
+    Clock,
+    /// Random numbers.
+    Random,
+    /// Files below `/workspace`.
+    Workspace,
+    /// Requests through the network gate.
+    Network,
+    /// Computing with secrets that the host keeps.
+    Credentials,
+    /// Lines in the run's log, and progress.
+    Log,
+    /// Nothing: shared types.
+    Types,
+}
+
+impl Capability {
+    /// The word for it that is stored and compared; the same as in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::CommandLine => "command_line",
+            Self::Streams => "streams",
+            Self::Clock => "clock",
+            Self::Random => "random",
+            Self::Workspace => "workspace",
+            Self::Network => "network",
+            Self::Credentials => "credentials",
+            Self::Log => "log",
+            Self::Types => "types",
+        }
+    }
+
+    /// Whether it reaches anything that lasts: with none of these a component only computes.
+    #[must_use]
+    pub fn is_power(self) -> bool {
+        matches!(self, Self::Network | Self::Workspace | Self::Credentials)
+    }
+
+    /// One phrase for people.
+    #[must_use]
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::CommandLine => "command line (no arguments, output is captured)",
+            Self::Streams => "streams",
+            Self::Clock => "clock",
+            Self::Random => "random numbers",
+            Self::Workspace => "workspace (files below /workspace)",
+            Self::Network => "network (requests to the domains that a run was granted)",
+            Self::Credentials => "credentials (computing with those that a run was granted, without seeing them)",
+            Self::Log => "log and progress",
+            Self::Types => "shared types",
+        }
+    }
+}
+
+pub(super) fn capability(import: &str) -> Result<Capability, LoadError> {
+    let refused = |why| LoadError::ForbiddenImport { import: import.to_owned(), why };
+    let (package, version) = match import.split_once('@') {
+        Some((package, version)) => (package, Some(version)),
+        None => (import, None),
+    };
+    if let Some(interface) = package.strip_prefix("motor:host/") {
+        check_host_version(import)?;
+        return match interface {
+            "types" => Ok(Capability::Types),
+            "log" | "progress" => Ok(Capability::Log),
+            "outbound" => Ok(Capability::Network),
+            "credentials" => Ok(Capability::Credentials),
+            _ => Err(refused(
+                "this host offers `log`, `progress`, `outbound` and `credentials` of `motor:host`; build against its `wit/`",
+            )),
+        };
+    }
+    if let Some(interface) = package.strip_prefix("wasi:") {
+        if !version.is_some_and(|version| version.starts_with("0.2.")) {
+            return Err(LoadError::UnsupportedWasi { import: import.to_owned() });
+        }
+        let (package, interface) = interface.split_once('/').unwrap_or((interface, ""));
+        return match package {
+            "cli" => Ok(Capability::CommandLine),
+            "io" => Ok(Capability::Streams),
+            "clocks" => Ok(Capability::Clock),
+            "random" => Ok(Capability::Random),
+            "filesystem" => Ok(Capability::Workspace),
+            "sockets" => {
+                Err(refused("sockets are never given to a component; leave out what opens them (in Rust: `std::net`)"))
+            }
+            "http" if matches!(interface, "types" | "outgoing-handler") => Ok(Capability::Network),
+            "http" => {
+                Err(refused("a component asks, nobody asks it: of `wasi:http` it gets `types` and `outgoing-handler`"))
+            }
+            _ => Err(refused("this host does not offer that interface of WASI; build without it")),
+        };
+    }
+    Err(refused("this host does not offer it; import only `wasi:` 0.2 and `motor:host` interfaces"))
+}
+
+/// A component built for another version of our WIT: a different minor version below 1.0 is another contract.
+pub(super) fn check_host_version(name: &str) -> Result<(), LoadError> {
+    let Some(rest) = name.strip_prefix("motor:host/") else { return Ok(()) };
+    let found = rest.split_once('@').map_or("none", |(_, version)| version);
+    if found.starts_with("0.1.") {
+        return Ok(());
+    }
+    Err(LoadError::HostVersion { found: found.to_owned(), interface: name.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_json() {
+        for capability in [Capability::CommandLine, Capability::Workspace, Capability::Network, Capability::Credentials]
+        {
+            assert_eq!(serde_json::to_value(capability).unwrap(), capability.as_str());
+        }
+    }
+
+    #[test]
+    fn imports_are_granted_or_named() {
+        assert_eq!(capability("wasi:io/streams@0.2.6").unwrap(), Capability::Streams);
+        assert_eq!(capability("motor:host/log@0.1.0").unwrap(), Capability::Log);
+        assert_eq!(capability("motor:host/credentials@0.1.0").unwrap(), Capability::Credentials);
+        for network in ["wasi:http/types@0.2.0", "wasi:http/outgoing-handler@0.2.12", "motor:host/outbound@0.1.0"] {
+            assert_eq!(capability(network).unwrap(), Capability::Network);
+        }
+        for (import, says) in [
+            ("wasi:sockets/tcp@0.2.6", "std::net"),
+            ("wasi:io/streams@0.3.0", "0.2"),
+            ("wasi:nn/graph@0.2.0", "does not offer"),
+            ("wasi:http/incoming-handler@0.2.0", "outgoing-handler"),
+            ("wasi:http/proxy@0.2.0", "outgoing-handler"),
+            ("wasi:http@0.2.0", "outgoing-handler"),
+            ("wasi:http/handler@0.3.0", "0.2"),
+            ("wasi:http/types@0.3.0-rc-2026-01-06", "0.2"),
+            ("wasi:http/types@0.1.0", "0.2"),
+            ("wasi:http/types", "0.2"),
+            ("motor:host/credentials@0.2.0", "0.2.0"),
+            ("motor:host/vault@0.1.0", "credentials"),
+            ("motor:host/log@0.2.0", "0.2.0"),
+            ("env", "does not offer"),
+            ("evil:host/all@1.0.0", "does not offer"),
+        ] {
+            let error = capability(import).unwrap_err().to_string();
+            assert!(error.contains(says) && error.contains(import), "{import}: {error}");
+        }
+    }
+}
