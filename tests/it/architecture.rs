@@ -9,7 +9,7 @@ const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../host");
 
 /// Every crate of the host with the crates of the host it may depend on. Lower crates never see higher ones; siblings
 /// do not see each other.
-const EDGES: [(&str, &[&str]); 17] = [
+const EDGES: [(&str, &[&str]); 18] = [
     ("base", &[]),
     ("store", &["base"]),
     ("llm", &["base"]),
@@ -20,6 +20,7 @@ const EDGES: [(&str, &[&str]); 17] = [
     ("consent", &["base", "store"]),
     ("network", &["base", "vault"]),
     ("receipts", &["base"]),
+    ("skills", &["base", "receipts", "store"]),
     ("bindings", &[]),
     ("capabilities", &["bindings", "network", "vault"]),
     ("runtime", &["base", "bindings", "capabilities", "network"]),
@@ -39,11 +40,12 @@ const EDGES: [(&str, &[&str]); 17] = [
             "receipts",
             "runtime",
             "signals",
+            "skills",
             "store",
             "vault",
         ],
     ),
-    ("interfaces", &["agent", "base", "consent", "llm", "motor", "network", "receipts", "runtime", "signals", "vault"]),
+    ("interfaces", &["agent", "base", "consent", "llm", "motor", "network", "receipts", "runtime", "signals", "skills", "vault"]),
 ];
 
 /// Heavy or dangerous libraries, and the only crates that may see them.

@@ -31,6 +31,8 @@ pub enum RefusalCode {
     StateUnusable,
     /// The disk is full or failed; nothing acknowledged was lost.
     StorageFailed,
+    /// The skill is not approved, or not these bytes of it (SPEC SKILL-6).
+    SkillUntrusted,
     /// A component cannot be loaded.
     InvalidComponent,
     /// The host is shutting down or overloaded: ask again.

@@ -23,14 +23,21 @@ const BOUNDS: Bounds = Bounds { entries: 10_000, bytes: 512 << 20 };
 /// # Errors
 /// When it cannot be read as a whole, or has something that is neither a file nor a directory.
 pub fn directory_hash(directory: &Path) -> Result<ContentHash, TreeError> {
+    let found = sums(directory, BOUNDS, Odd::Refused, |path| path == POLICY)?;
+    Ok(files_hash(found.iter().map(|(path, sum)| (path.as_str(), &sum.hash))))
+}
+
+/// The same hash over files that are known already: path and hash of the content, in order of the bytes of the paths,
+/// without [`POLICY`].
+pub fn files_hash<'a>(files: impl IntoIterator<Item = (&'a str, &'a ContentHash)>) -> ContentHash {
     let mut hasher = ContentHasher::default();
     hasher.update(HEADING);
-    for (path, sum) in sums(directory, BOUNDS, Odd::Refused, |path| path == POLICY)? {
+    for (path, hash) in files {
         hasher.update(&(path.len() as u64).to_be_bytes());
         hasher.update(path.as_bytes());
-        hasher.update(sum.hash.as_bytes());
+        hasher.update(hash.as_bytes());
     }
-    Ok(hasher.finish())
+    hasher.finish()
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ mod signed;
 pub mod tree;
 
 pub use check::ArtifactsReport;
-pub use directory::{POLICY, directory_hash};
+pub use directory::{POLICY, directory_hash, files_hash};
 pub use error::VerifyError;
 pub use key::{KeyError, PublicKey, SigningKey};
 pub use receipt::{

@@ -11,7 +11,7 @@ use crate::schema::{self, SCHEMA_KEY, Schema};
 use crate::simulated::{SimulatedDisk, SimulatedStore};
 use crate::tables::Tables;
 use crate::writer::{Committer, RESERVE_BYTES, Writer};
-use crate::{Batch, Faults, NoFaults, Scan, StoreError, Table};
+use crate::{Batch, Each, Faults, NoFaults, Scan, StoreError, Table};
 
 /// The state of a home. Cheap to clone; the last clone to be dropped closes it.
 #[derive(Clone)]
@@ -93,9 +93,18 @@ impl Store {
     /// # Errors
     /// As [`Store::get`]: a record that cannot be read fails the scan, it is never left out.
     pub fn scan<T: DeserializeOwned>(&self, table: Table, scan: &Scan) -> Result<Vec<(Vec<u8>, T)>, StoreError> {
+        self.scan_each(table, scan)?.into_iter().map(|(key, value)| Ok((key, value?))).collect()
+    }
+
+    /// As [`Store::scan`], for those to whom a record that cannot be read says something about its key alone: each key comes
+    /// with its record or with why that cannot be read.
+    ///
+    /// # Errors
+    /// When the table cannot be read.
+    pub fn scan_each<T: DeserializeOwned>(&self, table: Table, scan: &Scan) -> Result<Each<T>, StoreError> {
         match &*self.inner {
-            Inner::Files { tables, .. } => tables.scan(table, scan),
-            Inner::Simulated(store) => store.scan(table, scan),
+            Inner::Files { tables, .. } => tables.scan_each(table, scan),
+            Inner::Simulated(store) => Ok(store.scan_each(table, scan)),
         }
     }
 

@@ -31,7 +31,7 @@ pub use faults::{Faults, NoFaults};
 pub use file::{Creation, create_file, replace_file, sync};
 pub use handle::Store;
 pub use lock::HomeLock;
-pub use scan::Scan;
+pub use scan::{Each, Scan};
 pub use schema::SCHEMA_VERSION;
 pub use simulated::{DiskFault, SimulatedDisk};
 pub use table::Table;

@@ -2,6 +2,8 @@
 
 use std::ops::Bound;
 
+use crate::StoreError;
+
 /// A reading of a table in key order. Bytes compare as unsigned numbers, so numbers in keys are big-endian.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scan {
@@ -10,6 +12,9 @@ pub struct Scan {
     pub(crate) limit: usize,
     pub(crate) newest_first: bool,
 }
+
+/// Keys, each with its record or why that cannot be read.
+pub type Each<T> = Vec<(Vec<u8>, Result<T, StoreError>)>;
 
 /// From where to where in ascending order.
 pub(crate) type Range = (Bound<Vec<u8>>, Bound<Vec<u8>>);

@@ -6,7 +6,7 @@ use crate::tables::Tables;
 use crate::{Batch, StoreError, Table};
 
 /// The schema that this build reads and writes.
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
 
 /// Where the schema version is kept, in [`Table::Meta`].
 pub(crate) const SCHEMA_KEY: &str = "schema";
@@ -21,6 +21,8 @@ const MIGRATIONS: [Migration; SCHEMA_VERSION as usize - 1] = [
     |_, _| Ok(()),
     // 3: runs wait, are answered and tried again. What is stored stays as it is; an older program, which would take the
     // new events for damage, refuses the home by this number.
+    |_, _| Ok(()),
+    // 4: the table of skills, empty: no skill of an older home was ever approved.
     |_, _| Ok(()),
 ];
 

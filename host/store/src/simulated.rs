@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
 use crate::batch::Changes;
+use crate::scan::Each;
 use crate::schema::{self, SCHEMA_KEY, Schema};
 use crate::{Batch, Scan, StoreError, Table, record};
 
@@ -231,12 +232,12 @@ impl SimulatedStore {
         found.map(|bytes| record::decode(table, key, bytes)).transpose()
     }
 
-    pub(crate) fn scan<T: DeserializeOwned>(&self, table: Table, scan: &Scan) -> Result<Vec<(Vec<u8>, T)>, StoreError> {
-        let Some(range) = scan.range() else { return Ok(Vec::new()) };
+    pub(crate) fn scan_each<T: DeserializeOwned>(&self, table: Table, scan: &Scan) -> Each<T> {
+        let Some(range) = scan.range() else { return Vec::new() };
         let state = self.disk.lock();
-        let Some(records) = state.stored.get(&table) else { return Ok(Vec::new()) };
+        let Some(records) = state.stored.get(&table) else { return Vec::new() };
         let entries = records.range(range);
-        let read = |(key, bytes): (&Vec<u8>, &Vec<u8>)| Ok((key.clone(), record::decode(table, key, bytes)?));
+        let read = |(key, bytes): (&Vec<u8>, &Vec<u8>)| (key.clone(), record::decode(table, key, bytes));
         if scan.newest_first {
             entries.rev().take(scan.limit).map(read).collect()
         } else {

@@ -21,16 +21,28 @@ pub enum Table {
     Energy,
     /// Credentials, encrypted, and what is known of their key. Since schema 2.
     Vault,
+    /// What the owner trusts of the skills, and when each was used. Since schema 4.
+    Skills,
 }
 
 impl Table {
     /// Every table.
-    pub(crate) const ALL: [Self; 8] =
-        [Self::Meta, Self::Runs, Self::Events, Self::Live, Self::Places, Self::Signals, Self::Energy, Self::Vault];
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Meta,
+        Self::Runs,
+        Self::Events,
+        Self::Live,
+        Self::Places,
+        Self::Signals,
+        Self::Energy,
+        Self::Vault,
+        Self::Skills,
+    ];
 
     /// The schema version that brought the table: a state of an older one does not have it yet.
     pub(crate) const fn since(self) -> u32 {
         match self {
+            Self::Skills => 4,
             Self::Vault => 2,
             Self::Meta | Self::Runs | Self::Events | Self::Live | Self::Places | Self::Signals | Self::Energy => 1,
         }
@@ -47,6 +59,7 @@ impl Table {
             Self::Signals => "signals",
             Self::Energy => "energy",
             Self::Vault => "vault",
+            Self::Skills => "skills",
         }
     }
 }

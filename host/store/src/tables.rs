@@ -8,6 +8,7 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable as 
 use serde::de::DeserializeOwned;
 
 use crate::batch::Changes;
+use crate::scan::Each;
 use crate::schema::{self, SCHEMA_KEY};
 use crate::{Scan, StoreError, Table, layout, record};
 
@@ -33,6 +34,7 @@ pub(crate) struct Tables {
     signals: Keyspace,
     energy: Keyspace,
     vault: Keyspace,
+    skills: Keyspace,
 }
 
 impl Tables {
@@ -74,6 +76,7 @@ impl Tables {
             signals: open(Table::Signals)?,
             energy: open(Table::Energy)?,
             vault: open(Table::Vault)?,
+            skills: open(Table::Skills)?,
             database,
         })
     }
@@ -87,12 +90,12 @@ impl Tables {
         found.map(|bytes| record::decode(table, key, &bytes)).transpose()
     }
 
-    pub(crate) fn scan<T: DeserializeOwned>(&self, table: Table, scan: &Scan) -> Result<Vec<(Vec<u8>, T)>, StoreError> {
+    pub(crate) fn scan_each<T: DeserializeOwned>(&self, table: Table, scan: &Scan) -> Result<Each<T>, StoreError> {
         let Some(range) = scan.range() else { return Ok(Vec::new()) };
         let entries = self.database.snapshot().range(self.of(table), range);
         let read = |entry: fjall::Guard| {
             let (key, bytes) = entry.into_inner().map_err(reading)?;
-            let value = record::decode(table, &key, &bytes)?;
+            let value = record::decode(table, &key, &bytes);
             Ok((key.to_vec(), value))
         };
         if scan.newest_first {
@@ -126,6 +129,7 @@ impl Tables {
             Table::Signals => &self.signals,
             Table::Energy => &self.energy,
             Table::Vault => &self.vault,
+            Table::Skills => &self.skills,
         }
     }
 }

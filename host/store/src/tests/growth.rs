@@ -6,30 +6,42 @@ use std::path::Path;
 use crate::schema::{SCHEMA_KEY, Schema};
 use crate::{Batch, SCHEMA_VERSION, Store, StoreError, Table};
 
-/// A state of schema 1 with a record, as a version before the table `vault` leaves it.
+/// A state of schema 1 with records, as a version before the table `vault` leaves it.
 fn old_state(dir: &Path) {
+    state_of(1, dir);
+}
+
+/// A state of that schema with a record in each table that it had.
+fn state_of(schema: u32, dir: &Path) {
     let database = fjall::Database::builder(dir).worker_threads(1).open().unwrap();
     let record = |table: Table, key: &str, value: &[u8]| {
         let options = fjall::KeyspaceCreateOptions::default;
         database.keyspace(table.name(), options).unwrap().insert(key, value).unwrap();
     };
-    for table in Table::ALL.into_iter().filter(|table| table.since() == 1) {
+    for table in Table::ALL.into_iter().filter(|table| table.since() <= schema) {
         record(table, "k", br#"{"v":1,"d":7}"#);
     }
-    record(Table::Meta, SCHEMA_KEY, br#"{"v":1,"d":{"version":1}}"#);
+    record(Table::Meta, SCHEMA_KEY, format!(r#"{{"v":1,"d":{{"version":{schema}}}}}"#).as_bytes());
     database.persist(fjall::PersistMode::SyncAll).unwrap();
 }
 
 async fn check_grown(dir: &Path) {
+    check_grown_from(1, dir).await;
+}
+
+async fn check_grown_from(schema: u32, dir: &Path) {
     for value in [1_u64, 2] {
         let store = Store::open(dir).unwrap();
-        for table in Table::ALL.into_iter().filter(|table| table.since() == 1) {
-            assert_eq!(store.get::<u64>(table, "k").unwrap(), Some(7), "{table}");
+        for table in Table::ALL {
+            let expected = (table.since() <= schema).then_some(7);
+            assert_eq!(store.get::<u64>(table, "k").unwrap(), expected, "{table}");
         }
         assert_eq!(store.get::<Schema>(Table::Meta, SCHEMA_KEY).unwrap().unwrap().version, SCHEMA_VERSION);
-        assert_eq!(store.get::<u64>(Table::Vault, "new").unwrap(), (value > 1).then(|| value - 1));
         let mut batch = Batch::new();
-        batch.put(Table::Vault, "new", &value).unwrap();
+        for table in [Table::Vault, Table::Skills] {
+            assert_eq!(store.get::<u64>(table, "new").unwrap(), (value > 1).then(|| value - 1));
+            batch.put(table, "new", &value).unwrap();
+        }
         store.commit(batch).await.unwrap();
         store.close().await.unwrap();
     }
@@ -37,11 +49,13 @@ async fn check_grown(dir: &Path) {
 }
 
 #[tokio::test]
-async fn an_older_home_gets_the_table() {
-    let home = tempfile::tempdir().unwrap();
-    let dir = home.path().join("state");
-    old_state(&dir);
-    check_grown(&dir).await;
+async fn a_home_of_every_older_schema_gets_the_tables_it_lacks() {
+    for schema in 1..=SCHEMA_VERSION {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("state");
+        state_of(schema, &dir);
+        check_grown_from(schema, &dir).await;
+    }
 }
 
 #[tokio::test]
@@ -93,16 +107,21 @@ fn damage_is_not_taken_for_a_half_made_table() {
 
 #[tokio::test]
 async fn a_table_that_should_be_there_is_damage() {
-    let home = tempfile::tempdir().unwrap();
-    let dir = home.path().join("state");
-    old_state(&dir);
-    let database = fjall::Database::builder(&dir).open().unwrap();
-    let meta = database.keyspace(Table::Meta.name(), fjall::KeyspaceCreateOptions::default).unwrap();
-    meta.insert(SCHEMA_KEY, r#"{"v":1,"d":{"version":2}}"#).unwrap();
-    database.persist(fjall::PersistMode::SyncAll).unwrap();
-    drop((meta, database));
-    match Store::open(&dir) {
-        Err(StoreError::Corrupt { detail }) => assert!(detail.contains("`vault` is missing"), "{detail}"),
-        other => panic!("{other:?}"),
+    // What is there is that of `tables`, what it says is `claimed`.
+    for (tables, claimed, missing) in [(1, 2, "vault"), (1, 4, "vault"), (2, 4, "skills"), (3, 4, "skills")] {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("state");
+        state_of(tables, &dir);
+        let database = fjall::Database::builder(&dir).open().unwrap();
+        let meta = database.keyspace(Table::Meta.name(), fjall::KeyspaceCreateOptions::default).unwrap();
+        meta.insert(SCHEMA_KEY, format!(r#"{{"v":1,"d":{{"version":{claimed}}}}}"#)).unwrap();
+        database.persist(fjall::PersistMode::SyncAll).unwrap();
+        drop((meta, database));
+        match Store::open(&dir) {
+            Err(StoreError::Corrupt { detail }) => {
+                assert!(detail.contains(&format!("`{missing}` is missing")), "{detail}");
+            }
+            other => panic!("{other:?}"),
+        }
     }
 }

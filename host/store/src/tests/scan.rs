@@ -87,3 +87,23 @@ async fn a_record_that_cannot_be_read_fails_the_scan() {
         assert_eq!(store.scan::<u32>(Table::Runs, &Scan::prefix("c")).unwrap(), [(b"c".to_vec(), 3)]);
     }
 }
+
+/// One record that cannot be read fails a scan, and says something about its own key alone where that is asked for.
+#[tokio::test]
+async fn a_record_that_cannot_be_read_is_told_apart_where_that_is_asked_for() {
+    for backend in Backend::both() {
+        let store = backend.open().unwrap();
+        let mut batch = Batch::new();
+        batch.put(Table::Skills, "a", &1_u64).unwrap();
+        batch.put(Table::Skills, "b", &"not a number").unwrap();
+        batch.put(Table::Skills, "c", &3_u64).unwrap();
+        store.commit(batch).await.unwrap();
+        assert!(
+            matches!(store.scan::<u64>(Table::Skills, &Scan::all()), Err(StoreError::Record { key, .. }) if key == "b")
+        );
+        let each = store.scan_each::<u64>(Table::Skills, &Scan::all().newest_first()).unwrap();
+        let each: Vec<_> = each.into_iter().map(|(key, value)| (key, value.ok())).collect();
+        assert_eq!(each, [(b"c".to_vec(), Some(3)), (b"b".to_vec(), None), (b"a".to_vec(), Some(1))]);
+        assert_eq!(store.scan_each::<u64>(Table::Skills, &Scan::prefix("c")).unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,266 @@
+//! What a run left in its workspace that is a skill (SPEC SKILL-10). Nothing that is copied is ever executed.
+//!
+//! The workspace was filled by guests. What is taken is read once, below directories that are open, through no link, within
+//! bounds, and obeys the rules of any other skill; secrets are scrubbed before anything is hashed. What cannot be taken is
+//! said, and hinders nothing else. It must not know where a skill is installed or what it may do.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
+use rustix::io::Errno;
+
+use crate::snapshot::{check_tree, is_manifest, read_kept};
+use crate::{Bounds, Form, SkillFile, SkillName, Snapshot};
+
+mod parts;
+
+use parts::{is_looked_at, is_part};
+
+/// Skills of one run.
+pub const MOST_SKILLS: usize = 16;
+/// Where a run puts skills beside the one at the top of its workspace.
+const SKILLS: &str = "skills";
+/// Names in one directory of a workspace, whatever they are of.
+const MOST_LISTED: u64 = 100_000;
+
+/// What to look at.
+pub struct Extraction<'a> {
+    /// A workspace of which no guest runs any more.
+    pub workspace: &'a Path,
+    /// The skill that the run was given at the top of its workspace, if it was given one.
+    pub baseline: Option<Baseline<'a>>,
+    /// Takes secrets out.
+    pub scrub: &'a dyn Fn(&[u8]) -> Vec<u8>,
+    /// What a skill may have.
+    pub bounds: Bounds,
+}
+
+/// The skill that a run was given.
+#[derive(Clone, Copy)]
+pub struct Baseline<'a> {
+    /// Its name.
+    pub name: &'a SkillName,
+    /// Its bytes.
+    pub snapshot: &'a Snapshot,
+}
+
+/// A skill that a run made or changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extracted {
+    /// What it calls itself.
+    pub name: SkillName,
+    /// The whole new tree: a directory without a proposal.
+    pub snapshot: Snapshot,
+    /// Whether it is another than the one the run was given.
+    pub created: bool,
+    /// Files that were added or changed.
+    pub changed: Vec<String>,
+    /// Files that were removed.
+    pub deleted: Vec<String>,
+}
+
+/// Something that looks like a skill and cannot be taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExtractFailure {
+    /// What it calls itself, else what its directory is called.
+    pub name: String,
+    /// Where it is in the workspace; empty: at the top.
+    pub path: String,
+    /// The one exact reason.
+    pub reason: String,
+}
+
+/// Finds what a run made of skills: the one at the top of its workspace and those in `skills/`, each as a whole or with the
+/// reason why not. One that is as it was given is none.
+#[must_use]
+pub fn extract(extraction: &Extraction<'_>) -> Vec<Result<Extracted, ExtractFailure>> {
+    let workspace = match openat(CWD, extraction.workspace, DIRECTORY, Mode::empty()) {
+        Ok(workspace) => workspace,
+        // A run that never began has none.
+        Err(Errno::NOENT) => return Vec::new(),
+        Err(error) => return vec![Err(unreadable("the workspace", "", error))],
+    };
+    let mut found: Vec<Result<Extracted, ExtractFailure>> = Vec::new();
+    found.extend(one(extraction, "", &workspace).transpose());
+    let (skills, names) = match beside(&workspace) {
+        Ok(Some(beside)) => beside,
+        Ok(None) => return found,
+        Err(failure) => {
+            found.push(Err(failure));
+            return found;
+        }
+    };
+    for name in names {
+        let shown = name.to_string_lossy().into_owned();
+        let path = format!("{SKILLS}/{shown}");
+        if found.len() >= MOST_SKILLS {
+            let reason =
+                format!("a run can leave {MOST_SKILLS} skills: this one and those after it were not looked at");
+            found.push(Err(ExtractFailure { name: shown, path, reason }));
+            break;
+        }
+        let taken = match openat(&skills, &name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty()) {
+            Ok(directory) => one(extraction, &path, &directory),
+            // A link to a directory, or one that took the place of a directory just now.
+            Err(Errno::LOOP | Errno::NOTDIR) => Err(ExtractFailure { name: shown, path, reason: LINK.to_owned() }),
+            Err(error) => Err(unreadable(&shown, &path, error)),
+        };
+        let is_twice = |new: &Extracted| found.iter().flatten().any(|other| other.name == new.name);
+        let taken = match taken {
+            Ok(Some(new)) if is_twice(&new) => {
+                let reason = format!("the run left another skill that is called `{}`", new.name);
+                Err(ExtractFailure {
+                    name: new.name.to_string(),
+                    path: format!("{SKILLS}/{}", name.to_string_lossy()),
+                    reason,
+                })
+            }
+            taken => taken,
+        };
+        found.extend(taken.transpose());
+    }
+    found
+}
+
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::DIRECTORY);
+const LINK: &str = "it is a link: put the directory itself there";
+
+fn unreadable(name: &str, path: &str, error: Errno) -> ExtractFailure {
+    let reason = format!("it cannot be read: {}", std::io::Error::from(error).kind());
+    ExtractFailure { name: name.to_owned(), path: path.to_owned(), reason }
+}
+
+/// The directories in `skills/`, by name, and links in it, which are refused by name. They are opened one at a time.
+fn beside(workspace: &OwnedFd) -> Result<Option<(OwnedFd, Vec<CString>)>, ExtractFailure> {
+    let failed = |error| unreadable(SKILLS, SKILLS, error);
+    let skills = match openat(workspace, SKILLS, DIRECTORY | OFlags::NOFOLLOW, Mode::empty()) {
+        Ok(skills) => skills,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(error) => {
+            let status = statat(workspace, SKILLS, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+            return match FileType::from_raw_mode(status.st_mode) {
+                // A file of that name is a file like any other.
+                FileType::RegularFile => Ok(None),
+                FileType::Symlink => {
+                    Err(ExtractFailure { name: SKILLS.into(), path: SKILLS.into(), reason: LINK.into() })
+                }
+                _ => Err(failed(error)),
+            };
+        }
+    };
+    let mut names = Vec::new();
+    for (entry, seen) in Dir::read_from(&skills).map_err(failed)?.zip(0..) {
+        let entry = entry.map_err(failed)?;
+        if seen >= MOST_LISTED {
+            let reason = format!("it has more than {MOST_LISTED} entries");
+            return Err(ExtractFailure { name: SKILLS.into(), path: SKILLS.into(), reason });
+        }
+        let name = entry.file_name();
+        if name.to_bytes().starts_with(b".") {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            FileType::Unknown => {
+                let status = statat(&skills, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+                FileType::from_raw_mode(status.st_mode)
+            }
+            known => known,
+        };
+        if matches!(kind, FileType::Directory | FileType::Symlink) {
+            names.push(name.to_owned());
+        }
+    }
+    names.sort_unstable();
+    Ok(Some((skills, names)))
+}
+
+/// The skill in a directory; none when there is none, or it is as it was given.
+fn one(extraction: &Extraction<'_>, path: &str, directory: &OwnedFd) -> Result<Option<Extracted>, ExtractFailure> {
+    let called = path.rsplit('/').next().filter(|name| !name.is_empty());
+    let baseline = extraction.baseline;
+    let fallback = called.or(baseline.map(|baseline| baseline.name.as_str())).unwrap_or("SKILL.md");
+    let failed = |name: &str, reason: String| ExtractFailure { name: name.to_owned(), path: path.to_owned(), reason };
+    if !has_manifest(directory, baseline) {
+        return Ok(None);
+    }
+    let mut read = read_kept(directory, &extraction.bounds, MOST_LISTED, &is_looked_at)
+        .map_err(|error| failed(fallback, error.to_string()))?;
+    read.retain(|path, _| is_part(path));
+    let mut files = BTreeMap::new();
+    for (path, (bytes, mode)) in read {
+        let known = baseline.and_then(|baseline| baseline.snapshot.files.get(&path));
+        let file = cleaned(extraction, &path, bytes, mode, known).map_err(|reason| failed(fallback, reason))?;
+        files.insert(path, file);
+    }
+    // What it is called decides what it is compared with.
+    let draft = Snapshot::of(Form::Directory, files, None);
+    let manifest = draft.manifest(fallback).map_err(|error| failed(fallback, error.to_string()))?;
+    let baseline = baseline.filter(|baseline| *baseline.name == manifest.name).map(|baseline| baseline.snapshot);
+    let (snapshot, changed, deleted) = whole(draft, baseline);
+    if baseline.is_some() && changed.is_empty() && deleted.is_empty() {
+        return Ok(None);
+    }
+    let sizes = snapshot.files.iter().map(|(path, file)| (path.as_str(), file.bytes.len() as u64));
+    check_tree(Form::Directory, sizes, &extraction.bounds)
+        .map_err(|error| failed(manifest.name.as_str(), error.to_string()))?;
+    Ok(Some(Extracted { name: manifest.name, snapshot, created: baseline.is_none(), changed, deleted }))
+}
+
+/// Whether there is a description to take: by the name that the standard says, or by that of the skill that was given.
+fn has_manifest(directory: &OwnedFd, baseline: Option<Baseline<'_>>) -> bool {
+    let given = baseline.iter().flat_map(|baseline| baseline.snapshot.files.keys()).filter(|path| is_manifest(path));
+    let mut names = given.map(String::as_str).chain(["SKILL.md"]);
+    names.any(|name| {
+        let status = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        // What is no file is refused with its reason when it is read.
+        status.is_ok_and(|status| FileType::from_raw_mode(status.st_mode) != FileType::Directory)
+    })
+}
+
+/// A file's content without secrets, and its permission bits. What is as it was given stays so, bits included: guests
+/// cannot change them, and copying to a workspace may.
+fn cleaned(
+    extraction: &Extraction<'_>,
+    path: &str,
+    bytes: Arc<[u8]>,
+    mode: u32,
+    known: Option<&SkillFile>,
+) -> Result<(Arc<[u8]>, u32), String> {
+    let mode = known.map_or(if mode & 0o111 == 0 { 0o644 } else { 0o755 }, |known| known.mode);
+    if known.is_some_and(|known| known.bytes == bytes) {
+        return Ok((bytes, mode));
+    }
+    let scrubbed = (extraction.scrub)(&bytes);
+    if scrubbed == *bytes {
+        return Ok((bytes, mode));
+    }
+    // Replacing bytes would break it, and leaving them would store the secret.
+    let is_text = !bytes.contains(&0) && std::str::from_utf8(&bytes).is_ok();
+    if !is_text {
+        return Err(format!("`{path}` has the value of a credential in it and is no text"));
+    }
+    Ok((scrubbed.into(), mode))
+}
+
+/// The whole new tree with what was changed and what was removed. What of the given skill a run has no say about stays.
+fn whole(draft: Snapshot, baseline: Option<&Snapshot>) -> (Snapshot, Vec<String>, Vec<String>) {
+    let Some(baseline) = baseline else {
+        let changed = draft.files.keys().cloned().collect();
+        return (draft, changed, Vec::new());
+    };
+    let differs = |path: &str, file: &SkillFile| baseline.files.get(path).is_none_or(|known| known.hash != file.hash);
+    let changed = draft.files.iter().filter(|(path, file)| differs(path, file)).map(|(path, _)| path.clone()).collect();
+    let given = baseline.files.iter();
+    let (parts, others): (Vec<_>, Vec<_>) = given.partition(|(path, _)| is_part(path));
+    let deleted =
+        parts.into_iter().map(|(path, _)| path.clone()).filter(|path| !draft.files.contains_key(path)).collect();
+    let all = draft.files.iter().chain(others).map(|(path, file)| (path.clone(), (file.bytes.clone(), file.mode)));
+    (Snapshot::of(Form::Directory, all.collect(), None), changed, deleted)
+}
+
+#[cfg(test)]
+mod tests;

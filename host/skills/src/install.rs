@@ -1,0 +1,330 @@
+//! Putting a skill in its place, as a whole or not at all (SPEC SKILL-10).
+//!
+//! A skill is made in a directory of its own inside the root, under a name that nobody knows before, synced, and then changes
+//! places with what lies there in one step of the system. What lies there is looked at before and after that step: what a
+//! person changed meanwhile is put back, whatever it costs. It must not know trust. What it survives: a crash anywhere (the
+//! old skill or the new, and leftovers that [`tidy`] removes), a full disk, links in its way, others who write at the same
+//! time.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use base::ContentHash;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, fstat, openat, renameat_with, statat};
+use rustix::io::Errno;
+
+use crate::snapshot::{check_tree, read};
+use crate::{Bounds, Form, SkillError, SkillFile, Snapshot, SnapshotError};
+
+mod stage;
+mod write;
+
+use stage::Stage;
+pub use stage::tidy;
+
+/// What is allowed to lie in the place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    /// Nothing.
+    Absent,
+    /// A skill of exactly these bytes.
+    Hash(ContentHash),
+}
+
+/// Far more than any configuration lets a skill have.
+const BOUNDS: Bounds = Bounds {
+    file_bytes: 256 << 20,
+    text_bytes: 512 << 20,
+    component_bytes: 512 << 20,
+    entries: 20_000,
+    total_bytes: 1 << 30,
+};
+
+/// Puts `new` in the place `entry` of a root: a directory with its files, without their proposal, or one file if it is a bare
+/// component. Durable when this returns. Of the permission bits, writing by others and what changes users is left out.
+///
+/// # Errors
+/// [`SkillError::Changed`] when what lies there is not what is expected. Whatever the error, what lay there still does.
+pub fn put(root: &Path, entry: &str, new: &Snapshot, expected: Expected) -> Result<(), SkillError> {
+    put_watched(root, entry, new, expected, &mut |_| Ok(()))
+}
+
+/// Puts one file in the place `entry` of a root, where nothing may be: an archive or a bare component as it came.
+///
+/// # Errors
+/// When something lies there, or the disk fails.
+pub fn put_file(root: &Path, entry: &str, bytes: &[u8]) -> Result<(), SkillError> {
+    let new = Content::File(bytes);
+    put_content(root, entry, &new, Expected::Absent, &mut |_| Ok(()))
+}
+
+/// Removes what lies in the place `entry` of a root, in one step, and then its bytes.
+///
+/// # Errors
+/// When nothing lies there, it is a link, or the disk fails.
+pub fn remove(root: &Path, entry: &str) -> Result<(), SkillError> {
+    check_entry(entry)?;
+    let root = Root::open(root)?;
+    root.no_link(entry)?.ok_or_else(|| SkillError::Missing { selector: entry.to_owned(), nearest: None })?;
+    let stage = Stage::make(&root)?;
+    let moved = renameat_with(&root.directory, entry, &stage.directory, entry, RenameFlags::NOREPLACE)
+        .map_err(|error| failed("moving a skill away", error))
+        .and_then(|()| root.sync());
+    stage.discard();
+    moved
+}
+
+/// A directory of skills that is open.
+struct Root {
+    directory: OwnedFd,
+    path: PathBuf,
+}
+
+impl Root {
+    /// Opens a root, which the owner may name by a link, and makes it if it is not there.
+    fn open(path: &Path) -> Result<Self, SkillError> {
+        std::fs::create_dir_all(path).map_err(|source| io_failed("making the skills directory", source))?;
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
+        let directory =
+            openat(CWD, path, flags, Mode::empty()).map_err(|error| failed("opening the skills directory", error))?;
+        Ok(Self { directory, path: path.to_owned() })
+    }
+
+    /// What kind of thing an entry is; none when there is nothing. A link is refused.
+    fn no_link(&self, entry: &str) -> Result<Option<FileType>, SkillError> {
+        match statat(&self.directory, entry, AtFlags::SYMLINK_NOFOLLOW)
+            .map(|status| FileType::from_raw_mode(status.st_mode))
+        {
+            Ok(FileType::Symlink) => {
+                let reason = format!("`{entry}` is a link, which is for its owner to remove");
+                Err(SkillError::Invalid { reason })
+            }
+            Ok(kind) => Ok(Some(kind)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(failed("looking at a skill", error)),
+        }
+    }
+
+    fn sync(&self) -> Result<(), SkillError> {
+        write::sync(&self.directory)
+    }
+}
+
+/// What is put.
+enum Content<'a> {
+    Tree(&'a Snapshot),
+    File(&'a [u8]),
+}
+
+/// How far it has come. Named for tests, which fail or change things there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// The directory to work in is there.
+    Staged,
+    /// Everything is written and synced.
+    Written,
+    /// What lies in the place is what is expected.
+    Verified,
+    /// The new skill is in the place.
+    Placed,
+    /// What was taken out is what was expected.
+    Checked,
+}
+
+type Watch<'a> = dyn FnMut(Step) -> io::Result<()> + 'a;
+
+fn put_watched(
+    root: &Path,
+    entry: &str,
+    new: &Snapshot,
+    expected: Expected,
+    watch: &mut Watch<'_>,
+) -> Result<(), SkillError> {
+    check_tree(new.form, new.files.iter().map(|(path, file)| (path.as_str(), file.bytes.len() as u64)), &BOUNDS)?;
+    match new.form {
+        Form::Directory | Form::Archive => put_content(root, entry, &Content::Tree(new), expected, watch),
+        Form::Component if Form::of_file(entry) == Some(Form::Component) => {
+            let bytes = new.files.values().map(|file: &SkillFile| &*file.bytes).next().unwrap_or_default();
+            put_content(root, entry, &Content::File(bytes), expected, watch)
+        }
+        Form::Component => {
+            let reason = format!("a bare component cannot lie in `{entry}`: its file is called `NAME.wasm`");
+            Err(SkillError::Invalid { reason })
+        }
+    }
+}
+
+fn put_content(
+    root: &Path,
+    entry: &str,
+    new: &Content<'_>,
+    expected: Expected,
+    watch: &mut Watch<'_>,
+) -> Result<(), SkillError> {
+    check_entry(entry)?;
+    let root = Root::open(root)?;
+    root.no_link(entry)?;
+    let stage = Stage::make(&root)?;
+    let outcome = placed(&root, &stage, entry, new, expected, watch);
+    match outcome {
+        // Something of somebody else's is in there, which no error may destroy.
+        Err(Stuck::Keep(error)) => {
+            stage.keep();
+            Err(error)
+        }
+        Err(Stuck::Failed(error)) => {
+            stage.discard();
+            Err(error)
+        }
+        Ok(()) => {
+            stage.discard();
+            Ok(())
+        }
+    }
+}
+
+/// Why it did not work out.
+enum Stuck {
+    /// The place is as it was.
+    Failed(SkillError),
+    /// What lay there could not be put back, and is in the working directory.
+    Keep(SkillError),
+}
+
+impl From<SkillError> for Stuck {
+    fn from(error: SkillError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+fn placed(
+    root: &Root,
+    stage: &Stage,
+    entry: &str,
+    new: &Content<'_>,
+    expected: Expected,
+    watch: &mut Watch<'_>,
+) -> Result<(), Stuck> {
+    let mut reached = |step| watch(step).map_err(|source| io_failed("putting a skill in its place", source));
+    reached(Step::Staged)?;
+    match new {
+        Content::Tree(snapshot) => write::tree(&stage.directory, entry, snapshot)?,
+        Content::File(bytes) => write::file(&stage.directory, entry, bytes, 0o644)?,
+    }
+    write::sync(&stage.directory)?;
+    let ours = Identity::of(&stage.directory, entry).map_err(|error| failed("looking at a skill", error))?;
+    reached(Step::Written)?;
+    let Expected::Hash(expected) = expected else {
+        renameat_with(&stage.directory, entry, &root.directory, entry, RenameFlags::NOREPLACE).map_err(|error| {
+            match error {
+                Errno::EXIST => SkillError::Invalid { reason: format!("there is something called `{entry}` already") },
+                error => failed("putting a skill in its place", error),
+            }
+        })?;
+        let done = reached(Step::Placed).and_then(|()| root.sync());
+        return done.map_err(|error| take_back(root, stage, entry, &ours, error));
+    };
+    verify(&root.path.join(entry), expected)?;
+    reached(Step::Verified)?;
+    renameat_with(&stage.directory, entry, &root.directory, entry, RenameFlags::EXCHANGE).map_err(
+        |error| match error {
+            Errno::NOENT => SkillError::Changed,
+            error => failed("putting a skill in its place", error),
+        },
+    )?;
+    let done = reached(Step::Placed)
+        .and_then(|()| verify(&stage.path.join(entry), expected))
+        .and_then(|()| reached(Step::Checked))
+        .and_then(|()| root.sync());
+    done.map_err(|error| put_back(root, stage, entry, &ours, error))
+}
+
+/// Which file or directory a name stands for. It is held open, or the system could give its number to another.
+struct Identity(OwnedFd);
+
+impl Identity {
+    fn of(directory: &OwnedFd, name: &str) -> rustix::io::Result<Self> {
+        openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).map(Self)
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        let number = |identity: &Self| fstat(&identity.0).map(|status| (status.st_dev, status.st_ino));
+        matches!((number(self), number(other)), (Ok(one), Ok(other)) if one == other)
+    }
+}
+
+/// Takes a new skill out of its place again.
+fn take_back(root: &Root, stage: &Stage, entry: &str, ours: &Identity, error: SkillError) -> Stuck {
+    let back = renameat_with(&root.directory, entry, &stage.directory, entry, RenameFlags::NOREPLACE);
+    settled(root, stage, entry, ours, back, error)
+}
+
+/// Puts what lay in the place there again.
+fn put_back(root: &Root, stage: &Stage, entry: &str, ours: &Identity, error: SkillError) -> Stuck {
+    let back = match renameat_with(&stage.directory, entry, &root.directory, entry, RenameFlags::EXCHANGE) {
+        // The new one was removed meanwhile, so there is nothing to change places with.
+        Err(Errno::NOENT) => {
+            let moved = renameat_with(&stage.directory, entry, &root.directory, entry, RenameFlags::NOREPLACE);
+            let synced = moved.map_err(|error| failed("putting a skill back", error)).and_then(|()| root.sync());
+            return match synced {
+                Ok(()) => Stuck::Failed(error),
+                Err(worse) => Stuck::Keep(worse),
+            };
+        }
+        back => back,
+    };
+    settled(root, stage, entry, ours, back, error)
+}
+
+/// After a way back: only our own is left to be thrown away.
+fn settled(
+    root: &Root,
+    stage: &Stage,
+    entry: &str,
+    ours: &Identity,
+    back: rustix::io::Result<()>,
+    error: SkillError,
+) -> Stuck {
+    let done = back.map_err(|error| failed("putting a skill back", error)).and_then(|()| root.sync());
+    match done {
+        Err(worse) => Stuck::Keep(worse),
+        Ok(()) if Identity::of(&stage.directory, entry).is_ok_and(|left| left.is(ours)) => Stuck::Failed(error),
+        Ok(()) => Stuck::Keep(error),
+    }
+}
+
+/// Whether exactly these bytes lie there.
+fn verify(path: &Path, expected: ContentHash) -> Result<(), SkillError> {
+    match read(path, &BOUNDS) {
+        Ok(lies) if lies.hash == expected => Ok(()),
+        Err(SnapshotError::Io { source, .. }) => Err(io_failed("reading a skill", source)),
+        // What cannot be read as a skill is not what was shown.
+        _ => Err(SkillError::Changed),
+    }
+}
+
+/// One name that is no other directory's, not hidden and plain to read.
+fn check_entry(entry: &str) -> Result<(), SkillError> {
+    let plain = !entry.is_empty()
+        && entry.len() <= 255
+        && !entry.starts_with('.')
+        && !entry.chars().any(|character| character.is_control() || matches!(character, '/' | '\\'));
+    if plain {
+        return Ok(());
+    }
+    Err(SkillError::Invalid {
+        reason: format!("`{}` is not the name of a skill's place", crate::review::visible_name(entry)),
+    })
+}
+
+fn failed(what: &str, error: Errno) -> SkillError {
+    io_failed(what, error.into())
+}
+
+fn io_failed(what: &str, source: io::Error) -> SkillError {
+    SkillError::Io { what: what.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests;

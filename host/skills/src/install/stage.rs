@@ -1,0 +1,105 @@
+//! Directories to work in, inside a root so that one step moves what is in them, and hidden so that nobody takes them for
+//! skills.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use base::Random;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, mkdirat, openat};
+use rustix::io::Errno;
+
+use super::{Root, failed};
+use crate::SkillError;
+
+const PREFIX: &str = ".motor-staging-";
+/// What could not be put back: for a person to look at, and for nobody to remove.
+const KEPT: &str = ".motor-kept-";
+/// Two numbers of 64 bits.
+const DIGITS: usize = 32;
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW).union(OFlags::DIRECTORY);
+
+/// A directory to work in. It is locked for as long as it is worked in.
+pub(super) struct Stage {
+    pub directory: OwnedFd,
+    pub path: PathBuf,
+}
+
+impl Stage {
+    /// A new one, with a name that nobody could have put something under before.
+    pub fn make(root: &Root) -> Result<Self, SkillError> {
+        let random = Random::from_system();
+        let name = format!("{PREFIX}{:016x}{:016x}", random.next_u64(), random.next_u64());
+        let doing = "making a directory to put a skill together";
+        mkdirat(&root.directory, &name, Mode::from_raw_mode(0o700)).map_err(|error| failed(doing, error))?;
+        let stage = openat(&root.directory, &name, DIRECTORY, Mode::empty()).and_then(|directory| {
+            flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
+            Ok(Self { directory, path: root.path.join(&name) })
+        });
+        stage.map_err(|error| failed(doing, error))
+    }
+
+    /// Removes it with all that is in it. What cannot be removed is left to [`tidy`].
+    pub fn discard(self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.path) {
+            tracing::warn!(%error, "leftovers of putting a skill in its place could not be removed");
+        }
+    }
+
+    /// Leaves it for a person.
+    pub fn keep(self) {
+        let name = self.path.file_name().map(|name| name.to_string_lossy().replacen(PREFIX, KEPT, 1));
+        let kept = name.map(|name| self.path.with_file_name(name));
+        let moved = kept.as_ref().map(|kept| std::fs::rename(&self.path, kept));
+        let name = kept.and_then(|kept| kept.file_name().map(|name| name.to_string_lossy().into_owned()));
+        match moved {
+            Some(Ok(())) => tracing::error!(name, "what lay in the place of a skill could not be put back and is kept"),
+            Some(Err(error)) => tracing::error!(%error, "what lay in the place of a skill could not be put back"),
+            None => {}
+        }
+    }
+}
+
+/// Removes what crashes left of putting skills in their place. Anything else stays, and so does what somebody is working in.
+/// Links are not followed.
+///
+/// # Errors
+/// When the root cannot be read.
+pub fn tidy(root: &Path) -> Result<(), SkillError> {
+    let entries = match std::fs::read_dir(root) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(super::io_failed("reading the skills directory", error)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(|error| super::io_failed("reading the skills directory", error))?;
+        if entry.file_name().to_str().is_some_and(is_staging) && is_abandoned(&entry.path()) {
+            // It does not follow links, of which there may be any number in there.
+            if let Err(error) = std::fs::remove_dir_all(entry.path()) {
+                tracing::warn!(%error, "leftovers of putting a skill in its place could not be removed");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_staging(name: &str) -> bool {
+    let digits = name.strip_prefix(PREFIX);
+    digits.is_some_and(|digits| {
+        digits.len() == DIGITS && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    })
+}
+
+/// Whether it is a directory that nobody works in.
+fn is_abandoned(path: &Path) -> bool {
+    let lock = openat(rustix::fs::CWD, path, DIRECTORY, Mode::empty())
+        .and_then(|directory| flock(&directory, FlockOperation::NonBlockingLockExclusive));
+    match lock {
+        Ok(()) => true,
+        // Somebody works in it, or it is no directory.
+        Err(Errno::WOULDBLOCK | Errno::LOOP | Errno::NOTDIR | Errno::NOENT) => false,
+        Err(error) => {
+            tracing::warn!(%error, "leftovers of putting a skill in its place could not be looked at");
+            false
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Skills: directories, archives and components that somebody dropped in, what they say, what they could do, and whether the
+//! owner trusts exactly these bytes.
+//!
+//! Architecture invariant: trust is a record in the store, bound to name, place and content hash. Nothing that lies in a
+//! skill's own directory says anything about it. What is missing, corrupt, older or not understood is no trust. This crate
+//! knows no wasm, no runs and no models: what a component can do is told by whoever calls.
+
+#[cfg(test)]
+mod corpora;
+pub mod error;
+pub mod extract;
+pub mod install;
+pub mod library;
+pub mod manifest;
+pub mod name;
+pub mod place;
+pub mod policy;
+pub mod review;
+pub mod snapshot;
+pub mod status;
+pub mod trust;
+pub mod versions;
+
+pub use error::SkillError;
+pub use library::{Library, LibraryParts, SkillSummary, Taken};
+pub use manifest::{Manifest, ManifestError};
+pub use name::SkillName;
+pub use place::{Place, Root};
+pub use policy::Policy;
+pub use snapshot::{Bounds, Form, SkillFile, Snapshot, SnapshotError, Stamp};
+pub use status::SkillStatus;
+pub use trust::{Standing, Subject, TrustBook, TrustRecord};
+pub use versions::Versions;

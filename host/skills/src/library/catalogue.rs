@@ -1,0 +1,224 @@
+//! What reading found, as it is kept in memory and in the index: no bytes, and no status.
+//!
+//! It knows no files and no trust. A catalogue is never changed, a new one takes its place, so whoever holds one sees one
+//! moment of the skills. What it says selects a place and is shown; nothing acts on its word.
+
+use std::sync::{Arc, OnceLock};
+
+use base::ContentHash;
+use serde::{Deserialize, Serialize};
+
+use crate::snapshot::Stamp;
+use crate::{Form, Place, SkillError, SkillName};
+
+/// An entry of a root and what it was found to be.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Entry {
+    pub(super) place: Place,
+    /// How it looked from outside when it was read; none if that would not show every later change.
+    pub(super) stamp: Option<Stamp>,
+    pub(super) form: Option<Form>,
+    pub(super) found: Result<Contents, Problem>,
+}
+
+/// A skill that can be read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Contents {
+    pub(super) name: SkillName,
+    pub(super) description: String,
+    pub(super) conforms: bool,
+    pub(super) hash: ContentHash,
+    pub(super) modes: ContentHash,
+}
+
+/// Why a skill cannot be read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Problem {
+    /// The entry's name without its extension, where a skill could be called that: it keeps the name from going to another
+    /// place unnoticed.
+    pub(super) name: Option<SkillName>,
+    pub(super) reason: String,
+}
+
+impl Entry {
+    /// What it is listed and selected under.
+    pub(super) fn name(&self) -> Option<&str> {
+        match &self.found {
+            Ok(contents) => Some(contents.name.as_str()),
+            Err(problem) => problem.name.as_ref().map(SkillName::as_str),
+        }
+    }
+
+    /// Whether both were found to be the same, however they look from outside.
+    pub(super) fn is_as(&self, other: &Self) -> bool {
+        self.form == other.form && self.found == other.found
+    }
+}
+
+/// All entries at one moment.
+#[derive(Debug, Default)]
+pub(super) struct Catalogue {
+    /// By place.
+    entries: Vec<Arc<Entry>>,
+    by_name: OnceLock<Vec<Arc<Entry>>>,
+}
+
+/// What a selector selects.
+#[derive(Debug)]
+pub(super) struct Chosen {
+    pub(super) place: Place,
+    /// The name it has to have when it is read; none if it was selected by its place.
+    pub(super) name: Option<SkillName>,
+}
+
+impl Catalogue {
+    /// Of entries in any order; the first of a place counts.
+    pub(super) fn new(mut entries: Vec<Arc<Entry>>) -> Self {
+        entries.sort_by(|a, b| a.place.cmp(&b.place));
+        entries.dedup_by(|b, a| a.place == b.place);
+        Self { entries, by_name: OnceLock::new() }
+    }
+
+    pub(super) fn entries(&self) -> &[Arc<Entry>] {
+        &self.entries
+    }
+
+    /// In the order of lists: by name, then by place; what has no name is last.
+    pub(super) fn by_name(&self) -> &[Arc<Entry>] {
+        self.by_name.get_or_init(|| {
+            let mut entries = self.entries.clone();
+            // Stable, and sorted by place already.
+            entries.sort_by(|a, b| (a.name().is_none(), a.name()).cmp(&(b.name().is_none(), b.name())));
+            entries
+        })
+    }
+
+    pub(super) fn get(&self, place: &Place) -> Option<&Arc<Entry>> {
+        let at = self.entries.binary_search_by(|entry| entry.place.cmp(place)).ok()?;
+        self.entries.get(at)
+    }
+
+    /// The entry that `selector` means: a name, or a place as it is shown or written out. What is written out means that
+    /// place; anything else that fits two entries means neither, whether they can be read or not.
+    ///
+    /// # Errors
+    /// [`SkillError::Missing`] and [`SkillError::Ambiguous`].
+    pub(super) fn choose(&self, selector: &str) -> Result<Chosen, SkillError> {
+        if let Some(entry) = self.entries.iter().find(|entry| entry.place.is_written_out_as(selector)) {
+            return Ok(Chosen { place: entry.place.clone(), name: None });
+        }
+        let fits = |entry: &&Arc<Entry>| entry.name() == Some(selector) || entry.place.is_shown_as(selector);
+        let fitting: Vec<&Arc<Entry>> = self.entries.iter().filter(fits).collect();
+        match fitting.as_slice() {
+            [] => Err(SkillError::Missing { selector: selector.to_owned(), nearest: self.nearest(selector) }),
+            [entry] => {
+                let name = entry.found.as_ref().ok().map(|contents| &contents.name);
+                Ok(Chosen { place: entry.place.clone(), name: name.filter(|name| name.as_str() == selector).cloned() })
+            }
+            several => Err(SkillError::Ambiguous {
+                name: selector.to_owned(),
+                places: several.iter().map(|entry| entry.place.full()).collect(),
+            }),
+        }
+    }
+
+    fn nearest(&self, selector: &str) -> Option<String> {
+        const LEAST: f64 = 0.75;
+        let score = |name: &str| strsim::jaro_winkler(selector, name);
+        let names = self.entries.iter().filter_map(|entry| entry.name()).map(|name| (score(name), name.to_owned()));
+        let places = self.entries.iter().map(|entry| &entry.place).map(|place| (score(&place.entry), place.to_string()));
+        // A name comes first when its place is as near.
+        let best = places.chain(names).filter(|(score, _)| *score >= LEAST).max_by(|a, b| a.0.total_cmp(&b.0));
+        best.map(|(_, text)| text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::HOME;
+
+    fn readable(root: &str, entry: &str, name: &str) -> Arc<Entry> {
+        let hash = ContentHash::of(entry.as_bytes());
+        let name = SkillName::parse(name).unwrap();
+        let contents = Contents { name, description: String::new(), conforms: true, hash, modes: hash };
+        Arc::new(Entry {
+            place: Place::new(root, entry),
+            stamp: None,
+            form: Some(Form::Directory),
+            found: Ok(contents),
+        })
+    }
+
+    fn unreadable(root: &str, entry: &str, name: Option<&str>) -> Arc<Entry> {
+        let name = name.map(|name| SkillName::parse(name).unwrap());
+        let problem = Problem { name, reason: "it has no `SKILL.md`".to_owned() };
+        Arc::new(Entry { place: Place::new(root, entry), stamp: None, form: None, found: Err(problem) })
+    }
+
+    fn catalogue() -> Catalogue {
+        Catalogue::new(vec![
+            readable(HOME, "mail", "mail"),
+            readable("/srv", "mail", "mail"),
+            readable(HOME, "web.zip", "web-search"),
+            unreadable(HOME, "broken", Some("broken")),
+            readable("/srv", "mended", "broken"),
+            unreadable(HOME, "Not A Name", None),
+            readable(HOME, "charts", "plots"),
+            readable("/srv", "notes", "notes"),
+        ])
+    }
+
+    #[test]
+    fn a_selector_means_one_place_or_none() {
+        let chosen = |selector: &str| match catalogue().choose(selector) {
+            Ok(Chosen { place, name }) => format!("{} {}", place.full(), name.map_or("-".to_owned(), |n| n.to_string())),
+            Err(SkillError::Missing { nearest, .. }) => format!("missing, {}", nearest.unwrap_or_default()),
+            Err(SkillError::Ambiguous { places, .. }) => places.join(" or "),
+            Err(other) => panic!("{other}"),
+        };
+        for (selector, expected) in [
+            ("web-search", "home/web.zip web-search"),
+            ("web.zip", "home/web.zip -"),
+            ("home/web.zip", "home/web.zip -"),
+            ("mail", "/srv/mail or home/mail"),
+            ("home/mail", "home/mail -"),
+            ("/srv/mail", "/srv/mail -"),
+            // The one that can be read does not take the name of the one that cannot.
+            ("broken", "/srv/mended or home/broken"),
+            ("Not A Name", "home/Not A Name -"),
+            ("plots", "home/charts plots"),
+            ("charts", "home/charts -"),
+            ("notes", "/srv/notes notes"),
+            ("web-serch", "missing, web-search"),
+            ("char", "missing, charts"),
+            ("/srv/note", "missing, "),
+            ("xyzzy", "missing, "),
+            ("", "missing, "),
+            ("home/../mail", "missing, "),
+        ] {
+            assert_eq!(chosen(selector), expected, "{selector:?}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_by_name_then_by_place_and_what_has_none_is_last() {
+        let catalogue = catalogue();
+        let order: Vec<String> = catalogue.by_name().iter().map(|entry| entry.place.full()).collect();
+        let expected = [
+            "/srv/mended",
+            "home/broken",
+            "/srv/mail",
+            "home/mail",
+            "/srv/notes",
+            "home/charts",
+            "home/web.zip",
+            "home/Not A Name",
+        ];
+        assert_eq!(order, expected);
+        assert!(catalogue.get(&Place::new(HOME, "mail")).is_some());
+        assert!(catalogue.get(&Place::new(HOME, "mai")).is_none());
+    }
+}

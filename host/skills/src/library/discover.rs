@@ -1,0 +1,228 @@
+//! Looking at the roots: which entries there are, which of them look as they did, and what the others are.
+//!
+//! It knows no trust. A name in a root is not a path yet: links are not followed, and what is read is read by
+//! `snapshot::read`, which survives whatever an entry is made of. What it survives itself: entries that come, go and change
+//! while they are looked at, roots that cannot be read, and entries whose last change is so fresh that another one would
+//! not show (they are looked at again).
+
+use std::fs::{self, DirEntry, FileType};
+use std::io;
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use base::Timestamp;
+
+use super::catalogue::{Catalogue, Contents, Entry, Problem};
+use crate::snapshot::{self, SnapshotError, Stamp};
+use crate::{Bounds, Form, Place, Root, SkillName, Snapshot};
+
+/// Threads that look and read. More than two gain nothing before the disk is what one waits for, and take from the guests.
+const THREADS: usize = 2;
+/// Fewer entries than this are looked at by one thread.
+const FEW: usize = 16;
+/// Entries of one root that are looked at. A directory that has more is no directory of skills.
+const MOST_ENTRIES: usize = 100_000;
+
+/// An entry of a root that has to be a skill, or should have been one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) place: Place,
+    pub(super) form: Option<Form>,
+    /// Its name is not UTF-8, so that it cannot be asked for.
+    nameless: bool,
+}
+
+/// The entries of a root that are to be looked at.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) fn candidates(root: &Root) -> io::Result<Vec<Candidate>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(&root.path)? {
+        found.extend(candidate(root, &entry?));
+        if found.len() >= MOST_ENTRIES {
+            tracing::warn!(root = root.id, most = MOST_ENTRIES, "a directory of skills has too many entries, the rest is passed over");
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// What an entry of a root is by now, going by its name; none: it is gone or no skill.
+pub(super) fn candidate_at(root: &Root, entry: &str) -> Option<Candidate> {
+    let kind = fs::symlink_metadata(root.path.join(entry)).ok()?.file_type();
+    named(root, entry, kind)
+}
+
+fn candidate(root: &Root, entry: &DirEntry) -> Option<Candidate> {
+    let name = entry.file_name();
+    if let Some(text) = name.to_str() {
+        // It may be gone by now.
+        return named(root, text, entry.file_type().ok()?);
+    }
+    let place = Place::new(&root.id, &name.to_string_lossy());
+    place.is_plain().then_some(Candidate { place, form: None, nameless: true })
+}
+
+fn named(root: &Root, entry: &str, kind: FileType) -> Option<Candidate> {
+    let place = Place::new(&root.id, entry);
+    if !place.is_plain() {
+        return None;
+    }
+    let by_name = Form::of_file(entry);
+    let form = if kind.is_dir() {
+        Some(Form::Directory)
+    } else if kind.is_symlink() && by_name.is_none() {
+        // A link is no skill, but whoever put a link to a directory there should be told so.
+        fs::metadata(root.path.join(entry)).is_ok_and(|target| target.is_dir()).then_some(None)?
+    } else {
+        Some(by_name?)
+    };
+    Some(Candidate { place, form, nameless: false })
+}
+
+/// What looking found.
+pub(super) struct Looked {
+    pub(super) entries: Vec<Arc<Entry>>,
+    /// Whether some entry has to be looked at again, because its last change is too fresh.
+    pub(super) unsettled: bool,
+    /// What was known before.
+    pub(super) known: Arc<Catalogue>,
+}
+
+/// How to look.
+pub(super) struct Looking<'a> {
+    pub(super) roots: &'a [Root],
+    pub(super) bounds: &'a Bounds,
+    /// When this began.
+    pub(super) now: Timestamp,
+    /// Set when the result is not wanted any more.
+    pub(super) stop: &'a AtomicBool,
+}
+
+impl Looking<'_> {
+    /// Looks at `candidates`. Those whose stamp is that of the known entry are not read. `known` is asked for once, while
+    /// another thread takes stamps already.
+    pub(super) fn look(&self, candidates: &[Candidate], known: impl FnOnce() -> Arc<Catalogue>) -> Looked {
+        let threads = if candidates.len() < FEW { 1 } else { THREADS };
+        let next = AtomicUsize::new(0);
+        let stamp = || self.stamps(candidates, &next);
+        let (known, stamps) = thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(stamp)).collect();
+            let known = known();
+            let mut stamps = stamp();
+            others.into_iter().for_each(|other| stamps.extend(other.join().unwrap_or_default()));
+            (known, stamps)
+        });
+        let next = AtomicUsize::new(0);
+        let read = || self.entries(&stamps, &known, &next);
+        let (entries, unsettled) = thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(read)).collect();
+            let (mut entries, mut unsettled) = read();
+            for (more, fresh) in others.into_iter().filter_map(|other| other.join().ok()) {
+                entries.extend(more);
+                unsettled |= fresh;
+            }
+            (entries, unsettled)
+        });
+        Looked { entries, unsettled, known }
+    }
+
+    /// The stamps of those candidates that no other thread takes, each with the candidate. One that cannot be had is none,
+    /// which fits nothing.
+    fn stamps<'c>(&self, candidates: &'c [Candidate], next: &AtomicUsize) -> Vec<(&'c Candidate, Option<Stamp>)> {
+        let mut taken = Vec::new();
+        while let Some(candidate) = candidates.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let path = self.path(candidate).filter(|_| !candidate.nameless);
+            taken.push((candidate, path.and_then(|path| snapshot::stamp(&path).ok())));
+        }
+        taken
+    }
+
+    /// The entries of those candidates that no other thread takes, and whether one of them is too fresh.
+    fn entries(
+        &self,
+        stamps: &[(&Candidate, Option<Stamp>)],
+        known: &Catalogue,
+        next: &AtomicUsize,
+    ) -> (Vec<Arc<Entry>>, bool) {
+        let (mut entries, mut unsettled) = (Vec::new(), false);
+        while let Some((candidate, stamp)) = stamps.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let known = known.get(&candidate.place);
+            if let Some(known) = known.filter(|known| stamp.is_some() && known.stamp == *stamp) {
+                entries.push(known.clone());
+            } else if let Some((entry, fresh)) = self.examine(candidate, *stamp) {
+                unsettled |= fresh;
+                // What is found again is kept as it is, so that nothing seems to have changed.
+                entries.push(known.filter(|known| ***known == entry).cloned().unwrap_or_else(|| Arc::new(entry)));
+            }
+        }
+        (entries, unsettled)
+    }
+
+    fn path(&self, candidate: &Candidate) -> Option<PathBuf> {
+        let root = self.roots.iter().find(|root| root.id == candidate.place.root)?;
+        Some(root.path.join(&candidate.place.entry))
+    }
+
+    /// Reads an entry; none when it is gone. With it, whether its stamp was too fresh to be kept.
+    fn examine(&self, candidate: &Candidate, stamp: Option<Stamp>) -> Option<(Entry, bool)> {
+        let Candidate { place, form, nameless } = candidate;
+        let fresh = stamp.is_some_and(|stamp| !stamp.is_settled(self.now));
+        let problem = |reason: String| Problem { name: SkillName::parse(stem(&place.entry)).ok(), reason };
+        let entry = |form, found| Entry { place: place.clone(), stamp: stamp.filter(|_| !fresh), form, found };
+        if *nameless {
+            return Some((entry(*form, Err(problem("its name is not UTF-8".to_owned()))), false));
+        }
+        let path = self.path(candidate)?;
+        // A skill that makes the reader fail must not take the others with it.
+        let read = || snapshot::read(&path, self.bounds).map(|read| (read.form, contents(&read, place)));
+        let Ok(read) = catch_unwind(read) else {
+            return Some((entry(*form, Err(problem("it makes the reader of skills fail".to_owned()))), false));
+        };
+        let found = match read {
+            Ok((form, found)) => return Some((entry(Some(form), found.map_err(problem)), fresh)),
+            // A plain file that was asked for by its name is passed over, like all others.
+            Err(SnapshotError::Missing | SnapshotError::NotASkill) => return None,
+            Err(error) => Err(problem(error.to_string())),
+        };
+        Some((entry(*form, found), fresh))
+    }
+}
+
+fn contents(snapshot: &Snapshot, place: &Place) -> Result<Contents, String> {
+    let manifest = snapshot.manifest(&place.entry).map_err(|error| error.to_string())?;
+    Ok(Contents {
+        name: manifest.name,
+        description: manifest.description,
+        conforms: manifest.strict.is_empty(),
+        hash: snapshot.hash,
+        modes: snapshot.modes,
+    })
+}
+
+/// What an entry would be called.
+fn stem(entry: &str) -> &str {
+    match Form::of_file(entry) {
+        Some(_) => entry.rsplit_once('.').map_or(entry, |(stem, _)| stem),
+        None => entry,
+    }
+}
+
+/// Makes the root if it is the home's own and missing.
+///
+/// # Errors
+/// When it cannot be made.
+pub(super) fn make(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}

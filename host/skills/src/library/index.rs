@@ -1,0 +1,227 @@
+//! The index: what reading found, kept in the home's cache so that the next start need not read it again (SPEC SKILL-7).
+//!
+//! It is believed about an entry only as long as the entry looks from outside as it did (`snapshot::Stamp`), and it is never
+//! asked whether a skill may be used: that is decided over the bytes, when they are used. It has no status in it. So what
+//! whoever can write into the home's cache (0700) gains by forging it is a list that shows a wrong name, description or
+//! status for a place; nothing is used that would not be used without it. One that is missing, damaged, made for other
+//! bounds or by another version of this program is as good as none.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+
+use super::catalogue::{Catalogue, Contents, Entry, Problem};
+use crate::snapshot::Stamp;
+use crate::{Bounds, Form, Place};
+
+/// What the fields mean and how they are read off a skill. A change to reading that gives another result for the same bytes
+/// takes the next number.
+const VERSION: u32 = 1;
+/// Bytes of an index that is read: a hundred thousand skills with the longest descriptions.
+const MOST_BYTES: u64 = 256 << 20;
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct File<R> {
+    version: u32,
+    program: String,
+    bounds: [u64; 5],
+    roots: R,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Row<S, C, P> {
+    entry: S,
+    stamp: Stamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    form: Option<Form>,
+    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
+    skill: Option<C>,
+    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
+    problem: Option<P>,
+}
+
+fn none<T>() -> Option<T> {
+    None
+}
+
+fn bounds_of(bounds: &Bounds) -> [u64; 5] {
+    let Bounds { file_bytes, text_bytes, component_bytes, entries, total_bytes } = *bounds;
+    [file_bytes, text_bytes, component_bytes, entries, total_bytes]
+}
+
+/// What the index knows; nothing if it cannot be used.
+pub(super) fn load(path: &Path, bounds: &Bounds) -> Catalogue {
+    match read(path) {
+        Ok(bytes) => parse(&bytes, bounds).unwrap_or_else(|reason| {
+            tracing::info!(reason, "the index of skills is made anew");
+            Catalogue::default()
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Catalogue::default(),
+        Err(error) => {
+            tracing::warn!(%error, "the index of skills cannot be read and is made anew");
+            Catalogue::default()
+        }
+    }
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    let status = file.metadata()?;
+    if !status.is_file() || status.len() > MOST_BYTES {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a file of a size that an index has"));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(status.len()).unwrap_or(0));
+    file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn parse(bytes: &[u8], bounds: &Bounds) -> Result<Catalogue, String> {
+    type Rows = BTreeMap<String, Vec<Row<String, Contents, Problem>>>;
+    let file: File<Rows> = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    if file.version != VERSION || file.program != env!("CARGO_PKG_VERSION") {
+        return Err("another version made it".to_owned());
+    }
+    if file.bounds != bounds_of(bounds) {
+        return Err("it was made for other bounds".to_owned());
+    }
+    let mut entries = Vec::with_capacity(file.roots.values().map(Vec::len).sum());
+    for (root, rows) in file.roots {
+        for Row { entry, stamp, form, skill, problem } in rows {
+            let found = match (skill, problem) {
+                (Some(skill), None) => Ok(skill),
+                (None, Some(problem)) => Err(problem),
+                _ => return Err(format!("`{entry}` is neither a skill nor a problem")),
+            };
+            let place = Place { root: root.clone(), entry };
+            entries.push(Arc::new(Entry { place, stamp: Some(stamp), form, found }));
+        }
+    }
+    Ok(Catalogue::new(entries))
+}
+
+/// Puts what the catalogue knows in the place of the index, as a whole. Not durable: after a crash it is the old one, the new
+/// one or none, and each will do.
+///
+/// # Errors
+/// When the disk fails.
+pub(super) fn save(path: &Path, catalogue: &Catalogue, bounds: &Bounds) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the index has no directory"));
+    };
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let draft = directory.join(format!(".{}.{}.incomplete", name.to_string_lossy(), std::process::id()));
+    let written = write(&draft, &text(catalogue, bounds)?).and_then(|()| std::fs::rename(&draft, path));
+    if written.is_err() {
+        // It is a cache: what is left of it is in nobody's way.
+        std::fs::remove_file(&draft).ok();
+    }
+    written
+}
+
+fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    use std::io::Write as _;
+    // What a crash left is replaced; nothing is written through a link.
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(content)
+}
+
+fn text(catalogue: &Catalogue, bounds: &Bounds) -> io::Result<Vec<u8>> {
+    let mut roots: BTreeMap<&str, Vec<Row<&str, &Contents, &Problem>>> = BTreeMap::new();
+    for entry in catalogue.entries() {
+        // What has no stamp would not be believed.
+        let Some(stamp) = entry.stamp else { continue };
+        let (skill, problem) = (entry.found.as_ref().ok(), entry.found.as_ref().err());
+        let row = Row { entry: entry.place.entry.as_str(), stamp, form: entry.form, skill, problem };
+        roots.entry(&entry.place.root).or_default().push(row);
+    }
+    let program = env!("CARGO_PKG_VERSION").to_owned();
+    let mut text = serde_json::to_vec(&File { version: VERSION, program, bounds: bounds_of(bounds), roots })?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use base::ContentHash;
+
+    use super::*;
+    use crate::SkillName;
+    use crate::place::HOME;
+
+    fn catalogue(stamp: Stamp) -> Catalogue {
+        let hash = ContentHash::of(b"x");
+        let name = SkillName::parse("mail").unwrap();
+        let skill = Contents { name, description: "reads `\"` mail".to_owned(), conforms: false, hash, modes: hash };
+        let problem = Problem { name: None, reason: "it has no `SKILL.md`".to_owned() };
+        let entry = |root, entry, stamp, found| Arc::new(Entry { place: Place::new(root, entry), stamp, form: None, found });
+        Catalogue::new(vec![
+            entry(HOME, "mail", Some(stamp), Ok(skill.clone())),
+            entry(HOME, "fresh", None, Ok(skill)),
+            entry("/srv", "broken", Some(stamp), Err(problem)),
+        ])
+    }
+
+    #[test]
+    fn what_was_saved_is_known_but_what_is_fresh() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("cache/skills.json");
+        let (bounds, catalogue) = (Bounds::default(), catalogue(crate::snapshot::stamp(home.path()).unwrap()));
+        save(&path, &catalogue, &bounds).unwrap();
+        save(&path, &catalogue, &bounds).unwrap();
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+        let known = load(&path, &bounds);
+        assert_eq!(known.entries().len(), 2);
+        for place in [Place::new(HOME, "mail"), Place::new("/srv", "broken")] {
+            assert_eq!(known.get(&place), catalogue.get(&place));
+        }
+    }
+
+    #[test]
+    fn one_that_cannot_be_used_is_none() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("skills.json");
+        let bounds = Bounds::default();
+        assert!(load(&path, &bounds).entries().is_empty());
+        save(&path, &catalogue(crate::snapshot::stamp(home.path()).unwrap()), &bounds).unwrap();
+        let good = fs::read_to_string(&path).unwrap();
+        assert_eq!(load(&path, &bounds).entries().len(), 2);
+        assert!(load(&path, &Bounds { entries: 7, ..bounds }).entries().is_empty());
+        for (what, text) in [
+            ("empty", String::new()),
+            ("cut", good.get(..good.len() / 2).unwrap().to_owned()),
+            ("another version", good.replacen("\"version\":1", "\"version\":2", 1)),
+            ("another program", good.replacen(env!("CARGO_PKG_VERSION"), "9.9.9", 1)),
+            ("an unknown field", good.replacen("\"conforms\"", "\"status\":\"approved\",\"conforms\"", 1)),
+            ("a name that is none", good.replacen("\"mail\",\"desc", "\"../mail\",\"desc", 1)),
+            ("neither skill nor problem", good.replacen("\"problem\":{", "\"skill\":{", 1)),
+            ("deep", "[".repeat(100_000)),
+        ] {
+            assert_ne!(text, good, "{what}");
+            fs::write(&path, text).unwrap();
+            assert!(load(&path, &bounds).entries().is_empty(), "{what}");
+        }
+        fs::write(&path, &good).unwrap();
+        assert_eq!(load(&path, &bounds).entries().len(), 2);
+        fs::rename(&path, home.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink(home.path().join("elsewhere"), &path).unwrap();
+        assert!(load(&path, &bounds).entries().is_empty(), "a link");
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(load(&path, &bounds).entries().is_empty(), "a directory");
+    }
+}

@@ -1,0 +1,67 @@
+//! A list: what was found, and where it stands.
+//!
+//! It reads no files. What the catalogue says selects a record of trust by name, place, hash and permission bits, so a
+//! catalogue that is a moment old shows where the bytes of that moment stand.
+
+use super::SkillSummary;
+use super::catalogue::{Catalogue, Contents, Entry};
+use crate::{Form, SkillStatus, Standing, TrustBook};
+
+/// All entries of the catalogue in its order of lists.
+pub(super) fn summaries(catalogue: &Catalogue, trust: &TrustBook) -> Vec<SkillSummary> {
+    let entries = catalogue.by_name();
+    let asked: Vec<_> = entries
+        .iter()
+        .filter_map(|entry| {
+            let found = entry.found.as_ref().ok()?;
+            Some((found.name.clone(), entry.place.clone(), found.hash, found.modes))
+        })
+        .collect();
+    let mut standings = trust.standings(&asked).into_iter();
+    let last_uses = trust.last_uses();
+    let mut summaries = Vec::with_capacity(entries.len());
+    let mut subjects = asked.into_iter();
+    for entry in entries {
+        summaries.push(match &entry.found {
+            Ok(contents) => {
+                let last_used = subjects.next().and_then(|(name, place, ..)| last_uses.get(&(name, place)).copied());
+                SkillSummary { last_used, ..readable(entry, contents, standings.next()) }
+            }
+            Err(problem) => unreadable(entry, problem.reason.clone()),
+        });
+    }
+    summaries
+}
+
+fn readable(entry: &Entry, contents: &Contents, standing: Option<Standing>) -> SkillSummary {
+    // There is one for each that was asked for; were there none, it would not be trust.
+    let Some(standing) = standing else { return unreadable(entry, "nothing is known of it".to_owned()) };
+    let described = standing.record.and_then(|record| record.described).filter(|_| entry.form == Some(Form::Component));
+    SkillSummary {
+        name: Some(contents.name.to_string()),
+        place: entry.place.clone(),
+        form: entry.form,
+        description: described.map_or_else(|| contents.description.clone(), |described| described.description),
+        status: standing.status,
+        reason: standing.reason,
+        readable: true,
+        conforms: contents.conforms,
+        hash: Some(contents.hash),
+        last_used: None,
+    }
+}
+
+fn unreadable(entry: &Entry, reason: String) -> SkillSummary {
+    SkillSummary {
+        name: entry.name().map(str::to_owned),
+        place: entry.place.clone(),
+        form: entry.form,
+        description: String::new(),
+        status: SkillStatus::NeedsReapproval,
+        reason,
+        readable: false,
+        conforms: false,
+        hash: None,
+        last_used: None,
+    }
+}

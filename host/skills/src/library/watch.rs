@@ -1,0 +1,325 @@
+//! Hearing of changes: inotify on each root and on every directory of its entries (SPEC HOST-10).
+//!
+//! Straight on the system's interface: a general watcher also asks for openings, so that looking at ten thousand skills would
+//! overflow its queue and be answered by looking again, follows links on request of what it watches, and keeps quiet about
+//! directories that it could not watch. It says where something happened and nothing more; what happened is found by
+//! looking. What it survives: queues that overflow, limits on watches, roots that go and come, and directories without end.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use rustix::io::Errno;
+
+use crate::{Place, Root};
+
+/// Changes of content, names and permissions; no reading. Links are not followed.
+const CHANGES: WatchFlags = WatchFlags::CREATE
+    .union(WatchFlags::DELETE)
+    .union(WatchFlags::MODIFY)
+    .union(WatchFlags::ATTRIB)
+    .union(WatchFlags::MOVED_FROM)
+    .union(WatchFlags::MOVED_TO)
+    .union(WatchFlags::DELETE_SELF)
+    .union(WatchFlags::MOVE_SELF)
+    .union(WatchFlags::ONLYDIR)
+    .union(WatchFlags::EXCL_UNLINK);
+/// The root may be named by a link, what is in it not.
+const CHANGES_BELOW: WatchFlags = CHANGES.union(WatchFlags::DONT_FOLLOW);
+
+/// What was heard.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    /// Entries in which something happened.
+    pub(super) touched: BTreeSet<Place>,
+    /// Something happened that nobody can say more of: everything has to be looked at.
+    pub(super) everything: bool,
+}
+
+/// The watches of a library.
+#[derive(Debug)]
+pub(super) struct Watch {
+    inotify: OwnedFd,
+    spots: HashMap<i32, Spot>,
+    roots: HashMap<String, i32>,
+    entries: HashMap<Place, Watched>,
+    /// Directories of one entry that are watched. One that has more cannot be read.
+    most_directories: u64,
+    /// Watches altogether. They are counted for each user, and others need some too.
+    most_watches: usize,
+}
+
+/// The directories of an entry.
+#[derive(Debug, Default)]
+struct Watched {
+    watches: Vec<i32>,
+    /// There may be more of them, or others in their place.
+    doubted: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Spot {
+    Root(String),
+    Entry(Place),
+}
+
+impl Watch {
+    /// Nothing is watched yet.
+    ///
+    /// # Errors
+    /// When the system has no more of them.
+    pub(super) fn new(most_directories: u64, most_watches: usize) -> io::Result<Self> {
+        let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+        let (spots, roots, entries) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Ok(Self { inotify, spots, roots, entries, most_directories, most_watches })
+    }
+
+    /// Whether all directories of an entry are watched, as far as anybody knows; of a file there are none.
+    pub(super) fn has_entry(&self, place: &Place) -> bool {
+        self.entries.get(place).is_some_and(|watched| !watched.doubted)
+    }
+
+    /// Each entry is to be gone through again.
+    pub(super) fn doubt(&mut self) {
+        self.entries.values_mut().for_each(|watched| watched.doubted = true);
+    }
+
+    /// Ends the watches of entries that were doubted and not gone through again: they are not there any more.
+    pub(super) fn forget_doubted(&mut self) {
+        let gone: Vec<Place> = self.entries.iter().filter(|(_, of)| of.doubted).map(|(place, _)| place.clone()).collect();
+        for place in gone {
+            let watched = self.entries.remove(&place).unwrap_or_default();
+            self.drop_of(&place, watched.watches);
+        }
+    }
+
+    /// Watches which entries come and go. It may have been replaced without a sound, by renaming what it lies in, so this is
+    /// asked for again and again; then all of its entries are others.
+    ///
+    /// # Errors
+    /// When it cannot be watched; it may be missing.
+    pub(super) fn root(&mut self, root: &Root) -> io::Result<()> {
+        let watch = inotify::add_watch(&self.inotify, &root.path, CHANGES)?;
+        let old = self.roots.insert(root.id.clone(), watch);
+        if old == Some(watch) {
+            return Ok(());
+        }
+        self.spots.insert(watch, Spot::Root(root.id.clone()));
+        if let Some(old) = old {
+            self.drop(old);
+        }
+        self.doubt();
+        Ok(())
+    }
+
+    /// Watches all directories of an entry, which may be gone or a file: then there are none. A directory is watched before
+    /// its list is read, so that nothing is made in between.
+    ///
+    /// # Errors
+    /// When there are no more watches to be had. What else goes wrong is found by looking.
+    pub(super) fn entry(&mut self, place: &Place, path: &Path) -> io::Result<()> {
+        let mut watches = Vec::new();
+        let mut waiting = vec![path.to_owned()];
+        let mut left = self.most_directories;
+        while let Some(directory) = waiting.pop() {
+            if self.spots.len() >= self.most_watches {
+                return Err(io::Error::new(io::ErrorKind::StorageFull, "there are too many directories to watch"));
+            }
+            match inotify::add_watch(&self.inotify, &directory, CHANGES_BELOW) {
+                Ok(watch) => {
+                    self.spots.insert(watch, Spot::Entry(place.clone()));
+                    watches.push(watch);
+                }
+                Err(error @ (Errno::NOSPC | Errno::NOMEM)) => return Err(error.into()),
+                Err(_) => continue,
+            }
+            let Ok(below) = fs::read_dir(&directory) else { continue };
+            for entry in below.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+                let Some(less) = left.checked_sub(1) else { break };
+                left = less;
+                waiting.push(entry.path());
+            }
+        }
+        let old = self.entries.remove(place).unwrap_or_default().watches;
+        self.drop_of(place, old.into_iter().filter(|watch| !watches.contains(watch)).collect());
+        if !watches.is_empty() {
+            self.entries.insert(place.clone(), Watched { watches, doubted: false });
+        }
+        Ok(())
+    }
+
+    /// Ends those watches that are of this place still: what has another name by now is watched under that.
+    fn drop_of(&mut self, place: &Place, watches: Vec<i32>) {
+        for watch in watches {
+            if self.spots.get(&watch).is_some_and(|spot| matches!(spot, Spot::Entry(of) if of == place)) {
+                self.drop(watch);
+            }
+        }
+    }
+
+    fn drop(&mut self, watch: i32) {
+        self.spots.remove(&watch);
+        // It ends by itself with what it watched.
+        inotify::remove_watch(&self.inotify, watch).ok();
+    }
+
+    /// Everything that happened up to now.
+    pub(super) fn hear(&mut self, heard: &mut Heard) {
+        let mut buffer = [MaybeUninit::uninit(); 16 << 10];
+        let mut reader = Reader::new(&self.inotify, &mut buffer);
+        loop {
+            let event = match reader.next() {
+                Ok(event) => event,
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "changes of skills cannot be heard, everything is looked at");
+                    heard.everything = true;
+                    return;
+                }
+            };
+            let what = event.events();
+            if what.contains(ReadFlags::QUEUE_OVERFLOW) {
+                heard.everything = true;
+                continue;
+            }
+            let gone = what.intersects(ReadFlags::IGNORED);
+            match self.spots.get(&event.wd()) {
+                None => {}
+                Some(Spot::Entry(place)) => {
+                    heard.touched.insert(place.clone());
+                }
+                Some(Spot::Root(root)) => {
+                    let moved = what.intersects(ReadFlags::MOVE_SELF | ReadFlags::DELETE_SELF | ReadFlags::UNMOUNT);
+                    if gone || moved {
+                        // There may be another one in its place by now.
+                        self.roots.remove(root);
+                        heard.everything = true;
+                    }
+                    // A name that is no text is found by looking at everything: it is rare.
+                    match event.file_name().map(|name| name.to_str()) {
+                        Some(Ok(entry)) => {
+                            let place = Place::new(root, entry);
+                            if place.is_plain() {
+                                heard.touched.insert(place);
+                            }
+                        }
+                        Some(Err(_)) => heard.everything = true,
+                        None => {}
+                    }
+                }
+            }
+            if gone {
+                self.spots.remove(&event.wd());
+            }
+        }
+    }
+}
+
+impl AsFd for Watch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inotify.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+    use crate::place::HOME;
+
+    fn watched(skills: &Path) -> Watch {
+        let mut watch = Watch::new(10, 100).unwrap();
+        watch.root(&Root::home(skills.to_owned())).unwrap();
+        watch
+    }
+
+    fn heard(watch: &mut Watch) -> (Vec<String>, bool) {
+        let mut heard = Heard::default();
+        watch.hear(&mut heard);
+        (heard.touched.into_iter().map(|place| place.entry).collect(), heard.everything)
+    }
+
+    #[test]
+    fn what_happens_is_heard_of_its_entry_and_reading_makes_no_sound() {
+        let home = tempfile::tempdir().unwrap();
+        let skills = home.path();
+        fs::create_dir_all(skills.join("mail/scripts")).unwrap();
+        fs::create_dir(skills.join("outside")).unwrap();
+        symlink(skills.join("outside"), skills.join("mail/link")).unwrap();
+        let mut watch = watched(skills);
+        let mail = Place::new(HOME, "mail");
+        watch.entry(&mail, &skills.join("mail")).unwrap();
+        assert!(watch.has_entry(&mail));
+        assert_eq!(heard(&mut watch), (vec![], false));
+        fs::write(skills.join("mail/scripts/run.py"), "one").unwrap();
+        assert_eq!(heard(&mut watch), (vec!["mail".to_owned()], false));
+        fs::read(skills.join("mail/scripts/run.py")).unwrap();
+        assert_eq!(fs::read_dir(skills.join("mail")).unwrap().count(), 2);
+        // Behind a link, or hidden.
+        fs::write(skills.join("outside/a"), "").unwrap();
+        fs::write(skills.join(".staged"), "").unwrap();
+        assert_eq!(heard(&mut watch), (vec![], false));
+        fs::write(skills.join("web.zip"), "").unwrap();
+        fs::rename(skills.join("mail"), skills.join("post")).unwrap();
+        assert_eq!(heard(&mut watch), (["mail", "post", "web.zip"].map(str::to_owned).to_vec(), false));
+        // What moved is watched under its new name.
+        let post = Place::new(HOME, "post");
+        watch.entry(&post, &skills.join("post")).unwrap();
+        watch.entry(&mail, &skills.join("mail")).unwrap();
+        fs::write(skills.join("post/scripts/run.py"), "two").unwrap();
+        assert_eq!(heard(&mut watch), (vec!["post".to_owned()], false));
+        fs::remove_dir_all(skills).unwrap();
+        assert!(heard(&mut watch).1);
+        assert!(watch.root(&Root::home(skills.to_owned())).is_err());
+        fs::create_dir(skills).unwrap();
+        watch.root(&Root::home(skills.to_owned())).unwrap();
+        assert!(!watch.has_entry(&post));
+        fs::write(skills.join("web.zip"), "").unwrap();
+        assert_eq!(heard(&mut watch), (vec!["web.zip".to_owned()], false));
+    }
+
+    #[test]
+    fn a_queue_that_overflows_is_heard() {
+        let home = tempfile::tempdir().unwrap();
+        let (one, other) = (home.path().join("a.zip"), home.path().join("b.zip"));
+        fs::write(&one, "").unwrap();
+        fs::write(&other, "").unwrap();
+        let mut watch = watched(home.path());
+        let most = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+        let most: u32 = most.trim().parse().unwrap();
+        for round in 0..=most {
+            fs::set_permissions(if round % 2 == 0 { &one } else { &other }, Permissions::from_mode(0o600)).unwrap();
+        }
+        assert!(heard(&mut watch).1);
+        assert_eq!(heard(&mut watch), (vec![], false));
+    }
+
+    #[test]
+    fn watches_are_limited_and_those_of_one_entry_too() {
+        let home = tempfile::tempdir().unwrap();
+        for at in 0..200 {
+            fs::create_dir_all(home.path().join(format!("many/{at}"))).unwrap();
+            fs::create_dir_all(home.path().join(format!("entry-{at}"))).unwrap();
+        }
+        let mut watch = watched(home.path());
+        watch.entry(&Place::new(HOME, "many"), &home.path().join("many")).unwrap();
+        assert!(watch.spots.len() <= 12, "{}", watch.spots.len());
+        let entries = (0..200).map(|at| format!("entry-{at}"));
+        let failed = entries.map(|entry| watch.entry(&Place::new(HOME, &entry), &home.path().join(&entry)));
+        let failed = failed.filter_map(Result::err).next().unwrap();
+        assert_eq!(failed.kind(), io::ErrorKind::StorageFull);
+        assert!(watch.spots.len() <= 100);
+        // One that is gone through again and has gone gives back what it had.
+        watch.doubt();
+        watch.forget_doubted();
+        assert_eq!(watch.spots.len(), 1);
+        watch.entry(&Place::new(HOME, "entry-0"), &home.path().join("entry-0")).unwrap();
+    }
+}

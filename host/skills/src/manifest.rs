@@ -1,0 +1,153 @@
+//! What a skill says of itself: `SKILL.md` (SPEC SKILL-1).
+//!
+//! Reading is lenient, because skills come from everywhere and most of what is wrong with them is plain to a reader; whether
+//! one conforms to the letter is told apart. What is read is untrusted text and gives no power. What it survives: anything,
+//! in any encoding, nested and anchored as one likes, in time that grows with its length.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::SkillName;
+
+mod frontmatter;
+mod lines;
+mod strict;
+mod yaml;
+
+use yaml::Fields;
+
+/// Characters of a description (Agent Skills standard, `description`).
+pub const MOST_DESCRIPTION: usize = 1_024;
+
+/// A skill's description of itself: untrusted text.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Manifest {
+    /// Its name.
+    pub name: SkillName,
+    /// When to use it: one paragraph, whitespace folded, at most 1,024 characters (cut with `…`).
+    pub description: String,
+    /// The Markdown after the frontmatter.
+    pub body: String,
+    /// What keeps it from conforming to the Agent Skills standard to the letter, each one sentence; empty: it conforms.
+    pub strict: Vec<String>,
+}
+
+/// Why a skill's description of itself cannot be used: one exact reason.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ManifestError {
+    /// There is none.
+    #[error("it has no `SKILL.md`")]
+    Missing,
+    /// It does not begin with `---`.
+    #[error("`SKILL.md` has no frontmatter: begin it with a line `---`")]
+    NoFrontmatter,
+    /// No second line `---`.
+    #[error("the frontmatter of `SKILL.md` does not end: put a line `---` after it")]
+    Unterminated,
+    /// No name.
+    #[error("the frontmatter of `SKILL.md` has no `name`")]
+    NoName,
+    /// A name that is none.
+    #[error(transparent)]
+    Name(#[from] crate::name::InvalidName),
+    /// No description.
+    #[error("the frontmatter of `SKILL.md` has no `description`")]
+    NoDescription,
+    /// No text.
+    #[error("`SKILL.md` is not UTF-8: byte {at} is not")]
+    NotText {
+        /// The first byte that is not.
+        at: usize,
+    },
+    /// Too large.
+    #[error("the frontmatter of `SKILL.md` is larger than {limit} bytes")]
+    TooLarge {
+        /// Bytes that are possible.
+        limit: usize,
+    },
+}
+
+/// Reads `SKILL.md`. `directory` is the name of what it lies in, which the standard compares with the skill's name.
+///
+/// # Errors
+/// The one exact reason why it cannot be used.
+pub fn read(text: &[u8], directory: &str) -> Result<Manifest, ManifestError> {
+    let text = lines_of(text)?;
+    let parts = frontmatter::split(&text)?;
+    let read = Fields::read(parts.front);
+    let fields = read.as_ref().ok();
+    let field = |name: &str| {
+        let by_yaml = fields.and_then(|fields| fields.text(name));
+        // A field that is there and no text, or a frontmatter that is no YAML.
+        let is_open = fields.is_none_or(|fields| fields.get(name).is_some());
+        by_yaml.or_else(|| is_open.then(|| lines::field(parts.front, name)).flatten())
+    };
+    let name = field("name").map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
+    let name = SkillName::parse(&name.ok_or(ManifestError::NoName)?)?;
+    let description = field("description").map(|text| paragraph(&text)).filter(|text| !text.is_empty());
+    Ok(Manifest {
+        name,
+        description: description.ok_or(ManifestError::NoDescription)?,
+        body: parts.body.trim_matches('\n').to_owned(),
+        strict: strict::departures(&text, directory, Some((parts.front, &read))),
+    })
+}
+
+/// What keeps a `SKILL.md` from conforming to the Agent Skills standard to the letter, whether it can be used or not; empty:
+/// it conforms.
+#[must_use]
+pub fn departures(text: &[u8], directory: &str) -> Vec<String> {
+    match lines_of(text) {
+        Ok(text) => strict::departures(&text, directory, None),
+        Err(error) => vec![error.to_string()],
+    }
+}
+
+/// As text, every line ending with `\n`.
+fn lines_of(text: &[u8]) -> Result<Cow<'_, str>, ManifestError> {
+    let text = std::str::from_utf8(text).map_err(|error| ManifestError::NotText { at: error.valid_up_to() })?;
+    Ok(match text.contains('\r') {
+        true => Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n")),
+        false => Cow::Borrowed(text),
+    })
+}
+
+/// One paragraph without control characters, cut.
+fn paragraph(text: &str) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    let mut folded = String::new();
+    for word in words {
+        if !folded.is_empty() {
+            folded.push(' ');
+        }
+        folded.push_str(word);
+    }
+    if let Some((at, _)) = folded.char_indices().nth(MOST_DESCRIPTION) {
+        // One character less, for the mark.
+        let end = folded.get(..at).and_then(|kept| kept.char_indices().next_back()).map_or(0, |(end, _)| end);
+        folded.truncate(end);
+        folded.push('…');
+    }
+    folded
+}
+
+/// What a bare `NAME.wasm` is called and said to be, before anybody has looked into it.
+///
+/// # Errors
+/// When the stem of the file's name is no name of a skill.
+pub fn of_component(entry: &str) -> Result<Manifest, ManifestError> {
+    let stem = entry.rsplit_once('.').map_or(entry, |(stem, _)| stem);
+    let name = SkillName::parse(stem)?;
+    Ok(Manifest {
+        description: format!("Tools of the component `{entry}`."),
+        body: format!("This skill is the compiled component `{entry}`. Its tools are offered by their own names.\n"),
+        name,
+        strict: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

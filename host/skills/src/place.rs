@@ -1,0 +1,132 @@
+//! Where a skill lies. Two skills of one name in two places are two skills.
+//!
+//! It knows no files. A place may come from a store, a client or a model, so nobody joins an entry to a root's path before
+//! [`Place::is_plain`] has said that it leads nowhere else.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// A directory whose entries are skills.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root {
+    /// `home` for the home's own, whatever its path; else its absolute path.
+    pub id: String,
+    /// Where it is now.
+    pub path: PathBuf,
+}
+
+/// The id of the home's own root.
+pub const HOME: &str = "home";
+
+impl Root {
+    /// The home's own, at `path`.
+    #[must_use]
+    pub fn home(path: PathBuf) -> Self {
+        Self { id: HOME.to_owned(), path }
+    }
+
+    /// Another one, known by its absolute path.
+    #[must_use]
+    pub fn at(path: PathBuf) -> Self {
+        Self { id: path.to_string_lossy().into_owned(), path }
+    }
+}
+
+/// An entry of a root. Shown as the entry alone in the home's root (`agentmail`, `agentmail.zip`), else as `ROOT/ENTRY`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Place {
+    /// The root's id.
+    pub root: String,
+    /// The name of the entry in it: one path component.
+    pub entry: String,
+}
+
+impl Place {
+    /// The entry `entry` of the root with this id.
+    #[must_use]
+    pub fn new(root: &str, entry: &str) -> Self {
+        Self { root: root.to_owned(), entry: entry.to_owned() }
+    }
+
+    /// `ROOT/ENTRY`, also in the home's root: this selects it and nothing else, whatever skills are called.
+    #[must_use]
+    pub fn full(&self) -> String {
+        format!("{}/{}", self.root, self.entry)
+    }
+
+    /// Whether `selector` is how it is shown or its full form.
+    #[must_use]
+    pub fn is_shown_as(&self, selector: &str) -> bool {
+        (self.root == HOME && self.entry == selector) || self.is_written_out_as(selector)
+    }
+
+    /// Whether `selector` is its full form.
+    #[must_use]
+    pub fn is_written_out_as(&self, selector: &str) -> bool {
+        selector.strip_suffix(self.entry.as_str()).and_then(|root| root.strip_suffix('/')) == Some(self.root.as_str())
+    }
+
+    /// Whether its entry is one component of a path that is a skill's: not hidden, not `..`, with nothing in it that
+    /// separates.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        !self.entry.is_empty() && !self.entry.starts_with('.') && !self.entry.contains(['/', '\0'])
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.root == HOME { f.write_str(&self.entry) } else { write!(f, "{}/{}", self.root, self.entry) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_selected_as_shown_or_written_out() {
+        let home = Place::new(HOME, "mail.zip");
+        let other = Place::new("/srv/skills", "mail");
+        for (place, selector, shown, written_out) in [
+            (&home, "mail.zip", true, false),
+            (&home, "home/mail.zip", true, true),
+            (&home, "mail", false, false),
+            (&home, "/mail.zip", false, false),
+            (&home, "home//mail.zip", false, false),
+            (&home, "", false, false),
+            (&other, "/srv/skills/mail", true, true),
+            (&other, "mail", false, false),
+            (&other, "home/mail", false, false),
+            (&other, "/srv/skills//mail", false, false),
+        ] {
+            assert_eq!(place.is_shown_as(selector), shown, "{place} {selector}");
+            assert_eq!(place.is_written_out_as(selector), written_out, "{place} {selector}");
+        }
+        assert_eq!(home.to_string(), "mail.zip");
+        assert_eq!(home.full(), "home/mail.zip");
+        assert_eq!(other.to_string(), other.full());
+    }
+
+    #[test]
+    fn an_entry_is_one_component() {
+        for (entry, plain) in [
+            ("mail", true),
+            ("mail.zip", true),
+            ("Mail 2", true),
+            ("a\\b", true),
+            ("", false),
+            (".", false),
+            ("..", false),
+            (".staged", false),
+            ("a/b", false),
+            ("../a", false),
+            ("/etc", false),
+            ("a\0b", false),
+        ] {
+            assert_eq!(Place::new(HOME, entry).is_plain(), plain, "{entry:?}");
+        }
+    }
+}

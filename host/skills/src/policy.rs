@@ -1,0 +1,134 @@
+//! What an approved skill may do (SPEC SKILL-4).
+//!
+//! It must not know which tools, limits or domains there are: callers say, or check. What it survives: policies and proposals of
+//! any size and content, schemas made to be slow or to reach out, and `policy.json` files that claim to be approved.
+
+mod bounds;
+mod file;
+mod inputs;
+mod proposal;
+
+pub use file::{render, write_file, wrote};
+pub use inputs::check_inputs;
+pub use proposal::{Proposal, read_proposal};
+
+use std::collections::BTreeMap;
+
+use base::CredentialName;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::SkillError;
+
+/// The powers that the owner gave a skill. Empty means none.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Policy {
+    /// Patterns of domains it may reach.
+    pub domains: Vec<String>,
+    /// Patterns of domains it may also write to after it has read from the web.
+    pub writes: Vec<String>,
+    /// Bundled tools its runs get, exact names.
+    pub tools: Vec<String>,
+    /// Credentials its runs are granted.
+    pub required_credentials: Vec<CredentialName>,
+    /// Packages it needs, by name, exact versions with integrity.
+    pub dependencies: BTreeMap<String, Value>,
+    /// JSON Schema (an object's) that `inputs` have to match; none: it takes none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<Value>,
+    /// Limits of its calls by the names of the configuration's `[limits]`; they only lower.
+    pub limits: BTreeMap<String, u64>,
+}
+
+impl Policy {
+    /// Checks that it is within bounds, that `inputs` is a schema that can be used, and that its limits are among
+    /// `limit_names`. Whether its domains are patterns and its tools exist is the caller's to check.
+    ///
+    /// # Errors
+    /// What is wrong, and what would be right.
+    pub fn validate(&self, limit_names: &[&str]) -> Result<(), SkillError> {
+        self.check_bounds()?;
+        match self.limits.keys().find(|name| !limit_names.contains(&name.as_str())) {
+            Some(unknown) => {
+                let known = limit_names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+                let reason = format!("there is no limit `{}`: there are {known}", bounds::shown(unknown));
+                Err(SkillError::Invalid { reason })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// As [`Policy::validate`], without the names of limits.
+    pub(crate) fn check_bounds(&self) -> Result<(), SkillError> {
+        bounds::check(self).map_err(|reason| SkillError::Invalid { reason })
+    }
+}
+
+/// Changes to a policy; what is none stays.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct PolicyChange {
+    /// Instead of the domains.
+    pub domains: Option<Vec<String>>,
+    /// Instead of the domains that may be written to.
+    pub writes: Option<Vec<String>>,
+    /// Instead of the tools.
+    pub tools: Option<Vec<String>>,
+    /// Instead of the credentials.
+    pub required_credentials: Option<Vec<CredentialName>>,
+    /// Instead of the schema of inputs; an empty object: it takes none.
+    pub inputs: Option<Value>,
+    /// Instead of the limits.
+    pub limits: Option<BTreeMap<String, u64>>,
+}
+
+impl PolicyChange {
+    /// The policy with the changes in it.
+    #[must_use]
+    pub fn apply(self, policy: Policy) -> Policy {
+        let inputs = match self.inputs {
+            Some(Value::Object(schema)) if schema.is_empty() => None,
+            Some(schema) => Some(schema),
+            None => policy.inputs,
+        };
+        Policy {
+            domains: self.domains.unwrap_or(policy.domains),
+            writes: self.writes.unwrap_or(policy.writes),
+            tools: self.tools.unwrap_or(policy.tools),
+            required_credentials: self.required_credentials.unwrap_or(policy.required_credentials),
+            dependencies: policy.dependencies,
+            inputs,
+            limits: self.limits.unwrap_or(policy.limits),
+        }
+    }
+}
+
+/// Where a skill came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Provenance {
+    /// A URL or a path, as it was given.
+    pub source: String,
+    /// When.
+    pub fetched_at: base::Timestamp,
+    /// What was fetched.
+    pub content_hash: base::ContentHash,
+}
+
+/// The run that made or changed a skill.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExtractedFrom {
+    /// The run.
+    pub run_id: base::RunId,
+    /// When.
+    pub at: base::Timestamp,
+    /// Files it added or changed.
+    pub changed_files: Vec<String>,
+    /// Files it removed.
+    pub deleted_files: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests;

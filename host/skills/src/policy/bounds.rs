@@ -1,0 +1,72 @@
+//! How large a policy may be, and what its texts may be made of.
+//!
+//! It must not know what a domain, a tool or a limit is. What it survives: texts that would break out of a line or a table.
+
+use serde_json::Value;
+
+use super::{Policy, inputs};
+
+/// Domains, tools, credentials and dependencies are at most so many each.
+pub(super) const MOST_ENTRIES: usize = 200;
+/// A domain or a tool has at most so many bytes: the longest a domain can be.
+pub(super) const MOST_TEXT_BYTES: usize = 253;
+/// All dependencies together have at most so many bytes of JSON.
+const MOST_DEPENDENCY_BYTES: usize = 64 << 10;
+/// Of foreign text at most so many characters are shown.
+const MOST_SHOWN: usize = 60;
+
+pub(super) fn check(policy: &Policy) -> Result<(), String> {
+    for (what, texts) in [("domains", &policy.domains), ("writes", &policy.writes), ("tools", &policy.tools)] {
+        check_count(what, texts.len())?;
+        for one in texts {
+            text(one).map_err(|problem| format!("`{what}` has the entry `{}`, which {problem}", shown(one)))?;
+        }
+    }
+    check_count("requiredCredentials", policy.required_credentials.len())?;
+    check_count("dependencies", policy.dependencies.len())?;
+    check_count("limits", policy.limits.len())?;
+    for name in policy.dependencies.keys().chain(policy.limits.keys()) {
+        text(name).map_err(|problem| format!("there is the name `{}`, which {problem}", shown(name)))?;
+    }
+    let bytes: usize = policy.dependencies.values().map(size).sum();
+    if bytes > MOST_DEPENDENCY_BYTES {
+        return Err(format!("`dependencies` has {bytes} bytes: at most {MOST_DEPENDENCY_BYTES} are possible"));
+    }
+    policy.inputs.as_ref().map_or(Ok(()), inputs::check_schema)
+}
+
+fn check_count(what: &str, count: usize) -> Result<(), String> {
+    if count > MOST_ENTRIES {
+        return Err(format!("`{what}` has {count} entries: at most {MOST_ENTRIES} are possible"));
+    }
+    Ok(())
+}
+
+/// Whether a text is fit to be an entry: what is wrong with it, as the end of a sentence.
+pub(super) fn text(text: &str) -> Result<(), String> {
+    if text.is_empty() {
+        return Err("is empty".to_owned());
+    }
+    if text.len() > MOST_TEXT_BYTES {
+        return Err(format!("has {} bytes: at most {MOST_TEXT_BYTES} are possible", text.len()));
+    }
+    if text.chars().any(|character| character.is_control() || character.is_whitespace()) {
+        return Err("has spaces or control characters: write it without".to_owned());
+    }
+    Ok(())
+}
+
+/// Foreign text within a message: cut, and with what is not printable written out.
+pub(super) fn shown(text: &str) -> String {
+    let mut cut: String = text.chars().take(MOST_SHOWN).collect();
+    if cut.len() < text.len() {
+        cut.pop();
+        cut.push('…');
+    }
+    cut.escape_debug().to_string()
+}
+
+/// The size of a value as JSON.
+pub(super) fn size(value: &Value) -> usize {
+    value.to_string().len()
+}

@@ -1,0 +1,284 @@
+//! Names of credentials that text mentions: what its programs would read from their environment, and what asks the host for
+//! a secret.
+//!
+//! What is found is a fact about the text, not about what it does: a program that wants to hide a name can. Nothing is
+//! granted because of it.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::text::shell_parts;
+
+/// Reading the environment in the languages that skills are written in, and what stands for a secret of the host.
+static READS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    // Constant patterns, and a test compiles each.
+    READ_PATTERNS.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect()
+});
+
+const READ_PATTERNS: [&str; 9] = [
+    // JavaScript: `process.env.X`, `process.env?.X`, `process.env["X"]`.
+    r#"\b(?:process|Bun|import\.meta)\s*\.\s*env\s*\??\.\s*([A-Za-z_][A-Za-z0-9_]*)"#,
+    r#"\b(?:process|Bun|import\.meta)\s*\.\s*env\s*(?:\?\.)?\s*\[\s*["'`]([A-Za-z_][A-Za-z0-9_-]*)["'`]"#,
+    // Python: `os.environ["X"]`, `os.environ.get("X")`.
+    r#"\benviron\s*(?:\.\s*(?:get|pop|setdefault)\s*\(|\[)\s*[rbfu]?["']([A-Za-z_][A-Za-z0-9_-]*)["']"#,
+    // C and its descendants, Python, Go, Rust, Deno.
+    r#"(?i:getenv|lookupenv|\benv::var(?:_os)?|\b(?:option_)?env!|\bDeno\s*\.\s*env\s*\.\s*get)\s*\(\s*[rbfu]?["'`]([A-Za-z_][A-Za-z0-9_-]*)["'`]"#,
+    // Ruby, Perl, PowerShell.
+    r#"\bENV\s*(?:\.fetch\s*\(|\[)\s*["']([A-Za-z_][A-Za-z0-9_-]*)["']"#,
+    r#"\$ENV\{\s*["']?([A-Za-z_][A-Za-z0-9_]*)["']?\s*\}|\$(?i:env):([A-Za-z_][A-Za-z0-9_]*)"#,
+    // Ours.
+    r"\b(VAULT_[A-Za-z0-9_]*[A-Za-z0-9])\b",
+    r"<credential:([A-Za-z][A-Za-z0-9_-]{0,63})>",
+    // What is a secret by its name, in prose too: a model is told to use it.
+    r"\b([A-Z][A-Z0-9]*_(?:[A-Z0-9]+_)*?(?:API_?KEY|ACCESS_KEY(?:_ID)?|SECRET_KEY|PRIVATE_KEY|API_TOKEN|ACCESS_TOKEN|AUTH_TOKEN|BOT_TOKEN|CLIENT_SECRET))\b",
+];
+
+/// `const { X, Y: z } = process.env`.
+static TAKEN_APART: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\{([^{}]{1,300})\}\s*=\s*(?:process|Bun|import\.meta)\s*\.\s*env\b").ok());
+/// `$X` and `${X}`.
+static VARIABLE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\$(?:\{[#!]?([A-Za-z_][A-Za-z0-9_]*)|([A-Za-z_][A-Za-z0-9_]*))").ok());
+/// `X=`, `for X in`, `read X`.
+static ASSIGNED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?m)(?:^|[;&|(]|\b(?:export|local|readonly|declare|typeset)\b(?:[ \t]+-\w+)*)[ \t]*([A-Za-z_][A-Za-z0-9_]*)\+?=|\bfor[ \t]+([A-Za-z_]\w*)[ \t]+in\b|\bread[ \t]+(?:-\w+[ \t]+)*([A-Za-z_]\w*)").ok()
+});
+
+/// What every environment has, and what configures programs and holds no secret.
+const KNOWN: [&str; 78] = [
+    "APPDATA",
+    "BASE_URL",
+    "BASH",
+    "BASHPID",
+    "BASH_SOURCE",
+    "BASH_VERSION",
+    "CI",
+    "COLORTERM",
+    "COLUMNS",
+    "COMSPEC",
+    "DEBUG",
+    "DEV",
+    "DISPLAY",
+    "EDITOR",
+    "EUID",
+    "FORCE_COLOR",
+    "FUNCNAME",
+    "GOPATH",
+    "GOROOT",
+    "GROUPS",
+    "HISTFILE",
+    "HOME",
+    "HOST",
+    "HOSTNAME",
+    "HOSTTYPE",
+    "IFS",
+    "JAVA_HOME",
+    "LANG",
+    "LANGUAGE",
+    "LINENO",
+    "LINES",
+    "LOCALAPPDATA",
+    "LOGNAME",
+    "MACHTYPE",
+    "MODE",
+    "NODE_ENV",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "NO_COLOR",
+    "OLDPWD",
+    "OPTARG",
+    "OPTERR",
+    "OPTIND",
+    "OSTYPE",
+    "PAGER",
+    "PATH",
+    "PIPESTATUS",
+    "PORT",
+    "PPID",
+    "PROD",
+    "PROGRAMFILES",
+    "PS1",
+    "PS2",
+    "PS4",
+    "PWD",
+    "PYTHONPATH",
+    "RANDOM",
+    "REPLY",
+    "SECONDS",
+    "SHELL",
+    "SHLVL",
+    "SSR",
+    "SYSTEMROOT",
+    "TEMP",
+    "TERM",
+    "TMP",
+    "TMPDIR",
+    "TZ",
+    "UID",
+    "USER",
+    "USERNAME",
+    "USERPROFILE",
+    "VERBOSE",
+    "VIRTUAL_ENV",
+    "VISUAL",
+    "WINDIR",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+];
+
+/// Parts of names of variables that hold secrets.
+const SECRET: [&str; 8] = ["token", "secret", "passw", "credential", "api_key", "apikey", "access_key", "private_key"];
+
+/// The names in a text with their places, in no order.
+pub(super) fn find(path: &str, text: &str) -> Vec<(String, usize)> {
+    let mut found = Vec::new();
+    let mut add = |name: &str, at: usize| {
+        if !is_known(name) {
+            found.push((name.to_owned(), at));
+        }
+    };
+    for read in READS.iter() {
+        for captures in read.captures_iter(text) {
+            if let Some(name) = captures.iter().skip(1).flatten().next() {
+                add(name.as_str(), name.start());
+            }
+        }
+    }
+    for captures in TAKEN_APART.iter().flat_map(|taken| taken.captures_iter(text)) {
+        let Some(names) = captures.get(1) else { continue };
+        for part in names.as_str().split(',') {
+            let name = part.split([':', '=']).next().unwrap_or_default().trim();
+            let is_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
+            if !name.is_empty() && name.chars().all(is_name) {
+                add(name, names.start());
+            }
+        }
+    }
+    for part in shell_parts(path, text) {
+        for (name, at) in shell_variables(text.get(part.clone()).unwrap_or_default()) {
+            add(&name, part.start + at);
+        }
+    }
+    found
+}
+
+/// Variables that a shell would take from its environment: those that are set further up are the script's own. One that is
+/// a secret by its name is reported all the same.
+fn shell_variables(text: &str) -> Vec<(String, usize)> {
+    let mut assigned: BTreeMap<&str, usize> = BTreeMap::new();
+    for captures in ASSIGNED.iter().flat_map(|assigned| assigned.captures_iter(text)) {
+        if let Some(name) = captures.iter().skip(1).flatten().next() {
+            // Its value may name the variable itself: it counts from the next line on.
+            assigned.entry(name.as_str()).or_insert_with(|| {
+                let rest = text.get(name.end()..).unwrap_or_default();
+                rest.find('\n').map_or(text.len(), |length| name.end() + length)
+            });
+        }
+    }
+    let variables = VARIABLE.iter().flat_map(|variable| variable.captures_iter(text));
+    let names = variables.filter_map(|captures| captures.iter().skip(1).flatten().next());
+    let of_environment = names.filter(|name| {
+        let lower = name.as_str().to_ascii_lowercase();
+        let is_secret = SECRET.iter().any(|part| lower.contains(part));
+        let is_own = || assigned.get(name.as_str()).is_some_and(|from| *from <= name.start());
+        let is_constant = || !name.as_str().bytes().any(|byte| byte.is_ascii_lowercase());
+        is_secret || is_constant() && !is_own()
+    });
+    of_environment.map(|name| (name.as_str().to_owned(), name.start())).collect()
+}
+
+fn is_known(name: &str) -> bool {
+    name.starts_with("LC_") || KNOWN.contains(&name) || name.bytes().all(|byte| byte == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn check(path: &str, text: &str, expected: &[&str]) {
+        let found = find(path, text);
+        let names: BTreeSet<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, expected.iter().copied().collect(), "{text}");
+        assert!(found.iter().all(|(name, at)| text[*at..].starts_with(name) || text[*at..].contains(name)), "{text}");
+    }
+
+    #[test]
+    fn every_pattern_compiles() {
+        assert_eq!(READS.len(), READ_PATTERNS.len());
+        assert!(TAKEN_APART.is_some() && VARIABLE.is_some() && ASSIGNED.is_some());
+    }
+
+    #[test]
+    fn environment_in_any_language() {
+        for text in [
+            "process.env.MY_KEY",
+            "process . env\n?.MY_KEY",
+            "process.env[\"MY_KEY\"]",
+            "process.env['MY_KEY']",
+            "process.env?.[`MY_KEY`]",
+            "const { NODE_ENV, MY_KEY: key = 'x' } = process.env",
+            "import.meta.env.MY_KEY",
+            "os.environ[\"MY_KEY\"]",
+            "os.environ['MY_KEY']",
+            "environ.get('MY_KEY', None)",
+            "os.environ.setdefault(\"MY_KEY\", \"\")",
+            "os.getenv(\"MY_KEY\")",
+            "os.Getenv(`MY_KEY`)",
+            "os.LookupEnv(\"MY_KEY\")",
+            "System.getenv(\"MY_KEY\")",
+            "std::env::var(\"MY_KEY\")",
+            "env::var_os( \"MY_KEY\" )",
+            "option_env!(\"MY_KEY\")",
+            "Deno.env.get(\"MY_KEY\")",
+            "ENV[\"MY_KEY\"] ENV.fetch('PATH')",
+            "$ENV{MY_KEY} $env:MY_KEY",
+            "<credential:MY_KEY> <credential:1> <credential:",
+        ] {
+            check("a.txt", text, &["MY_KEY"]);
+        }
+    }
+
+    #[test]
+    fn ours_and_telling_names_anywhere() {
+        check("SKILL.md", "use VAULT_MAIL_KEY here, VAULT_ is none", &["VAULT_MAIL_KEY"]);
+        check(
+            "SKILL.md",
+            "Set OPENAI_API_KEY and AWS_ACCESS_KEY_ID, not MAX_TOKEN",
+            &["AWS_ACCESS_KEY_ID", "OPENAI_API_KEY"],
+        );
+        check("SKILL.md", "<credential:agentmail_api_key>", &["agentmail_api_key"]);
+    }
+
+    #[test]
+    fn shell_only_where_a_shell_reads() {
+        check("a.sh", "curl -H \"x: $MY_KEY\" ${OTHER:-} $1 $? ${#THIRD} $HOME", &["MY_KEY", "OTHER", "THIRD"]);
+        check("a.md", "$ONE\n```bash\n$TWO\n```\n```js\n`${THREE}`\n```", &["TWO"]);
+        check("a.js", "`${MY_KEY}`", &[]);
+    }
+
+    #[test]
+    fn own_variables_are_none() {
+        check("a.sh", "DIR=$(pwd)\ncd $DIR\nfor F in *; do\n echo $F\ndone\nread -r LINE\necho $LINE $name", &[]);
+        // The value is from the environment, whatever it is called afterwards.
+        check("a.sh", "MODEL_ID=${MODEL_ID:-x}\necho $MODEL_ID", &["MODEL_ID"]);
+        check("a.sh", "echo $LATER\nLATER=1", &["LATER"]);
+        check("a.sh", "api_token=1\necho $api_token", &["api_token"]);
+        check("a.sh", "if false; then KEY=1; fi; echo $KEY", &["KEY"]);
+    }
+
+    #[test]
+    fn well_known_ones_are_none() {
+        check("a.sh", "$PATH ${HOME} $LC_ALL $_ $IFS", &[]);
+        check("a.js", "process.env.NODE_ENV", &[]);
+    }
+
+    #[test]
+    fn hostile_text_is_linear() {
+        let text = "process.env[\"".repeat(50_000) + &"{".repeat(100_000) + &"${".repeat(100_000);
+        assert!(find("a.sh", &text).is_empty());
+    }
+}

@@ -1,0 +1,132 @@
+//! Everything that is found in one version of a skill, by going over its bytes once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::text::{Lines, Text, is_disguised_component, line_around};
+use super::{ComponentFact, FileFact, FileKind, Hidden, Reference, credentials, domains, hidden, text};
+use crate::Snapshot;
+
+/// Places of a reference that are named.
+const MOST_PLACES: usize = 20;
+/// References of one kind that are named.
+const MOST_REFERENCES: usize = 2_000;
+/// Findings of hidden characters that are named.
+const MOST_HIDDEN: usize = 1_000;
+
+/// Says what a component can do, by its path and bytes.
+pub type Inspect<'a> = dyn Fn(&str, &[u8]) -> ComponentFact + 'a;
+
+/// What was found.
+pub(super) struct Facts {
+    pub files: Vec<FileFact>,
+    pub credentials: BTreeMap<String, Places>,
+    pub domains: BTreeMap<String, Places>,
+    pub hidden: Vec<Hidden>,
+    pub components: Vec<ComponentFact>,
+}
+
+/// Where something is mentioned: `path:line`, the first few.
+pub(super) type Places = Vec<String>;
+
+/// Goes over a version.
+pub(super) fn find(snapshot: &Snapshot, inspect: &Inspect<'_>) -> Facts {
+    let mut facts = Facts {
+        files: Vec::new(),
+        credentials: BTreeMap::new(),
+        domains: BTreeMap::new(),
+        hidden: Vec::new(),
+        components: Vec::new(),
+    };
+    for (path, file) in &snapshot.files {
+        let Text { kind, text, damage } = text::read(path, &file.bytes);
+        let bytes = file.bytes.len() as u64;
+        facts.files.push(FileFact { path: path.clone(), bytes, hash: file.hash, kind, mode: file.mode });
+        facts.hidden.extend(hidden::in_path(path));
+        let whole = |what: &str| Hidden {
+            path: path.clone(),
+            line: 0,
+            what: what.to_owned(),
+            shown: hidden::visible_name(path),
+            count: 1,
+        };
+        facts.hidden.extend(damage.map(whole));
+        if kind == FileKind::Component {
+            if is_disguised_component(path, &file.bytes) {
+                facts.hidden.push(whole("a WebAssembly component under another name"));
+            }
+            facts.components.push(inspect(path, &file.bytes));
+        }
+        if let Some(text) = text {
+            facts.text(path, &text, kind);
+        }
+    }
+    facts
+}
+
+impl Facts {
+    fn text(&mut self, path: &str, text: &str, kind: FileKind) {
+        if kind == FileKind::Text {
+            self.hidden.extend(hidden::in_text(path, text));
+        }
+        let lines = Lines::of(text);
+        for (name, at) in sorted(credentials::find(path, text), |found| found.1) {
+            place(&mut self.credentials, name, path, lines.at(at));
+        }
+        let mut told = BTreeSet::new();
+        for domains::Mention { name, at, disguise } in sorted(domains::find(text), |found| found.at) {
+            let line = lines.at(at);
+            if let Some(what) = disguise
+                && told.insert(what.clone())
+            {
+                let shown = hidden::visible_name(&cut(line_around(text, at)));
+                self.hidden.push(Hidden { path: path.to_owned(), line, what, shown, count: 1 });
+            }
+            place(&mut self.domains, name, path, line);
+        }
+    }
+
+    /// The findings of hidden characters, as many as anybody reads.
+    pub fn shown_hidden(&self) -> Vec<Hidden> {
+        let mut shown: Vec<Hidden> = self.hidden.iter().take(MOST_HIDDEN).cloned().collect();
+        if let Some(first) = self.hidden.get(MOST_HIDDEN) {
+            let count = self.hidden.iter().skip(MOST_HIDDEN).map(|hidden| hidden.count).sum();
+            let what = "more hidden characters, in this file and those after it".to_owned();
+            shown.push(Hidden { path: first.path.clone(), line: first.line, what, shown: String::new(), count });
+        }
+        shown
+    }
+}
+
+/// References as they are shown. More than anybody reads are counted, not dropped without a word.
+pub(super) fn references(found: &BTreeMap<String, Places>) -> Vec<Reference> {
+    let named = found.iter().take(MOST_REFERENCES);
+    let mut shown: Vec<Reference> = named.map(|(name, at)| Reference { name: name.clone(), at: at.clone() }).collect();
+    let more = found.len().saturating_sub(MOST_REFERENCES);
+    if more > 0 {
+        shown.push(Reference { name: format!("… and {more} more"), at: Vec::new() });
+    }
+    shown
+}
+
+fn sorted<T>(mut found: Vec<T>, at: impl Fn(&T) -> usize) -> Vec<T> {
+    found.sort_by_key(at);
+    found
+}
+
+fn place(found: &mut BTreeMap<String, Places>, name: String, path: &str, line: u64) {
+    let places = found.entry(name).or_default();
+    if places.len() < MOST_PLACES {
+        let place = format!("{path}:{line}");
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+}
+
+fn cut(line: &str) -> String {
+    const MOST: usize = 160;
+    match line.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{}…", line.get(..at).unwrap_or_default()),
+        None => line.to_owned(),
+    }
+}

@@ -1,0 +1,196 @@
+//! A skill's bytes, read once: what is hashed here is what is used (SPEC SKILL-3, SKILL-5, HOST-8).
+//!
+//! Knows no trust. What it survives: links, pipes, hard links, twins, bombs, archives that say one thing and hold another, and
+//! files that change while they are read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::{ContentHash, ContentHasher};
+use serde::{Deserialize, Serialize};
+
+use crate::Manifest;
+use crate::manifest::{self, ManifestError};
+
+mod archive;
+mod directory;
+mod error;
+mod rules;
+mod stamp;
+
+pub use archive::read_archive;
+pub use directory::read;
+pub(crate) use directory::read_kept;
+pub use error::SnapshotError;
+pub use rules::check_tree;
+pub use stamp::{Stamp, stamp};
+
+/// Bytes of a proposal.
+pub const PROPOSAL_BYTES: u64 = 256 << 10;
+/// Permission bits of what has none: files of archives, bare components.
+pub const PLAIN_MODE: u32 = 0o644;
+
+/// What was dropped in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// A directory with `SKILL.md`.
+    Directory,
+    /// A `.zip` or `.skill` archive of one.
+    Archive,
+    /// A bare `NAME.wasm`.
+    Component,
+}
+
+impl Form {
+    /// The form of a plain file, by its name; none: it is no skill.
+    #[must_use]
+    pub fn of_file(entry: &str) -> Option<Self> {
+        let (stem, extension) = entry.rsplit_once('.')?;
+        match extension.to_ascii_lowercase().as_str() {
+            _ if stem.is_empty() => None,
+            "zip" | "skill" => Some(Self::Archive),
+            "wasm" => Some(Self::Component),
+            _ => None,
+        }
+    }
+}
+
+/// What a skill may have (SPEC SKILL-3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Bytes of one file that is no component. Default 1 MiB.
+    pub file_bytes: u64,
+    /// Bytes of all files that are no components. Default 10 MiB.
+    pub text_bytes: u64,
+    /// Bytes of one component. Default 64 MiB.
+    pub component_bytes: u64,
+    /// Files and directories. Default 2,000.
+    pub entries: u64,
+    /// Bytes of everything together. Default 256 MiB.
+    pub total_bytes: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            file_bytes: 1 << 20,
+            text_bytes: 10 << 20,
+            component_bytes: 64 << 20,
+            entries: 2_000,
+            total_bytes: 256 << 20,
+        }
+    }
+}
+
+/// One file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkillFile {
+    /// Its content.
+    pub bytes: Arc<[u8]>,
+    /// Its permission bits, `0o7777`; `0o644` in archives and for bare components.
+    pub mode: u32,
+    /// Of the content.
+    pub hash: ContentHash,
+}
+
+/// A whole skill in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// What it was read from.
+    pub form: Form,
+    /// Its files but `policy.json`, by path with `/` between the parts.
+    pub files: BTreeMap<String, SkillFile>,
+    /// The content hash (SPEC SKILL-5).
+    pub hash: ContentHash,
+    /// A hash over paths and permission bits: a fact about this machine, kept beside the content hash and not in it.
+    pub modes: ContentHash,
+    /// `policy.json`, if there was one: a proposal, whatever it claims. At most 256 KiB are read.
+    pub proposal: Option<Arc<[u8]>>,
+}
+
+impl Snapshot {
+    /// A skill of these files: content and permission bits by path. `policy.json` at the top becomes the proposal, if none is
+    /// given. The rules of [`check_tree`] are the caller's to ask.
+    #[must_use]
+    pub fn of<B: Into<Arc<[u8]>>>(
+        form: Form,
+        files: BTreeMap<String, (B, u32)>,
+        mut proposal: Option<Arc<[u8]>>,
+    ) -> Self {
+        let mut kept = BTreeMap::new();
+        for (path, (bytes, mode)) in files {
+            let bytes = bytes.into();
+            if is_proposal(&path) {
+                proposal.get_or_insert(bytes);
+                continue;
+            }
+            let hash = ContentHash::of(&bytes);
+            kept.insert(path, SkillFile { bytes, mode: mode & 0o7777, hash });
+        }
+        let hash = receipts::files_hash(kept.iter().map(|(path, file)| (path.as_str(), &file.hash)));
+        Self { form, hash, modes: modes_hash(&kept), files: kept, proposal }
+    }
+
+    /// What it says of itself. `entry` is the name of its entry: `pdf`, `pdf.zip`, `pdf.wasm`.
+    ///
+    /// # Errors
+    /// The one exact reason why it cannot be understood.
+    pub fn manifest(&self, entry: &str) -> Result<Manifest, ManifestError> {
+        if self.form == Form::Component {
+            return manifest::of_component(entry);
+        }
+        let file = self.files.iter().find_map(|(path, file)| is_manifest(path).then_some(file));
+        let directory = match self.form {
+            Form::Archive => entry.rsplit_once('.').map_or(entry, |(stem, _)| stem),
+            _ => entry,
+        };
+        manifest::read(&file.ok_or(ManifestError::Missing)?.bytes, directory)
+    }
+}
+
+/// A bare component: a skill of one file, whose name is its entry's.
+///
+/// # Errors
+/// When it is larger than a component may be, or its name is none.
+pub fn read_component(
+    bytes: impl Into<Arc<[u8]>>,
+    entry: &str,
+    mode: u32,
+    bounds: &Bounds,
+) -> Result<Snapshot, SnapshotError> {
+    let bytes = bytes.into();
+    check_tree(Form::Component, [(entry, bytes.len() as u64)], bounds)?;
+    Ok(Snapshot::of(Form::Component, BTreeMap::from([(entry.to_owned(), (bytes, mode))]), None))
+}
+
+/// Whether a file of that path is a component.
+#[must_use]
+pub fn is_component(path: &str) -> bool {
+    path.rsplit_once('.').is_some_and(|(_, extension)| extension.eq_ignore_ascii_case("wasm"))
+}
+
+/// Whether that path is the skill's description: `SKILL.md` at the top. Other cases of the letters are read too; two of them
+/// are twins, so there is one.
+#[must_use]
+pub fn is_manifest(path: &str) -> bool {
+    path.eq_ignore_ascii_case("SKILL.md")
+}
+
+fn is_proposal(path: &str) -> bool {
+    path == receipts::POLICY
+}
+
+fn modes_hash(files: &BTreeMap<String, SkillFile>) -> ContentHash {
+    let mut hasher = ContentHasher::default();
+    hasher.update(b"motor modes 1\n");
+    for (path, file) in files {
+        hasher.update(&(path.len() as u64).to_be_bytes());
+        hasher.update(path.as_bytes());
+        hasher.update(&file.mode.to_be_bytes());
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,264 @@
+//! Reading what lies on the disk.
+//!
+//! Every step goes from a directory that is open to a name in it and follows no link, the skill's own entry included, so
+//! nothing outside is read, whatever is moved meanwhile. Pipes and devices are not opened. What was read is what the file
+//! was from beginning to end, as far as the system can tell.
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io::{self, IoSliceMut, Read as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat, fstat, openat, statat};
+use rustix::io::Errno;
+
+use super::archive::read_archive;
+use super::rules::Rules;
+use super::{Bounds, Form, PROPOSAL_BYTES, Snapshot, SnapshotError, is_proposal, read_component};
+
+const FILE: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
+pub(super) const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW).union(OFlags::DIRECTORY);
+/// How often a file is read that changes under the reading.
+const ATTEMPTS: usize = 2;
+/// Bytes of an archive beyond what the files in it may have: names and headings.
+const ARCHIVE_EXTRA_BYTES: u64 = 1 << 20;
+
+/// Reads a skill, whatever form it has. This is the only time that its bytes are read.
+///
+/// # Errors
+/// The one exact reason why it cannot be read.
+pub fn read(path: &Path, bounds: &Bounds) -> Result<Snapshot, SnapshotError> {
+    let path = unslashed(path);
+    match openat(CWD, &path, DIRECTORY, Mode::empty()) {
+        Ok(directory) => {
+            let mut reading = Reading::new(bounds, bounds.entries, &|_| true);
+            reading.directory(&directory, "")?;
+            reading.rules.finish(Form::Directory)?;
+            Ok(Snapshot::of(Form::Directory, reading.files, reading.proposal))
+        }
+        // It is no directory, or a link.
+        Err(Errno::NOTDIR | Errno::LOOP) => read_file(&path, bounds),
+        Err(error) => Err(failed("", error)),
+    }
+}
+
+fn read_file(path: &Path, bounds: &Bounds) -> Result<Snapshot, SnapshotError> {
+    let status = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| failed("", error))?;
+    match FileType::from_raw_mode(status.st_mode) {
+        FileType::RegularFile => {}
+        FileType::Symlink => return Err(SnapshotError::Link { path: String::new() }),
+        FileType::Directory => return Err(SnapshotError::Changed { path: String::new() }),
+        _ => return Err(SnapshotError::Special { path: String::new() }),
+    }
+    let name = path.file_name().unwrap_or_default();
+    let entry = name.to_str().ok_or_else(|| SnapshotError::path(&name.to_string_lossy(), "is not UTF-8"))?;
+    let form = Form::of_file(entry).ok_or(SnapshotError::NotASkill)?;
+    let whole = CString::new(path.as_os_str().as_bytes()).map_err(|_| failed("", Errno::INVAL))?;
+    if form == Form::Component {
+        let (bytes, mode) = file(CWD, &whole, "", bounds.component_bytes)?;
+        return read_component(bytes, entry, mode, bounds);
+    }
+    let (bytes, _) = file(CWD, &whole, "", bounds.component_bytes.saturating_add(ARCHIVE_EXTRA_BYTES))?;
+    read_archive(&bytes, bounds)
+}
+
+/// The path without a slash at its end, with which the system would follow a link there. What comes before the last part may
+/// be a link: whoever set a root up named it.
+pub(super) fn unslashed(path: &Path) -> PathBuf {
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => parent.join(name),
+        _ => path.to_owned(),
+    }
+}
+
+/// An entry of a directory.
+pub(super) struct Entry {
+    pub(super) name: CString,
+    pub(super) kind: FileType,
+}
+
+/// The entries of an open directory, by name, at most so many; more is an error of the caller's choice.
+pub(super) fn entries(directory: BorrowedFd<'_>, most: u64) -> Result<Vec<Entry>, Listing> {
+    let mut buffer = [MaybeUninit::<u8>::uninit(); 8 << 10];
+    let mut found = Vec::new();
+    let mut list = RawDir::new(directory, &mut buffer);
+    while let Some(entry) = list.next() {
+        let entry = entry.map_err(Listing::Failed)?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        if found.len() as u64 >= most {
+            return Err(Listing::TooMany);
+        }
+        found.push(Entry { name: name.to_owned(), kind: entry.file_type() });
+    }
+    found.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    Ok(found)
+}
+
+/// Why a directory has no list.
+pub(super) enum Listing {
+    Failed(Errno),
+    TooMany,
+}
+
+/// Reads those files below an open directory whose paths are kept, and no directory that is not. Content and permission bits
+/// by path; nothing else of it is looked at but the names, of which there may be so many in each directory.
+///
+/// # Errors
+/// The one exact reason why they cannot be read.
+pub(crate) fn read_kept(
+    directory: &OwnedFd,
+    bounds: &Bounds,
+    most_listed: u64,
+    keep: &dyn Fn(&str) -> bool,
+) -> Result<Contents, SnapshotError> {
+    let mut reading = Reading::new(bounds, most_listed, keep);
+    reading.directory(directory, "")?;
+    Ok(reading.files)
+}
+
+/// Content and permission bits by path.
+pub(crate) type Contents = BTreeMap<String, (Arc<[u8]>, u32)>;
+
+struct Reading<'a> {
+    rules: Rules<'a>,
+    most_listed: u64,
+    keep: &'a dyn Fn(&str) -> bool,
+    files: Contents,
+    proposal: Option<Arc<[u8]>>,
+}
+
+impl<'a> Reading<'a> {
+    fn new(bounds: &'a Bounds, most_listed: u64, keep: &'a dyn Fn(&str) -> bool) -> Self {
+        Self { rules: Rules::new(bounds), most_listed, keep, files: BTreeMap::new(), proposal: None }
+    }
+
+    /// As deep as the rules let a path be.
+    fn directory(&mut self, directory: &OwnedFd, prefix: &str) -> Result<(), SnapshotError> {
+        let most = self.most_listed;
+        let found = entries(directory.as_fd(), most).map_err(|error| match error {
+            Listing::Failed(error) => failed(prefix, error),
+            Listing::TooMany => SnapshotError::TooMany { limit: most },
+        })?;
+        for Entry { name, kind } in found {
+            let within = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") };
+            let path = within(&name.to_string_lossy());
+            if !(self.keep)(&path) {
+                continue;
+            }
+            if name.to_str().is_err() {
+                return Err(SnapshotError::path(&path, "has a name that is not UTF-8"));
+            }
+            let kind = match kind {
+                FileType::Unknown => {
+                    let status = statat(directory, &*name, AtFlags::SYMLINK_NOFOLLOW);
+                    FileType::from_raw_mode(status.map_err(|error| failed(&path, error))?.st_mode)
+                }
+                known => known,
+            };
+            match kind {
+                FileType::Directory => {
+                    self.rules.directory(&path)?;
+                    let below = openat(directory, &*name, DIRECTORY, Mode::empty());
+                    self.directory(&below.map_err(|error| failed(&path, error))?, &path)?;
+                }
+                FileType::RegularFile if is_proposal(&path) => {
+                    self.rules.file(&path)?;
+                    self.proposal = Some(file(directory.as_fd(), &name, &path, PROPOSAL_BYTES)?.0);
+                }
+                FileType::RegularFile => {
+                    self.rules.file(&path)?;
+                    let room = self.rules.room(&path);
+                    let read = match file(directory.as_fd(), &name, &path, room) {
+                        // The rules say which of them it broke.
+                        Err(SnapshotError::TooLarge { .. }) => {
+                            self.rules.sized(&path, room.saturating_add(1))?;
+                            return Err(SnapshotError::TooLarge { path, limit: room });
+                        }
+                        read => read?,
+                    };
+                    self.rules.sized(&path, read.0.len() as u64)?;
+                    self.files.insert(path, read);
+                }
+                FileType::Symlink => return Err(SnapshotError::Link { path }),
+                _ => return Err(SnapshotError::Special { path }),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A file's bytes and permission bits, as they were before and after it was read.
+pub(super) fn file(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    path: &str,
+    most_bytes: u64,
+) -> Result<(Arc<[u8]>, u32), SnapshotError> {
+    for _ in 0..ATTEMPTS {
+        let mut opened = File::from(openat(parent, name, FILE, Mode::empty()).map_err(|error| failed(path, error))?);
+        let before = fstat(&opened).map_err(|error| failed(path, error))?;
+        if FileType::from_raw_mode(before.st_mode) != FileType::RegularFile {
+            return Err(SnapshotError::Special { path: path.to_owned() });
+        }
+        // Its other name may be outside, where what is written changes this one.
+        if before.st_nlink > 1 {
+            return Err(SnapshotError::HardLink { path: path.to_owned() });
+        }
+        let bytes = u64::try_from(before.st_size).unwrap_or(u64::MAX);
+        if bytes > most_bytes {
+            return Err(SnapshotError::TooLarge { path: path.to_owned(), limit: most_bytes });
+        }
+        let io = |source| SnapshotError::Io { path: path.to_owned(), source };
+        let Some(content) = exactly(&mut opened, usize::try_from(bytes).unwrap_or(usize::MAX)).map_err(io)? else {
+            continue;
+        };
+        let after = fstat(&opened).map_err(|error| failed(path, error))?;
+        if same(&before, &after) {
+            return Ok((content, before.st_mode & 0o7777));
+        }
+    }
+    Err(SnapshotError::Changed { path: path.to_owned() })
+}
+
+/// All of a file that has so many bytes; none if it has fewer or more.
+fn exactly(file: &mut File, bytes: usize) -> io::Result<Option<Arc<[u8]>>> {
+    let mut content: Arc<[u8]> = std::iter::repeat_n(0, bytes).collect();
+    // Nobody else has it yet.
+    let Some(mut left) = Arc::get_mut(&mut content) else { return Ok(None) };
+    loop {
+        // One byte more is asked for, so that one call shows the end too.
+        let beyond = &mut [0];
+        let expected = left.len();
+        match file.read_vectored(&mut [IoSliceMut::new(left), IoSliceMut::new(beyond)]) {
+            Ok(read) if read == expected => return Ok(Some(content)),
+            Ok(read) if read > expected || read == 0 => return Ok(None),
+            Ok(read) => left = left.get_mut(read..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn same(before: &Stat, after: &Stat) -> bool {
+    let of = |s: &Stat| (s.st_size, s.st_mtime, s.st_mtime_nsec, s.st_ctime, s.st_ctime_nsec, s.st_mode, s.st_nlink);
+    of(before) == of(after)
+}
+
+pub(super) fn failed(path: &str, error: Errno) -> SnapshotError {
+    let path = path.to_owned();
+    match error {
+        Errno::NOENT | Errno::NOTDIR if path.is_empty() => SnapshotError::Missing,
+        // It was another thing when it was listed.
+        Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO => SnapshotError::Changed { path },
+        _ => SnapshotError::Io { path, source: error.into() },
+    }
+}

@@ -1,0 +1,291 @@
+//! What happens to skills, each one batch: who may do what in which state is asked of [`SkillStatus::transition`].
+//!
+//! It must not decide who is the owner: a consent is evidence from the gate that made it. What it survives: changes at the
+//! same time (one goes after the other), a caller that goes away (a change that began is finished), and an end of the process
+//! (a change is one batch).
+
+use base::{Consent, Door, Timestamp};
+use store::{Batch, Scan, StoreError, Table};
+use tokio::sync::OwnedMutexGuard;
+
+use super::super::record::{self, Records};
+use super::super::standing::judge;
+use super::super::{Advisory, Described, Rejection, Subject, TrustRecord};
+use super::{TrustBook, Used, invalid};
+use crate::policy::{ExtractedFrom, Policy, Provenance};
+use crate::status::SkillEvent;
+use crate::{Place, SkillError, SkillName, SkillStatus};
+
+/// Reasons of rejections and texts of advice are kept this long, in characters.
+const MOST_TEXT: usize = 4_000;
+/// What a component says of itself goes into prompts: as long as the text of a file may be, in bytes.
+const MOST_DESCRIBED_BYTES: usize = 1 << 20;
+
+/// What a change rests on, and that nobody else makes one meanwhile.
+struct Before {
+    guard: OwnedMutexGuard<()>,
+    around: Records,
+    key: Vec<u8>,
+    /// The record as far as it counts: a new one, if there is none.
+    record: TrustRecord,
+}
+
+impl TrustBook {
+    /// The deterministic review of these bytes was completed. `described` is what a component said of itself.
+    ///
+    /// # Errors
+    /// When the store fails. What is approved is left as it is.
+    pub async fn reviewed(&self, subject: &Subject, described: Option<Described>) -> Result<TrustRecord, SkillError> {
+        let mut before = self.before(subject).await?;
+        let status = before.record.status.transition(SkillEvent::Reviewed)?;
+        if status == SkillStatus::Approved {
+            return Ok(before.record);
+        }
+        if let Some(described) = &described
+            && described.description.len() + described.body.len() > MOST_DESCRIBED_BYTES
+        {
+            let reason = format!("what the component says of itself is longer than {MOST_DESCRIBED_BYTES} bytes");
+            return Err(SkillError::Invalid { reason });
+        }
+        let now = self.clock.now();
+        before.record.status = status;
+        before.record.reviewed_at = Some(now);
+        before.record.described = described;
+        self.store_one(before, now).await
+    }
+
+    /// A read-only run has looked at these bytes. If it did not pass, a review that was done counts for nothing.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn advised(&self, subject: &Subject, mut advisory: Advisory) -> Result<TrustRecord, SkillError> {
+        let mut before = self.before(subject).await?;
+        if !advisory.passed && before.record.status == SkillStatus::Reviewed {
+            // It stands as it stood when it came.
+            let came = match before.record.extracted_from {
+                Some(_) => SkillEvent::MotorChanged,
+                None => SkillEvent::ContentChanged,
+            };
+            before.record.status = before.record.status.transition(came)?;
+            before.record.reviewed_at = None;
+        }
+        advisory.text = cut(advisory.text);
+        before.record.advisory = Some(advisory);
+        self.store_one(before, self.clock.now()).await
+    }
+
+    /// The owner approves exactly these bytes with exactly this policy. Every other version of the place is superseded.
+    ///
+    /// # Errors
+    /// When nobody has reviewed what a run made, the policy is out of bounds, or the store fails.
+    pub async fn approve(
+        &self,
+        subject: &Subject,
+        policy: Policy,
+        consent: Consent,
+    ) -> Result<TrustRecord, SkillError> {
+        let consent = of_the_owner(consent)?;
+        policy.check_bounds()?;
+        let mut before = self.before(subject).await?;
+        before.record.status = before.record.status.transition(SkillEvent::Approved)?;
+        before.record.policy = Some(policy);
+        before.record.consent = Some(consent);
+        self.store_and_supersede(before).await
+    }
+
+    /// The owner rejects these bytes.
+    ///
+    /// # Errors
+    /// When they are approved, or the store fails.
+    pub async fn reject(
+        &self,
+        subject: &Subject,
+        consent: Consent,
+        reason: Option<String>,
+    ) -> Result<TrustRecord, SkillError> {
+        let consent = of_the_owner(consent)?;
+        let mut before = self.before(subject).await?;
+        before.record.status = before.record.status.transition(SkillEvent::Rejected)?;
+        before.record.rejected = Some(Rejection { consent, reason: reason.map(cut) });
+        self.store_one(before, self.clock.now()).await
+    }
+
+    /// The owner gives approved bytes another policy.
+    ///
+    /// # Errors
+    /// When they are not approved, the policy is out of bounds, or the store fails.
+    pub async fn update(&self, subject: &Subject, policy: Policy, consent: Consent) -> Result<TrustRecord, SkillError> {
+        let consent = of_the_owner(consent)?;
+        policy.check_bounds()?;
+        let mut before = self.before(subject).await?;
+        before.record.status = before.record.status.transition(SkillEvent::PolicyUpdated)?;
+        before.record.policy = Some(policy);
+        before.record.consent = Some(consent);
+        self.store_one(before, self.clock.now()).await
+    }
+
+    /// A run made these bytes. Every other version of the place is superseded, the approved one too. `kept` is the policy
+    /// that the next approval begins with.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn made_by_motor(
+        &self,
+        subject: &Subject,
+        from: ExtractedFrom,
+        kept: Option<Policy>,
+    ) -> Result<TrustRecord, SkillError> {
+        let mut before = self.before(subject).await?;
+        let status = before.record.status.transition(SkillEvent::MotorChanged)?;
+        let provenance = before.record.provenance.take();
+        before.record = TrustRecord {
+            status,
+            policy: kept,
+            provenance,
+            extracted_from: Some(from),
+            ..blank(subject, self.clock.now())
+        };
+        self.store_and_supersede(before).await
+    }
+
+    /// These bytes were fetched or copied into their place. Where they stand does not change, if anything was known of them.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn added(&self, subject: &Subject, provenance: Provenance) -> Result<TrustRecord, SkillError> {
+        let mut before = self.before(subject).await?;
+        // What the owner approved says where it came from; that is not rewritten behind the owner's back.
+        if before.record.status == SkillStatus::Approved {
+            return Ok(before.record);
+        }
+        before.record.provenance = Some(provenance);
+        self.store_one(before, self.clock.now()).await
+    }
+
+    /// The owner deleted what lay in a place: nothing is known of the place any more, under this name or another.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn forget(&self, place: &Place, consent: Consent) -> Result<(), SkillError> {
+        let consent = of_the_owner(consent)?;
+        let guard = self.writing.clone().lock_owned().await;
+        let mut batch = Batch::new();
+        for prefix in [record::prefix(place), record::used_prefix(place)] {
+            let prefix = prefix.map_err(invalid)?;
+            for (key, _) in self.store.scan_each::<serde::de::IgnoredAny>(Table::Skills, &Scan::prefix(prefix))? {
+                batch.delete(Table::Skills, key);
+            }
+        }
+        self.commit(batch, (self.known.changing(), self.uses.changing(), guard)).await?;
+        tracing::info!(%place, by = consent.given_by, "a skill was forgotten");
+        Ok(())
+    }
+
+    /// The skill was used.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn used(&self, name: &SkillName, place: &Place, at: Timestamp) -> Result<(), SkillError> {
+        let key = record::used_key(name, place).map_err(invalid)?;
+        let guard = self.writing.clone().lock_owned().await;
+        let mut batch = Batch::new();
+        batch.put(Table::Skills, key, &Used { at })?;
+        self.commit(batch, (self.uses.changing(), guard)).await?;
+        Ok(())
+    }
+
+    async fn before(&self, subject: &Subject) -> Result<Before, SkillError> {
+        let key = record::key(&subject.name, &subject.place, subject.hash).map_err(invalid)?;
+        let guard = self.writing.clone().lock_owned().await;
+        let around = self.around(&subject.place)?;
+        let record = judge(&around, &key, subject.modes).record.unwrap_or_else(|| {
+            let blank = blank(subject, self.clock.now());
+            // Of a record that is no trust any more, or about other permission bits, remains where the bytes came from
+            // and what to propose.
+            match around.iter().find(|(found, _)| *found == key) {
+                Some((_, Ok(old))) => TrustRecord {
+                    policy: old.policy.clone(),
+                    provenance: old.provenance.clone(),
+                    extracted_from: old.extracted_from.clone(),
+                    ..blank
+                },
+                _ => blank,
+            }
+        });
+        Ok(Before { guard, around, key, record })
+    }
+
+    async fn store_one(&self, before: Before, now: Timestamp) -> Result<TrustRecord, SkillError> {
+        self.store_with(before, now, Batch::new()).await
+    }
+
+    async fn store_and_supersede(&self, before: Before) -> Result<TrustRecord, SkillError> {
+        let mut batch = Batch::new();
+        for (key, held) in before.around.iter().filter(|(key, _)| *key != before.key) {
+            match held {
+                Ok(other) if other.superseded => {}
+                Ok(other) => {
+                    record::put(&mut batch, key.clone(), &TrustRecord { superseded: true, ..other.clone() })?;
+                }
+                // What cannot be read now must not be read as trust by a later version.
+                Err(_) => batch.delete(Table::Skills, key.clone()),
+            }
+        }
+        self.store_with(before, self.clock.now(), batch).await
+    }
+
+    async fn store_with(&self, before: Before, now: Timestamp, mut batch: Batch) -> Result<TrustRecord, SkillError> {
+        let Before { guard, key, mut record, .. } = before;
+        record.changed_at = now;
+        record::put(&mut batch, key, &record)?;
+        self.commit(batch, (self.known.changing(), guard)).await?;
+        Ok(record)
+    }
+
+    /// In a task of its own: were it dropped with its caller, the next change would rest on what is no longer so. `held` is
+    /// dropped when the batch is on the disk.
+    async fn commit(&self, batch: Batch, held: impl Send + 'static) -> Result<(), StoreError> {
+        let store = self.store.clone();
+        let writing = tokio::spawn(async move {
+            let written = store.commit(batch).await;
+            drop(held);
+            written
+        });
+        writing.await.unwrap_or(Err(StoreError::Poisoned))
+    }
+}
+
+fn blank(subject: &Subject, now: Timestamp) -> TrustRecord {
+    TrustRecord {
+        name: subject.name.clone(),
+        place: subject.place.clone(),
+        hash: subject.hash,
+        modes: subject.modes,
+        status: SkillStatus::NeedsReapproval,
+        superseded: false,
+        policy: None,
+        provenance: None,
+        extracted_from: None,
+        consent: None,
+        reviewed_at: None,
+        advisory: None,
+        rejected: None,
+        described: None,
+        changed_at: now,
+    }
+}
+
+/// The gate lets no model through; a consent that says otherwise did not come from it.
+fn of_the_owner(consent: Consent) -> Result<Consent, SkillError> {
+    if consent.door == Door::Model {
+        return Err(SkillError::Invalid { reason: "a model cannot consent".to_owned() });
+    }
+    Ok(consent)
+}
+
+fn cut(text: String) -> String {
+    match text.char_indices().nth(MOST_TEXT) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}

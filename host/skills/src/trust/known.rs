@@ -1,0 +1,125 @@
+//! All records, decoded once and kept for lists until the next change.
+//!
+//! It must not be asked by the gate, which reads the table itself each time. What it survives: a reading that overlaps a
+//! change: what was read before a change is never kept beyond it.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use store::StoreError;
+
+use super::record::{self, Held, Records};
+
+/// Every record of the table as it was at one moment.
+pub(super) struct Known {
+    records: Records,
+    /// Where the records of a place lie, by what their keys begin with.
+    places: HashMap<Vec<u8>, Range<usize>>,
+}
+
+impl Known {
+    pub(super) fn of(records: Records) -> Self {
+        let mut places: HashMap<Vec<u8>, Range<usize>> = HashMap::with_capacity(records.len());
+        for (index, (key, _)) in records.iter().enumerate() {
+            let place = record::place_in(key);
+            match places.get_mut(place) {
+                Some(range) => range.end = index + 1,
+                None => drop(places.insert(place.to_owned(), index..index + 1)),
+            }
+        }
+        Self { records, places }
+    }
+
+    /// The records about the place that this prefix is of.
+    pub(super) fn about(&self, prefix: &[u8]) -> &[(Vec<u8>, Held)] {
+        let range = self.places.get(prefix).cloned().unwrap_or_default();
+        self.records.get(range).unwrap_or_default()
+    }
+}
+
+/// What was read of the table, until something changes.
+pub(super) struct Cache<T> {
+    state: Mutex<State<T>>,
+}
+
+struct State<T> {
+    /// How many changes have begun or ended.
+    changes: u64,
+    read: Option<Arc<T>>,
+}
+
+impl<T> Default for Cache<T> {
+    fn default() -> Self {
+        Self { state: Mutex::new(State { changes: 0, read: None }) }
+    }
+}
+
+impl<T> Cache<T> {
+    /// What an earlier reading found, if nothing has changed since, or what this one finds.
+    pub(super) fn read(&self, read: impl FnOnce() -> Result<T, StoreError>) -> Result<Arc<T>, StoreError> {
+        let changes = {
+            let state = self.lock();
+            if let Some(known) = &state.read {
+                return Ok(known.clone());
+            }
+            state.changes
+        };
+        let known = Arc::new(read()?);
+        let mut state = self.lock();
+        if state.changes == changes {
+            state.read = Some(known.clone());
+        }
+        Ok(known)
+    }
+
+    /// A change begins; when what this returns is dropped, it has ended. Nothing that was read before either is kept.
+    pub(super) fn changing(self: &Arc<Self>) -> Changing<T> {
+        self.forget();
+        Changing(self.clone())
+    }
+
+    fn forget(&self) {
+        let mut state = self.lock();
+        state.changes += 1;
+        state.read = None;
+    }
+
+    // Whoever panicked held no half-changed state: it is a number and a pointer.
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) struct Changing<T>(Arc<Cache<T>>);
+
+impl<T> Drop for Changing<T> {
+    fn drop(&mut self) {
+        self.0.forget();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_before_a_change_or_during_it_is_not_kept() {
+        let cache = Arc::new(Cache::default());
+        let read = |value: u32| *cache.read(|| Ok(value)).unwrap();
+        assert_eq!((read(1), read(2)), (1, 1));
+        let change = cache.changing();
+        assert_eq!((read(3), read(4)), (3, 3), "as it is while the change goes on");
+        drop(change);
+        assert_eq!((read(5), read(6)), (5, 5));
+        drop(cache.changing());
+        // A reading that overlaps the beginning or the end of a change answers for itself alone.
+        let overlapping = cache.read(|| {
+            drop(cache.changing());
+            Ok(7)
+        });
+        assert_eq!((*overlapping.unwrap(), read(8)), (7, 8));
+        assert!(cache.changing().0.read(|| Err(StoreError::Closed)).is_err());
+        assert_eq!(read(9), 9);
+    }
+}

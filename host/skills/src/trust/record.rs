@@ -1,0 +1,179 @@
+//! How records lie in the table: under which keys, in which form, and when one is sound.
+//!
+//! It must not know what a record is good for. What it survives: a record of any content under any key. One that does not
+//! say of itself what its key says, or claims an approval without the owner's word, is flawed, and never repaired.
+
+use base::{ContentHash, Door};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use store::{Scan, Store, StoreError, Table};
+
+use crate::{Place, SkillName, SkillStatus, TrustRecord};
+
+/// The version of stored records. Another is no trust, whatever it says.
+const VERSION: u32 = 1;
+
+/// What a file system allows to a path and to an entry: no real place is longer, and no key grows beyond a table's.
+const MOST_ROOT_BYTES: usize = 4096;
+const MOST_ENTRY_BYTES: usize = 255;
+
+const TRUST: &str = "trust";
+const USED: &str = "used";
+
+#[derive(Serialize)]
+struct Outgoing<'a> {
+    version: u32,
+    record: &'a TrustRecord,
+}
+
+#[derive(Deserialize)]
+struct Incoming {
+    version: u32,
+    record: TrustRecord,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+    #[serde(rename = "record")]
+    _record: IgnoredAny,
+}
+
+/// What lies under a key.
+pub(super) type Held = Result<TrustRecord, Flaw>;
+
+/// Keys in order, with what lies under each.
+pub(super) type Records = Vec<(Vec<u8>, Held)>;
+
+/// Why a record is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Flaw {
+    #[error("it cannot be read")]
+    Unreadable,
+    #[error("it has version {found}, and this version of `motor` reads {VERSION}")]
+    Version { found: u32 },
+    #[error("it is about something else")]
+    Foreign,
+    #[error("it claims an approval that nobody gave")]
+    Unconsented,
+}
+
+/// The table cannot have a record of that place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("its place has a name that no record can be kept of: it is too long, or has a NUL character")]
+pub(super) struct Unnameable;
+
+/// The key of the record about that version: texts that end with NUL, which none of them has, and the 32 bytes of the hash.
+pub(super) fn key(name: &SkillName, place: &Place, hash: ContentHash) -> Result<Vec<u8>, Unnameable> {
+    let mut key = prefix(place)?;
+    push(&mut key, name.as_str())?;
+    key.extend_from_slice(hash.as_bytes());
+    Ok(key)
+}
+
+/// What the keys of all records about a place begin with, and no others.
+pub(super) fn prefix(place: &Place) -> Result<Vec<u8>, Unnameable> {
+    of_place(TRUST, place)
+}
+
+/// What the key of a record begins with: kind and place.
+pub(super) fn place_in(key: &[u8]) -> &[u8] {
+    let third = key.iter().enumerate().filter(|(_, byte)| **byte == 0).map(|(index, _)| index).nth(2);
+    key.get(..=third.unwrap_or_default()).unwrap_or_default()
+}
+
+/// The key of the last use.
+pub(super) fn used_key(name: &SkillName, place: &Place) -> Result<Vec<u8>, Unnameable> {
+    let mut key = used_prefix(place)?;
+    push(&mut key, name.as_str())?;
+    Ok(key)
+}
+
+/// What the keys of all last uses of a place begin with.
+pub(super) fn used_prefix(place: &Place) -> Result<Vec<u8>, Unnameable> {
+    of_place(USED, place)
+}
+
+fn of_place(kind: &str, place: &Place) -> Result<Vec<u8>, Unnameable> {
+    if place.root.len() > MOST_ROOT_BYTES || place.entry.len() > MOST_ENTRY_BYTES {
+        return Err(Unnameable);
+    }
+    let mut key = Vec::with_capacity(kind.len() + place.root.len() + place.entry.len() + 3 + 129);
+    for part in [kind, &place.root, &place.entry] {
+        push(&mut key, part)?;
+    }
+    Ok(key)
+}
+
+fn push(key: &mut Vec<u8>, part: &str) -> Result<(), Unnameable> {
+    if part.contains('\0') {
+        return Err(Unnameable);
+    }
+    key.extend_from_slice(part.as_bytes());
+    key.push(0);
+    Ok(())
+}
+
+/// Puts a record into a batch.
+pub(super) fn put(batch: &mut store::Batch, key: Vec<u8>, record: &TrustRecord) -> Result<(), StoreError> {
+    batch.put(Table::Skills, key, &Outgoing { version: VERSION, record })
+}
+
+/// The records about a place.
+pub(super) fn at(store: &Store, prefix: Vec<u8>) -> Result<Records, StoreError> {
+    read(store, &Scan::prefix(prefix))
+}
+
+/// Every record.
+pub(super) fn all(store: &Store) -> Result<Records, StoreError> {
+    read(store, &Scan::prefix(format!("{TRUST}\0")))
+}
+
+fn read(store: &Store, scan: &Scan) -> Result<Records, StoreError> {
+    let found = store.scan_each::<Incoming>(Table::Skills, scan)?;
+    let held = |(key, value): (Vec<u8>, Result<Incoming, StoreError>)| {
+        let held = value.map_err(|_| why_unreadable(store, &key)).and_then(|incoming| sound(&key, incoming));
+        (key, held)
+    };
+    Ok(found.into_iter().map(held).collect())
+}
+
+/// A record of another version may have another shape: its version is all that can be asked of it.
+fn why_unreadable(store: &Store, key: &[u8]) -> Flaw {
+    match store.get::<Version>(Table::Skills, key) {
+        Ok(Some(Version { version, .. })) if version != VERSION => Flaw::Version { found: version },
+        _ => Flaw::Unreadable,
+    }
+}
+
+fn sound(found: &[u8], incoming: Incoming) -> Held {
+    if incoming.version != VERSION {
+        return Err(Flaw::Version { found: incoming.version });
+    }
+    let record = incoming.record;
+    if !key(&record.name, &record.place, record.hash).is_ok_and(|key| key == found) {
+        return Err(Flaw::Foreign);
+    }
+    let consented =
+        record.policy.is_some() && record.consent.as_ref().is_some_and(|consent| consent.door != Door::Model);
+    if record.status == SkillStatus::Approved && !consented {
+        return Err(Flaw::Unconsented);
+    }
+    Ok(record)
+}
+
+/// Where a key of a last use speaks of.
+pub(super) fn used_subject(key: &[u8]) -> Option<(SkillName, Place)> {
+    let mut parts = std::str::from_utf8(key).ok()?.split('\0');
+    let (USED, root, entry, name, "", None) =
+        (parts.next()?, parts.next()?, parts.next()?, parts.next()?, parts.next()?, parts.next())
+    else {
+        return None;
+    };
+    Some((SkillName::parse(name).ok()?, Place { root: root.to_owned(), entry: entry.to_owned() }))
+}
+
+/// Every last use's key begins with this.
+pub(super) fn all_used() -> Scan {
+    Scan::prefix(format!("{USED}\0"))
+}

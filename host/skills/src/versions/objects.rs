@@ -1,0 +1,110 @@
+//! The files in the directory of versions: found by their hash, written once, durable before anything names them.
+//!
+//! It must not know what is in them. What it survives: drafts that a crash left, links and special files in place of objects,
+//! objects of other bytes than their name says.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use base::ContentHash;
+use rustix::fs::{Mode, OFlags};
+
+use super::tree;
+
+pub(super) struct Objects<'a> {
+    pub(super) directory: &'a Path,
+}
+
+impl Objects<'_> {
+    /// Makes the directories that there always are.
+    pub(super) fn prepare(&self) -> io::Result<()> {
+        for directory in [self.directory.join("objects"), self.directory.join("trees")] {
+            make(&directory)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps an object, unless it is there as it should be.
+    pub(super) fn keep(&self, hash: ContentHash, bytes: &[u8]) -> io::Result<()> {
+        if self.load(hash, bytes.len() as u64).is_ok() {
+            return Ok(());
+        }
+        let (shelf, name) = self.object(hash);
+        make(&shelf)?;
+        put(&shelf, &name, bytes)
+    }
+
+    /// An object of that size, hashed.
+    pub(super) fn load(&self, hash: ContentHash, size: u64) -> io::Result<Vec<u8>> {
+        let (shelf, name) = self.object(hash);
+        let bytes = read(&shelf.join(name), size)?;
+        if bytes.len() as u64 != size || ContentHash::of(&bytes) != hash {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        Ok(bytes)
+    }
+
+    pub(super) fn keep_tree(&self, hash: ContentHash, text: &[u8]) -> io::Result<()> {
+        if self.tree(hash).is_ok_and(|found| found == text) {
+            return Ok(());
+        }
+        put(&self.directory.join("trees"), &hash.hex(), text)
+    }
+
+    pub(super) fn tree(&self, hash: ContentHash) -> io::Result<Vec<u8>> {
+        read(&self.tree_path(hash), tree::MOST_BYTES as u64)
+    }
+
+    pub(super) fn has_tree(&self, hash: ContentHash) -> bool {
+        fs::symlink_metadata(self.tree_path(hash)).is_ok_and(|found| found.is_file())
+    }
+
+    fn tree_path(&self, hash: ContentHash) -> PathBuf {
+        self.directory.join("trees").join(hash.hex())
+    }
+
+    /// The directory and the name of an object: few entries in each directory.
+    fn object(&self, hash: ContentHash) -> (PathBuf, String) {
+        let name = hash.hex();
+        let shelf = name.get(..2).unwrap_or_default();
+        (self.directory.join("objects").join(shelf), name)
+    }
+}
+
+/// Makes a directory and those above it, for their owner alone, each durable.
+fn make(directory: &Path) -> io::Result<()> {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        make(parent)?;
+    }
+    DirBuilder::new().mode(0o700).create(directory)?;
+    sync(directory.parent())
+}
+
+fn sync(directory: Option<&Path>) -> io::Result<()> {
+    let directory = directory.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    store::sync(&File::open(directory)?).map_err(io::Error::other)
+}
+
+/// Puts a file in place, whole and durable.
+fn put(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    store::replace_file(directory, name, bytes).map_err(io::Error::other)
+}
+
+/// At most `most` bytes of a plain file that no link leads to. One byte more tells a longer one.
+fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    // A pipe would be waited for.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let found = file.metadata()?;
+    if !found.is_file() || found.len() > most {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or_default());
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most { Err(io::ErrorKind::InvalidData.into()) } else { Ok(bytes) }
+}

@@ -1,0 +1,58 @@
+//! What a version is made of, as a file: form, paths, permission bits, sizes, hashes.
+//!
+//! It must not read or write. What it survives: a tree file of any content. What it says is checked by whoever reads the objects.
+
+use base::ContentHash;
+use serde::{Deserialize, Serialize};
+
+use crate::{Form, SkillError, Snapshot};
+
+/// The version of the form of tree files.
+const VERSION: u32 = 1;
+/// A larger tree file is not read and not written.
+pub(super) const MOST_BYTES: usize = 32 << 20;
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Tree {
+    version: u32,
+    pub(super) form: Form,
+    pub(super) files: Vec<TreeFile>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TreeFile {
+    pub(super) path: String,
+    pub(super) mode: u32,
+    pub(super) bytes: u64,
+    pub(super) hash: ContentHash,
+}
+
+impl Tree {
+    pub(super) fn of(snapshot: &Snapshot) -> Self {
+        let file = |(path, file): (&String, &crate::SkillFile)| TreeFile {
+            path: path.clone(),
+            mode: file.mode,
+            bytes: file.bytes.len() as u64,
+            hash: file.hash,
+        };
+        Self { version: VERSION, form: snapshot.form, files: snapshot.files.iter().map(file).collect() }
+    }
+
+    /// The text of the file, the same for the same version.
+    pub(super) fn text(&self) -> Result<String, SkillError> {
+        let text = serde_json::to_string(self).unwrap_or_default();
+        if text.is_empty() || text.len() > MOST_BYTES || self.files.len() as u64 > super::BOUNDS.entries {
+            return Err(SkillError::Invalid {
+                reason: "the skill has too many files for a version of it to be kept".to_owned(),
+            });
+        }
+        Ok(text)
+    }
+
+    pub(super) fn parse(text: &[u8]) -> Option<Self> {
+        let tree: Self = serde_json::from_slice(text).ok()?;
+        (tree.version == VERSION && tree.files.len() as u64 <= super::BOUNDS.entries).then_some(tree)
+    }
+}
