@@ -75,7 +75,7 @@ impl Access {
 
     /// Opens the way out of a run, as it was when an earlier host left it.
     pub async fn open(&self, run: &RunRecord, settings: &RunSettings) -> Result<RunNetwork, Refusal> {
-        let secrets = Arc::new(self.secrets(&settings.credentials).await?);
+        let secrets = Arc::new(self.secrets(&settings.credentials, settings.skill.as_ref().map(|skill| skill.name.as_str())).await?);
         let read = run.web_sources.iter().map(|host| WebSource { host: host.clone() }).collect();
         let network = self.gate.run(Policy::default(), secrets, Taint::of(read));
         // Read where a decision that comes now has to wait: it finds the run, or its policy has the decision.
@@ -106,17 +106,17 @@ impl Access {
         let refused = self.policy(agent, None, &[], &[])?.refused;
         let writes = patterns(&self.config.writes)?;
         let policy = Policy { domains, writes, refused, tainted_write: self.config.tainted_write };
-        let secrets = Arc::new(self.secrets(&[]).await?);
+        let secrets = Arc::new(self.secrets(&[], None).await?);
         Ok(self.gate.run(policy, secrets, Taint::default()))
     }
 
-    /// Opens credentials. The key may have to be fetched from the system's keyring, which may take its time.
+    /// Opens credentials, the skill's own before shared ones. The key may have to be fetched from the system's keyring, which may take its time.
     ///
     /// # Errors
     /// `credentials_needed` when one is missing.
-    pub async fn secrets(&self, credentials: &[CredentialName]) -> Result<RunSecrets, Refusal> {
-        let (vault, credentials) = (self.vault.clone(), credentials.to_vec());
-        blocking(move || vault.for_run(&credentials, None)).await
+    pub async fn secrets(&self, credentials: &[CredentialName], skill: Option<&str>) -> Result<RunSecrets, Refusal> {
+        let (vault, credentials, skill) = (self.vault.clone(), credentials.to_vec(), skill.map(str::to_owned));
+        blocking(move || vault.for_run(&credentials, skill.as_deref())).await
     }
 
     /// Takes secrets out of what a run leaves: those it was given, also when they were changed since, or else those of

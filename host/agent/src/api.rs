@@ -3,6 +3,8 @@
 //! These are the facade's own records and the wire's alike: each is plain data made for callers, and a second set
 //! beside them would say the same. What is stored has records of its own (`motor::event`, `signals`).
 
+pub mod skills;
+
 use std::path::PathBuf;
 
 use base::{AgentName, CredentialName, Provenance, RunId, Timestamp};
@@ -68,6 +70,15 @@ pub struct ActRequest {
     /// Nobody can be asked: the run has no questions, and what would need consent is refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unattended: bool,
+    /// A skill to work by: its name, or its place (SPEC SKILL-8). What its policy grants is granted, when it is approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<String>,
+    /// What the skill takes: an object that matches the schema of its policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<serde_json::Value>,
+    /// The run only reads the skill and says what it thinks of it (SPEC SKILL-9).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub skill_review: bool,
     /// Files to copy into the workspace.
     #[serde(default)]
     pub files: Vec<FileInput>,

@@ -47,6 +47,11 @@ pub fn all() -> impl Iterator<Item = &'static str> {
     [CODE, FETCH, BASH].into_iter().chain(FILE_TOOLS)
 }
 
+/// Whether a name means something else than a tool that a skill brings: a bundled tool, an alias, or a tool of the host.
+pub fn is_reserved(name: &str) -> bool {
+    all().chain([FILESYSTEM, SHELL, "browser", "save_credential"]).any(|known| known == name) || motor::is_host_tool(name)
+}
+
 /// Whether a tool can reach the network, when the run is granted domains.
 pub fn reaches_out(tool: &str) -> bool {
     [CODE, FETCH, BASH].contains(&tool)

@@ -7,6 +7,7 @@
 mod models;
 mod sections;
 mod signals;
+mod skills;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,6 +23,7 @@ use crate::{Env, Home};
 pub use models::{ModelPrice, ModelsConfig};
 pub use sections::{CodeConfig, EngineSettings, ToolsConfig};
 pub use signals::{HookConfig, SignalsConfig, WebhookConfig};
+pub use skills::SkillsConfig;
 
 /// Everything that can be configured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -49,6 +51,8 @@ pub struct Config {
     pub energy: energy::Config,
     /// Who is told what runs have to say.
     pub signals: SignalsConfig,
+    /// Where skills lie, and what one may have.
+    pub skills: SkillsConfig,
 }
 
 /// Where a value came from.

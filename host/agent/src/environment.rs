@@ -1,18 +1,21 @@
 //! The world a run works in: its toolbox, its model, and its trace file. What a run asked for is kept in its settings,
 //! so that the same world is rebuilt after a restart.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::{Clock, CredentialName, Random, Refusal, RefusalCode};
 use llm::Model;
-use motor::{Artifact, Environment, RunRecord, RunTrace, Toolbox};
+use motor::{Artifact, Environment, InstalledSkill, RunRecord, RunTrace, Toolbox};
 use network::Pattern;
 use serde::{Deserialize, Serialize};
+use skills::Library;
 
 use crate::access::Access;
 use crate::config::Config;
 use crate::sandboxes::Sandboxes;
+use crate::skill::{OwnTool, SkillUse, UsedAs, advise, tools_of};
 use crate::toolbox::{Parts, RunToolbox};
 use crate::trace_file::TraceWriter;
 use crate::{Env, Home, artifacts, models};
@@ -42,6 +45,15 @@ pub(crate) struct RunSettings {
     /// The commands its shell is narrowed to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<Vec<String>>,
+    /// The skill it works by, or looks at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<SkillUse>,
+}
+
+/// A skill, ready for a run.
+struct InUse {
+    own: BTreeMap<String, OwnTool>,
+    briefing: String,
 }
 
 /// Builds runs' environments.
@@ -53,6 +65,7 @@ pub(crate) struct HostEnvironment {
     pub random: Arc<Random>,
     pub sandboxes: Arc<Sandboxes>,
     pub access: Access,
+    pub skills: Library,
     pub traces: TraceWriter,
 }
 
@@ -72,6 +85,24 @@ impl HostEnvironment {
         settings.model.clone().or_else(configured)
     }
 
+    /// A skill as a run was given it, from the bytes that are kept. Whether they are still trusted is asked each time.
+    async fn skill(&self, skill: &SkillUse, run: &base::RunId) -> Result<InUse, Refusal> {
+        skill.still_trusted(run, self.skills.trust())?;
+        let (versions, hash) = (self.skills.versions().clone(), skill.hash);
+        let snapshot = blocking(move || Ok(versions.load(hash)?)).await?;
+        let mut manifest = snapshot.manifest(&skill.place.entry).map_err(skills::SkillError::from)?;
+        if let Ok(Some(record)) = self.skills.trust().get(&skill.name, &skill.place, skill.hash)
+            && let Some(described) = record.described
+        {
+            manifest.body = described.body;
+        }
+        let own = match skill.standing {
+            UsedAs::Approved => tools_of(&self.sandboxes, &snapshot).await?,
+            UsedAs::Explicit | UsedAs::Review => BTreeMap::new(),
+        };
+        Ok(InUse { own, briefing: skill.briefing(&manifest) })
+    }
+
     fn settings(run: &RunRecord) -> Result<RunSettings, Refusal> {
         serde_json::from_value(run.settings.clone()).map_err(|error| {
             Refusal::new(RefusalCode::StateUnusable, format!("the settings of {} cannot be read: {error}", run.id))
@@ -83,10 +114,21 @@ impl HostEnvironment {
 impl Environment for HostEnvironment {
     async fn toolbox(&self, run: &RunRecord) -> Result<Arc<dyn Toolbox>, Refusal> {
         let settings = Self::settings(run)?;
+        let skill = match &settings.skill {
+            Some(skill) => Some(self.skill(skill, &run.id).await?),
+            None => None,
+        };
         let network = self.access.open(run, &settings).await?;
+        let limits = match &settings.skill {
+            Some(skill) => skill.limits(&self.config.limits)?,
+            None => self.config.limits,
+        };
+        let (own, skill) = skill.map(|InUse { own, briefing }| (own, Some(briefing))).unwrap_or_default();
         let parts = Parts {
+            own,
+            skill,
             sandboxes: self.sandboxes.clone(),
-            limits: self.config.limits,
+            limits,
             code: self.config.code.clone(),
             tools: self.config.tools.clone(),
             guard: settings.guard.unwrap_or(self.config.code.guard),
@@ -110,6 +152,16 @@ impl Environment for HostEnvironment {
     async fn artifacts(&self, run: &RunRecord) -> Result<Vec<Artifact>, Refusal> {
         let scrubber = self.access.scrubber(&run.id).await?;
         artifacts::collect(&self.home, &run.id, scrubber, &self.config.limits).await
+    }
+
+    async fn skills(&self, run: &RunRecord, answer: &str) -> Result<Vec<InstalledSkill>, Refusal> {
+        match Self::settings(run)?.skill {
+            Some(skill) if skill.standing == UsedAs::Review => {
+                advise(self.skills.trust(), &skill, &run.id, Some(answer), self.clock.now()).await?;
+                Ok(Vec::new())
+            }
+            skill => self.take_over(run, skill.as_ref()).await,
+        }
     }
 
     async fn stepped(&self, trace: &RunTrace) {

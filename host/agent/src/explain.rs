@@ -5,6 +5,7 @@ use base::{AgentName, ContentHash, CredentialName, Refusal};
 use network::{Pattern, TaintedWrite};
 use runtime::Limits;
 use serde::{Deserialize, Serialize};
+use skills::{Place, SkillName, SkillStatus};
 use vault::CredentialSource;
 
 /// Everything a run could touch. JSON in camel case.
@@ -18,6 +19,9 @@ pub struct Explanation {
     pub model: Option<String>,
     /// The tools, in the order the model is told of them.
     pub tools: Vec<ExplainedTool>,
+    /// The skill it would work by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<ExplainedSkill>,
     /// The commands that `bash` would be narrowed to; none: all it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<Vec<String>>,
@@ -39,6 +43,24 @@ pub struct Explanation {
     pub problems: Vec<Refusal>,
     /// What the owner should know.
     pub warnings: Vec<String>,
+}
+
+/// The skill that a run would work by.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExplainedSkill {
+    /// Its name.
+    pub name: SkillName,
+    /// Where it lies.
+    pub place: Place,
+    /// The bytes that the run would be given.
+    pub hash: ContentHash,
+    /// Where they stand.
+    pub status: SkillStatus,
+    /// Why.
+    pub reason: String,
+    /// The tools it brings.
+    pub tools: Vec<String>,
 }
 
 /// A tool that would be granted.

@@ -48,8 +48,11 @@ impl Home {
             Refusal::new(RefusalCode::StorageFailed, format!("`{}` {what}", directory.display()))
                 .with_remedy("pass another directory with `--home DIR` or `MOTOR_HOME`")
         };
+        let own =
+            [self.0.clone(), self.state(), self.runs(), self.logs(), self.config(), self.cache(), self.versions()];
         let make = || -> io::Result<()> {
-            for directory in [self.path(), &self.state(), &self.runs(), &self.logs(), &self.config(), &self.cache()] {
+            // Who else may write to the skills directory is the owner's business: what lies there is bound to its bytes.
+            for directory in own.iter().chain([&self.skills()]) {
                 fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
             }
             Ok(())
@@ -58,7 +61,7 @@ impl Home {
             Refusal::new(RefusalCode::StorageFailed, format!("cannot create the home `{}`: {error}", self.0.display()))
                 .with_remedy("pass another directory with `--home DIR` or `MOTOR_HOME`")
         })?;
-        for directory in [self.path(), &self.state(), &self.runs(), &self.logs(), &self.config(), &self.cache()] {
+        for directory in &own {
             let metadata =
                 fs::metadata(directory).map_err(|error| wrong(directory, &format!("cannot be read: {error}")))?;
             if metadata.uid() != rustix::process::geteuid().as_raw() {
@@ -111,6 +114,24 @@ impl Home {
     #[must_use]
     pub fn artifacts(&self, id: &RunId) -> PathBuf {
         self.run(id).join("artifacts")
+    }
+
+    /// The skills directory: what is dropped in here is seen, and waits for the owner.
+    #[must_use]
+    pub fn skills(&self) -> PathBuf {
+        self.0.join("skills")
+    }
+
+    /// Approved and earlier versions of skills, by content.
+    #[must_use]
+    pub fn versions(&self) -> PathBuf {
+        self.0.join("versions")
+    }
+
+    /// What was found in the skills directories: a cache.
+    #[must_use]
+    pub fn skill_index(&self) -> PathBuf {
+        self.cache().join("skills.json")
     }
 
     /// Traces of runs.

@@ -11,6 +11,7 @@ use motor::{Cancelled, ListFilter, Motor, MotorParts, RunRecord, RunRequest, Run
 use network::Gate;
 use runtime::Runtime;
 use signals::{Signal, SignalBus};
+use skills::{Library, LibraryParts};
 use store::{HomeLock, Scan, Store, Table};
 use vault::{Vault, VaultParts};
 
@@ -25,6 +26,7 @@ use crate::environment::{HostEnvironment, blocking};
 use crate::plan::{Plan, plan};
 use crate::receipt::ReceiptKey;
 use crate::sandboxes::Sandboxes;
+use crate::skill::{self, SkillUse, UsedAs};
 use crate::trace_file::TraceWriter;
 use crate::{Env, Home, workspace};
 
@@ -62,6 +64,7 @@ pub(crate) struct Inner {
     pub(crate) environment: Arc<HostEnvironment>,
     pub(crate) sandboxes: Arc<Sandboxes>,
     pub(crate) consent: consent::Gate,
+    pub(crate) skills: Library,
     deliveries: Deliveries,
     pub(crate) receipt_key: ReceiptKey,
     started_at: Timestamp,
@@ -79,7 +82,7 @@ impl Host {
     /// # Errors
     /// When another process owns the home, or its state cannot be used.
     pub async fn open(options: HostOptions) -> Result<Self, Refusal> {
-        let host = Self::open_idle(options).await?;
+        let host = Self::assemble(options, true).await?;
         host.resume().await?;
         Ok(host)
     }
@@ -90,6 +93,11 @@ impl Host {
     /// # Errors
     /// When another process owns the home, or its state cannot be used.
     pub async fn open_idle(options: HostOptions) -> Result<Self, Refusal> {
+        Self::assemble(options, false).await
+    }
+
+    /// `stays`: skills are watched, because there will be time to see them change.
+    async fn assemble(options: HostOptions, stays: bool) -> Result<Self, Refusal> {
         let HostOptions { home, config: Loaded { config, .. }, env, vault_variables, compile_worker, clock, random } =
             options;
         home.create()?;
@@ -128,7 +136,25 @@ impl Host {
         let access = Access::new(gate, vault, config.network.clone(), decisions, clock.clone());
         let traces = TraceWriter::start(home.logs())
             .map_err(|error| Refusal::new(RefusalCode::Failed, format!("the host gets no thread: {error}")))?;
+        let library = Library::open(LibraryParts {
+            store: store.clone(),
+            clock: clock.clone(),
+            roots: config.skills.roots(&home),
+            index: home.skill_index(),
+            versions: home.versions(),
+            bounds: config.skills.bounds(config.engine.component_bytes),
+            watch: stays,
+        })?;
+        if stays {
+            let roots: Vec<_> = library.roots().iter().map(|root| root.path.clone()).collect();
+            tokio::task::spawn_blocking(move || {
+                for error in roots.iter().filter_map(|root| skills::install::tidy(root).err()) {
+                    tracing::warn!(%error, "leftovers of an earlier host stay in a skills directory");
+                }
+            });
+        }
         let environment = Arc::new(HostEnvironment {
+            skills: library.clone(),
             home: home.clone(),
             config: config.clone(),
             env,
@@ -161,6 +187,7 @@ impl Host {
             environment,
             sandboxes,
             consent,
+            skills: library,
             deliveries,
             receipt_key,
             started_at,
@@ -204,26 +231,42 @@ impl Host {
             return Ok(inner.accepted(&run, Vec::new()));
         }
         // What is missing is found before the run exists and before a token is spent.
-        let Plan { tools, settings, warnings, .. } =
+        let Plan { tools, skill, settings, warnings, .. } =
             plan(&request, &inner.environment, &inner.energy).await?.ready()?;
         let id = inner.motor.new_run_id();
         let directory = inner.home.workspace(&id);
+        let (max_iterations, may_ask) = (skill::iterations(&request), !request.unattended && !request.skill_review);
         let (files, limits, place) = (request.files, inner.config.limits, directory.clone());
-        blocking(move || workspace::prepare(&place, &files, &limits)).await?;
+        let used = settings.skill.clone();
+        let label = used.as_ref().map(SkillUse::label);
+        let versions = inner.skills.versions().clone();
+        blocking(move || {
+            // What the run is given is kept by content, so that a restart serves it from the same bytes.
+            let skill = skill.map(|taken| taken.snapshot);
+            if let Some(snapshot) = &skill {
+                versions.keep(snapshot)?;
+            }
+            workspace::prepare(&place, skill.as_ref(), &files, &limits)
+        })
+        .await?;
         let settings = serde_json::to_value(&settings)
             .map_err(|error| Refusal::new(RefusalCode::InvalidRequest, error.to_string()))?;
+        if let Some(skill) = used.as_ref().filter(|skill| skill.standing == UsedAs::Review) {
+            skill::advise(inner.skills.trust(), skill, &id, None, inner.clock.now()).await?;
+        }
         let started = inner.motor.start(
             id.clone(),
             RunRequest {
                 agent: request.agent,
                 task: request.task,
                 tools,
-                max_iterations: request.max_iterations,
+                max_iterations,
                 timeout: request.timeout_ms.map(Duration::from_millis),
                 settings,
                 key: request.key,
                 approval_required: request.approval_required,
-                may_ask: !request.unattended,
+                may_ask,
+                skill: label,
             },
         );
         let run = started.await.inspect_err(|refusal| {
@@ -235,6 +278,13 @@ impl Host {
         if run.id != id {
             // The same key named an earlier run: that one is the answer.
             workspace::discard(&directory);
+        }
+        if let Some(skill) = used {
+            // For people: that it cannot be written is no reason to say that the run was not accepted.
+            let noted = inner.skills.trust().used(&skill.name, &skill.place, inner.clock.now()).await;
+            if let Err(error) = noted {
+                tracing::warn!(%error, "when a skill was last used is not noted");
+            }
         }
         Ok(inner.accepted(&run, warnings))
     }
@@ -248,6 +298,7 @@ impl Host {
         let run_only = run_only || !request.domains.is_empty() || !request.writes.is_empty();
         let run_only = run_only || !request.credentials.is_empty();
         let run_only = run_only || request.approval_required || request.unattended;
+        let run_only = run_only || request.skill.is_some() || request.inputs.is_some() || request.skill_review;
         if run_only
             || request.commands.is_some()
             || request.record.is_some()
@@ -390,6 +441,7 @@ impl Host {
     pub async fn shutdown(&self) {
         self.0.motor.shutdown().await;
         self.0.deliveries.stop().await;
+        self.0.skills.close().await;
         if let Err(error) = self.0.store.close().await {
             tracing::warn!(%error, "the store did not close cleanly");
         }

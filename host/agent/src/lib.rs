@@ -24,6 +24,7 @@ mod owner;
 mod plan;
 mod receipt;
 mod sandboxes;
+mod skill;
 mod task;
 mod toolbox;
 mod trace_file;
@@ -37,7 +38,7 @@ pub use decisions::{Decision, Level, Verdict};
 pub use deliver::{Followed, Follower};
 pub use env::Env;
 pub use explain::{
-    ExplainedCredential, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedTool, Explanation, FileAccess,
+    ExplainedCredential, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedSkill, ExplainedTool, Explanation, FileAccess,
 };
 pub use home::Home;
 pub use host::{Host, HostOptions};

@@ -12,9 +12,10 @@ use crate::api::{ActRequest, SetCredential};
 use crate::catalogue;
 use crate::decisions::{Decision, Level};
 use crate::explain::{
-    ExplainedCredential, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedTool, Explanation, FileAccess,
+    ExplainedCredential, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedSkill, ExplainedTool, Explanation, FileAccess,
 };
 use crate::plan::{Plan, plan};
+use crate::skill;
 use crate::toolbox::{Around, define, effects_in_words};
 use crate::workspace;
 
@@ -25,21 +26,28 @@ impl Host {
     /// When the request makes no sense, or a component cannot be used.
     pub async fn explain(&self, request: &ActRequest) -> Result<Explanation, Refusal> {
         let parts = self.parts();
-        let Plan { tools, settings, policy, problems, warnings } =
+        let Plan { tools, skill: taken, own, settings, policy, problems, warnings } =
             plan(request, &parts.environment, &parts.energy).await?;
         let reaches = !policy.domains.is_empty();
+        let limits = match &settings.skill {
+            Some(skill) => skill.limits(&parts.config.limits)?,
+            None => parts.config.limits,
+        };
         let definitions = define(
             &parts.sandboxes,
             &parts.config.tools,
-            &parts.config.limits,
+            &limits,
             Around::planned(&tools, reaches),
             &tools,
+            &own,
         )
         .await?;
         let set = parts.environment.access.credentials().await?;
+        let of_skill = settings.skill.as_ref().map(|skill| skill.name.as_str());
         let explained = |name: &CredentialName| {
-            // As the vault finds them: its own before those of the environment.
-            let found = set.iter().find(|info| info.skill.is_none() && is_same(name, info));
+            // As the vault finds them: the skill's before shared ones, its own before those of the environment.
+            let own = set.iter().find(|info| info.skill.is_some() && info.skill.as_deref() == of_skill && is_same(name, info));
+            let found = own.or_else(|| set.iter().find(|info| info.skill.is_none() && is_same(name, info)));
             ExplainedCredential {
                 name: name.clone(),
                 source: found.map(|info| info.source),
@@ -49,7 +57,7 @@ impl Host {
         };
         let energy = &parts.config.energy;
         let fetches = tools.iter().any(|tool| tool == catalogue::FETCH);
-        let max_iterations = parts.config.motor.iterations(request.max_iterations)?;
+        let max_iterations = parts.config.motor.iterations(skill::iterations(request))?;
         let timeout = parts.config.motor.timeout(request.timeout_ms.map(std::time::Duration::from_millis))?;
         let beyond = f64::from(max_iterations.saturating_sub(energy.free_iterations));
         Ok(Explanation {
@@ -64,6 +72,14 @@ impl Host {
                     component: tool.component,
                 })
                 .collect(),
+            skill: taken.map(|taken| ExplainedSkill {
+                name: taken.manifest.name,
+                place: taken.place,
+                hash: taken.snapshot.hash,
+                status: taken.standing.status,
+                reason: taken.standing.reason,
+                tools: own.keys().cloned().collect(),
+            }),
             commands: settings.commands,
             network: ExplainedNetwork {
                 domains: policy.domains,
@@ -81,10 +97,10 @@ impl Host {
                     (true, true) => FileAccess::ReadWrite,
                 },
                 inputs: request.files.iter().map(workspace::name_of).collect(),
-                most_bytes: parts.config.limits.workspace_bytes,
-                most_files: parts.config.limits.workspace_files,
+                most_bytes: limits.workspace_bytes,
+                most_files: limits.workspace_files,
             },
-            limits: parts.config.limits,
+            limits,
             max_iterations,
             timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
             energy: ExplainedEnergy {

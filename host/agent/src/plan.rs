@@ -1,19 +1,27 @@
 //! What a run would be given, worked out before it exists: what `act` starts from and what `explain` shows are the same
 //! (SPEC RUN-13).
 
+use std::collections::BTreeMap;
+
 use base::{CredentialName, Refusal, RefusalCode};
 use energy::Activity;
 use network::{Pattern, Policy};
+use skills::Taken;
 
 use crate::access::patterns;
 use crate::api::{ActRequest, Caller};
 use crate::catalogue;
 use crate::environment::{HostEnvironment, RunSettings};
+use crate::skill::{OwnTool, SkillGrant, SkillUse, grant};
 
 /// A run that could be started, or the reasons why not.
 pub(crate) struct Plan {
     /// The tools, by exact name.
     pub tools: Vec<String>,
+    /// The bytes of its skill: what its workspace is made of.
+    pub skill: Option<Taken>,
+    /// The tools of its skill, by name.
+    pub own: BTreeMap<String, OwnTool>,
     /// What the run keeps to rebuild its surroundings.
     pub settings: RunSettings,
     /// What it may reach.
@@ -43,14 +51,33 @@ pub(crate) async fn plan(
     environment: &HostEnvironment,
     energy: &energy::EnergyBook,
 ) -> Result<Plan, Refusal> {
-    let tools = catalogue::resolve(&request.tools)?;
-    let domains = patterns(&request.domains)?;
-    let writes = patterns(&request.writes)?;
-    let credentials = credentials(request)?;
+    let mut credentials = credentials(request)?;
+    let mut domains = patterns(&request.domains)?;
+    let mut writes = patterns(&request.writes)?;
     let commands = request.commands.as_deref().map(commands).transpose()?;
-    let mut warnings = Vec::new();
-    let mut problems = Vec::new();
-    if !domains.is_empty() && !tools.iter().any(|tool| catalogue::reaches_out(tool)) {
+    let (mut warnings, mut problems) = (Vec::new(), Vec::new());
+    let (mut skill, mut own, mut used) = (None, BTreeMap::new(), None);
+    let mut tools = catalogue::resolve(&request.tools)?;
+    if let Some(granted) = grant(request, environment).await? {
+        let SkillGrant { taken, used: uses, policy, own: brought, problems: wrong, warnings: said } = granted;
+        // The caller's tools are all the run has beside the skill's own; its policy's are for who names none.
+        if request.tools.is_empty() {
+            tools = catalogue::resolve(&policy.tools)?;
+        }
+        tools.extend(brought.keys().cloned());
+        add(&mut domains, patterns(&policy.domains)?);
+        add(&mut domains, patterns(&policy.writes)?);
+        add(&mut writes, patterns(&policy.writes)?);
+        add(&mut credentials, policy.required_credentials);
+        (skill, own, used) = (Some(taken), brought, Some(uses));
+        problems.extend(wrong);
+        warnings.extend(said);
+    }
+    let reaches = |tool: &String| match own.get(tool) {
+        Some(own) => own.tool.effects.open_world,
+        None => catalogue::reaches_out(tool),
+    };
+    if !domains.is_empty() && !tools.iter().any(reaches) {
         warnings.push(format!(
             "none of the granted tools reaches the network, so `{}` is of no use: grant `fetch`, `bash` or `code`",
             domains.iter().map(Pattern::to_string).collect::<Vec<_>>().join(", ")
@@ -72,7 +99,7 @@ pub(crate) async fn plan(
         }
         Err(refusal) => problems.push(refusal),
     }
-    match environment.access.secrets(&credentials).await {
+    match environment.access.secrets(&credentials, used.as_ref().map(|used: &SkillUse| used.name.as_str())).await {
         Ok(secrets) => {
             warnings.extend(secrets.granted().iter().filter(|granted| granted.domains.is_empty()).map(bound_nowhere));
         }
@@ -89,11 +116,12 @@ pub(crate) async fn plan(
         writes,
         credentials,
         commands,
+        skill: used,
     };
     if let Err(refusal) = environment.check(&settings) {
         problems.push(refusal);
     }
-    Ok(Plan { tools, settings, policy, problems, warnings })
+    Ok(Plan { tools, skill, own, settings, policy, problems, warnings })
 }
 
 /// A credential of the environment has no domains of its own.
@@ -117,6 +145,15 @@ fn credentials(request: &ActRequest) -> Result<Vec<CredentialName>, Refusal> {
         }
     }
     Ok(names)
+}
+
+/// Adds what is not there yet.
+pub(crate) fn add<T: PartialEq>(all: &mut Vec<T>, more: Vec<T>) {
+    for one in more {
+        if !all.contains(&one) {
+            all.push(one);
+        }
+    }
 }
 
 /// Names of commands for the shell: an allow-list that is empty allows none.

@@ -9,7 +9,7 @@ use base::{Refusal, RefusalCode, RunId};
 use motor::{RunStatus, RunTrace, ToolCallTrace};
 use receipts::{
     Action, Answer, Approval, Artifact, Component, Energy, Issuer, Outcome, PublicKey, Receipt, SignedReceipt,
-    StatusCount, Task, Tokens, VERSION,
+    Skill, StatusCount, Task, Tokens, VERSION,
 };
 
 use crate::Host;
@@ -77,7 +77,7 @@ fn receipt(trace: &RunTrace, status: Outcome, key: &PublicKey) -> Receipt {
         result: trace.summary.clone().filter(|_| status == Outcome::Completed),
         error: trace.error.as_ref().map(|error| error.message.clone()),
         artifacts: artifacts(trace),
-        skill: None,
+        skill: trace.skill.as_ref().map(|skill| Skill { name: skill.name.clone(), hash: skill.hash }),
         components: components(trace),
         approvals: approvals(trace),
         answers: answered.chain(widened).collect(),

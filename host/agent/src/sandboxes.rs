@@ -1,6 +1,10 @@
-//! The bundled components, each compiled when it is first needed (SPEC HOST-6).
+//! The components, each compiled when it is first needed (SPEC HOST-6): those that are part of the program, and those of
+//! skills, by the hash of the bytes that were verified.
 
-use base::{Refusal, RefusalCode};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base::{ContentHash, Refusal, RefusalCode};
 use runtime::{CodeSandbox, Component, Limits, LoadError, Origin, Outcome, Runtime, ToolComponent, ToolDescription};
 use tokio::sync::OnceCell;
 
@@ -45,7 +49,12 @@ pub(crate) struct Sandboxes {
     files: OnceCell<Toolset>,
     fetch: OnceCell<Toolset>,
     bash: OnceCell<Toolset>,
+    /// Of skills.
+    others: Mutex<HashMap<ContentHash, Arc<OnceCell<Toolset>>>>,
 }
+
+/// Components of skills that stay loaded. Which ones is of no matter: their code is in the engine's cache.
+const MOST_OTHERS: usize = 64;
 
 impl Sandboxes {
     pub fn new(runtime: Runtime) -> Self {
@@ -56,6 +65,7 @@ impl Sandboxes {
             files: OnceCell::new(),
             fetch: OnceCell::new(),
             bash: OnceCell::new(),
+            others: Mutex::default(),
         }
     }
 
@@ -79,17 +89,54 @@ impl Sandboxes {
         let toolset = cell.get_or_try_init(|| async {
             let name = bundle.name();
             let component = load(&self.runtime, bundle.bytes()).await.map_err(|error| broken(name, &error))?;
-            let component = ToolComponent::link(&self.runtime, &component).map_err(|error| broken(name, &error))?;
-            match component.describe(Limits::default()).await.outcome {
-                Outcome::Returned(tools) => Ok(Toolset { component, tools }),
-                other => Err(Refusal::new(
-                    RefusalCode::Failed,
-                    format!("the bundled component `{name}` does not answer: {other:?}"),
-                )),
-            }
+            toolset(&self.runtime, &component).await.map_err(|error| Refusal {
+                reason: format!("the bundled component `{name}` cannot be used: {}", error.reason),
+                ..error
+            })
         });
         toolset.await
     }
+
+    /// The component of these bytes, which nobody vouches for. `hash` is theirs.
+    ///
+    /// # Errors
+    /// When it cannot be loaded, or does not say what it offers.
+    pub async fn component(&self, hash: ContentHash, bytes: &[u8]) -> Result<Toolset, Refusal> {
+        let cell = {
+            let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+            if others.len() >= MOST_OTHERS && !others.contains_key(&hash) {
+                others.clear();
+            }
+            others.entry(hash).or_default().clone()
+        };
+        let found = cell.get_or_try_init(|| async {
+            let component = Component::load(&self.runtime, bytes, Origin::Untrusted).await.map_err(unusable)?;
+            if component.hash() != hash {
+                return Err(Refusal::new(RefusalCode::SkillUntrusted, "the bytes are not those that were verified"));
+            }
+            toolset(&self.runtime, &component).await
+        });
+        Ok(found.await?.clone())
+    }
+}
+
+/// Links a component and asks it what it offers.
+async fn toolset(runtime: &Runtime, component: &Component) -> Result<Toolset, Refusal> {
+    let component = ToolComponent::link(runtime, component).map_err(unusable)?;
+    match component.describe(Limits::default()).await.outcome {
+        Outcome::Returned(tools) => Ok(Toolset { component, tools }),
+        Outcome::Refused(runtime::ToolError::Failed { message, .. }) => {
+            Err(Refusal::new(RefusalCode::InvalidComponent, message))
+        }
+        other => Err(Refusal::new(
+            RefusalCode::InvalidComponent,
+            format!("the component does not say what it offers: {other:?}"),
+        )),
+    }
+}
+
+fn unusable(error: LoadError) -> Refusal {
+    Refusal::new(RefusalCode::InvalidComponent, error.to_string())
 }
 
 async fn code<'a>(

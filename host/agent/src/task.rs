@@ -15,6 +15,8 @@ use crate::Host;
 use crate::access::patterns;
 use crate::decisions::{Decision, Level, Verdict};
 use crate::environment::RunSettings;
+use crate::plan::add;
+use crate::skill::UsedAs;
 use crate::toolbox::NetworkGrant;
 
 /// The answer to a run's question.
@@ -112,6 +114,7 @@ impl Host {
     /// `illegal_state` when it did not fail or was tried as often as possible; `consent_needed` when it is to get more
     /// than it had and the owner did not say so.
     pub async fn retry(&self, run: &RunId, request: RetryTask, consent: Option<Consent>) -> Result<Retried, Refusal> {
+        self.may_retry(run)?;
         let widens = request.widens();
         if widens && consent.is_none() {
             return Err(Refusal::new(RefusalCode::ConsentNeeded, "more can be granted to a run by its owner only"));
@@ -119,6 +122,18 @@ impl Host {
         let settings = if widens { Some(self.wider(run, &request)?) } else { None };
         let RetryTask { guidance, max_iterations, key, .. } = request;
         self.parts().motor.retry(run, RetryRequest { guidance, settings, max_iterations, consent, key }).await
+    }
+
+    /// A review has one attempt (SPEC SKILL-9).
+    fn may_retry(&self, run: &RunId) -> Result<(), Refusal> {
+        let settings = serde_json::from_value::<RunSettings>(self.record(run)?.settings);
+        match settings {
+            Ok(RunSettings { skill: Some(skill), .. }) if skill.standing == UsedAs::Review => {
+                let reason = "the review of a skill has one attempt";
+                Err(Refusal::new(RefusalCode::IllegalState, reason).with_remedy("review the skill again"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The settings of a run with what a retry adds to them.
@@ -196,14 +211,6 @@ fn decisions(
         consent: Some(consent.clone()),
     };
     Ok(patterns(&domains)?.into_iter().map(of).collect())
-}
-
-fn add(to: &mut Vec<Pattern>, more: Vec<Pattern>) {
-    for pattern in more {
-        if !to.contains(&pattern) {
-            to.push(pattern);
-        }
-    }
 }
 
 #[cfg(test)]

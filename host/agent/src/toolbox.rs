@@ -10,6 +10,7 @@ pub(crate) use code::Around;
 pub(crate) use define::{all as define, effects_in_words};
 pub(crate) use review::NetworkGrant;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,7 +22,8 @@ use runtime::{Limits, Note, NoteSink, ToolCall};
 use crate::catalogue::{self, BASH, CODE, FETCH};
 use crate::config::{CodeConfig, ToolsConfig};
 use crate::output::{self, Fitted, Save};
-use crate::sandboxes::{Bundle, Sandboxes};
+use crate::sandboxes::{Bundle, Sandboxes, Toolset};
+use crate::skill::OwnTool;
 
 /// The variable that narrows the shell of a call to some of its commands (SPEC TOOL-2).
 const COMMANDS: &str = "MOTOR_COMMANDS";
@@ -42,6 +44,10 @@ pub(crate) struct Parts {
     pub allowed: Vec<Pattern>,
     /// The commands that the shell is narrowed to; none: all it has.
     pub commands: Option<Vec<String>>,
+    /// The tools of its skill, by the names that the model calls them by.
+    pub own: BTreeMap<String, OwnTool>,
+    /// What the prompt says of its skill.
+    pub skill: Option<String>,
 }
 
 /// The tools granted to one run.
@@ -59,35 +65,42 @@ impl RunToolbox {
     /// When a tool is not there, or its component cannot be used.
     pub async fn new(parts: Parts, granted: &[String]) -> Result<Self, Refusal> {
         let around = code::Around::of(granted, &parts.network);
-        let tools = define(&parts.sandboxes, &parts.tools, &parts.limits, around, granted).await?;
+        let tools = define(&parts.sandboxes, &parts.tools, &parts.limits, around, granted, &parts.own).await?;
         Ok(Self { parts, tools, around })
     }
 
-    async fn run_tool(&self, bundle: Bundle, call: &ToolInvocation<'_>) -> ToolReply {
-        let toolset = match self.parts.sandboxes.tools(bundle).await {
-            Ok(toolset) => toolset,
-            Err(refusal) => return reply::host_failed(refusal.reason),
-        };
+    async fn run_bundled(&self, bundle: Bundle, call: &ToolInvocation<'_>) -> ToolReply {
+        // The file tools import no network; what they read is scrubbed by what the run knows of secrets.
+        let environment = if bundle == Bundle::Bash { self.commands() } else { Vec::new() };
+        match self.parts.sandboxes.tools(bundle).await {
+            Ok(toolset) => self.run_tool(toolset, call.name, environment, call).await,
+            Err(refusal) => reply::host_failed(refusal.reason),
+        }
+    }
+
+    /// Calls the tool that its component knows as `name`.
+    async fn run_tool(
+        &self,
+        toolset: &Toolset,
+        name: &str,
+        environment: Vec<(String, String)>,
+        call: &ToolInvocation<'_>,
+    ) -> ToolReply {
         // Notes cross from the guest's task to the loop's borrowed sink through a channel: a sink may not be borrowed.
         let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
         let notes: NoteSink = Arc::new(move |note| {
             sender.send(note).ok();
         });
         let arguments = call.arguments.to_string();
-        let (network, environment) = match bundle {
-            // The file tools import no network; what they read is scrubbed by what the run knows of secrets.
-            Bundle::Files | Bundle::Fetch => (self.way_out(call.grant), Vec::new()),
-            Bundle::Bash => (self.way_out(call.grant), self.commands()),
-        };
         let deadline = define::timeout(call.name, &self.parts.tools, &self.parts.limits);
         let working = toolset.component.call(ToolCall {
-            name: call.name,
+            name,
             arguments: &arguments,
             run_id: call.run.as_str(),
             step: call.step,
             idempotency_key: call.idempotency_key,
             workspace: Some(self.parts.workspace.clone()),
-            network: Some(network),
+            network: Some(self.way_out(call.grant)),
             environment,
             limits: self.parts.limits.with_deadline(deadline),
             notes,
@@ -121,8 +134,14 @@ impl Toolbox for RunToolbox {
     }
 
     fn briefing(&self) -> Option<String> {
-        let reaches = self.tools.iter().any(|tool| catalogue::reaches_out(&tool.spec.name));
-        reaches.then(|| briefing::of(&self.parts.network, self.parts.commands.as_deref()))
+        let reaches = |tool: &ToolDefinition| match self.parts.own.get(&tool.spec.name) {
+            Some(_) => tool.effects.open_world,
+            None => catalogue::reaches_out(&tool.spec.name),
+        };
+        let network = self.tools.iter().any(reaches);
+        let network = network.then(|| briefing::of(&self.parts.network, self.parts.commands.as_deref()));
+        let sections: Vec<_> = self.parts.skill.iter().cloned().chain(network).collect();
+        (!sections.is_empty()).then(|| sections.join("\n\n"))
     }
 
     fn domains(&self, named: &[String]) -> Result<Vec<String>, String> {
@@ -135,11 +154,12 @@ impl Toolbox for RunToolbox {
     }
 
     async fn call(&self, call: ToolInvocation<'_>) -> ToolReply {
-        let mut reply = match call.name {
-            CODE => self.run_code(&call).await,
-            FETCH => self.run_tool(Bundle::Fetch, &call).await,
-            BASH => self.run_tool(Bundle::Bash, &call).await,
-            _ => self.run_tool(Bundle::Files, &call).await,
+        let mut reply = match (call.name, self.parts.own.get(call.name)) {
+            (_, Some(own)) => self.run_tool(&own.toolset, &own.tool.name, Vec::new(), &call).await,
+            (CODE, _) => self.run_code(&call).await,
+            (FETCH, _) => self.run_bundled(Bundle::Fetch, &call).await,
+            (BASH, _) => self.run_bundled(Bundle::Bash, &call).await,
+            _ => self.run_bundled(Bundle::Files, &call).await,
         };
         // A page is always a file: it is long more often than not, and what is in it is not for the conversation.
         let save = if call.name == FETCH && reply.result.ok { Save::Always } else { Save::Long };

@@ -11,20 +11,26 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use runtime::Limits;
 use rustix::fs::OFlags;
+use skills::Snapshot;
 
 use crate::api::FileInput;
 use crate::artifacts::Baseline;
 
-/// Makes `directory` and copies `files` into it. What they held is written down beside it, where no guest reaches.
+/// Makes `directory`, puts the skill's files into it and copies `files` beside them. What they held is written down beside it, where no guest reaches.
 ///
 /// # Errors
 /// When a file is missing, not a regular file, too large, or would land outside; nothing is left behind then.
-pub(crate) fn prepare(directory: &Path, files: &[FileInput], limits: &Limits) -> Result<(), Refusal> {
+pub(crate) fn prepare(
+    directory: &Path,
+    skill: Option<&Snapshot>,
+    files: &[FileInput],
+    limits: &Limits,
+) -> Result<(), Refusal> {
     let storage = |error: io::Error| {
         Refusal::new(RefusalCode::StorageFailed, format!("cannot make the run's workspace: {error}"))
     };
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(storage)?;
-    let filled = fill(directory, files, limits).and_then(|given| match directory.parent() {
+    let filled = fill(directory, skill, files, limits).and_then(|given| match directory.parent() {
         Some(run) if !given.is_empty() => Baseline::of(given).write(run),
         _ => Ok(()),
     });
@@ -44,9 +50,14 @@ pub(crate) fn discard(workspace: &Path) {
 }
 
 /// Copies the files, and gives what each of them held.
-fn fill(directory: &Path, files: &[FileInput], limits: &Limits) -> Result<BTreeMap<String, ContentHash>, Refusal> {
+fn fill(
+    directory: &Path,
+    skill: Option<&Snapshot>,
+    files: &[FileInput],
+    limits: &Limits,
+) -> Result<BTreeMap<String, ContentHash>, Refusal> {
     let mut given = BTreeMap::new();
-    if files.is_empty() {
+    if files.is_empty() && skill.is_none() {
         return Ok(given);
     }
     let (most_bytes, most_files) = (limits.workspace_bytes, limits.workspace_files);
@@ -65,6 +76,9 @@ fn fill(directory: &Path, files: &[FileInput], limits: &Limits) -> Result<BTreeM
     };
     let workspace = Dir::open_ambient_dir(directory, ambient_authority()).map_err(|error| io(directory, error))?;
     let mut left = most_bytes;
+    if let Some(skill) = skill {
+        left = unpack(&workspace, skill, left, &mut given)?;
+    }
     for file in files {
         let name = destination(file)?;
         let mut source = open(&file.path).map_err(|error| io(&file.path, error))?;
@@ -95,6 +109,33 @@ fn fill(directory: &Path, files: &[FileInput], limits: &Limits) -> Result<BTreeM
         given.insert(parts.join("/"), target.hasher.finish());
     }
     Ok(given)
+}
+
+/// Writes the files of a skill from the bytes that were verified: nothing is read from its directory again.
+fn unpack(
+    workspace: &Dir,
+    skill: &Snapshot,
+    room: u64,
+    given: &mut BTreeMap<String, ContentHash>,
+) -> Result<u64, Refusal> {
+    let failed = |path: &str, error: io::Error| {
+        Refusal::new(RefusalCode::StorageFailed, format!("cannot write `{path}` of the skill to the workspace: {error}"))
+    };
+    let mut left = room;
+    for (path, file) in &skill.files {
+        left = left.checked_sub(file.bytes.len() as u64).ok_or_else(|| {
+            Refusal::new(RefusalCode::InvalidRequest, "the skill is larger than the workspace may be")
+                .with_remedy("raise `limits.workspace_bytes`")
+        })?;
+        if let Some(parent) = Path::new(path).parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            workspace.create_dir_all(parent).map_err(|error| failed(path, error))?;
+        }
+        let options = cap_std::fs::OpenOptions::new().write(true).create_new(true).clone();
+        let mut target = workspace.open_with(path, &options).map_err(|error| failed(path, error))?;
+        target.write_all(&file.bytes).map_err(|error| failed(path, error))?;
+        given.insert(path.clone(), file.hash);
+    }
+    Ok(left)
 }
 
 /// Hashes what is written.
@@ -160,7 +201,7 @@ mod tests {
             FileInput { path: path.clone(), name: None },
             FileInput { path: path.clone(), name: Some("in/b.csv".into()) },
         ];
-        prepare(&workspace, &files, &limits(100)).unwrap();
+        prepare(&workspace, None, &files, &limits(100)).unwrap();
         let baseline = Baseline::read(workspace.parent().unwrap());
         for path in ["a.csv", "in/b.csv"] {
             assert!(
@@ -188,7 +229,7 @@ mod tests {
             (source.path().to_owned(), Some("dir"), 100),
         ] {
             let file = FileInput { path, name: name.map(str::to_owned) };
-            assert!(prepare(&workspace, &[file], &limits(most)).is_err(), "{name:?}");
+            assert!(prepare(&workspace, None, &[file], &limits(most)).is_err(), "{name:?}");
             assert!(!workspace.exists());
         }
     }
@@ -201,10 +242,10 @@ mod tests {
         let run = tempfile::tempdir().unwrap();
         let workspace = run.path().join("run/workspace");
         let twice = [FileInput { path: path.clone(), name: None }, FileInput { path, name: None }];
-        assert!(prepare(&workspace, &twice, &limits(100)).unwrap_err().remedy.unwrap().contains("NAME=PATH"));
+        assert!(prepare(&workspace, None, &twice, &limits(100)).unwrap_err().remedy.unwrap().contains("NAME=PATH"));
         let environment = FileInput { path: "/proc/self/status".into(), name: None };
         assert_eq!(fs::metadata(&environment.path).unwrap().len(), 0);
-        assert!(prepare(&workspace, &[environment], &limits(10)).is_err());
+        assert!(prepare(&workspace, None, &[environment], &limits(10)).is_err());
         assert!(!workspace.exists());
     }
 }

@@ -256,7 +256,8 @@ fn item(call: &OpenCall, arguments: &Value, summary: String, action_hash: Conten
     }
 }
 
-/// Whether a call is one of the loop's own tools.
-pub(crate) fn is_host_tool(name: &str) -> bool {
+/// Whether a call is one of the loop's own tools: no other tool may have the name.
+#[must_use]
+pub fn is_host_tool(name: &str) -> bool {
     [ASK_USER, REQUEST_APPROVAL].contains(&name)
 }

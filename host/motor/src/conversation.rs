@@ -268,6 +268,7 @@ mod tests {
             approval_required: false,
             may_ask: false,
             credits: None,
+            skill: None,
         }
     }
 

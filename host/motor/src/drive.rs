@@ -24,6 +24,7 @@ use crate::journal::{Books, Ending, Journal, JournalError};
 use crate::live::{LiveEvent, LiveLog};
 use crate::motor::Environment;
 use crate::record::RunRecord;
+use crate::skill::InstalledSkill;
 use crate::status::RunStatus;
 use crate::toolbox::{ToolReply, Toolbox};
 use crate::wait::Waiting;
@@ -154,12 +155,20 @@ impl Driver {
         model: Option<&dyn Model>,
     ) -> Result<Exit, JournalError> {
         let said = journal.state().conversation.last_text().map(str::to_owned);
-        let nothing =
-            Ending { status: RunStatus::Cancelled, summary: said, error: None, failure: None, artifacts: Vec::new() };
+        let nothing = Ending {
+            status: RunStatus::Cancelled,
+            summary: said,
+            error: None,
+            failure: None,
+            artifacts: Vec::new(),
+            installed_skills: Vec::new(),
+        };
         let ending = match &exit {
             Exit::Answered(text) => {
                 let Some(artifacts) = self.artifacts(journal).await else { return self.leave_open(journal).await };
-                Ending { status: RunStatus::Completed, summary: Some(text.clone()), artifacts, ..nothing }
+                let Some(installed_skills) = self.skills(journal, text).await else { return self.leave_open(journal).await };
+                let summary = Some(text.clone());
+                Ending { status: RunStatus::Completed, summary, artifacts, installed_skills, ..nothing }
             }
             Exit::Failing(error) => {
                 let error = self.located(journal, error.clone());
@@ -216,6 +225,26 @@ impl Driver {
         })
     }
 
+    /// The skills that it left, taken over. A run does not fail because they cannot be. None when the host goes away
+    /// meanwhile.
+    async fn skills(&self, journal: &Journal, answer: &str) -> Option<Vec<InstalledSkill>> {
+        let record = &journal.state().record;
+        let collecting = tokio::time::timeout(ARTIFACTS, self.environment.skills(record, answer));
+        let collected = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => return Some(Vec::new()),
+            collected = collecting => collected,
+            () = self.closing.cancelled() => return None,
+        };
+        let problem = match collected {
+            Ok(Ok(skills)) => return Some(skills),
+            Ok(Err(refusal)) => refusal.reason,
+            Err(_) => "it takes too long".to_owned(),
+        };
+        tracing::warn!(run = %self.run, %problem, "no skill of the run's workspace was taken over");
+        Some(Vec::new())
+    }
+
     /// Storage failed, the history is not one, or something panicked. The run is ended cleanly if that can be written;
     /// if not, it stays as it was last durable, and the host lives on (SPEC DUR-5).
     async fn give_up(&self, error: JournalError) -> (Outcome, Option<Journal>) {
@@ -238,6 +267,7 @@ impl Driver {
                 failure: Some(self.summed_up(&journal, &error)),
                 error: Some(error),
                 artifacts: Vec::new(),
+                installed_skills: Vec::new(),
             };
             journal.finish(failed).await?;
             Ok::<_, JournalError>(journal)

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::artifact::Artifact;
 use crate::failure::{FailureSummary, RunError};
+use crate::skill::{InstalledSkill, SkillLabel};
 use crate::status::RunStatus;
 use crate::toolbox::{Effects, OutgoingRequest, SandboxUsage, ToolNote, ToolResult};
 use crate::wait::{Approval, Question, Scope};
@@ -57,6 +58,9 @@ pub enum RunEvent {
         /// What it may spend (SPEC EN-2); none: it is not counted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         credits: Option<u64>,
+        /// The skill it works by.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        skill: Option<SkillLabel>,
     },
     /// A driver took it up for the first time.
     Started,
@@ -209,6 +213,9 @@ pub enum RunEvent {
         /// The files it produced.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         artifacts: Vec<Artifact>,
+        /// The skills that it left behind.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        installed_skills: Vec<InstalledSkill>,
     },
 }
 

@@ -10,7 +10,8 @@ use base::{Clock, Refusal, RefusalCode, RunId};
 use energy::{Activity, EnergyBook};
 use llm::Message;
 use signals::{
-    MotorResult, SignalApproval, SignalArtifact, SignalBus, SignalError, SignalStatus, TaskResult, TaskStats,
+    MotorResult, SignalApproval, SignalArtifact, SignalBus, SignalError, SignalSkill, SignalStatus, TaskResult,
+    TaskStats,
 };
 use store::{Batch, Scan, Store, StoreError, Table};
 
@@ -21,6 +22,7 @@ use crate::failure::{FailureSummary, RunError};
 use crate::guard::Verdict;
 use crate::live::{LiveEvent, LiveLog};
 use crate::record::RunRecord;
+use crate::skill::InstalledSkill;
 use crate::state::{HistoryError, RunState};
 use crate::status::{IllegalTransition, RunStatus};
 use crate::wait::Waiting;
@@ -190,6 +192,7 @@ pub(crate) struct Ending {
     pub(crate) error: Option<RunError>,
     pub(crate) failure: Option<FailureSummary>,
     pub(crate) artifacts: Vec<Artifact>,
+    pub(crate) installed_skills: Vec<InstalledSkill>,
 }
 
 /// One run, being written.
@@ -286,8 +289,9 @@ impl Journal {
         let agent = record.agent.clone();
         let iterations = Activity::Iterations { count: record.attempt_iterations(), browser: browses(&record.tools) };
         let drained = self.books.energy.stage_drain(&mut batch, &agent, iterations).await?;
-        let Ending { status, summary, error, failure, artifacts } = ending;
-        self.stage(RunEvent::Finished { status, summary, error, energy: drained.cost, failure, artifacts })?;
+        let Ending { status, summary, error, failure, artifacts, installed_skills } = ending;
+        let energy = drained.cost;
+        self.stage(RunEvent::Finished { status, summary, error, energy, failure, artifacts, installed_skills })?;
         self.put_staged(&mut batch)?;
         batch.delete(Table::Live, self.run.as_str());
         self.books.give_back(&mut batch, &agent, &self.run)?;
@@ -339,6 +343,7 @@ fn result(record: &RunRecord, duration_ms: u64) -> MotorResult {
             .map(|error| SignalError { message: error.message.clone(), last_step: error.last_step.clone() }),
         failure: record.failure.as_ref().filter(|_| !ok).and_then(|failure| serde_json::to_value(failure).ok()),
         artifacts: record.artifacts.iter().map(artifact).collect(),
+        installed_skills: record.installed_skills.iter().map(installed).collect(),
         attempt: record.attempt,
         unknown_outcomes: record.unknown_outcomes.clone(),
         ..MotorResult::new(record.id.clone(), status)
@@ -347,6 +352,11 @@ fn result(record: &RunRecord, duration_ms: u64) -> MotorResult {
 
 fn artifact(artifact: &Artifact) -> SignalArtifact {
     SignalArtifact { path: artifact.path.clone(), bytes: artifact.bytes, hash: artifact.hash }
+}
+
+fn installed(skill: &InstalledSkill) -> SignalSkill {
+    let InstalledSkill { name, place, hash, created, problem } = skill.clone();
+    SignalSkill { name, place, hash, created, problem }
 }
 
 /// The signal of a run that waits (SPEC SIG-1).

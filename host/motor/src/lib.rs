@@ -1,6 +1,6 @@
 //! The motor loop: a task in, tool calls one after another, an answer out, durable at every step (SPEC RUN, DUR).
 //!
-//! Architecture invariant: the motor knows no skill, no policy, no sandbox, no HTTP and no file system. It sees a
+//! Architecture invariant: the motor knows no skill but by its label, no policy, no sandbox, no HTTP and no file system. It sees a
 //! [`Toolbox`], a [`llm::Model`] and the store. A run is a list of events; its record, conversation, trace and log are
 //! folds of that list, and one driver per run is the only writer of it. What it survives: a stop of the host between
 //! any two writes, a full disk, a panic in a tool, a model that goes in circles or writes nonsense.
@@ -12,6 +12,7 @@ pub mod event;
 pub mod failure;
 pub mod live;
 pub mod record;
+pub mod skill;
 pub mod status;
 pub mod toolbox;
 pub mod trace;
@@ -45,12 +46,14 @@ pub use artifact::Artifact;
 pub use budget::{Budget, Exhausted, Prices};
 pub use command::{Answer, Decided, Moved, Retried, RetryRequest};
 pub use config::Config;
+pub use consent::is_host_tool;
 pub use event::{RunEvent, StoredEvent, TellReason};
 pub use failure::{FailureCategory, FailureSummary, LastToolResult, RunError};
 pub use live::{LiveEvent, Watch};
 pub use motor::{Cancelled, Environment, Motor, MotorParts, RunRequest};
 pub use query::ListFilter;
 pub use record::RunRecord;
+pub use skill::{InstalledSkill, SkillLabel};
 pub use status::{IllegalTransition, RunStatus, StatusEvent};
 pub use toolbox::{
     ConsentNeeded, Effects, OutgoingRequest, Planned, Review, SandboxUsage, ToolDefinition, ToolInvocation, ToolNote,

@@ -23,6 +23,7 @@ use crate::drivers::Drivers;
 use crate::event::RunEvent;
 use crate::journal::{Books, command_key, order_key, place_key};
 use crate::record::RunRecord;
+use crate::skill::{InstalledSkill, SkillLabel};
 use crate::status::{IllegalTransition, RunStatus, StatusEvent};
 use crate::toolbox::Toolbox;
 use crate::trace::RunTrace;
@@ -60,6 +61,16 @@ pub trait Environment: Send + Sync {
     /// # Errors
     /// Why they cannot be put there. The run ends all the same, and they stay in its workspace.
     async fn artifacts(&self, _run: &RunRecord) -> Result<Vec<Artifact>, Refusal> {
+        Ok(Vec::new())
+    }
+
+    /// Takes over the skills that a run which answered left in its workspace, and says which (SPEC SKILL-10). Called
+    /// after its artifacts are in their place and before the run ends, and again when the host stopped meanwhile: the
+    /// second time gives the same answer.
+    ///
+    /// # Errors
+    /// Why none can be taken over. The run ends all the same.
+    async fn skills(&self, _run: &RunRecord, _answer: &str) -> Result<Vec<InstalledSkill>, Refusal> {
         Ok(Vec::new())
     }
 
@@ -107,6 +118,8 @@ pub struct RunRequest {
     pub approval_required: bool,
     /// Whether it may ask its user and owner. A run that may not goes on without, and what would need consent is refused.
     pub may_ask: bool,
+    /// The skill it works by, for whoever reads its trace.
+    pub skill: Option<SkillLabel>,
 }
 
 /// What cancelling did.
@@ -205,8 +218,18 @@ impl Motor {
 
     /// The first event of the run that is asked for.
     fn accept(&self, request: RunRequest) -> Result<RunEvent, Refusal> {
-        let RunRequest { agent, task, mut tools, max_iterations, timeout, settings, key, approval_required, may_ask } =
-            request;
+        let RunRequest {
+            agent,
+            task,
+            mut tools,
+            max_iterations,
+            timeout,
+            settings,
+            key,
+            approval_required,
+            may_ask,
+            skill,
+        } = request;
         let invalid = |reason: String| Refusal::new(RefusalCode::InvalidRequest, reason);
         if task.trim().is_empty() {
             return Err(invalid("the task is empty".to_owned()).with_remedy("say what is to be done"));
@@ -231,6 +254,7 @@ impl Motor {
             approval_required,
             may_ask,
             credits: Some(&self.inner.config.budget).filter(|prices| prices.enabled).map(|prices| prices.credits),
+            skill,
         })
     }
 

@@ -11,6 +11,7 @@ use crate::budget::Budget;
 use crate::config::{MAX_ATTEMPTS, MAX_UNKNOWN};
 use crate::event::{RunEvent, StoredEvent};
 use crate::failure::{FailureSummary, RunError};
+use crate::skill::{InstalledSkill, SkillLabel};
 use crate::status::{IllegalTransition, RunStatus, StatusEvent};
 use crate::wait::{Scope, Waiting};
 
@@ -117,6 +118,12 @@ pub struct RunRecord {
     /// The files it produced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
+    /// The skill it works by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<SkillLabel>,
+    /// The skills that it left behind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub installed_skills: Vec<InstalledSkill>,
     /// What it may spend and has spent; none: that is not counted (SPEC EN-2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
@@ -145,6 +152,7 @@ impl RunRecord {
             approval_required,
             may_ask,
             credits,
+            skill,
         } = &first.event
         else {
             return None;
@@ -185,6 +193,8 @@ impl RunRecord {
             grants: Vec::new(),
             unknown_outcomes: Vec::new(),
             artifacts: Vec::new(),
+            skill: skill.clone(),
+            installed_skills: Vec::new(),
             budget: credits.map(Budget::new),
             next_sequence: 1,
             summary: None,
@@ -203,13 +213,14 @@ impl RunRecord {
                 self.status = self.status.transition(StatusEvent::Start)?;
                 self.started_at = Some(stored.at);
             }
-            RunEvent::Finished { status, summary, error, energy, failure, artifacts } => {
+            RunEvent::Finished { status, summary, error, energy, failure, artifacts, installed_skills } => {
                 self.end(stored.at, *status, error.clone())?;
                 self.leave_in_flight();
                 self.summary = summary.as_deref().map(|text| beginning(text, SUMMARY_CHARACTERS));
                 self.energy += energy;
                 self.failure.clone_from(failure);
                 self.artifacts.clone_from(artifacts);
+                self.installed_skills.clone_from(installed_skills);
             }
             RunEvent::Asked { question } => {
                 self.status = self.status.transition(StatusEvent::AskInput)?;
@@ -246,6 +257,7 @@ impl RunRecord {
                 self.waited_ms = 0;
                 (self.completed_at, self.summary, self.error) = (None, None, None);
                 self.artifacts.clear();
+                self.installed_skills.clear();
             }
             other => {
                 self.status = self.status.transition(StatusEvent::GoOn)?;
@@ -421,6 +433,7 @@ mod tests {
             approval_required: false,
             may_ask: false,
             credits: None,
+            skill: None,
         };
         let mut record = RunRecord::created(RunId::parse("run_1").unwrap(), &stored(created)).unwrap();
         for event in [RunEvent::Started].into_iter().chain(events) {

@@ -12,6 +12,7 @@ use crate::budget::Budget;
 use crate::event::{RunEvent, StoredEvent};
 use crate::failure::{FailureSummary, RunError};
 use crate::record::RunRecord;
+use crate::skill::{InstalledSkill, SkillLabel};
 use crate::status::RunStatus;
 use crate::toolbox::{OutgoingRequest, SandboxUsage, ToolNote, ToolResult};
 use crate::wait::{Approval, Question, Scope, Waiting};
@@ -62,6 +63,12 @@ pub struct RunTrace {
     /// The files it produced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
+    /// The skill it works by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<SkillLabel>,
+    /// The skills that it left behind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub installed_skills: Vec<InstalledSkill>,
     /// Calls of which nobody knows whether they took effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown_outcomes: Vec<String>,
@@ -252,6 +259,8 @@ impl RunTrace {
             questions: Vec::new(),
             approvals: Vec::new(),
             artifacts: Vec::new(),
+            skill: record.skill.clone(),
+            installed_skills: Vec::new(),
             unknown_outcomes: Vec::new(),
             budget: None,
             steps: Vec::new(),
@@ -381,6 +390,7 @@ impl RunTrace {
         self.status = record.status;
         self.waiting.clone_from(&record.waiting);
         self.artifacts.clone_from(&record.artifacts);
+        self.installed_skills.clone_from(&record.installed_skills);
         self.unknown_outcomes.clone_from(&record.unknown_outcomes);
         self.budget.clone_from(&record.budget);
         self.failure = record.failure.clone().filter(|_| record.status == RunStatus::Failed);

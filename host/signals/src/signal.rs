@@ -82,6 +82,9 @@ pub struct MotorResult {
     /// Files that the run leaves behind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<SignalArtifact>,
+    /// Skills that the run made or changed: each waits for its review (SPEC SIG-1).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub installed_skills: Vec<SignalSkill>,
     /// The attempt that it is about, from 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempt: u32,
@@ -107,6 +110,7 @@ impl MotorResult {
             approval: None,
             failure: None,
             artifacts: Vec::new(),
+            installed_skills: Vec::new(),
             attempt: 0,
             sources: Vec::new(),
             unknown_outcomes: Vec::new(),
@@ -149,6 +153,26 @@ pub struct SignalArtifact {
     pub bytes: u64,
     /// Of its content.
     pub hash: ContentHash,
+}
+
+/// A skill that a run made or changed, or why it could not be taken over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SignalSkill {
+    /// Its name.
+    pub name: String,
+    /// Where it lies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// Its content hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<ContentHash>,
+    /// There was none before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub created: bool,
+    /// Why it was not taken over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 /// What became of a run.

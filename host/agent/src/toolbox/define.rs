@@ -1,18 +1,20 @@
 //! What a model is told of the tools it was granted.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use base::{ContentHash, Refusal, RefusalCode};
 use llm::ToolSpec;
 use motor::{Effects, SandboxUsage, ToolDefinition};
 use runtime::code::MOST_TIMEOUT_IN_RUN;
-use runtime::{Access, Limits};
+use runtime::{Access, Limits, ToolDescription};
 use serde_json::json;
 
 use super::code::Around;
 use crate::catalogue::{BASH, CODE, FETCH, FILE_TOOLS};
 use crate::config::ToolsConfig;
-use crate::sandboxes::{Bundle, Sandboxes};
+use crate::sandboxes::{Bundle, Sandboxes, Toolset};
+use crate::skill::OwnTool;
 
 /// How long a file tool may take (SPEC TOOL-3).
 const FILE_TOOL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -27,10 +29,13 @@ pub(crate) async fn all(
     limits: &Limits,
     around: Around,
     granted: &[String],
+    own: &BTreeMap<String, OwnTool>,
 ) -> Result<Vec<ToolDefinition>, Refusal> {
     let mut tools = Vec::with_capacity(granted.len());
     for name in granted {
         tools.push(match name.as_str() {
+            // No bundled tool has the name of one of these: `catalogue::is_reserved`.
+            name if own.contains_key(name) => own.get(name).map(|own| of_skill(name, own, limits)).ok_or_else(|| gone(name))?,
             CODE => {
                 let sandbox =
                     if around.is_nothing() { sandboxes.isolated().await? } else { sandboxes.connected().await? };
@@ -61,9 +66,17 @@ async fn tool(
 ) -> Result<ToolDefinition, Refusal> {
     let toolset = sandboxes.tools(bundle).await?;
     let tool = toolset.tools.iter().find(|tool| tool.name == name).ok_or_else(|| gone(name))?;
-    Ok(ToolDefinition {
+    Ok(definition(name, tool, toolset, own_timeout(name, config).unwrap_or(FILE_TOOL_TIMEOUT)))
+}
+
+fn of_skill(name: &str, own: &OwnTool, limits: &Limits) -> ToolDefinition {
+    definition(name, &own.tool, &own.toolset, limits.deadline().min(FILE_TOOL_TIMEOUT))
+}
+
+fn definition(name: &str, tool: &ToolDescription, toolset: &Toolset, timeout: Duration) -> ToolDefinition {
+    ToolDefinition {
         spec: ToolSpec {
-            name: tool.name.clone(),
+            name: name.to_owned(),
             description: tool.description.clone(),
             parameters: tool.parameters.clone(),
         },
@@ -73,10 +86,10 @@ async fn tool(
             idempotent: tool.effects.idempotent,
             open_world: tool.effects.open_world,
         },
-        timeout: own_timeout(name, config).unwrap_or(FILE_TOOL_TIMEOUT),
+        timeout,
         component: Some(toolset.component.component().hash()),
         most: None,
-    })
+    }
 }
 
 /// The time of a tool that has one of its own (SPEC TOOL-3).
@@ -101,11 +114,13 @@ fn code(component: ContentHash, around: Around) -> ToolDefinition {
     description.push_str(match around.files {
         None => " There are no files: put the data into the code.",
         Some(Access::ReadOnly) => {
-            " Files of `/workspace` are read with `await workspace.readText(path)`, `readBytes`, `list`, `exists`, `stat`."
+            " Files of `/workspace` are read with `await workspace.readText(path)`, `readBytes`, `list`, `exists`, `stat`; \
+             `await workspace.load(path)` runs a script among them and gives what it returns."
         }
         Some(Access::ReadWrite) => {
             " Files of `/workspace`: `await workspace.readText(path)`, `readBytes`, `writeText(path, text)`, `writeBytes`, \
-             `appendText`, `list`, `exists`, `stat`, `remove`, `makeDirectory`."
+             `appendText`, `list`, `exists`, `stat`, `remove`, `makeDirectory`; `await workspace.load(path)` runs a script \
+             among them and gives what it returns."
         }
     });
     description.push_str(if around.network {

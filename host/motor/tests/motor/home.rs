@@ -406,6 +406,7 @@ pub fn request() -> RunRequest {
         timeout: None,
         settings: json!({"model": "test/script"}),
         key: None,
+        skill: None,
         approval_required: false,
         may_ask: false,
     }

@@ -52,6 +52,7 @@ pub fn both_attempts() -> Vec<Turn> {
 pub fn asked() -> RunRequest {
     RunRequest {
         may_ask: true,
+        skill: None,
         approval_required: true,
         max_iterations: Some(FIRST),
         key: Some("start".into()),

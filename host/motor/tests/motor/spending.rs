@@ -96,6 +96,7 @@ async fn run(reads: usize, usage: Option<SandboxUsage>, config: Config) -> (RunR
         key: None,
         approval_required: false,
         may_ask: false,
+        skill: None,
     };
     motor.start(id.clone(), request).await.unwrap();
     let record = motor.wait(&id).await.unwrap();

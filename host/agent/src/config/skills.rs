@@ -1,0 +1,61 @@
+//! `[skills]`: where skills lie, and what one may have.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use skills::place::HOME;
+use skills::{Bounds, Root};
+
+use crate::Home;
+
+/// Where skills lie, and what one may have (SPEC SKILL-2, SKILL-3).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SkillsConfig {
+    /// The directory that new skills go to. Default: `skills` in the home; `--skills-dir` sets it.
+    pub directory: Option<PathBuf>,
+    /// More directories whose entries are skills: absolute paths. Default none.
+    pub roots: Vec<PathBuf>,
+    /// Bytes of one file that is no component. Default 1 MiB.
+    pub file_bytes: u64,
+    /// Bytes of all files that are no components. Default 10 MiB.
+    pub text_bytes: u64,
+    /// Files and directories of one skill. Default 2,000.
+    pub entries: u64,
+    /// Bytes of one skill, components and all. Default 256 MiB.
+    pub total_bytes: u64,
+}
+
+impl Default for SkillsConfig {
+    fn default() -> Self {
+        let Bounds { file_bytes, text_bytes, entries, total_bytes, .. } = Bounds::default();
+        Self { directory: None, roots: Vec::new(), file_bytes, text_bytes, entries, total_bytes }
+    }
+}
+
+impl SkillsConfig {
+    /// What a skill may have; `component_bytes` is the engine's.
+    #[must_use]
+    pub fn bounds(&self, component_bytes: u64) -> Bounds {
+        let Self { file_bytes, text_bytes, entries, total_bytes, .. } = *self;
+        Bounds { file_bytes, text_bytes, component_bytes, entries, total_bytes }
+    }
+
+    /// The directories, the one that new skills go to first. A relative path would mean another place for each command,
+    /// so it is below the home.
+    #[must_use]
+    pub fn roots(&self, home: &Home) -> Vec<Root> {
+        let named = |path: &PathBuf| {
+            let path = home.path().join(path);
+            Root { id: path.to_string_lossy().into_owned(), path }
+        };
+        let first = self.directory.as_ref().map_or_else(|| Root { id: HOME.to_owned(), path: home.skills() }, named);
+        let mut roots = vec![first];
+        for root in self.roots.iter().map(named) {
+            if !roots.iter().any(|known| known.path == root.path) {
+                roots.push(root);
+            }
+        }
+        roots
+    }
+}

@@ -1,0 +1,149 @@
+//! Skills, for the surfaces: what there is, what it could do, and what the owner says of it (SPEC SKILL-4 to SKILL-12).
+//!
+//! Whatever changes what a skill may do takes a [`Consent`], which nothing but the gate gives. What is shown and what is
+//! approved are the same bytes: they are read once here, and their hash goes to the owner and comes back.
+
+mod add;
+mod advise;
+mod approve;
+mod describe;
+mod download;
+mod grant;
+mod inspect;
+mod replace;
+mod take_over;
+mod tools;
+mod used;
+mod versions;
+
+use base::{AgentName, Consent, Refusal};
+use skills::library::Verified;
+use skills::review::{Review, review};
+use skills::trust::Subject;
+use skills::{Place, Policy, SkillStatus, SkillSummary, Snapshot, Taken, TrustRecord};
+
+use crate::Host;
+use crate::api::skills::{ReviewRequest, SkillReviewReply, SkillVerification, VerifySkills, WhichSkill};
+use crate::api::{ActRequest, Caller, Mode};
+use crate::environment::blocking;
+
+pub(crate) use advise::advise;
+pub(crate) use grant::{SkillGrant, grant, iterations};
+pub(crate) use tools::{OwnTool, of as tools_of};
+pub(crate) use used::{SkillUse, UsedAs};
+
+impl Host {
+    /// Every skill there is, with its state, and the reason for those that may not run.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn skills(&self) -> Result<Vec<SkillSummary>, Refusal> {
+        Ok(self.parts().skills.list().await?)
+    }
+
+    /// What can be said of a skill: facts, read off its bytes and its components' imports. Done with that its security review
+    /// is done; with `advisory` it is when a read-only run of the motor has found nothing against it (SPEC SKILL-9).
+    ///
+    /// # Errors
+    /// When there is no such skill, it cannot be read, or the run cannot be started.
+    pub async fn review_skill(&self, request: ReviewRequest, agent: &AgentName) -> Result<SkillReviewReply, Refusal> {
+        let library = &self.parts().skills;
+        let taken = library.take(&request.skill).await?;
+        let (facts, described) = self.facts(&taken).await?;
+        let trust = library.trust();
+        if !request.advisory {
+            trust.reviewed(&subject(&taken), described).await?;
+            let review = self.renewed(facts, &taken);
+            return Ok(SkillReviewReply { review, run_id: None });
+        }
+        let started = self.act(ActRequest {
+            task: format!("Review the skill `{}`: read all of its files and judge it.", taken.manifest.name),
+            mode: Mode::Agentic,
+            agent: agent.clone(),
+            skill: Some(taken.place.to_string()),
+            skill_review: true,
+            unattended: true,
+            by: Caller::Owner,
+            ..ActRequest::default()
+        });
+        Ok(SkillReviewReply { run_id: Some(started.await?.run_id), review: facts })
+    }
+
+    /// Reads every byte of one skill, or of all, and says where they stand.
+    ///
+    /// # Errors
+    /// When there is no such skill.
+    pub async fn verify_skills(&self, which: VerifySkills) -> Result<Vec<SkillVerification>, Refusal> {
+        let library = &self.parts().skills;
+        let verified = library.verify(which.skill.as_deref()).await?;
+        let told = |Verified { place, name, result, took }: Verified| {
+            let (status, reason, hash) = match result {
+                Ok((hash, standing)) => (standing.status, standing.reason, Some(hash)),
+                Err(error) => (SkillStatus::NeedsReapproval, error.to_string(), None),
+            };
+            // What is not known counts as approved: then it has to be these bytes.
+            let was_approved = library.trust().of_place(&place).map_or(true, |records| {
+                records.iter().any(|record| record.status == SkillStatus::Approved && !record.superseded)
+            });
+            SkillVerification { name, place, status, reason, hash, was_approved, millis: took.as_secs_f64() * 1_000.0 }
+        };
+        Ok(verified.into_iter().map(told).collect())
+    }
+
+    /// Removes a skill, and what was decided about it. Its versions stay, and so do its credentials.
+    ///
+    /// # Errors
+    /// When there is no such skill, or it cannot be removed.
+    pub async fn delete_skill(&self, which: WhichSkill, consent: Consent) -> Result<Place, Refusal> {
+        let library = &self.parts().skills;
+        let place = library.find(&which.skill).await?;
+        // No trust before no files: what is left after a crash in between is a skill that nobody approved.
+        library.trust().forget(&place, consent).await?;
+        let (root, entry) = (library.root_path(&place)?, place.entry.clone());
+        blocking(move || Ok(skills::install::remove(&root, &entry)?)).await?;
+        library.refresh().await?;
+        Ok(place)
+    }
+
+    /// The facts of a skill against the version that was approved last, and what it says of itself when it is asked.
+    async fn facts(&self, taken: &Taken) -> Result<(Review, Option<skills::trust::Described>), Refusal> {
+        let library = &self.parts().skills;
+        let approved = self.last_approved(&taken.place)?;
+        let approved: Option<(Snapshot, Policy)> = match approved {
+            // A version that is not kept cannot be compared with; everything is new then.
+            Some(record) if library.versions().has(record.hash) => {
+                let (versions, hash) = (library.versions().clone(), record.hash);
+                let snapshot = blocking(move || Ok(versions.load(hash)?)).await;
+                snapshot.ok().map(|snapshot| (snapshot, record.policy.unwrap_or_default()))
+            }
+            _ => None,
+        };
+        let most = self.parts().config.engine.component_bytes;
+        let inspect = |path: &str, bytes: &[u8]| inspect::fact(path, bytes, most);
+        let against = approved.as_ref().map(|(snapshot, policy)| (snapshot, policy));
+        let mut facts = review(taken, against, &inspect);
+        let described = self.describe(taken, &mut facts).await;
+        Ok((facts, described))
+    }
+
+    /// The version that the owner approved last for a place, in force or not.
+    fn last_approved(&self, place: &Place) -> Result<Option<TrustRecord>, Refusal> {
+        let records = self.parts().skills.trust().of_place(place)?;
+        let approved = |record: &TrustRecord| record.status == SkillStatus::Approved && record.consent.is_some();
+        Ok(records.into_iter().find(approved))
+    }
+
+    /// The facts with where the skill stands now.
+    fn renewed(&self, mut facts: Review, taken: &Taken) -> Review {
+        let Taken { place, manifest, snapshot, .. } = taken;
+        let trust = self.parts().skills.trust();
+        let standing = trust.standing(&manifest.name, place, snapshot.hash, snapshot.modes);
+        (facts.status, facts.reason) = (standing.status, standing.reason);
+        facts
+    }
+}
+
+/// What a decision is about: these bytes in this place.
+fn subject(taken: &Taken) -> Subject {
+    Subject::of(taken.manifest.name.clone(), taken.place.clone(), &taken.snapshot)
+}

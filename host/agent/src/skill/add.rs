@@ -1,0 +1,134 @@
+//! Adding a skill from a path or a URL, with where it came from (SPEC SKILL-13). What is added waits for the owner like
+//! anything that was dropped in.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use base::{Consent, Refusal, RefusalCode};
+use skills::install::{Expected, put, put_file};
+use skills::policy::{Provenance, write_file};
+use skills::snapshot::{read, read_archive, read_component};
+use skills::trust::Subject;
+use skills::{Bounds, Form, Place, SkillError, SkillSummary, Snapshot};
+
+use super::download::download;
+use crate::Host;
+use crate::api::skills::AddRequest;
+use crate::environment::blocking;
+
+/// A source that was read.
+struct Source {
+    snapshot: Snapshot,
+    /// What it is called where it comes from.
+    entry: String,
+    /// As it was given.
+    said: String,
+}
+
+impl Host {
+    /// Adds a skill to the home's own. One that is there already is not touched.
+    ///
+    /// # Errors
+    /// When it cannot be had or read, or there is one of its name; `consent_needed` for a URL without the owner's word,
+    /// because it is asked for in the owner's name.
+    pub async fn add_skill(&self, request: AddRequest, consent: Option<Consent>) -> Result<SkillSummary, Refusal> {
+        let library = &self.parts().skills;
+        let bounds = *library.bounds();
+        let source = match url(&request.source) {
+            Some(url) if consent.is_none() => {
+                let reason = format!("fetching `{url}` is for the owner to say");
+                return Err(Refusal::new(RefusalCode::ConsentNeeded, reason));
+            }
+            Some(url) => {
+                let (bytes, entry) = download(&self.parts().environment.access, url, bounds.total_bytes).await?;
+                let said = url.to_owned();
+                blocking(move || Ok(Source { snapshot: of_bytes(&bytes, &entry, &bounds)?, entry, said })).await?
+            }
+            None => {
+                let path = PathBuf::from(&request.source);
+                blocking(move || of_path(&path, &bounds)).await?
+            }
+        };
+        let Source { snapshot, entry, said } = source;
+        let name = snapshot.manifest(&entry).map_err(SkillError::from)?.name;
+        let root = library.roots().first().ok_or_else(|| Refusal::new(RefusalCode::Failed, "there is no skills directory"))?;
+        let place = Place {
+            root: root.id.clone(),
+            entry: if snapshot.form == Form::Component { format!("{name}.wasm") } else { name.to_string() },
+        };
+        if library.list().await?.iter().any(|known| known.name.as_deref() == Some(name.as_str()) && known.place.root == root.id) {
+            let reason = format!("there is a skill `{name}` already");
+            return Err(Refusal::new(RefusalCode::InvalidRequest, reason)
+                .with_remedy(format!("`motor skill delete {name}` first, or change its files in place")));
+        }
+        let (directory, at, hash) = (root.path.clone(), place.clone(), snapshot.hash);
+        blocking(move || match snapshot.form {
+            Form::Component => {
+                let bytes = snapshot.files.values().next().map(|file| file.bytes.clone()).unwrap_or_default();
+                Ok(put_file(&directory, &at.entry, &bytes)?)
+            }
+            _ => {
+                put(&directory, &at.entry, &snapshot, Expected::Absent)?;
+                // What its author asks for comes along: it is not part of what is hashed, and no more than a proposal.
+                if let Some(proposal) = snapshot.proposal.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok()) {
+                    write_file(&directory.join(&at.entry), proposal)?;
+                }
+                Ok(())
+            }
+        })
+        .await?;
+        let taken = library.take_at(&place).await?;
+        if taken.snapshot.hash != hash {
+            return Err(SkillError::Changed.into());
+        }
+        let fetched_at = self.parts().clock.now();
+        let provenance = Provenance { source: said, fetched_at, content_hash: hash };
+        library.trust().added(&Subject::of(name, place.clone(), &taken.snapshot), provenance).await?;
+        self.summary(&place).await
+    }
+}
+
+fn url(source: &str) -> Option<&str> {
+    let source = source.trim();
+    let scheme = source.split_once("://")?.0.to_ascii_lowercase();
+    ["http", "https"].contains(&scheme.as_str()).then_some(source)
+}
+
+fn of_path(path: &Path, bounds: &Bounds) -> Result<Source, Refusal> {
+    let invalid = |reason: String| Refusal::new(RefusalCode::InvalidRequest, reason);
+    if !path.is_absolute() {
+        return Err(invalid(format!("`{}` is not an absolute path", path.display())));
+    }
+    let path = std::fs::canonicalize(path).map_err(|error| unreadable(path, &error))?;
+    let entry = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let said = path.to_string_lossy().into_owned();
+    // One file that is named is one file, by whatever name it was handed on: what lies beside it in a directory of downloads
+    // is no part of it.
+    if path.is_file() && path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md")) {
+        let mut bytes = Vec::new();
+        let reading = File::open(&path).and_then(|file| file.take(bounds.file_bytes.saturating_add(1)).read_to_end(&mut bytes));
+        reading.map_err(|error| unreadable(&path, &error))?;
+        return Ok(Source { snapshot: of_bytes(&bytes, &entry(&path), bounds)?, entry: entry(&path), said });
+    }
+    let snapshot = read(&path, bounds).map_err(SkillError::from)?;
+    Ok(Source { snapshot, entry: entry(&path), said })
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Refusal {
+    Refusal::new(RefusalCode::NotFound, format!("cannot read `{}`: {error}", path.display()))
+}
+
+/// What was fetched: an archive, a component, or a `SKILL.md`, by what its bytes are.
+fn of_bytes(bytes: &[u8], entry: &str, bounds: &Bounds) -> Result<Snapshot, Refusal> {
+    let snapshot = match bytes {
+        [b'P', b'K', ..] => read_archive(bytes, bounds).map_err(SkillError::from)?,
+        [0, b'a', b's', b'm', ..] => read_component(bytes, entry, 0o644, bounds).map_err(SkillError::from)?,
+        _ if bytes.len() as u64 > bounds.file_bytes => {
+            let reason = format!("it has {} bytes: a `SKILL.md` may have {}", bytes.len(), bounds.file_bytes);
+            return Err(Refusal::new(RefusalCode::InvalidRequest, reason));
+        }
+        _ => Snapshot::of(Form::Directory, [("SKILL.md".to_owned(), (bytes.to_vec(), 0o644))].into(), None),
+    };
+    Ok(snapshot)
+}

@@ -1,0 +1,214 @@
+//! The owner's decisions about a skill: exact powers for exact bytes (SPEC SKILL-4, SKILL-6, CONSENT-1).
+
+use base::{Consent, Refusal, RefusalCode};
+use skills::policy::{PolicyChange, read_proposal, render, write_file};
+use skills::review::Review;
+use skills::{Form, Place, Policy, SkillError, SkillStatus, SkillSummary, Taken, TrustRecord};
+
+use super::subject;
+use super::used::limit_names;
+use crate::Host;
+use crate::access::patterns;
+use crate::api::skills::{ApprovalQuestion, ApproveRequest, RejectRequest, UpdateRequest};
+use crate::catalogue;
+use crate::environment::blocking;
+
+/// What a skill is given that proposes nothing: tools that see its workspace and nothing else.
+const DEFAULT_TOOLS: [&str; 3] = [catalogue::CODE, catalogue::BASH, catalogue::FILESYSTEM];
+
+impl Host {
+    /// What an approval would grant. Changes nothing.
+    ///
+    /// # Errors
+    /// When there is no such skill, it cannot be read, or the powers make no sense.
+    pub async fn approval_question(&self, request: ApproveRequest) -> Result<ApprovalQuestion, Refusal> {
+        let taken = self.parts().skills.take(&request.skill).await?;
+        let (facts, _) = self.facts(&taken).await?;
+        let policy = self.policy_for(&taken, request.policy, request.proposed)?;
+        let warnings = self.warnings(&taken, &facts, &policy).await?;
+        Ok(ApprovalQuestion {
+            name: facts.name,
+            place: facts.place,
+            hash: facts.hash,
+            status: facts.status,
+            policy,
+            changes: facts.changes,
+            components: facts.components,
+            provenance: facts.provenance,
+            advisory: facts.advisory,
+            warnings,
+        })
+    }
+
+    /// Approves exactly the bytes of the request's hash, with exactly these powers. Durable when this returns.
+    ///
+    /// # Errors
+    /// `skill_untrusted` when the bytes are others by now; `illegal_state` when the skill has to be reviewed first.
+    pub async fn approve_skill(&self, request: ApproveRequest, consent: Consent) -> Result<SkillSummary, Refusal> {
+        let library = &self.parts().skills;
+        let Some(shown) = request.hash else {
+            return Err(Refusal::new(RefusalCode::InvalidRequest, "an approval names the bytes that it is about")
+                .with_remedy("ask what would be approved, and pass its `hash`"));
+        };
+        let taken = library.take(&request.skill).await?;
+        let Taken { place, snapshot, standing, .. } = &taken;
+        if snapshot.hash != shown {
+            return Err(SkillError::Changed.into());
+        }
+        let policy = self.policy_for(&taken, request.policy, request.proposed)?;
+        if request.shown.is_some_and(|shown| shown != policy) {
+            return Err(SkillError::Changed.into());
+        }
+        let trust = library.trust();
+        if snapshot.form == Form::Component && standing.record.as_ref().is_none_or(|record| record.described.is_none()) {
+            // What the component says of itself is part of what is approved: it is asked once, and not again in use.
+            let (_, described) = self.facts(&taken).await?;
+            if described.is_some() && standing.status == SkillStatus::NeedsReapproval {
+                trust.reviewed(&subject(&taken), described).await?;
+            }
+        }
+        let (versions, bytes) = (library.versions().clone(), snapshot.clone());
+        // Kept before they are approved: an approved version can always be gone back to.
+        blocking(move || Ok(versions.keep(&bytes)?)).await?;
+        let record = trust.approve(&subject(&taken), policy, consent).await?;
+        self.write_policy(&record).await;
+        self.summary(place).await
+    }
+
+    /// Rejects a skill: it waits for another version, or another look.
+    ///
+    /// # Errors
+    /// `illegal_state` when it is approved.
+    pub async fn reject_skill(&self, request: RejectRequest, consent: Consent) -> Result<SkillSummary, Refusal> {
+        let library = &self.parts().skills;
+        let taken = library.take(&request.skill).await?;
+        library.trust().reject(&subject(&taken), consent, request.reason).await?;
+        self.summary(&taken.place).await
+    }
+
+    /// Changes the powers of an approved skill, and nothing else: it stays approved (seed scenario 8).
+    ///
+    /// # Errors
+    /// `illegal_state` when these bytes are not approved.
+    pub async fn update_skill(&self, request: UpdateRequest, consent: Consent) -> Result<SkillSummary, Refusal> {
+        let library = &self.parts().skills;
+        let taken = library.approved(&request.skill).await?;
+        let policy = self.policy_for(&taken, request.policy, false)?;
+        let record = library.trust().update(&subject(&taken), policy, consent).await?;
+        self.write_policy(&record).await;
+        self.summary(&taken.place).await
+    }
+
+    /// The powers that an approval would grant: those approved earlier, else those that the author proposes, else tools that
+    /// see the workspace alone; with the owner's changes.
+    fn policy_for(&self, taken: &Taken, change: PolicyChange, proposed: bool) -> Result<Policy, Refusal> {
+        let proposal = taken.snapshot.proposal.as_deref().and_then(|bytes| read_proposal(bytes).policy);
+        let kept = self.kept_policy(taken)?;
+        let base = match (proposed, kept, proposal) {
+            (true, _, None) => {
+                return Err(Refusal::new(RefusalCode::InvalidRequest, "the skill proposes no policy that can be read"));
+            }
+            (true, _, Some(proposal)) | (false, None, Some(proposal)) => proposal,
+            (false, Some(kept), _) => kept,
+            (false, None, None) => {
+                Policy { tools: DEFAULT_TOOLS.map(str::to_owned).to_vec(), ..Policy::default() }
+            }
+        };
+        let mut policy = change.apply(base);
+        // In the one form in which they are granted, shown and compared.
+        let written = |texts: &[String]| -> Result<Vec<String>, Refusal> {
+            Ok(patterns(texts)?.iter().map(ToString::to_string).collect())
+        };
+        policy.domains = written(&policy.domains)?;
+        policy.writes = written(&policy.writes)?;
+        policy.tools = catalogue::resolve(&policy.tools)?;
+        let names = limit_names();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        policy.validate(&names)?;
+        Ok(policy)
+    }
+
+    /// The policy in force, or the one kept for the next approval, or that of the version approved last.
+    fn kept_policy(&self, taken: &Taken) -> Result<Option<Policy>, Refusal> {
+        if let Some(policy) = taken.standing.record.as_ref().and_then(|record| record.policy.clone()) {
+            return Ok(Some(policy));
+        }
+        Ok(self.last_approved(&taken.place)?.and_then(|record| record.policy))
+    }
+
+    /// What the owner should know before an approval.
+    async fn warnings(&self, taken: &Taken, facts: &Review, policy: &Policy) -> Result<Vec<String>, Refusal> {
+        let mut warnings = facts.claims.clone();
+        let hidden: u64 = facts.hidden.iter().map(|hidden| hidden.count).sum();
+        if hidden > 0 {
+            warnings.push(format!("its text has {hidden} characters that are not what they look like: see the review"));
+        }
+        for component in &facts.components {
+            if let Some(problem) = &component.problem {
+                warnings.push(format!("`{}` cannot be used: {problem}", component.path));
+            }
+        }
+        let set = self.parts().environment.access.credentials().await?;
+        let name = taken.manifest.name.as_str();
+        for credential in &policy.required_credentials {
+            let found = set.iter().find(|info| {
+                info.name.as_str().eq_ignore_ascii_case(credential.as_str())
+                    && info.skill.as_deref().is_none_or(|skill| skill == name)
+            });
+            match found {
+                None => warnings.push(format!(
+                    "credential `{credential}` is not set: `motor credential set {credential} --skill {name} --domain DOMAIN`"
+                )),
+                Some(info) if info.raw => warnings.push(format!(
+                    "credential `{credential}` may be given to the skill's components as it is, not only as a placeholder"
+                )),
+                Some(_) => {}
+            }
+        }
+        if let Some(proposal) = &facts.proposal {
+            let missing = |asked: &[String], granted: &[String], what: &str, warnings: &mut Vec<String>| {
+                let not: Vec<_> = asked.iter().filter(|one| !granted.contains(one)).map(|one| format!("`{one}`")).collect();
+                if !not.is_empty() {
+                    warnings.push(format!("its author also asks for {what} {}: not granted", not.join(", ")));
+                }
+            };
+            let tools = catalogue::resolve(&proposal.tools).unwrap_or_else(|_| proposal.tools.clone());
+            missing(&proposal.domains, &policy.domains, "domain", &mut warnings);
+            missing(&tools, &policy.tools, "tool", &mut warnings);
+            let names = |policy: &Policy| policy.required_credentials.iter().map(ToString::to_string).collect::<Vec<_>>();
+            missing(&names(proposal), &names(policy), "credential", &mut warnings);
+        }
+        if facts.advisory.as_ref().is_some_and(|advisory| !advisory.passed) {
+            warnings.push("the advisory review did not pass: see the review".to_owned());
+        }
+        Ok(warnings)
+    }
+
+    /// Writes `policy.json` beside the skill, for people: nothing reads it back as trust. That it cannot be written is said in
+    /// the log.
+    pub(super) async fn write_policy(&self, record: &TrustRecord) {
+        if Form::of_file(&record.place.entry).is_some() {
+            return;
+        }
+        let written = async {
+            let set = self.parts().environment.access.credentials().await?;
+            let name = record.name.as_str();
+            let set = set.into_iter().filter(|info| info.skill.as_deref().is_none_or(|skill| skill == name));
+            let set: Vec<_> = set.map(|info| info.name).collect();
+            let text = render(record, &set);
+            let directory = self.parts().skills.path(&record.place)?;
+            blocking(move || Ok(write_file(&directory, &text)?)).await
+        };
+        if let Err(refusal) = written.await {
+            tracing::warn!(skill = %record.name, reason = %refusal, "`policy.json` could not be written beside the skill");
+        }
+    }
+
+    /// A skill as lists show it, looked at again.
+    pub(super) async fn summary(&self, place: &Place) -> Result<SkillSummary, Refusal> {
+        let library = &self.parts().skills;
+        library.refresh().await?;
+        let found = library.list().await?.into_iter().find(|summary| summary.place == *place);
+        found.ok_or_else(|| SkillError::Missing { selector: place.to_string(), nearest: None }.into())
+    }
+}

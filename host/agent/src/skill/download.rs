@@ -1,0 +1,26 @@
+//! Fetching a skill that the owner named: through the gate, like everything (SPEC NET-1).
+
+use std::sync::Arc;
+
+use base::{Refusal, RefusalCode};
+use network::{GetError, Got, Pattern, Policy, Taint, Target, get};
+
+use crate::access::Access;
+
+/// Gets what a URL names, from the host it names and no other. Gives the bytes and what they are called there.
+pub(super) async fn download(access: &Access, url: &str, most_bytes: u64) -> Result<(Vec<u8>, String), Refusal> {
+    let invalid = |reason: String| Refusal::new(RefusalCode::InvalidRequest, reason);
+    let target = Target::parse(url).map_err(|blocked| invalid(blocked.reason))?;
+    let host: Pattern = format!("{}:{}", target.host(), target.port())
+        .parse()
+        .map_err(|error: network::InvalidPattern| invalid(error.to_string()))?;
+    let secrets = Arc::new(access.secrets(&[], None).await?);
+    let policy = Policy { domains: vec![host], ..Policy::default() };
+    let network = access.gate.run(policy, secrets, Taint::default());
+    let Got { bytes, name } = get(&network, url, most_bytes).await.map_err(|error| match error {
+        GetError::Gate(network::GateError::Blocked(blocked)) => invalid(blocked.reason)
+            .with_remedy("name the address that it leads to, or fetch it yourself and add the file"),
+        error => Refusal::new(RefusalCode::Failed, format!("the skill cannot be fetched: {error}")),
+    })?;
+    Ok((bytes, name))
+}

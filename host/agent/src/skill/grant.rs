@@ -1,0 +1,145 @@
+//! What a run by a skill is granted, worked out before it exists (SPEC SKILL-6, SKILL-8).
+
+use std::collections::BTreeMap;
+
+use base::{CredentialName, Refusal, RefusalCode};
+use skills::policy::check_inputs;
+use skills::{Policy, SkillStatus, Taken};
+
+use super::used::{SkillUse, UsedAs, lowered};
+use super::{OwnTool, tools_of};
+use crate::api::ActRequest;
+use crate::environment::HostEnvironment;
+
+/// The tools of a run that looks at a skill: they read and list, and nothing else (SPEC SKILL-9).
+const REVIEW_TOOLS: [&str; 4] = ["read", "list", "glob", "grep"];
+/// Model calls it may take.
+const REVIEW_ITERATIONS: u32 = 10;
+
+/// What a skill adds to a plan.
+pub(crate) struct SkillGrant {
+    /// The bytes: what is put into the workspace.
+    pub taken: Taken,
+    /// What the run keeps.
+    pub used: SkillUse,
+    /// Tools, domains, domains to write to, credentials: what the policy gives.
+    pub policy: Policy,
+    /// The tools of its components.
+    pub own: BTreeMap<String, OwnTool>,
+    /// Why it cannot be used now.
+    pub problems: Vec<Refusal>,
+    /// What the owner should know.
+    pub warnings: Vec<String>,
+}
+
+/// Works out what a request is granted by the skill that it names; none when it names none.
+///
+/// # Errors
+/// When there is no such skill, or the request makes no sense.
+pub(crate) async fn grant(
+    request: &ActRequest,
+    environment: &HostEnvironment,
+) -> Result<Option<SkillGrant>, Refusal> {
+    let invalid = |reason: &str| Refusal::new(RefusalCode::InvalidRequest, reason);
+    let Some(selector) = &request.skill else {
+        if request.inputs.is_some() {
+            return Err(invalid("inputs are for a skill, and none is named").with_remedy("add `--skill NAME`"));
+        }
+        if request.skill_review {
+            return Err(invalid("a review needs the skill that it is of"));
+        }
+        return Ok(None);
+    };
+    let taken = environment.skills.take(selector).await?;
+    let used = SkillUse {
+        name: taken.manifest.name.clone(),
+        place: taken.place.clone(),
+        hash: taken.snapshot.hash,
+        modes: taken.snapshot.modes,
+        standing: UsedAs::Review,
+        inputs: None,
+        limits: BTreeMap::new(),
+    };
+    let nothing = SkillGrant {
+        taken,
+        used,
+        policy: Policy::default(),
+        own: BTreeMap::new(),
+        problems: Vec::new(),
+        warnings: Vec::new(),
+    };
+    if request.skill_review {
+        return review(request, nothing).map(Some);
+    }
+    match nothing.taken.standing.status {
+        SkillStatus::Approved => approved(request, environment, nothing).await.map(Some),
+        // It was made here, and the caller says himself what the run may do: that is what it gets, and the skill nothing.
+        SkillStatus::PendingReview | SkillStatus::Reviewed if !request.tools.is_empty() => {
+            Ok(Some(explicit(request, nothing)))
+        }
+        _ => Ok(Some(untrusted(nothing))),
+    }
+}
+
+fn review(request: &ActRequest, mut grant: SkillGrant) -> Result<SkillGrant, Refusal> {
+    let wide = !request.tools.is_empty() || !request.domains.is_empty() || !request.writes.is_empty();
+    let wide = wide || !request.credentials.is_empty() || !request.files.is_empty() || request.inputs.is_some();
+    if wide || !CredentialName::mentioned_in(&request.task).is_empty() {
+        let reason = "a review reads the skill and nothing else: it has no tools, domains, credentials, files or inputs";
+        return Err(Refusal::new(RefusalCode::InvalidRequest, reason));
+    }
+    grant.policy.tools = REVIEW_TOOLS.map(str::to_owned).to_vec();
+    Ok(grant)
+}
+
+/// Model calls that a review may take, whatever was asked for.
+pub(crate) fn iterations(request: &ActRequest) -> Option<u32> {
+    if request.skill_review { Some(REVIEW_ITERATIONS) } else { request.max_iterations }
+}
+
+async fn approved(
+    request: &ActRequest,
+    environment: &HostEnvironment,
+    mut grant: SkillGrant,
+) -> Result<SkillGrant, Refusal> {
+    // An approval without a policy is none.
+    let Some(policy) = grant.taken.standing.record.as_ref().and_then(|record| record.policy.clone()) else {
+        return Ok(untrusted(grant));
+    };
+    check_inputs(policy.inputs.as_ref(), request.inputs.as_ref())?;
+    lowered(&environment.config.limits, &policy.limits)?;
+    if !policy.dependencies.is_empty() {
+        let names: Vec<_> = policy.dependencies.keys().map(String::as_str).collect();
+        let reason = format!("the skill needs packages, which this host cannot fetch: {}", names.join(", "));
+        grant.problems.push(Refusal::new(RefusalCode::InvalidRequest, reason));
+    }
+    grant.used.standing = UsedAs::Approved;
+    grant.used.inputs.clone_from(&request.inputs);
+    grant.used.limits.clone_from(&policy.limits);
+    // Its components are compiled here, at its first use.
+    match tools_of(&environment.sandboxes, &grant.taken.snapshot).await {
+        Ok(own) => grant.own = own,
+        Err(refusal) => grant.problems.push(refusal),
+    }
+    grant.policy = policy;
+    Ok(grant)
+}
+
+fn explicit(request: &ActRequest, mut grant: SkillGrant) -> SkillGrant {
+    grant.used.standing = UsedAs::Explicit;
+    grant.used.inputs.clone_from(&request.inputs);
+    grant.warnings.push(format!(
+        "the skill `{}` is not approved: it is given as information, without its own tools and powers",
+        grant.used.name
+    ));
+    grant
+}
+
+fn untrusted(mut grant: SkillGrant) -> SkillGrant {
+    let standing = &grant.taken.standing;
+    let reason = format!("the skill `{}` is {}: {}", grant.used.name, standing.status, standing.reason);
+    let name = &grant.used.name;
+    let remedy = format!("`motor skill review {name}`, then `motor skill approve {name}`");
+    grant.problems.push(Refusal::new(RefusalCode::SkillUntrusted, reason).with_remedy(remedy));
+    grant
+}

@@ -1,0 +1,65 @@
+//! The tools that a skill brings: its components, each loaded from the bytes that were verified (SPEC SKILL-8, HOST-8).
+
+use std::collections::BTreeMap;
+
+use base::{Refusal, RefusalCode};
+use runtime::ToolDescription;
+use skills::Snapshot;
+
+use crate::catalogue;
+use crate::sandboxes::{Sandboxes, Toolset};
+
+/// The most components of a skill that bring tools: each is compiled and asked.
+const MOST_COMPONENTS: usize = 16;
+/// The longest name of a tool.
+const MOST_NAME_CHARACTERS: usize = 64;
+
+/// A tool of a skill's component.
+#[derive(Clone)]
+pub(crate) struct OwnTool {
+    /// The component.
+    pub toolset: Toolset,
+    /// What its component calls it, and says of it.
+    pub tool: ToolDescription,
+}
+
+/// Loads the components of a skill, and gives their tools by the names that a model calls them by: their own, and where that is
+/// taken, `COMPONENT_NAME`. A bundled tool and a tool of the host never give way.
+///
+/// # Errors
+/// When a component cannot be used. A skill is used whole or not at all.
+pub(crate) async fn of(sandboxes: &Sandboxes, snapshot: &Snapshot) -> Result<BTreeMap<String, OwnTool>, Refusal> {
+    let components: Vec<_> =
+        snapshot.files.iter().filter(|(path, _)| skills::snapshot::is_component(path)).collect();
+    if components.len() > MOST_COMPONENTS {
+        let reason = format!("the skill has {} components: at most {MOST_COMPONENTS} are loaded", components.len());
+        return Err(Refusal::new(RefusalCode::InvalidComponent, reason));
+    }
+    let mut tools = BTreeMap::new();
+    for (path, file) in components {
+        let toolset = sandboxes.component(file.hash, &file.bytes).await.map_err(|refusal| Refusal {
+            reason: format!("`{path}` of the skill: {}", refusal.reason),
+            ..refusal
+        })?;
+        for tool in &toolset.tools {
+            let name = name(path, &tool.name, &tools).ok_or_else(|| {
+                let reason = format!("`{path}` of the skill offers a tool `{}`, and there is another of that name", tool.name);
+                Refusal::new(RefusalCode::InvalidComponent, reason).with_remedy("rename one of them")
+            })?;
+            tools.insert(name, OwnTool { toolset: toolset.clone(), tool: tool.clone() });
+        }
+    }
+    Ok(tools)
+}
+
+fn name(path: &str, own: &str, taken: &BTreeMap<String, OwnTool>) -> Option<String> {
+    let is_free = |name: &str| !catalogue::is_reserved(name) && !taken.contains_key(name);
+    if is_free(own) {
+        return Some(own.to_owned());
+    }
+    let stem = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".wasm");
+    let stem: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect();
+    let long = format!("{stem}_{own}");
+    let fits = long.len() <= MOST_NAME_CHARACTERS && long.starts_with(|c: char| c.is_ascii_lowercase());
+    (fits && is_free(&long)).then_some(long)
+}

@@ -1,0 +1,146 @@
+//! Versions of a skill: which there are, what is different, and going back (SPEC SKILL-12).
+
+use base::{Consent, ContentHash, Refusal, RefusalCode};
+use skills::review::{diff, power_changes};
+use skills::trust::Subject;
+use skills::{Policy, SkillSummary, Snapshot, Taken, TrustRecord};
+
+use super::{inspect, replace};
+use crate::Host;
+use crate::api::skills::{DiffRequest, RollbackRequest, SkillDiff, SkillVersion};
+use crate::environment::blocking;
+
+impl Host {
+    /// The versions of a skill that are known, newest first.
+    ///
+    /// # Errors
+    /// When there is no such skill.
+    pub async fn skill_versions(&self, selector: &str) -> Result<Vec<SkillVersion>, Refusal> {
+        let library = &self.parts().skills;
+        let place = library.find(selector).await?;
+        let found = library.list().await?.into_iter().find(|summary| summary.place == place);
+        let lies = found.and_then(|summary| summary.hash);
+        let records = library.trust().of_place(&place)?;
+        let version = |record: TrustRecord| SkillVersion {
+            hash: record.hash,
+            status: record.status,
+            superseded: record.superseded,
+            in_place: lies == Some(record.hash),
+            kept: library.versions().has(record.hash),
+            approved_at: record.consent.as_ref().map(|consent| consent.at),
+            source: record.provenance.map(|provenance| provenance.source),
+            run_id: record.extracted_from.map(|from| from.run_id),
+            changed_at: record.changed_at,
+        };
+        Ok(records.into_iter().map(version).collect())
+    }
+
+    /// What is different between two versions: powers, then files.
+    ///
+    /// # Errors
+    /// When there is no such skill or version.
+    pub async fn diff_skill(&self, request: DiffRequest) -> Result<SkillDiff, Refusal> {
+        let taken = self.parts().skills.take(&request.skill).await?;
+        let (from, from_policy) = match &request.from {
+            Some(prefix) => self.version(&taken, prefix).await?,
+            None => match self.last_approved(&taken.place)? {
+                Some(record) => (self.kept(record.hash).await?, record.policy.unwrap_or_default()),
+                None => {
+                    let reason = "no version of the skill was approved, so there is nothing to compare with";
+                    return Err(Refusal::new(RefusalCode::NotFound, reason).with_remedy("`motor skill review` shows all of it"));
+                }
+            },
+        };
+        let to = match &request.to {
+            Some(prefix) => self.version(&taken, prefix).await?.0,
+            None => taken.snapshot.clone(),
+        };
+        let most = self.parts().config.engine.component_bytes;
+        let inspect = |path: &str, bytes: &[u8]| inspect::fact(path, bytes, most);
+        Ok(SkillDiff {
+            from: from.hash,
+            to: to.hash,
+            powers: power_changes((&from, &from_policy), &to, &inspect),
+            files: diff(&from, &to),
+        })
+    }
+
+    /// Puts an earlier version in the place of what lies there, and approves it with the policy it had. What lies there is
+    /// kept.
+    ///
+    /// # Errors
+    /// When there is no such version, or it cannot be put there.
+    pub async fn rollback_skill(&self, request: RollbackRequest, consent: Consent) -> Result<SkillSummary, Refusal> {
+        let library = &self.parts().skills;
+        let taken = library.take(&request.skill).await?;
+        let record = self.approved_before(&taken, request.to.as_deref())?;
+        let snapshot = self.kept(record.hash).await?;
+        let name = snapshot.manifest(&taken.place.entry).map_err(skills::SkillError::from)?.name;
+        let place = if record.hash == taken.snapshot.hash {
+            taken.place.clone()
+        } else {
+            replace::replace(library, &taken.place, taken.snapshot.hash, &name, snapshot).await?
+        };
+        library.refresh().await?;
+        // The bits as they lie there now.
+        let lies = library.take(&place.to_string()).await?;
+        if lies.snapshot.hash != record.hash {
+            return Err(skills::SkillError::Changed.into());
+        }
+        let subject = Subject::of(name, place.clone(), &lies.snapshot);
+        let record = library.trust().approve(&subject, record.policy.unwrap_or_default(), consent).await?;
+        self.write_policy(&record).await;
+        self.summary(&place).await
+    }
+
+    /// The record of a version that was approved: the one that is named, or the last that is not what lies there.
+    fn approved_before(&self, taken: &Taken, prefix: Option<&str>) -> Result<TrustRecord, Refusal> {
+        let records = self.parts().skills.trust().of_place(&taken.place)?;
+        let approved = records.into_iter().filter(|record| record.consent.is_some());
+        let mut fitting = approved.filter(|record| match prefix {
+            Some(prefix) => matches(record.hash, prefix),
+            None => record.hash != taken.snapshot.hash,
+        });
+        let found = fitting.next();
+        if prefix.is_some() && fitting.next().is_some() {
+            return Err(ambiguous());
+        }
+        found.ok_or_else(|| {
+            Refusal::new(RefusalCode::NotFound, "there is no such version that was approved")
+                .with_remedy("`motor skill versions` lists them")
+        })
+    }
+
+    /// A version by the beginning of its hash, with the policy it had.
+    async fn version(&self, taken: &Taken, prefix: &str) -> Result<(Snapshot, Policy), Refusal> {
+        if matches(taken.snapshot.hash, prefix) {
+            let policy = taken.standing.record.as_ref().and_then(|record| record.policy.clone());
+            return Ok((taken.snapshot.clone(), policy.unwrap_or_default()));
+        }
+        let records = self.parts().skills.trust().of_place(&taken.place)?;
+        let mut fitting = records.into_iter().filter(|record| matches(record.hash, prefix));
+        let Some(record) = fitting.next() else {
+            return Err(Refusal::new(RefusalCode::NotFound, "there is no such version")
+                .with_remedy("`motor skill versions` lists them"));
+        };
+        if fitting.next().is_some() {
+            return Err(ambiguous());
+        }
+        Ok((self.kept(record.hash).await?, record.policy.unwrap_or_default()))
+    }
+
+    async fn kept(&self, hash: ContentHash) -> Result<Snapshot, Refusal> {
+        let versions = self.parts().skills.versions().clone();
+        blocking(move || Ok(versions.load(hash)?)).await
+    }
+}
+
+/// Whether a hash begins like this, with or without `sha256:`. Fewer than four digits name nothing.
+fn matches(hash: ContentHash, prefix: &str) -> bool {
+    let digits = prefix.strip_prefix("sha256:").unwrap_or(prefix);
+    digits.len() >= 4 && hash.hex().starts_with(&digits.to_ascii_lowercase())
+}
+
+fn ambiguous() -> Refusal {
+    Refusal::new(RefusalCode::InvalidRequest, "several versions begin like this").with_remedy("name more of the hash")
+}
