@@ -27,6 +27,7 @@ mod parked;
 mod receipt;
 mod serve;
 mod signals;
+mod skill;
 mod status;
 mod task;
 mod terminal;
@@ -112,6 +113,9 @@ enum Command {
     /// Keeps credentials that runs may use and nobody may see
     #[command(subcommand)]
     Credential(credential::CredentialCommand),
+    /// Lists, reviews, approves and changes skills
+    #[command(subcommand)]
+    Skill(skill::SkillCommand),
     /// Decides about domains: for a run, for the session, for good
     #[command(subcommand)]
     Network(network::NetworkCommand),
@@ -193,6 +197,7 @@ async fn dispatch(cli: Cli, env: Env, output: &Output) -> Done {
         Command::Act(arguments) => act::run(arguments, &context).await,
         Command::Explain(arguments) => explain::run(arguments, &context).await,
         Command::Credential(command) => credential::run(command, &context).await,
+        Command::Skill(command) => skill::run(command, &context).await,
         Command::Network(command) => network::run(command, &context).await,
         Command::Receipt(command) => receipt::run(command, &context).await,
         Command::Owner(command) => owner::run(command, &context).await,
@@ -253,6 +258,22 @@ mod tests {
             "motor credential set signing --no-domain",
             "motor credential list",
             "motor credential delete api_key --skill x",
+            "motor skill list --json",
+            "motor skill review csv-analyst --advisory",
+            "motor skill review /mnt/skills/csv.zip",
+            "motor skill approve csv --domains a.example,*.b.example:8443 --tools code,fetch --writes a.example --limit fuel=7",
+            "motor skill approve csv --proposed --inputs schema.json --credentials key",
+            "motor skill update csv --add-domain a.example --remove-domain b.example",
+            "motor skill update csv --domains= --tools code",
+            "motor skill reject csv --reason no",
+            "motor skill delete csv",
+            "motor skill add https://skills.example/csv.zip",
+            "motor skill versions csv",
+            "motor skill diff csv --from 0123 --to 4567",
+            "motor skill rollback csv --to 0123",
+            "motor skill verify",
+            "motor act task --skill csv --input rows=7 --input path=a.csv",
+            "motor explain task --skill csv --inputs {}",
             "motor network allow api.example.com --writes --run run_1",
             "motor network deny *.example.com --session",
             "motor network forget * --always",
@@ -312,6 +333,15 @@ mod tests {
             "motor credential set api_key",
             "motor credential set api_key secret --domain x.org",
             "motor credential set <key> --domain x.org",
+            "motor skill",
+            "motor skill approve",
+            "motor skill approve csv --yes",
+            "motor skill approve csv --limit fuel",
+            "motor skill update csv --domains a.example --add-domain b.example",
+            "motor skill review",
+            "motor skill add",
+            "motor act task --input rows=7",
+            "motor act task --skill csv --input rows",
             "motor network allow *.com --always",
             "motor network allow x.org --always --session",
             "motor network allow",

@@ -32,7 +32,7 @@ impl From<RefusalCode> for Exit {
         match code {
             RefusalCode::InvalidRequest | RefusalCode::UnknownTool => Self::Usage,
             RefusalCode::CredentialsNeeded => Self::Credentials,
-            RefusalCode::ConsentNeeded => Self::Consent,
+            RefusalCode::ConsentNeeded | RefusalCode::SkillUntrusted => Self::Consent,
             RefusalCode::EnergyTooLow => Self::Energy,
             RefusalCode::Busy | RefusalCode::HomeInUse | RefusalCode::TryLater => Self::TryLater,
             _ => Self::Failed,
@@ -57,6 +57,7 @@ mod tests {
             (RefusalCode::UnknownTool, 2),
             (RefusalCode::CredentialsNeeded, 4),
             (RefusalCode::ConsentNeeded, 5),
+            (RefusalCode::SkillUntrusted, 5),
             (RefusalCode::EnergyTooLow, 6),
             (RefusalCode::Busy, 75),
             (RefusalCode::HomeInUse, 75),

@@ -14,6 +14,7 @@ pub mod listen;
 mod owner;
 pub mod reply;
 mod signals;
+mod skills;
 mod tasks;
 
 use agent::Host;
@@ -78,6 +79,18 @@ fn router(door: Door) -> Router {
         .route("/v1/credentials/delete", post(owner::delete_credential))
         .route("/v1/network", get(owner::decisions).post(owner::decide))
         .route("/v1/network/forget", post(owner::forget))
+        .route("/v1/skills", get(skills::list))
+        .route("/v1/skills/review", post(skills::review))
+        .route("/v1/skills/question", post(skills::question))
+        .route("/v1/skills/approve", post(skills::approve))
+        .route("/v1/skills/reject", post(skills::reject))
+        .route("/v1/skills/update", post(skills::update))
+        .route("/v1/skills/delete", post(skills::delete))
+        .route("/v1/skills/versions", get(skills::versions))
+        .route("/v1/skills/diff", post(skills::diff))
+        .route("/v1/skills/rollback", post(skills::rollback))
+        .route("/v1/skills/verify", post(skills::verify))
+        .route("/v1/skills/add", post(skills::add))
         .route("/v1/energy", get(host::energy))
         .route("/v1/status", get(host::status))
         .route("/v1/resume", post(host::resume))

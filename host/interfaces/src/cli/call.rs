@@ -34,7 +34,10 @@ pub(super) async fn run(arguments: CallArgs, context: &Context) -> Done {
     let Some(tool) = arguments.tool else {
         let report = bench.inspect_file(&arguments.component).await?;
         if report.tools.is_empty() {
-            let why = report.tools_error.unwrap_or_else(|| "it does not export `motor:host/tools`".to_owned());
+            let why = report.tools_error.unwrap_or_else(|| match report.unmapped.first() {
+                Some(function) => format!("`{}` {}", text::brief(&function.export, 100), function.why),
+                None => "it exports none".to_owned(),
+            });
             return Err(usage(
                 format!("this component offers no tools: {why}"),
                 "`motor inspect FILE` shows what it is",

@@ -15,11 +15,36 @@ const LABEL: usize = 10;
 /// The most of one text that is shown, in bytes: more is a file, not something to read at a prompt.
 const MOST_BYTES: usize = 64 << 10;
 
+/// How a text of a card looks where there are colours. What it says does not depend on them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Tone {
+    /// As it is.
+    #[default]
+    Plain,
+    /// To be read first: it gives something away, or speaks against it.
+    Alarm,
+    /// It takes something away, or speaks for it.
+    Calm,
+    /// To be considered.
+    Warning,
+}
+
+impl Tone {
+    pub(super) fn paint(self, palette: Palette, text: &str) -> String {
+        match self {
+            Self::Plain => text.to_owned(),
+            Self::Alarm => palette.red(text),
+            Self::Calm => palette.green(text),
+            Self::Warning => palette.yellow(text),
+        }
+    }
+}
+
 /// Something to say yes or no to.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Card {
     title: String,
-    fields: Vec<(&'static str, String)>,
+    fields: Vec<(&'static str, String, Tone)>,
 }
 
 impl Card {
@@ -29,8 +54,13 @@ impl Card {
     }
 
     /// With a text of anybody's.
-    pub(super) fn with(mut self, label: &'static str, text: impl Into<String>) -> Self {
-        self.fields.push((label, text.into()));
+    pub(super) fn with(self, label: &'static str, text: impl Into<String>) -> Self {
+        self.toned(Tone::Plain, label, text)
+    }
+
+    /// With a text of anybody's that stands out. Without a label it belongs to the one before.
+    pub(super) fn toned(mut self, tone: Tone, label: &'static str, text: impl Into<String>) -> Self {
+        self.fields.push((label, text.into(), tone));
         self
     }
 
@@ -86,19 +116,21 @@ impl Card {
 
     /// The card in rows of at most `columns`.
     pub(super) fn render(&self, columns: usize, palette: Palette) -> Vec<String> {
-        let room = columns.saturating_sub(LABEL + 3);
+        let before = self.fields.iter().map(|(label, ..)| label.len()).max().unwrap_or(0).max(LABEL);
+        let room = columns.saturating_sub(before + 3);
         let mut rows: Vec<String> =
             text::rows(&text::revealed(&self.title), columns).iter().map(|row| palette.bold(row)).collect();
-        for (label, text) in &self.fields {
+        for (label, text, tone) in &self.fields {
             let (shown, rest) = bounded(text);
             let mut label = *label;
             for row in text::rows(&text::revealed(shown.trim_end_matches('\n')), room) {
-                rows.push(format!("{} {} {row}", palette.dim(&format!("{label:<LABEL$}")), palette.dim("│")));
+                let row = tone.paint(palette, &row);
+                rows.push(format!("{} {} {row}", palette.dim(&format!("{label:<before$}")), palette.dim("│")));
                 label = "";
             }
             if rest > 0 {
                 let (shown, all) = (text::thousands(shown.len() as u64), text::thousands(text.len() as u64));
-                let note = format!("{:LABEL$} … only {shown} of {all} bytes are shown here", "");
+                let note = format!("{:before$} … only {shown} of {all} bytes are shown here", "");
                 rows.push(palette.yellow(&note));
             }
         }

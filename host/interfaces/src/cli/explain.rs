@@ -53,6 +53,15 @@ const LABEL: usize = 13;
 fn render(explanation: &Explanation) -> String {
     let mut page = Page::default();
     let Explanation { tools, network, credentials, files, energy, .. } = explanation;
+    if let Some(skill) = &explanation.skill {
+        // In one place it is called by its name.
+        let place = skill.place.to_string();
+        let place = if place == skill.name.as_str() { String::new() } else { format!(" in {place}") };
+        page.line("skill", &text::revealed(&format!("{}{place}: {}; {}", skill.name, skill.status, skill.reason)));
+        page.line("skill", &skill.hash.hex());
+        let tools = skill.tools.join(", ");
+        page.line("skill", &if tools.is_empty() { "no tools of its own".to_owned() } else { format!("its tools: {tools}") });
+    }
     page.line("model", explanation.model.as_deref().unwrap_or("none is configured"));
     if tools.is_empty() {
         page.line("tools", "none: it could only answer");

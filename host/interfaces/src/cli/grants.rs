@@ -29,6 +29,15 @@ pub(super) struct GrantArgs {
     /// Commands that `bash` is narrowed to [default: all it has]
     #[arg(long, value_delimiter = ',', value_name = "COMMANDS")]
     commands: Option<Vec<String>>,
+    /// A skill to work by, once it is approved: its name, or its place as `motor skill list` shows it
+    #[arg(long, value_name = "SKILL")]
+    skill: Option<String>,
+    /// What the skill takes, one by one: JSON where the value is JSON, else text
+    #[arg(long = "input", value_name = "NAME=VALUE", requires = "skill", value_parser = input::setting)]
+    input: Vec<(String, String)>,
+    /// What the skill takes, as a JSON object
+    #[arg(long, value_name = "JSON", requires = "skill")]
+    inputs: Option<String>,
     /// A file to copy into the workspace, under another name if wanted
     #[arg(long = "file", value_name = "[NAME=]PATH")]
     files: Vec<String>,
@@ -50,8 +59,11 @@ impl GrantArgs {
     /// The request for a run with this task.
     pub(super) fn request(self, task: String, context: &Context) -> Result<ActRequest, Refusal> {
         let files = self.files.iter().map(|text| input::file(text, &|path: &Path| path.exists()));
+        let inputs = input::of_skill(self.inputs.as_deref(), self.input)?;
         Ok(ActRequest {
             task,
+            skill: self.skill,
+            inputs,
             tools: self.tools,
             domains: self.domains,
             writes: self.writes,

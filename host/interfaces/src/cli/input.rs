@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use agent::FileInput;
 use base::{Refusal, RefusalCode};
+use serde_json::{Map, Value};
 
 use super::context::usage;
 
@@ -17,6 +18,24 @@ pub(super) fn setting(text: &str) -> Result<(String, String), String> {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
         _ => Err("write `section.key=value`".to_owned()),
     }
+}
+
+/// What a skill is given: an object, and single values that go into it. A value that is no JSON is a text.
+pub(super) fn of_skill(object: Option<&str>, single: Vec<(String, String)>) -> Result<Option<Value>, Refusal> {
+    let wrong = |reason: String| usage(reason, "write `--inputs '{\"name\": …}'`, or `--input name=value`");
+    let mut inputs = match object.map(serde_json::from_str::<Map<String, Value>>) {
+        None if single.is_empty() => return Ok(None),
+        None => Map::new(),
+        Some(Ok(inputs)) => inputs,
+        Some(Err(error)) => return Err(wrong(format!("`--inputs` is not a JSON object: {error}"))),
+    };
+    for (name, value) in single {
+        let value = serde_json::from_str(&value).unwrap_or(Value::String(value));
+        if inputs.insert(name.clone(), value).is_some() {
+            return Err(wrong(format!("the input `{name}` is given twice")));
+        }
+    }
+    Ok(Some(Value::Object(inputs)))
 }
 
 /// `path` or `name=path`. A file whose own name has a `=` in it is taken as it is.
@@ -65,6 +84,8 @@ fn bounded(source: impl std::io::Read, what: &str) -> Result<String, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -73,6 +94,29 @@ mod tests {
         assert_eq!(setting("models.motor="), Ok(("models.motor".to_owned(), String::new())));
         assert!(setting("limits.fuel").is_err());
         assert!(setting("=1").is_err());
+    }
+
+    #[test]
+    fn inputs_are_json_where_they_can_be() {
+        let check = |object: Option<&str>, single: &[&str], expected: Result<Option<Value>, &str>| {
+            let single = single.iter().map(|text| setting(text).unwrap()).collect();
+            match (of_skill(object, single), expected) {
+                (Ok(inputs), Ok(expected)) => assert_eq!(inputs, expected),
+                (Err(refusal), Err(says)) => assert!(refusal.reason.contains(says), "{}", refusal.reason),
+                (got, expected) => panic!("{got:?}, not {expected:?}"),
+            }
+        };
+        check(None, &[], Ok(None));
+        check(Some("{}"), &[], Ok(Some(json!({}))));
+        check(
+            Some("{\"a\": 1}"),
+            &["rows=7", "path=a.csv", "id=007", "on=true", "list=[1]", "text=\"7\"", "sum=1=2"],
+            Ok(Some(json!({ "a": 1, "rows": 7, "path": "a.csv", "id": "007", "on": true, "list": [1], "text": "7", "sum": "1=2" }))),
+        );
+        check(Some("[1]"), &[], Err("not a JSON object"));
+        check(Some("nonsense"), &[], Err("not a JSON object"));
+        check(Some("{\"a\": 1}"), &["a=2"], Err("`a` is given twice"));
+        check(None, &["a=1", "a=1"], Err("twice"));
     }
 
     #[test]

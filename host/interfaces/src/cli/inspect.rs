@@ -44,15 +44,29 @@ pub(super) fn workbench(context: &Context) -> Result<Workbench, Refusal> {
 fn render(report: &ComponentReport, columns: usize, palette: Palette) -> String {
     let mut page = String::new();
     writeln!(page, "{}", report.hash).ok();
-    writeln!(page, "{}, world `{}`", text::bytes(report.size_bytes), report.world).ok();
+    let what = match report.world {
+        "command" => "a `wasi:cli` command".to_owned(),
+        "functions" => "functions of its own".to_owned(),
+        world => format!("world `{world}`"),
+    };
+    writeln!(page, "{}, {what}", text::bytes(report.size_bytes)).ok();
 
     let heading = |page: &mut String, name: &str| writeln!(page, "\n{}", palette.bold(name)).ok();
+    if let Some(about) = &report.about {
+        heading(&mut page, "says of itself");
+        writeln!(page, "  {}", text::brief(&about.name, 80)).ok();
+        writeln!(page, "  {}", text::brief(&about.description, columns.saturating_sub(2))).ok();
+        writeln!(page, "  {} of instructions", text::bytes(about.instructions.len() as u64)).ok();
+    }
     heading(&mut page, "can use");
     if report.capabilities.is_empty() {
         writeln!(page, "  nothing: it imports nothing that has any power").ok();
     }
     for capability in &report.capabilities {
         writeln!(page, "  {capability}").ok();
+    }
+    if !report.cannot.is_empty() {
+        writeln!(page, "  no {}", report.cannot.join(", no ")).ok();
     }
     writeln!(page, "{}", palette.dim("  What it does not import it cannot do.")).ok();
     if !report.imports.is_empty() {
@@ -75,6 +89,13 @@ fn render(report: &ComponentReport, columns: usize, palette: Palette) -> String 
         heading(&mut page, "tools");
         page.push_str(&tools(&report.tools, columns));
     }
+    if !report.unmapped.is_empty() {
+        heading(&mut page, "no tools");
+        for function in &report.unmapped {
+            let line = format!("{}: {}", function.export, function.why);
+            writeln!(page, "  {}", text::brief(&line, columns.saturating_sub(2))).ok();
+        }
+    }
     page
 }
 
@@ -95,7 +116,7 @@ pub(super) fn tools(tools: &[ToolDescription], columns: usize) -> String {
 }
 
 /// `path, offset?, limit?`
-fn parameters(schema: &serde_json::Value) -> String {
+pub(super) fn parameters(schema: &serde_json::Value) -> String {
     let required: Vec<&str> = schema
         .get("required")
         .and_then(|names| names.as_array())

@@ -101,7 +101,8 @@ impl<'a> Live<'a> {
         self.said = None;
     }
 
-    fn wait(&mut self, what: String) {
+    /// Something takes its time from here on.
+    pub(super) fn wait(&mut self, what: String) {
         self.waiting = Some((what, Instant::now()));
     }
 

@@ -40,7 +40,7 @@ fn status(code: RefusalCode) -> StatusCode {
         RefusalCode::InvalidRequest | RefusalCode::UnknownTool | RefusalCode::InvalidComponent => {
             StatusCode::BAD_REQUEST
         }
-        RefusalCode::ConsentNeeded => StatusCode::FORBIDDEN,
+        RefusalCode::ConsentNeeded | RefusalCode::SkillUntrusted => StatusCode::FORBIDDEN,
         RefusalCode::NotFound => StatusCode::NOT_FOUND,
         RefusalCode::Busy | RefusalCode::HomeInUse | RefusalCode::IllegalState => StatusCode::CONFLICT,
         RefusalCode::ModelUnavailable | RefusalCode::CredentialsNeeded => StatusCode::UNPROCESSABLE_ENTITY,

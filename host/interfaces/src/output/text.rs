@@ -79,6 +79,38 @@ pub fn rows(text: &str, columns: usize) -> Vec<String> {
     rows
 }
 
+/// A text in rows of at most `columns`, broken between words where that can be; white space runs together, and nothing is cut.
+#[must_use]
+pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(2);
+    let mut wrapped = Vec::new();
+    for line in text.split('\n') {
+        let mut row = String::new();
+        for word in line.split_whitespace() {
+            if !row.is_empty() && width(&row) + 1 + width(word) > columns {
+                wrapped.push(std::mem::take(&mut row));
+            }
+            if !row.is_empty() {
+                row.push(' ');
+            }
+            row.push_str(word);
+            if width(&row) > columns {
+                let mut parts = rows(&row, columns);
+                row = parts.pop().unwrap_or_default();
+                wrapped.extend(parts);
+            }
+        }
+        wrapped.push(row);
+    }
+    wrapped
+}
+
+/// Foreign text on one line in which nothing is hidden.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    one_line(&revealed(text))
+}
+
 /// Text on one line: white space runs together, harmful characters become spaces.
 #[must_use]
 pub fn one_line(text: &str) -> String {
@@ -238,6 +270,22 @@ mod tests {
         let text = "x字\n ".repeat(50);
         assert_eq!(rows(&text, 7).concat(), text.replace('\n', ""));
         assert!(rows(&text, 7).iter().all(|row| width(row) <= 7));
+    }
+
+    #[test]
+    fn words_stay_whole_where_there_is_room() {
+        for (text, columns, expected) in [
+            ("one two  three", 8, &["one two", "three"][..]),
+            ("one two", 7, &["one two"]),
+            ("abcdefghij kl", 4, &["abcd", "efgh", "ij", "kl"]),
+            ("a\n\nb", 10, &["a", "", "b"]),
+            ("字字 字", 5, &["字字", "字"]),
+            ("", 10, &[""]),
+        ] {
+            assert_eq!(wrapped(text, columns), expected, "{text:?}");
+        }
+        assert!(wrapped(&"word ".repeat(200), 33).iter().all(|row| width(row) <= 33));
+        assert_eq!(quoted("a\u{202e}\n b\u{200b}"), "a<U+202E> b<U+200B>");
     }
 
     #[test]

@@ -1,0 +1,120 @@
+//! `motor skill`: what lies in the skills directories, what it could do, and what the owner makes of it (SPEC SKILL-6, SKILL-9,
+//! SKILL-12).
+//!
+//! All of a skill's own words are a stranger's. They are shown in ways that cannot be mistaken for this program's.
+
+mod decide;
+mod facts;
+mod grant;
+mod list;
+mod manage;
+mod page;
+mod review;
+mod verify;
+mod versions;
+
+use agent::api::skills::DiffRequest;
+use clap::Subcommand;
+use skills::SkillSummary;
+
+use super::Done;
+use super::context::Context;
+use crate::client::Call;
+use crate::exit::Exit;
+
+/// Subcommands of `motor skill`.
+#[derive(Debug, Subcommand)]
+pub(super) enum SkillCommand {
+    /// Lists the skills there are, where each stands, and why one may not run
+    List,
+    /// Shows what a skill is, what it could do, and what changed since it was approved
+    Review(review::ReviewArgs),
+    /// Lets a skill be used: exactly these bytes, with exactly these powers
+    Approve(decide::ApproveArgs),
+    /// Changes what an approved skill may do
+    Update(decide::UpdateArgs),
+    /// Refuses a skill that waits
+    Reject {
+        /// Its name, or its place as `motor skill list` shows it
+        skill: String,
+        /// Why
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+    /// Removes a skill's files, and what was decided about them
+    Delete {
+        /// Its name, or its place
+        skill: String,
+    },
+    /// Adds a skill; nobody trusts it for that
+    Add {
+        /// A directory, an archive, a `SKILL.md` or a component, or the `https` URL of one
+        #[arg(value_name = "PATH|URL")]
+        source: String,
+    },
+    /// Lists the versions of a skill that are known
+    Versions {
+        /// Its name, or its place
+        skill: String,
+    },
+    /// Compares two versions of a skill: powers, then lines
+    Diff {
+        /// Its name, or its place
+        skill: String,
+        /// The beginning of the older version's hash [default: the version approved last]
+        #[arg(long, value_name = "HASH")]
+        from: Option<String>,
+        /// The beginning of the newer version's hash [default: what lies there now]
+        #[arg(long, value_name = "HASH")]
+        to: Option<String>,
+    },
+    /// Goes back to an earlier version of a skill
+    Rollback {
+        /// Its name, or its place
+        skill: String,
+        /// The beginning of its hash [default: the version approved before]
+        #[arg(long, value_name = "HASH")]
+        to: Option<String>,
+    },
+    /// Reads every byte and compares it with what was approved; exit code 5 when something differs
+    Verify {
+        /// Its name, or its place [default: all]
+        skill: Option<String>,
+    },
+}
+
+pub(super) async fn run(command: SkillCommand, context: &Context) -> Done {
+    let command = match command {
+        SkillCommand::Review(arguments) if arguments.is_advisory() => return review::advised(arguments, context).await,
+        command => command,
+    };
+    context
+        .with_host(async |session| match command {
+            SkillCommand::List => {
+                let skills: Vec<SkillSummary> = session.ask(&Call::get("/v1/skills")).await?;
+                if skills.is_empty() && !context.output.is_json() {
+                    let directory = context.place()?.home.skills();
+                    context.output.say(&format!(
+                        "no skills; `motor skill add DIR` adds one, or put it into `{}`",
+                        directory.display()
+                    ));
+                    return Ok(Exit::Ok);
+                }
+                context.answer(&skills, || list::skills(&skills, context.output.columns, context.output.out))?;
+                Ok(Exit::Ok)
+            }
+            SkillCommand::Review(arguments) => review::facts(arguments, session, context).await,
+            SkillCommand::Approve(arguments) => decide::approve(arguments, session, context).await,
+            SkillCommand::Update(arguments) => decide::update(arguments, session, context).await,
+            SkillCommand::Reject { skill, reason } => manage::reject(skill, reason, session, context).await,
+            SkillCommand::Delete { skill } => manage::delete(skill, session, context).await,
+            SkillCommand::Add { source } => manage::add(source, session, context).await,
+            SkillCommand::Versions { skill } => versions::versions(&skill, session, context).await,
+            SkillCommand::Diff { skill, from, to } => {
+                versions::diff(&DiffRequest { skill, from, to }, session, context).await
+            }
+            SkillCommand::Rollback { skill, to } => versions::rollback(skill, to.as_deref(), session, context).await,
+            SkillCommand::Verify { skill } => verify::verify(skill, session, context).await,
+        })
+        .await
+}

@@ -1,0 +1,190 @@
+//! What the owner lets a skill do: `motor skill approve`, `motor skill update` (SPEC CONSENT-1).
+//!
+//! Each asks once, and shows all that is decided. What is then sent are the very bytes and powers that were shown, so that
+//! nothing can be put in their place while somebody reads.
+
+use agent::api::skills::{ApprovalQuestion, ApproveRequest, UpdateRequest};
+use base::{Refusal, RefusalCode};
+use clap::Args;
+use skills::policy::PolicyChange;
+use skills::{Policy, SkillStatus, SkillSummary};
+
+use super::super::Done;
+use super::super::card::{Card, Tone};
+use super::super::consent::confirm;
+use super::super::context::{Context, usage};
+use super::super::signals::seconds;
+use super::facts::{self, NOTHING};
+use super::grant::{GrantedArgs, exactly};
+use super::page::shell;
+use crate::client::Call;
+use crate::exit::Exit;
+use crate::output::text;
+use crate::session::Session;
+
+/// Arguments of `motor skill approve`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ApproveArgs {
+    /// Its name, or its place as `motor skill list` shows it
+    skill: String,
+    /// Begins with what its author asks for, also when a policy was approved before
+    #[arg(long)]
+    proposed: bool,
+    #[command(flatten)]
+    granted: GrantedArgs,
+}
+
+/// Arguments of `motor skill update`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct UpdateArgs {
+    /// Its name, or its place
+    skill: String,
+    #[command(flatten)]
+    granted: GrantedArgs,
+    /// Domains they may reach besides
+    #[arg(long, value_delimiter = ',', value_name = "DOMAINS", conflicts_with = "domains")]
+    add_domain: Vec<String>,
+    /// Domains they may reach no more
+    #[arg(long, value_delimiter = ',', value_name = "DOMAINS", conflicts_with = "domains")]
+    remove_domain: Vec<String>,
+}
+
+/// `motor skill approve`.
+pub(super) async fn approve(arguments: ApproveArgs, session: &mut Session, context: &Context) -> Done {
+    let ApproveArgs { skill, proposed, granted } = arguments;
+    let asked = ApproveRequest { skill, hash: None, policy: granted.change()?, proposed, shown: None };
+    let question: ApprovalQuestion = session.ask(&Call::post("/v1/skills/question", &asked)?).await?;
+    let word = confirm(&question_card(&question), context).await?;
+    let request = ApproveRequest { hash: Some(question.hash), shown: Some(question.policy.clone()), ..asked };
+    let approved: SkillSummary = session.ask(&Call::post("/v1/skills/approve", &request)?.with(word)).await?;
+    for warning in &question.warnings {
+        context.output.warn(&text::quoted(warning));
+    }
+    let called = shell(&request.skill);
+    context.answer(&approved, || format!("{} is {}; `motor act --skill {called} TASK` works by it", question.name, approved.status))?;
+    Ok(Exit::Ok)
+}
+
+/// What approving means: what changed, then every power, then what speaks against it.
+fn question_card(question: &ApprovalQuestion) -> Card {
+    let mut card = Card::new(format!("approve the skill `{}`?", question.name));
+    if let Some(changes) = &question.changes {
+        let mut label = "changed";
+        let powers = changes.powers.iter().map(facts::power_change);
+        for (tone, line) in powers.chain(changes.files.iter().map(facts::file_change)) {
+            card = card.toned(tone, std::mem::take(&mut label), line);
+        }
+        if !label.is_empty() {
+            card = card.toned(Tone::Calm, label, format!("{NOTHING} since {} was approved", changes.against.short()));
+        }
+    }
+    for warning in &question.warnings {
+        card = card.toned(Tone::Warning, "warning", text::quoted(warning));
+    }
+    card = granted(card, &question.policy);
+    for component in &question.components {
+        let (heading, lines) = facts::component(component);
+        card = card.with("component", heading);
+        for (tone, line) in lines {
+            card = card.toned(tone, "", line);
+        }
+    }
+    if let Some(advisory) = &question.advisory {
+        let (tone, verdict) = match advisory.passed {
+            true => (Tone::Calm, "a read-only run found nothing against it"),
+            false => (Tone::Alarm, "a read-only run did not let it pass"),
+        };
+        card = card.toned(tone, "advice", verdict).with("", advisory.text.trim());
+    }
+    if let Some(provenance) = &question.provenance {
+        card = card.with("from", format!("{}, {}", text::quoted(&provenance.source), seconds(provenance.fetched_at)));
+    }
+    card = card.with("place", text::quoted(&question.place.to_string()));
+    card = card.toned(facts::tone(question.status), "status", question.status.as_str());
+    card.with("hash", question.hash.hex())
+}
+
+/// Every power on a line of its own; where there is none, that.
+fn granted(mut card: Card, policy: &Policy) -> Card {
+    for (label, powers) in facts::powers(policy) {
+        let mut label = label;
+        if powers.is_empty() {
+            card = card.toned(Tone::Calm, label, NOTHING);
+        }
+        for power in powers {
+            card = card.toned(Tone::Warning, std::mem::take(&mut label), power);
+        }
+    }
+    for (label, bounds) in facts::bounds(policy) {
+        card = card.with(label, bounds.join("\n"));
+    }
+    card
+}
+
+/// `motor skill update`.
+pub(super) async fn update(arguments: UpdateArgs, session: &mut Session, context: &Context) -> Done {
+    let UpdateArgs { skill, granted: flags, add_domain, remove_domain } = arguments;
+    let mut change = flags.change()?;
+    // Asked for as an approval would be: a review would be completed by asking for it, whatever comes of the change.
+    let unchanged = PolicyChange::default();
+    let asked = ApproveRequest { skill: skill.clone(), hash: None, policy: unchanged, proposed: false, shown: None };
+    let question: ApprovalQuestion = session.ask(&Call::post("/v1/skills/question", &asked)?).await?;
+    if question.status != SkillStatus::Approved {
+        let reason = format!("the skill is {}, so there is no policy in force", question.status);
+        let remedy = format!("approve it with the powers it is to have: `motor skill approve {}`", shell(&skill));
+        return Err(Refusal::new(RefusalCode::SkillUntrusted, reason).with_remedy(remedy).into());
+    }
+    let before = question.policy;
+    if !add_domain.is_empty() || !remove_domain.is_empty() {
+        change.domains = Some(domains(&before, &add_domain, &remove_domain)?);
+    }
+    if change == PolicyChange::default() {
+        let remedy = "name what is to be different: `--add-domain`, `--domains`, `--tools`, `--writes`, `--credentials`, `--limit`, `--inputs`";
+        return Err(usage("nothing is to be changed", remedy).into());
+    }
+    let after = change.clone().apply(before.clone());
+    let card = granted(changed_card(&question.name.to_string(), &before, &after), &after);
+    let card = card.with("hash", question.hash.hex());
+    let word = confirm(&card, context).await?;
+    let request = UpdateRequest { skill: skill.clone(), policy: exactly(&after) };
+    let updated: SkillSummary = session.ask(&Call::post("/v1/skills/update", &request)?.with(word)).await?;
+    context.answer(&updated, || format!("the policy of {} is changed; it stays {}", question.name, updated.status))?;
+    Ok(Exit::Ok)
+}
+
+/// The domains of a policy with some more and some fewer.
+fn domains(policy: &Policy, more: &[String], fewer: &[String]) -> Result<Vec<String>, Refusal> {
+    if let Some(unknown) = fewer.iter().find(|domain| !policy.domains.contains(domain)) {
+        let reason = format!("`{}` is not among its domains", text::quoted(unknown));
+        return Err(usage(reason, format!("they are: {}", policy.domains.join(", "))));
+    }
+    let kept = policy.domains.iter().filter(|domain| !fewer.contains(domain));
+    let new = more.iter().filter(|domain| !policy.domains.contains(domain));
+    Ok(kept.chain(new).cloned().collect())
+}
+
+/// What comes and goes with a change of policy.
+fn changed_card(name: &str, before: &Policy, after: &Policy) -> Card {
+    let mut card = Card::new(format!("change what the skill `{name}` may do?"));
+    let all = |policy: &Policy| facts::powers(policy).into_iter().chain(facts::bounds(policy)).collect::<Vec<_>>();
+    let (before, after) = (all(before), all(after));
+    let of = |kinds: &[(&'static str, Vec<String>)], label: &str| {
+        kinds.iter().find(|(kind, _)| *kind == label).map(|(_, lines)| lines.clone()).unwrap_or_default()
+    };
+    let mut label = "changed";
+    let labels = after.iter().chain(&before).map(|(label, _)| *label);
+    let mut seen: Vec<&str> = Vec::new();
+    for kind in labels {
+        if seen.contains(&kind) {
+            continue;
+        }
+        seen.push(kind);
+        let (old, new) = (of(&before, kind), of(&after, kind));
+        let added = new.iter().filter(|line| !old.contains(line)).map(|line| (Tone::Alarm, format!("+ {kind}: {line}")));
+        let removed = old.iter().filter(|line| !new.contains(line)).map(|line| (Tone::Calm, format!("- {kind}: {line}")));
+        for (tone, line) in added.chain(removed) {
+            card = card.toned(tone, std::mem::take(&mut label), line);
+        }
+    }
+    if label.is_empty() { card } else { card.toned(Tone::Calm, label, NOTHING) }
+}

@@ -1,0 +1,157 @@
+//! `motor skill list`, `motor skill versions`: what there is, and where it stands.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use agent::api::skills::SkillVersion;
+use skills::{SkillStatus, SkillSummary};
+
+use super::super::signals::seconds;
+use super::facts::tone;
+use crate::output::{Palette, table::Table, text};
+
+/// Between two columns.
+const GAP: usize = 2;
+/// A longer name has a row of its own.
+const MOST_NAME: usize = 26;
+
+/// The skills in at most `columns`: what each is for, and why one may not run.
+pub(super) fn skills(skills: &[SkillSummary], columns: usize, palette: Palette) -> String {
+    let mut named: BTreeMap<&str, usize> = BTreeMap::new();
+    for name in skills.iter().filter_map(|skill| skill.name.as_deref()) {
+        *named.entry(name).or_default() += 1;
+    }
+    // Of several by one name each is called by its place, which is what tells them apart wherever a skill is named.
+    let called: Vec<String> = skills
+        .iter()
+        .map(|skill| match &skill.name {
+            Some(name) if named.get(name.as_str()) == Some(&1) => text::quoted(name),
+            _ => text::quoted(&skill.place.to_string()),
+        })
+        .collect();
+    let fitting = called.iter().map(|name| text::width(name)).filter(|width| *width <= MOST_NAME);
+    let name_room = fitting.chain([4]).max().unwrap_or_default();
+    let status_room = skills.iter().map(|skill| skill.status.as_str().len()).chain([6]).max().unwrap_or_default();
+    let before = name_room + GAP + status_room + GAP;
+    let room = columns.saturating_sub(before).max(12);
+    let mut page = format!("{:name_room$}  {:status_room$}  WHAT IT IS FOR\n", "NAME", "STATUS");
+    for (skill, name) in skills.iter().zip(&called) {
+        let wide = text::width(name);
+        if wide > name_room {
+            for row in text::rows(name, columns) {
+                writeln!(page, "{row}").ok();
+            }
+            write!(page, "{:name_room$}", "").ok();
+        } else {
+            write!(page, "{name}{:1$}", "", name_room - wide).ok();
+        }
+        let status = tone(skill.status).paint(palette, &format!("{:status_room$}", skill.status.as_str()));
+        let mut lines = Vec::new();
+        if !skill.description.is_empty() {
+            lines.push(text::brief(&text::revealed(&skill.description), room));
+        }
+        if skill.status != SkillStatus::Approved {
+            let reason = text::wrapped(&text::quoted(&skill.reason), room);
+            lines.extend(reason.iter().map(|row| palette.dim(row)));
+        }
+        let mut lines = lines.iter();
+        let first = lines.next().map_or("", String::as_str);
+        writeln!(page, "  {status}  {first}").ok();
+        for line in lines {
+            writeln!(page, "{:before$}{line}", "").ok();
+        }
+    }
+    page
+}
+
+/// The versions of one skill, newest first.
+pub(super) fn versions(versions: &[SkillVersion], columns: usize) -> String {
+    let mut table = Table::new(&["VERSION", "STATUS", "CHANGED", "WHAT"]);
+    for version in versions {
+        let mut what = Vec::new();
+        if version.in_place {
+            what.push("lies there now".to_owned());
+        }
+        if version.superseded {
+            what.push("superseded".to_owned());
+        }
+        if let Some(at) = version.approved_at {
+            what.push(format!("approved {}", seconds(at)));
+        }
+        if let Some(run) = &version.run_id {
+            what.push(format!("made by {run}"));
+        }
+        if let Some(source) = &version.source {
+            what.push(format!("from {}", text::quoted(source)));
+        }
+        if !version.kept {
+            what.push("its bytes are not kept".to_owned());
+        }
+        let status = version.status.as_str().to_owned();
+        table.row([version.hash.short(), status, seconds(version.changed_at), what.join(", ")]);
+    }
+    table.render(columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn summary(name: Option<&str>, entry: &str, status: &str, description: &str, reason: &str) -> Value {
+        json!({ "name": name, "place": { "root": "home", "entry": entry }, "status": status, "description": description,
+                "reason": reason, "readable": name.is_some(), "conforms": true })
+    }
+
+    fn check(summaries: Value, columns: usize, expected: &expect_test::Expect) {
+        let summaries: Vec<SkillSummary> = serde_json::from_value(summaries).unwrap();
+        let page = skills(&summaries, columns, Palette::new(false));
+        assert!(page.lines().all(|line| text::width(line) <= columns), "{page}");
+        expected.assert_eq(&page);
+    }
+
+    #[test]
+    fn each_says_what_it_is_for_and_why_it_may_not_run() {
+        let long = "a-name-that-is-longer-than-there-is-room-for-in-a-column-of-names";
+        check(
+            json!([
+                summary(Some("csv-analyst"), "csv-analyst", "approved", "Analyses CSV and JSON files with the code tool and writes a report", "approved"),
+                summary(Some("evil"), "evil", "needs_reapproval", "Does\u{202e} things", "its bytes are not those that were approved"),
+                summary(None, "broken", "needs_reapproval", "", "it has no `SKILL.md`"),
+                summary(Some(long), long, "reviewed", "Something", "nobody has approved it"),
+                summary(Some("twin"), "twin", "pending_review", "First", "a run made it"),
+                summary(Some("twin"), "twin.zip", "approved", "Second", "approved"),
+            ]),
+            80,
+            &expect![[r#"
+                NAME         STATUS            WHAT IT IS FOR
+                csv-analyst  approved          Analyses CSV and JSON files with the code tool a…
+                evil         needs_reapproval  Does<U+202E> things
+                                               its bytes are not those that were approved
+                broken       needs_reapproval  it has no `SKILL.md`
+                a-name-that-is-longer-than-there-is-room-for-in-a-column-of-names
+                             reviewed          Something
+                                               nobody has approved it
+                twin         pending_review    First
+                                               a run made it
+                twin.zip     approved          Second
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_narrow_terminal_is_enough() {
+        check(
+            json!([summary(Some("a"), "a", "needs_reapproval", "Does a thing or two", "nothing is known of it: review it")]),
+            40,
+            &expect![[r#"
+                NAME  STATUS            WHAT IT IS FOR
+                a     needs_reapproval  Does a thing or…
+                                        nothing is known
+                                        of it: review it
+            "#]],
+        );
+    }
+}

@@ -1,0 +1,85 @@
+//! `motor skill add`, `reject`, `delete`: what puts a skill beside the others, and what takes it away.
+
+use agent::api::skills::{AddRequest, RejectRequest, WhichSkill};
+use base::Refusal;
+use serde::{Deserialize, Serialize};
+use skills::{Place, SkillSummary};
+
+use super::super::Done;
+use super::super::card::{Card, Tone};
+use super::super::consent::{confirm, unasked};
+use super::super::context::{Context, usage};
+use super::facts;
+use super::page::shell;
+use crate::client::Call;
+use crate::exit::Exit;
+use crate::output::text;
+use crate::session::Session;
+
+/// `motor skill add`. What lies on this machine is copied without a question, because nobody trusts it for that; a host that
+/// reaches out on somebody's word wants to know that the word is the owner's.
+pub(super) async fn add(source: String, session: &mut Session, context: &Context) -> Done {
+    let fetched = source.contains("://");
+    let request = AddRequest { source: if fetched { source } else { absolute(&source)? } };
+    let mut call = Call::post("/v1/skills/add", &request)?;
+    if fetched {
+        let card = Card::new("fetch a skill?").with("from", text::quoted(&request.source)).toned(
+            Tone::Calm,
+            "means",
+            "it is put beside the others and nobody trusts it: `motor skill approve` comes after",
+        );
+        call = call.with(confirm(&card, context).await?);
+    }
+    let added: SkillSummary = session.ask(&call).await?;
+    context.answer(&added, || {
+        let place = added.place.to_string();
+        let name = added.name.as_deref().unwrap_or(&place);
+        let review = format!("`motor skill review {}` shows what it could do", shell(&place));
+        format!("{} is added and {}; {review}", text::quoted(name), added.status)
+    })?;
+    Ok(Exit::Ok)
+}
+
+/// A path as the host will see it, whatever directory that runs in.
+fn absolute(path: &str) -> Result<String, Refusal> {
+    let wrong = || usage(format!("`{}` is not a path", text::quoted(path)), "write the path of a skill, or its URL");
+    let absolute = std::path::absolute(path).map_err(|_| wrong())?;
+    absolute.to_str().map(str::to_owned).ok_or_else(wrong)
+}
+
+/// `motor skill reject`. It gives nothing away, so the owner's word is taken without a question.
+pub(super) async fn reject(skill: String, reason: Option<String>, session: &mut Session, context: &Context) -> Done {
+    let word = unasked(context).await?;
+    let call = Call::post("/v1/skills/reject", &RejectRequest { skill: skill.clone(), reason })?.with(word);
+    let rejected: SkillSummary = session.ask(&call).await?;
+    context.answer(&rejected, || format!("{} is rejected; it is {}", text::quoted(&skill), rejected.status))?;
+    Ok(Exit::Ok)
+}
+
+/// That a skill is gone.
+#[derive(Debug, Serialize, Deserialize)]
+struct Gone {
+    place: Place,
+}
+
+/// `motor skill delete`. What cannot be read can be deleted as well, by its place.
+pub(super) async fn delete(skill: String, session: &mut Session, context: &Context) -> Done {
+    let all: Vec<SkillSummary> = session.ask(&Call::get("/v1/skills")).await?;
+    let mut card = Card::new(format!("delete the skill `{}`?", text::quoted(&skill)));
+    for one in all.iter().filter(|one| is_called(one, &skill)) {
+        card = card.with("place", text::quoted(&one.place.to_string()));
+        card = card.toned(facts::tone(one.status), "status", one.status.as_str());
+        if let Some(hash) = one.hash {
+            card = card.with("hash", hash.hex());
+        }
+    }
+    let card = card.toned(Tone::Alarm, "means", "its files are removed, and what was decided about them is forgotten");
+    let word = confirm(&card, context).await?;
+    let gone: Gone = session.ask(&Call::post("/v1/skills/delete", &WhichSkill { skill })?.with(word)).await?;
+    context.answer(&gone, || format!("{} is deleted", text::quoted(&gone.place.to_string())))?;
+    Ok(Exit::Ok)
+}
+
+fn is_called(skill: &SkillSummary, selector: &str) -> bool {
+    skill.place.to_string() == selector || skill.name.as_deref() == Some(selector)
+}

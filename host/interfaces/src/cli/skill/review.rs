@@ -1,0 +1,98 @@
+//! `motor skill review`: the facts, and with `--advisory` what a read-only run thinks of them (SPEC SKILL-9).
+
+use agent::api::skills::{ApprovalQuestion, ReviewRequest, SkillReviewReply};
+use base::{Refusal, RefusalCode, RunId};
+use clap::Args;
+use serde_json::json;
+use skills::SkillSummary;
+use skills::review::Review;
+
+use super::super::Done;
+use super::super::context::Context;
+use super::super::follow::{Followed, follow};
+use super::page;
+use crate::client::Call;
+use crate::exit::Exit;
+use crate::session::Session;
+
+/// Arguments of `motor skill review`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ReviewArgs {
+    /// Its name, or its place as `motor skill list` shows it
+    skill: String,
+    /// Also has a read-only run of the motor look at it; without a clear verdict it does not pass
+    #[arg(long)]
+    advisory: bool,
+}
+
+impl ReviewArgs {
+    /// Whether a run is to be followed, which is another matter than a request.
+    pub(super) fn is_advisory(&self) -> bool {
+        self.advisory
+    }
+}
+
+/// The facts.
+pub(super) async fn facts(arguments: ReviewArgs, session: &mut Session, context: &Context) -> Done {
+    let reply = ask(&arguments.skill, false, session, context).await?;
+    show(&reply, &arguments.skill, context)?;
+    Ok(Exit::Ok)
+}
+
+/// The facts, once a run has looked at them.
+pub(super) async fn advised(arguments: ReviewArgs, context: &Context) -> Done {
+    let mut session = Session::open(context.place()?).await?;
+    let done = looked_at(&arguments.skill, &mut session, context).await;
+    context.leave(session).await;
+    done
+}
+
+async fn looked_at(skill: &str, session: &mut Session, context: &Context) -> Done {
+    let reply = ask(skill, true, session, context).await?;
+    let Some(run) = reply.run_id.clone() else {
+        show(&reply, skill, context)?;
+        return Ok(Exit::Ok);
+    };
+    context.wishes.listen().await;
+    context.output.say(&context.output.err.dim(&format!("run {run}")));
+    match follow(session, &run, context).await? {
+        Followed::Ended(_) => {}
+        Followed::Interrupted { .. } => return Ok(Exit::Interrupted),
+        Followed::HostGone { .. } => {
+            let refusal = Refusal::new(RefusalCode::TryLater, format!("the host stopped; run {run} is not over"));
+            return Err(refusal.with_remedy(format!("`motor act --resume {run}` goes on with it")).into());
+        }
+    }
+    let after = SkillReviewReply { review: renewed(reply.review, session).await?, run_id: Some(run.clone()) };
+    show(&after, skill, context)?;
+    Ok(if passed(&after, &run) { Exit::Ok } else { Exit::Failed })
+}
+
+/// The facts with what the run said, and what follows from it. Asking for another review would complete one, whatever the run
+/// said: so it is looked up where it changes nothing.
+async fn renewed(review: Review, session: &mut Session) -> Result<Review, Refusal> {
+    let place = review.place.to_string();
+    let question: ApprovalQuestion = session.ask(&Call::post("/v1/skills/question", &json!({ "skill": place }))?).await?;
+    let all: Vec<SkillSummary> = session.ask(&Call::get("/v1/skills")).await?;
+    let now = all.into_iter().find(|skill| skill.place == review.place && skill.hash == Some(review.hash));
+    let Some(now) = now.filter(|_| question.hash == review.hash) else {
+        let refusal = Refusal::new(RefusalCode::SkillUntrusted, "the skill changed while the run looked at it");
+        return Err(refusal.with_remedy("look at it again"));
+    };
+    Ok(Review { status: now.status, reason: now.reason, advisory: question.advisory, ..review })
+}
+
+async fn ask(skill: &str, advisory: bool, session: &mut Session, context: &Context) -> Result<SkillReviewReply, Refusal> {
+    let request = ReviewRequest { skill: skill.to_owned(), advisory };
+    let agent = &context.globals.agent;
+    session.ask(&Call::post(format!("/v1/skills/review?agent={agent}"), &request)?).await
+}
+
+fn show(reply: &SkillReviewReply, called: &str, context: &Context) -> Result<(), super::super::CliError> {
+    context.answer(reply, || page::review(&reply.review, called, context.output.columns, context.output.out))
+}
+
+/// Whether this very run found nothing against these very bytes.
+fn passed(reply: &SkillReviewReply, run: &RunId) -> bool {
+    reply.review.advisory.as_ref().is_some_and(|advisory| advisory.run_id == *run && advisory.passed)
+}
