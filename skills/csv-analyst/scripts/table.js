@@ -1,0 +1,42 @@
+// Tables in the `code` tool: files read whole or row by row, exact sums, groups, joins, dates, reports.
+//
+//   const t = await workspace.load("scripts/table.js");
+//   const { rows } = await t.read("sales.csv");
+//
+// Cells of CSV are text; numbers and dates are made of them when asked for. What could be two things is not guessed.
+
+const [read, numbers, dates, rows] = await Promise.all(
+  ["read", "numbers", "dates", "rows"].map((name) => workspace.load(`scripts/${name}.js`)),
+);
+
+// What is in a file, column by column: the first thing to look at. Reads all of it and holds little.
+async function profile(path, options) {
+  const columns = new Map();
+  const seen = await read.each(path, (row) => {
+    for (const name of Object.keys(row)) {
+      if (!columns.has(name)) columns.set(name, { filled: 0, values: new Map(), many: false, marks: [], dates: null });
+      const column = columns.get(name);
+      const cell = typeof row[name] === "object" && row[name] !== null ? JSON.stringify(row[name]) : String(row[name] ?? "").trim();
+      if (cell === "") continue;
+      column.filled++;
+      if (column.values.size < 1000 || column.values.has(cell)) column.values.set(cell, (column.values.get(cell) ?? 0) + 1);
+      else column.many = true;
+      if (column.filled === 1) [column.marks, column.dates] = [[".", ","], dates.dateOrder([cell])];
+      if (column.marks.length > 0) column.marks = column.marks.filter((mark) => numbers.plain(cell, mark) !== null);
+      if (column.dates.length > 0) column.dates = column.dates.filter((order) => dates.date(cell, order) !== null);
+    }
+  }, options);
+  const about = [...columns].map(([name, column]) => {
+    const common = [...column.values].sort((one, other) => other[1] - one[1]).slice(0, 3).map(([value]) => value.slice(0, 60));
+    const result = { name, blank: seen.rowCount - column.filled, distinct: column.many ? "more than 1000" : column.values.size, common };
+    if (column.marks.length > 0) {
+      const values = [...column.values.keys()];
+      result.number = column.marks.length > 1 ? numbers.decimalMark(values) : column.marks[0];
+    }
+    if (column.dates?.length > 0) result.dateOrders = column.dates;
+    return result;
+  });
+  return { ...seen, columns: about };
+}
+
+return { ...read, ...numbers, ...dates, ...rows, profile };
