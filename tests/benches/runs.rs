@@ -56,6 +56,7 @@ fn request(agent: usize) -> Result<RunRequest> {
         key: None,
         approval_required: false,
         may_ask: true,
+        skill: None,
     })
 }
 

@@ -61,6 +61,7 @@ async fn measure(directory: &std::path::Path) -> Result<Times> {
             key: None,
             approval_required: false,
             may_ask: false,
+            skill: None,
         };
         let run = motor.start(motor.new_run_id(), request).await?;
         motor.wait(&run.id).await?;

@@ -136,10 +136,9 @@ fn every_attack_has_a_test() {
     let Outcome::Returned(tools) = finished.outcome else { panic!("{:?}", finished.outcome) };
     let offered: BTreeSet<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(offered, TESTED.into_iter().collect());
-    assert!(
-        tools.iter().all(|tool| tool.effects == runtime::Effects::default()),
-        "the worst case unless it says otherwise"
-    );
+    // It does not import the network, so nothing of it reaches outside, whatever it says.
+    let worst = runtime::Effects { open_world: false, ..runtime::Effects::default() };
+    assert!(tools.iter().all(|tool| tool.effects == worst), "the worst case unless it says otherwise");
 }
 
 #[test]

@@ -102,7 +102,7 @@ impl World {
 }
 
 /// A request to the host's socket, as any program of the same user can make it.
-fn post(motor: &Motor, path: &str, headers: &[(&str, &str)], body: &Value) -> (u16, Value) {
+pub(super) fn post(motor: &Motor, path: &str, headers: &[(&str, &str)], body: &Value) -> (u16, Value) {
     let mut socket = UnixStream::connect(motor.home().join("host.sock")).unwrap();
     let body = body.to_string();
     let mut request = format!(

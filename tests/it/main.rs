@@ -28,3 +28,8 @@ mod runs;
 mod secrets;
 mod shell;
 mod side_by_side;
+mod skills_attack;
+mod skills_cli;
+mod skills_scenarios;
+mod skills_shipped;
+mod toolboxes;

@@ -62,6 +62,7 @@ impl Hosted {
                 key: None,
                 approval_required: false,
                 may_ask: true,
+                skill: None,
             };
             let record = self.motor.start(self.motor.new_run_id(), request).await.expect("a run");
             parked.push(record.id);

@@ -1,0 +1,193 @@
+//! Skills whose instructions are out of date: the run finds out, does the task, and corrects them; what it wrote waits for its
+//! owner like anything else, and a new domain is the owner's to give.
+
+use serde_json::{Value, json};
+use tests::block_on;
+use tests::network::{Reply, Site};
+
+use super::world::{MAIL, World, call, files, get, manifest, outcomes, put, read, says};
+
+const DOCS: &str = "v1 is gone: GET /v2/messages sends.";
+
+fn skill(api: &Site, path: &str) -> String {
+    manifest(MAIL, &format!("Fetch {}?to=ADDRESS. The documentation is at {}.", api.url(path), api.url("/docs")))
+}
+
+/// A home with a skill for a version of the service that is gone.
+fn outdated(sites: &[&Site]) -> World {
+    let api = sites[0];
+    api.route("/docs", Reply::text(DOCS));
+    api.route("/v2/messages", Reply::text("sent"));
+    let world = World::new(Vec::new()).beside(sites);
+    world.drop_in(MAIL, &[("SKILL.md", &skill(api, "/v1/send")), ("scripts/send.sh", "echo sending\n")]);
+    let domain = api.address().to_string();
+    world.approve(&[MAIL, "--tools", "fetch,filesystem", "--domains", &domain]);
+    world
+}
+
+/// One whose run has corrected it.
+fn healed(api: &Site) -> World {
+    let mut world = outdated(&[api]);
+    world.plays(vec![
+        get(&api.url("/v1/send?to=john")),
+        read("SKILL.md"),
+        get(&api.url("/docs")),
+        put("SKILL.md", &skill(api, "/v2/messages")),
+        get(&api.url("/v2/messages?to=john")),
+        says("Sent. The endpoint moved."),
+    ]);
+    assert_eq!(world.act(MAIL, &[]).succeeded().stdout, "Sent. The endpoint moved.\n");
+    world
+}
+
+#[test]
+fn a_run_corrects_its_skill_and_the_owner_sees_what_changed_first() {
+    let api = block_on(Site::start());
+    let world = healed(&api);
+    let trace = world.trace();
+    let run = trace["runId"].clone();
+    assert!(trace["steps"][0]["toolCalls"][0].to_string().contains("404"), "{trace:#}");
+    let installed = &trace["installedSkills"];
+    assert_eq!((&installed[0]["name"], &installed[0]["problem"]), (&json!(MAIL), &Value::Null), "{installed:#}");
+    assert_ne!(installed[0]["created"], true);
+    assert!(installed[1].is_null(), "{installed:#}");
+
+    let lies = files(&world.skills().join(MAIL));
+    assert_eq!(lies["SKILL.md"], skill(&api, "/v2/messages").as_bytes());
+    assert_eq!(lies.keys().collect::<Vec<_>>(), ["SKILL.md", "scripts/send.sh"], "what did not change stays");
+    assert_eq!(world.status(MAIL), "pending_review");
+    let calls = world.model.calls();
+    world.act(MAIL, &[]).refused(5, &["pending_review"]);
+    assert_eq!(world.model.calls(), calls);
+
+    let review = world.review(MAIL);
+    assert_eq!((&review["extractedFrom"]["runId"], &review["extractedFrom"]["changedFiles"]), (&run, &json!(["SKILL.md"])));
+    assert_eq!(review["policy"]["domains"], json!([api.address().to_string()]), "its powers are kept for the next approval");
+    assert_eq!(review["changes"]["files"][0]["path"], "SKILL.md", "{review:#}");
+    let mut asking = world.motor.at_terminal(&["skill", "approve", MAIL]);
+    let card = asking.sees("[y/N] ");
+    assert!(card.find("SKILL.md").unwrap() < card.find("tools ").unwrap(), "{card}");
+    assert!(card.contains(&api.address().to_string()), "{card}");
+    asking.types("y");
+    asking.wait().succeeded();
+    assert_eq!(world.status(MAIL), "approved");
+    assert_eq!(world.explain(MAIL)["network"]["domains"], json!([api.address().to_string()]));
+    world.act(MAIL, &[]).succeeded();
+    assert!(world.prompt(calls).contains("/v2/messages"));
+}
+
+#[test]
+fn a_correction_can_be_taken_back() {
+    let api = block_on(Site::start());
+    let mut world = healed(&api);
+    let versions = world.motor.json(&["skill", "versions", MAIL]);
+    let [new, old] = versions.as_array().unwrap().as_slice() else { panic!("{versions:#}") };
+    assert_eq!((&new["inPlace"], &new["status"]), (&json!(true), &json!("pending_review")), "{versions:#}");
+    assert_eq!((&old["superseded"], &old["kept"]), (&json!(true), &json!(true)), "{versions:#}");
+    assert!(old["approvedAt"].is_u64() || old["approvedAt"].is_string(), "{versions:#}");
+    let diff = world.motor.stdout(&["skill", "diff", MAIL]);
+    assert!(diff.contains("-Fetch") && diff.contains("/v1/send") && diff.contains("+Fetch") && diff.contains("/v2/"), "{diff}");
+
+    world.motor.run(&["skill", "rollback", MAIL]).refused(5, &["only the owner"]);
+    world.as_owner(&["skill", "rollback", MAIL]).succeeded();
+    assert_eq!(files(&world.skills().join(MAIL))["SKILL.md"], skill(&api, "/v1/send").as_bytes());
+    assert_eq!((world.status(MAIL), &world.summary(MAIL)["hash"]), ("approved".to_owned(), &old["hash"]));
+    world.plays(vec![says("done")]);
+    world.act(MAIL, &[]).succeeded();
+    assert!(world.prompt(0).contains("/v1/send"));
+    // What was taken back is not trusted because it is put there again.
+    std::fs::write(world.skills().join(MAIL).join("SKILL.md"), skill(&api, "/v2/messages")).unwrap();
+    world.act(MAIL, &[]).refused(5, &["needs_reapproval"]);
+}
+
+#[test]
+fn a_correction_that_needs_a_new_domain_asks_the_owner_for_it() {
+    let (api, new) = block_on(async { (Site::start().await, Site::at("127.0.0.2:0").await) });
+    let mut world = outdated(&[&api, &new]);
+    api.route("/v1/send", Reply::redirect_as(301, &new.url("/v2/messages")));
+    new.route("/v2/messages", Reply::text("sent"));
+    let moved = new.address().to_string();
+    let ask = json!({ "action": "reach the service where it is now", "domains": [moved], "writes": false });
+    world.plays(vec![
+        get(&api.url("/v1/send?to=john")),
+        call("request_approval", ask),
+        get(&new.url("/v2/messages?to=john")),
+        put("SKILL.md", &skill(&new, "/v2/messages")),
+        says("sent, over the new address"),
+    ]);
+    let serving = world.serve();
+    let run = world.motor.stdout(&["act", "send it", "--skill", MAIL, "--detach"]).trim().to_owned();
+    world.motor.wait_for_status(&run, "awaiting_approval");
+    assert_eq!(new.requests().len(), 0, "the redirect was followed");
+    assert_eq!(outcomes(&world.trace())[0], "network_blocked", "{:#}", world.trace());
+    world.motor.run(&["task", "approve", &run]).refused(5, &["only the owner"]);
+    world.as_owner(&["task", "approve", &run]).succeeded();
+    world.motor.wait_for_status(&run, "completed");
+    assert_eq!(new.requests().len(), 1);
+    drop(serving);
+
+    // The run could; the skill may not.
+    let review = world.review(MAIL);
+    assert_eq!(review["policy"]["domains"], json!([api.address().to_string()]), "{review:#}");
+    world.approve(&[MAIL]);
+    assert_eq!(world.explain(MAIL)["network"]["domains"], json!([api.address().to_string()]));
+    world.plays(vec![get(&new.url("/v2/messages?to=ann")), says("not sent")]);
+    world.act(MAIL, &[]).succeeded();
+    assert_eq!((outcomes(&world.trace()), new.requests().len()), (vec![json!("network_blocked")], 1));
+    world.as_owner(&["skill", "update", MAIL, "--add-domain", &moved]).succeeded();
+    world.act(MAIL, &[]).succeeded();
+    assert_eq!((outcomes(&world.trace()), new.requests().len()), (vec![json!(true)], 2));
+}
+
+#[test]
+fn what_a_run_cannot_correct_another_run_finds_out() {
+    let api = block_on(Site::start());
+    let mut world = outdated(&[&api]);
+    let before = files(&world.skills().join(MAIL));
+    let asks = || get(&api.url("/v1/send"));
+    // It begins to write, and does not come to an end.
+    world.plays(vec![asks(), put("SKILL.md", "half of it"), asks()]);
+    assert_eq!(world.act(MAIL, &["--max-iterations", "3"]).code, Some(1));
+    assert_eq!(world.trace()["status"], "failed");
+    assert_eq!((files(&world.skills().join(MAIL)), world.status(MAIL)), (before, "approved".to_owned()), "a failed run changes no skill");
+    let old = world.summary(MAIL)["hash"].clone();
+
+    world.plays(vec![get(&api.url("/docs")), put("SKILL.md", &skill(&api, "/v2/messages")), says("rewritten")]);
+    let domain = api.address().to_string();
+    let research = ["act", "agentmail answers 404: find out", "--tools", "fetch,filesystem", "--domains", &domain];
+    world.motor.run(&research).succeeded();
+    let installed = world.trace()["installedSkills"].clone();
+    assert_eq!((&installed[0]["name"], &installed[0]["place"]), (&json!(MAIL), &json!(MAIL)), "{installed:#}");
+    assert_ne!(installed[0]["created"], true, "{installed:#}");
+    assert_eq!(world.status(MAIL), "pending_review");
+    world.act(MAIL, &[]).refused(5, &["pending_review"]);
+    let review = world.review(MAIL);
+    assert_eq!(review["policy"]["domains"], json!([domain]), "the powers are kept for the next approval: {review:#}");
+    let versions = world.motor.json(&["skill", "versions", MAIL]);
+    let kept = versions.as_array().unwrap().iter().find(|version| version["hash"] == old).unwrap();
+    assert_eq!(kept["kept"], true, "{versions:#}");
+    world.approve(&[MAIL]);
+    world.plays(vec![get(&api.url("/v2/messages")), says("sent")]);
+    world.act(MAIL, &[]).succeeded();
+    assert_eq!(outcomes(&world.trace()), [json!(true)]);
+}
+
+/// A change that somebody made while the run worked is not overwritten by what the run made of the skill.
+#[test]
+fn a_correction_does_not_overwrite_what_its_owner_changed_meanwhile() {
+    let api = block_on(Site::start());
+    let mut world = outdated(&[&api]);
+    let mut last = says("corrected");
+    last["gate"] = json!(true);
+    world.plays(vec![put("SKILL.md", &skill(&api, "/v2/messages")), last]);
+    let acting = world.motor.start(&["act", "send it", "--skill", MAIL]);
+    block_on(world.model.wait_at_gate());
+    let mine = manifest(MAIL, "My own words.");
+    std::fs::write(world.skills().join(MAIL).join("SKILL.md"), &mine).unwrap();
+    world.model.release();
+    acting.wait().succeeded();
+    let installed = world.trace()["installedSkills"].clone();
+    assert!(installed[0]["problem"].is_string() && installed[0]["place"].is_null(), "{installed:#}");
+    assert_eq!(files(&world.skills().join(MAIL))["SKILL.md"], mine.as_bytes());
+    assert_eq!(world.status(MAIL), "needs_reapproval");
+}
