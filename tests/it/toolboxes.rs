@@ -9,7 +9,7 @@ use runtime::{
     ToolError, inspect,
 };
 use serde_json::{Value, json};
-use tests::Motor;
+use tests::binary::Motor;
 use tokio_util::sync::CancellationToken;
 
 const MOST_BYTES: u64 = 64 << 20;
@@ -193,6 +193,12 @@ fn documentation_of_functions_and_fields_is_in_the_tools() {
     assert_eq!(scale.signature, "scale(points: list<record{x: f64, y: f64}>, by: f64) -> list<record{x: f64, y: f64}>");
 }
 
+/// What a tool did wrong: no result, and its words.
+fn assert_failed(ended: &tests::binary::Ended, says: &[&str]) {
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{ended:?}");
+    assert!(says.iter().all(|words| ended.stderr.contains(words)), "{ended:?}");
+}
+
 #[test]
 fn a_component_in_c_is_inspected_and_called() {
     let motor = Motor::new();
@@ -220,9 +226,9 @@ fn a_component_in_c_is_inspected_and_called() {
     assert_eq!(result("label", label).trim(), "\"π (-3, 14)\"");
 
     let refused = motor.run(&["call", file, "area", &json!({ "shape": { "circle": -1 } }).to_string()]);
-    refused.refused(1, &["failed:", "a circle has no negative radius"]);
+    assert_failed(&refused, &["failed:", "a circle has no negative radius"]);
     let refused = motor.run(&["call", file, "area", &json!({ "shape": { "square": 1 } }).to_string()]);
-    refused.refused(1, &["bad_input:", "`shape` has no case `square`; there are `circle`, `polygon`, `nothing`"]);
+    assert_failed(&refused, &["bad_input:", "`shape` has no case `square`; there are `circle`, `polygon`, `nothing`"]);
 }
 
 #[test]
@@ -236,8 +242,8 @@ fn a_command_line_program_is_a_tool() {
     assert_eq!(properties.keys().collect::<Vec<_>>(), ["args", "stdin"]);
     let run = |arguments: Value| motor.run(&["call", file, "run", &arguments.to_string()]);
     assert_eq!(motor.stdout(&["call", file, "run", r#"{"args":["upper"],"stdin":"straße"}"#]).trim(), "STRASSE");
-    run(json!({ "args": ["cat", "/etc/passwd"] })).refused(1, &["failed:", "status 3: /etc/passwd"]);
-    run(json!({ "argv": [] })).refused(1, &["bad_input:", "`argv` is unknown; there are `args`, `stdin`"]);
+    assert_failed(&run(json!({ "args": ["cat", "/etc/passwd"] })), &["failed:", "status 1: /etc/passwd"]);
+    assert_failed(&run(json!({ "argv": [] })), &["bad_input:", "`argv` is unknown; there are `args`, `stdin`"]);
 }
 
 #[test]

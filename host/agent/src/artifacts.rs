@@ -64,6 +64,11 @@ impl Baseline {
         })
     }
 
+    /// Whether a file of this content was given, under whatever path.
+    pub fn holds(&self, hash: ContentHash) -> bool {
+        self.files.values().any(|given| *given == hash)
+    }
+
     /// Whether the file was given like this.
     pub fn has(&self, path: &str, hash: ContentHash) -> bool {
         self.files.get(path) == Some(&hash)

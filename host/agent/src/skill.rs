@@ -18,6 +18,7 @@ mod versions;
 
 use base::{AgentName, Consent, Refusal};
 use skills::library::Verified;
+use skills::policy::wrote;
 use skills::review::{Review, review};
 use skills::trust::Subject;
 use skills::{Place, Policy, SkillStatus, SkillSummary, Snapshot, Taken, TrustRecord};
@@ -122,6 +123,12 @@ impl Host {
         let inspect = |path: &str, bytes: &[u8]| inspect::fact(path, bytes, most);
         let against = approved.as_ref().map(|(snapshot, policy)| (snapshot, policy));
         let mut facts = review(taken, against, &inspect);
+        let records = library.trust().of_place(&taken.place)?;
+        if taken.snapshot.proposal.as_deref().is_some_and(|bytes| records.iter().any(|record| wrote(bytes, record))) {
+            // The host's own note of what the owner decided: nobody asks for anything in it.
+            facts.proposal = None;
+            facts.claims.clear();
+        }
         let described = self.describe(taken, &mut facts).await;
         Ok((facts, described))
     }

@@ -15,7 +15,7 @@ pub(crate) mod write;
 use std::fmt;
 
 /// The deepest nesting of a type: everything that walks one may recurse.
-pub(crate) const MOST_DEPTH: usize = 100;
+pub(crate) const MOST_DEPTH: usize = 64;
 
 /// The largest number that every reader of JSON takes exactly (RFC 8259, section 6).
 pub(crate) const SAFE_INTEGER: u64 = 1 << 53;

@@ -86,7 +86,10 @@ impl From<SkillError> for Refusal {
             SkillError::Ambiguous { .. } => {
                 Self::new(RefusalCode::InvalidRequest, text).with_remedy("name the place instead of the skill")
             }
-            SkillError::Unreadable { .. } => Self::new(RefusalCode::InvalidRequest, text),
+            // What cannot be read is not what was approved.
+            SkillError::Unreadable { .. } => {
+                Self::new(RefusalCode::SkillUntrusted, text).with_remedy("put it right, then `motor skill review` it")
+            }
             SkillError::Untrusted { .. } => {
                 Self::new(RefusalCode::SkillUntrusted, text).with_remedy("`motor skill review` it, then `motor skill approve` it")
             }

@@ -254,7 +254,10 @@ impl std::fmt::Debug for Library {
 }
 
 fn ended() -> SkillError {
-    SkillError::Io { what: "the skills are not looked at any more".to_owned(), source: std::io::ErrorKind::BrokenPipe.into() }
+    SkillError::Io {
+        what: "the skills are not looked at any more".to_owned(),
+        source: std::io::ErrorKind::BrokenPipe.into(),
+    }
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, SkillError> {

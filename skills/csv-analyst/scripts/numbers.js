@@ -5,6 +5,12 @@ const MONEY =
 const MONEY_BEFORE = new RegExp(`^([+-]?) ?(?:${MONEY}) ?`);
 const MONEY_AFTER = new RegExp(` ?(?:${MONEY})$`);
 
+// Digits, in groups of three or not, a fraction, an exponent.
+const shaped = (group, point) =>
+  new RegExp(`^(\\d+|\\d{1,3}(?:(${group})\\d{3})(?:\\2\\d{3})*)?(?:${point}(\\d+)|${point})?(?:[eE]([+-]?\\d{1,3}))?$`);
+const WITH_POINT = shaped("[, '\u2019]", "\\.");
+const WITH_COMMA = shaped("[. '\u2019]", ",");
+
 // A cell as a plain decimal such as "-1234.50", or null when it is none. Takes currency signs and codes, per cent, (1) and 1- for
 // -1, and groups of thousands. `decimal` is "." (default) or ",".
 function plain(cell, decimal = ".") {
@@ -20,8 +26,7 @@ function plain(cell, decimal = ".") {
   const signed = /^([+-]?)(.*?)(-?)$/.exec(text);
   if ((signed[1] && signed[3]) || (negative && (signed[1] || signed[3]))) return null;
   negative ||= signed[1] === "-" || signed[3] === "-";
-  const [group, point] = decimal === "," ? ["[. '\u2019]", ","] : ["[, '\u2019]", "\\."];
-  const shape = new RegExp(`^(\\d+|\\d{1,3}(?:(${group})\\d{3})(?:\\2\\d{3})*)?(?:${point}(\\d+)|${point})?(?:[eE]([+-]?\\d{1,3}))?$`);
+  const shape = decimal === "," ? WITH_COMMA : WITH_POINT;
   const match = shape.exec(signed[2]);
   if (!match || (match[1] === undefined && match[3] === undefined)) return null;
   const whole = (match[1] ?? "0").replace(/\D/g, "").replace(/^0+(?=\d)/, "");

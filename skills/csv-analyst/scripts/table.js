@@ -14,26 +14,30 @@ async function profile(path, options) {
   const columns = new Map();
   const seen = await read.each(path, (row) => {
     for (const name of Object.keys(row)) {
-      if (!columns.has(name)) columns.set(name, { filled: 0, values: new Map(), many: false, marks: [], dates: null });
+      if (!columns.has(name)) columns.set(name, { filled: 0, values: new Map(), many: false, point: 0, comma: 0, dates: [] });
       const column = columns.get(name);
       const cell = typeof row[name] === "object" && row[name] !== null ? JSON.stringify(row[name]) : String(row[name] ?? "").trim();
       if (cell === "") continue;
       column.filled++;
       if (column.values.size < 1000 || column.values.has(cell)) column.values.set(cell, (column.values.get(cell) ?? 0) + 1);
       else column.many = true;
-      if (column.filled === 1) [column.marks, column.dates] = [[".", ","], dates.dateOrder([cell])];
-      if (column.marks.length > 0) column.marks = column.marks.filter((mark) => numbers.plain(cell, mark) !== null);
+      if (numbers.plain(cell, ".") !== null) column.point++;
+      if (numbers.plain(cell, ",") !== null) column.comma++;
+      if (column.filled === 1) column.dates = dates.dateOrder([cell]);
       if (column.dates.length > 0) column.dates = column.dates.filter((order) => dates.date(cell, order) !== null);
     }
   }, options);
   const about = [...columns].map(([name, column]) => {
     const common = [...column.values].sort((one, other) => other[1] - one[1]).slice(0, 3).map(([value]) => value.slice(0, 60));
     const result = { name, blank: seen.rowCount - column.filled, distinct: column.many ? "more than 1000" : column.values.size, common };
-    if (column.marks.length > 0) {
-      const values = [...column.values.keys()];
-      result.number = column.marks.length > 1 ? numbers.decimalMark(values) : column.marks[0];
+    const most = Math.max(column.point, column.comma);
+    if (most * 2 > column.filled) {
+      const mark = column.point >= column.comma ? "." : ",";
+      const held = [...column.values.keys()].filter((value) => numbers.plain(value, mark) !== null);
+      result.number = column.point === column.comma ? numbers.decimalMark(held) : mark;
+      if (most < column.filled) result.notNumbers = column.filled - most;
     }
-    if (column.dates?.length > 0) result.dateOrders = column.dates;
+    if (column.dates.length > 0) result.dateOrders = column.dates;
     return result;
   });
   return { ...seen, columns: about };

@@ -36,15 +36,22 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// Checks that neither a run is made of it nor the powers of one explained.
+#[track_caller]
+fn is_refused(world: &World, skill: &str) {
+    for command in ["act", "explain"] {
+        let ended = world.motor.run(&[command, "send it", "--skill", skill]);
+        assert!(ended.code == Some(5) && ended.stderr.contains("needs_reapproval"), "{ended:?}");
+    }
+}
+
 /// Checks that nothing uses it, wherever one looks.
 #[track_caller]
 fn is_a_stranger(world: &World, entry: &str) {
     let calls = world.model.calls();
     assert_eq!(world.status(entry), "needs_reapproval");
     let place = format!("home/{entry}");
-    for command in ["act", "explain"] {
-        world.motor.run(&[command, "send it", "--skill", &place]).refused(5, &["needs_reapproval"]);
-    }
+    is_refused(world, &place);
     assert_eq!(world.model.calls(), calls);
 }
 
@@ -148,9 +155,7 @@ fn a_forged_index_changes_what_is_shown_and_not_what_is_used() {
     let forgeries = [honest.replace(&evil, hex), honest.replace("\"modes\"", "\"status\":\"approved\",\"modes\""), "{".to_owned()];
     for forged in &forgeries {
         fs::write(&index, forged).unwrap();
-        for command in ["act", "explain"] {
-            world.motor.run(&[command, "send it", "--skill", MAIL]).refused(5, &["needs_reapproval"]);
-        }
+        is_refused(&world, MAIL);
         let verified = world.motor.run(&["skill", "verify", MAIL]);
         assert_eq!(verified.code, Some(5), "{verified:?}");
         fs::write(&index, forged).unwrap();

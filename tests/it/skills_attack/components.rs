@@ -68,7 +68,7 @@ fn a_component_that_needs_more_than_its_policy_gives_is_told_which_limit() {
     world.plays(vec![count(1_000_000), call("ok", json!({ "text": "still here" })), says("done")]);
     world.act("primes", &[]).succeeded();
     let trace = world.trace();
-    assert_eq!(outcomes(&trace), [json!("resource_limit"), json!(true)], "{trace:#}");
+    assert_eq!(outcomes(&trace), [json!("limit_exceeded"), json!(true)], "{trace:#}");
     let said = calls(&trace)[0]["result"]["output"].as_str().unwrap().to_owned();
     assert!(said.contains("fuel") && said.contains("200,000") || said.contains("200000"), "{said}");
     assert_eq!(world.explain("primes")["limits"]["fuel"], 200_000);

@@ -34,7 +34,7 @@ fn old() -> Vec<(String, String)> {
 fn turns() -> Vec<Value> {
     let mut calls = vec![
         json!({ "name": "write", "arguments": { "path": "SKILL.md", "content": manifest(MAIL, "New.") } }),
-        json!({ "name": "delete", "arguments": { "path": "references/0.md" } }),
+        json!({ "name": "bash", "arguments": { "script": "rm references/0.md" } }),
         json!({ "name": "write", "arguments": { "path": "skills/fresh/SKILL.md", "content": manifest(FRESH, "Fresh.") } }),
     ];
     for (path, content) in references("new").into_iter().skip(1) {
@@ -92,7 +92,7 @@ fn a_kill_while_skills_are_taken_over_leaves_them_whole_and_untrusted() {
     for (path, content) in old() {
         write(&world.skills().join(MAIL), &[(&path, &content)]);
     }
-    world.approve(&[MAIL, "--tools", "filesystem"]);
+    world.approve(&[MAIL, "--tools", "bash,filesystem"]);
     world.plays(turns());
     let template = world.motor.home().to_owned();
     let before = tree(&world.motor, MAIL);

@@ -73,6 +73,8 @@ fn an_approved_analyst_answers_exactly() {
         (&profile["delimiter"], &profile["rowCount"], &profile["problems"]),
         (&json!(";"), &json!(251), &json!([]))
     );
+    let amount = &profile["columns"][2];
+    assert_eq!((&amount["number"], &amount["notNumbers"]), (&json!(","), &json!(1)));
     assert_eq!(profile["columns"][1]["common"], json!(["South", "North; \"upper\""]));
     let totals: Value = serde_json::from_str(&results[2]).unwrap();
     let money = |cents: i64| format!("{}.{:02}", cents / 100, cents % 100);

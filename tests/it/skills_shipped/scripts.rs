@@ -327,7 +327,7 @@ fn a_profile_says_what_is_in_each_column() {
         json!([
             { "name": "id", "blank": 0, "distinct": 2, "common": ["2", "1"], "number": "." },
             { "name": "when", "blank": 1, "distinct": 2, "common": ["03/04/2026", "13/04/2026"], "dateOrders": ["dmy"] },
-            { "name": "amount", "blank": 0, "distinct": 3, "common": ["1.234,50", "2,5", "n/a"] },
+            { "name": "amount", "blank": 0, "distinct": 3, "common": ["1.234,50", "2,5", "n/a"], "number": ",", "notNumbers": 1 },
             { "name": "zip", "blank": 0, "distinct": 3, "common": ["01234", "01235", "01236"], "number": "." },
             { "name": "note", "blank": 2 - 1, "distinct": 1, "common": ["x"] },
         ])

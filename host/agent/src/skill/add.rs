@@ -51,7 +51,7 @@ impl Host {
             }
         };
         let Source { snapshot, entry, said } = source;
-        let name = snapshot.manifest(&entry).map_err(SkillError::from)?.name;
+        let name = snapshot.manifest(&entry).map_err(no_skill)?.name;
         let root = library.roots().first().ok_or_else(|| Refusal::new(RefusalCode::Failed, "there is no skills directory"))?;
         let place = Place {
             root: root.id.clone(),
@@ -111,8 +111,13 @@ fn of_path(path: &Path, bounds: &Bounds) -> Result<Source, Refusal> {
         reading.map_err(|error| unreadable(&path, &error))?;
         return Ok(Source { snapshot: of_bytes(&bytes, &entry(&path), bounds)?, entry: entry(&path), said });
     }
-    let snapshot = read(&path, bounds).map_err(SkillError::from)?;
+    let snapshot = read(&path, bounds).map_err(no_skill)?;
     Ok(Source { snapshot, entry: entry(&path), said })
+}
+
+/// What was named is no skill: whoever named it has to name another.
+fn no_skill(error: impl Into<SkillError>) -> Refusal {
+    Refusal::new(RefusalCode::InvalidRequest, error.into().to_string())
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Refusal {
@@ -122,8 +127,8 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Refusal {
 /// What was fetched: an archive, a component, or a `SKILL.md`, by what its bytes are.
 fn of_bytes(bytes: &[u8], entry: &str, bounds: &Bounds) -> Result<Snapshot, Refusal> {
     let snapshot = match bytes {
-        [b'P', b'K', ..] => read_archive(bytes, bounds).map_err(SkillError::from)?,
-        [0, b'a', b's', b'm', ..] => read_component(bytes, entry, 0o644, bounds).map_err(SkillError::from)?,
+        [b'P', b'K', ..] => read_archive(bytes, bounds).map_err(no_skill)?,
+        [0, b'a', b's', b'm', ..] => read_component(bytes, entry, 0o644, bounds).map_err(no_skill)?,
         _ if bytes.len() as u64 > bounds.file_bytes => {
             let reason = format!("it has {} bytes: a `SKILL.md` may have {}", bytes.len(), bounds.file_bytes);
             return Err(Refusal::new(RefusalCode::InvalidRequest, reason));

@@ -6,13 +6,15 @@ use skills::{Form, Library, Place, SkillName, Snapshot};
 
 use crate::environment::blocking;
 
-/// Where a skill of this name lies when the host itself puts it there: a directory in the root of the old place.
-pub(super) fn target(old: &Place, name: &SkillName) -> Place {
-    match Form::of_file(&old.entry) {
-        // What was an archive or a bare component goes on as a directory.
-        Some(_) => Place { root: old.root.clone(), entry: name.to_string() },
-        None => old.clone(),
-    }
+/// Where a skill lies when the host itself puts it there, in the root of the old place: a bare component as a file, anything else
+/// as a directory.
+pub(super) fn target(old: &Place, name: &SkillName, form: Form) -> Place {
+    let entry = match (form, Form::of_file(&old.entry)) {
+        (Form::Component, Some(Form::Component)) | (Form::Directory | Form::Archive, None) => return old.clone(),
+        (Form::Component, _) => format!("{name}.wasm"),
+        (Form::Directory | Form::Archive, Some(_)) => name.to_string(),
+    };
+    Place { root: old.root.clone(), entry }
 }
 
 /// Puts `new` in the place of what lies at `old`, which must be `expected` and whose bytes are kept as a version before. What
@@ -27,7 +29,7 @@ pub(super) async fn replace(
     name: &SkillName,
     new: Snapshot,
 ) -> Result<Place, Refusal> {
-    let to = target(old, name);
+    let to = target(old, name, new.form);
     let root = library.root_path(old)?;
     let (versions, from, place, bounds) = (library.versions().clone(), old.clone(), to.clone(), *library.bounds());
     blocking(move || {

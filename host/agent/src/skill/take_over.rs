@@ -16,6 +16,7 @@ use vault::Scrubber;
 
 use super::replace::{replace, target};
 use super::SkillUse;
+use crate::artifacts;
 use crate::environment::{HostEnvironment, blocking};
 
 impl HostEnvironment {
@@ -23,6 +24,13 @@ impl HostEnvironment {
     pub(crate) async fn take_over(&self, run: &RunRecord, used: Option<&SkillUse>) -> Result<Vec<InstalledSkill>, Refusal> {
         let scrubber = self.access.scrubber(&run.id).await?;
         let found = self.extract(run, used, scrubber).await?;
+        // What its caller put into the workspace, skills among it, is not the run's work.
+        let given = artifacts::Baseline::read(&self.home.run(&run.id));
+        let own = used.map(|used| &used.name);
+        let found = found.into_iter().filter(|extracted| match extracted {
+            Ok(found) => own == Some(&found.name) || !found.snapshot.files.values().all(|file| given.holds(file.hash)),
+            Err(_) => true,
+        });
         let mut installed = Vec::new();
         for extracted in found {
             installed.push(match extracted {
@@ -78,7 +86,7 @@ impl HostEnvironment {
             Some(used) => used.place.clone(),
             None => Place { root: self.first_root()?.id.clone(), entry: name.to_string() },
         };
-        let (hash, to) = (snapshot.hash, target(&place, &name));
+        let (hash, to) = (snapshot.hash, target(&place, &name, snapshot.form));
         let lies = self.lies(&to).await?;
         let mut created = false;
         if lies.as_ref().is_some_and(|lies| lies.hash == hash) {

@@ -13,6 +13,9 @@ use super::context::{Context, compile_worker};
 use crate::exit::Exit;
 use crate::output::{Palette, text};
 
+/// Arguments of a tool that are shown, a line each.
+const MOST_ARGUMENTS: usize = 32;
+
 /// Arguments of `motor inspect`.
 #[derive(Debug, Args)]
 pub(super) struct InspectArgs {
@@ -87,7 +90,12 @@ fn render(report: &ComponentReport, columns: usize, palette: Palette) -> String 
         writeln!(page, "  cannot be listed: {}", text::one_line(error)).ok();
     } else if !report.tools.is_empty() {
         heading(&mut page, "tools");
-        page.push_str(&tools(&report.tools, columns));
+        for tool in &report.tools {
+            page.push_str(&tools(std::slice::from_ref(tool), columns));
+            for line in arguments(&tool.parameters) {
+                writeln!(page, "      {}", text::brief(&line, columns.saturating_sub(6))).ok();
+            }
+        }
     }
     if !report.unmapped.is_empty() {
         heading(&mut page, "no tools");
@@ -115,6 +123,40 @@ pub(super) fn tools(tools: &[ToolDescription], columns: usize) -> String {
     page
 }
 
+/// Each argument with its type and what is said of it, a line each: `path  string: where it is`.
+fn arguments(schema: &serde_json::Value) -> Vec<String> {
+    let properties = schema.get("properties").and_then(|properties| properties.as_object());
+    let line = |(name, schema): (&String, &serde_json::Value)| {
+        let description = schema.get("description").and_then(|text| text.as_str()).unwrap_or_default();
+        let separator = if description.is_empty() { "" } else { ": " };
+        format!("{name}  {}{separator}{description}", type_of(schema))
+    };
+    properties.into_iter().flatten().take(MOST_ARGUMENTS).map(line).collect()
+}
+
+/// A schema in a few words.
+fn type_of(schema: &serde_json::Value) -> String {
+    let words = |values: &[serde_json::Value]| {
+        let words: Vec<_> =
+            values.iter().take(8).map(|value| value.as_str().map_or("…".into(), str::to_owned)).collect();
+        words.join(" | ")
+    };
+    let list = |key: &str| schema.get(key).and_then(|value| value.as_array());
+    let ty = match schema.get("type") {
+        Some(serde_json::Value::String(ty)) => ty.clone(),
+        Some(serde_json::Value::Array(types)) => words(types),
+        _ => match (list("enum"), list("oneOf").or(list("anyOf"))) {
+            (Some(values), _) => words(values),
+            (_, Some(forms)) => format!("one of {} forms", forms.len()),
+            _ => "any".to_owned(),
+        },
+    };
+    match schema.get("items").filter(|_| ty == "array") {
+        Some(items) if items.get("items").is_none() => format!("array of {}", type_of(items)),
+        _ => ty,
+    }
+}
+
 /// `path, offset?, limit?`
 pub(super) fn parameters(schema: &serde_json::Value) -> String {
     let required: Vec<&str> = schema
@@ -139,6 +181,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn arguments_have_a_line_each() {
+        let schema = json!({ "properties": {
+            "points": { "type": "array", "items": { "type": "object" }, "description": "Where." },
+            "mode": { "enum": ["fast", "safe"] },
+            "shape": { "oneOf": [{}, {}] },
+            "name": { "type": ["string", "null"] },
+            "odd": true,
+        } });
+        let lines =
+            ["points  array of object: Where.", "mode  fast | safe", "shape  one of 2 forms", "name  string | null"];
+        assert_eq!(arguments(&schema)[..4], lines);
+        assert_eq!(arguments(&schema)[4], "odd  any");
+        assert!(arguments(&json!({ "properties": [7] })).is_empty());
+    }
 
     #[test]
     fn parameters_in_short() {

@@ -15,7 +15,7 @@ mod versions;
 
 use agent::api::skills::DiffRequest;
 use clap::Subcommand;
-use skills::SkillSummary;
+use skills::{SkillStatus, SkillSummary};
 
 use super::Done;
 use super::context::Context;
@@ -101,6 +101,10 @@ pub(super) async fn run(command: SkillCommand, context: &Context) -> Done {
                     return Ok(Exit::Ok);
                 }
                 context.answer(&skills, || list::skills(&skills, context.output.columns, context.output.out))?;
+                if !context.output.is_json() && skills.iter().any(|skill| skill.status != SkillStatus::Approved) {
+                    let help = "`motor skill review NAME` shows what one could do, `motor skill approve NAME` lets it";
+                    context.output.say(&context.output.err.dim(help));
+                }
                 Ok(Exit::Ok)
             }
             SkillCommand::Review(arguments) => review::facts(arguments, session, context).await,

@@ -14,6 +14,8 @@ pub(super) const SECTION: &str = "package-docs";
 const MOST_SECTION_BYTES: usize = 512 * 1024;
 /// Sections that are read.
 const MOST_SECTIONS: usize = 8;
+/// Worlds of one section that are looked at: each field of each type is looked for in all of them.
+const MOST_WORLDS: usize = 8;
 /// The longest text of a function or of the whole, in bytes.
 pub(crate) const MOST_TEXT_BYTES: usize = 4 * 1024;
 /// The longest text of a field, in bytes: it is in the schema that a model reads each turn.
@@ -62,7 +64,10 @@ impl Docs {
     }
 
     fn worlds(&self) -> impl Iterator<Item = &Value> {
-        self.0.iter().filter_map(|docs| docs.get("worlds")?.as_object()).flat_map(|worlds| worlds.values())
+        self.0
+            .iter()
+            .filter_map(|docs| docs.get("worlds")?.as_object())
+            .flat_map(|worlds| worlds.values().take(MOST_WORLDS))
     }
 
     /// The documentation of an exported interface: of its package, or written into the world.

@@ -60,7 +60,7 @@ impl Capability {
     #[must_use]
     pub fn describe(self) -> &'static str {
         match self {
-            Self::CommandLine => "command line (no arguments, output is captured)",
+            Self::CommandLine => "command line (arguments of the call, output is captured)",
             Self::Streams => "streams",
             Self::Clock => "clock",
             Self::Random => "random numbers",

@@ -125,12 +125,12 @@ fn what_cannot_be_a_tool_says_why_and_the_rest_works() {
         (type $wide (tuple {}))
         (type $n0 (option u8)) {}"#,
         "u8 ".repeat(3_000),
-        (1..=98).map(|n| format!("(type $n{n} (option $n{}))", n - 1)).collect::<String>()
+        (1..=80).map(|n| format!("(type $n{n} (option $n{}))", n - 1)).collect::<String>()
     );
     let own = r#"(func $take (param "it" (own $thing)) (result u32) (canon lift (core func $i "one")))
         (export "take" (func $take))"#;
     let mut functions = own.to_owned();
-    for (name, ty) in [("bomb", "$t14"), ("wide", "$wide"), ("deep", "$n98"), ("fine", "$n90")] {
+    for (name, ty) in [("bomb", "$t14"), ("wide", "$wide"), ("deep", "$n80"), ("fine", "$n60")] {
         functions += &(over(name, ty) + &exported(name));
     }
     let inspection = read(&component(&types, &functions));
@@ -141,7 +141,7 @@ fn what_cannot_be_a_tool_says_why_and_the_rest_works() {
             ("take", "uses a resource"),
             ("bomb", "its types are too large"),
             ("wide", "its schema is longer than 32768 bytes"),
-            ("deep", "its types are nested deeper than 100"),
+            ("deep", "its types are nested deeper than 64"),
         ]
     );
 }

@@ -128,7 +128,8 @@ impl Catalogue {
         const LEAST: f64 = 0.75;
         let score = |name: &str| strsim::jaro_winkler(selector, name);
         let names = self.entries.iter().filter_map(|entry| entry.name()).map(|name| (score(name), name.to_owned()));
-        let places = self.entries.iter().map(|entry| &entry.place).map(|place| (score(&place.entry), place.to_string()));
+        let places =
+            self.entries.iter().map(|entry| &entry.place).map(|place| (score(&place.entry), place.to_string()));
         // A name comes first when its place is as near.
         let best = places.chain(names).filter(|(score, _)| *score >= LEAST).max_by(|a, b| a.0.total_cmp(&b.0));
         best.map(|(_, text)| text)
@@ -174,7 +175,9 @@ mod tests {
     #[test]
     fn a_selector_means_one_place_or_none() {
         let chosen = |selector: &str| match catalogue().choose(selector) {
-            Ok(Chosen { place, name }) => format!("{} {}", place.full(), name.map_or("-".to_owned(), |n| n.to_string())),
+            Ok(Chosen { place, name }) => {
+                format!("{} {}", place.full(), name.map_or("-".to_owned(), |n| n.to_string()))
+            }
             Err(SkillError::Missing { nearest, .. }) => format!("missing, {}", nearest.unwrap_or_default()),
             Err(SkillError::Ambiguous { places, .. }) => places.join(" or "),
             Err(other) => panic!("{other}"),

@@ -44,7 +44,11 @@ pub(super) fn candidates(root: &Root) -> io::Result<Vec<Candidate>> {
     for entry in fs::read_dir(&root.path)? {
         found.extend(candidate(root, &entry?));
         if found.len() >= MOST_ENTRIES {
-            tracing::warn!(root = root.id, most = MOST_ENTRIES, "a directory of skills has too many entries, the rest is passed over");
+            tracing::warn!(
+                root = root.id,
+                most = MOST_ENTRIES,
+                "a directory of skills has too many entries, the rest is passed over"
+            );
             break;
         }
     }

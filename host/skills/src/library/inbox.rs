@@ -24,15 +24,6 @@ pub(super) struct Inbox {
     stop: AtomicBool,
 }
 
-/// Why the keeper is awake.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Awake {
-    /// Something was heard by the watch.
-    pub(super) heard: bool,
-    /// There may be orders.
-    pub(super) ordered: bool,
-}
-
 impl Inbox {
     pub(super) fn new() -> io::Result<Self> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -78,26 +69,26 @@ impl Inbox {
         rustix::io::write(&self.bell, &1_u64.to_ne_bytes()).ok();
     }
 
-    /// Waits for orders or for something to be heard, no longer than `most`.
-    pub(super) fn wait(&self, watch: Option<BorrowedFd<'_>>, most: Option<Duration>) -> Awake {
+    /// Waits for orders or for something to be heard, no longer than `most`, and says whether something was heard. Orders that
+    /// came are to be taken after every wait: the bell rings once.
+    pub(super) fn wait(&self, watch: Option<BorrowedFd<'_>>, most: Option<Duration>) -> bool {
         let mut waiting = vec![PollFd::new(&self.bell, PollFlags::IN)];
         waiting.extend(watch.map(|watch| PollFd::from_borrowed_fd(watch, PollFlags::IN)));
         let most = most.and_then(|most| Timespec::try_from(most).ok());
         match poll(&mut waiting, most.as_ref()) {
             Ok(_) => {}
-            Err(Errno::INTR) => return Awake::default(),
+            Err(Errno::INTR) => return false,
             Err(error) => {
                 // Without memory for this there is little else to do than to try later.
                 tracing::warn!(%error, "waiting for changes of skills failed");
                 std::thread::sleep(Duration::from_millis(100));
-                return Awake::default();
+                return false;
             }
         }
         let rang = |at: usize| waiting.get(at).is_some_and(|fd| !fd.revents().is_empty());
-        let awake = Awake { ordered: rang(0), heard: rang(1) };
-        if awake.ordered {
+        if rang(0) {
             rustix::io::read(&self.bell, &mut [0; 8]).ok();
         }
-        awake
+        rang(1)
     }
 }

@@ -168,7 +168,8 @@ mod tests {
         let name = SkillName::parse("mail").unwrap();
         let skill = Contents { name, description: "reads `\"` mail".to_owned(), conforms: false, hash, modes: hash };
         let problem = Problem { name: None, reason: "it has no `SKILL.md`".to_owned() };
-        let entry = |root, entry, stamp, found| Arc::new(Entry { place: Place::new(root, entry), stamp, form: None, found });
+        let entry =
+            |root, entry, stamp, found| Arc::new(Entry { place: Place::new(root, entry), stamp, form: None, found });
         Catalogue::new(vec![
             entry(HOME, "mail", Some(stamp), Ok(skill.clone())),
             entry(HOME, "fresh", None, Ok(skill)),

@@ -5,6 +5,7 @@
 //! times a second at most); watches that cannot be had (it looks twice a second instead).
 
 use std::collections::BTreeSet;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -138,18 +139,16 @@ impl Running {
         while !self.keeper.stopped() {
             let deadlines = [self.save_at, self.settle_at, self.poll_at, self.sweep_at];
             let most = deadlines.into_iter().flatten().min().map(|at| at.saturating_duration_since(Instant::now()));
-            let awake = self.keeper.inbox.wait(self.watch.as_ref().map(std::os::fd::AsFd::as_fd), most);
-            if awake.heard {
+            if self.keeper.inbox.wait(self.watch.as_ref().map(AsFd::as_fd), most) {
                 self.hear();
             }
-            if awake.ordered {
-                let looks = self.keeper.inbox.take();
-                if !looks.is_empty() {
-                    self.look_at_everything();
+            // Whatever ended the wait: the bell may have rung while something was heard.
+            let looks = self.keeper.inbox.take();
+            if !looks.is_empty() {
+                self.look_at_everything();
+                for look in looks {
                     // Whoever does not wait any more does not mind.
-                    for look in looks {
-                        look.send(()).ok();
-                    }
+                    look.send(()).ok();
                 }
             }
             self.meet_deadlines();
@@ -197,8 +196,7 @@ impl Running {
             if began.elapsed() >= MOST_QUIET || heard.touched.is_empty() && !heard.everything {
                 break;
             }
-            let awake = self.keeper.inbox.wait(Some(std::os::fd::AsFd::as_fd(watch)), Some(QUIET));
-            if !awake.heard {
+            if !self.keeper.inbox.wait(Some(watch.as_fd()), Some(QUIET)) {
                 break;
             }
         }

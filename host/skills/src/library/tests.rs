@@ -132,10 +132,8 @@ async fn what_is_dropped_in_is_listed_with_its_state_and_its_one_reason() {
 
     let library = home.open();
     let list = library.list().await.unwrap();
-    let seen: Vec<(String, Option<&str>, Option<Form>, bool)> = list
-        .iter()
-        .map(|skill| (skill.place.to_string(), skill.name.as_deref(), skill.form, skill.readable))
-        .collect();
+    let seen: Vec<(String, Option<&str>, Option<Form>, bool)> =
+        list.iter().map(|skill| (skill.place.to_string(), skill.name.as_deref(), skill.form, skill.readable)).collect();
     let (directory, archive, component) = (Some(Form::Directory), Some(Form::Archive), Some(Form::Component));
     let expected = [
         ("broken.zip", Some("broken"), archive, false),
@@ -286,7 +284,9 @@ async fn an_index_that_is_missing_damaged_or_old_is_made_anew() {
     let good = fs::read_to_string(&index).unwrap();
     assert_eq!(fs::metadata(&index).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(good.contains("Reads mail."));
-    for text in ["", "{", "null", "[]", &good.replace("\"version\":1", "\"version\":0"), &good.replace("sha256:", "md5:")] {
+    for text in
+        ["", "{", "null", "[]", &good.replace("\"version\":1", "\"version\":0"), &good.replace("sha256:", "md5:")]
+    {
         fs::write(&index, text).unwrap();
         let library = home.open();
         assert_eq!(library.list().await.unwrap(), expected, "{text}");

@@ -90,7 +90,8 @@ impl Watch {
 
     /// Ends the watches of entries that were doubted and not gone through again: they are not there any more.
     pub(super) fn forget_doubted(&mut self) {
-        let gone: Vec<Place> = self.entries.iter().filter(|(_, of)| of.doubted).map(|(place, _)| place.clone()).collect();
+        let gone: Vec<Place> =
+            self.entries.iter().filter(|(_, of)| of.doubted).map(|(place, _)| place.clone()).collect();
         for place in gone {
             let watched = self.entries.remove(&place).unwrap_or_default();
             self.drop_of(&place, watched.watches);

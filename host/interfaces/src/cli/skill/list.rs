@@ -51,7 +51,7 @@ pub(super) fn skills(skills: &[SkillSummary], columns: usize, palette: Palette) 
             lines.push(text::brief(&text::revealed(&skill.description), room));
         }
         if skill.status != SkillStatus::Approved {
-            let reason = text::wrapped(&text::quoted(&skill.reason), room);
+            let reason = text::wrapped(&why(&skill.reason), room);
             lines.extend(reason.iter().map(|row| palette.dim(row)));
         }
         let mut lines = lines.iter();
@@ -64,19 +64,22 @@ pub(super) fn skills(skills: &[SkillSummary], columns: usize, palette: Palette) 
     page
 }
 
+/// Why a skill may not run. What to do about it is the same for all, and said once.
+fn why(reason: &str) -> String {
+    let reason = reason.split_once(": `motor ").map_or(reason, |(why, _)| why);
+    text::quoted(reason)
+}
+
 /// The versions of one skill, newest first.
 pub(super) fn versions(versions: &[SkillVersion], columns: usize) -> String {
-    let mut table = Table::new(&["VERSION", "STATUS", "CHANGED", "WHAT"]);
+    let mut table = Table::new(&["VERSION", "STATUS", "SINCE", "WHAT"]);
     for version in versions {
         let mut what = Vec::new();
         if version.in_place {
             what.push("lies there now".to_owned());
         }
-        if version.superseded {
-            what.push("superseded".to_owned());
-        }
-        if let Some(at) = version.approved_at {
-            what.push(format!("approved {}", seconds(at)));
+        if !version.kept {
+            what.push("not kept".to_owned());
         }
         if let Some(run) = &version.run_id {
             what.push(format!("made by {run}"));
@@ -84,11 +87,9 @@ pub(super) fn versions(versions: &[SkillVersion], columns: usize) -> String {
         if let Some(source) = &version.source {
             what.push(format!("from {}", text::quoted(source)));
         }
-        if !version.kept {
-            what.push("its bytes are not kept".to_owned());
-        }
-        let status = version.status.as_str().to_owned();
-        table.row([version.hash.short(), status, seconds(version.changed_at), what.join(", ")]);
+        let status = if version.superseded { "superseded" } else { version.status.as_str() };
+        let since = seconds(version.approved_at.unwrap_or(version.changed_at));
+        table.row([version.hash.short(), status.to_owned(), since, what.join(", ")]);
     }
     table.render(columns)
 }
@@ -144,13 +145,13 @@ mod tests {
     #[test]
     fn a_narrow_terminal_is_enough() {
         check(
-            json!([summary(Some("a"), "a", "needs_reapproval", "Does a thing or two", "nothing is known of it: review it")]),
+            json!([summary(Some("a"), "a", "needs_reapproval", "Does a thing or two", "nobody has approved it: `motor skill review` it")]),
             40,
             &expect![[r#"
                 NAME  STATUS            WHAT IT IS FOR
                 a     needs_reapproval  Does a thing or…
-                                        nothing is known
-                                        of it: review it
+                                        nobody has
+                                        approved it
             "#]],
         );
     }

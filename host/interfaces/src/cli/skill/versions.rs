@@ -83,7 +83,8 @@ fn sides(file: &FileDiff) -> String {
 /// A unified diff with its lines coloured. Whatever a line holds, it stays one line.
 fn unified(diff: &str, palette: Palette) -> String {
     let mut page = String::new();
-    for line in diff.lines() {
+    // Which file it is was said already.
+    for line in diff.lines().skip_while(|line| line.starts_with("--- ") || line.starts_with("+++ ")) {
         // Tabs indent code: they are no secret.
         let shown = line.split('\t').map(text::revealed).collect::<Vec<_>>().join("    ");
         let line = match line.as_bytes().first() {
@@ -215,7 +216,7 @@ mod tests {
             "from": ContentHash::of(b"a"), "to": ContentHash::of(b"b"),
             "powers": [{ "added": true, "what": "imports network (`tools.wasm`)" }, { "added": false, "what": "reads `key`" }],
             "files": [
-                { "path": "run.js", "kind": "changed", "text": "@@ -1 +1 @@\n-old\n+\tnew\u{1b}[2J\u{202e}\n same\n" },
+                { "path": "run.js", "kind": "changed", "text": "--- run.js\n+++ run.js\n@@ -1 +1 @@\n-old\n+\tnew\u{1b}[2J\u{202e}\n same\n" },
                 { "path": "tools.wasm", "kind": "added",
                   "after": { "bytes": 2048, "hash": ContentHash::of(b"c"), "mode": 0o644 } },
                 { "path": "run.sh", "kind": "mode",

@@ -103,9 +103,8 @@ async fn roots_may_come_go_and_be_replaced() {
     };
     until(&library, "another root in its place", better).await;
     fs::write(home.path("other/maps/SKILL.md"), manifest("maps", "Reads the best maps.")).unwrap();
-    let best = |list: &BTreeMap<String, SkillSummary>| {
-        list.values().any(|skill| skill.description == "Reads the best maps.")
-    };
+    let best =
+        |list: &BTreeMap<String, SkillSummary>| list.values().any(|skill| skill.description == "Reads the best maps.");
     until(&library, "a change in that", best).await;
     fs::remove_dir_all(home.path("other")).unwrap();
     until(&library, "that it is gone", BTreeMap::is_empty).await;
