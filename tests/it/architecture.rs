@@ -45,7 +45,10 @@ const EDGES: [(&str, &[&str]); 18] = [
             "vault",
         ],
     ),
-    ("interfaces", &["agent", "base", "consent", "llm", "motor", "network", "receipts", "runtime", "signals", "skills", "vault"]),
+    (
+        "interfaces",
+        &["agent", "base", "consent", "llm", "motor", "network", "receipts", "runtime", "signals", "skills", "vault"],
+    ),
 ];
 
 /// Heavy or dangerous libraries, and the only crates that may see them.

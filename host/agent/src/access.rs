@@ -10,6 +10,7 @@ use vault::{CredentialInfo, NewCredential, RunSecrets, Scrubber, Vault};
 
 use crate::decisions::{Decision, Decisions, Verdict};
 use crate::environment::{RunSettings, blocking};
+use crate::skill::SkillUse;
 use crate::toolbox::NetworkGrant;
 
 /// The gate, the vault, and the ways out that are open.
@@ -75,7 +76,9 @@ impl Access {
 
     /// Opens the way out of a run, as it was when an earlier host left it.
     pub async fn open(&self, run: &RunRecord, settings: &RunSettings) -> Result<RunNetwork, Refusal> {
-        let secrets = Arc::new(self.secrets(&settings.credentials, settings.skill.as_ref().map(|skill| skill.name.as_str())).await?);
+        let secrets = Arc::new(
+            self.secrets(&settings.credentials, settings.skill.as_ref().and_then(SkillUse::credentials_of)).await?,
+        );
         let read = run.web_sources.iter().map(|host| WebSource { host: host.clone() }).collect();
         let network = self.gate.run(Policy::default(), secrets, Taint::of(read));
         // Read where a decision that comes now has to wait: it finds the run, or its policy has the decision.

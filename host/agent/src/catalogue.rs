@@ -49,7 +49,8 @@ pub fn all() -> impl Iterator<Item = &'static str> {
 
 /// Whether a name means something else than a tool that a skill brings: a bundled tool, an alias, or a tool of the host.
 pub fn is_reserved(name: &str) -> bool {
-    all().chain([FILESYSTEM, SHELL, "browser", "save_credential"]).any(|known| known == name) || motor::is_host_tool(name)
+    all().chain([FILESYSTEM, SHELL, "browser", "save_credential"]).any(|known| known == name)
+        || motor::is_host_tool(name)
 }
 
 /// Whether a tool can reach the network, when the run is granted domains.

@@ -38,7 +38,8 @@ pub use decisions::{Decision, Level, Verdict};
 pub use deliver::{Followed, Follower};
 pub use env::Env;
 pub use explain::{
-    ExplainedCredential, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedSkill, ExplainedTool, Explanation, FileAccess,
+    ExplainedCredential, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedSkill, ExplainedTool, Explanation,
+    FileAccess,
 };
 pub use home::Home;
 pub use host::{Host, HostOptions};

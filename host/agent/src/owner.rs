@@ -12,7 +12,8 @@ use crate::api::{ActRequest, SetCredential};
 use crate::catalogue;
 use crate::decisions::{Decision, Level};
 use crate::explain::{
-    ExplainedCredential, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedSkill, ExplainedTool, Explanation, FileAccess,
+    ExplainedCredential, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedSkill, ExplainedTool, Explanation,
+    FileAccess,
 };
 use crate::plan::{Plan, plan};
 use crate::skill;
@@ -33,20 +34,16 @@ impl Host {
             Some(skill) => skill.limits(&parts.config.limits)?,
             None => parts.config.limits,
         };
-        let definitions = define(
-            &parts.sandboxes,
-            &parts.config.tools,
-            &limits,
-            Around::planned(&tools, reaches),
-            &tools,
-            &own,
-        )
-        .await?;
+        let definitions =
+            define(&parts.sandboxes, &parts.config.tools, &limits, Around::planned(&tools, reaches), &tools, &own)
+                .await?;
         let set = parts.environment.access.credentials().await?;
         let of_skill = settings.skill.as_ref().map(|skill| skill.name.as_str());
         let explained = |name: &CredentialName| {
             // As the vault finds them: the skill's before shared ones, its own before those of the environment.
-            let own = set.iter().find(|info| info.skill.is_some() && info.skill.as_deref() == of_skill && is_same(name, info));
+            let own = set
+                .iter()
+                .find(|info| info.skill.is_some() && info.skill.as_deref() == of_skill && is_same(name, info));
             let found = own.or_else(|| set.iter().find(|info| info.skill.is_none() && is_same(name, info)));
             ExplainedCredential {
                 name: name.clone(),

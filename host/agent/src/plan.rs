@@ -99,7 +99,7 @@ pub(crate) async fn plan(
         }
         Err(refusal) => problems.push(refusal),
     }
-    match environment.access.secrets(&credentials, used.as_ref().map(|used: &SkillUse| used.name.as_str())).await {
+    match environment.access.secrets(&credentials, used.as_ref().and_then(SkillUse::credentials_of)).await {
         Ok(secrets) => {
             warnings.extend(secrets.granted().iter().filter(|granted| granted.domains.is_empty()).map(bound_nowhere));
         }

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use base::{Refusal, RefusalCode, RunId};
 use motor::{RunStatus, RunTrace, ToolCallTrace};
 use receipts::{
-    Action, Answer, Approval, Artifact, Component, Energy, Issuer, Outcome, PublicKey, Receipt, SignedReceipt,
-    Skill, StatusCount, Task, Tokens, VERSION,
+    Action, Answer, Approval, Artifact, Component, Energy, Issuer, Outcome, PublicKey, Receipt, SignedReceipt, Skill,
+    StatusCount, Task, Tokens, VERSION,
 };
 
 use crate::Host;

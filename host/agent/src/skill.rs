@@ -25,7 +25,7 @@ use skills::{Place, Policy, SkillStatus, SkillSummary, Snapshot, Taken, TrustRec
 
 use crate::Host;
 use crate::api::skills::{ReviewRequest, SkillReviewReply, SkillVerification, VerifySkills, WhichSkill};
-use crate::api::{ActRequest, Caller, Mode};
+use crate::api::{ActRequest, Mode};
 use crate::environment::blocking;
 
 pub(crate) use advise::advise;
@@ -61,10 +61,10 @@ impl Host {
             task: format!("Review the skill `{}`: read all of its files and judge it.", taken.manifest.name),
             mode: Mode::Agentic,
             agent: agent.clone(),
-            skill: Some(taken.place.to_string()),
+            skill: Some(taken.place.full()),
             skill_review: true,
             unattended: true,
-            by: Caller::Owner,
+            by: request.by,
             ..ActRequest::default()
         });
         Ok(SkillReviewReply { run_id: Some(started.await?.run_id), review: facts })
@@ -120,9 +120,13 @@ impl Host {
             _ => None,
         };
         let most = self.parts().config.engine.component_bytes;
-        let inspect = |path: &str, bytes: &[u8]| inspect::fact(path, bytes, most);
-        let against = approved.as_ref().map(|(snapshot, policy)| (snapshot, policy));
-        let mut facts = review(taken, against, &inspect);
+        let taken_again = taken.clone();
+        let mut facts = blocking(move || {
+            let inspect = |path: &str, bytes: &[u8]| inspect::fact(path, bytes, most);
+            let against = approved.as_ref().map(|(snapshot, policy)| (snapshot, policy));
+            Ok(review(&taken_again, against, &inspect))
+        })
+        .await?;
         let records = library.trust().of_place(&taken.place)?;
         if taken.snapshot.proposal.as_deref().is_some_and(|bytes| records.iter().any(|record| wrote(bytes, record))) {
             // The host's own note of what the owner decided: nobody asks for anything in it.

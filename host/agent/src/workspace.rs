@@ -119,7 +119,10 @@ fn unpack(
     given: &mut BTreeMap<String, ContentHash>,
 ) -> Result<u64, Refusal> {
     let failed = |path: &str, error: io::Error| {
-        Refusal::new(RefusalCode::StorageFailed, format!("cannot write `{path}` of the skill to the workspace: {error}"))
+        Refusal::new(
+            RefusalCode::StorageFailed,
+            format!("cannot write `{path}` of the skill to the workspace: {error}"),
+        )
     };
     let mut left = room;
     for (path, file) in &skill.files {

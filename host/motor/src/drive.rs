@@ -166,7 +166,9 @@ impl Driver {
         let ending = match &exit {
             Exit::Answered(text) => {
                 let Some(artifacts) = self.artifacts(journal).await else { return self.leave_open(journal).await };
-                let Some(installed_skills) = self.skills(journal, text).await else { return self.leave_open(journal).await };
+                let Some(installed_skills) = self.skills(journal, text).await else {
+                    return self.leave_open(journal).await;
+                };
                 let summary = Some(text.clone());
                 Ending { status: RunStatus::Completed, summary, artifacts, installed_skills, ..nothing }
             }

@@ -4,8 +4,8 @@
 
 use http_body_util::{BodyExt as _, Empty};
 
-use crate::{GateError, RunNetwork, Target, Timeouts};
 use crate::call::CallLimits;
+use crate::{GateError, RunNetwork, Target, Timeouts};
 
 /// Redirects that are followed.
 const MOST_HOPS: u64 = 5;

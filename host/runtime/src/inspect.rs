@@ -9,6 +9,7 @@ mod imports;
 pub(crate) mod name;
 #[cfg(test)]
 mod tests;
+mod types;
 
 use std::collections::BTreeSet;
 

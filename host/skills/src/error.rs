@@ -90,9 +90,8 @@ impl From<SkillError> for Refusal {
             SkillError::Unreadable { .. } => {
                 Self::new(RefusalCode::SkillUntrusted, text).with_remedy("put it right, then `motor skill review` it")
             }
-            SkillError::Untrusted { .. } => {
-                Self::new(RefusalCode::SkillUntrusted, text).with_remedy("`motor skill review` it, then `motor skill approve` it")
-            }
+            SkillError::Untrusted { .. } => Self::new(RefusalCode::SkillUntrusted, text)
+                .with_remedy("`motor skill review` it, then `motor skill approve` it"),
             SkillError::Changed => {
                 Self::new(RefusalCode::SkillUntrusted, text).with_remedy("look at it again with `motor skill review`")
             }

@@ -50,6 +50,7 @@ pub fn review(current: &Taken, approved: Option<(&Snapshot, &Policy)>, inspect: 
         hidden: facts.shown_hidden(),
         files: facts.files,
         components: facts.components,
+        instructions: None,
         policy: record.and_then(|record| record.policy.clone()),
         proposal,
         claims,
@@ -97,6 +98,9 @@ pub struct Review {
     pub hidden: Vec<Hidden>,
     /// What its components can do.
     pub components: Vec<ComponentFact>,
+    /// What a bare component would tell the model, when it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
     /// The policy in force, or the one kept for the next approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,

@@ -12,39 +12,31 @@ function latin(bytes) {
   return parts.join("");
 }
 
-// The text of bytes that are UTF-8, or null.
-function utf8(bytes) {
-  const text = latin(bytes);
-  if (!/[\x80-\xff]/.test(text)) return text;
-  const parts = [];
-  let units = [];
-  for (let at = 0; at < bytes.length; ) {
-    const lead = bytes[at++];
-    if (lead < 0x80) {
-      units.push(lead);
-    } else {
-      const more = lead >= 0xf0 && lead < 0xf5 ? 3 : lead >= 0xe0 && lead < 0xf0 ? 2 : lead >= 0xc2 && lead < 0xe0 ? 1 : 0;
-      if (more === 0 || at + more > bytes.length) return null;
-      let point = lead & (0x3f >> more);
-      for (let next = 0; next < more; next++) {
-        if ((bytes[at] & 0xc0) !== 0x80) return null;
-        point = (point << 6) | (bytes[at++] & 0x3f);
-      }
-      if (point < [0, 0x80, 0x800, 0x10000][more] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return null;
-      if (point < 0x10000) units.push(point);
-      else units.push(0xd7c0 + (point >> 10), 0xdc00 + (point & 0x3ff));
+// The text of bytes from 128 up that stand together in UTF-8, each as a character of its own here; null when they are not UTF-8.
+function together(run) {
+  const units = [];
+  for (let at = 0; at < run.length; ) {
+    const lead = run.charCodeAt(at++);
+    const more = lead >= 0xf0 && lead < 0xf5 ? 3 : lead >= 0xe0 && lead < 0xf0 ? 2 : lead >= 0xc2 && lead < 0xe0 ? 1 : 0;
+    if (more === 0 || at + more > run.length) return null;
+    let point = lead & (0x3f >> more);
+    for (let next = 0; next < more; next++) {
+      const byte = run.charCodeAt(at++);
+      if ((byte & 0xc0) !== 0x80) return null;
+      point = (point << 6) | (byte & 0x3f);
     }
-    if (units.length > 8000) {
-      parts.push(String.fromCharCode.apply(null, units));
-      units = [];
-    }
+    if (point < [0, 0x80, 0x800, 0x10000][more] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return null;
+    units.push(String.fromCodePoint(point));
   }
-  parts.push(String.fromCharCode.apply(null, units));
-  return parts.join("");
+  return units.join("");
+}
+
+// Whether bytes are UTF-8, to the letter.
+function isUtf8(bytes) {
+  return (latin(bytes).match(/[\x80-\xff]+/g) ?? []).every((run) => together(run) !== null);
 }
 
 function decode(bytes, encoding) {
-  if (encoding === "utf-8") return utf8(bytes);
   if (encoding === "windows-1252") return latin(bytes).replace(/[\x80-\x9f]/g, (char) => WINDOWS_1252[char.charCodeAt(0) - 128]);
   const little = encoding === "utf-16le";
   const units = new Uint16Array(bytes.length >> 1);
@@ -61,7 +53,7 @@ async function* pieces(path, options) {
   else if (start[0] === 0xff && start[1] === 0xfe) [encoding, at] = ["utf-16le", 2];
   else if (start[0] === 0xfe && start[1] === 0xff) [encoding, at] = ["utf-16be", 2];
   const toLine = (bytes) => bytes.subarray(0, Math.max(bytes.lastIndexOf(10), bytes.lastIndexOf(13)) + 1);
-  if (!encoding) encoding = utf8(size > start.length ? toLine(start) : start) === null ? "windows-1252" : "utf-8";
+  if (!encoding) encoding = isUtf8(size > start.length ? toLine(start) : start) ? "utf-8" : "windows-1252";
   yield { encoding };
   if (encoding.startsWith("utf-16")) {
     // A byte 10 need not end a line here, so the file is read whole.
@@ -75,8 +67,11 @@ async function* pieces(path, options) {
       length *= 2;
       continue;
     }
-    const text = decode(whole, encoding);
-    if (text === null) throw new Error(`${path} is not UTF-8 after byte ${at}: pass { encoding: "windows-1252" }`);
+    const text = encoding === "utf-8" ? await workspace.readText(path, { offset: at, length: whole.length }) : decode(whole, encoding);
+    // What is no UTF-8 was read as this character, which a file may also hold.
+    if (encoding === "utf-8" && text.includes("\ufffd") && !isUtf8(whole)) {
+      throw new Error(`${path} is not UTF-8 after byte ${at}: pass { encoding: "windows-1252" }`);
+    }
     yield text;
     [at, length] = [at + whole.length, CHUNK_BYTES];
   }

@@ -26,8 +26,13 @@ function csvReader(delimiter, onRecord, onProblem) {
         lines += cell.split("\n").length - 1;
       }
       let end = at;
-      while (end < buffer.length && buffer[end] !== delimiter && buffer[end] !== "\n") end++;
-      const rest = buffer[end] === "\n" || end === buffer.length ? buffer.slice(at, end).replace(/\r$/, "") : buffer.slice(at, end);
+      if (buffer[end] !== delimiter && buffer[end] !== "\n" && end < buffer.length) {
+        const newline = buffer.indexOf("\n", at);
+        const lineEnds = newline < 0 ? buffer.length : newline;
+        const within = buffer.slice(at, lineEnds).indexOf(delimiter);
+        end = within < 0 ? lineEnds : at + within;
+      }
+      const rest = buffer[end] === delimiter ? buffer.slice(at, end) : buffer.slice(at, end).replace(/\r$/, "");
       if (rest !== "" && cell !== "") onProblem(line, "text after a closing quote");
       cells.push(cell + rest);
       if (buffer[end] !== delimiter) return { cells, end, ended: buffer[end] === "\n", lines };

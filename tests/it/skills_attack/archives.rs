@@ -125,20 +125,40 @@ fn hostile() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     cut.truncate(cut.len() - 30);
     vec![
         ("traversal", nearly("traversal").file("../evil/SKILL.md", b"x").finish(), "leads out of its place"),
-        ("traversal-deep", nearly("traversal-deep").file("scripts/../../../evil", b"x").finish(), "leads out of its place"),
+        (
+            "traversal-deep",
+            nearly("traversal-deep").file("scripts/../../../evil", b"x").finish(),
+            "leads out of its place",
+        ),
         ("absolute", nearly("absolute").file("/tmp/motor-evil", b"x").finish(), "is an absolute path"),
         ("backslash", nearly("backslash").file("..\\evil", b"x").finish(), "has a backslash"),
         ("drive", nearly("drive").file("C:evil", b"x").finish(), "letter of a drive"),
         ("control", nearly("control").file("scripts/a\u{1b}[2J.sh", b"x").finish(), "control character"),
-        ("deep", nearly("deep").file(&deep, b"x").finish(), "more than 64 directories deep"),
-        ("link", nearly("link").moded("scripts/out", b"../../../etc/passwd", 0o120_777).finish(), "`scripts/out` is a link"),
-        ("device", nearly("device").moded("scripts/null", b"", 0o020_666).finish(), "`scripts/null` is neither a file nor"),
+        ("deep", nearly("deep").file(&deep, b"x").finish(), "more than 64"),
+        (
+            "link",
+            nearly("link").moded("scripts/out", b"../../../etc/passwd", 0o120_777).finish(),
+            "`scripts/out` is a link",
+        ),
+        (
+            "device",
+            nearly("device").moded("scripts/null", b"", 0o020_666).finish(),
+            "`scripts/null` is neither a file nor",
+        ),
         ("pipe", nearly("pipe").moded("scripts/pipe", b"", 0o010_644).finish(), "`scripts/pipe` is neither a file nor"),
-        ("bomb", nearly("bomb").zeros("references/zeros", 64 << 20).finish(), "`references/zeros` is larger than 1 MiB"),
+        (
+            "bomb",
+            nearly("bomb").zeros("references/zeros", 64 << 20).finish(),
+            "`references/zeros` is larger than 1 MiB",
+        ),
         ("component-bomb", nearly("component-bomb").zeros("a.wasm", 60 << 20).finish(), "200 times its own size"),
         ("much", much.finish(), "are more than 10 MiB"),
         ("many", many.finish(), "it has more than 2000 files and directories"),
-        ("case", nearly("case").file("a.txt", b"1").file("A.TXT", b"2").finish(), "`a.txt` and `A.TXT` are the same name"),
+        (
+            "case",
+            nearly("case").file("a.txt", b"1").file("A.TXT", b"2").finish(),
+            "`a.txt` and `A.TXT` are the same name",
+        ),
         (
             "normal",
             nearly("normal").file("caf\u{e9}.md", b"1").file("cafe\u{301}.md", b"2").finish(),
@@ -146,9 +166,17 @@ fn hostile() -> Vec<(&'static str, Vec<u8>, &'static str)> {
         ),
         ("twice", twice.finish(), "two entries of one name"),
         ("nested", Zip::default().file("inner.zip", &inner).finish(), "it has no `SKILL.md`"),
-        ("encrypted", nearly("encrypted").entry(b"a", b"x", 1, Says { flags: 1, ..PLAIN }).finish(), "an encrypted file"),
+        (
+            "encrypted",
+            nearly("encrypted").entry(b"a", b"x", 1, Says { flags: 1, ..PLAIN }).finish(),
+            "an encrypted file",
+        ),
         ("lies", nearly("lies").entry(b"a", b"xyz", 3, Says { longer: 5, ..PLAIN }).finish(), "the archive has"),
-        ("method", nearly("method").entry(b"a", b"x", 1, Says { method: 12, ..PLAIN }).finish(), "another way than deflate"),
+        (
+            "method",
+            nearly("method").entry(b"a", b"x", 1, Says { method: 12, ..PLAIN }).finish(),
+            "another way than deflate",
+        ),
         ("not-utf8", nearly("not-utf8").entry(b"a\xff", b"x", 1, PLAIN).finish(), "not UTF-8"),
         ("two-things", two_things, "something else before it"),
         ("cut", cut, "is no zip, or damaged"),
@@ -184,13 +212,13 @@ fn everything(home: &Path) -> BTreeMap<String, (u64, u64)> {
 #[test]
 fn hostile_archives_are_listed_with_their_reason_and_never_unpacked() {
     let world = World::new(vec![says("done")]);
-    world.motor.owner_token();
+    let _token = world.motor.owner_token();
     fs::write(world.skills().join("good.skill"), nearly("good").file("scripts/a.sh", b"echo a\n").finish()).unwrap();
     let hostile = hostile();
     for (name, bytes, _) in &hostile {
         fs::write(world.skills().join(format!("{name}.zip")), bytes).unwrap();
     }
-    world.motor.json(&["skill", "list"]);
+    assert_eq!(world.motor.json(&["skill", "list"]).as_array().unwrap().len(), hostile.len() + 1);
     let before = everything(world.motor.home());
     let around = || fs::read_dir(world.motor.directory()).unwrap().count();
     let beside = around();
@@ -206,7 +234,11 @@ fn hostile_archives_are_listed_with_their_reason_and_never_unpacked() {
             assert!(said["reason"].as_str().unwrap().contains(reason), "{name}: {reason:?} is not said: {said}");
         }
         let place = format!("home/{entry}");
-        for command in [&["act", "use it", "--skill", &place][..], &["explain", "x", "--skill", &place], &["skill", "review", &place]] {
+        for command in [
+            &["act", "use it", "--skill", &place][..],
+            &["explain", "x", "--skill", &place],
+            &["skill", "review", &place],
+        ] {
             let ended = world.motor.run(command);
             assert!(ended.code.is_some_and(|code| code != 0) && ended.stdout.is_empty(), "{name}: {ended:?}");
             assert!(ended.stderr.contains(reason) && !ended.stderr.contains("panicked"), "{name}: {ended:?}");

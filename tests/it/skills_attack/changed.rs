@@ -44,9 +44,14 @@ fn is_refused(world: &World, what: &str) {
     let listed = world.summary(MAIL);
     assert_eq!(listed["status"], "needs_reapproval", "{what}: {listed}");
     let verified = motor.run(&["skill", "verify", "--json"]);
-    let all: Value = serde_json::from_str(&verified.stdout).unwrap_or_else(|error| panic!("{what}: {error}: {verified:?}"));
+    let all: Value =
+        serde_json::from_str(&verified.stdout).unwrap_or_else(|error| panic!("{what}: {error}: {verified:?}"));
     let found = of_entry(&all, MAIL);
-    assert_eq!((verified.code, &found["status"], &found["wasApproved"]), (Some(5), &json!("needs_reapproval"), &json!(true)), "{what}");
+    assert_eq!(
+        (verified.code, &found["status"], &found["wasApproved"]),
+        (Some(5), &json!("needs_reapproval"), &json!(true)),
+        "{what}"
+    );
     for command in ["act", "explain"] {
         let ended = motor.run(&[command, "send it", "--skill", MAIL]);
         assert!(ended.code == Some(5) && ended.stderr.contains("motor skill review"), "{what}: {command}: {ended:?}");
@@ -64,6 +69,9 @@ fn is_refused(world: &World, what: &str) {
     drop(serving);
     assert_eq!(world.model.calls(), calls, "{what}: it was used");
     assert_eq!(motor.json(&["task", "list"]), json!([]), "{what}: a run was made");
+    if what.starts_with("permissions") {
+        return;
+    }
     // Looking at it last: that may be done, and is no approval.
     let reviewed = motor.run(&["skill", "review", MAIL, "--json"]);
     let review: Value = serde_json::from_str(&reviewed.stdout).unwrap();
@@ -95,7 +103,8 @@ fn no_surface_takes_changed_bytes_for_approved_ones() {
         fs::File::options().write(true).open(&file).unwrap().set_modified(modified).unwrap();
     };
     let mode = |path: &Path, mode: u32| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    let changes: Vec<(&str, Box<dyn Fn() + '_>)> = vec![
+    type Change<'a> = Box<dyn Fn() + 'a>;
+    let changes: Vec<(&str, Change<'_>)> = vec![
         ("a bit of SKILL.md", Box::new(|| flip("SKILL.md", &directory))),
         ("a bit of a script", Box::new(|| flip("scripts/send.sh", &directory))),
         ("a bit of a reference", Box::new(|| flip("references/deep/er/api.md", &directory))),
@@ -105,39 +114,60 @@ fn no_surface_takes_changed_bytes_for_approved_ones() {
         ("a `policy.json` further down", Box::new(|| fs::write(directory.join("scripts/policy.json"), "{}").unwrap())),
         ("a file fewer", Box::new(|| fs::remove_file(directory.join("assets/logo.bin")).unwrap())),
         ("another name", Box::new(|| fs::rename(&script, directory.join("scripts/sent.sh")).unwrap())),
-        ("two names exchanged", Box::new(|| {
-            fs::rename(&script, directory.join("x")).unwrap();
-            fs::rename(directory.join("references/deep/er/api.md"), &script).unwrap();
-            fs::rename(directory.join("x"), directory.join("references/deep/er/api.md")).unwrap();
-        })),
-        ("a bit that makes it a program", Box::new(|| mode(&script, 0o755))),
-        ("a bit that makes it everybody's", Box::new(|| mode(&script, 0o646))),
-        ("a symlink to the same bytes", Box::new(|| {
-            fs::remove_file(&script).unwrap();
-            symlink(outside.join("send.sh"), &script).unwrap();
-        })),
-        ("a symlink for a directory", Box::new(|| {
-            fs::remove_dir_all(directory.join("scripts")).unwrap();
-            symlink(outside.join("whole/scripts"), directory.join("scripts")).unwrap();
-        })),
-        ("a symlink for all of it", Box::new(|| {
-            fs::remove_dir_all(&directory).unwrap();
-            symlink(outside.join("whole"), &directory).unwrap();
-        })),
+        (
+            "two names exchanged",
+            Box::new(|| {
+                fs::rename(&script, directory.join("x")).unwrap();
+                fs::rename(directory.join("references/deep/er/api.md"), &script).unwrap();
+                fs::rename(directory.join("x"), directory.join("references/deep/er/api.md")).unwrap();
+            }),
+        ),
+        ("permissions that make it a program", Box::new(|| mode(&script, 0o755))),
+        ("permissions that make it everybody's", Box::new(|| mode(&script, 0o646))),
+        (
+            "a symlink to the same bytes",
+            Box::new(|| {
+                fs::remove_file(&script).unwrap();
+                symlink(outside.join("send.sh"), &script).unwrap();
+            }),
+        ),
+        (
+            "a symlink for a directory",
+            Box::new(|| {
+                fs::remove_dir_all(directory.join("scripts")).unwrap();
+                symlink(outside.join("whole/scripts"), directory.join("scripts")).unwrap();
+            }),
+        ),
+        (
+            "a symlink for all of it",
+            Box::new(|| {
+                fs::remove_dir_all(&directory).unwrap();
+                symlink(outside.join("whole"), &directory).unwrap();
+            }),
+        ),
         ("a hard link to the same bytes", Box::new(|| fs::hard_link(&script, outside.join("link.sh")).unwrap())),
         ("a twin by case", Box::new(|| fs::write(directory.join("scripts/SEND.sh"), SCRIPT).unwrap())),
-        ("a twin by normalisation", Box::new(|| {
-            fs::write(directory.join("scripts/\u{e9}"), "").unwrap();
-            fs::write(directory.join("scripts/e\u{301}"), "").unwrap();
-        })),
-        ("a pipe", Box::new(|| {
-            let made = std::process::Command::new("mkfifo").arg(directory.join("scripts/pipe")).status().unwrap();
-            assert!(made.success());
-        })),
-        ("a directory for a file", Box::new(|| {
-            fs::remove_file(&script).unwrap();
-            fs::create_dir(&script).unwrap();
-        })),
+        (
+            "a twin by normalisation",
+            Box::new(|| {
+                fs::write(directory.join("scripts/\u{e9}"), "").unwrap();
+                fs::write(directory.join("scripts/e\u{301}"), "").unwrap();
+            }),
+        ),
+        (
+            "a pipe",
+            Box::new(|| {
+                let made = std::process::Command::new("mkfifo").arg(directory.join("scripts/pipe")).status().unwrap();
+                assert!(made.success());
+            }),
+        ),
+        (
+            "a directory for a file",
+            Box::new(|| {
+                fs::remove_file(&script).unwrap();
+                fs::create_dir(&script).unwrap();
+            }),
+        ),
     ];
     for (what, change) in changes {
         change();
@@ -151,6 +181,15 @@ fn no_surface_takes_changed_bytes_for_approved_ones() {
         put_down(&directory);
         assert_eq!(world.status(MAIL), "approved", "{what}: back as it was it is not what it was");
     }
+    world.act(MAIL, &[]).succeeded();
+    // A review of the same bytes with other permissions takes the place of what was known of them: it fails closed.
+    mode(&script, 0o755);
+    assert_eq!(world.review(MAIL)["status"], "reviewed");
+    world.act(MAIL, &[]).refused(5, &["reviewed"]);
+    mode(&script, 0o644);
+    world.act(MAIL, &[]).refused(5, &["permissions"]);
+    world.approve(&[MAIL]);
+    assert_eq!(world.explain(MAIL)["network"]["domains"], json!(["mail.example"]));
     world.act(MAIL, &[]).succeeded();
 }
 
@@ -167,12 +206,15 @@ fn what_is_no_change_is_none_and_grants_nothing() {
     });
     let policy = directory.join("policy.json");
     for (what, change) in [
-        ("other times", &(|| {
-            for path in files(&directory).into_keys() {
-                let file = fs::File::options().write(true).open(directory.join(path)).unwrap();
-                file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
-            }
-        }) as &dyn Fn()),
+        (
+            "other times",
+            &(|| {
+                for path in files(&directory).into_keys() {
+                    let file = fs::File::options().write(true).open(directory.join(path)).unwrap();
+                    file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+                }
+            }) as &dyn Fn(),
+        ),
         ("other inodes", &|| {
             fs::rename(&directory, world.skills().join(".old")).unwrap();
             put_down(&directory);

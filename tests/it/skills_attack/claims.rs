@@ -92,7 +92,7 @@ fn a_copy_of_what_is_trusted_is_a_stranger() {
     // In another home, with all that lies beside it.
     let there = World::new(vec![says("done")]);
     copy(&here.skills(), &there.skills());
-    fs::copy(here.motor.home().join("cache/skills.json"), there.motor.home().join("cache/skills.json")).unwrap();
+    fs::write(there.motor.home().join("cache/skills.json"), index_with(&here, "")).unwrap();
     copy(&here.motor.home().join("versions"), &there.motor.home().join("versions"));
     is_a_stranger(&there, MAIL);
 
@@ -118,10 +118,14 @@ fn a_skill_of_another_root_does_not_shadow_nor_borrow() {
     put_down(&root.join(MAIL));
     world.motor.configure(&format!("[skills]\nroots = [{:?}]\n", root.to_str().unwrap()));
     let list = world.motor.json(&["skill", "list"]);
-    let found: Vec<_> = list.as_array().unwrap().iter().map(|skill| (&skill["place"]["root"], &skill["status"])).collect();
+    let found: Vec<_> =
+        list.as_array().unwrap().iter().map(|skill| (&skill["place"]["root"], &skill["status"])).collect();
     let other = json!(root.to_str().unwrap());
     assert_eq!(found.len(), 2, "{list:#}");
-    assert!(found.contains(&(&json!("home"), &json!("approved"))) && found.contains(&(&other, &json!("needs_reapproval"))), "{list:#}");
+    assert!(
+        found.contains(&(&json!("home"), &json!("approved"))) && found.contains(&(&other, &json!("needs_reapproval"))),
+        "{list:#}"
+    );
     let theirs = format!("{}/{MAIL}", root.to_str().unwrap());
     world.act(&theirs, &[]).refused(5, &["needs_reapproval"]);
     assert_eq!(world.model.calls(), 0);
@@ -130,6 +134,18 @@ fn a_skill_of_another_root_does_not_shadow_nor_borrow() {
     fs::write(world.skills().join(MAIL).join("scripts/send.sh"), "evil\n").unwrap();
     world.act("home/agentmail", &[]).refused(5, &["needs_reapproval"]);
     world.act(&theirs, &[]).succeeded();
+}
+
+/// The index once it has this; what has just changed is not in it until it is settled.
+fn index_with(world: &World, text: &str) -> String {
+    let began = Instant::now();
+    loop {
+        world.status(MAIL);
+        match fs::read_to_string(world.motor.home().join("cache/skills.json")) {
+            Ok(index) if index.contains(text) => return index,
+            other => assert!(began.elapsed() < PATIENCE, "it is never in the index: {other:?}"),
+        }
+    }
 }
 
 #[test]
@@ -142,17 +158,9 @@ fn a_forged_index_changes_what_is_shown_and_not_what_is_used() {
     let evil = world.summary(MAIL);
     assert_eq!(evil["status"], "needs_reapproval");
     let evil = evil["hash"].as_str().unwrap().trim_start_matches("sha256:").to_owned();
-    // What has just changed is not in it until it is settled.
-    let began = Instant::now();
-    let honest = loop {
-        world.motor.json(&["skill", "list"]);
-        let text = fs::read_to_string(&index).unwrap();
-        if text.contains(&evil) {
-            break text;
-        }
-        assert!(began.elapsed() < PATIENCE, "it is never in the index: {text}");
-    };
-    let forgeries = [honest.replace(&evil, hex), honest.replace("\"modes\"", "\"status\":\"approved\",\"modes\""), "{".to_owned()];
+    let honest = index_with(&world, &evil);
+    let forgeries =
+        [honest.replace(&evil, hex), honest.replace("\"modes\"", "\"status\":\"approved\",\"modes\""), "{".to_owned()];
     for forged in &forgeries {
         fs::write(&index, forged).unwrap();
         is_refused(&world, MAIL);
@@ -194,8 +202,10 @@ fn trust_that_is_lost_or_damaged_is_none() {
     let mut tried = 0;
     for file in regular_files(&kept) {
         let bytes = fs::read(&file).unwrap();
-        let places = memchr::memmem::find_iter(&bytes, MAIL.as_bytes()).chain(memchr::memmem::find_iter(&bytes, b"approved"));
-        let places: Vec<_> = places.take(6).flat_map(|at| [at, at + 3, at + 40]).filter(|at| *at < bytes.len()).collect();
+        let places =
+            memchr::memmem::find_iter(&bytes, MAIL.as_bytes()).chain(memchr::memmem::find_iter(&bytes, b"approved"));
+        let places: Vec<_> =
+            places.take(6).flat_map(|at| [at, at + 3, at + 40]).filter(|at| *at < bytes.len()).collect();
         for at in places {
             restore();
             let mut damaged = bytes.clone();
@@ -207,7 +217,11 @@ fn trust_that_is_lost_or_damaged_is_none() {
             if ended.code == Some(0) {
                 // The damage was elsewhere: then it is exactly what was given.
                 let explained: Value = serde_json::from_str(&ended.stdout).unwrap();
-                assert_eq!((powers(&explained), &explained["skill"]["status"]), (given.clone(), &json!("approved")), "byte {at} of {file:?}");
+                assert_eq!(
+                    (powers(&explained), &explained["skill"]["status"]),
+                    (given.clone(), &json!("approved")),
+                    "byte {at} of {file:?}"
+                );
             }
         }
     }
@@ -220,7 +234,12 @@ fn trust_that_is_lost_or_damaged_is_none() {
             continue;
         }
         restore();
-        fs::File::options().write(true).open(state.join(file.strip_prefix(&kept).unwrap())).unwrap().set_len(length / 2).unwrap();
+        fs::File::options()
+            .write(true)
+            .open(state.join(file.strip_prefix(&kept).unwrap()))
+            .unwrap()
+            .set_len(length / 2)
+            .unwrap();
         let ended = world.motor.run(&["explain", "send it", "--skill", MAIL, "--json"]);
         if ended.code == Some(0) {
             let explained: Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -233,7 +252,8 @@ fn trust_that_is_lost_or_damaged_is_none() {
         restore();
         for path in lost {
             let path = home.join(path);
-            fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path)).unwrap();
+            // The index is there once everything is settled.
+            fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path)).ok();
         }
         is_a_stranger(&world, MAIL);
     }

@@ -24,14 +24,19 @@ fn tool_names(explained: &Value) -> Vec<String> {
 fn a_bare_component_and_one_in_an_archive_act_once_they_are_approved() {
     let mut world = World::new(vec![says("done")]);
     fs::write(world.skills().join("units.wasm"), guest("units")).unwrap();
-    let packed = Zip::of(&[("SKILL.md", &manifest("greeter", "Call `greet`."))]).file("tools/greet.wasm", &guest("greeting"));
+    let packed =
+        Zip::of(&[("SKILL.md", &manifest("greeter", "Call `greet`."))]).file("tools/greet.wasm", &guest("greeting"));
     fs::write(world.skills().join("greeter.zip"), packed.finish()).unwrap();
     for skill in ["units", "greeter"] {
         world.act(skill, &[]).refused(5, &["needs_reapproval"]);
     }
     let review = world.review("units");
     let component = &review["components"][0];
-    assert_eq!((&review["form"], &component["tools"][0]["name"]), (&json!("component"), &json!("convert")), "{review:#}");
+    assert_eq!(
+        (&review["form"], &component["tools"][0]["name"]),
+        (&json!("component"), &json!("convert")),
+        "{review:#}"
+    );
     assert!(!component["capabilities"].to_string().contains("network"), "{component:#}");
     assert_eq!(world.model.calls(), 0);
     world.approve(&["units", "--tools", ""]);
@@ -76,7 +81,10 @@ fn a_component_that_needs_more_than_its_policy_gives_is_told_which_limit() {
     let host = world.motor.json(&["explain"])["limits"]["memory_bytes"].as_u64().unwrap();
     world.as_owner(&["skill", "update", "primes", "--limit", &format!("memory_bytes={}", host * 4)]).succeeded();
     let explained = world.explain("primes");
-    assert_eq!((explained["limits"]["memory_bytes"].as_u64(), explained["limits"]["fuel"] == 200_000), (Some(host), false));
+    assert_eq!(
+        (explained["limits"]["memory_bytes"].as_u64(), explained["limits"]["fuel"] == 200_000),
+        (Some(host), false)
+    );
     // Its twin: with the limits of everybody it counts to the end.
     world.act("primes", &[]).succeeded();
     assert_eq!(outcomes(&world.trace()), [json!(true), json!(true)]);
@@ -94,7 +102,8 @@ fn a_component_reaches_the_domains_it_was_granted_and_no_other() {
     let review = world.review(MAIL);
     assert!(review["components"][0]["capabilities"].to_string().contains("network"), "{review:#}");
     let ask = |url: String| call("request", json!({ "method": "GET", "url": url }));
-    let turns = vec![ask(granted.url("/")), ask(other.url("/")), ask("http://169.254.169.254/latest".to_owned()), says("done")];
+    let turns =
+        vec![ask(granted.url("/")), ask(other.url("/")), ask("http://169.254.169.254/latest".to_owned()), says("done")];
     world.plays(turns);
     let domain = granted.address().to_string();
     world.approve(&[MAIL, "--tools", "", "--domains", &domain]);

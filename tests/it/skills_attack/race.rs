@@ -61,7 +61,8 @@ fn no_run_ever_has_bytes_that_were_not_approved() {
     let hold = world.skills().join(".hold");
     let content = |path: &str, is_evil: bool| if is_evil { evil(path).into_bytes() } else { approved[path].clone() };
 
-    let in_place = |is_evil: bool| fs::write(directory.join("scripts/send.sh"), content("scripts/send.sh", is_evil)).unwrap();
+    let in_place =
+        |is_evil: bool| fs::write(directory.join("scripts/send.sh"), content("scripts/send.sh", is_evil)).unwrap();
     let draft = world.skills().join(".draft");
     let by_rename = |is_evil: bool| {
         fs::write(&draft, content("scripts/other.sh", is_evil)).unwrap();

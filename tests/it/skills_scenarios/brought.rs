@@ -19,7 +19,7 @@ fn a_skill_file_that_somebody_was_given_shows_what_it_wants_and_waits() {
     let mut world = World::new(vec![says("done")]);
     let file = world.motor.file("agentmail.md", manifest(MAIL, BODY));
     // What else lies where it lies is nobody's business.
-    world.motor.file("diary.txt", "private");
+    let _beside = world.motor.file("diary.txt", "private");
     let added = world.motor.run(&["skill", "add", file.to_str().unwrap()]).succeeded();
     assert!(added.stdout.contains("motor skill review agentmail"), "{added:?}");
     assert_eq!(files(&world.skills().join(MAIL)).keys().collect::<Vec<_>>(), ["SKILL.md"]);
@@ -27,7 +27,10 @@ fn a_skill_file_that_somebody_was_given_shows_what_it_wants_and_waits() {
     world.act(MAIL, &[]).refused(5, &["needs_reapproval", "motor skill review agentmail"]);
     let review = world.review(MAIL);
     assert!(names(&review["domains"]).contains(&"api.agentmail.to".to_owned()), "{review:#}");
-    assert!(names(&review["credentials"]).iter().any(|name| name.eq_ignore_ascii_case("agentmail_api_key")), "{review:#}");
+    assert!(
+        names(&review["credentials"]).iter().any(|name| name.eq_ignore_ascii_case("agentmail_api_key")),
+        "{review:#}"
+    );
     assert!(review["policy"].is_null(), "{review:#}");
     assert!(review["provenance"]["source"].as_str().unwrap().ends_with("agentmail.md"), "{review:#}");
     world.act(MAIL, &[]).refused(5, &["reviewed"]);
@@ -38,7 +41,10 @@ fn a_skill_file_that_somebody_was_given_shows_what_it_wants_and_waits() {
 
     // The same by its usual name, alone in a directory that it shares.
     let downloads = world.motor.directory().join("downloads");
-    super::world::write(&downloads, &[("SKILL.md", &manifest("other", "Other.")), ("photo.jpg", "private"), ("a/b", "c")]);
+    super::world::write(
+        &downloads,
+        &[("SKILL.md", &manifest("other", "Other.")), ("photo.jpg", "private"), ("a/b", "c")],
+    );
     world.motor.run(&["skill", "add", downloads.join("SKILL.md").to_str().unwrap()]).succeeded();
     assert_eq!(files(&world.skills().join("other")).keys().collect::<Vec<_>>(), ["SKILL.md"]);
     // And dropped in by hand.
@@ -53,7 +59,8 @@ fn a_skill_file_that_somebody_was_given_shows_what_it_wants_and_waits() {
 #[test]
 fn a_skill_from_a_url_is_fetched_on_the_owners_word_and_says_where_it_is_from() {
     let (site, other) = block_on(async { (Site::start().await, Site::at("127.0.0.2:0").await) });
-    let archive = Zip::of(&[("agentmail/SKILL.md", &manifest(MAIL, BODY)), ("agentmail/references/a.md", "a\n")]).finish();
+    let archive =
+        Zip::of(&[("agentmail/SKILL.md", &manifest(MAIL, BODY)), ("agentmail/references/a.md", "a\n")]).finish();
     site.route("/agentmail.zip", Reply::Whole { status: 200, headers: Vec::new(), body: archive.clone() });
     site.route("/single/SKILL.md", Reply::text(&manifest("single", "One file.")));
     site.route("/moved.zip", Reply::redirect(&other.url("/agentmail.zip")));
@@ -90,10 +97,14 @@ fn a_skill_from_a_url_is_fetched_on_the_owners_word_and_says_where_it_is_from() 
         world.act(name, &[]).refused(5, &["needs_reapproval"]);
         let review = world.review(name);
         let provenance = &review["provenance"];
-        assert_eq!((&provenance["source"], &provenance["contentHash"]), (&json!(site.url(path)), &review["hash"]), "{review:#}");
+        assert_eq!(
+            (&provenance["source"], &provenance["contentHash"]),
+            (&json!(site.url(path)), &review["hash"]),
+            "{review:#}"
+        );
         assert!(!provenance["fetchedAt"].is_null(), "{review:#}");
         let page = world.motor.stdout(&["skill", "review", name]);
-        assert!(page.replace('\n', "").replace(' ', "").contains(&site.url(path)), "{page}");
+        assert!(page.replace(['\n', ' '], "").contains(&site.url(path)), "{page}");
     }
     assert_eq!(world.model.calls(), 0);
     world.approve(&[MAIL]);

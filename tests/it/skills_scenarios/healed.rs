@@ -6,6 +6,7 @@ use tests::block_on;
 use tests::network::{Reply, Site};
 
 use super::world::{MAIL, World, call, files, get, manifest, outcomes, put, read, says};
+use crate::skills_attack::archives::Zip;
 
 const DOCS: &str = "v1 is gone: GET /v2/messages sends.";
 
@@ -61,8 +62,15 @@ fn a_run_corrects_its_skill_and_the_owner_sees_what_changed_first() {
     assert_eq!(world.model.calls(), calls);
 
     let review = world.review(MAIL);
-    assert_eq!((&review["extractedFrom"]["runId"], &review["extractedFrom"]["changedFiles"]), (&run, &json!(["SKILL.md"])));
-    assert_eq!(review["policy"]["domains"], json!([api.address().to_string()]), "its powers are kept for the next approval");
+    assert_eq!(
+        (&review["extractedFrom"]["runId"], &review["extractedFrom"]["changedFiles"]),
+        (&run, &json!(["SKILL.md"]))
+    );
+    assert_eq!(
+        review["policy"]["domains"],
+        json!([api.address().to_string()]),
+        "its powers are kept for the next approval"
+    );
     assert_eq!(review["changes"]["files"][0]["path"], "SKILL.md", "{review:#}");
     let mut asking = world.motor.at_terminal(&["skill", "approve", MAIL]);
     let card = asking.sees("[y/N] ");
@@ -86,7 +94,10 @@ fn a_correction_can_be_taken_back() {
     assert_eq!((&old["superseded"], &old["kept"]), (&json!(true), &json!(true)), "{versions:#}");
     assert!(old["approvedAt"].is_u64() || old["approvedAt"].is_string(), "{versions:#}");
     let diff = world.motor.stdout(&["skill", "diff", MAIL]);
-    assert!(diff.contains("-Fetch") && diff.contains("/v1/send") && diff.contains("+Fetch") && diff.contains("/v2/"), "{diff}");
+    assert!(
+        diff.contains("-Fetch") && diff.contains("/v1/send") && diff.contains("+Fetch") && diff.contains("/v2/"),
+        "{diff}"
+    );
 
     world.motor.run(&["skill", "rollback", MAIL]).refused(5, &["only the owner"]);
     world.as_owner(&["skill", "rollback", MAIL]).succeeded();
@@ -149,7 +160,11 @@ fn what_a_run_cannot_correct_another_run_finds_out() {
     world.plays(vec![asks(), put("SKILL.md", "half of it"), asks()]);
     assert_eq!(world.act(MAIL, &["--max-iterations", "3"]).code, Some(1));
     assert_eq!(world.trace()["status"], "failed");
-    assert_eq!((files(&world.skills().join(MAIL)), world.status(MAIL)), (before, "approved".to_owned()), "a failed run changes no skill");
+    assert_eq!(
+        (files(&world.skills().join(MAIL)), world.status(MAIL)),
+        (before, "approved".to_owned()),
+        "a failed run changes no skill"
+    );
     let old = world.summary(MAIL)["hash"].clone();
 
     world.plays(vec![get(&api.url("/docs")), put("SKILL.md", &skill(&api, "/v2/messages")), says("rewritten")]);
@@ -190,4 +205,32 @@ fn a_correction_does_not_overwrite_what_its_owner_changed_meanwhile() {
     assert!(installed[0]["problem"].is_string() && installed[0]["place"].is_null(), "{installed:#}");
     assert_eq!(files(&world.skills().join(MAIL))["SKILL.md"], mine.as_bytes());
     assert_eq!(world.status(MAIL), "needs_reapproval");
+}
+
+/// What was dropped in as an archive goes on as a directory once a run has changed it, and the archive can be had back.
+#[test]
+fn an_archive_that_a_run_corrects_goes_on_as_a_directory() {
+    let api = block_on(Site::start());
+    let world = World::new(vec![put("SKILL.md", &skill(&api, "/v2/messages")), says("corrected")]);
+    let archive = Zip::of(&[("SKILL.md", &skill(&api, "/v1/send")), ("scripts/send.sh", "echo sending\n")]).finish();
+    std::fs::write(world.skills().join("agentmail.zip"), archive).unwrap();
+    world.approve(&[MAIL, "--tools", "filesystem", "--domains", "mail.example"]);
+    world.act(MAIL, &[]).succeeded();
+    let installed = world.trace()["installedSkills"].clone();
+    assert_eq!((&installed[0]["place"], &installed[0]["problem"]), (&json!(MAIL), &Value::Null), "{installed:#}");
+    assert!(!world.skills().join("agentmail.zip").exists(), "there are two of it");
+    assert_eq!(world.status(MAIL), "pending_review");
+    assert_eq!(files(&world.skills().join(MAIL)).keys().collect::<Vec<_>>(), ["SKILL.md", "scripts/send.sh"]);
+    let calls = world.model.calls();
+    world.act(MAIL, &[]).refused(5, &["pending_review"]);
+    assert_eq!(world.model.calls(), calls);
+    let review = world.review(MAIL);
+    assert_eq!(
+        review["policy"]["domains"],
+        json!(["mail.example"]),
+        "its powers are kept for the next approval: {review:#}"
+    );
+    world.approve(&[MAIL]);
+    world.act(MAIL, &[]).succeeded();
+    assert!(world.prompt(calls).contains("/v2/messages"));
 }

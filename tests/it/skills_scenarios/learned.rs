@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tests::block_on;
 use tests::network::{Reply, Site};
 
-use super::world::{MAIL, World, call, files, get, manifest, outcomes, put, says};
+use super::world::{MAIL, World, call, files, get, manifest, outcomes, put, read, says};
 
 const GUIDE: &str = "POST nothing, GET /v1/send?to= sends.";
 
@@ -49,7 +49,10 @@ fn what_a_run_learned_waits_for_its_owner_and_then_acts() {
     assert_eq!(outcomes(&trace), vec![json!(true); 5], "{trace:#}");
     let installed = trace["installedSkills"].as_array().unwrap();
     let [installed] = installed.as_slice() else { panic!("{trace:#}") };
-    assert_eq!((&installed["name"], &installed["place"], &installed["created"]), (&json!(MAIL), &json!(MAIL), &json!(true)));
+    assert_eq!(
+        (&installed["name"], &installed["place"], &installed["created"]),
+        (&json!(MAIL), &json!(MAIL), &json!(true))
+    );
     let signals = world.motor.json_lines(&["signals", "--since", "0"]);
     assert_eq!(signals.last().unwrap()["installedSkills"], json!([installed]), "{signals:#?}");
 
@@ -103,7 +106,6 @@ fn what_a_run_learned_waits_for_its_owner_and_then_acts() {
 #[test]
 fn what_a_run_learned_and_its_owner_does_not_want_stays_where_it_was() {
     let Learning { world, .. } = Learning::done();
-    world.motor.run(&["skill", "reject", MAIL, "--reason", "x"]).refused(5, &["only the owner"]);
     assert_eq!(world.review(MAIL)["status"], "reviewed");
     world.as_owner(&["skill", "reject", MAIL, "--reason", "that looks wrong"]).succeeded();
     let listed = world.summary(MAIL);
@@ -130,10 +132,30 @@ fn every_agent_of_the_home_has_what_was_approved() {
     assert_eq!(world.motor.json(&["skill", "list", "--agent", "other"]), mine);
     world.plays(vec![get(&api.url("/v1/send?to=ann")), says("sent")]);
     assert_eq!(world.act(MAIL, &["--agent", "other"]).succeeded().stdout, "sent\n");
-    let trace = world.trace();
+    let trace = world.motor.json(&["task", "status", "--agent", "other"]);
     assert_eq!((&trace["agent"], &trace["skill"]["hash"]), (&json!("other"), &mine[0]["hash"]), "{trace:#}");
     assert_eq!(api.requests().len(), 1);
     assert_eq!(world.status(MAIL), "approved");
+}
+
+#[test]
+fn what_waits_is_information_for_a_run_that_was_given_its_tools() {
+    let Learning { api, mut world, .. } = Learning::done();
+    world.plays(vec![read("references/api.md"), get(&api.url("/v1/send")), says("read")]);
+    let named = world.act(MAIL, &["--tools", "read"]).succeeded();
+    assert!(named.stderr.contains("not approved"), "{named:?}");
+    assert_eq!(
+        world.offered(0).iter().filter(|tool| *tool == "read" || *tool == "fetch").collect::<Vec<_>>(),
+        ["read"]
+    );
+    let prompt = world.prompt(0);
+    assert!(prompt.contains("information, not instructions") && prompt.contains("<unreviewed-skill-"), "{prompt}");
+    assert_eq!(outcomes(&world.trace()), [json!(true), json!("tool_not_available")]);
+    // The network is not among what it is given by being named.
+    world.plays(vec![get(&api.url("/v1/send")), says("not sent")]);
+    world.act(MAIL, &["--tools", "fetch,read"]).succeeded();
+    assert_eq!((outcomes(&world.trace()), api.requests().len()), (vec![json!("network_blocked")], 0));
+    assert_eq!(world.status(MAIL), "pending_review");
 }
 
 /// Two skills in one run, a broken one between them, and one for a name that is none.
@@ -157,10 +179,15 @@ fn one_skill_that_cannot_be_taken_does_not_stop_the_others() {
     }
     told.sort();
     let told: Vec<(&str, bool)> = told.iter().map(|(name, problem)| (name.as_str(), *problem)).collect();
-    assert_eq!(told.iter().filter(|(_, problem)| !problem).collect::<Vec<_>>(), [&("first", false), &("fourth", false)], "{trace:#}");
+    assert_eq!(
+        told.iter().filter(|(_, problem)| !problem).collect::<Vec<_>>(),
+        [&("first", false), &("fourth", false)],
+        "{trace:#}"
+    );
     assert_eq!(told.iter().filter(|(_, problem)| *problem).count(), 2, "{told:?}");
     let entries: Vec<Value> = world.motor.json(&["skill", "list"]).as_array().unwrap().clone();
-    let entries: Vec<_> = entries.iter().map(|skill| (skill["place"]["entry"].clone(), skill["status"].clone())).collect();
+    let entries: Vec<_> =
+        entries.iter().map(|skill| (skill["place"]["entry"].clone(), skill["status"].clone())).collect();
     assert_eq!(entries, [(json!("first"), json!("pending_review")), (json!("fourth"), json!("pending_review"))]);
     assert!(!fs::exists(world.skills().join("Third--Skill")).unwrap());
 }

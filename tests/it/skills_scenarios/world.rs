@@ -146,7 +146,8 @@ impl World {
     pub fn offered(&self, request: usize) -> Vec<String> {
         let tools = self.model.requests()[request].body["tools"].clone();
         let tools = tools.as_array().cloned().unwrap_or_default();
-        let mut names: Vec<_> = tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect();
+        let mut names: Vec<_> =
+            tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect();
         names.sort();
         names
     }
@@ -197,7 +198,9 @@ pub fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
 
 /// A `SKILL.md`.
 pub fn manifest(name: &str, body: &str) -> String {
-    format!("---\nname: {name}\ndescription: Sends and reads mail. Use it when somebody is to be written to.\n---\n\n{body}\n")
+    format!(
+        "---\nname: {name}\ndescription: Sends and reads mail. Use it when somebody is to be written to.\n---\n\n{body}\n"
+    )
 }
 
 /// A turn of the model that calls one tool.
@@ -235,6 +238,7 @@ pub fn calls(trace: &Value) -> Vec<Value> {
 
 /// What became of every call of a trace: whether it went well, else its code.
 pub fn outcomes(trace: &Value) -> Vec<Value> {
-    let result = |call: &Value| if call["result"]["ok"] == true { json!(true) } else { call["result"]["errorCode"].clone() };
+    let result =
+        |call: &Value| if call["result"]["ok"] == true { json!(true) } else { call["result"]["errorCode"].clone() };
     calls(trace).iter().map(result).collect()
 }

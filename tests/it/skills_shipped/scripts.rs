@@ -358,7 +358,30 @@ fn large_files_are_read_row_by_row() {
     let expected =
         json!([rows, 0, rows.div_ceil(5), { "sum": sum, "count": rows, "blank": 0, "bad": 0, "badExamples": [] }]);
     assert_eq!(serde_json::from_str::<Value>(&found.json).unwrap(), expected);
-    println!("{rows} rows of {} bytes: {:?}", csv.len(), report.usage);
+    // Half of the fuel and of the memory that a call has.
+    assert!(report.usage.fuel < Limits::default().fuel / 2, "{:?}", report.usage);
+    assert!(report.usage.peak_memory_bytes < Limits::default().memory_bytes / 2, "{:?}", report.usage);
+}
+
+/// What the recipes say can be held.
+#[test]
+fn five_megabytes_are_read_at_once() {
+    let mut csv = String::from("id,date,customer,region,product,quantity,price,note\n");
+    let mut rows = 0;
+    while csv.len() < 5_000_000 {
+        csv.push_str(&format!(
+            "{rows},2026-01-{:02},customer {},north,tea,{},1.10,\n",
+            rows % 28 + 1,
+            rows % 997,
+            rows % 7
+        ));
+        rows += 1;
+    }
+    let workspace = workspace(&[("orders.csv", csv.as_bytes())]);
+    let source = "const { rows } = await t.read('orders.csv'); return [rows.length, t.sum(rows.map((row) => row.quantity)).count]";
+    let report = run(workspace.path(), &format!("{LOAD}{source}"));
+    let found = report.outcome.as_ref().unwrap_or_else(|error| panic!("{error} {:?}", report.usage));
+    assert_eq!(found.json, format!("[{rows},{rows}]"));
 }
 
 /// Every recipe runs as it stands.

@@ -172,8 +172,8 @@
   }
 
   const workspace = {
-    async readText(path) {
-      return native.decode(read(path));
+    async readText(path, range) {
+      return native.decode(read(path, range));
     },
     async readBytes(path, range) {
       return read(path, range);

@@ -7,6 +7,8 @@ use skills::review::{Changes, ComponentFact, PowerChange, Review};
 use skills::trust::Advisory;
 use skills::{Place, Policy, SkillName, SkillStatus};
 
+use super::Caller;
+
 /// Names a skill.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -24,6 +26,9 @@ pub struct ReviewRequest {
     /// Also has a read-only run of the motor look at it; the skill is `reviewed` only when that finds nothing against it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub advisory: bool,
+    /// Who asks: an advisory run costs energy.
+    #[serde(default)]
+    pub by: Caller,
 }
 
 /// The facts, and the run that was started to look at them.
@@ -77,6 +82,9 @@ pub struct ApprovalQuestion {
     pub changes: Option<Changes>,
     /// What its components can do.
     pub components: Vec<ComponentFact>,
+    /// What a bare component would tell the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
     /// Where it came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provenance: Option<Provenance>,

@@ -28,7 +28,7 @@ impl Place {
         fs::write(&source, "1,2\n").unwrap();
         let files = [None, Some("in/given.csv".to_owned())].map(|name| FileInput { path: source.clone(), name });
         let limits = Limits { workspace_bytes: 10_000, workspace_files: 20, ..Limits::default() };
-        prepare(&home.workspace(&run), &files, &limits).unwrap();
+        prepare(&home.workspace(&run), None, &files, &limits).unwrap();
         Self { home, run, limits, _directory: directory }
     }
 

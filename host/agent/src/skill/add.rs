@@ -52,12 +52,18 @@ impl Host {
         };
         let Source { snapshot, entry, said } = source;
         let name = snapshot.manifest(&entry).map_err(no_skill)?.name;
-        let root = library.roots().first().ok_or_else(|| Refusal::new(RefusalCode::Failed, "there is no skills directory"))?;
+        let root =
+            library.roots().first().ok_or_else(|| Refusal::new(RefusalCode::Failed, "there is no skills directory"))?;
         let place = Place {
             root: root.id.clone(),
             entry: if snapshot.form == Form::Component { format!("{name}.wasm") } else { name.to_string() },
         };
-        if library.list().await?.iter().any(|known| known.name.as_deref() == Some(name.as_str()) && known.place.root == root.id) {
+        if library
+            .list()
+            .await?
+            .iter()
+            .any(|known| known.name.as_deref() == Some(name.as_str()) && known.place.root == root.id)
+        {
             let reason = format!("there is a skill `{name}` already");
             return Err(Refusal::new(RefusalCode::InvalidRequest, reason)
                 .with_remedy(format!("`motor skill delete {name}` first, or change its files in place")));
@@ -107,7 +113,8 @@ fn of_path(path: &Path, bounds: &Bounds) -> Result<Source, Refusal> {
     // is no part of it.
     if path.is_file() && path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md")) {
         let mut bytes = Vec::new();
-        let reading = File::open(&path).and_then(|file| file.take(bounds.file_bytes.saturating_add(1)).read_to_end(&mut bytes));
+        let reading =
+            File::open(&path).and_then(|file| file.take(bounds.file_bytes.saturating_add(1)).read_to_end(&mut bytes));
         reading.map_err(|error| unreadable(&path, &error))?;
         return Ok(Source { snapshot: of_bytes(&bytes, &entry(&path), bounds)?, entry: entry(&path), said });
     }

@@ -17,14 +17,18 @@ use crate::environment::blocking;
 const DEFAULT_TOOLS: [&str; 3] = [catalogue::CODE, catalogue::BASH, catalogue::FILESYSTEM];
 
 impl Host {
-    /// What an approval would grant. Changes nothing.
+    /// What an approval would grant. What a bare component says of itself is noted, so that what is shown is what is approved;
+    /// nothing else changes.
     ///
     /// # Errors
     /// When there is no such skill, it cannot be read, or the powers make no sense.
     pub async fn approval_question(&self, request: ApproveRequest) -> Result<ApprovalQuestion, Refusal> {
         let taken = self.parts().skills.take(&request.skill).await?;
-        let (facts, _) = self.facts(&taken).await?;
-        let policy = self.policy_for(&taken, request.policy, request.proposed)?;
+        let (facts, described) = self.facts(&taken).await?;
+        if described.is_some() && taken.standing.status == SkillStatus::NeedsReapproval {
+            self.parts().skills.trust().reviewed(&subject(&taken), described).await?;
+        }
+        let policy = self.policy_for(&taken, request.policy, request.proposed, true)?;
         let warnings = self.warnings(&taken, &facts, &policy).await?;
         Ok(ApprovalQuestion {
             name: facts.name,
@@ -34,6 +38,7 @@ impl Host {
             policy,
             changes: facts.changes,
             components: facts.components,
+            instructions: facts.instructions,
             provenance: facts.provenance,
             advisory: facts.advisory,
             warnings,
@@ -55,16 +60,23 @@ impl Host {
         if snapshot.hash != shown {
             return Err(SkillError::Changed.into());
         }
-        let policy = self.policy_for(&taken, request.policy, request.proposed)?;
+        // What an author proposes is in no hash: it is granted as it was shown, or not at all.
+        if request.proposed && request.shown.is_none() {
+            return Err(Refusal::new(RefusalCode::InvalidRequest, "an approval of what is proposed names the powers")
+                .with_remedy("ask what would be approved, and pass its `policy` as `shown`"));
+        }
+        let policy = self.policy_for(&taken, request.policy, request.proposed, request.shown.is_some())?;
         if request.shown.is_some_and(|shown| shown != policy) {
             return Err(SkillError::Changed.into());
         }
         let trust = library.trust();
-        if snapshot.form == Form::Component && standing.record.as_ref().is_none_or(|record| record.described.is_none()) {
-            // What the component says of itself is part of what is approved: it is asked once, and not again in use.
-            let (_, described) = self.facts(&taken).await?;
-            if described.is_some() && standing.status == SkillStatus::NeedsReapproval {
-                trust.reviewed(&subject(&taken), described).await?;
+        if snapshot.form == Form::Component && standing.record.as_ref().is_none_or(|record| record.described.is_none())
+        {
+            // What the component says of itself is part of what is approved, so it has to have been shown.
+            if self.facts(&taken).await?.1.is_some() {
+                let reason = "the component describes itself, and nobody has looked at that yet".to_owned();
+                let remedy = "`motor skill review` it first".to_owned();
+                return Err(SkillError::IllegalTransition { reason, remedy }.into());
             }
         }
         let (versions, bytes) = (library.versions().clone(), snapshot.clone());
@@ -93,7 +105,7 @@ impl Host {
     pub async fn update_skill(&self, request: UpdateRequest, consent: Consent) -> Result<SkillSummary, Refusal> {
         let library = &self.parts().skills;
         let taken = library.approved(&request.skill).await?;
-        let policy = self.policy_for(&taken, request.policy, false)?;
+        let policy = self.policy_for(&taken, request.policy, false, false)?;
         let record = library.trust().update(&subject(&taken), policy, consent).await?;
         self.write_policy(&record).await;
         self.summary(&taken.place).await
@@ -101,8 +113,15 @@ impl Host {
 
     /// The powers that an approval would grant: those approved earlier, else those that the author proposes, else tools that
     /// see the workspace alone; with the owner's changes.
-    fn policy_for(&self, taken: &Taken, change: PolicyChange, proposed: bool) -> Result<Policy, Refusal> {
-        let proposal = taken.snapshot.proposal.as_deref().and_then(|bytes| read_proposal(bytes).policy);
+    fn policy_for(
+        &self,
+        taken: &Taken,
+        change: PolicyChange,
+        proposed: bool,
+        with_proposal: bool,
+    ) -> Result<Policy, Refusal> {
+        let proposal = taken.snapshot.proposal.as_deref().filter(|_| with_proposal);
+        let proposal = proposal.and_then(|bytes| read_proposal(bytes).policy);
         let kept = self.kept_policy(taken)?;
         let base = match (proposed, kept, proposal) {
             (true, _, None) => {
@@ -110,9 +129,7 @@ impl Host {
             }
             (true, _, Some(proposal)) | (false, None, Some(proposal)) => proposal,
             (false, Some(kept), _) => kept,
-            (false, None, None) => {
-                Policy { tools: DEFAULT_TOOLS.map(str::to_owned).to_vec(), ..Policy::default() }
-            }
+            (false, None, None) => Policy { tools: DEFAULT_TOOLS.map(str::to_owned).to_vec(), ..Policy::default() },
         };
         let mut policy = change.apply(base);
         // In the one form in which they are granted, shown and compared.
@@ -167,7 +184,8 @@ impl Host {
         }
         if let Some(proposal) = &facts.proposal {
             let missing = |asked: &[String], granted: &[String], what: &str, warnings: &mut Vec<String>| {
-                let not: Vec<_> = asked.iter().filter(|one| !granted.contains(one)).map(|one| format!("`{one}`")).collect();
+                let not: Vec<_> =
+                    asked.iter().filter(|one| !granted.contains(one)).map(|one| format!("`{one}`")).collect();
                 if !not.is_empty() {
                     warnings.push(format!("its author also asks for {what} {}: not granted", not.join(", ")));
                 }
@@ -175,7 +193,8 @@ impl Host {
             let tools = catalogue::resolve(&proposal.tools).unwrap_or_else(|_| proposal.tools.clone());
             missing(&proposal.domains, &policy.domains, "domain", &mut warnings);
             missing(&tools, &policy.tools, "tool", &mut warnings);
-            let names = |policy: &Policy| policy.required_credentials.iter().map(ToString::to_string).collect::<Vec<_>>();
+            let names =
+                |policy: &Policy| policy.required_credentials.iter().map(ToString::to_string).collect::<Vec<_>>();
             missing(&names(proposal), &names(policy), "credential", &mut warnings);
         }
         if facts.advisory.as_ref().is_some_and(|advisory| !advisory.passed) {

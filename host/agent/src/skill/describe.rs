@@ -3,7 +3,9 @@
 //! What a component does meanwhile it does to itself: it has no files, no network, no credentials and no input, and ends
 //! with its limits. Nothing else of a skill that is not approved is ever run.
 
-use runtime::{Limits, Outcome};
+use std::time::Duration;
+
+use runtime::Outcome;
 use skills::review::Review;
 use skills::trust::Described;
 use skills::{Form, Taken};
@@ -11,6 +13,9 @@ use skills::{Form, Taken};
 use super::inspect;
 use crate::Host;
 
+/// Components that are asked, and the time that each has for its answer.
+const MOST_ASKED: usize = 16;
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Characters of the description that a bare component gives of itself.
 const MOST_DESCRIPTION: usize = 1_024;
 /// Bytes of the instructions that it gives.
@@ -20,14 +25,23 @@ impl Host {
     /// Adds the tools of each component to the facts, and gives what a bare component says of itself.
     pub(super) async fn describe(&self, taken: &Taken, facts: &mut Review) -> Option<Described> {
         let sandboxes = &self.parts().sandboxes;
-        let mut described = None;
-        for fact in facts.components.iter_mut().filter(|fact| fact.problem.is_none()) {
+        let limits = self.parts().config.limits;
+        let limits = limits.with_deadline(limits.deadline().min(PATIENCE));
+        // What it said when it was asked first is what counts: a component may say something else each time.
+        let known = taken.standing.record.as_ref().and_then(|record| record.described.clone());
+        let mut described = known.clone();
+        for (asked, fact) in facts.components.iter_mut().filter(|fact| fact.problem.is_none()).enumerate() {
+            if asked >= MOST_ASKED {
+                fact.problem = Some(format!("the skill has more than {MOST_ASKED} components: this one was not asked"));
+                continue;
+            }
             let Some(file) = taken.snapshot.files.get(&fact.path) else { continue };
             match sandboxes.component(file.hash, &file.bytes).await {
                 Ok(toolset) => {
                     fact.tools = toolset.tools.iter().map(inspect::tool).collect();
                     if taken.snapshot.form == Form::Component
-                        && let Outcome::Returned(Some(about)) = toolset.component.about(Limits::default()).await.outcome
+                        && known.is_none()
+                        && let Outcome::Returned(Some(about)) = toolset.component.about(limits).await.outcome
                     {
                         described = Some(Described {
                             description: about.description.chars().take(MOST_DESCRIPTION).collect(),
@@ -40,6 +54,7 @@ impl Host {
         }
         if let Some(described) = &described {
             facts.description.clone_from(&described.description);
+            facts.instructions = Some(described.body.clone());
         }
         described
     }

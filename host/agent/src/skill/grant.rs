@@ -10,6 +10,7 @@ use super::used::{SkillUse, UsedAs, lowered};
 use super::{OwnTool, tools_of};
 use crate::api::ActRequest;
 use crate::environment::HostEnvironment;
+use crate::workspace;
 
 /// The tools of a run that looks at a skill: they read and list, and nothing else (SPEC SKILL-9).
 const REVIEW_TOOLS: [&str; 4] = ["read", "list", "glob", "grep"];
@@ -36,10 +37,7 @@ pub(crate) struct SkillGrant {
 ///
 /// # Errors
 /// When there is no such skill, or the request makes no sense.
-pub(crate) async fn grant(
-    request: &ActRequest,
-    environment: &HostEnvironment,
-) -> Result<Option<SkillGrant>, Refusal> {
+pub(crate) async fn grant(request: &ActRequest, environment: &HostEnvironment) -> Result<Option<SkillGrant>, Refusal> {
     let invalid = |reason: &str| Refusal::new(RefusalCode::InvalidRequest, reason);
     let Some(selector) = &request.skill else {
         if request.inputs.is_some() {
@@ -58,6 +56,7 @@ pub(crate) async fn grant(
         modes: taken.snapshot.modes,
         standing: UsedAs::Review,
         inputs: None,
+        policy: None,
         limits: BTreeMap::new(),
     };
     let nothing = SkillGrant {
@@ -74,7 +73,9 @@ pub(crate) async fn grant(
     match nothing.taken.standing.status {
         SkillStatus::Approved => approved(request, environment, nothing).await.map(Some),
         // It was made here, and the caller says himself what the run may do: that is what it gets, and the skill nothing.
-        SkillStatus::PendingReview | SkillStatus::Reviewed if !request.tools.is_empty() => {
+        SkillStatus::PendingReview | SkillStatus::Reviewed
+            if !request.tools.is_empty() && was_made_here(&nothing.taken) =>
+        {
             Ok(Some(explicit(request, nothing)))
         }
         _ => Ok(Some(untrusted(nothing))),
@@ -85,7 +86,8 @@ fn review(request: &ActRequest, mut grant: SkillGrant) -> Result<SkillGrant, Ref
     let wide = !request.tools.is_empty() || !request.domains.is_empty() || !request.writes.is_empty();
     let wide = wide || !request.credentials.is_empty() || !request.files.is_empty() || request.inputs.is_some();
     if wide || !CredentialName::mentioned_in(&request.task).is_empty() {
-        let reason = "a review reads the skill and nothing else: it has no tools, domains, credentials, files or inputs";
+        let reason =
+            "a review reads the skill and nothing else: it has no tools, domains, credentials, files or inputs";
         return Err(Refusal::new(RefusalCode::InvalidRequest, reason));
     }
     grant.policy.tools = REVIEW_TOOLS.map(str::to_owned).to_vec();
@@ -107,6 +109,7 @@ async fn approved(
         return Ok(untrusted(grant));
     };
     check_inputs(policy.inputs.as_ref(), request.inputs.as_ref())?;
+    check_files(request)?;
     lowered(&environment.config.limits, &policy.limits)?;
     if !policy.dependencies.is_empty() {
         let names: Vec<_> = policy.dependencies.keys().map(String::as_str).collect();
@@ -116,6 +119,7 @@ async fn approved(
     grant.used.standing = UsedAs::Approved;
     grant.used.inputs.clone_from(&request.inputs);
     grant.used.limits.clone_from(&policy.limits);
+    grant.used.policy = Some(policy.clone());
     // Its components are compiled here, at its first use.
     match tools_of(&environment.sandboxes, &grant.taken.snapshot).await {
         Ok(own) => grant.own = own,
@@ -133,6 +137,30 @@ fn explicit(request: &ActRequest, mut grant: SkillGrant) -> SkillGrant {
         grant.used.name
     ));
     grant
+}
+
+/// A run made it, in this home.
+fn was_made_here(taken: &Taken) -> bool {
+    taken.standing.record.as_ref().is_some_and(|record| record.extracted_from.is_some())
+}
+
+/// A file that lies where a skill's own do would become part of the skill after the run.
+fn check_files(request: &ActRequest) -> Result<(), Refusal> {
+    let within = |name: &str| {
+        let parts = ["references/", "scripts/", "assets/", "skills/"];
+        parts.iter().any(|part| name.starts_with(part))
+            || name.eq_ignore_ascii_case("SKILL.md")
+            || (!name.contains('/') && skills::snapshot::is_component(name))
+    };
+    let names = request.files.iter().map(workspace::name_of);
+    match names.map(|name| name.trim_start_matches("./").to_owned()).find(|name| within(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let reason = format!("the file `{name}` would lie among the skill's own files");
+            Err(Refusal::new(RefusalCode::InvalidRequest, reason)
+                .with_remedy("give it another name: `--file data/NAME=PATH`"))
+        }
+    }
 }
 
 fn untrusted(mut grant: SkillGrant) -> SkillGrant {

@@ -25,11 +25,7 @@ pub(crate) fn fact(path: &str, bytes: &[u8], most_bytes: u64) -> ComponentFact {
 
 /// A tool, for a review.
 pub(crate) fn tool(tool: &runtime::ToolDescription) -> ToolFact {
-    ToolFact {
-        name: tool.name.clone(),
-        description: tool.description.clone(),
-        parameters: tool.parameters.clone(),
-    }
+    ToolFact { name: tool.name.clone(), description: tool.description.clone(), parameters: tool.parameters.clone() }
 }
 
 /// The stable word of a capability; what has no power of its own has none.

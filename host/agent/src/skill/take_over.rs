@@ -5,23 +5,27 @@
 
 use std::sync::Arc;
 
-use base::{Refusal, RefusalCode, Timestamp};
+use base::{ContentHash, Refusal, RefusalCode, Timestamp};
 use motor::{InstalledSkill, RunRecord};
 use skills::extract::{Baseline, ExtractFailure, Extracted, Extraction, extract};
 use skills::install::{Expected, put};
 use skills::policy::ExtractedFrom;
 use skills::trust::Subject;
-use skills::{Place, Root, SkillError, Snapshot};
+use skills::{Place, Root, SkillError, SkillName, SkillStatus, Snapshot, TrustRecord};
 use vault::Scrubber;
 
-use super::replace::{replace, target};
 use super::SkillUse;
+use super::replace::replace;
 use crate::artifacts;
 use crate::environment::{HostEnvironment, blocking};
 
 impl HostEnvironment {
     /// Takes over what a finished run made of skills.
-    pub(crate) async fn take_over(&self, run: &RunRecord, used: Option<&SkillUse>) -> Result<Vec<InstalledSkill>, Refusal> {
+    pub(crate) async fn take_over(
+        &self,
+        run: &RunRecord,
+        used: Option<&SkillUse>,
+    ) -> Result<Vec<InstalledSkill>, Refusal> {
         let scrubber = self.access.scrubber(&run.id).await?;
         let found = self.extract(run, used, scrubber).await?;
         // What its caller put into the workspace, skills among it, is not the run's work.
@@ -33,14 +37,14 @@ impl HostEnvironment {
         });
         let mut installed = Vec::new();
         for extracted in found {
-            installed.push(match extracted {
+            match extracted {
                 Ok(extracted) => {
                     let name = extracted.name.to_string();
                     let taken = self.take_one(run, used, extracted).await;
-                    taken.unwrap_or_else(|refusal| failed(name, refusal.reason))
+                    installed.extend(taken.unwrap_or_else(|refusal| Some(failed(name, refusal.reason))));
                 }
-                Err(ExtractFailure { name, reason, .. }) => failed(name, reason),
-            });
+                Err(ExtractFailure { name, reason, .. }) => installed.push(failed(name, reason)),
+            }
         }
         if !installed.is_empty() {
             self.skills.refresh().await?;
@@ -76,7 +80,7 @@ impl HostEnvironment {
         run: &RunRecord,
         used: Option<&SkillUse>,
         extracted: Extracted,
-    ) -> Result<InstalledSkill, Refusal> {
+    ) -> Result<Option<InstalledSkill>, Refusal> {
         let Extracted { name, snapshot, changed, deleted, .. } = extracted;
         let library = &self.skills;
         let trust = library.trust();
@@ -86,35 +90,75 @@ impl HostEnvironment {
             Some(used) => used.place.clone(),
             None => Place { root: self.first_root()?.id.clone(), entry: name.to_string() },
         };
-        let (hash, to) = (snapshot.hash, target(&place, &name, snapshot.form));
-        let lies = self.lies(&to).await?;
+        let hash = snapshot.hash;
+        let lies = self.lies(&place).await?;
         let mut created = false;
-        if lies.as_ref().is_some_and(|lies| lies.hash == hash) {
-            // An earlier end of this run put it there.
-            created = trust.of_place(&to)?.iter().all(|record| record.hash == hash);
-        } else if let Some(used) = own {
-            replace(library, &place, used.hash, &name, snapshot.clone()).await?;
-        } else if let Some(lies) = lies {
-            replace(library, &place, lies.hash, &name, snapshot.clone()).await?;
-        } else {
-            created = true;
-            let (versions, new) = (library.versions().clone(), snapshot.clone());
-            let root = self.first_root()?.path.clone();
-            let entry = to.entry.clone();
-            blocking(move || {
-                versions.keep(&new)?;
-                Ok(put(&root, &entry, &new, Expected::Absent)?)
-            })
-            .await?;
+        match (&lies, own) {
+            (Some(lies), _) if lies.hash == hash => {
+                let record = trust.get(&name, &place, hash)?;
+                let mine = record.as_ref().is_none_or(|record| from_run(record, run));
+                if !mine {
+                    // It is what was there already.
+                    return Ok(None);
+                }
+                // An earlier end of this run put it there. What was decided about it since stays.
+                created = trust.of_place(&place)?.iter().all(|record| record.hash == hash);
+                if record.is_some() {
+                    return Ok(Some(installed(&name, &place, hash, created)));
+                }
+            }
+            (_, Some(used)) => replace(library, &place, used.hash, snapshot.clone()).await?,
+            (Some(lies), None) => {
+                self.may_replace(&name, &place, lies)?;
+                replace(library, &place, lies.hash, snapshot.clone()).await?;
+            }
+            (None, None) => {
+                self.is_free(&name).await?;
+                created = true;
+                let (versions, new) = (library.versions().clone(), snapshot.clone());
+                let (root, entry) = (self.first_root()?.path.clone(), place.entry.clone());
+                blocking(move || {
+                    versions.keep(&new)?;
+                    Ok(put(&root, &entry, &new, Expected::Absent)?)
+                })
+                .await?;
+            }
         }
-        let kept = self.kept_policy(&to, &place)?;
+        let kept = trust.of_place(&place)?.into_iter().filter(|record| record.name == name);
+        let kept = kept.into_iter().find_map(|record| record.policy);
         // The bits as they lie there now: what the host wrote, not what the workspace had.
-        let modes = self.lies(&to).await?.map_or(snapshot.modes, |lies| lies.modes);
-        let subject = Subject { name: name.clone(), place: to.clone(), hash, modes };
+        let modes = self.lies(&place).await?.map_or(snapshot.modes, |lies| lies.modes);
+        let subject = Subject { name: name.clone(), place: place.clone(), hash, modes };
         let at: Timestamp = self.clock.now();
         let from = ExtractedFrom { run_id: run.id.clone(), at, changed_files: changed, deleted_files: deleted };
         trust.made_by_motor(&subject, from, kept).await?;
-        Ok(InstalledSkill { name: name.to_string(), place: Some(to.to_string()), hash: Some(hash), created, problem: None })
+        Ok(Some(installed(&name, &place, hash, created)))
+    }
+
+    /// A run that was not given a skill may write another version of it, but not over anything that is somebody's work: only
+    /// over what the owner approved or a run made, which is kept.
+    fn may_replace(&self, name: &SkillName, place: &Place, lies: &Snapshot) -> Result<(), Refusal> {
+        let theirs = lies.manifest(&place.entry).map_err(SkillError::from)?.name;
+        let standing = self.skills.trust().standing(&theirs, place, lies.hash, lies.modes);
+        let known = standing.status == SkillStatus::Approved
+            || standing.record.as_ref().is_some_and(|record| record.extracted_from.is_some());
+        if theirs == *name && known {
+            return Ok(());
+        }
+        let reason = format!("`{place}` has files that nobody approved, and they are not overwritten");
+        Err(Refusal::new(RefusalCode::IllegalState, reason))
+    }
+
+    /// A new skill does not take the name of one that lies elsewhere: by that name neither could be used.
+    async fn is_free(&self, name: &SkillName) -> Result<(), Refusal> {
+        let listed = self.skills.list().await?;
+        match listed.iter().find(|listed| listed.name.as_deref() == Some(name.as_str())) {
+            None => Ok(()),
+            Some(other) => {
+                let reason = format!("there is a skill `{name}` at `{}` already", other.place);
+                Err(Refusal::new(RefusalCode::IllegalState, reason))
+            }
+        }
     }
 
     /// Where new skills go.
@@ -131,16 +175,14 @@ impl HostEnvironment {
         })
         .await
     }
+}
 
-    /// The policy that the next approval begins with: the one approved last in the place, none for a new skill.
-    fn kept_policy(&self, to: &Place, from: &Place) -> Result<Option<skills::Policy>, Refusal> {
-        let trust = self.skills.trust();
-        let mut records = trust.of_place(to)?;
-        if from != to {
-            records.extend(trust.of_place(from)?);
-        }
-        Ok(records.into_iter().find_map(|record| record.policy))
-    }
+fn from_run(record: &TrustRecord, run: &RunRecord) -> bool {
+    record.extracted_from.as_ref().is_some_and(|from| from.run_id == run.id)
+}
+
+fn installed(name: &SkillName, place: &Place, hash: ContentHash, created: bool) -> InstalledSkill {
+    InstalledSkill { name: name.to_string(), place: Some(place.to_string()), hash: Some(hash), created, problem: None }
 }
 
 fn failed(name: String, problem: String) -> InstalledSkill {

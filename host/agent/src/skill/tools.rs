@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use base::{Refusal, RefusalCode};
-use runtime::ToolDescription;
+use runtime::inspect::Capability;
+use runtime::{Effects, ToolDescription};
 use skills::Snapshot;
 
 use crate::catalogue;
@@ -29,27 +30,37 @@ pub(crate) struct OwnTool {
 /// # Errors
 /// When a component cannot be used. A skill is used whole or not at all.
 pub(crate) async fn of(sandboxes: &Sandboxes, snapshot: &Snapshot) -> Result<BTreeMap<String, OwnTool>, Refusal> {
-    let components: Vec<_> =
-        snapshot.files.iter().filter(|(path, _)| skills::snapshot::is_component(path)).collect();
+    let components: Vec<_> = snapshot.files.iter().filter(|(path, _)| skills::snapshot::is_component(path)).collect();
     if components.len() > MOST_COMPONENTS {
         let reason = format!("the skill has {} components: at most {MOST_COMPONENTS} are loaded", components.len());
         return Err(Refusal::new(RefusalCode::InvalidComponent, reason));
     }
     let mut tools = BTreeMap::new();
     for (path, file) in components {
-        let toolset = sandboxes.component(file.hash, &file.bytes).await.map_err(|refusal| Refusal {
-            reason: format!("`{path}` of the skill: {}", refusal.reason),
-            ..refusal
-        })?;
+        let toolset = sandboxes
+            .component(file.hash, &file.bytes)
+            .await
+            .map_err(|refusal| Refusal { reason: format!("`{path}` of the skill: {}", refusal.reason), ..refusal })?;
         for tool in &toolset.tools {
             let name = name(path, &tool.name, &tools).ok_or_else(|| {
-                let reason = format!("`{path}` of the skill offers a tool `{}`, and there is another of that name", tool.name);
+                let reason =
+                    format!("`{path}` of the skill offers a tool `{}`, and there is another of that name", tool.name);
                 Refusal::new(RefusalCode::InvalidComponent, reason).with_remedy("rename one of them")
             })?;
-            tools.insert(name, OwnTool { toolset: toolset.clone(), tool: tool.clone() });
+            tools.insert(name, OwnTool { toolset: toolset.clone(), tool: bounded(tool, &toolset) });
         }
     }
     Ok(tools)
+}
+
+/// A tool with the effects that are believed of it. What a component with a way out says of itself could make the host send a
+/// request twice, or without asking: it is taken at its word only when it cannot send anything.
+fn bounded(tool: &ToolDescription, toolset: &Toolset) -> ToolDescription {
+    let mut tool = tool.clone();
+    if toolset.component.component().inspection().capabilities().contains(&Capability::Network) {
+        tool.effects = Effects::default();
+    }
+    tool
 }
 
 fn name(path: &str, own: &str, taken: &BTreeMap<String, OwnTool>) -> Option<String> {
@@ -58,7 +69,8 @@ fn name(path: &str, own: &str, taken: &BTreeMap<String, OwnTool>) -> Option<Stri
         return Some(own.to_owned());
     }
     let stem = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".wasm");
-    let stem: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect();
+    let stem: String =
+        stem.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect();
     let long = format!("{stem}_{own}");
     let fits = long.len() <= MOST_NAME_CHARACTERS && long.starts_with(|c: char| c.is_ascii_lowercase());
     (fits && is_free(&long)).then_some(long)

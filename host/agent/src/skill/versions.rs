@@ -47,7 +47,9 @@ impl Host {
                 Some(record) => (self.kept(record.hash).await?, record.policy.unwrap_or_default()),
                 None => {
                     let reason = "no version of the skill was approved, so there is nothing to compare with";
-                    return Err(Refusal::new(RefusalCode::NotFound, reason).with_remedy("`motor skill review` shows all of it"));
+                    return Err(
+                        Refusal::new(RefusalCode::NotFound, reason).with_remedy("`motor skill review` shows all of it")
+                    );
                 }
             },
         };
@@ -56,13 +58,12 @@ impl Host {
             None => taken.snapshot.clone(),
         };
         let most = self.parts().config.engine.component_bytes;
-        let inspect = |path: &str, bytes: &[u8]| inspect::fact(path, bytes, most);
-        Ok(SkillDiff {
-            from: from.hash,
-            to: to.hash,
-            powers: power_changes((&from, &from_policy), &to, &inspect),
-            files: diff(&from, &to),
+        blocking(move || {
+            let inspect = |path: &str, bytes: &[u8]| inspect::fact(path, bytes, most);
+            let powers = power_changes((&from, &from_policy), &to, &inspect);
+            Ok(SkillDiff { from: from.hash, to: to.hash, powers, files: diff(&from, &to) })
         })
+        .await
     }
 
     /// Puts an earlier version in the place of what lies there, and approves it with the policy it had. What lies there is
@@ -76,14 +77,13 @@ impl Host {
         let record = self.approved_before(&taken, request.to.as_deref())?;
         let snapshot = self.kept(record.hash).await?;
         let name = snapshot.manifest(&taken.place.entry).map_err(skills::SkillError::from)?.name;
-        let place = if record.hash == taken.snapshot.hash {
-            taken.place.clone()
-        } else {
-            replace::replace(library, &taken.place, taken.snapshot.hash, &name, snapshot).await?
-        };
+        let place = taken.place.clone();
+        if record.hash != taken.snapshot.hash {
+            replace::replace(library, &place, taken.snapshot.hash, snapshot).await?;
+        }
         library.refresh().await?;
         // The bits as they lie there now.
-        let lies = library.take(&place.to_string()).await?;
+        let lies = library.take_at(&place).await?;
         if lies.snapshot.hash != record.hash {
             return Err(skills::SkillError::Changed.into());
         }

@@ -35,7 +35,9 @@ pub(crate) async fn all(
     for name in granted {
         tools.push(match name.as_str() {
             // No bundled tool has the name of one of these: `catalogue::is_reserved`.
-            name if own.contains_key(name) => own.get(name).map(|own| of_skill(name, own, limits)).ok_or_else(|| gone(name))?,
+            name if own.contains_key(name) => {
+                own.get(name).map(|own| of_skill(name, own, limits)).ok_or_else(|| gone(name))?
+            }
             CODE => {
                 let sandbox =
                     if around.is_nothing() { sandboxes.isolated().await? } else { sandboxes.connected().await? };

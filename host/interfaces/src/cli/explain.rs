@@ -60,7 +60,10 @@ fn render(explanation: &Explanation) -> String {
         page.line("skill", &text::revealed(&format!("{}{place}: {}; {}", skill.name, skill.status, skill.reason)));
         page.line("skill", &skill.hash.hex());
         let tools = skill.tools.join(", ");
-        page.line("skill", &if tools.is_empty() { "no tools of its own".to_owned() } else { format!("its tools: {tools}") });
+        page.line(
+            "skill",
+            &if tools.is_empty() { "no tools of its own".to_owned() } else { format!("its tools: {tools}") },
+        );
     }
     page.line("model", explanation.model.as_deref().unwrap_or("none is configured"));
     if tools.is_empty() {

@@ -111,7 +111,9 @@ mod tests {
         check(
             Some("{\"a\": 1}"),
             &["rows=7", "path=a.csv", "id=007", "on=true", "list=[1]", "text=\"7\"", "sum=1=2"],
-            Ok(Some(json!({ "a": 1, "rows": 7, "path": "a.csv", "id": "007", "on": true, "list": [1], "text": "7", "sum": "1=2" }))),
+            Ok(Some(
+                json!({ "a": 1, "rows": 7, "path": "a.csv", "id": "007", "on": true, "list": [1], "text": "7", "sum": "1=2" }),
+            )),
         );
         check(Some("[1]"), &[], Err("not a JSON object"));
         check(Some("nonsense"), &[], Err("not a JSON object"));

@@ -36,10 +36,7 @@ pub(super) async fn review(
 }
 
 /// What approving would grant. It is asked before the owner is, so it takes nobody's word.
-pub(super) async fn question(
-    State(door): State<Door>,
-    Body(request): Body<ApproveRequest>,
-) -> Reply<ApprovalQuestion> {
+pub(super) async fn question(State(door): State<Door>, Body(request): Body<ApproveRequest>) -> Reply<ApprovalQuestion> {
     let _attachment = door.attached.attach();
     Ok(Json(door.host.approval_question(request).await?))
 }
@@ -80,20 +77,13 @@ pub(super) struct Gone {
     place: Place,
 }
 
-pub(super) async fn delete(
-    State(door): State<Door>,
-    claimed: Claimed,
-    Body(which): Body<WhichSkill>,
-) -> Reply<Gone> {
+pub(super) async fn delete(State(door): State<Door>, claimed: Claimed, Body(which): Body<WhichSkill>) -> Reply<Gone> {
     let _attachment = door.attached.attach();
     let consent = door.host.consent(claimed.into()).await?;
     Ok(Json(Gone { place: door.host.delete_skill(which, consent).await? }))
 }
 
-pub(super) async fn versions(
-    State(door): State<Door>,
-    Query(which): Query<WhichSkill>,
-) -> Reply<Vec<SkillVersion>> {
+pub(super) async fn versions(State(door): State<Door>, Query(which): Query<WhichSkill>) -> Reply<Vec<SkillVersion>> {
     let _attachment = door.attached.attach();
     Ok(Json(door.host.skill_versions(&which.skill).await?))
 }
@@ -113,10 +103,7 @@ pub(super) async fn rollback(
     Ok(Json(door.host.rollback_skill(request, consent).await?))
 }
 
-pub(super) async fn verify(
-    State(door): State<Door>,
-    Body(which): Body<VerifySkills>,
-) -> Reply<Vec<SkillVerification>> {
+pub(super) async fn verify(State(door): State<Door>, Body(which): Body<VerifySkills>) -> Reply<Vec<SkillVerification>> {
     let _attachment = door.attached.attach();
     Ok(Json(door.host.verify_skills(which).await?))
 }

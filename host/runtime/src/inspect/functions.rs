@@ -4,33 +4,29 @@
 //! types and names take, all of them together another; what does not fit is no tool, and says why. The call path uses
 //! what is made here, so a model is told the types that its arguments are checked against.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fmt;
+use std::rc::Rc;
 
 use serde::Serialize;
-use wasmparser::PrimitiveValType;
-use wasmparser::component_types::{
-    ComponentAnyTypeId, ComponentDefinedType, ComponentDefinedTypeId, ComponentEntityType, ComponentFuncTypeId,
-    ComponentInstanceType, ComponentValType,
-};
+use wasmparser::component_types::{ComponentEntityType, ComponentFuncTypeId};
 use wasmparser::types::TypesRef;
 
 use super::docs::{Docs, MOST_TEXT_BYTES};
 use super::name::tool_names;
+use super::types::{Reader, TypeNames, type_names};
 use super::{Capability, Export};
 use crate::tool::{Effects, MOST_SCHEMA_BYTES, MOST_TOOLS, ToolDescription, command};
-use crate::wit_json::{Case, Field, Integer, MOST_DEPTH, Type, fmt_fields, schema};
+use crate::wit_json::{Field, Type, fmt_fields, schema};
 
 /// What the types of one function may take, in bytes of names and parts: a schema of what fits is within its own bound or
 /// is refused soon after.
 const FUNCTION_BUDGET: usize = 2 * MOST_SCHEMA_BYTES;
 /// What all functions of a component may take together.
 const COMPONENT_BUDGET: usize = 32 * FUNCTION_BUDGET;
-/// What one part of a type takes beside its name.
-const PART: usize = 8;
 /// Functions that are no tools and are listed.
 const MOST_UNMAPPED: usize = 256;
-/// The longest signature that is shown, in bytes.
+/// The longest signature or name that is shown, in bytes.
 const MOST_SIGNATURE_BYTES: usize = 400;
 
 /// An exported function that is a tool.
@@ -142,16 +138,15 @@ impl Unlisted {
     fn push(&mut self, export: &str, function: &str, why: String) {
         if self.0.len() < MOST_UNMAPPED {
             let separator = if export.is_empty() { "" } else { "#" };
-            self.0.push(Unmapped { export: format!("{export}{separator}{function}"), why });
+            let export = cut(format!("{export}{separator}{function}"), MOST_SIGNATURE_BYTES);
+            self.0.push(Unmapped { export, why });
         }
     }
 }
 
-type TypeNames<'a> = HashMap<ComponentDefinedTypeId, &'a str>;
-
 enum Found<'a> {
     Command,
-    Function(ComponentFuncTypeId, std::rc::Rc<TypeNames<'a>>),
+    Function(ComponentFuncTypeId, Rc<TypeNames<'a>>),
 }
 
 /// Every exported function: its interface, its name and its type.
@@ -163,7 +158,7 @@ fn functions<'a>(types: TypesRef<'a>, exports: &'a [Export]) -> impl Iterator<It
             Some(ComponentEntityType::Func(id)) => found.push(("", name, Found::Function(id, Default::default()))),
             Some(ComponentEntityType::Instance(id)) => {
                 let Some(instance) = types.get(id) else { return found };
-                let names = std::rc::Rc::new(type_names(types, instance));
+                let names = Rc::new(type_names(types, instance));
                 for (function, item) in &instance.exports {
                     if let ComponentEntityType::Func(id) = item.ty {
                         let function = function.as_str();
@@ -178,29 +173,6 @@ fn functions<'a>(types: TypesRef<'a>, exports: &'a [Export]) -> impl Iterator<It
         }
         found
     })
-}
-
-/// What an interface calls its types.
-fn type_names<'a>(types: TypesRef<'a>, instance: &'a ComponentInstanceType) -> TypeNames<'a> {
-    let mut names = TypeNames::new();
-    for (name, item) in &instance.exports {
-        if let ComponentEntityType::Type { referenced, created } = item.ty {
-            for id in [created, referenced] {
-                if let ComponentAnyTypeId::Defined(id) = id {
-                    names.insert(origin(types, id), name);
-                }
-            }
-        }
-    }
-    names
-}
-
-/// The type that others are only other names for.
-fn origin(types: TypesRef<'_>, mut id: ComponentDefinedTypeId) -> ComponentDefinedTypeId {
-    while let Some(earlier) = types.peel_alias(id) {
-        id = earlier;
-    }
-    id
 }
 
 fn describe(
@@ -257,118 +229,4 @@ impl Signature {
         }
         Ok(self)
     }
-}
-
-/// Reads types off a component within a budget.
-struct Reader<'a> {
-    types: TypesRef<'a>,
-    docs: &'a Docs,
-    export: &'a str,
-    names: std::rc::Rc<TypeNames<'a>>,
-    left: usize,
-}
-
-impl Reader<'_> {
-    fn signature(&mut self, id: ComponentFuncTypeId) -> Result<Signature, String> {
-        let types = self.types;
-        let function = &types[id];
-        if function.async_ {
-            return Err("is asynchronous".to_owned());
-        }
-        let mut parameters = Vec::new();
-        for (name, ty) in &function.params {
-            parameters.push(Field { name: self.name(name.as_str())?, ty: self.value(*ty, 1)?, docs: None });
-        }
-        let result = function.result.map(|ty| self.value(ty, 1)).transpose()?;
-        Ok(Signature { parameters, result })
-    }
-
-    fn spend(&mut self, amount: usize) -> Result<(), String> {
-        self.left = self.left.checked_sub(amount).ok_or("its types are too large")?;
-        Ok(())
-    }
-
-    fn name(&mut self, name: &str) -> Result<String, String> {
-        self.spend(name.len() + PART)?;
-        Ok(name.to_owned())
-    }
-
-    fn names<'n>(&mut self, names: impl Iterator<Item = &'n str>) -> Result<Vec<String>, String> {
-        names.map(|name| self.name(name)).collect()
-    }
-
-    fn value(&mut self, ty: ComponentValType, depth: usize) -> Result<Type, String> {
-        self.spend(PART)?;
-        if depth > MOST_DEPTH {
-            return Err(format!("its types are nested deeper than {MOST_DEPTH}"));
-        }
-        match ty {
-            ComponentValType::Primitive(primitive) => primitive_type(primitive),
-            ComponentValType::Type(id) => self.defined(id, depth + 1),
-        }
-    }
-
-    fn boxed(&mut self, ty: ComponentValType, depth: usize) -> Result<Box<Type>, String> {
-        self.value(ty, depth).map(Box::new)
-    }
-
-    fn defined(&mut self, id: ComponentDefinedTypeId, depth: usize) -> Result<Type, String> {
-        let types = self.types;
-        Ok(match &types[id] {
-            ComponentDefinedType::Primitive(primitive) => primitive_type(*primitive)?,
-            ComponentDefinedType::Record(record) => {
-                let ty_name = self.names.get(&origin(types, id)).copied();
-                let mut fields = Vec::new();
-                for (name, ty) in &record.fields {
-                    let docs = ty_name.and_then(|ty| self.docs.field(self.export, ty, name.as_str()));
-                    self.spend(docs.as_ref().map_or(0, String::len))?;
-                    fields.push(Field { name: self.name(name.as_str())?, ty: self.value(*ty, depth)?, docs });
-                }
-                Type::Record(fields)
-            }
-            ComponentDefinedType::Variant(variant) => {
-                let mut cases = Vec::new();
-                for (name, case) in &variant.cases {
-                    let ty = case.ty.map(|ty| self.value(ty, depth)).transpose()?;
-                    cases.push(Case { name: self.name(name.as_str())?, ty });
-                }
-                Type::Variant(cases)
-            }
-            ComponentDefinedType::List { element, .. } => Type::List(self.boxed(*element, depth)?),
-            ComponentDefinedType::Tuple(tuple) => {
-                Type::Tuple(tuple.types.iter().map(|ty| self.value(*ty, depth)).collect::<Result<_, _>>()?)
-            }
-            ComponentDefinedType::Flags(names) => Type::Flags(self.names(names.iter().map(|name| name.as_str()))?),
-            ComponentDefinedType::Enum(names) => Type::Enum(self.names(names.iter().map(|name| name.as_str()))?),
-            ComponentDefinedType::Option { ty, .. } => Type::Option(self.boxed(*ty, depth)?),
-            ComponentDefinedType::Result { ok, err, .. } => Type::Result {
-                ok: ok.map(|ty| self.boxed(ty, depth)).transpose()?,
-                error: err.map(|ty| self.boxed(ty, depth)).transpose()?,
-            },
-            ComponentDefinedType::Own(_) | ComponentDefinedType::Borrow(_) => return Err("uses a resource".to_owned()),
-            ComponentDefinedType::Future { .. } => return Err("uses a future".to_owned()),
-            ComponentDefinedType::Stream { .. } => return Err("uses a stream".to_owned()),
-            ComponentDefinedType::Map { .. } => return Err("uses a map".to_owned()),
-            ComponentDefinedType::FixedLengthList { .. } => return Err("uses a list of fixed length".to_owned()),
-        })
-    }
-}
-
-fn primitive_type(primitive: PrimitiveValType) -> Result<Type, String> {
-    Ok(match primitive {
-        PrimitiveValType::Bool => Type::Bool,
-        PrimitiveValType::S8 => Type::Integer(Integer::S8),
-        PrimitiveValType::U8 => Type::Integer(Integer::U8),
-        PrimitiveValType::S16 => Type::Integer(Integer::S16),
-        PrimitiveValType::U16 => Type::Integer(Integer::U16),
-        PrimitiveValType::S32 => Type::Integer(Integer::S32),
-        PrimitiveValType::U32 => Type::Integer(Integer::U32),
-        PrimitiveValType::S64 => Type::Integer(Integer::S64),
-        PrimitiveValType::U64 => Type::Integer(Integer::U64),
-        PrimitiveValType::F32 => Type::F32,
-        PrimitiveValType::F64 => Type::F64,
-        PrimitiveValType::Char => Type::Char,
-        PrimitiveValType::String => Type::String,
-        PrimitiveValType::ErrorContext => return Err("uses an error context".to_owned()),
-    })
 }

@@ -47,7 +47,8 @@ fn reason(record: &TrustRecord) -> String {
             "its review is done and the owner has not decided: `motor skill approve` it".to_owned()
         }
         (_, _) if record.rejected.is_some() => {
-            let why = record.rejected.as_ref().and_then(|rejected| rejected.reason.as_deref()).map(why).unwrap_or_default();
+            let why =
+                record.rejected.as_ref().and_then(|rejected| rejected.reason.as_deref()).map(why).unwrap_or_default();
             format!("the owner rejected it{why}: change it, or {LOOK_AND_APPROVE}")
         }
         (_, _) if record.advisory.as_ref().is_some_and(|advisory| !advisory.passed) => {

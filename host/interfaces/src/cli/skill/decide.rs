@@ -61,7 +61,9 @@ pub(super) async fn approve(arguments: ApproveArgs, session: &mut Session, conte
         context.output.warn(&text::quoted(warning));
     }
     let called = shell(&request.skill);
-    context.answer(&approved, || format!("{} is {}; `motor act --skill {called} TASK` works by it", question.name, approved.status))?;
+    context.answer(&approved, || {
+        format!("{} is {}; `motor act --skill {called} TASK` works by it", question.name, approved.status)
+    })?;
     Ok(Exit::Ok)
 }
 
@@ -88,6 +90,9 @@ fn question_card(question: &ApprovalQuestion) -> Card {
         for (tone, line) in lines {
             card = card.toned(tone, "", line);
         }
+    }
+    if let Some(instructions) = &question.instructions {
+        card = card.with("tells", instructions.trim());
     }
     if let Some(advisory) = &question.advisory {
         let (tone, verdict) = match advisory.passed {
@@ -180,8 +185,10 @@ fn changed_card(name: &str, before: &Policy, after: &Policy) -> Card {
         }
         seen.push(kind);
         let (old, new) = (of(&before, kind), of(&after, kind));
-        let added = new.iter().filter(|line| !old.contains(line)).map(|line| (Tone::Alarm, format!("+ {kind}: {line}")));
-        let removed = old.iter().filter(|line| !new.contains(line)).map(|line| (Tone::Calm, format!("- {kind}: {line}")));
+        let added =
+            new.iter().filter(|line| !old.contains(line)).map(|line| (Tone::Alarm, format!("+ {kind}: {line}")));
+        let removed =
+            old.iter().filter(|line| !new.contains(line)).map(|line| (Tone::Calm, format!("- {kind}: {line}")));
         for (tone, line) in added.chain(removed) {
             card = card.toned(tone, std::mem::take(&mut label), line);
         }

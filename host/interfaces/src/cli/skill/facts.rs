@@ -157,7 +157,10 @@ mod tests {
         );
         let bounds = bounds(&policy);
         let lines: Vec<&str> = bounds.iter().flat_map(|(_, lines)| lines).map(String::as_str).collect();
-        assert_eq!(lines, ["path: string, needed", "n: [\"integer\",\"null\"]", "any: anything", "fuel at most 1,000,000"]);
+        assert_eq!(
+            lines,
+            ["path: string, needed", "n: [\"integer\",\"null\"]", "any: anything", "fuel at most 1,000,000"]
+        );
         assert!(super::bounds(&Policy::default()).is_empty());
     }
 
@@ -182,7 +185,11 @@ mod tests {
             &["can use network, clock, command line", "cannot see files, use credentials"],
         );
         check(&["credentials", "workspace", "network"], None, &["can use network, workspace, credentials"]);
-        check(&["brand_new\n+ x"], None, &["can use brand new + x", "cannot reach the network, see files, use credentials"]);
+        check(
+            &["brand_new\n+ x"],
+            None,
+            &["can use brand new + x", "cannot reach the network, see files, use credentials"],
+        );
         check(&["network"], Some("it is no component"), &["cannot be used: it is no component"]);
     }
 }

@@ -44,7 +44,9 @@ impl GrantedArgs {
     pub(super) fn change(self) -> Result<PolicyChange, Refusal> {
         let credentials = named(self.credentials).map(|names| {
             let names = names.iter().map(|name| CredentialName::parse(name));
-            names.collect::<Result<Vec<_>, _>>().map_err(|error| usage(error.to_string(), "`motor credential list` shows them"))
+            names
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(|error| usage(error.to_string(), "`motor credential list` shows them"))
         });
         let inputs = self.inputs.map(|path| {
             let schema = input::text_file(&path)?;
@@ -107,10 +109,15 @@ mod tests {
     #[test]
     fn what_is_not_named_stays() {
         assert_eq!(change(&[]).unwrap(), PolicyChange::default());
-        let named = change(&["--domains", "a.example, b.example", "--tools", "", "--limit", "fuel=7", "--limit", "x = 2"]).unwrap();
+        let named =
+            change(&["--domains", "a.example, b.example", "--tools", "", "--limit", "fuel=7", "--limit", "x = 2"])
+                .unwrap();
         assert_eq!(named.domains.unwrap(), ["a.example", "b.example"]);
         assert_eq!((named.tools, named.writes), (Some(vec![]), None));
-        assert_eq!(named.limits.unwrap().into_iter().collect::<Vec<_>>(), [("fuel".to_owned(), 7), ("x".to_owned(), 2)]);
+        assert_eq!(
+            named.limits.unwrap().into_iter().collect::<Vec<_>>(),
+            [("fuel".to_owned(), 7), ("x".to_owned(), 2)]
+        );
         assert_eq!(change(&["--credentials", ""]).unwrap().required_credentials, Some(vec![]));
     }
 
@@ -118,7 +125,12 @@ mod tests {
     fn what_is_no_grant_is_refused() {
         assert!(change(&["--credentials", "not a name"]).is_err());
         assert!(change(&["--inputs", "/nowhere/at-all.json"]).is_err());
-        for line in [&["x", "--limit", "fuel"][..], &["x", "--limit", "fuel=much"], &["x", "--limit", "=1"], &["x", "--limit", "a=-1"]] {
+        for line in [
+            &["x", "--limit", "fuel"][..],
+            &["x", "--limit", "fuel=much"],
+            &["x", "--limit", "=1"],
+            &["x", "--limit", "a=-1"],
+        ] {
             assert!(Line::try_parse_from(line).is_err(), "{line:?}");
         }
     }

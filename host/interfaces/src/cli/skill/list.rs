@@ -118,8 +118,20 @@ mod tests {
         let long = "a-name-that-is-longer-than-there-is-room-for-in-a-column-of-names";
         check(
             json!([
-                summary(Some("csv-analyst"), "csv-analyst", "approved", "Analyses CSV and JSON files with the code tool and writes a report", "approved"),
-                summary(Some("evil"), "evil", "needs_reapproval", "Does\u{202e} things", "its bytes are not those that were approved"),
+                summary(
+                    Some("csv-analyst"),
+                    "csv-analyst",
+                    "approved",
+                    "Analyses CSV and JSON files with the code tool and writes a report",
+                    "approved"
+                ),
+                summary(
+                    Some("evil"),
+                    "evil",
+                    "needs_reapproval",
+                    "Does\u{202e} things",
+                    "its bytes are not those that were approved"
+                ),
                 summary(None, "broken", "needs_reapproval", "", "it has no `SKILL.md`"),
                 summary(Some(long), long, "reviewed", "Something", "nobody has approved it"),
                 summary(Some("twin"), "twin", "pending_review", "First", "a run made it"),
@@ -145,7 +157,13 @@ mod tests {
     #[test]
     fn a_narrow_terminal_is_enough() {
         check(
-            json!([summary(Some("a"), "a", "needs_reapproval", "Does a thing or two", "nobody has approved it: `motor skill review` it")]),
+            json!([summary(
+                Some("a"),
+                "a",
+                "needs_reapproval",
+                "Does a thing or two",
+                "nobody has approved it: `motor skill review` it"
+            )]),
             40,
             &expect![[r#"
                 NAME  STATUS            WHAT IT IS FOR

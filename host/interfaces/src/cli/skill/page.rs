@@ -98,6 +98,10 @@ impl Page {
                 self.line(4, tone, &line);
             }
         }
+        if let Some(instructions) = &review.instructions {
+            self.line(2, Tone::Plain, "and what it would tell the model");
+            self.barred(4, Tone::Plain, instructions);
+        }
     }
 
     fn mentions(&mut self, review: &Review) {
@@ -272,7 +276,9 @@ mod tests {
 
     fn check(changes: Value, expected: &expect_test::Expect) {
         let mut record = fresh();
-        let (Some(record_fields), Value::Object(changes)) = (record.as_object_mut(), changes) else { panic!("objects") };
+        let (Some(record_fields), Value::Object(changes)) = (record.as_object_mut(), changes) else {
+            panic!("objects")
+        };
         record_fields.extend(changes);
         let record: Review = serde_json::from_value(record).unwrap();
         let page = review(&record, "csv-analyst", 80, Palette::new(false));
@@ -282,7 +288,9 @@ mod tests {
 
     #[test]
     fn a_harmless_skill() {
-        check(json!({}), &expect![[r#"
+        check(
+            json!({}),
+            &expect![[r#"
             csv-analyst  reviewed
 
             what it is
@@ -303,7 +311,8 @@ mod tests {
               9c53c074d7ac      812 B  SKILL.md
 
             next: `motor skill approve csv-analyst` shows what would be granted, and asks
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
@@ -406,7 +415,14 @@ mod tests {
 
     #[test]
     fn names_are_quoted_for_a_shell() {
-        for (word, expected) in [("csv", "csv"), ("a/b.zip", "a/b.zip"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''"), ("$(x)", "'$(x)'")] {
+        for (word, expected) in [
+            ("csv", "csv"),
+            ("a/b.zip", "a/b.zip"),
+            ("a b", "'a b'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+            ("$(x)", "'$(x)'"),
+        ] {
             assert_eq!(shell(word), expected);
         }
     }

@@ -1,5 +1,6 @@
 //! `motor skill review`: the facts, and with `--advisory` what a read-only run thinks of them (SPEC SKILL-9).
 
+use agent::Caller;
 use agent::api::skills::{ApprovalQuestion, ReviewRequest, SkillReviewReply};
 use base::{Refusal, RefusalCode, RunId};
 use clap::Args;
@@ -72,7 +73,8 @@ async fn looked_at(skill: &str, session: &mut Session, context: &Context) -> Don
 /// said: so it is looked up where it changes nothing.
 async fn renewed(review: Review, session: &mut Session) -> Result<Review, Refusal> {
     let place = review.place.to_string();
-    let question: ApprovalQuestion = session.ask(&Call::post("/v1/skills/question", &json!({ "skill": place }))?).await?;
+    let question: ApprovalQuestion =
+        session.ask(&Call::post("/v1/skills/question", &json!({ "skill": place }))?).await?;
     let all: Vec<SkillSummary> = session.ask(&Call::get("/v1/skills")).await?;
     let now = all.into_iter().find(|skill| skill.place == review.place && skill.hash == Some(review.hash));
     let Some(now) = now.filter(|_| question.hash == review.hash) else {
@@ -82,8 +84,13 @@ async fn renewed(review: Review, session: &mut Session) -> Result<Review, Refusa
     Ok(Review { status: now.status, reason: now.reason, advisory: question.advisory, ..review })
 }
 
-async fn ask(skill: &str, advisory: bool, session: &mut Session, context: &Context) -> Result<SkillReviewReply, Refusal> {
-    let request = ReviewRequest { skill: skill.to_owned(), advisory };
+async fn ask(
+    skill: &str,
+    advisory: bool,
+    session: &mut Session,
+    context: &Context,
+) -> Result<SkillReviewReply, Refusal> {
+    let request = ReviewRequest { skill: skill.to_owned(), advisory, by: Caller::Owner };
     let agent = &context.globals.agent;
     session.ask(&Call::post(format!("/v1/skills/review?agent={agent}"), &request)?).await
 }

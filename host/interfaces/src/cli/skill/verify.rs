@@ -101,13 +101,16 @@ mod tests {
             new  needs_reapproval
               why new is needs_reapproval
             1 approved skill verified, 1 no longer as approved, 1 not approved (1.5 ms)
-        "#]].assert_eq(&render(&all, 80, Palette::new(false)));
+        "#]]
+        .assert_eq(&render(&all, 80, Palette::new(false)));
         assert_eq!(all.iter().map(is_broken).collect::<Vec<_>>(), [false, true, false]);
         expect![[r#"
             1 approved skill verified (0.50 ms)
-        "#]].assert_eq(&render(&all[..1], 80, Palette::new(false)));
+        "#]]
+        .assert_eq(&render(&all[..1], 80, Palette::new(false)));
         expect![[r#"
             0 approved skills verified (0.00 ms)
-        "#]].assert_eq(&render(&[], 80, Palette::new(false)));
+        "#]]
+        .assert_eq(&render(&[], 80, Palette::new(false)));
     }
 }

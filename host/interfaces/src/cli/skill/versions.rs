@@ -50,7 +50,8 @@ pub(super) async fn diff(request: &DiffRequest, session: &mut Session, context: 
 
 /// Powers, then files with their lines.
 fn compared(diff: &SkillDiff, columns: usize, palette: Palette) -> String {
-    let mut page = format!("{} {}\n", palette.bold(&diff.from.short()), palette.bold(&format!("→ {}", diff.to.short())));
+    let mut page =
+        format!("{} {}\n", palette.bold(&diff.from.short()), palette.bold(&format!("→ {}", diff.to.short())));
     for (tone, line) in diff.powers.iter().map(facts::power_change) {
         for row in text::wrapped(&line, columns) {
             writeln!(page, "{}", tone.paint(palette, &row)).ok();
@@ -241,7 +242,8 @@ mod tests {
 
             permissions of run.sh changed
             644 → 755
-        "#]].assert_eq(&compared(&diff, 80, Palette::new(false)));
+        "#]]
+        .assert_eq(&compared(&diff, 80, Palette::new(false)));
         assert!(compared(&diff, 80, Palette::new(true)).contains("\u{1b}[32m+    new<U+001B>[2J<U+202E>\u{1b}[0m"));
     }
 }

@@ -50,7 +50,8 @@ impl TrustBook {
         let now = self.clock.now();
         before.record.status = status;
         before.record.reviewed_at = Some(now);
-        before.record.described = described;
+        // What a component said first is what was shown: it is not exchanged behind whoever looked at it.
+        before.record.described = before.record.described.take().or(described);
         self.store_one(before, now).await
     }
 
