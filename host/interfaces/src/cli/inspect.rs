@@ -123,13 +123,13 @@ pub(super) fn tools(tools: &[ToolDescription], columns: usize) -> String {
     page
 }
 
-/// Each argument with its type and what is said of it, a line each: `path  string: where it is`.
+/// Each argument with its type and what is said of it, a line each: `path (string): where it is`.
 fn arguments(schema: &serde_json::Value) -> Vec<String> {
     let properties = schema.get("properties").and_then(|properties| properties.as_object());
     let line = |(name, schema): (&String, &serde_json::Value)| {
         let description = schema.get("description").and_then(|text| text.as_str()).unwrap_or_default();
         let separator = if description.is_empty() { "" } else { ": " };
-        format!("{name}  {}{separator}{description}", type_of(schema))
+        format!("{name} ({}){separator}{description}", type_of(schema))
     };
     properties.into_iter().flatten().take(MOST_ARGUMENTS).map(line).collect()
 }
@@ -191,10 +191,14 @@ mod tests {
             "name": { "type": ["string", "null"] },
             "odd": true,
         } });
-        let lines =
-            ["points  array of object: Where.", "mode  fast | safe", "shape  one of 2 forms", "name  string | null"];
+        let lines = [
+            "points (array of object): Where.",
+            "mode (fast | safe)",
+            "shape (one of 2 forms)",
+            "name (string | null)",
+        ];
         assert_eq!(arguments(&schema)[..4], lines);
-        assert_eq!(arguments(&schema)[4], "odd  any");
+        assert_eq!(arguments(&schema)[4], "odd (any)");
         assert!(arguments(&json!({ "properties": [7] })).is_empty());
     }
 

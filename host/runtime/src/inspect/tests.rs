@@ -1,3 +1,5 @@
+//! Reading components, whatever their bytes.
+
 use super::*;
 
 fn refusal(bytes: &[u8]) -> String {

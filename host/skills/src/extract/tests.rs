@@ -1,3 +1,5 @@
+//! Tests of extract.
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 

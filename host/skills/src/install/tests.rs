@@ -1,3 +1,5 @@
+//! Tests of install.
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};

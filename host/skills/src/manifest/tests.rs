@@ -1,3 +1,5 @@
+//! Tests of manifest.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of review.
+
 use std::collections::BTreeMap;
 
 use serde_json::json;

@@ -1,3 +1,5 @@
+//! Tests of snapshot.
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

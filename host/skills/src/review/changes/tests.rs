@@ -1,3 +1,5 @@
+//! Tests of review changes.
+
 use std::collections::BTreeMap;
 
 use base::{ContentHash, CredentialName};

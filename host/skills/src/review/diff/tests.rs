@@ -1,3 +1,5 @@
+//! Tests of review diff.
+
 use std::collections::BTreeMap;
 
 use super::*;

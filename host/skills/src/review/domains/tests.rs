@@ -1,3 +1,5 @@
+//! Tests of review domains.
+
 use std::collections::BTreeSet;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of review hidden.
+
 use super::*;
 
 fn whats(text: &str) -> Vec<String> {

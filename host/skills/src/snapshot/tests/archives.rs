@@ -1,3 +1,5 @@
+//! Tests of snapshot archives.
+
 use std::io::{Cursor, Write as _};
 
 use zip::ZipWriter;

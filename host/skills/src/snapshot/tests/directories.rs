@@ -1,3 +1,5 @@
+//! Tests of snapshot directories.
+
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;

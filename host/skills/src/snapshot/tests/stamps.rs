@@ -1,3 +1,5 @@
+//! Tests of snapshot stamps.
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::time::{Duration, SystemTime};
