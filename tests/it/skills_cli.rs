@@ -144,7 +144,7 @@ fn what_is_dropped_in_is_listed_and_cannot_act() {
     assert_eq!(
         sorted,
         [
-            ("broken", None, "needs_reapproval", false),
+            ("broken", Some("directory"), "needs_reapproval", false),
             ("csv-analyst", Some("directory"), "needs_reapproval", true),
             ("greeting.wasm", Some("component"), "needs_reapproval", true),
             ("packed.zip", Some("archive"), "needs_reapproval", true),
@@ -331,6 +331,11 @@ fn nothing_that_changed_is_used_and_what_is_as_it_was_is() {
         fs::remove_dir_all(&directory).unwrap();
         fs::remove_file(motor.directory().join("link.js")).ok();
         write(&directory, &CSV);
+        if what == "other permissions" {
+            // Its review took the place of what was known of these bytes.
+            world.until_listed("csv-analyst", "needs_reapproval");
+            world.approve(&["csv-analyst", "--tools", "code"]);
+        }
         world.until_listed("csv-analyst", "approved");
     }
     assert_eq!(world.server.calls(), 0, "what changed was used");
@@ -373,7 +378,9 @@ fn versions_are_kept_and_one_can_go_back() {
     fs::write(directory.join("scripts/sum.js"), CSV[2].1).unwrap();
     motor.run(&["act", "sum it", "--skill", "csv-analyst"]).refused(5, &["motor skill review"]);
     let old = versions[1]["hash"].as_str().unwrap();
-    motor.run_as_owner(&["skill", "rollback", "csv-analyst", "--to", "ffffffffffff"], "").refused(1, &["no version"]);
+    motor
+        .run_as_owner(&["skill", "rollback", "csv-analyst", "--to", "ffffffffffff"], "")
+        .refused(1, &["no approved version"]);
     fs::write(directory.join("scripts/sum.js"), "export const sum = () => 7; // see https://other.tables.dev/\n")
         .unwrap();
     motor.run(&["skill", "rollback", "csv-analyst", "--to", &old[..19]]).refused(5, &["only the owner"]);

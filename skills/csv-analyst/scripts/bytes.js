@@ -33,7 +33,9 @@ function together(run) {
 
 // Whether bytes are UTF-8, to the letter.
 function isUtf8(bytes) {
-  return (latin(bytes).match(/[\x80-\xff]+/g) ?? []).every((run) => together(run) !== null);
+  const [text, high] = [latin(bytes), /[\x80-\xff]+/g];
+  for (let run; (run = high.exec(text)) !== null; ) if (together(run[0]) === null) return false;
+  return true;
 }
 
 function decode(bytes, encoding) {

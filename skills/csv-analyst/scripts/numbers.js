@@ -5,6 +5,9 @@ const MONEY =
 const MONEY_BEFORE = new RegExp(`^([+-]?) ?(?:${MONEY}) ?`);
 const MONEY_AFTER = new RegExp(` ?(?:${MONEY})$`);
 
+const WHOLE = /^(?:0|-?[1-9]\d*)$/;
+const DECIMAL = /^(?:0|-?[1-9]\d*)\.\d+$/;
+
 // Digits, in groups of three or not, a fraction, an exponent.
 const shaped = (group, point) =>
   new RegExp(`^(\\d+|\\d{1,3}(?:(${group})\\d{3})(?:\\2\\d{3})*)?(?:${point}(\\d+)|${point})?(?:[eE]([+-]?\\d{1,3}))?$`);
@@ -16,7 +19,10 @@ const WITH_COMMA = shaped("[. '\u2019]", ",");
 function plain(cell, decimal = ".") {
   if (typeof cell === "number") return Number.isFinite(cell) ? expand(String(cell)) : null;
   if (typeof cell === "bigint") return String(cell);
-  let text = String(cell ?? "").replace(/[\s\u00a0\u202f]+/g, " ").replace(/\u2212/g, "-").trim();
+  // Most cells are plain already, or far from any number.
+  if (typeof cell === "string" && (WHOLE.test(cell) || (decimal === "." && DECIMAL.test(cell)))) return cell;
+  if (!/\d/.test(cell ?? "")) return null;
+  let text = String(cell).replace(/[\s\u00a0\u202f]+/g, " ").replace(/\u2212/g, "-").trim();
   let negative = false;
   const bracketed = /^\((.*)\)$/.exec(text);
   if (bracketed) [text, negative] = [bracketed[1].trim(), true];
@@ -66,29 +72,42 @@ function decimalMark(cells) {
   return point ? (comma && differ ? "either" : ".") : comma ? "," : "none";
 }
 
-// The exact sum as decimal text, with how many cells were counted, blank and bad, and the first bad ones.
-function sum(cells, decimal) {
+// Adds up cells one by one, exactly: `add(cell)` takes one, `result()` gives the sum as decimal text, with how many cells were
+// counted, blank and bad, and the first bad ones.
+function adder(decimal) {
   let [total, scale] = [0n, 0];
-  const result = { sum: "0", count: 0, blank: 0, bad: 0, badExamples: [] };
-  for (const cell of cells) {
-    const text = plain(cell, decimal);
-    if (text === null) {
-      if (String(cell ?? "").trim() === "") result.blank++;
-      else if (++result.bad <= 5) result.badExamples.push(String(cell));
-      continue;
-    }
-    result.count++;
-    const [whole, fraction = ""] = text.split(".");
-    if (fraction.length > scale) {
-      total *= 10n ** BigInt(fraction.length - scale);
-      scale = fraction.length;
-    }
-    total += BigInt(whole + fraction) * 10n ** BigInt(scale - fraction.length);
-  }
-  const digits = String(total < 0n ? -total : total).padStart(scale + 1, "0");
-  const text = scale === 0 ? digits : `${digits.slice(0, -scale)}.${digits.slice(-scale)}`;
-  result.sum = total < 0n ? `-${text}` : text;
-  return result;
+  const seen = { count: 0, blank: 0, bad: 0, badExamples: [] };
+  return {
+    add(cell) {
+      const text = plain(cell, decimal);
+      if (text === null) {
+        if (String(cell ?? "").trim() === "") seen.blank++;
+        else if (++seen.bad <= 5) seen.badExamples.push(String(cell));
+        return;
+      }
+      seen.count++;
+      const point = text.indexOf(".");
+      const places = point < 0 ? 0 : text.length - point - 1;
+      if (places > scale) {
+        total *= 10n ** BigInt(places - scale);
+        scale = places;
+      }
+      const digits = BigInt(point < 0 ? text : text.slice(0, point) + text.slice(point + 1));
+      total += places === scale ? digits : digits * 10n ** BigInt(scale - places);
+    },
+    result() {
+      const digits = String(total < 0n ? -total : total).padStart(scale + 1, "0");
+      const text = scale === 0 ? digits : `${digits.slice(0, -scale)}.${digits.slice(-scale)}`;
+      return { sum: total < 0n ? `-${text}` : text, ...seen };
+    },
+  };
+}
+
+// The exact sum of cells, as `adder` gives it.
+function sum(cells, decimal) {
+  const all = adder(decimal);
+  for (const cell of cells) all.add(cell);
+  return all.result();
 }
 
 // The value below which a share `p` (0 to 1) of the numbers lies, interpolated between neighbours (type 7: Excel's PERCENTILE.INC).
@@ -112,4 +131,4 @@ function stats(cells, decimal) {
   return { ...result, mean, min, p25, median, p75, max, stdev: numbers.length > 1 ? Math.sqrt(squares / (numbers.length - 1)) : null };
 }
 
-return { plain, number, decimalMark, sum, percentile, stats };
+return { plain, number, decimalMark, adder, sum, percentile, stats };

@@ -19,16 +19,22 @@ async function profile(path, options) {
       const cell = typeof row[name] === "object" && row[name] !== null ? JSON.stringify(row[name]) : String(row[name] ?? "").trim();
       if (cell === "") continue;
       column.filled++;
-      if (column.values.size < 1000 || column.values.has(cell)) column.values.set(cell, (column.values.get(cell) ?? 0) + 1);
-      else column.many = true;
-      if (numbers.plain(cell, ".") !== null) column.point++;
-      if (numbers.plain(cell, ",") !== null) column.comma++;
-      if (column.filled === 1) column.dates = dates.dateOrder([cell]);
-      if (column.dates.length > 0) column.dates = column.dates.filter((order) => dates.date(cell, order) !== null);
+      let value = column.values.get(cell);
+      if (value === undefined) {
+        const point = numbers.plain(cell, ".") !== null;
+        value = { count: 0, point, comma: /[^\d-]/.test(cell) ? numbers.plain(cell, ",") !== null : point };
+        if (column.filled === 1) column.dates = dates.dateOrder([cell]);
+        else if (column.dates.length > 0) column.dates = column.dates.filter((order) => dates.date(cell, order) !== null);
+        if (column.values.size < 1000) column.values.set(cell, value);
+        else column.many = true;
+      }
+      value.count++;
+      if (value.point) column.point++;
+      if (value.comma) column.comma++;
     }
   }, options);
   const about = [...columns].map(([name, column]) => {
-    const common = [...column.values].sort((one, other) => other[1] - one[1]).slice(0, 3).map(([value]) => value.slice(0, 60));
+    const common = [...column.values].sort((one, other) => other[1].count - one[1].count).slice(0, 3).map(([cell]) => cell.slice(0, 60));
     const result = { name, blank: seen.rowCount - column.filled, distinct: column.many ? "more than 1000" : column.values.size, common };
     const most = Math.max(column.point, column.comma);
     if (most * 2 > column.filled) {

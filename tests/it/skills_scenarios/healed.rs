@@ -207,30 +207,18 @@ fn a_correction_does_not_overwrite_what_its_owner_changed_meanwhile() {
     assert_eq!(world.status(MAIL), "needs_reapproval");
 }
 
-/// What was dropped in as an archive goes on as a directory once a run has changed it, and the archive can be had back.
+/// An archive is its owner's to change: what a run corrects is told, and the archive stays what was approved.
 #[test]
-fn an_archive_that_a_run_corrects_goes_on_as_a_directory() {
+fn an_archive_that_a_run_corrects_stays_what_was_approved() {
     let api = block_on(Site::start());
     let world = World::new(vec![put("SKILL.md", &skill(&api, "/v2/messages")), says("corrected")]);
     let archive = Zip::of(&[("SKILL.md", &skill(&api, "/v1/send")), ("scripts/send.sh", "echo sending\n")]).finish();
-    std::fs::write(world.skills().join("agentmail.zip"), archive).unwrap();
+    std::fs::write(world.skills().join("agentmail.zip"), &archive).unwrap();
     world.approve(&[MAIL, "--tools", "filesystem", "--domains", "mail.example"]);
     world.act(MAIL, &[]).succeeded();
     let installed = world.trace()["installedSkills"].clone();
-    assert_eq!((&installed[0]["place"], &installed[0]["problem"]), (&json!(MAIL), &Value::Null), "{installed:#}");
-    assert!(!world.skills().join("agentmail.zip").exists(), "there are two of it");
-    assert_eq!(world.status(MAIL), "pending_review");
-    assert_eq!(files(&world.skills().join(MAIL)).keys().collect::<Vec<_>>(), ["SKILL.md", "scripts/send.sh"]);
-    let calls = world.model.calls();
-    world.act(MAIL, &[]).refused(5, &["pending_review"]);
-    assert_eq!(world.model.calls(), calls);
-    let review = world.review(MAIL);
-    assert_eq!(
-        review["policy"]["domains"],
-        json!(["mail.example"]),
-        "its powers are kept for the next approval: {review:#}"
-    );
-    world.approve(&[MAIL]);
-    world.act(MAIL, &[]).succeeded();
-    assert!(world.prompt(calls).contains("/v2/messages"));
+    assert!(installed[0]["problem"].as_str().unwrap().contains("not a directory"), "{installed:#}");
+    assert_eq!(std::fs::read(world.skills().join("agentmail.zip")).unwrap(), archive);
+    assert!(!world.skills().join(MAIL).exists());
+    assert_eq!(world.status(MAIL), "approved");
 }

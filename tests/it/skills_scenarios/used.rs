@@ -47,7 +47,7 @@ fn a_skill_is_used_with_its_policy_and_is_as_it_was() {
     let trace = world.trace();
     assert_eq!(outcomes(&trace), [json!(true), json!(true)], "{trace:#}");
     let prompt = world.prompt(0);
-    for words in ["The signature is in", "john@example.com", "\"copies\": 2", &api.address().to_string()] {
+    for words in ["The signature is in", "john@example.com", "\"copies\":2", &api.address().to_string()] {
         assert!(prompt.contains(words), "{words:?}: {prompt}");
     }
     let offered = world.offered(0);

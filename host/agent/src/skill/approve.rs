@@ -150,6 +150,12 @@ impl Host {
         if let Some(policy) = taken.standing.record.as_ref().and_then(|record| record.policy.clone()) {
             return Ok(Some(policy));
         }
+        // What is known of these bytes with other permissions is no trust, but what was granted before is where to begin.
+        let trust = self.parts().skills.trust();
+        let known = trust.get(&taken.manifest.name, &taken.place, taken.snapshot.hash)?;
+        if let Some(policy) = known.and_then(|record| record.policy) {
+            return Ok(Some(policy));
+        }
         Ok(self.last_approved(&taken.place)?.and_then(|record| record.policy))
     }
 
