@@ -210,7 +210,27 @@ fn the_owner_is_asked_once_and_shown_everything() {
     world.motor.run_with_input(&command, "y\n").refused(5, &["only the owner"]);
     let mut asking = world.motor.at_terminal(&command);
     let shown = asking.sees("yes or no? [y/N] ").replace('\r', "");
-    check_screen(&shown, &expect![[""]]);
+    check_screen(
+        &shown,
+        &expect![[r#"
+        approve the skill `csv-analyst`?
+        tools       │ code
+                    │ read
+                    │ write
+                    │ append
+                    │ patch
+                    │ list
+                    │ glob
+                    │ grep
+        domains     │ csv.tables.dev
+        writes      │ nothing
+        credentials │ nothing
+        place       │ csv-analyst
+        status      │ needs_reapproval
+        hash        │ 735feb72526010a4bb3a0a13c29557a0a5b4ab9462f95bf002f185aaf30b943c
+        yes or no? [y/N]
+    "#]],
+    );
     asking.types("n");
     asking.wait().refused(5, &["nothing was done"]);
     assert_eq!(world.status("csv-analyst"), "needs_reapproval");
@@ -245,7 +265,34 @@ fn bytes_that_come_while_the_owner_reads_are_not_approved() {
 fn the_review_says_what_there_is_and_then_what_changed() {
     let world = World::new();
     let directory = world.drop_in("csv-analyst", &CSV);
-    check_screen(&world.motor.stdout(&["skill", "review", "csv-analyst"]), &expect![[""]]);
+    check_screen(
+        &world.motor.stdout(&["skill", "review", "csv-analyst"]),
+        &expect![[r#"
+        csv-analyst  reviewed
+
+        what it is
+          place        csv-analyst
+          for          Answers questions about CSV files. Use it when somebody has a
+                       table.
+          form         directory, 3 files, 328 B
+          hash         735feb72526010a4bb3a0a13c29557a0a5b4ab9462f95bf002f185aaf30b943c
+          status       reviewed: its review is done and the owner has not decided:
+                       `motor skill approve` it
+
+        what its components could do
+          nothing: it has none
+
+        what its text mentions
+          domain       csv.tables.dev in references/csv.md:1
+
+        files
+          d24780e843ac      190 B  SKILL.md
+          8d5c25e050c7       76 B  references/csv.md
+          421a663e467b       62 B  scripts/sum.js
+
+        next: `motor skill approve csv-analyst` shows what would be granted, and asks
+    "#]],
+    );
     world.approve(&["csv-analyst", "--tools", "code"]);
     write(
         &directory,
@@ -271,9 +318,12 @@ fn the_review_says_what_there_is_and_then_what_changed() {
     );
     assert!(shown.trim_end().lines().last().unwrap().contains("motor skill approve csv-analyst"), "{shown}");
     let mut asking = world.motor.at_terminal(&["skill", "approve", "csv-analyst"]);
-    let card = asking.sees("[y/N] ").replace('\r', "");
+    // It is longer than the screen.
+    let card = asking.sees("Enter for more").replace('\r', "");
     is_fit(&card);
     assert!(card.find("collect.away.dev").unwrap() < card.find("tools ").unwrap(), "{card}");
+    asking.types("");
+    asking.sees("[y/N] ");
     asking.types("n");
     asking.wait().refused(5, &["nothing was done"]);
 }

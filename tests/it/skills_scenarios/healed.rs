@@ -220,5 +220,5 @@ fn an_archive_that_a_run_corrects_stays_what_was_approved() {
     assert!(installed[0]["problem"].as_str().unwrap().contains("not a directory"), "{installed:#}");
     assert_eq!(std::fs::read(world.skills().join("agentmail.zip")).unwrap(), archive);
     assert!(!world.skills().join(MAIL).exists());
-    assert_eq!(world.status(MAIL), "approved");
+    assert_eq!(world.status("agentmail.zip"), "approved");
 }
