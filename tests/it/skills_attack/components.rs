@@ -63,6 +63,23 @@ fn a_bare_component_and_one_in_an_archive_act_once_they_are_approved() {
     assert_eq!(world.model.calls(), 0);
 }
 
+/// Written in C, against a WIT of its own: nobody who made it has heard of this host.
+#[test]
+fn a_component_of_another_language_and_wit_is_called_by_a_run() {
+    let mut world = World::new(vec![says("done")]);
+    fs::write(world.skills().join("shapes.wasm"), hostile_guest("c-shapes")).unwrap();
+    world.act("shapes", &[]).refused(5, &["needs_reapproval"]);
+    world.approve(&["shapes", "--tools", ""]);
+    assert_eq!(tool_names(&world.explain("shapes")), ["area", "label", "scale"]);
+    let square = json!([{ "x": 0, "y": 0 }, { "x": 2, "y": 0 }, { "x": 2, "y": 2 }, { "x": 0, "y": 2 }]);
+    let negative = call("area", json!({ "shape": { "circle": -1 } }));
+    world.plays(vec![call("area", json!({ "shape": { "polygon": square } })), negative, says("4")]);
+    world.act("shapes", &[]).succeeded();
+    let made = calls(&world.trace());
+    let results: Vec<_> = made.iter().map(|call| call["result"]["output"].as_str().unwrap()).collect();
+    assert!(results[0].contains("4.0") && results[1].contains("no negative radius"), "{results:?}");
+}
+
 #[test]
 fn a_component_that_needs_more_than_its_policy_gives_is_told_which_limit() {
     let mut world = World::new(Vec::new());
