@@ -188,8 +188,8 @@ pub fn inspect(bytes: &[u8], most_bytes: u64) -> Result<Inspection, LoadError> {
                     exports.push(Export { name: name.to_owned(), functions: names_of_functions(types.as_ref(), name) });
                 }
             }
-            Payload::InstanceSection(section) if !imports_unasked => {
-                imports_unasked = section.into_iter().flatten().any(|instance| toolchain::is_python(&instance));
+            Payload::ComponentAliasSection(section) if !imports_unasked => {
+                imports_unasked = section.into_iter().flatten().any(|alias| toolchain::is_python(&alias));
             }
             _ => (),
         }

@@ -11,13 +11,27 @@ use capabilities::progress::HasProgress;
 use capabilities::random::HasRandom;
 use capabilities::workspace::HasWorkspace;
 use wasmtime::Engine;
-use wasmtime::component::{HasData, Linker, ResourceTable};
+use wasmtime::component::types::ComponentItem;
+use wasmtime::component::{Component, HasData, Linker, ResourceTable, ResourceType};
 use wasmtime_wasi::cli::WasiCli;
 use wasmtime_wasi::clocks::WasiClocks;
 use wasmtime_wasi::p2::bindings::{cli, clocks, filesystem, io, random};
 
 use crate::inspect::Capability;
 use crate::state::CallState;
+
+/// What a call to a socket ends with.
+const NO_SOCKETS: &str = "sockets are never given to a component: make requests through `wasi:http`";
+
+/// The resources of `wasi:sockets` 0.2.
+const SOCKET_RESOURCES: [&str; 6] = [
+    "network",
+    "tcp-socket",
+    "udp-socket",
+    "incoming-datagram-stream",
+    "outgoing-datagram-stream",
+    "resolve-address-stream",
+];
 
 struct HasTable;
 
@@ -76,4 +90,29 @@ pub(crate) fn linker(engine: &Engine, capabilities: &BTreeSet<Capability>) -> wa
         }
     }
     Ok(linker)
+}
+
+/// Defines the sockets that a component imports so that a call to one ends it. Of the types only those of sockets are
+/// defined: what sockets share with `wasi:io` is linked already.
+pub(crate) fn refuse_sockets(linker: &mut Linker<CallState>, component: &Component) -> wasmtime::Result<()> {
+    let engine = component.engine();
+    for (interface, item) in component.component_type().imports(engine) {
+        let ComponentItem::ComponentInstance(instance) = item.ty else { continue };
+        if !interface.starts_with("wasi:sockets/") {
+            continue;
+        }
+        let mut linker = linker.instance(interface)?;
+        for (name, item) in instance.exports(engine) {
+            match item.ty {
+                ComponentItem::ComponentFunc(_) => {
+                    linker.func_new(name, |_, _, _, _| Err(wasmtime::Error::msg(NO_SOCKETS)))?;
+                }
+                ComponentItem::Resource(_) if SOCKET_RESOURCES.contains(&name) => {
+                    linker.resource(name, ResourceType::host::<()>(), |_, _| Ok(()))?;
+                }
+                _ => (),
+            }
+        }
+    }
+    Ok(())
 }

@@ -89,8 +89,7 @@ pub enum LoadError {
     },
     /// It would validate with proposals that are off.
     #[error(
-        "the component uses the WebAssembly proposal {proposal}, which this host does not run ({message}, at byte \
-         {offset}); build it without: `wasm32-wasip2` and the Component Model's own toolchains need none of it"
+        "the component uses {proposal}, a WebAssembly proposal that is off here ({message}, at byte {offset}); {remedy}"
     )]
     Proposal {
         /// The proposals, by their names.
@@ -99,6 +98,8 @@ pub enum LoadError {
         offset: usize,
         /// What the validator says.
         message: String,
+        /// What to do.
+        remedy: Cow<'static, str>,
     },
     /// WASI of another generation.
     #[error(

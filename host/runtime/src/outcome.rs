@@ -130,6 +130,9 @@ pub(crate) fn classify<T, E>(error: &wasmtime::Error, limits: &Limits, stack_byt
     if text.contains("store handle limit exceeded") {
         return exceeded(Limit::Handles, limits.handles);
     }
+    if text.contains("count too high at") {
+        return exceeded(Limit::Instances, limits.instances);
+    }
     // Everything else comes out of the guest's own bad data (a pointer out of bounds, a string that is not UTF-8):
     // a host fault is returned by the code that meets one, never guessed from an error text.
     Outcome::Trapped(Trap { message: text })

@@ -150,8 +150,7 @@ impl ToolComponent {
         capabilities.insert(Capability::Streams);
         let mut linker = link::linker(component.compiled.engine(), &capabilities).map_err(not_linked)?;
         if capabilities.contains(&Capability::Sockets) {
-            // All that is unknown is sockets: the inspection refused every other import that is not linked.
-            linker.define_unknown_imports_as_traps(&component.compiled).map_err(not_linked)?;
+            link::refuse_sockets(&mut linker, &component.compiled).map_err(not_linked)?;
         }
         let pre = linker.instantiate_pre(&component.compiled).map_err(not_linked)?;
         let world = match inspection.kind {

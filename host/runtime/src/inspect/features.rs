@@ -35,7 +35,14 @@ pub(super) fn validate(bytes: &[u8]) -> Result<Types, LoadError> {
         if needed.is_empty() { "named in this message".to_owned() } else { needed.join(", ") }
     });
     Err(match proposal {
-        Some(proposal) => LoadError::Proposal { proposal, offset, message },
+        Some(proposal) => {
+            let remedy = if proposal.contains("cm-async") {
+                "make its functions synchronous: `async` comes with WASI 0.3, and this host runs WASI 0.2"
+            } else {
+                "build it without: `wasm32-wasip2` needs none of them"
+            };
+            LoadError::Proposal { proposal, offset, message, remedy: remedy.into() }
+        }
         None => LoadError::Corrupt { offset, message },
     })
 }

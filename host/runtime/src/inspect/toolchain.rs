@@ -2,7 +2,7 @@
 //!
 //! Nothing here grants anything: a component that fakes a trace gets what every other one gets, or less.
 
-use wasmparser::Instance;
+use wasmparser::ComponentAlias;
 use wasmparser::component_types::ComponentFuncTypeId;
 use wasmparser::types::TypesRef;
 
@@ -16,12 +16,9 @@ const SETUP: [(&str, &str, &[&str]); 2] = [
     ("", "init", &["shim", "script", "entry-path", "disable-gc"]),
 ];
 
-/// Whether a core instance is of componentize-py, whose C library imports `wasi:sockets` in every component.
-pub(super) fn is_python(instance: &Instance<'_>) -> bool {
-    match instance {
-        Instance::FromExports(exports) => exports.iter().any(|export| export.name.starts_with(PYTHON)),
-        Instance::Instantiate { .. } => false,
-    }
+/// Whether an alias is of componentize-py's linking, whose C library imports `wasi:sockets` in every component.
+pub(super) fn is_python(alias: &ComponentAlias<'_>) -> bool {
+    matches!(alias, ComponentAlias::CoreInstanceExport { name, .. } if name.starts_with(PYTHON))
 }
 
 /// Whether an exported function is the set-up of componentize-py or of the QuickJS build of componentize-js.
