@@ -18,6 +18,7 @@ mod fetch;
 mod gate;
 mod homes;
 mod killed;
+mod languages;
 mod models;
 mod outgoing;
 mod parked;
