@@ -17,6 +17,7 @@ mod explain;
 mod fetch;
 mod gate;
 mod homes;
+mod hostile_files;
 mod killed;
 mod languages;
 mod models;

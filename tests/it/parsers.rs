@@ -7,7 +7,7 @@ const MOST_BYTES: u64 = 1 << 20;
 
 /// One change to some bytes.
 #[derive(Debug, Clone)]
-enum Mutation {
+pub(super) enum Mutation {
     Flip { at: prop::sample::Index, mask: u8 },
     Cut { at: prop::sample::Index },
     Repeat { from: prop::sample::Index, length: usize },
@@ -15,7 +15,7 @@ enum Mutation {
     Insert { at: prop::sample::Index, bytes: Vec<u8> },
 }
 
-fn mutation() -> impl Strategy<Value = Mutation> {
+pub(super) fn mutation() -> impl Strategy<Value = Mutation> {
     let index = any::<prop::sample::Index>;
     prop_oneof![
         4 => (index(), 1..=u8::MAX).prop_map(|(at, mask)| Mutation::Flip { at, mask }),
@@ -26,7 +26,7 @@ fn mutation() -> impl Strategy<Value = Mutation> {
     ]
 }
 
-fn apply(bytes: &mut Vec<u8>, mutation: Mutation) {
+pub(super) fn apply(bytes: &mut Vec<u8>, mutation: Mutation) {
     let length = bytes.len();
     if length == 0 {
         return;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use base::{ContentHash, Refusal, RefusalCode};
 use runtime::inspect::{Export, Import};
 use runtime::{
-    About, Component, Inspection, Kind, Limits, LoadError, NoteSink, Origin, Outcome, Runtime, ToolCall, ToolComponent,
-    ToolDescription, ToolError, Unmapped, inspect,
+    About, Component, Kind, Limits, LoadError, NoteSink, Origin, Outcome, Runtime, ToolCall, ToolComponent,
+    ToolDescription, ToolError, Unmapped,
 };
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -119,8 +119,7 @@ impl Workbench {
     /// When the file cannot be read or is no component that could be used.
     pub async fn inspect_file(&self, path: &Path) -> Result<ComponentReport, Refusal> {
         let bytes = read(path, self.most_bytes())?;
-        let inspection = inspect(&bytes, self.most_bytes()).map_err(|error| invalid(path, &error))?;
-        Ok(self.report(&bytes, Origin::Untrusted, inspection).await)
+        self.report(path, &bytes, Origin::Untrusted).await
     }
 
     /// Inspects a bundled component by the name of [`BUNDLED`].
@@ -131,8 +130,7 @@ impl Workbench {
         let found = BUNDLED.into_iter().find(|(known, _)| *known == name);
         let (_, bytes) = found
             .ok_or_else(|| Refusal::new(RefusalCode::NotFound, format!("there is no bundled component `{name}`")))?;
-        let inspection = inspect(bytes, self.most_bytes()).map_err(|error| invalid(Path::new(name), &error))?;
-        Ok(self.report(bytes, Origin::Bundled, inspection).await)
+        self.report(Path::new(name), bytes, Origin::Bundled).await
     }
 
     /// Calls one tool under the real limits.
@@ -187,7 +185,8 @@ impl Workbench {
         self.runtime.most_component_bytes()
     }
 
-    async fn report(&self, bytes: &[u8], origin: Origin, inspection: Inspection) -> ComponentReport {
+    async fn report(&self, path: &Path, bytes: &[u8], origin: Origin) -> Result<ComponentReport, Refusal> {
+        let inspection = self.runtime.inspect(bytes, origin).await.map_err(|error| invalid(path, &error))?;
         let (mut tools, mut about, mut tools_error) = (Vec::new(), None, None);
         match inspection.kind {
             // What the types say needs nobody to run it.
@@ -200,19 +199,19 @@ impl Workbench {
                 Err(error) => tools_error = Some(error),
             },
         }
-        ComponentReport {
+        Ok(ComponentReport {
             hash: inspection.hash,
             size_bytes: inspection.size_bytes,
             world: inspection.kind.as_str(),
             capabilities: inspection.capabilities().into_iter().map(|capability| capability.describe()).collect(),
             cannot: inspection.cannot(),
-            imports: inspection.imports,
-            exports: inspection.exports,
+            imports: inspection.imports.clone(),
+            exports: inspection.exports.clone(),
             about,
             tools,
-            unmapped: inspection.unmapped,
+            unmapped: inspection.unmapped.clone(),
             tools_error,
-        }
+        })
     }
 
     /// Asks a component what it offers and what it is.

@@ -57,6 +57,10 @@ pub(crate) struct Sandboxes {
 const MOST_OTHERS: usize = 64;
 
 impl Sandboxes {
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
     pub fn new(runtime: Runtime) -> Self {
         Self {
             runtime,

@@ -19,9 +19,10 @@ mod versions;
 use base::{AgentName, Consent, Refusal};
 use skills::library::Verified;
 use skills::policy::wrote;
-use skills::review::{Review, review};
+use skills::review::{ComponentFact, Review, review};
 use skills::trust::Subject;
 use skills::{Place, Policy, SkillStatus, SkillSummary, Snapshot, Taken, TrustRecord};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::Host;
 use crate::api::skills::{ReviewRequest, SkillReviewReply, SkillVerification, VerifySkills, WhichSkill};
@@ -119,10 +120,9 @@ impl Host {
             }
             _ => None,
         };
-        let most = self.parts().config.engine.component_bytes;
+        let (inspect, _cancelled_with_its_caller) = self.inspector();
         let taken_again = taken.clone();
         let mut facts = blocking(move || {
-            let inspect = |path: &str, bytes: &[u8]| inspect::fact(path, bytes, most);
             let against = approved.as_ref().map(|(snapshot, policy)| (snapshot, policy));
             Ok(review(&taken_again, against, &inspect))
         })
@@ -135,6 +135,12 @@ impl Host {
         }
         let described = self.describe(taken, &mut facts).await;
         Ok((facts, described))
+    }
+
+    /// What reads the components of one review, and the guard that ends it when its caller goes away.
+    fn inspector(&self) -> (impl Fn(&str, &[u8]) -> ComponentFact + Send + 'static, DropGuard) {
+        let cancel = CancellationToken::new();
+        (inspect::inspector(self.parts().sandboxes.runtime().clone(), cancel.clone()), cancel.drop_guard())
     }
 
     /// The version that the owner approved last for a place, in force or not.

@@ -229,7 +229,7 @@ impl CodeSandbox {
 
 fn linked<S: Send + 'static>(component: &Component, linker: &Linker<S>) -> Result<CodePre<S>, LoadError> {
     if !component.inspection().exports_host_interface("interpreter") {
-        return Err(LoadError::MissingExport { wanted: "motor:host/interpreter" });
+        return Err(LoadError::MissingExport { wanted: "motor:host/interpreter".into() });
     }
     let pre = linker.instantiate_pre(&component.compiled).and_then(CodePre::new);
     pre.map_err(|error| LoadError::NotLinked { message: error.root_cause().to_string() })

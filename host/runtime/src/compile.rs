@@ -1,82 +1,202 @@
-//! Compiling: here for what is part of this program, in a child for everything else.
+//! Inspecting and compiling: here for components of this program, in a child for every other one.
 //!
-//! A hostile component can make a compiler take hours and gigabytes. In a child with resource limits that ends with
-//! the child. The child is this program again, so what it sends back is as trustworthy as the code that asked; a
-//! component never reaches this process as anything but bytes and the child's output.
+//! A hostile component can make a validator overflow its stack and a compiler take hours and gigabytes. In a child with
+//! resource limits that ends with the child. The child is this program again, so its answer is as trustworthy as the
+//! code that asked; to this process a component is only bytes. Dropping a future here kills its child.
 
-use std::process::Stdio;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use base::ContentHash;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
+use tokio::sync::Semaphore;
 
 use crate::engine::Runtime;
+use crate::inspect::{Inspection, check_size, inspect};
 use crate::load::{LoadError, Origin};
-use crate::worker::{ANSWER_COMPILED, ANSWER_REFUSED, ARGUMENT};
+use crate::worker::{self, ANSWER_DONE, ANSWER_REFUSED, ARGUMENT, Job, PROCESSORS};
 
-pub(crate) fn in_process(runtime: &Runtime, bytes: &[u8]) -> Result<wasmtime::component::Component, LoadError> {
-    runtime
-        .engine(Origin::Bundled)
-        .and_then(|engine| wasmtime::component::Component::from_binary(engine, bytes))
-        .map_err(|error| LoadError::NotCompiled { message: error.root_cause().to_string() })
-}
+/// A worker may wait for a processor this many times longer than it may use one.
+const PATIENCE: u32 = 3;
+/// Bytes of a worker's dying words that are read, and characters that are shown.
+const MAX_LAST_WORDS_BYTES: u64 = 4096;
+const MAX_LAST_WORDS: usize = 300;
+/// The largest answer of an inspection: schemas and texts are bounded to a fraction of it.
+const MAX_INSPECTION_BYTES: u64 = 64 << 20;
+const SIGXCPU: i32 = 24;
 
-pub(crate) async fn in_child(runtime: &Runtime, bytes: &[u8]) -> Result<wasmtime::component::Component, LoadError> {
-    let config = runtime.config();
-    let turn = runtime.compiling().acquire().await;
-    let _turn = turn.map_err(|error| LoadError::Worker { message: error.to_string() })?;
-    let program = config.compile_worker.as_ref().ok_or(LoadError::NoCompileWorker)?;
-    let mut command = Command::new(program);
-    command
-        .arg(ARGUMENT)
-        .arg(config.compile_seconds.to_string())
-        .arg(config.compile_memory_bytes.to_string())
-        .args(&config.cache)
-        .env_clear()
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true);
-    let failed = |error: std::io::Error| LoadError::Worker { message: error.to_string() };
-    let mut child = command.spawn().map_err(failed)?;
-    let (Some(mut stdin), Some(mut stdout)) = (child.stdin.take(), child.stdout.take()) else {
-        return Err(LoadError::Worker { message: "no pipes".to_owned() });
-    };
-    // Compiled code is a few times its source; anything far beyond is not an answer.
-    let most = config.component_bytes.saturating_mul(4);
-    let exchange = async {
-        let send = async move {
-            // A worker that refused early has closed its end; what it said is what counts.
-            stdin.write_all(bytes).await.ok();
-        };
-        let mut answer = Vec::new();
-        let mut limited = (&mut stdout).take(most);
-        let ((), read) = tokio::join!(send, limited.read_to_end(&mut answer));
-        read?;
-        Ok::<_, std::io::Error>((answer, child.wait().await?))
-    };
-    let seconds = config.compile_seconds;
-    let (answer, status) = tokio::time::timeout(Duration::from_secs(seconds), exchange)
-        .await
-        .map_err(|_| LoadError::CompileLimit { limit: format!("{seconds} s") })?
-        .map_err(failed)?;
-    match answer.split_first() {
-        Some((&ANSWER_COMPILED, code)) if status.success() => deserialize(runtime, code),
-        Some((&ANSWER_REFUSED, message)) if status.success() => {
-            Err(LoadError::NotCompiled { message: String::from_utf8_lossy(message).into_owned() })
+impl Runtime {
+    /// Reads what a component is and could do. Untrusted bytes are read in a child process, and the verdict is kept by
+    /// their content.
+    ///
+    /// # Errors
+    /// A [`LoadError`] that says what is wrong and what to do.
+    pub async fn inspect(&self, bytes: &[u8], origin: Origin) -> Result<Arc<Inspection>, LoadError> {
+        let max_bytes = self.config().component_bytes;
+        if origin == Origin::Bundled {
+            return inspect(bytes, max_bytes).map(Arc::new);
         }
-        _ => {
-            let (memory, seconds) = (config.compile_memory_bytes >> 20, config.compile_seconds);
-            Err(LoadError::CompileLimit { limit: format!("{memory} MiB of memory or {seconds} s of processor time") })
-        }
+        check_size(bytes, max_bytes)?;
+        let hash = ContentHash::of(bytes);
+        let verdict = self.verdicts().of(hash, async {
+            let inspection = worker::inspection(&in_child(self, Job::Inspect, bytes).await?)?;
+            if inspection.hash != hash {
+                return Err(LoadError::Worker { message: "it answered about other bytes".to_owned() });
+            }
+            Ok(inspection)
+        });
+        verdict.await
     }
 }
 
+pub(crate) async fn compile(
+    runtime: &Runtime,
+    bytes: &[u8],
+    origin: Origin,
+) -> Result<wasmtime::component::Component, LoadError> {
+    match origin {
+        Origin::Bundled => runtime
+            .engine(Origin::Bundled)
+            .and_then(|engine| wasmtime::component::Component::from_binary(engine, bytes))
+            .map_err(|error| LoadError::NotCompiled { message: error.root_cause().to_string() }),
+        Origin::Untrusted => deserialize(runtime, &in_child(runtime, Job::Compile, bytes).await?),
+    }
+}
+
+/// The limits of one job.
+struct Bounds<'a> {
+    turns: &'a Semaphore,
+    seconds: u64,
+    memory_bytes: u64,
+    answer_bytes: u64,
+}
+
+impl Bounds<'_> {
+    fn of(runtime: &Runtime, job: Job) -> Bounds<'_> {
+        let config = runtime.config();
+        match job {
+            Job::Inspect => Bounds {
+                turns: runtime.inspecting(),
+                seconds: config.inspect_seconds,
+                memory_bytes: config.inspect_memory_bytes,
+                answer_bytes: MAX_INSPECTION_BYTES,
+            },
+            Job::Compile => Bounds {
+                turns: runtime.compiling(),
+                seconds: config.compile_seconds,
+                memory_bytes: config.compile_memory_bytes,
+                // Compiled code is a few times its source.
+                answer_bytes: config.component_bytes.saturating_mul(8),
+            },
+        }
+    }
+
+    fn memory(&self) -> String {
+        format!("{} MiB of memory", self.memory_bytes >> 20)
+    }
+
+    fn processor(&self) -> String {
+        format!("{} s of processor time", self.seconds.saturating_mul(PROCESSORS))
+    }
+}
+
+/// The answer of a worker.
+async fn in_child(runtime: &Runtime, job: Job, bytes: &[u8]) -> Result<Vec<u8>, LoadError> {
+    let bounds = Bounds::of(runtime, job);
+    let failed = |error: std::io::Error| LoadError::Worker { message: error.to_string() };
+    let program = runtime.config().compile_worker.as_ref().ok_or(LoadError::NoCompileWorker)?;
+    let turn = bounds.turns.acquire().await;
+    let _turn = turn.map_err(|error| LoadError::Worker { message: error.to_string() })?;
+    let mut command = Command::new(program);
+    command
+        .arg(ARGUMENT)
+        .arg(job.as_str())
+        .arg(bounds.seconds.to_string())
+        .arg(bounds.memory_bytes.to_string())
+        .args(&runtime.config().cache)
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    let mut child = command.spawn().map_err(failed)?;
+    let (Some(mut stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
+        return Err(LoadError::Worker { message: "no pipes".to_owned() });
+    };
+    let exchange = async {
+        let send = async move {
+            // A worker that refused early has closed its end; its answer counts.
+            stdin.write_all(bytes).await.ok();
+        };
+        let ((), answer, words) =
+            tokio::join!(send, read(stdout, bounds.answer_bytes), read(stderr, MAX_LAST_WORDS_BYTES));
+        Ok::<_, std::io::Error>((answer?, words?, child.wait().await?))
+    };
+    let patience = Duration::from_secs(bounds.seconds).saturating_mul(PATIENCE);
+    let (mut answer, words, status) = tokio::time::timeout(patience, exchange)
+        .await
+        .map_err(|_| LoadError::WorkerTimeout { seconds: patience.as_secs() })?
+        .map_err(failed)?;
+    match answer.first() {
+        Some(&ANSWER_DONE) if status.success() => {
+            answer.remove(0);
+            Ok(answer)
+        }
+        Some(&ANSWER_REFUSED) if status.success() => Err(worker::from_json(answer.get(1..).unwrap_or_default())
+            .unwrap_or_else(|error| LoadError::Worker { message: format!("its refusal cannot be read: {error}") })),
+        _ => Err(death(status, &String::from_utf8_lossy(&words), &bounds)),
+    }
+}
+
+async fn read(pipe: impl AsyncRead + Unpin, max_bytes: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    pipe.take(max_bytes).read_to_end(&mut bytes).await?;
+    Ok(bytes)
+}
+
+/// Why a worker died without an answer.
+fn death(status: ExitStatus, words: &str, bounds: &Bounds<'_>) -> LoadError {
+    // The standard library's words for an allocation, a mapping and a thread that the memory limit forbade.
+    let memory = ["memory allocation of", "Cannot allocate memory", "Resource temporarily unavailable"];
+    if status.signal() == Some(SIGXCPU) {
+        return LoadError::CompileLimit { limit: bounds.processor() };
+    }
+    if memory.iter().any(|sign| words.contains(sign)) {
+        return LoadError::CompileLimit { limit: bounds.memory() };
+    }
+    if words.contains("has overflowed its stack") {
+        return LoadError::Nested;
+    }
+    // Under a limit that leaves no room to start, the loader or the allocator dies without these words.
+    if bounds.memory_bytes < MIN_MEMORY_BYTES {
+        return LoadError::CompileLimit { limit: bounds.memory() };
+    }
+    let words = words.lines().find(|line| !line.trim().is_empty()).unwrap_or("no reason given");
+    LoadError::WorkerCrash { status: status.to_string(), words: words.chars().take(MAX_LAST_WORDS).collect() }
+}
+
+/// Memory below which a worker cannot even start.
+const MIN_MEMORY_BYTES: u64 = 32 << 20;
+
 #[expect(unsafe_code, reason = "the one place that loads compiled code, out of the child this process started")]
 fn deserialize(runtime: &Runtime, code: &[u8]) -> Result<wasmtime::component::Component, LoadError> {
-    let broken = |error: wasmtime::Error| LoadError::Worker { message: error.root_cause().to_string() };
-    let engine = runtime.engine(Origin::Untrusted).map_err(broken)?;
+    let engine = runtime
+        .engine(Origin::Untrusted)
+        .map_err(|error| LoadError::Worker { message: error.root_cause().to_string() })?;
     // SAFETY: `deserialize` trusts its input to be the output of this version of wasmtime. It is: `code` came over a
     // private pipe from a child running this program's own compiler, and from nowhere else.
-    unsafe { wasmtime::component::Component::deserialize(engine, code) }.map_err(broken)
+    unsafe { wasmtime::component::Component::deserialize(engine, code) }.map_err(|error| {
+        // Sound code that this engine does not take asks for more than one slot of its pool has.
+        let message = error.root_cause().to_string();
+        let remedy = if message.contains("memory has a minimum") {
+            "raise `limits.memory_bytes`, or build it with a smaller initial memory"
+        } else {
+            "build it of fewer parts, or with smaller tables"
+        };
+        LoadError::TooLargeForSandbox { message, remedy: remedy.into() }
+    })
 }

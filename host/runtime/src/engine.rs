@@ -1,7 +1,7 @@
 //! The one place that configures wasmtime.
 //!
 //! Pooled slots so that a fresh instance costs microseconds, copy-on-write memory images, fuel with yields as the only
-//! metering, and every proposal a component does not need switched off. Two engines differ in what work costs: bundled
+//! metering, and every proposal that no component toolchain emits switched off. Two engines differ in what work costs: bundled
 //! components are metered by their branches, which is cheap and enough for code we built; a component nobody vouches
 //! for pays for every instruction, or it could put a second of work between two branches and outrun its deadline.
 
@@ -14,13 +14,27 @@ use wasmtime::{
 };
 
 use crate::load::Origin;
+use crate::verdict::Verdicts;
 
 /// Fuel between two looks at the deadline and the cancellation: well under a millisecond of JavaScript where a branch
 /// costs one, and of the slowest instructions where each costs one.
 pub(crate) const YIELD_INTERVAL: u64 = 100_000;
 
 /// Untrusted components that are compiled at the same time: each may take the memory of the compile limit.
-const COMPILING_AT_ONCE: usize = 1;
+const MAX_COMPILING: usize = 1;
+
+/// Untrusted components that are inspected at the same time.
+const MAX_INSPECTING: usize = 2;
+
+/// Core instances of one component. componentize-py makes 14 to 38 of them, jco 11; a slot costs a few bytes.
+const MAX_CORE_INSTANCES: u32 = 64;
+
+/// Linear memories of one component: a composed component has one for each of its parts. A slot reserves address space
+/// only; the call's `memory_bytes` counts all of them together.
+const MAX_MEMORIES: u32 = 8;
+
+/// Tables of one component: each part of a composed component brings a few.
+const MAX_TABLES: u32 = 32;
 
 /// Host stack below a guest's: what a host function called from the deepest guest frame has.
 const HOST_STACK_BYTES: usize = 512 * 1024;
@@ -28,7 +42,7 @@ const HOST_STACK_BYTES: usize = 512 * 1024;
 /// How a process runs components.
 #[derive(Debug, Clone)]
 pub struct EngineConfig {
-    /// Guests that may run at the same time; more wait. Default 64. Each reserves 6 GiB of address space, no memory.
+    /// Guests that may run at the same time; more wait. Default 64. Each reserves 32 GiB of address space, no memory.
     pub sandboxes: u32,
     /// The most any call's `memory_bytes` may be. Default 64 MiB (SPEC HOST-5).
     pub memory_bytes: u64,
@@ -44,10 +58,15 @@ pub struct EngineConfig {
     /// The program that compiles components nobody vouches for, when called with the argument `compile-worker`.
     /// Without it such components are refused.
     pub compile_worker: Option<PathBuf>,
-    /// Seconds an untrusted component may take to compile. Default 60.
+    /// Seconds of two processors that compiling an untrusted component may take; three times as long by the clock.
+    /// Default 60.
     pub compile_seconds: u64,
     /// Bytes of memory that compiling an untrusted component may take. Default 2 GiB.
     pub compile_memory_bytes: u64,
+    /// The same for inspecting one: validating it and reading its imports, exports and types. Default 10.
+    pub inspect_seconds: u64,
+    /// Bytes of memory that inspecting an untrusted component may take. Default 512 MiB.
+    pub inspect_memory_bytes: u64,
 }
 
 impl Default for EngineConfig {
@@ -62,6 +81,8 @@ impl Default for EngineConfig {
             compile_worker: None,
             compile_seconds: 60,
             compile_memory_bytes: 2 << 30,
+            inspect_seconds: 10,
+            inspect_memory_bytes: 512 << 20,
         }
     }
 }
@@ -77,6 +98,8 @@ struct Inner {
     config: EngineConfig,
     places: Semaphore,
     compiling: Semaphore,
+    inspecting: Semaphore,
+    verdicts: Verdicts,
 }
 
 impl Runtime {
@@ -89,7 +112,9 @@ impl Runtime {
             bundled: pooled(&config, Origin::Bundled)?,
             untrusted: OnceLock::new(),
             places: Semaphore::new(config.sandboxes as usize),
-            compiling: Semaphore::new(COMPILING_AT_ONCE),
+            compiling: Semaphore::new(MAX_COMPILING),
+            inspecting: Semaphore::new(MAX_INSPECTING),
+            verdicts: Verdicts::default(),
             config,
         })))
     }
@@ -117,6 +142,14 @@ impl Runtime {
 
     pub(crate) fn compiling(&self) -> &Semaphore {
         &self.0.compiling
+    }
+
+    pub(crate) fn inspecting(&self) -> &Semaphore {
+        &self.0.inspecting
+    }
+
+    pub(crate) fn verdicts(&self) -> &Verdicts {
+        &self.0.verdicts
     }
 
     /// The largest component that is loaded.
@@ -155,9 +188,11 @@ pub(crate) fn common_config(origin: Origin, cache: Option<&Path>) -> wasmtime::R
         .generate_address_map(true)
         .wasm_relaxed_simd(false)
         .wasm_tail_call(false)
-        .wasm_multi_memory(false)
+        // wasmtime's own adapters between the parts of a composed component use several memories.
+        .wasm_multi_memory(true)
         .wasm_memory64(false)
-        .wasm_extended_const(false)
+        // componentize-py and jco emit it for position-independent code.
+        .wasm_extended_const(true)
         .wasm_custom_page_sizes(false)
         .wasm_wide_arithmetic(false)
         .wasm_stack_switching(false);
@@ -172,15 +207,15 @@ pub(crate) fn common_config(origin: Origin, cache: Option<&Path>) -> wasmtime::R
 fn pool(config: &EngineConfig) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
     let sandboxes = config.sandboxes;
+    // No component may take more than its place's share, or it would take others' places.
     pool.total_component_instances(sandboxes)
-        .total_core_instances(sandboxes * 8)
-        .total_memories(sandboxes * 2)
-        .total_tables(sandboxes * 8)
+        .total_core_instances(sandboxes * MAX_CORE_INSTANCES)
+        .total_memories(sandboxes * MAX_MEMORIES)
+        .total_tables(sandboxes * MAX_TABLES)
         .total_stacks(sandboxes)
-        // No component may take more than one place's share, or it would take others' places.
-        .max_core_instances_per_component(8)
-        .max_memories_per_component(2)
-        .max_tables_per_component(8)
+        .max_core_instances_per_component(MAX_CORE_INSTANCES)
+        .max_memories_per_component(MAX_MEMORIES)
+        .max_tables_per_component(MAX_TABLES)
         .max_memories_per_module(1)
         .max_tables_per_module(4)
         .table_elements(20_000)

@@ -4,19 +4,21 @@
 //! component that targets none of our worlds it also reads the tools: its functions, with their types.
 
 mod docs;
+mod features;
 mod functions;
 mod imports;
 pub(crate) mod name;
 #[cfg(test)]
 mod tests;
+mod toolchain;
 mod types;
 
 use std::collections::BTreeSet;
 
 use base::ContentHash;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wasmparser::component_types::ComponentEntityType;
-use wasmparser::{Encoding, Parser, Payload, Validator, WasmFeatures, types::TypesRef};
+use wasmparser::{Encoding, Parser, Payload, types::TypesRef};
 
 pub use functions::{FunctionTool, Unmapped};
 pub(crate) use functions::{Shape, Signature};
@@ -27,8 +29,11 @@ use docs::Docs;
 use crate::load::LoadError;
 use crate::tool::command;
 
+/// The imports, and the exports, that a component may have: they are listed in reviews.
+const MAX_NAMES: usize = 1_000;
+
 /// What a component is to the host, by its exports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Of our world `tool`: it lists its tools when it is asked.
@@ -58,7 +63,7 @@ impl Kind {
 }
 
 /// One imported interface.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Import {
     /// Its name, such as `wasi:io/streams@0.2.6`.
     pub name: String,
@@ -67,7 +72,7 @@ pub struct Import {
 }
 
 /// One export.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Export {
     /// Its name, such as `motor:host/tools@0.1.1`.
     pub name: String,
@@ -76,7 +81,7 @@ pub struct Export {
 }
 
 /// What a component is and could do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inspection {
     /// Hash of exactly these bytes.
     pub hash: ContentHash,
@@ -141,22 +146,18 @@ impl Inspection {
     }
 }
 
-/// Proposals a component may use; the engine is configured to the same.
-fn features() -> WasmFeatures {
-    WasmFeatures::WASM2 | WasmFeatures::COMPONENT_MODEL
-}
-
-/// Reads a component.
+/// Reads a component, in this process: for components of this program, and for the worker. Untrusted bytes go through
+/// [`crate::Runtime::inspect`].
 ///
 /// # Errors
 /// A [`LoadError`] that says what is wrong with the bytes and what to do.
 pub fn inspect(bytes: &[u8], most_bytes: u64) -> Result<Inspection, LoadError> {
-    check_kind(bytes, most_bytes)?;
-    let types = Validator::new_with_features(features())
-        .validate_all(bytes)
-        .map_err(|error| LoadError::Corrupt { offset: error.offset(), message: error.message().to_owned() })?;
+    check_size(bytes, most_bytes)?;
+    check_kind(bytes)?;
+    let types = features::validate(bytes)?;
     let (mut imports, mut exports) = (Vec::new(), Vec::new());
     let (mut depth, mut docs) = (0_u32, Docs::default());
+    let (mut sockets, mut imports_unasked) = (None, false);
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload.map_err(|error| corrupt(&error))?;
         match payload {
@@ -167,19 +168,38 @@ pub fn inspect(bytes: &[u8], most_bytes: u64) -> Result<Inspection, LoadError> {
             }
             Payload::ComponentImportSection(section) if depth == 0 => {
                 for import in section {
+                    check_number("imports", imports.len())?;
                     let name = import.map_err(|error| corrupt(&error))?.name.name;
-                    imports.push(Import { name: name.to_owned(), capability: imports::capability(name)? });
+                    let capability = match imports::capability(name) {
+                        Err(refused) if imports::is_sockets(name) => {
+                            sockets.get_or_insert(refused);
+                            Capability::Sockets
+                        }
+                        capability => capability?,
+                    };
+                    imports.push(Import { name: name.to_owned(), capability });
                 }
             }
             Payload::ComponentExportSection(section) if depth == 0 => {
                 for export in section {
+                    check_number("exports", exports.len())?;
                     let name = export.map_err(|error| corrupt(&error))?.name.name;
                     imports::check_host_version(name)?;
                     exports.push(Export { name: name.to_owned(), functions: names_of_functions(types.as_ref(), name) });
                 }
             }
+            Payload::InstanceSection(section) if !imports_unasked => {
+                imports_unasked = section.into_iter().flatten().any(|instance| toolchain::is_python(&instance));
+            }
             _ => (),
         }
+    }
+    // An author who asked for sockets is told at once. Python's library imports them whether or not it is asked to: they
+    // are not given either, and a call to one ends the tool.
+    if let Some(refused) = sockets
+        && !imports_unasked
+    {
+        return Err(refused);
     }
     let mut inspection = Inspection {
         hash: ContentHash::of(bytes),
@@ -228,16 +248,22 @@ fn names_of_functions(types: TypesRef<'_>, export: &str) -> Vec<String> {
         .collect()
 }
 
-/// Tells a component from the things people pass instead of one.
-fn check_kind(bytes: &[u8], most_bytes: u64) -> Result<(), LoadError> {
+/// Refuses what is too large to be looked at, and nothing at all.
+pub(crate) fn check_size(bytes: &[u8], most_bytes: u64) -> Result<(), LoadError> {
     if bytes.len() as u64 > most_bytes {
         return Err(LoadError::TooLarge { size_bytes: bytes.len() as u64, most_bytes });
     }
-    if bytes.is_empty() {
-        return Err(LoadError::Empty);
-    }
+    if bytes.is_empty() { Err(LoadError::Empty) } else { Ok(()) }
+}
+
+fn check_number(what: &'static str, number: usize) -> Result<(), LoadError> {
+    if number < MAX_NAMES { Ok(()) } else { Err(LoadError::TooManyNames { what: what.into(), max: MAX_NAMES }) }
+}
+
+/// Tells a component from the things people pass instead of one.
+fn check_kind(bytes: &[u8]) -> Result<(), LoadError> {
     if !bytes.starts_with(b"\0asm") {
-        return Err(LoadError::NotWebAssembly { looks_like: looks_like(bytes) });
+        return Err(LoadError::NotWebAssembly { looks_like: looks_like(bytes).into() });
     }
     match Parser::new(0).parse_all(bytes).next() {
         Some(Ok(Payload::Version { encoding: Encoding::Component, .. })) => Ok(()),

@@ -21,6 +21,7 @@ mod scrub;
 mod state;
 mod supervise;
 pub mod tool;
+mod verdict;
 mod wit_json;
 pub mod worker;
 

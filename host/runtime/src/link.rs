@@ -71,8 +71,8 @@ pub(crate) fn linker(engine: &Engine, capabilities: &BTreeSet<Capability>) -> wa
                 cli::terminal_stdout::add_to_linker::<S, WasiCli>(l, S::cli)?;
                 cli::terminal_stderr::add_to_linker::<S, WasiCli>(l, S::cli)?;
             }
-            // Types have no functions to link.
-            Capability::Types => (),
+            // Types have no functions to link, and sockets are never given.
+            Capability::Types | Capability::Sockets => (),
         }
     }
     Ok(linker)

@@ -1,19 +1,21 @@
 //! Loading a component: one buffer is hashed, inspected, compiled, and that buffer only (SPEC HOST-4, HOST-8).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use base::ContentHash;
+use serde::{Deserialize, Serialize};
 
 use crate::compile;
 use crate::engine::Runtime;
-use crate::inspect::{HOST_VERSION, Inspection, inspect};
+use crate::inspect::{HOST_VERSION, Inspection};
 
 /// Who vouches for the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// They are part of this program: compiled in this process.
+    /// This program, which they are part of: read and compiled in this process.
     Bundled,
-    /// Nobody: compiled in a child process with resource limits, where a kill is harmless.
+    /// No one: read and compiled in a child process with resource limits, where a kill is harmless.
     Untrusted,
 }
 
@@ -30,11 +32,8 @@ impl Component {
     /// # Errors
     /// A [`LoadError`] that says what is wrong and what to do.
     pub async fn load(runtime: &Runtime, bytes: &[u8], origin: Origin) -> Result<Self, LoadError> {
-        let inspection = Arc::new(inspect(bytes, runtime.config().component_bytes)?);
-        let compiled = match origin {
-            Origin::Bundled => compile::in_process(runtime, bytes)?,
-            Origin::Untrusted => compile::in_child(runtime, bytes).await?,
-        };
+        let inspection = runtime.inspect(bytes, origin).await?;
+        let compiled = compile::compile(runtime, bytes, origin).await?;
         Ok(Self { compiled, inspection })
     }
 
@@ -52,7 +51,7 @@ impl Component {
 }
 
 /// Why a component is not loaded.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// There is nothing in it.
@@ -72,7 +71,7 @@ pub enum LoadError {
     #[error("this is {looks_like}, not a WebAssembly component")]
     NotWebAssembly {
         /// What its first bytes look like.
-        looks_like: &'static str,
+        looks_like: Cow<'static, str>,
     },
     /// A core module.
     #[error(
@@ -81,20 +80,37 @@ pub enum LoadError {
     )]
     CoreModule,
     /// It does not validate.
-    #[error(
-        "the component is corrupt, or uses a WebAssembly proposal that is switched off: {message} (at byte {offset})"
-    )]
+    #[error("the component is corrupt: {message} (at byte {offset})")]
     Corrupt {
         /// Where.
         offset: usize,
         /// What the validator says.
         message: String,
     },
+    /// It would validate with proposals that are off.
+    #[error(
+        "the component uses the WebAssembly proposal {proposal}, which this host does not run ({message}, at byte \
+         {offset}); build it without: `wasm32-wasip2` and the Component Model's own toolchains need none of it"
+    )]
+    Proposal {
+        /// The proposals, by their names.
+        proposal: String,
+        /// Where it is used first.
+        offset: usize,
+        /// What the validator says.
+        message: String,
+    },
     /// WASI of another generation.
-    #[error("`{import}` is of a version of WASI that this host does not speak; build for WASI 0.2 (`wasm32-wasip2`)")]
+    #[error(
+        "the component needs `{import}`, of WASI {version}; this host runs WASI 0.2: build it for `wasm32-wasip2`{hint}"
+    )]
     UnsupportedWasi {
-        /// The import.
+        /// The import or export.
         import: String,
+        /// Its version, such as `0.3.0`.
+        version: String,
+        /// More to do, for a version that toolchains make on request.
+        hint: Cow<'static, str>,
     },
     /// Something no component is given.
     #[error("the component imports `{import}`: {why}")]
@@ -102,7 +118,7 @@ pub enum LoadError {
         /// The import.
         import: String,
         /// Why not, and what to do.
-        why: &'static str,
+        why: Cow<'static, str>,
     },
     /// Built against another version of our WIT.
     #[error(
@@ -118,7 +134,7 @@ pub enum LoadError {
     #[error("the component does not export `{wanted}`; build it for that world of `motor:host` {HOST_VERSION}")]
     MissingExport {
         /// What was looked for.
-        wanted: &'static str,
+        wanted: Cow<'static, str>,
     },
     /// Nothing that it exports can be called as a tool.
     #[error(
@@ -141,19 +157,65 @@ pub enum LoadError {
         /// What the compiler says.
         message: String,
     },
-    /// Compiling it took more than it may.
-    #[error("compiling the component took more than {limit}: it is too large or made to be slow")]
+    /// Inspecting or compiling it took more than it may.
+    #[error(
+        "reading the component took more than {limit}, the limit for components from outside (`[engine]` in \
+         `motor.toml`): it is too large, or made to be slow"
+    )]
     CompileLimit {
         /// Which limit, with its value.
         limit: String,
     },
-    /// No compile worker is configured, and the bytes are nobody's.
-    #[error("components from outside cannot be compiled here: no compile worker is configured")]
+    /// The worker had no answer in time, which also happens on a machine that is busy with other things.
+    #[error("reading the component took longer than {seconds} s; try again when the machine is less busy")]
+    WorkerTimeout {
+        /// The time by the clock.
+        seconds: u64,
+    },
+    /// Its types or components are nested deeper than the validator can follow.
+    #[error("the component's types or components are nested too deeply to be read; no toolchain makes such a file")]
+    Nested,
+    /// Its instances, memories or tables are more, or larger, than those of one sandbox.
+    #[error("the component does not fit into a sandbox: {message}; {remedy}")]
+    TooLargeForSandbox {
+        /// What the engine says: the number and the limit.
+        message: String,
+        /// What to do.
+        remedy: Cow<'static, str>,
+    },
+    /// It has more imports or exports than are listed.
+    #[error("the component has more than {max} {what}; split it into several components")]
+    TooManyNames {
+        /// `imports` or `exports`.
+        what: Cow<'static, str>,
+        /// The limit.
+        max: usize,
+    },
+    /// No compile worker is configured, and the bytes are untrusted.
+    #[error("components from outside cannot be read here: no compile worker is configured")]
     NoCompileWorker,
+    /// The worker crashed on these bytes.
+    #[error(
+        "the component crashed the process that reads components from outside ({status}: {words}); nothing else is \
+         affected, and the component is not loaded"
+    )]
+    WorkerCrash {
+        /// How it ended.
+        status: String,
+        /// The first line of its last words.
+        words: String,
+    },
     /// The host failed.
-    #[error("the compile worker failed: {message}")]
+    #[error("the process that reads components from outside failed: {message}")]
     Worker {
         /// How.
         message: String,
     },
+}
+
+impl LoadError {
+    /// Whether the same bytes would be refused again: a failure of the host or a busy machine says nothing about them.
+    pub(crate) fn is_about_the_bytes(&self) -> bool {
+        !matches!(self, Self::NoCompileWorker | Self::WorkerTimeout { .. } | Self::Worker { .. })
+    }
 }

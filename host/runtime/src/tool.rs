@@ -18,7 +18,7 @@ use capabilities::NoteSink;
 use capabilities::stdio::BoundedOutput;
 use capabilities::workspace::Access;
 use network::RunNetwork;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use wasmtime::Store;
 use wasmtime::component::{InstancePre, Val};
@@ -48,7 +48,7 @@ pub struct ToolComponent {
 }
 
 /// A tool as its component describes it: untrusted text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolDescription {
     /// Its name.
     pub name: String,
@@ -57,7 +57,7 @@ pub struct ToolDescription {
     /// JSON Schema of the arguments.
     pub parameters: serde_json::Value,
     /// JSON Schema of the output, when it is JSON.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<serde_json::Value>,
     /// What it does to the world.
     pub effects: Effects,
@@ -134,7 +134,7 @@ impl ToolComponent {
     pub fn link(runtime: &Runtime, component: &Component) -> Result<Self, LoadError> {
         let inspection = component.inspection();
         match inspection.kind {
-            Kind::Code => return Err(LoadError::MissingExport { wanted: "motor:host/tools" }),
+            Kind::Code => return Err(LoadError::MissingExport { wanted: "motor:host/tools".into() }),
             Kind::Command | Kind::Functions if inspection.functions.is_empty() => {
                 let first = inspection.unmapped.first();
                 let why = first.map_or("it exports no function".to_owned(), |function| {
@@ -148,7 +148,11 @@ impl ToolComponent {
         let mut capabilities = inspection.capabilities();
         // Interfaces of `wasi:cli`, `wasi:clocks` and `wasi:filesystem` hand out streams without importing them by name.
         capabilities.insert(Capability::Streams);
-        let linker = link::linker(component.compiled.engine(), &capabilities).map_err(not_linked)?;
+        let mut linker = link::linker(component.compiled.engine(), &capabilities).map_err(not_linked)?;
+        if capabilities.contains(&Capability::Sockets) {
+            // All that is unknown is sockets: the inspection refused every other import that is not linked.
+            linker.define_unknown_imports_as_traps(&component.compiled).map_err(not_linked)?;
+        }
         let pre = linker.instantiate_pre(&component.compiled).map_err(not_linked)?;
         let world = match inspection.kind {
             Kind::Tool | Kind::Skill => Some(Arc::new(ToolPre::new(pre.clone()).map_err(not_linked)?)),

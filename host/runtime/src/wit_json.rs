@@ -14,6 +14,8 @@ pub(crate) mod write;
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// The deepest nesting of a type: everything that walks one may recurse.
 pub(crate) const MOST_DEPTH: usize = 64;
 
@@ -21,7 +23,7 @@ pub(crate) const MOST_DEPTH: usize = 64;
 pub(crate) const SAFE_INTEGER: u64 = 1 << 53;
 
 /// A value type that has a form in JSON.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Type {
     Bool,
     Integer(Integer),
@@ -40,7 +42,7 @@ pub(crate) enum Type {
 }
 
 /// The types of whole numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Integer {
     S8,
     U8,
@@ -53,7 +55,7 @@ pub(crate) enum Integer {
 }
 
 /// A field of a record, or a parameter of a function.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Field {
     pub name: String,
     pub ty: Type,
@@ -62,7 +64,7 @@ pub(crate) struct Field {
 }
 
 /// A case of a variant.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Case {
     pub name: String,
     pub ty: Option<Type>,

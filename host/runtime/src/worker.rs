@@ -1,47 +1,81 @@
-//! The compile worker: a short-lived child that compiles one component from standard input to standard output under
-//! resource limits.
+//! The worker: a short-lived child that inspects or compiles one component from standard input under resource limits.
 //!
-//! It survives nothing and need not: whatever a component does to the compiler ends with this process.
+//! Validators recurse and take time that is quadratic in the nesting, and compilers take gigabytes. All of it ends with
+//! this process: the host only ever sees its answer, or how it died.
 
 use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
+use serde::{Deserialize, Serialize};
 use wasmtime::Engine;
 
 use crate::engine::common_config;
-use crate::load::Origin;
+use crate::inspect::{Inspection, inspect};
+use crate::load::{LoadError, Origin};
 
 /// The argument that makes a program the worker.
 pub const ARGUMENT: &str = "compile-worker";
 
-pub(crate) const ANSWER_COMPILED: u8 = b'C';
+/// Processors that one worker is expected to use: its limit of processor time is this many times the configured seconds.
+pub(crate) const PROCESSORS: u64 = 2;
+
+/// The first byte of an answer.
+pub(crate) const ANSWER_DONE: u8 = b'D';
 pub(crate) const ANSWER_REFUSED: u8 = b'R';
 
-/// Runs the worker. `arguments` are those after [`ARGUMENT`]: seconds, bytes of memory, and the cache directory, if any.
+/// The work that a worker is started for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Job {
+    /// Answers with an [`Inspection`] as JSON.
+    Inspect,
+    /// Answers with compiled code.
+    Compile,
+}
+
+impl Job {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Inspect => "inspect",
+            Self::Compile => "compile",
+        }
+    }
+}
+
+/// Runs the worker. `arguments` are those after [`ARGUMENT`]: `inspect` or `compile`, seconds, bytes of memory, and the
+/// cache directory, if any.
 ///
 /// # Errors
 /// When the limits cannot be set or a pipe breaks; the parent then sees no answer.
 pub fn run(arguments: impl IntoIterator<Item = String>) -> io::Result<()> {
     let mut arguments = arguments.into_iter();
-    let mut number = || -> io::Result<u64> {
-        let text = arguments.next().unwrap_or_default();
-        text.parse().map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "expected a number"))
-    };
-    let (seconds, memory) = (number()?, number()?);
-    let limit = |value: u64| Rlimit { current: Some(value), maximum: Some(value) };
+    let wrong = |expected: &'static str| io::Error::new(io::ErrorKind::InvalidInput, expected);
+    let job = arguments.next().unwrap_or_default();
+    let job = [Job::Inspect, Job::Compile].into_iter().find(|known| known.as_str() == job);
+    let job = job.ok_or_else(|| wrong("expected `inspect` or `compile`"))?;
+    let mut number = || arguments.next().and_then(|text| text.parse().ok()).ok_or_else(|| wrong("expected a number"));
+    let (seconds, memory): (u64, u64) = (number()?, number()?);
+    let limit = |current: u64, maximum: u64| Rlimit { current: Some(current), maximum: Some(maximum) };
     // Counts private writable memory, not reserved address space.
-    setrlimit(Resource::Data, limit(memory))?;
-    // Processor time over all compiler threads.
-    setrlimit(Resource::Cpu, limit(seconds.saturating_mul(2)))?;
-    setrlimit(Resource::Core, limit(0))?;
+    setrlimit(Resource::Data, limit(memory, memory))?;
+    // Processor time over all threads. The soft limit sends SIGXCPU, which tells the parent why the worker died.
+    let processor = seconds.saturating_mul(PROCESSORS);
+    setrlimit(Resource::Cpu, limit(processor, processor.saturating_add(1)))?;
+    setrlimit(Resource::Core, limit(0, 0))?;
     let cache = arguments.next().map(PathBuf::from);
 
     let mut bytes = Vec::new();
     io::stdin().lock().read_to_end(&mut bytes)?;
-    let (kind, answer) = match compile(&bytes, cache) {
-        Ok(code) => (ANSWER_COMPILED, code),
-        Err(error) => (ANSWER_REFUSED, error.root_cause().to_string().into_bytes()),
+    let answer = match job {
+        // The parent has checked the size.
+        Job::Inspect => inspect(&bytes, u64::MAX).map(|inspection| to_json(&inspection)),
+        Job::Compile => {
+            compile(&bytes, cache).map_err(|error| LoadError::NotCompiled { message: error.root_cause().to_string() })
+        }
+    };
+    let (kind, answer) = match answer {
+        Ok(answer) => (ANSWER_DONE, answer),
+        Err(error) => (ANSWER_REFUSED, to_json(&error)),
     };
     let mut stdout = io::stdout().lock();
     stdout.write_all(&[kind])?;
@@ -52,4 +86,21 @@ pub fn run(arguments: impl IntoIterator<Item = String>) -> io::Result<()> {
 fn compile(bytes: &[u8], cache: Option<PathBuf>) -> wasmtime::Result<Vec<u8>> {
     let engine = Engine::new(&common_config(Origin::Untrusted, cache.as_deref())?)?;
     wasmtime::component::Component::from_binary(&engine, bytes)?.serialize()
+}
+
+/// Empty when the value has no JSON form, which the parent reports as a failed worker.
+fn to_json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+/// Reads the JSON of a worker, whose nesting is bounded by [`crate::wit_json::MOST_DEPTH`] and not by the parser.
+pub(crate) fn from_json<'a, T: Deserialize<'a>>(json: &'a [u8]) -> serde_json::Result<T> {
+    let mut reader = serde_json::Deserializer::from_slice(json);
+    reader.disable_recursion_limit();
+    T::deserialize(&mut reader)
+}
+
+/// An inspection as the worker sends it.
+pub(crate) fn inspection(json: &[u8]) -> Result<Inspection, LoadError> {
+    from_json(json).map_err(|error| LoadError::Worker { message: format!("its answer cannot be read: {error}") })
 }

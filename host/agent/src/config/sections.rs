@@ -65,10 +65,14 @@ pub struct EngineSettings {
     pub keep_resident_bytes: usize,
     /// Largest component that is loaded. Default 64 MiB.
     pub component_bytes: u64,
-    /// Seconds an untrusted component may take to compile. Default 60.
+    /// Seconds of two processors that compiling an untrusted component may take. Default 60.
     pub compile_seconds: u64,
     /// Bytes of memory that compiling one may take. Default 2 GiB.
     pub compile_memory_bytes: u64,
+    /// Seconds of two processors that inspecting an untrusted component may take. Default 10.
+    pub inspect_seconds: u64,
+    /// Bytes of memory that inspecting one may take. Default 512 MiB.
+    pub inspect_memory_bytes: u64,
 }
 
 impl Default for EngineSettings {
@@ -81,6 +85,8 @@ impl Default for EngineSettings {
             component_bytes: engine.component_bytes,
             compile_seconds: engine.compile_seconds,
             compile_memory_bytes: engine.compile_memory_bytes,
+            inspect_seconds: engine.inspect_seconds,
+            inspect_memory_bytes: engine.inspect_memory_bytes,
         }
     }
 }
@@ -99,6 +105,8 @@ impl EngineSettings {
             compile_worker,
             compile_seconds: self.compile_seconds,
             compile_memory_bytes: self.compile_memory_bytes,
+            inspect_seconds: self.inspect_seconds,
+            inspect_memory_bytes: self.inspect_memory_bytes,
         }
     }
 }

@@ -1,25 +1,42 @@
-//! What a skill's components can do, for reviews (SPEC HOST-7, SKILL-9). Read off their bytes; nothing is compiled.
+//! The powers of a skill's components, for reviews (SPEC HOST-7, SKILL-9). They are read off the bytes, in the worker:
+//! nothing is compiled, and no file of a stranger can end or stall the host.
 
-use runtime::inspect;
+use std::cell::Cell;
+
+use runtime::{Origin, Runtime};
 use skills::review::{ComponentFact, ToolFact};
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 
-/// What one component can do.
-pub(crate) fn fact(path: &str, bytes: &[u8], most_bytes: u64) -> ComponentFact {
-    let nothing = ComponentFact {
-        path: path.to_owned(),
-        hash: base::ContentHash::of(bytes),
-        capabilities: Vec::new(),
-        imports: Vec::new(),
-        tools: Vec::new(),
-        problem: None,
-    };
-    match inspect(bytes, most_bytes) {
-        Ok(found) => ComponentFact {
-            capabilities: found.capabilities().into_iter().filter_map(word).collect(),
-            imports: found.imports.iter().map(|import| import.name.clone()).collect(),
-            ..nothing
-        },
-        Err(error) => ComponentFact { problem: Some(error.to_string()), ..nothing },
+/// Components of one version that are inspected; a skill with more is reviewed without the rest, and says so.
+const MAX_INSPECTED: usize = 64;
+
+/// Inspects components from a thread that may block. Ends early when `cancel` is cancelled.
+pub(crate) fn inspector(runtime: Runtime, cancel: CancellationToken) -> impl Fn(&str, &[u8]) -> ComponentFact {
+    let inspected = Cell::new(0_usize);
+    move |path, bytes| {
+        let nothing = ComponentFact {
+            path: path.to_owned(),
+            hash: base::ContentHash::of(bytes),
+            capabilities: Vec::new(),
+            imports: Vec::new(),
+            tools: Vec::new(),
+            problem: None,
+        };
+        inspected.set(inspected.get() + 1);
+        if inspected.get() > MAX_INSPECTED {
+            let problem = Some(format!("not inspected: the skill has more than {MAX_INSPECTED} components"));
+            return ComponentFact { problem, ..nothing };
+        }
+        match Handle::current().block_on(cancel.run_until_cancelled(runtime.inspect(bytes, Origin::Untrusted))) {
+            Some(Ok(found)) => ComponentFact {
+                capabilities: found.capabilities().into_iter().filter_map(word).collect(),
+                imports: found.imports.iter().map(|import| import.name.clone()).collect(),
+                ..nothing
+            },
+            Some(Err(error)) => ComponentFact { problem: Some(error.to_string()), ..nothing },
+            None => ComponentFact { problem: Some("the inspection was cancelled".to_owned()), ..nothing },
+        }
     }
 }
 
@@ -39,7 +56,7 @@ fn word(capability: runtime::inspect::Capability) -> Option<String> {
         C::Network => "network",
         C::Credentials => "credentials",
         C::Log => "log",
-        C::Streams | C::Types => return None,
+        C::Streams | C::Types | C::Sockets => return None,
     };
     Some(word.to_owned())
 }

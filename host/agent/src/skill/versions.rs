@@ -5,7 +5,7 @@ use skills::review::{diff, power_changes};
 use skills::trust::Subject;
 use skills::{Policy, SkillSummary, Snapshot, Taken, TrustRecord};
 
-use super::{inspect, replace};
+use super::replace;
 use crate::Host;
 use crate::api::skills::{DiffRequest, RollbackRequest, SkillDiff, SkillVersion};
 use crate::environment::blocking;
@@ -57,9 +57,8 @@ impl Host {
             Some(prefix) => self.version(&taken, prefix).await?.0,
             None => taken.snapshot.clone(),
         };
-        let most = self.parts().config.engine.component_bytes;
+        let (inspect, _cancelled_with_its_caller) = self.inspector();
         blocking(move || {
-            let inspect = |path: &str, bytes: &[u8]| inspect::fact(path, bytes, most);
             let powers = power_changes((&from, &from_policy), &to, &inspect);
             Ok(SkillDiff { from: from.hash, to: to.hash, powers, files: diff(&from, &to) })
         })

@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::rc::Rc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wasmparser::component_types::{ComponentEntityType, ComponentFuncTypeId};
 use wasmparser::types::TypesRef;
 
 use super::docs::{Docs, MOST_TEXT_BYTES};
 use super::name::tool_names;
 use super::types::{Reader, TypeNames, type_names};
-use super::{Capability, Export};
+use super::{Capability, Export, toolchain};
 use crate::tool::{Effects, MOST_SCHEMA_BYTES, MOST_TOOLS, ToolDescription, command};
 use crate::wit_json::{Field, Type, fmt_fields, schema};
 
@@ -30,7 +30,7 @@ const MOST_UNMAPPED: usize = 256;
 const MOST_SIGNATURE_BYTES: usize = 400;
 
 /// An exported function that is a tool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionTool {
     /// The tool, as a model sees it.
     #[serde(flatten)]
@@ -41,12 +41,11 @@ pub struct FunctionTool {
     pub function: String,
     /// The function in WIT, cut when it is long.
     pub signature: String,
-    #[serde(skip)]
     pub(crate) shape: Shape,
 }
 
 /// An exported function that is not a tool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unmapped {
     /// Interface and function, such as `shapes:flat/area@1.0.0#scale`.
     pub export: String,
@@ -55,7 +54,7 @@ pub struct Unmapped {
 }
 
 /// How a tool is called.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Shape {
     /// Arguments in, the result out.
     Function(Signature),
@@ -64,7 +63,7 @@ pub(crate) enum Shape {
 }
 
 /// The types of a function.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Signature {
     pub parameters: Vec<Field>,
     pub result: Option<Type>,
@@ -106,6 +105,9 @@ pub(super) fn derive(
         let shape = match shape {
             _ if found.len() >= MOST_TOOLS => Err(format!("a component offers at most {MOST_TOOLS} tools")),
             Found::Command => Ok(Shape::Command),
+            Found::Function(id, _) if toolchain::is_setup(types, export, function, id) => {
+                Err("is the set-up of its toolchain, which ran when it was built".to_owned())
+            }
             Found::Function(id, names) => {
                 let most = FUNCTION_BUDGET.min(budget);
                 let mut reader = Reader { types, docs, export, names, left: most };

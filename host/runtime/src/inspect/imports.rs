@@ -2,15 +2,18 @@
 //!
 //! An allowlist: what is not named here is refused, by name and with what to do.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::load::LoadError;
 
 /// The version of `motor:host` this host speaks.
 pub const HOST_VERSION: &str = "0.1.1";
 
+/// Characters of a component's own names that an error shows.
+const MAX_SHOWN_NAME: usize = 120;
+
 /// What an import lets a component do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Capability {
     /// Arguments, environment and standard streams: all empty or bounded here.
@@ -31,6 +34,8 @@ pub enum Capability {
     Log,
     /// Nothing: shared types.
     Types,
+    /// Nothing: sockets are never given. Only a component whose toolchain imports them unasked has this.
+    Sockets,
 }
 
 impl Capability {
@@ -47,6 +52,7 @@ impl Capability {
             Self::Credentials => "credentials",
             Self::Log => "log",
             Self::Types => "types",
+            Self::Sockets => "sockets",
         }
     }
 
@@ -69,16 +75,17 @@ impl Capability {
             Self::Credentials => "credentials (computing with those that a run was granted, without seeing them)",
             Self::Log => "log and progress",
             Self::Types => "shared types",
+            Self::Sockets => "no sockets: Python's library imports them, and a call to one ends the tool",
         }
     }
 }
 
 pub(super) fn capability(import: &str) -> Result<Capability, LoadError> {
-    let refused = |why| LoadError::ForbiddenImport { import: import.to_owned(), why };
-    let (package, version) = match import.split_once('@') {
-        Some((package, version)) => (package, Some(version)),
-        None => (import, None),
-    };
+    let refused = |why: &'static str| LoadError::ForbiddenImport { import: shown(import), why: why.into() };
+    if let Some(refused) = other_wasi(import) {
+        return Err(refused);
+    }
+    let package = import.split_once('@').map_or(import, |(package, _)| package);
     if let Some(interface) = package.strip_prefix("motor:host/") {
         check_host_version(import)?;
         return match interface {
@@ -92,9 +99,6 @@ pub(super) fn capability(import: &str) -> Result<Capability, LoadError> {
         };
     }
     if let Some(interface) = package.strip_prefix("wasi:") {
-        if !version.is_some_and(|version| version.starts_with("0.2.")) {
-            return Err(LoadError::UnsupportedWasi { import: import.to_owned() });
-        }
         let (package, interface) = interface.split_once('/').unwrap_or((interface, ""));
         return match package {
             "cli" => Ok(Capability::CommandLine),
@@ -115,6 +119,29 @@ pub(super) fn capability(import: &str) -> Result<Capability, LoadError> {
     Err(refused("this host does not offer it; import only `wasi:` 0.2 and `motor:host` interfaces"))
 }
 
+/// Whether an import is of `wasi:sockets`, in a version that is spoken.
+pub(super) fn is_sockets(import: &str) -> bool {
+    import.starts_with("wasi:sockets/") && other_wasi(import).is_none()
+}
+
+/// The refusal of an interface of a WASI that is not spoken here.
+pub(super) fn other_wasi(name: &str) -> Option<LoadError> {
+    let (package, version) = name.split_once('@').unwrap_or((name, "unknown"));
+    if !package.starts_with("wasi:") || version.starts_with("0.2.") {
+        return None;
+    }
+    let hint = match version {
+        _ if version.starts_with("0.3.") => ", without `async` functions in its world (WASI 0.3 is not offered yet)",
+        _ => "",
+    };
+    Some(LoadError::UnsupportedWasi { import: shown(name), version: shown(version), hint: hint.into() })
+}
+
+/// A name of a component, which may be as long as its author likes.
+fn shown(name: &str) -> String {
+    name.chars().take(MAX_SHOWN_NAME).collect()
+}
+
 /// A component built for another version of our WIT: a different minor version below 1.0 is another contract.
 pub(super) fn check_host_version(name: &str) -> Result<(), LoadError> {
     let Some(rest) = name.strip_prefix("motor:host/") else { return Ok(()) };
@@ -122,7 +149,7 @@ pub(super) fn check_host_version(name: &str) -> Result<(), LoadError> {
     if found.starts_with("0.1.") {
         return Ok(());
     }
-    Err(LoadError::HostVersion { found: found.to_owned(), interface: name.to_owned() })
+    Err(LoadError::HostVersion { found: shown(found), interface: shown(name) })
 }
 
 #[cfg(test)]

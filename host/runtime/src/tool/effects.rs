@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::inspect::Capability;
 
 /// What a tool does to the world. The default is the worst case: a guest that says nothing is not trusted with more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effects {
     /// Changes nothing.
     pub read_only: bool,

@@ -1,0 +1,35 @@
+//! Traces of toolchains in their components: parts that an author did not ask for, and that are not the author's tools.
+//!
+//! Nothing here grants anything: a component that fakes a trace gets what every other one gets, or less.
+
+use wasmparser::Instance;
+use wasmparser::component_types::ComponentFuncTypeId;
+use wasmparser::types::TypesRef;
+
+/// Begins the names by which componentize-py links its interpreter. It writes no `producers` entry.
+const PYTHON: &str = "libcomponentize_py_runtime.so:";
+
+/// The functions that a toolchain exports to prepare a component at build time: interface, function and parameters. A
+/// model that called one would start the interpreter anew.
+const SETUP: [(&str, &str, &[&str]); 2] = [
+    ("exports", "init", &["app-name", "symbols", "stub-wasi"]),
+    ("", "init", &["shim", "script", "entry-path", "disable-gc"]),
+];
+
+/// Whether a core instance is of componentize-py, whose C library imports `wasi:sockets` in every component.
+pub(super) fn is_python(instance: &Instance<'_>) -> bool {
+    match instance {
+        Instance::FromExports(exports) => exports.iter().any(|export| export.name.starts_with(PYTHON)),
+        Instance::Instantiate { .. } => false,
+    }
+}
+
+/// Whether an exported function is the set-up of componentize-py or of the QuickJS build of componentize-js.
+pub(super) fn is_setup(types: TypesRef<'_>, export: &str, function: &str, id: ComponentFuncTypeId) -> bool {
+    let Some(ty) = types.get(id) else { return false };
+    SETUP.iter().any(|(in_interface, name, parameters)| {
+        *in_interface == export
+            && *name == function
+            && ty.params.iter().map(|(name, _)| name.as_str()).eq(parameters.iter().copied())
+    })
+}
