@@ -190,7 +190,7 @@ fn an_endless_loop_ends_at_its_limit() {
             matches!(fault.code, CodeErrorCode::Timeout | CodeErrorCode::Limit | CodeErrorCode::Error),
             "{source}: {fault}"
         );
-        assert!(started.elapsed() < Duration::from_secs(3), "{source}: {:?}", started.elapsed());
+        assert!(started.elapsed() < tests::AT_ONCE, "{source}: {:?}", started.elapsed());
     }
     let fault =
         execute(&Program { timeout: Duration::from_millis(100), ..program("while (true) {}") }).outcome.unwrap_err();
@@ -248,7 +248,7 @@ fn a_program_is_cancelled_while_it_runs() {
         sandbox.execute(&program("while (true) {}"), &Limits::default(), &cancel).await
     });
     assert_eq!(report.outcome.unwrap_err().code, CodeErrorCode::Cancelled);
-    assert!(started.elapsed() < Duration::from_secs(2));
+    assert!(started.elapsed() < Duration::from_secs(5), "before its own deadline");
 }
 
 #[test]

@@ -146,7 +146,7 @@ fn loops_end_at_their_deadline() {
     for tool in ["spin", "bulk_fill", "sleeper", "straight_line"] {
         let started = Instant::now();
         assert_exceeds(tool, Limits { deadline_ms: 100, ..Limits::default() }, Limit::DeadlineMs);
-        assert!(started.elapsed() < Duration::from_secs(5), "{tool}: {:?}", started.elapsed());
+        assert!(started.elapsed() < tests::AT_ONCE, "{tool}: {:?}", started.elapsed());
     }
     assert_exceeds("spin", Limits { fuel: 1_000_000, ..Limits::default() }, Limit::Fuel);
     assert_exceeds("bulk_fill", Limits { fuel: 100_000_000, ..Limits::default() }, Limit::Fuel);
@@ -169,7 +169,7 @@ fn a_waiting_and_a_computing_guest_are_cancelled_at_once() {
         let ended = Instant::now();
         assert_eq!(finished.outcome, Outcome::Cancelled, "{tool}");
         let took = ended.duration_since(canceller.join().unwrap());
-        assert!(took < Duration::from_secs(1), "{tool}: {took:?}");
+        assert!(took < tests::AT_ONCE, "{tool}: {took:?}");
     }
 }
 

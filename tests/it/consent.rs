@@ -4,7 +4,6 @@
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tests::binary::{Motor, Running};
@@ -74,14 +73,7 @@ impl World {
 
     /// Asks with a command each time until it holds.
     fn until(&self, run: &str, holds: impl Fn(&Value) -> bool) -> Value {
-        let deadline = Instant::now() + Duration::from_secs(30);
-        loop {
-            let trace = self.motor.json(&["task", "status", run]);
-            if holds(&trace) {
-                return trace;
-            }
-            assert!(Instant::now() < deadline, "{trace:#}");
-        }
+        self.motor.wait_for(&["task", "status", run], holds)
     }
 
     fn ended(&self, run: &str) -> Value {

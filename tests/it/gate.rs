@@ -15,7 +15,6 @@ mod urls;
 mod writes;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use base::{CredentialName, Secret};
 use bytes::Bytes;
@@ -24,11 +23,9 @@ use network::{
     CallLimits, CallNetwork, Config, Gate, GateError, Pattern, Policy, RunNetwork, Taint, TaintedWrite, Target,
     Timeouts,
 };
+use tests::MAX_WAIT;
 use tests::network::{Dns, Site};
 use vault::{Granted, RunSecrets, Scrubber};
-
-/// What any one request of a test may take before the test fails.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How a run may get out: nothing, until it is said.
 struct Way {
@@ -224,7 +221,7 @@ impl Request<'_> {
         }
         let body = Full::new(Bytes::copy_from_slice(self.body.as_bytes())).map_err(|never| match never {});
         let Ok(request) = request.body(body.boxed_unsync()) else { return Asked::Unwritable };
-        let asked = tokio::time::timeout(PATIENCE, async {
+        let asked = tokio::time::timeout(MAX_WAIT, async {
             let response = call.send(request, Timeouts::default()).await?;
             let (head, mut body) = response.into_parts();
             let mut bytes = Vec::new();

@@ -19,6 +19,7 @@ mod gate;
 mod homes;
 mod hostile_files;
 mod killed;
+mod languages;
 mod models;
 mod outgoing;
 mod parked;

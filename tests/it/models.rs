@@ -215,7 +215,7 @@ async fn a_wait_past_the_deadline_is_reported_at_once() {
     let server = faulty(json!({"1": {"status": {"code": 429, "retry_after": "3600"}}})).await;
     let asked = ask("openai/gpt", &server).await;
     assert_eq!((asked.error().kind, asked.error().retry_after_ms), (ModelErrorKind::RateLimited, Some(3_600_000)));
-    assert!(asked.took < Duration::from_secs(2), "{:?}", asked.took);
+    assert!(asked.took < Duration::from_secs(5), "{:?}", asked.took);
     assert_eq!(server.calls(), 1);
 }
 
@@ -281,7 +281,7 @@ async fn an_endpoint_that_never_answers_meets_the_deadline() {
         hurried.limits.deadline = Duration::from_millis(400);
         let asked = ask_with(model, &hurried, &request()).await;
         assert_eq!(asked.error().kind, ModelErrorKind::Timeout, "{model}");
-        assert!(asked.took < Duration::from_secs(2), "{model}: {:?}", asked.took);
+        assert!(asked.took < Duration::from_secs(5), "{model}: {:?}", asked.took);
     }
 }
 
@@ -386,7 +386,7 @@ async fn a_dropped_call_leaves_the_endpoint() {
         () = server.wait_at_gate() => {}
     }
     // The server sees the client leave: nothing is held for a call that nobody waits for.
-    tokio::time::timeout(Duration::from_secs(5), server.wait_gate_empty()).await.expect("the request is abandoned");
+    tokio::time::timeout(tests::MAX_WAIT, server.wait_gate_empty()).await.expect("the request is abandoned");
     server.release();
     assert_eq!(ask("openai/gpt", &server).await.reply().text, "late");
     assert_eq!(server.calls(), 2);

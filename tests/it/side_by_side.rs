@@ -85,7 +85,7 @@ fn cancel_ends_a_run_of_another_terminal_at_once() {
     assert_eq!((&signal["runId"], &signal["status"]), (&json!(run), &json!("cancelled")));
     // Whoever follows does not hold the first command back: it takes the home over.
     let ended = acting.wait();
-    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert!(began.elapsed() < tests::AT_ONCE, "{:?}", began.elapsed());
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{ended:?}");
     assert!(ended.stderr.contains("cancelled"), "{ended:?}");
     // The request that waited was given up, not left to cost money.
@@ -113,7 +113,7 @@ fn cancel_stops_a_guest_that_loops() {
     let began = Instant::now();
     motor.stdout(&["task", "cancel", &run]);
     assert_eq!(acting.wait().code, Some(1));
-    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert!(began.elapsed() < tests::AT_ONCE, "{:?}", began.elapsed());
     assert_eq!(server.calls(), 1);
 }
 
@@ -143,7 +143,9 @@ fn a_command_that_is_the_host_stays_for_those_that_depend_on_it() {
     let second = motor.start(&["act", "write a file", "--tools", "write", "--agent", "other"]);
     let run = second.run_id();
     motor.wait_for_status(&run, "running");
+    let mut patience = tests::Patience::default();
     while server.calls() < 4 {
+        assert!(patience.lasts(), "{} calls", server.calls());
         std::thread::sleep(Duration::from_millis(2));
     }
     let first_run = motor.json(&["task", "list"])[0]["id"].as_str().unwrap().to_owned();

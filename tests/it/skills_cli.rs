@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{Cursor, Write as _};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
@@ -64,14 +64,7 @@ impl World {
 
     /// Asks with a command each time until the list shows it.
     fn until_listed(&self, entry: &str, expected: &str) {
-        let deadline = Instant::now() + Duration::from_secs(30);
-        loop {
-            let now = self.status(entry);
-            if now == expected {
-                return;
-            }
-            assert!(Instant::now() < deadline, "{entry} is {now}, not {expected}");
-        }
+        self.motor.wait_for(&["skill", "list"], |list| status(list, entry) == expected);
     }
 }
 

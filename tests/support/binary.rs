@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 use serde_json::Value;
 
@@ -17,10 +17,7 @@ pub use running::{Ended, Running, Signal};
 pub use terminal::AtTerminal;
 
 use crate::model_server::ModelServer;
-use crate::{cache, target_directory};
-
-/// The longest any one command of a test may take: far more than it does, on a machine that is busy with others.
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::{Patience, cache, target_directory};
 
 /// A home, and the environment that commands on it have.
 #[derive(Debug)]
@@ -252,19 +249,29 @@ impl Motor {
         run["id"].as_str().expect("an id").to_owned()
     }
 
+    /// Runs a command with `--json` until its answer fits, and returns that.
+    ///
+    /// # Panics
+    /// When it fails, or nothing happens any more.
+    #[track_caller]
+    pub fn wait_for(&self, arguments: &[&str], fits: impl Fn(&Value) -> bool) -> Value {
+        let mut patience = Patience::default();
+        loop {
+            let now = self.json(arguments);
+            if fits(&now) {
+                return now;
+            }
+            assert!(patience.lasts(), "{arguments:?}: {now:#}");
+        }
+    }
+
     /// Waits until the run is in that status, asking with a command each time.
     ///
     /// # Panics
-    /// When it takes too long.
+    /// When nothing happens any more.
+    #[track_caller]
     pub fn wait_for_status(&self, run: &str, status: &str) {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let now = self.json(&["task", "status", run]);
-            if now["status"] == status {
-                return;
-            }
-            assert!(Instant::now() < deadline, "{run} is not {status}: {now:#}");
-        }
+        self.wait_for(&["task", "status", run], |now| now["status"] == status);
     }
 }
 

@@ -4,12 +4,15 @@ pub mod binary;
 pub mod model_server;
 pub mod network;
 pub mod parked;
+mod patience;
 
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use tokio::runtime::Runtime;
+
+pub use patience::{AT_ONCE, MAX_WAIT, Patience};
 
 /// The directory cargo builds into: above this program, whatever it is called.
 ///

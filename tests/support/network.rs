@@ -18,6 +18,3 @@ pub use encoding::Encoding;
 pub use forbidden::Forbidden;
 pub use reply::Reply;
 pub use site::{Received, Site};
-
-/// What a test waits for at most before it fails: far more than anything here takes.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);

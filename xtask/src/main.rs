@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask setup|guests|test|demo|ci|bench|tidy`.
+//! The project's own commands: `cargo xtask setup|guests|toolchains|test|demo|ci|bench|tidy`.
 //!
 //! It depends on next to nothing, so that it runs within seconds of a fresh clone, before anything heavy is built. It
 //! knows how the parts are built and checked, and nothing of what they do.
@@ -12,6 +12,7 @@ mod process;
 mod setup;
 mod stamp;
 mod tidy;
+mod toolchains;
 
 use place::Place;
 use process::cargo;
@@ -21,6 +22,7 @@ usage: `cargo xtask COMMAND`
 
   setup          installs what build and tests need, or names it
   guests         builds the components that run in the sandbox, where their sources changed
+  toolchains     builds components with the toolchains of other languages, for the tests; skips what cannot be had here
   test           setup, guests, and every test
   demo [ARGS]    setup, guests, and the demonstration: no key and no network needed
   bench [ARGS]   setup, guests, and the benchmarks, optimised
@@ -37,6 +39,7 @@ fn main() -> Result<()> {
     match command.as_str() {
         "setup" => setup::ensure().and_then(|()| setup::ensure_for_tests()),
         "guests" => prepare(&place),
+        "toolchains" => setup::ensure().and_then(|()| toolchains::build(&place)),
         "test" => test(&place),
         "demo" => {
             prepare(&place)?;
@@ -81,5 +84,6 @@ fn ci(place: &Place) -> Result<()> {
     prepare(place)?;
     cargo(&place.root).args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
     place.guest_cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
+    toolchains::build(place)?;
     test(place)
 }

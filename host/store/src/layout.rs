@@ -156,14 +156,19 @@ fn beside(dir: &Path, suffix: &str) -> PathBuf {
     dir.with_file_name(name)
 }
 
-/// The engine syncs its files but not every directory that names them.
+/// The engine syncs its files but not every directory that names them. While it runs it removes files it has replaced, so an
+/// entry that is gone by now needs no sync.
 fn sync_tree(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            sync_tree(&entry.path())?;
-        } else {
-            File::open(entry.path())?.sync_all()?;
+        let path = entry.path();
+        let synced = match entry.file_type() {
+            Ok(kind) if kind.is_dir() => sync_tree(&path),
+            _ => File::open(&path).and_then(|file| file.sync_all()),
+        };
+        match synced {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            synced => synced?,
         }
     }
     File::open(dir)?.sync_all()

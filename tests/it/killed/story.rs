@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tests::Patience;
 use tests::binary::{Motor, Running, Signal};
 use tests::model_server::ModelServer;
 use tests::network::Site;
@@ -121,12 +122,12 @@ impl<'a> Story<'a> {
     }
 
     fn wait_for_the_socket(&self, killed: &AtomicBool) -> io::Result<()> {
-        let began = Instant::now();
+        let mut patience = Patience::default();
         loop {
             match self.motor.ask("/v1/status", None, &[]) {
                 Ok(_) => return Ok(()),
                 Err(error) if killed.load(Ordering::SeqCst) => return Err(error),
-                Err(error) => assert!(began.elapsed() < Duration::from_secs(30), "{}: {error}", self.name),
+                Err(error) => assert!(patience.lasts(), "{}: {error}", self.name),
             }
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use serde_json::{Value, json};
+use tests::Patience;
 
-use crate::skills_scenarios::world::{MAIL, PATIENCE, World, files, manifest, says, write};
+use crate::skills_scenarios::world::{MAIL, World, files, manifest, says, write};
 
 fn skill() -> String {
     manifest(MAIL, "Run `scripts/send.sh`.")
@@ -138,12 +138,12 @@ fn a_skill_of_another_root_does_not_shadow_nor_borrow() {
 
 /// The index once it has this; what has just changed is not in it until it is settled.
 fn index_with(world: &World, text: &str) -> String {
-    let began = Instant::now();
+    let mut patience = Patience::default();
     loop {
         world.status(MAIL);
         match fs::read_to_string(world.motor.home().join("cache/skills.json")) {
             Ok(index) if index.contains(text) => return index,
-            other => assert!(began.elapsed() < PATIENCE, "it is never in the index: {other:?}"),
+            other => assert!(patience.lasts(), "it is never in the index: {other:?}"),
         }
     }
 }

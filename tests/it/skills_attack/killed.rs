@@ -10,11 +10,10 @@ use std::time::{Duration, Instant};
 use base::Random;
 use serde_json::{Value, json};
 use tests::binary::Motor;
-use tests::block_on;
-use tests::cache;
 use tests::model_server::ModelServer;
+use tests::{Patience, block_on, cache};
 
-use crate::skills_scenarios::world::{MAIL, PATIENCE, World, files, gated, manifest, put, says, write};
+use crate::skills_scenarios::world::{MAIL, World, files, gated, manifest, put, says, write};
 
 const ROUNDS: usize = 40;
 /// The skill that the run makes beside the one it changes.
@@ -104,9 +103,9 @@ fn tidied(motor: &Motor, round: usize) {
         "round {round}: {lies:?}"
     );
     let serving = motor.start(&["serve"]);
-    let began = Instant::now();
+    let mut patience = Patience::default();
     while left() != [MAIL, FRESH] {
-        assert!(began.elapsed() < PATIENCE, "round {round}: {:?}", left());
+        assert!(patience.lasts(), "round {round}: {:?}", left());
         std::thread::sleep(Duration::from_millis(2));
     }
     drop(serving);

@@ -7,16 +7,14 @@ use std::time::{Duration, Instant};
 
 use base::Random;
 use serde_json::json;
-use tests::target_directory;
+use tests::{MAX_WAIT, Patience, target_directory};
 
-use crate::skills_scenarios::world::{MAIL, PATIENCE, World, call, calls, files, manifest, says, write};
+use crate::skills_scenarios::world::{MAIL, World, call, calls, files, manifest, says, write};
 
 const EVIL: &str = "the-evil-marker";
 
 /// Runs and refusals that there have to be, of each way to swap.
 const ENOUGH: usize = 8;
-/// How long to wait for them.
-const MOST: Duration = Duration::from_secs(60);
 
 fn good() -> [(&'static str, String); 3] {
     [
@@ -123,7 +121,7 @@ fn under_fire(world: &World, swap: Swap<'_>) -> (usize, usize) {
             }
         });
         let began = Instant::now();
-        while (accepted < ENOUGH || refused < ENOUGH) && began.elapsed() < MOST {
+        while (accepted < ENOUGH || refused < ENOUGH) && began.elapsed() < MAX_WAIT {
             let act = json!({ "task": "send it", "skill": MAIL, "unattended": true });
             let (code, answer) = world.motor.ask("/v1/act", Some(&act), &[]).unwrap();
             match code {
@@ -153,13 +151,13 @@ fn spin(micros: u64) {
 }
 
 fn until_over(world: &World, run: &str) {
-    let began = Instant::now();
+    let mut patience = Patience::default();
     loop {
         let (_, trace) = world.motor.ask(&format!("/v1/tasks/{run}"), None, &[]).unwrap();
         match trace["status"].as_str().unwrap() {
             "completed" => return,
             "failed" | "cancelled" => panic!("{trace:#}"),
-            _ => assert!(began.elapsed() < PATIENCE, "{trace:#}"),
+            _ => assert!(patience.lasts(), "{trace:#}"),
         }
         std::thread::sleep(Duration::from_millis(2));
     }

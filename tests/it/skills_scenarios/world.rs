@@ -4,16 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tests::binary::{Ended, Motor, Running};
 use tests::model_server::ModelServer;
 use tests::network::Site;
 use tests::{block_on, cache};
-
-/// The longest a test waits for something that comes in a moment.
-pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The name and place of the skill that most tests are about.
 pub const MAIL: &str = "agentmail";
@@ -124,16 +120,11 @@ impl World {
     /// Asks for the list each time until it holds of an entry; null when it is not listed.
     #[track_caller]
     pub fn until_listed(&self, entry: &str, holds: impl Fn(&Value) -> bool) -> Value {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let list = self.motor.json(&["skill", "list"]);
+        let find = |list: &Value| {
             let found = list.as_array().unwrap().iter().find(|skill| skill["place"]["entry"] == entry);
-            let found = found.cloned().unwrap_or_default();
-            if holds(&found) {
-                return found;
-            }
-            assert!(Instant::now() < deadline, "{entry}: {list:#}");
-        }
+            found.cloned().unwrap_or_default()
+        };
+        find(&self.motor.wait_for(&["skill", "list"], |list| holds(&find(list))))
     }
 
     /// The texts of the prompt of a request to the model: the system's and the first message.

@@ -5,13 +5,13 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, kill_process};
 
 pub use rustix::process::Signal;
 
-use super::PATIENCE;
+use crate::Patience;
 
 /// Between two looks at a process.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -131,9 +131,9 @@ impl Running {
     /// When that does not come.
     #[must_use]
     pub fn wait(mut self) -> Ended {
-        let deadline = Instant::now() + PATIENCE;
+        let mut patience = Patience::default();
         while self.is_alive() {
-            assert!(Instant::now() < deadline, "`motor {}` does not end: {:?}", self.said, self.stderr.text());
+            assert!(patience.lasts(), "`motor {}` does not end: {:?}", self.said, self.stderr.text());
             std::thread::sleep(PAUSE);
         }
         self.end()
@@ -177,6 +177,26 @@ impl Drop for Running {
     }
 }
 
+/// Waits for what `find` finds in what others add to, or ends with `fail`.
+pub(super) fn wait_until<T, F>(
+    shared: &(Mutex<T>, Condvar),
+    find: impl Fn(&T) -> Option<F>,
+    fail: impl FnOnce(&T) -> F,
+) -> F {
+    let mut patience = Patience::default();
+    let mut content = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        if let Some(found) = find(&content) {
+            return found;
+        }
+        if !patience.lasts() {
+            return fail(&content);
+        }
+        let waited = shared.1.wait_timeout(content, Duration::from_secs(1));
+        content = waited.unwrap_or_else(PoisonError::into_inner).0;
+    }
+}
+
 /// What a process writes, read as it comes.
 #[derive(Debug)]
 struct Sink {
@@ -214,11 +234,8 @@ impl Sink {
     }
 
     fn wait_for(&self, words: &str, said: &str) -> String {
-        let lines = self.lines.0.lock().unwrap_or_else(PoisonError::into_inner);
         let has = |lines: &Vec<String>| lines.iter().find(|line| line.contains(words)).cloned();
-        let waited = self.lines.1.wait_timeout_while(lines, PATIENCE, |lines| has(lines).is_none());
-        let (lines, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        let found = has(&lines);
-        found.unwrap_or_else(|| panic!("`motor {said}` does not say {words:?}: {lines:?}")).trim_end().to_owned()
+        let line = wait_until(&self.lines, has, |lines| panic!("`motor {said}` does not say {words:?}: {lines:?}"));
+        line.trim_end().to_owned()
     }
 }

@@ -6,7 +6,8 @@ use std::os::unix::net::UnixStream;
 
 use serde_json::Value;
 
-use super::{Motor, PATIENCE};
+use super::Motor;
+use crate::MAX_WAIT;
 
 impl Motor {
     /// Asks the host that listens, with these headers; with a body it is a POST. The status, and the answer as JSON.
@@ -59,7 +60,7 @@ impl Motor {
 
     fn connect(&self, path: &str, body: Option<&Value>, headers: &[(&str, &str)]) -> io::Result<UnixStream> {
         let mut socket = UnixStream::connect(self.home().join("host.sock"))?;
-        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(MAX_WAIT))?;
         // The older version has no chunks: an answer ends with its connection.
         let mut request = match body {
             Some(_) => format!("POST {path} HTTP/1.0\r\ncontent-type: application/json\r\n"),

