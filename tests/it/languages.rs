@@ -13,7 +13,7 @@ use crate::skills_scenarios::world::{World, call, calls, says};
 /// A component, a call of its tool, and what the result contains.
 type Works = (&'static str, &'static str, Value, &'static str);
 
-fn works() -> [Works; 9] {
+fn works() -> [Works; 10] {
     let counted =
         |file| (file, "count", json!({ "text": "to be, or not to BE" }), r#"[["be",2],["to",2],["not",1],["or",1]]"#);
     let command =
@@ -24,6 +24,7 @@ fn works() -> [Works; 9] {
         counted("javascript/quickjs"),
         counted("javascript/starlingmonkey"),
         counted("python/words"),
+        counted("python/wasi"),
         ("python/tool", "median", json!({ "numbers": [9, 1, 4] }), "4"),
         ("composed/report", "summary", json!({ "text": "a rose is a rose is a ROSE" }), "`a` occurs 3 times"),
         command("rust/command"),
@@ -32,10 +33,9 @@ fn works() -> [Works; 9] {
 }
 
 /// A component that is refused, and the words of the reason.
-const REFUSED: [(&str, &[&str]); 4] = [
+const REFUSED: [(&str, &[&str]); 3] = [
     ("rust/report", &["toolchains:text/words@1.0.0"]),
     ("go/command.core", &["module"]),
-    ("python/sockets", &["wasi:sockets/"]),
     ("javascript/wasi-0.3", &["0.3.0"]),
 ];
 
