@@ -23,9 +23,9 @@ fn works() -> [Works; 10] {
         counted("c/words"),
         counted("javascript/quickjs"),
         counted("javascript/starlingmonkey"),
+        counted("python/pure"),
         counted("python/words"),
-        counted("python/wasi"),
-        ("python/tool", "median", json!({ "numbers": [9, 1, 4] }), "4"),
+        ("python/median", "median", json!({ "numbers": [9, 1, 4] }), "4"),
         ("composed/report", "summary", json!({ "text": "a rose is a rose is a ROSE" }), "`a` occurs 3 times"),
         command("rust/command"),
         command("go/command"),
@@ -105,6 +105,24 @@ fn components_that_cannot_run_here_are_refused_with_the_reason() {
         assert_eq!(world.model.calls(), 0, "{file}");
     }
     report("refused", &missing, REFUSED.len());
+}
+
+/// Python's library imports sockets in every component; its tools run until one opens a socket.
+#[test]
+fn a_socket_in_python_ends_the_call_and_nothing_else() {
+    let Some(bytes) = built("python/median") else {
+        return report("called", &["python/median"], 1);
+    };
+    let mut world = World::new(Vec::new());
+    let skill = drop_in(&world, "python/median", &bytes);
+    world.approve(&[&skill, "--tools", ""]);
+    let median = || call("median", json!({ "numbers": [2, 1] }));
+    world.plays(vec![median(), call("connect", json!({})), median(), says("done")]);
+    world.act(&skill, &[]).succeeded();
+    let trace = world.trace();
+    let results: Vec<_> = calls(&trace).iter().map(|call| call["result"]["ok"].clone()).collect();
+    assert_eq!(results, [json!(true), json!(false), json!(true)], "{trace:#}");
+    report("called", &[], 1);
 }
 
 /// Each fixture begins with `;; returns: RESULT` of its function `f`, or `;; refused: WORDS`.

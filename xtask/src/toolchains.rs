@@ -112,11 +112,11 @@ const TOOLCHAINS: [Toolchain; 7] = [
         build: &[
             // Python writes what it compiled beside the sources.
             "cp -r {source} {here}/source",
-            "{here}/venv/bin/componentize-py -q -d {wit} -w text componentize --stub-wasi words -p {here}/source -o {here}/words.wasm",
-            "{here}/venv/bin/componentize-py -q -d {wit} -w text componentize words -p {here}/source -o {here}/wasi.wasm",
-            "{here}/venv/bin/componentize-py -q -d {root}/wit -w tool componentize median -p {here}/source -o {here}/tool.wasm",
+            "{here}/venv/bin/componentize-py -q -d {wit} -w text componentize --stub-wasi words -p {here}/source -o {here}/pure.wasm",
+            "{here}/venv/bin/componentize-py -q -d {wit} -w text componentize words -p {here}/source -o {here}/words.wasm",
+            "{here}/venv/bin/componentize-py -q -d {root}/wit -w tool componentize median -p {here}/source -o {here}/median.wasm",
         ],
-        makes: &["words.wasm", "wasi.wasm", "tool.wasm"],
+        makes: &["pure.wasm", "words.wasm", "median.wasm"],
     },
 ];
 

@@ -1,6 +1,7 @@
-"""A tool for the world `tool` of `motor:host`: it names its tools itself."""
+"""Tools for the world `tool` of `motor:host`: the component names them itself."""
 
 import json
+import socket
 import statistics
 
 from componentize_py_types import Err
@@ -17,10 +18,14 @@ PARAMETERS = {
 
 class Tools(exports.Tools):
     def list(self):
-        effects = types.Effects(read_only=True, destructive=False, idempotent=True, open_world=False)
-        return [types.ToolDescription("median", "Computes the median.", json.dumps(PARAMETERS), None, effects)]
+        return [
+            types.ToolDescription("median", "Computes the median.", json.dumps(PARAMETERS), None, None),
+            types.ToolDescription("connect", "Opens a socket.", json.dumps({"type": "object"}), None, None),
+        ]
 
     def call(self, name, arguments, context):
+        if name == "connect":
+            return types.ToolOutput(repr(socket.socket()))
         numbers = json.loads(arguments)["numbers"]
         if not numbers:
             raise Err(types.ToolError_BadInput("`numbers` is empty"))
