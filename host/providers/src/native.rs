@@ -189,8 +189,7 @@ fn reply(end: StreamEnd) -> Result<ChatReply, Failure> {
             cost_usd: None,
         },
         finish,
-        model: String::new(),
-        retries: 0,
+        ..ChatReply::default()
     })
 }
 
@@ -204,7 +203,7 @@ fn convert(request: &ChatRequest) -> genai::chat::ChatRequest {
         }
         flush(&mut results, &mut messages);
         messages.push(match message {
-            Message::Assistant { text, tool_calls } => {
+            Message::Assistant { text, tool_calls, .. } => {
                 let mut content =
                     if text.is_empty() { MessageContent::default() } else { MessageContent::from_text(text.clone()) };
                 let calls = tool_calls.iter().map(|call| genai::chat::ToolCall {

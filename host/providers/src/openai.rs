@@ -136,10 +136,10 @@ fn set(body: &mut Value, key: &str, value: Value) {
 fn message(message: &Message) -> Value {
     match message {
         Message::User { text } => json!({"role": "user", "content": text}),
-        Message::Assistant { text, tool_calls } if tool_calls.is_empty() => {
+        Message::Assistant { text, tool_calls, .. } if tool_calls.is_empty() => {
             json!({"role": "assistant", "content": text})
         }
-        Message::Assistant { text, tool_calls } => {
+        Message::Assistant { text, tool_calls, .. } => {
             let content = if text.is_empty() { Value::Null } else { text.as_str().into() };
             let calls: Vec<_> = tool_calls
                 .iter()
@@ -172,7 +172,7 @@ mod tests {
             system: "be brief".into(),
             messages: vec![
                 Message::User { text: "hi".into() },
-                Message::Assistant { text: String::new(), tool_calls: vec![call] },
+                Message::Assistant { text: String::new(), tool_calls: vec![call], state: None },
                 Message::Tool { call_id: "c".into(), name: "read".into(), content: "bad".into() },
             ],
             tools: vec![ToolSpec {

@@ -26,7 +26,7 @@ fn reply(text: &str, calls: &[(&str, &str)]) -> Entry {
         name: (*name).into(),
         arguments: Arguments::Json(json!({"path": format!("{id}.csv")})),
     });
-    Entry::Reply { text: text.into(), calls: calls.collect() }
+    Entry::Reply { text: text.into(), calls: calls.collect(), state: None }
 }
 
 fn returned(call_id: &str, tool: &str, result: ToolResult) -> Entry {
@@ -197,7 +197,7 @@ fn fifty_iterations_with_two_megabytes_stay_under_the_budget() {
 #[test]
 fn what_is_left_out_first_when_room_is_short() {
     let mut entries = reading(6, &"x".repeat(50_000));
-    if let Some(Entry::Reply { text, calls }) = entries.get_mut(1) {
+    if let Some(Entry::Reply { text, calls, .. }) = entries.get_mut(1) {
         text.push_str(&"y".repeat(3_000));
         calls[0].arguments = Arguments::Malformed("z".repeat(3_000));
     }
@@ -206,7 +206,7 @@ fn what_is_left_out_first_when_room_is_short() {
         for message in compacted(&entries, budget) {
             match message {
                 Message::Tool { content, .. } => write!(lengths, "{} ", content.len()).unwrap(),
-                Message::Assistant { text, tool_calls } if text.len() + tool_calls[0].id.len() > 200 => {
+                Message::Assistant { text, tool_calls, .. } if text.len() + tool_calls[0].id.len() > 200 => {
                     write!(lengths, "({} {}) ", text.len(), shorten::arguments_text(&tool_calls[0].arguments).len())
                         .unwrap();
                 }
@@ -280,7 +280,7 @@ fn history(task: &str, turns: Vec<Turn>) -> Vec<Entry> {
                 (call, Entry::Result { call_id: id, tool: format!("tool{}", index % 3), result, tainted: true })
             })
             .unzip();
-        entries.push(Entry::Reply { text, calls });
+        entries.push(Entry::Reply { text, calls, state: None });
         entries.extend(results);
         entries.extend(told.map(|text| Entry::Said { text }));
     }

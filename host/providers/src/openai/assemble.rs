@@ -140,8 +140,7 @@ impl Assembly {
             reasoning: (!self.reasoning.is_empty()).then_some(self.reasoning),
             usage: self.usage,
             finish,
-            model: String::new(),
-            retries: 0,
+            ..ChatReply::default()
         })
     }
 }
