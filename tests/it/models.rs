@@ -9,6 +9,9 @@ use providers::{Endpoint, Limits, Price, ProviderSettings, Retries};
 use serde_json::{Value, json};
 use tests::model_server::ModelServer;
 
+mod matrix;
+mod recorded;
+
 const KEY: &str = "sk-canary-123456";
 
 fn settings(server: &ModelServer) -> ProviderSettings {

@@ -34,7 +34,7 @@ impl Failure {
         self
     }
 
-    /// A reply that ended before it was complete: what came may be half a sentence or half a call.
+    /// A reply that ended before it was complete: it may hold half a sentence or half a call.
     pub(crate) fn cut_short() -> Self {
         Self::new(ModelErrorKind::Unavailable, "the stream ended before the reply was complete")
     }
@@ -49,7 +49,9 @@ impl Failure {
                 ModelErrorKind::Rejected,
                 format!("the endpoint's moderation refused the request (403){said}"),
             ),
-            400 if found("API_KEY_INVALID") || found("API key not valid") => origin.key_refused(status, &said),
+            400 if found("API_KEY_INVALID") || found("API key not valid") || found("Incorrect API key") => {
+                origin.key_refused(status, &said)
+            }
             401 | 403 => origin.key_refused(status, &said),
             402 => {
                 Self::new(ModelErrorKind::RateLimited, format!("the account has no credit left (402){said}")).for_good()

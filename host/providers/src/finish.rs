@@ -7,9 +7,11 @@ use crate::failure::{Failure, said};
 /// The reason that a provider's name stands for.
 ///
 /// # Errors
-/// If the name says that the provider or server failed: the reply is no reply.
+/// If the name reports a failure of the provider or its server: the reply is unusable.
 pub(crate) fn reason(name: &str) -> Result<FinishReason, Failure> {
-    Ok(match name.to_ascii_lowercase().as_str() {
+    // Gemini's door for OpenAI clients says `content_filter: SAFETY`.
+    let bare = name.split(':').next().unwrap_or(name).trim().to_ascii_lowercase();
+    Ok(match bare.as_str() {
         "stop" | "end_turn" | "stop_sequence" | "eos" | "eos_token" | "completed" | "complete" => FinishReason::Stop,
         "tool_calls" | "tool_call" | "tool_use" | "function_call" => FinishReason::ToolCalls,
         "length" | "max_tokens" | "max_output_tokens" | "max_completion_tokens" => FinishReason::Length,
@@ -79,6 +81,7 @@ mod tests {
             ("length", Some("model_context_window_exceeded"), Ok(FinishReason::ContextFull)),
             ("content_filter", Some("SAFETY"), Ok(FinishReason::Filtered)),
             ("length", Some("something"), Ok(FinishReason::Length)),
+            ("content_filter: SAFETY", None, Ok(FinishReason::Filtered)),
             ("whatever", None, Ok(FinishReason::Other)),
             ("error", None, Err(ModelErrorKind::Unavailable)),
             ("stop", Some("MALFORMED_FUNCTION_CALL"), Err(ModelErrorKind::Malformed)),

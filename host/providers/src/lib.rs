@@ -6,10 +6,10 @@
 //! holds a key. Keys go only to the endpoint they are for; redirects are not followed.
 //!
 //! There is one adapter for each API: [`openai`] for everything with chat completions, Ollama among it, [`anthropic`] and
-//! [`gemini`]. An adapter makes a request out of a conversation and an [`receive::Assembly`] out of what comes; `receive`
+//! [`gemini`]. An adapter turns a conversation into a request, and events into a reply ([`receive::Assembly`]); `receive`
 //! reads the connection, `draft` holds the reply, `finish` knows the names of reasons, `remedy` the settings that help.
-//! They are our own because a client library has to bound what it reads, keep reasoning state as it came, and take
-//! replies as real servers send them.
+//! The adapters are our own: they bound every reply, send reasoning state back byte for byte, and accept replies that
+//! deviate from the documented API.
 
 mod anthropic;
 mod draft;

@@ -80,7 +80,7 @@ pub(crate) async fn receive<A: Assembly>(
     match stopped.and_then(|()| decoder.end(&mut take)) {
         Ok(()) => assembly.finish(End::Closed),
         Err(Stop::Done) => assembly.finish(End::Marked),
-        // The reply itself had ended: what broke was only the tail that counts tokens.
+        // The reply itself had ended: only the tail that counts tokens is lost.
         Err(Stop::Failed(_)) if assembly.is_finished() => assembly.finish(End::Marked),
         Err(Stop::Failed(failure)) => Err(failure),
     }

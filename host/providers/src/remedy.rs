@@ -1,6 +1,7 @@
-//! The setting that helps against an endpoint's error: people cannot know from `does not support tools` what to do here.
+//! The setting that helps against an endpoint's error: `does not support tools` names no remedy by itself.
 //!
-//! Errors have no common codes, so the words are looked for. A wrong guess adds a sentence, never changes a request.
+//! Errors have no common codes, so they are recognised by their words. A wrong guess adds a sentence and never changes a
+//! request.
 
 use llm::{ModelErrorKind, ModelRef, Provider};
 
@@ -55,7 +56,7 @@ const TOO_LONG: &[&str] = &[
     "input token count",
     "maximum prompt length",
     "reduce the length",
-    "too large for model with",
+    "max_new_tokens` must be",
 ];
 
 /// Words in errors about models or servers without tool calling.
@@ -100,8 +101,9 @@ pub(crate) fn remedy(status: u16, words: &str, origin: &Origin) -> Option<Remedy
             Provider::Compatible => "; a local server has an option for it (llama.cpp: `--ctx-size`)",
             _ => "",
         };
-        let text = "the conversation is longer than the model's context window: name a model with a larger one";
-        return permanent(format!("{text} (`--model`, `LLM_MOTOR_MODEL`){server}"));
+        let text = "the conversation is longer than the model's context window: lower `motor.context_bytes`, or name a \
+                    model with a larger window (`--model`, `LLM_MOTOR_MODEL`)";
+        return permanent(format!("{text}{server}"));
     }
     let missing =
         says(NO_MODEL) || words.contains("model") && says(&["does not exist", "not_found_error", "not found"]);

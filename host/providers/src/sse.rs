@@ -35,7 +35,7 @@ impl Decoder {
         if line.is_empty() {
             return self.data.take().map_or(Ok(()), |data| on_event(&data));
         }
-        // A byte order mark may begin the stream; elsewhere it would be a fault, and is no field either way.
+        // A byte order mark may begin the stream; a line elsewhere never begins with one.
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line);
         if let Some(value) = line.strip_prefix(b"data:") {
             let value = String::from_utf8_lossy(value.strip_prefix(b" ").unwrap_or(value));

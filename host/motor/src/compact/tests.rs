@@ -195,6 +195,31 @@ fn fifty_iterations_with_two_megabytes_stay_under_the_budget() {
 }
 
 #[test]
+fn a_reply_goes_with_its_state_as_long_as_it_is_whole() {
+    let mut entries = reading(3, "short");
+    for entry in &mut entries {
+        if let Entry::Reply { state, .. } = entry {
+            *state = ProviderState::new("a/b", json!({"reasoning_content": "z".repeat(5_000)}));
+        }
+    }
+    let states = |budget: usize| -> String {
+        let has = |message: &Message| match message {
+            Message::Assistant { state: Some(_), .. } => Some('s'),
+            Message::Assistant { .. } => Some('-'),
+            _ => None,
+        };
+        let messages = compacted(&entries, budget);
+        assert!(total(&messages) <= budget);
+        messages.iter().filter_map(has).collect()
+    };
+    // It counts, and the oldest goes first.
+    assert_eq!(states(20_000), "sss");
+    assert_eq!(states(12_000), "-ss");
+    assert_eq!(states(7_000), "--s");
+    assert_eq!(states(2_000), "---");
+}
+
+#[test]
 fn what_is_left_out_first_when_room_is_short() {
     let mut entries = reading(6, &"x".repeat(50_000));
     if let Some(Entry::Reply { text, calls, .. }) = entries.get_mut(1) {

@@ -20,7 +20,7 @@ const REFUSED: [&str; 14] = [
     "patternProperties",
 ];
 
-/// `schema` without what is refused.
+/// `schema` without refused keywords, its objects closed.
 pub(super) fn accepted(schema: &Value) -> Value {
     match schema {
         Value::Object(map) => {

@@ -105,7 +105,7 @@ impl Assembly for Candidates {
     }
 
     fn finish(self, _: End) -> Result<ChatReply, Failure> {
-        // The API always says why it ends; without a word the stream was cut.
+        // The API always gives a reason; without one the stream was cut.
         if !self.draft.is_finished() {
             return Err(Failure::cut_short());
         }

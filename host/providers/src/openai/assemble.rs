@@ -124,7 +124,7 @@ impl Assembly for Chunks {
             };
         }
         let Some(choice) = choice else {
-            // A chunk that only counts or keeps alive has an empty list; a body without one is no reply.
+            // A chunk that only counts or keeps alive has an empty list; a body without any is not a reply.
             return match chunk.get("choices").or_else(|| chunk.get("usage")).or_else(|| chunk.get("id")) {
                 Some(_) => Ok(()),
                 None => {

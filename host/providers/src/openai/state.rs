@@ -94,7 +94,7 @@ fn join(list: &mut Vec<Value>, piece: &Value) {
     let Some(new) = piece.as_object() else { return };
     let is_text = PIECEWISE.iter().any(|name| new.contains_key(*name)) || new.contains_key("signature");
     let last = list.last_mut().filter(|last| is_text && same("type", last) && same("index", last));
-    // A signature ends a block: what follows is another.
+    // A signature ends a block: the next piece begins another.
     let last = last.filter(|last| !last.get("signature").is_some_and(Value::is_string)).and_then(Value::as_object_mut);
     let Some(last) = last else {
         list.push(piece.clone());
@@ -154,7 +154,7 @@ fn put_back(message: &mut Value, state: Value) {
         }
         let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut);
         let (Some(calls), Value::Array(states)) = (calls, value) else { continue };
-        // Another number of calls: what they were is not what the state was made for.
+        // With another number of calls the positions mean nothing.
         if calls.len() == states.len() {
             for (call, state) in calls.iter_mut().zip(states) {
                 put_back(call, state);
