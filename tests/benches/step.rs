@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use base::{Provenance, Random, Refusal, SystemClock};
 use energy::EnergyBook;
-use llm::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Model, ModelError, ToolCall, ToolSpec, Usage};
+use llm::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Model, ModelError, ToolCall, ToolSpec};
 use motor::{
     Effects, Environment, Motor, MotorParts, RunRecord, RunRequest, RunTrace, ToolDefinition, ToolInvocation,
     ToolReply, ToolResult, Toolbox,
@@ -186,11 +186,9 @@ impl Model for Counting {
         let reply = ChatReply {
             text: if done { "done".into() } else { String::new() },
             tool_calls: if done { Vec::new() } else { vec![call] },
-            reasoning: None,
-            usage: Usage::default(),
             finish: if done { FinishReason::Stop } else { FinishReason::ToolCalls },
             model: "bench/counting".into(),
-            retries: 0,
+            ..ChatReply::default()
         };
         *self.left.lock().expect("unpoisoned") = Some(Instant::now());
         Ok(reply)

@@ -52,12 +52,11 @@ const EDGES: [(&str, &[&str]); 18] = [
 ];
 
 /// Heavy or dangerous libraries, and the only crates that may see them.
-const FENCES: [(&str, &[&str]); 13] = [
+const FENCES: [(&str, &[&str]); 12] = [
     ("wasmtime", &["bindings", "capabilities", "runtime"]),
     ("wasmtime-wasi", &["bindings", "capabilities", "runtime"]),
     ("wasmtime-wasi-http", &["capabilities"]),
     ("fjall", &["store"]),
-    ("genai", &["providers"]),
     // The command line speaks HTTP to its own host, over a Unix socket.
     ("reqwest", &["providers"]),
     ("hyper", &["network", "interfaces"]),

@@ -9,6 +9,9 @@ use providers::{Endpoint, Limits, Price, ProviderSettings, Retries};
 use serde_json::{Value, json};
 use tests::model_server::ModelServer;
 
+mod matrix;
+mod recorded;
+
 const KEY: &str = "sk-canary-123456";
 
 fn settings(server: &ModelServer) -> ProviderSettings {
@@ -135,7 +138,7 @@ async fn every_provider_streams_text_and_tool_calls() {
 
         // The conversation goes on: both results go back, and the server finds its next turn.
         let mut next = request();
-        next.messages.push(Message::Assistant { text: reply.text.clone(), tool_calls: reply.tool_calls.clone() });
+        next.messages.push(reply.clone().into());
         next.messages.extend(reply.tool_calls.iter().map(|call| Message::Tool {
             call_id: call.id.clone(),
             name: call.name.clone(),
@@ -428,7 +431,7 @@ async fn a_recorded_run_replays_without_the_endpoint() {
     let mut replies = Vec::new();
     for _ in 0..2 {
         let reply = llm::Model::chat(&recorder, &asked, &mut |_| {}).await.unwrap();
-        asked.messages.push(Message::Assistant { text: reply.text.clone(), tool_calls: reply.tool_calls.clone() });
+        asked.messages.push(reply.clone().into());
         replies.push(reply);
     }
     drop(server);
@@ -437,6 +440,6 @@ async fn a_recorded_run_replays_without_the_endpoint() {
     let mut asked = request();
     for reply in replies {
         assert_eq!(replay.chat(&asked, &mut |_| {}).await.unwrap(), reply);
-        asked.messages.push(Message::Assistant { text: reply.text.clone(), tool_calls: reply.tool_calls.clone() });
+        asked.messages.push(reply.clone().into());
     }
 }

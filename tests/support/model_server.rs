@@ -47,6 +47,8 @@ use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
 
 mod dialect;
+pub mod exchange;
+pub mod strict;
 
 use dialect::Dialect;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::{AgentName, Random, Refusal, RunId, SystemClock};
 use energy::EnergyBook;
-use llm::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Model, ModelError, ToolCall, Usage};
+use llm::{Arguments, ChatReply, ChatRequest, Delta, Model, ModelError, ToolCall, Usage};
 use motor::{
     Environment, LiveEvent, Motor, MotorParts, RunRecord, RunRequest, RunTrace, ToolDefinition, ToolInvocation,
     ToolReply, ToolResult, Toolbox,
@@ -133,11 +133,9 @@ impl Model for Asking {
         Ok(ChatReply {
             text: if asks { String::new() } else { "done".into() },
             tool_calls: if asks { vec![ask] } else { Vec::new() },
-            reasoning: None,
             usage: Usage { input_tokens: 10, output_tokens: 2, cost_usd: None },
-            finish: FinishReason::Stop,
             model: "test/asking".into(),
-            retries: 0,
+            ..ChatReply::default()
         })
     }
 }

@@ -80,7 +80,7 @@ fn error_kind(error: &Option<ModelError>) -> Option<crate::ModelErrorKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FinishReason, ModelErrorKind, Usage};
+    use crate::ModelErrorKind;
 
     struct Fixed(&'static str, Result<&'static str, ModelErrorKind>);
 
@@ -99,12 +99,9 @@ mod tests {
                     on_delta(Delta::Text(text.to_owned()));
                     return Ok(ChatReply {
                         text: text.to_owned(),
-                        tool_calls: Vec::new(),
-                        reasoning: None,
-                        usage: Usage::default(),
-                        finish: FinishReason::Stop,
                         model: self.0.to_owned(),
                         retries: 1,
+                        ..ChatReply::default()
                     });
                 }
                 Err(kind) => kind,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Message, ToolCall, ToolSpec};
+use crate::{Message, ProviderState, ToolCall, ToolSpec};
 
 /// One request to a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ impl ChatRequest {
 }
 
 /// What a model answered.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChatReply {
     /// The text; empty when it only called tools.
     pub text: String,
@@ -50,11 +50,23 @@ pub struct ChatReply {
     pub usage: Usage,
     /// Why it stopped.
     pub finish: FinishReason,
+    /// The provider's own words about why it stopped: its name for the reason, or the text of a refusal. At most
+    /// [`ChatReply::MAX_DETAIL`] characters. Absent after an ordinary end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish_detail: Option<String>,
+    /// Goes back to the provider with this reply, in [`Message::Assistant`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<ProviderState>,
     /// `provider/model` that answered (a fallback may have).
     pub model: String,
     /// How many times the request was tried again before this reply.
     #[serde(default)]
     pub retries: u32,
+}
+
+impl ChatReply {
+    /// The most characters of [`ChatReply::finish_detail`].
+    pub const MAX_DETAIL: usize = 500;
 }
 
 /// Tokens and cost of one model call, as the provider reported them.
@@ -69,18 +81,37 @@ pub struct Usage {
     pub cost_usd: Option<f64>,
 }
 
-/// Why a model stopped writing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Why a model stopped writing. Only [`FinishReason::is_complete`] reasons end a reply as the model meant to end it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
     /// It was done.
+    #[default]
     Stop,
     /// It waits for tool results.
     ToolCalls,
-    /// It ran into its token limit.
+    /// It ran into its limit of output tokens: `length`, `max_tokens`, `MAX_TOKENS`.
     Length,
-    /// Something else.
+    /// The provider asks for the same conversation again, this reply included: `pause_turn`.
+    Paused,
+    /// A filter of the provider cut the reply: `content_filter`, `SAFETY`, `RECITATION`, `BLOCKLIST`.
+    Filtered,
+    /// The model refused: `refusal`.
+    Refused,
+    /// The conversation fills the model's context window: `model_context_window_exceeded`.
+    ContextFull,
+    /// The reply has content and its stream ended cleanly, but no reason was given. Some servers never give one.
+    Missing,
+    /// A reason unknown here; [`ChatReply::finish_detail`] has its name.
     Other,
+}
+
+impl FinishReason {
+    /// Whether the model ended the reply itself, as far as the provider says.
+    #[must_use]
+    pub fn is_complete(self) -> bool {
+        matches!(self, Self::Stop | Self::ToolCalls | Self::Missing)
+    }
 }
 
 /// A piece of a reply while it streams.

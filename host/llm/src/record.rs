@@ -158,7 +158,7 @@ mod tests {
     }
 
     fn request(turns: usize) -> ChatRequest {
-        let assistant = Message::Assistant { text: "x".into(), tool_calls: Vec::new() };
+        let assistant = Message::Assistant { text: "x".into(), tool_calls: Vec::new(), state: None };
         let messages = std::iter::once(Message::User { text: "task".into() })
             .chain(std::iter::repeat_n(assistant, turns))
             .collect();

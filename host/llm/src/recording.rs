@@ -8,8 +8,9 @@
 //!
 //! A line answers one model call. Optional in a line: `conversation` (which conversation it belongs to), `turn` (its
 //! number there, from zero; default: one more than the line before), `request_hash`. Optional in a reply: `text`,
-//! `tool_calls`, `reasoning`, `usage`, `finish`, `model`; in a call `id`, and `arguments_text` in place of `arguments` for
-//! what a model wrote that is not JSON. Optional in the header: `pace_ms`, a wait before each reply.
+//! `tool_calls`, `reasoning`, `usage`, `finish`, `finish_detail`, `state` (opaque, of the provider), `model`; in a call
+//! `id`, and `arguments_text` in place of `arguments` for what a model wrote that is not JSON. Optional in the header:
+//! `pace_ms`, a wait before each reply.
 //!
 //! The file is untrusted: it is bounded, unknown keys are errors, and every error names its line.
 
@@ -17,7 +18,7 @@ use base::ContentHash;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Arguments, ChatReply, ChatRequest, FinishReason, Message, ToolCall, Usage, cut};
+use crate::{Arguments, ChatReply, ChatRequest, FinishReason, Message, ProviderState, ToolCall, Usage, cut};
 
 /// The newest version of the format this host reads and writes.
 pub const VERSION: u32 = 1;
@@ -83,6 +84,10 @@ pub struct RecordedReply {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     finish: Option<FinishReason>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    finish_detail: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    state: Option<ProviderState>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<String>,
 }
 
@@ -123,6 +128,8 @@ impl RecordedReply {
             reasoning: self.reasoning,
             usage: self.usage,
             finish: self.finish.unwrap_or(finish),
+            finish_detail: self.finish_detail,
+            state: self.state,
             model: self.model.unwrap_or_else(|| model.to_owned()),
             retries: 0,
         }
@@ -144,6 +151,8 @@ impl From<&ChatReply> for RecordedReply {
             reasoning: reply.reasoning.clone(),
             usage: reply.usage,
             finish: Some(reply.finish),
+            finish_detail: reply.finish_detail.clone(),
+            state: reply.state.clone(),
             model: Some(reply.model.clone()),
         }
     }
@@ -269,6 +278,8 @@ mod tests {
             reasoning: Some("hm".to_owned()),
             usage: Usage { input_tokens: 3, output_tokens: 4, cost_usd: Some(0.5) },
             finish: FinishReason::Length,
+            finish_detail: Some("max_tokens".to_owned()),
+            state: ProviderState::new("openai/x", serde_json::json!({"reasoning_content": "hm"})),
             model: "openai/x".to_owned(),
             retries: 0,
         };

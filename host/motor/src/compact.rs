@@ -14,7 +14,7 @@ mod shorten;
 #[cfg(test)]
 mod tests;
 
-use llm::{Message, ToolCall};
+use llm::{Message, ProviderState, ToolCall};
 
 use crate::fence;
 use crate::toolbox::ToolResult;
@@ -50,6 +50,8 @@ pub(crate) enum Entry {
         text: String,
         /// The calls, in order.
         calls: Vec<ToolCall>,
+        /// Goes back to the provider with the whole reply; a shortened reply is sent without it.
+        state: Option<ProviderState>,
     },
     /// The result of a call of the last reply.
     Result {
@@ -69,7 +71,9 @@ impl Entry {
     pub(crate) fn whole(&self) -> Message {
         match self {
             Self::Said { text } => Message::User { text: text.clone() },
-            Self::Reply { text, calls } => Message::Assistant { text: text.clone(), tool_calls: calls.clone() },
+            Self::Reply { text, calls, state } => {
+                Message::Assistant { text: text.clone(), tool_calls: calls.clone(), state: state.clone() }
+            }
             Self::Result { call_id, tool, result, tainted } => {
                 let content = fence::content(call_id, result, &result.output, *tainted);
                 Message::Tool { call_id: call_id.clone(), name: tool.clone(), content }
@@ -82,12 +86,12 @@ impl Entry {
     fn kept(&self, keep: Keep) -> Message {
         match self {
             Self::Said { text } => Message::User { text: keep.of(text).into_owned() },
-            Self::Reply { text, calls } => {
+            Self::Reply { text, calls, .. } => {
                 let tool_calls = calls.iter().map(|call| ToolCall {
                     arguments: shorten::arguments(&call.arguments, BRIEF_ARGUMENTS),
                     ..call.clone()
                 });
-                Message::Assistant { text: keep.of(text).into_owned(), tool_calls: tool_calls.collect() }
+                Message::Assistant { text: keep.of(text).into_owned(), tool_calls: tool_calls.collect(), state: None }
             }
             Self::Result { call_id, tool, result, tainted } if keep.cuts(&result.output) => {
                 let output = keep.of(&result.output);
@@ -128,7 +132,10 @@ pub(crate) fn size(message: &Message) -> usize {
     AROUND
         + match message {
             Message::User { text } => text.len(),
-            Message::Assistant { text, tool_calls } => text.len() + tool_calls.iter().map(call_size).sum::<usize>(),
+            Message::Assistant { text, tool_calls, state } => {
+                let state = state.as_ref().map_or(0, ProviderState::bytes);
+                text.len() + state + tool_calls.iter().map(call_size).sum::<usize>()
+            }
             Message::Tool { call_id, name, content } => call_id.len() + name.len() + content.len(),
         }
 }

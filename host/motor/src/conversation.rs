@@ -6,7 +6,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use base::Provenance;
-use llm::{Arguments, Message, ToolCall};
+use llm::{Arguments, ChatReply, Message, ToolCall};
 use serde_json::Value;
 
 use crate::compact::{Entry, compacted};
@@ -92,7 +92,7 @@ impl Conversation {
     pub(crate) fn apply(&mut self, event: &RunEvent) -> Option<OpenCall> {
         match event {
             RunEvent::Created { task, .. } => self.entries.push(Entry::Said { text: task.clone() }),
-            RunEvent::ModelReplied { step, reply, .. } => self.reply(*step, &reply.text, &reply.tool_calls),
+            RunEvent::ModelReplied { step, reply, .. } => self.reply(*step, reply),
             RunEvent::ToolIntended { call_id, arguments, idempotency_key, effects, grant, reserved, .. } => {
                 if let Some(open) = self.open.front_mut().filter(|open| open.call.id == *call_id) {
                     open.intent = Some(Intent {
@@ -164,7 +164,8 @@ impl Conversation {
         self.results.clear();
     }
 
-    fn reply(&mut self, step: u32, text: &str, calls: &[ToolCall]) {
+    fn reply(&mut self, step: u32, reply: &ChatReply) {
+        let (text, calls) = (reply.text.as_str(), reply.tool_calls.as_slice());
         self.step = step;
         self.last_tool = None;
         self.used_ids.extend(calls.iter().map(|call| call.id.clone()));
@@ -173,7 +174,7 @@ impl Conversation {
         }
         // Endpoints refuse an assistant message that says nothing, and recorded models count these messages.
         let said = if text.trim().is_empty() && calls.is_empty() { EMPTY_REPLY } else { text };
-        self.entries.push(Entry::Reply { text: said.to_owned(), calls: calls.to_vec() });
+        self.entries.push(Entry::Reply { text: said.to_owned(), calls: calls.to_vec(), state: reply.state.clone() });
         if calls.is_empty() {
             self.unjudged = Some(text.to_owned());
         } else {
@@ -248,7 +249,7 @@ impl Conversation {
 #[cfg(test)]
 mod tests {
     use base::{AgentName, ErrorCode};
-    use llm::{ChatReply, FinishReason, Usage};
+    use llm::FinishReason;
     use serde_json::json;
 
     use super::*;
@@ -278,15 +279,7 @@ mod tests {
             .map(|id| ToolCall { id: (*id).into(), name: "read".into(), arguments: Arguments::Json(json!({})) })
             .collect();
         let finish = FinishReason::Stop;
-        let reply = ChatReply {
-            text: text.into(),
-            tool_calls,
-            reasoning: None,
-            usage: Usage::default(),
-            finish,
-            model: "m".into(),
-            retries: 0,
-        };
+        let reply = ChatReply { text: text.into(), tool_calls, finish, model: "m".into(), ..ChatReply::default() };
         RunEvent::ModelReplied { step, reply, duration_ms: 0, recovered_call: false, credits: 0 }
     }
 

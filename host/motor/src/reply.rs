@@ -64,7 +64,6 @@ pub(crate) fn judge(text: &str, tools: &[ToolSpec]) -> Judgement {
 
 #[cfg(test)]
 mod tests {
-    use llm::Usage;
     use serde_json::json;
 
     use super::*;
@@ -83,11 +82,8 @@ mod tests {
         ChatReply {
             text: text.into(),
             tool_calls: ids.iter().map(call).collect(),
-            reasoning: None,
-            usage: Usage::default(),
-            finish: FinishReason::Stop,
             model: "m".into(),
-            retries: 0,
+            ..ChatReply::default()
         }
     }
 

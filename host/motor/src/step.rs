@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use llm::{ChatReply, ChatRequest, Delta, Message, Model, ModelError, ToolSpec};
+use llm::{ChatReply, ChatRequest, Delta, Model, ModelError, ToolSpec};
 
 use base::ErrorCode;
 
@@ -99,8 +99,7 @@ impl Driver {
     }
 
     fn cost_of(&self, journal: &Journal, reply: &ChatReply, request_bytes: usize) -> u64 {
-        let said = Message::Assistant { text: reply.text.clone(), tool_calls: reply.tool_calls.clone() };
-        let bytes = compact::size(&said) + reply.reasoning.as_deref().map_or(0, str::len);
+        let bytes = compact::size(&reply.clone().into()) + reply.reasoning.as_deref().map_or(0, str::len);
         let counts = journal.state().record.budget.is_some();
         if counts { self.config.budget.reply(&reply.usage, request_bytes, bytes) } else { 0 }
     }

@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use base::Secret;
 use llm::ModelErrorKind;
+use serde_json::{Value, json};
+
+use crate::remedy::{Origin, remedy};
 
 /// At most this much of an endpoint's words goes into a message, in characters.
 const MAX_WORDS: usize = 500;
@@ -31,64 +34,119 @@ impl Failure {
         self
     }
 
+    /// A reply that ended before it was complete: it may hold half a sentence or half a call.
+    pub(crate) fn cut_short() -> Self {
+        Self::new(ModelErrorKind::Unavailable, "the stream ended before the reply was complete")
+    }
+
     /// What a status other than success means. `words` is the start of the body.
-    pub(crate) fn from_status(status: u16, retry_after: Option<Duration>, words: &str, key_variable: &str) -> Self {
+    pub(crate) fn from_status(status: u16, retry_after: Option<Duration>, words: &str, origin: &Origin) -> Self {
         let said = said(words);
         let said = if said.is_empty() { String::new() } else { format!(": {said}") };
+        let found = |part: &str| words.contains(part);
         let mut failure = match status {
-            401 | 403 => Self::new(
-                ModelErrorKind::Auth,
-                format!("the endpoint refused the key ({status}); check `{key_variable}`{said}"),
+            403 if found("moderation") => Self::new(
+                ModelErrorKind::Rejected,
+                format!("the endpoint's moderation refused the request (403){said}"),
             ),
+            400 if found("API_KEY_INVALID") || found("API key not valid") || found("Incorrect API key") => {
+                origin.key_refused(status, &said)
+            }
+            401 | 403 => origin.key_refused(status, &said),
             402 => {
                 Self::new(ModelErrorKind::RateLimited, format!("the account has no credit left (402){said}")).for_good()
             }
-            429 if words.contains("insufficient_quota") => {
+            429 if found("insufficient_quota") => {
                 Self::new(ModelErrorKind::RateLimited, format!("the account's quota is used up (429){said}")).for_good()
             }
             429 => Self::new(ModelErrorKind::RateLimited, format!("too many requests (429){said}")),
             408 => Self::new(ModelErrorKind::Timeout, format!("the endpoint gave up waiting (408){said}")),
-            404 => Self::new(
-                ModelErrorKind::Rejected,
-                format!("not found (404); check the model's name and the base URL{said}"),
-            ),
+            // The model wrote a call that its server could not read: the next try may be better.
+            400 if found("tool_use_failed") => {
+                Self::new(ModelErrorKind::Malformed, format!("the model wrote an unreadable tool call (400){said}"))
+            }
+            404 => Self::new(ModelErrorKind::Rejected, format!("not found (404){said}")),
             300..=399 => Self::new(
                 ModelErrorKind::Rejected,
                 format!("the endpoint redirects ({status}), which is not followed; set the base URL to where it leads"),
             ),
-            425 | 500..=599 => Self::new(ModelErrorKind::Unavailable, format!("the endpoint failed ({status}){said}")),
+            425 | 498 | 500..=599 => {
+                Self::new(ModelErrorKind::Unavailable, format!("the endpoint failed ({status}){said}"))
+            }
             _ => Self::new(ModelErrorKind::Rejected, format!("the endpoint refused the request ({status}){said}")),
         };
-        failure.retry_after = retry_after;
-        failure
+        failure.retry_after = retry_after.or_else(|| retry_delay(words));
+        failure.advised(status, words, origin)
     }
 
-    /// An error that came within a stream, as `{"message": …, "code"|"type": …}`.
-    pub(crate) fn from_stream(error: &serde_json::Value) -> Self {
-        let field = |name: &str| error.get(name).map(|value| value.as_str().map_or(value.to_string(), str::to_owned));
-        let code = field("code").or_else(|| field("type")).unwrap_or_default();
-        let words = field("message").unwrap_or_else(|| error.to_string());
-        let kind = match code.as_str() {
-            "401" | "403" | "authentication_error" | "permission_error" | "invalid_api_key" => ModelErrorKind::Auth,
-            "429" | "rate_limit_error" | "rate_limit_exceeded" => ModelErrorKind::RateLimited,
-            "408" | "timeout_error" => ModelErrorKind::Timeout,
-            "400" | "404" | "413" | "422" | "invalid_request_error" | "context_length_exceeded" => {
-                ModelErrorKind::Rejected
-            }
-            _ => ModelErrorKind::Unavailable,
-        };
-        Self::new(kind, format!("the endpoint failed while replying: {}", said(&words)))
+    /// An error that came in place of a reply, or within its stream: `{"message": …, "code"|"status"|"type": …}`, or text.
+    pub(crate) fn from_body(error: &Value, origin: &Origin) -> Self {
+        let names = ["code", "status", "type"].map(|name| error.get(name).and_then(status_of));
+        let status = names.into_iter().flatten().next().unwrap_or(500);
+        let words = json!({ "error": error }).to_string();
+        let advised = Self::from_status(status, None, &words, origin);
+        let message = format!("the endpoint failed while replying: {}", said(&words));
+        Self { message, ..advised }.advised(status, &words, origin)
     }
+
+    /// Adds the setting that helps, if one does. The same request would fail again for the same reason.
+    fn advised(mut self, status: u16, words: &str, origin: &Origin) -> Self {
+        let may_help = matches!(self.kind, ModelErrorKind::Rejected | ModelErrorKind::Unavailable);
+        let Some(remedy) = remedy(status, words, origin).filter(|_| may_help && !(300..400).contains(&status)) else {
+            return self;
+        };
+        if remedy.permanent {
+            self.kind = ModelErrorKind::Rejected;
+            self.again = false;
+        }
+        self.message = format!("{}; {}", self.message, remedy.text);
+        self
+    }
+}
+
+/// The HTTP status that a code, status or type in an error stands for.
+fn status_of(name: &Value) -> Option<u16> {
+    let name = match name {
+        Value::Number(number) => {
+            return number.as_u64().and_then(|code| code.try_into().ok()).filter(|code| *code >= 400);
+        }
+        Value::String(name) => name.as_str(),
+        _ => return None,
+    };
+    match name {
+        "authentication_error" | "invalid_api_key" | "permission_error" | "UNAUTHENTICATED" | "PERMISSION_DENIED" => {
+            Some(401)
+        }
+        "insufficient_quota" | "rate_limit_error" | "rate_limit_exceeded" | "RESOURCE_EXHAUSTED" => Some(429),
+        "timeout_error" | "DEADLINE_EXCEEDED" => Some(408),
+        "invalid_request_error"
+        | "context_length_exceeded"
+        | "request_too_large"
+        | "not_found_error"
+        | "exceed_context_size_error"
+        | "tool_use_failed"
+        | "INVALID_ARGUMENT"
+        | "FAILED_PRECONDITION"
+        | "NOT_FOUND" => Some(400),
+        "overloaded_error" | "api_error" | "server_error" | "UNAVAILABLE" | "INTERNAL" => Some(500),
+        other => other.parse().ok().filter(|code| *code >= 400),
+    }
+}
+
+/// Google's `RetryInfo` in the details of an error: `"retryDelay": "34.07s"`.
+fn retry_delay(words: &str) -> Option<Duration> {
+    let body: Value = serde_json::from_str(words).ok()?;
+    let error = body.get("error").or_else(|| body.pointer("/0/error"))?;
+    let details = error.get("details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay"))?.as_str()?;
+    crate::http::seconds(delay.strip_suffix('s')?)
 }
 
 /// The endpoint's words: the message within a JSON error, else the text itself, on one line and cut.
 pub(crate) fn said(words: &str) -> String {
-    let message = serde_json::from_str::<serde_json::Value>(words).ok().and_then(|value| {
-        let error = value.get("error").unwrap_or(&value);
-        let message = error.get("message").or_else(|| value.get("message")).unwrap_or(error);
-        message.as_str().map(str::to_owned)
-    });
-    let text = message.as_deref().unwrap_or(words);
+    let body: Option<Value> = serde_json::from_str(words).ok();
+    let message = body.as_ref().and_then(message).or_else(|| body.as_ref()?.as_str());
+    let text = message.unwrap_or(words);
     let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     let mut short: String = plain.clone().take(MAX_WORDS).collect();
     if plain.count() > MAX_WORDS {
@@ -97,6 +155,18 @@ pub(crate) fn said(words: &str) -> String {
     short.trim().to_owned()
 }
 
+fn message(body: &Value) -> Option<&str> {
+    let body = if let Value::Array(list) = body { list.first()? } else { body };
+    let error = body.get("error").unwrap_or(body);
+    // OpenRouter says `Provider returned error`, and the provider's words beside it.
+    let raw = error.pointer("/metadata/raw").and_then(Value::as_str).filter(|raw| !raw.is_empty());
+    raw.or_else(|| error.as_str())
+        .or_else(|| error.get("message")?.as_str())
+        .or_else(|| body.get("message")?.as_str())
+        .or_else(|| body.get("detail")?.as_str())
+        .or_else(|| body.pointer("/detail/0/msg")?.as_str())
+        .or_else(|| body.pointer("/errors/0/message")?.as_str())
+}
 /// Strikes keys out of text.
 #[derive(Debug, Clone)]
 pub(crate) struct Redactor(Option<Secret<String>>);
@@ -106,10 +176,19 @@ impl Redactor {
         Self(key)
     }
 
-    pub(crate) fn clean(&self, text: String) -> String {
+    /// Whether the key stands in `text`.
+    pub(crate) fn finds(&self, text: &str) -> bool {
+        self.key().is_some_and(|key| text.contains(key))
+    }
+
+    fn key(&self) -> Option<&str> {
         // A key of a few characters, as local servers have, is no secret, and striking it out would garble the text.
-        match self.0.as_ref().map(Secret::expose).filter(|key| key.len() >= 6) {
-            Some(key) if text.contains(key.as_str()) => text.replace(key.as_str(), "[secret]"),
+        self.0.as_ref().map(|key| key.expose().as_str()).filter(|key| key.len() >= 6)
+    }
+
+    pub(crate) fn clean(&self, text: String) -> String {
+        match self.key() {
+            Some(key) if text.contains(key) => text.replace(key, "[secret]"),
             _ => text,
         }
     }
@@ -118,6 +197,35 @@ impl Redactor {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn origin() -> Origin {
+        Origin { model: "openai/x".parse().unwrap(), key_variable: "K", url_variable: "U" }
+    }
+
+    #[test]
+    fn the_delay_in_an_error_is_read() {
+        let error = r#"{"error":{"code":429,"details":[{"@type":"QuotaFailure"},{"retryDelay":"34.5s"}]}}"#;
+        let failure = Failure::from_status(429, None, error, &origin());
+        assert_eq!(failure.retry_after, Some(Duration::from_millis(34_500)));
+        let header = Some(Duration::from_secs(1));
+        assert_eq!(Failure::from_status(429, header, error, &origin()).retry_after, header);
+    }
+
+    #[test]
+    fn the_words_are_found_wherever_they_stand() {
+        for (body, expected) in [
+            (r#"{"error":{"message":"a"}}"#, "a"),
+            (r#"[{"error":{"message":"a"}}]"#, "a"),
+            (r#"{"error":"a"}"#, "a"),
+            (r#"{"detail":"a"}"#, "a"),
+            (r#"{"detail":[{"msg":"a"}]}"#, "a"),
+            (r#"{"error":{"message":"Provider returned error","metadata":{"raw":"a"}}}"#, "a"),
+            (r#""a""#, "a"),
+            ("a", "a"),
+        ] {
+            assert_eq!(said(body), expected, "{body}");
+        }
+    }
 
     #[test]
     fn a_status_says_what_to_do() {
@@ -130,10 +238,13 @@ mod tests {
             (503, "<html>", ModelErrorKind::Unavailable, true, "503"),
             (529, "", ModelErrorKind::Unavailable, true, "529"),
             (404, r#"{"error":"no such model"}"#, ModelErrorKind::Rejected, false, "no such model"),
+            (403, r#"{"error":{"message":"requires moderation"}}"#, ModelErrorKind::Rejected, false, "moderation"),
+            (400, r#"{"error":{"message":"API key not valid."}}"#, ModelErrorKind::Auth, false, "`K`"),
+            (400, r#"{"error":{"code":"tool_use_failed"}}"#, ModelErrorKind::Malformed, true, "tool call"),
             (400, "", ModelErrorKind::Rejected, false, "400"),
             (302, "http://elsewhere", ModelErrorKind::Rejected, false, "redirects"),
         ] {
-            let failure = Failure::from_status(status, None, body, "K");
+            let failure = Failure::from_status(status, None, body, &origin());
             assert_eq!((failure.kind, failure.again), (kind, again), "{status}");
             assert!(failure.message.contains(part), "{}", failure.message);
         }
@@ -141,7 +252,7 @@ mod tests {
 
     #[test]
     fn words_of_an_endpoint_are_bounded() {
-        let failure = Failure::from_status(500, None, &"ä\u{1b}[31m\n".repeat(10_000), "K");
+        let failure = Failure::from_status(500, None, &"ä\u{1b}[31m\n".repeat(10_000), &origin());
         assert!(failure.message.chars().count() < 600);
         assert!(!failure.message.contains(char::is_control));
     }

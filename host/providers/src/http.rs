@@ -11,6 +11,7 @@ use llm::ModelErrorKind;
 use reqwest::header::{HeaderMap, HeaderValue};
 
 use crate::failure::Failure;
+use crate::remedy::Origin;
 use crate::settings::Limits;
 
 /// Of an error's body at most this much is read, in bytes.
@@ -22,7 +23,15 @@ pub(crate) struct Connection {
     /// Without a slash at its end.
     pub base: String,
     pub key: Option<Secret<String>>,
-    pub key_variable: &'static str,
+    pub origin: Origin,
+}
+
+/// How an API wants its requests.
+pub(crate) struct Manner {
+    /// The header with the key: `authorization`, where it stands after `Bearer`, or another.
+    pub key_header: &'static str,
+    /// More headers.
+    pub headers: &'static [(&'static str, &'static str)],
 }
 
 pub(crate) fn client(limits: &Limits) -> Result<reqwest::Client, String> {
@@ -55,27 +64,40 @@ pub(crate) struct Reply {
     response: reqwest::Response,
     idle: Duration,
     left: usize,
+    /// Whose reply it is.
+    pub origin: Origin,
 }
 
 impl Connection {
     /// Sends JSON and waits for the headers of a successful reply.
-    pub(crate) async fn post(&self, path: &str, body: &serde_json::Value, limits: &Limits) -> Result<Reply, Failure> {
+    pub(crate) async fn post(
+        &self,
+        path: &str,
+        manner: &Manner,
+        body: &serde_json::Value,
+        limits: &Limits,
+    ) -> Result<Reply, Failure> {
         let mut request = self.client.post(format!("{}{path}", self.base)).json(body);
+        for (name, value) in manner.headers {
+            request = request.header(*name, *value);
+        }
         if let Some(key) = &self.key {
-            let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose())).map_err(|_| {
-                let message = format!("`{}` holds characters that no key has", self.key_variable);
+            let prefix = if manner.key_header == "authorization" { "Bearer " } else { "" };
+            let mut value = HeaderValue::from_str(&format!("{prefix}{}", key.expose())).map_err(|_| {
+                let message = format!("`{}` holds characters that no key has", self.origin.key_variable);
                 Failure::new(ModelErrorKind::Auth, message)
             })?;
             value.set_sensitive(true);
-            request = request.header(reqwest::header::AUTHORIZATION, value);
+            request = request.header(manner.key_header, value);
         }
         let response = match tokio::time::timeout(limits.idle, request.send()).await {
-            Ok(sent) => sent.map_err(from_reqwest)?,
+            Ok(sent) => sent.map_err(|error| from_reqwest(error, &self.origin))?,
             Err(_) => return Err(silent(limits.idle)),
         };
         let status = response.status();
         let retry_after = retry_after(response.headers(), SystemTime::now());
-        let mut reply = Reply { response, idle: limits.idle, left: limits.response_bytes };
+        let (idle, left) = (limits.idle, limits.response_bytes);
+        let mut reply = Reply { response, idle, left, origin: self.origin.clone() };
         if status.is_success() {
             return Ok(reply);
         }
@@ -85,7 +107,7 @@ impl Connection {
         while let Ok(Some(bytes)) = reply.next().await {
             words.extend_from_slice(&bytes);
         }
-        Err(Failure::from_status(status.as_u16(), retry_after, &String::from_utf8_lossy(&words), self.key_variable))
+        Err(Failure::from_status(status.as_u16(), retry_after, &String::from_utf8_lossy(&words), &self.origin))
     }
 }
 
@@ -101,7 +123,7 @@ impl Reply {
         &mut self,
     ) -> Result<Option<impl AsRef<[u8]> + use<> + std::ops::Deref<Target = [u8]>>, Failure> {
         let bytes = match tokio::time::timeout(self.idle, self.response.chunk()).await {
-            Ok(chunk) => chunk.map_err(from_reqwest)?,
+            Ok(chunk) => chunk.map_err(|error| from_reqwest(error, &self.origin))?,
             Err(_) => return Err(silent(self.idle)),
         };
         if let Some(bytes) = &bytes {
@@ -115,11 +137,15 @@ impl Reply {
 }
 
 fn silent(idle: Duration) -> Failure {
-    Failure::new(ModelErrorKind::Timeout, format!("the endpoint was silent for {} s", idle.as_secs_f32()))
+    let idle = idle.as_secs_f32();
+    Failure::new(
+        ModelErrorKind::Timeout,
+        format!("the endpoint was silent for {idle} s; a slow model needs a larger `models.idle_seconds`"),
+    )
 }
 
 /// What a failed request means. The address stays out of the message: it may hold a user and password.
-pub(crate) fn from_reqwest(error: reqwest::Error) -> Failure {
+fn from_reqwest(error: reqwest::Error, origin: &Origin) -> Failure {
     let error = error.without_url();
     if error.is_builder() {
         return Failure::new(ModelErrorKind::Rejected, "the request cannot be made: check the base URL");
@@ -127,12 +153,16 @@ pub(crate) fn from_reqwest(error: reqwest::Error) -> Failure {
     let (kind, what) = if error.is_timeout() {
         (
             ModelErrorKind::Timeout,
-            if error.is_connect() { "connecting took too long" } else { "the endpoint took too long" },
+            if error.is_connect() {
+                "connecting took too long".to_owned()
+            } else {
+                "the endpoint took too long; a slow model needs a larger `models.deadline_seconds`".to_owned()
+            },
         )
     } else if error.is_connect() {
-        (ModelErrorKind::Unavailable, "cannot connect; check the base URL and that the endpoint runs")
+        (ModelErrorKind::Unavailable, format!("cannot connect; {}", origin.unreachable()))
     } else {
-        (ModelErrorKind::Unavailable, "the connection broke")
+        (ModelErrorKind::Unavailable, "the connection broke".to_owned())
     };
     // The last cause is the system's own word: `connection refused`, `certificate has expired`.
     let mut cause: &dyn std::error::Error = &error;
@@ -147,17 +177,24 @@ pub(crate) fn from_reqwest(error: reqwest::Error) -> Failure {
     Failure::new(kind, format!("{what}{cause}"))
 }
 
+/// No endpoint means a longer wait; a larger number is a mistake or an attack on arithmetic.
+const LONGEST: Duration = Duration::from_secs(86_400);
+
+/// A wait in seconds, with or without a fraction.
+pub(crate) fn seconds(text: &str) -> Option<Duration> {
+    let seconds: f64 = text.parse().ok()?;
+    Duration::try_from_secs_f64(seconds.clamp(0.0, LONGEST.as_secs_f64())).ok()
+}
+
 /// Retry-After in either form (RFC 9110, 10.2.3), or `retry-after-ms`.
-pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    /// No endpoint means more than a day; a larger number is a mistake or an attack on arithmetic.
-    const LONGEST: Duration = Duration::from_secs(86_400);
+fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(millis) = text("retry-after-ms").and_then(|text| text.parse::<u64>().ok()) {
         return Some(Duration::from_millis(millis).min(LONGEST));
     }
     let text = text("retry-after")?;
-    if let Ok(seconds) = text.parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds.clamp(0.0, LONGEST.as_secs_f64())).ok();
+    if text.parse::<f64>().is_ok() {
+        return seconds(text);
     }
     let date = httpdate::parse_http_date(text).ok()?;
     Some(date.duration_since(now).unwrap_or_default().min(LONGEST))

@@ -5,15 +5,21 @@
 //! endpoint sends is untrusted: bodies are bounded, their words are cut before they reach a message, and no error text
 //! holds a key. Keys go only to the endpoint they are for; redirects are not followed.
 //!
-//! OpenAI-compatible endpoints, Ollama's among them, are spoken to by our own code: `genai` repeats a tool call when an
-//! endpoint's indexes have gaps, drops one without an index, does not bound a response, and does not pass on
-//! OpenRouter's cost or Ollama's schema. Anthropic and Gemini go through `genai`. It logs what endpoints send at warning
-//! level: log filters must turn the target `genai` off (SPEC LLM-4).
+//! There is one adapter for each API: [`openai`] for everything with chat completions, Ollama among it, [`anthropic`] and
+//! [`gemini`]. An adapter turns a conversation into a request, and events into a reply ([`receive::Assembly`]); `receive`
+//! reads the connection, `draft` holds the reply, `finish` knows the names of reasons, `remedy` the settings that help.
+//! The adapters are our own: they bound every reply, send reasoning state back byte for byte, and accept replies that
+//! deviate from the documented API.
 
+mod anthropic;
+mod draft;
 mod failure;
+mod finish;
+mod gemini;
 mod http;
-mod native;
 mod openai;
+mod receive;
+mod remedy;
 mod retry;
 pub mod settings;
 mod sse;
@@ -50,7 +56,12 @@ pub fn connect(reference: &ModelRef, settings: &ProviderSettings) -> Result<Arc<
     let client = http::client(&settings.limits).map_err(|message| refuse(ModelErrorKind::Rejected, message))?;
     let base = http::base_url(&target.base_url).map_err(|message| refuse(ModelErrorKind::Rejected, message))?;
     let redactor = Redactor::new(target.key.clone());
-    let connection = http::Connection { client, base, key: target.key, key_variable: target.key_variable };
+    let origin = remedy::Origin {
+        model: reference.clone(),
+        key_variable: target.key_variable,
+        url_variable: target.url_variable,
+    };
+    let connection = http::Connection { client, base, key: target.key, origin };
     let retrying = |attempt: Arc<dyn retry::Attempt>| Retrying {
         name: name.clone(),
         attempt,
@@ -60,12 +71,9 @@ pub fn connect(reference: &ModelRef, settings: &ProviderSettings) -> Result<Arc<
         price: settings.prices.get(&name).copied(),
     };
     let limits = settings.limits;
-    Ok(Arc::new(match reference.provider {
-        Provider::Anthropic | Provider::Gemini => {
-            let attempt = native::Native::new(reference, connection, limits)
-                .map_err(|message| refuse(ModelErrorKind::Rejected, message))?;
-            retrying(Arc::new(attempt))
-        }
-        _ => retrying(Arc::new(openai::OpenAi::new(reference.clone(), connection, limits))),
-    }))
+    Ok(Arc::new(retrying(match reference.provider {
+        Provider::Anthropic => Arc::new(anthropic::Anthropic::new(connection, limits)),
+        Provider::Gemini => Arc::new(gemini::Gemini::new(connection, limits)),
+        _ => Arc::new(openai::OpenAi::new(connection, limits)),
+    })))
 }

@@ -1,103 +1,42 @@
 //! The chat completions API of OpenAI and of everything compatible with it: requests out, streams of chunks in.
-//!
-//! An endpoint that ignores `stream` and answers in one piece is understood too.
 
-use std::ops::ControlFlow;
-
-use llm::{Arguments, ChatReply, ChatRequest, Delta, Message, ModelErrorKind, ModelRef, Provider};
+use llm::{ChatReply, ChatRequest, Message, ModelRef, Provider};
 use serde_json::{Value, json};
 
+use crate::draft::{OnDelta, arguments_object};
 use crate::failure::Failure;
-use crate::http::{Connection, Reply};
-use crate::retry::{Attempt, arguments_object};
+use crate::http::{Connection, Manner};
+use crate::receive::receive;
+use crate::retry::Attempt;
 use crate::settings::Limits;
-use crate::sse::Decoder;
 
 mod assemble;
+mod state;
 
-use assemble::Assembly;
+use assemble::Chunks;
+
+const MANNER: Manner = Manner { key_header: "authorization", headers: &[] };
 
 /// A model behind a chat completions endpoint.
 pub(crate) struct OpenAi {
-    reference: ModelRef,
     connection: Connection,
     limits: Limits,
 }
 
 impl OpenAi {
-    pub(crate) fn new(reference: ModelRef, connection: Connection, limits: Limits) -> Self {
-        Self { reference, connection, limits }
+    pub(crate) fn new(connection: Connection, limits: Limits) -> Self {
+        Self { connection, limits }
     }
 }
 
 #[async_trait::async_trait]
 impl Attempt for OpenAi {
-    async fn attempt(
-        &self,
-        request: &ChatRequest,
-        on_delta: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<ChatReply, Failure> {
-        let body = body(request, &self.reference);
-        let reply = self.connection.post("/chat/completions", &body, &self.limits).await?;
-        if reply.is_event_stream() { stream(reply, on_delta).await } else { whole(reply, on_delta).await }
+    async fn attempt(&self, request: &ChatRequest, on_delta: OnDelta<'_>) -> Result<ChatReply, Failure> {
+        let body = body(request, &self.connection.origin.model);
+        let reply = self.connection.post("/chat/completions", &MANNER, &body, &self.limits).await?;
+        let chunks = Chunks::new(reply.origin.clone());
+        receive(reply, chunks, on_delta).await
     }
-}
-
-async fn stream(mut reply: Reply, on_delta: &mut (dyn FnMut(Delta) + Send)) -> Result<ChatReply, Failure> {
-    let mut assembly = Assembly::default();
-    let mut decoder = Decoder::default();
-    let mut take = |data: &str| -> Result<(), ControlFlow<(), Failure>> {
-        if data.trim() == "[DONE]" {
-            return Err(ControlFlow::Break(()));
-        }
-        let chunk: Value = serde_json::from_str(data).map_err(|_| {
-            ControlFlow::Continue(Failure::new(
-                ModelErrorKind::Malformed,
-                "the endpoint sent an event that is not JSON",
-            ))
-        })?;
-        assembly.take(chunk, on_delta).map_err(ControlFlow::Continue)
-    };
-    let stopped = loop {
-        match reply.next().await {
-            Ok(Some(bytes)) => {
-                if let Err(stop) = decoder.push(&bytes, &mut take) {
-                    break Err(stop);
-                }
-            }
-            Ok(None) => break decoder.end(&mut take),
-            Err(failure) => break Err(ControlFlow::Continue(failure)),
-        }
-    };
-    match stopped {
-        Ok(()) | Err(ControlFlow::Break(())) => assembly.finish(),
-        // The reply itself had ended: what broke was only the tail that counts tokens.
-        Err(ControlFlow::Continue(_)) if assembly.is_complete() => assembly.finish(),
-        Err(ControlFlow::Continue(failure)) => Err(failure),
-    }
-}
-
-async fn whole(mut reply: Reply, on_delta: &mut (dyn FnMut(Delta) + Send)) -> Result<ChatReply, Failure> {
-    let mut bytes = Vec::new();
-    while let Some(more) = reply.next().await? {
-        bytes.extend_from_slice(&more);
-    }
-    let malformed = |what: &str| Failure::new(ModelErrorKind::Malformed, format!("the endpoint answered {what}"));
-    let mut chunk: Value = serde_json::from_slice(&bytes).map_err(|_| malformed("something that is not JSON"))?;
-    let has_error = chunk.get("error").is_some_and(|error| !error.is_null());
-    // A whole message is one large delta.
-    let choice = chunk.pointer_mut("/choices/0").and_then(Value::as_object_mut);
-    match choice.and_then(|choice| Some((choice.remove("message")?, choice))) {
-        Some((message, choice)) => {
-            choice.insert("delta".to_owned(), message);
-        }
-        None if !has_error => return Err(malformed("without a message")),
-        None => {}
-    }
-    let mut assembly = Assembly::default();
-    assembly.take(chunk, on_delta)?;
-    assembly.end();
-    assembly.finish()
 }
 
 fn body(request: &ChatRequest, reference: &ModelRef) -> Value {
@@ -105,7 +44,7 @@ fn body(request: &ChatRequest, reference: &ModelRef) -> Value {
     if !request.system.is_empty() {
         messages.push(json!({"role": "system", "content": request.system}));
     }
-    messages.extend(request.messages.iter().map(message));
+    messages.extend(state::messages(&request.messages, reference, message));
     let mut body = json!({
         "model": reference.model,
         "messages": messages,
@@ -127,27 +66,26 @@ fn body(request: &ChatRequest, reference: &ModelRef) -> Value {
     body
 }
 
+/// Sets a key of an object.
 fn set(body: &mut Value, key: &str, value: Value) {
     if let Some(map) = body.as_object_mut() {
         map.insert(key.to_owned(), value);
     }
 }
 
+/// A message without its state.
 fn message(message: &Message) -> Value {
     match message {
         Message::User { text } => json!({"role": "user", "content": text}),
-        Message::Assistant { text, tool_calls } if tool_calls.is_empty() => {
+        Message::Assistant { text, tool_calls, .. } if tool_calls.is_empty() => {
             json!({"role": "assistant", "content": text})
         }
-        Message::Assistant { text, tool_calls } => {
+        Message::Assistant { text, tool_calls, .. } => {
             let content = if text.is_empty() { Value::Null } else { text.as_str().into() };
             let calls: Vec<_> = tool_calls
                 .iter()
                 .map(|call| {
-                    let arguments = match &call.arguments {
-                        Arguments::Json(value) if value.is_object() => value.to_string(),
-                        other => arguments_object(other).to_string(),
-                    };
+                    let arguments = arguments_object(&call.arguments).to_string();
                     json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}})
                 })
                 .collect();
@@ -161,7 +99,7 @@ fn message(message: &Message) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use llm::{ToolCall, ToolSpec};
+    use llm::{Arguments, ToolCall, ToolSpec};
 
     use super::*;
 
@@ -172,7 +110,7 @@ mod tests {
             system: "be brief".into(),
             messages: vec![
                 Message::User { text: "hi".into() },
-                Message::Assistant { text: String::new(), tool_calls: vec![call] },
+                Message::Assistant { text: String::new(), tool_calls: vec![call], state: None },
                 Message::Tool { call_id: "c".into(), name: "read".into(), content: "bad".into() },
             ],
             tools: vec![ToolSpec {

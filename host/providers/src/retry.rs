@@ -7,19 +7,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
-use llm::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Message, Model, ModelError, ModelErrorKind};
+use llm::{ChatReply, ChatRequest, Delta, FinishReason, Message, Model, ModelError, ModelErrorKind, ToolSpec};
 
+use crate::draft::OnDelta;
 use crate::failure::{Failure, Redactor};
 use crate::settings::{Price, Retries};
 
 /// One request to an endpoint.
 #[async_trait::async_trait]
 pub(crate) trait Attempt: Send + Sync {
-    async fn attempt(
-        &self,
-        request: &ChatRequest,
-        on_delta: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<ChatReply, Failure>;
+    async fn attempt(&self, request: &ChatRequest, on_delta: OnDelta<'_>) -> Result<ChatReply, Failure>;
 }
 
 /// An endpoint's model.
@@ -72,7 +69,11 @@ impl Model for Retrying {
                 }
                 Ok(Err(failure)) => failure,
                 Err(_) => {
-                    let message = format!("no reply within the deadline of {} s", self.deadline.as_secs_f32());
+                    let deadline = self.deadline.as_secs_f32();
+                    let message = format!(
+                        "no reply within the deadline of {deadline} s; a slow model needs a larger \
+                         `models.deadline_seconds`"
+                    );
                     Failure::new(ModelErrorKind::Timeout, message).for_good()
                 }
             };
@@ -100,10 +101,12 @@ impl Retrying {
             1 => " (tried again once)".to_owned(),
             _ => format!(" (tried again {retries} times)"),
         };
+        let later = failure.retry_after.filter(|wait| !wait.is_zero());
+        let later = later.map(|wait| format!("; try again in {}", span(wait))).unwrap_or_default();
         ModelError {
             model: self.name.clone(),
             kind: failure.kind,
-            message: format!("{}{tried}", failure.message),
+            message: format!("{}{tried}{later}", failure.message),
             retry_after_ms: failure.retry_after.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
         }
     }
@@ -112,10 +115,20 @@ impl Retrying {
     /// are matched to calls by them and some endpoints count from zero in each reply.
     fn finish(&self, request: &ChatRequest, reply: &mut ChatReply) {
         reply.model.clone_from(&self.name);
+        reply.finish_detail = reply.finish_detail.take().map(|detail| self.redactor.clean(detail));
+        // State is sent back as it came or not at all: nothing can be struck out of it.
+        let shows_key =
+            |state: &llm::ProviderState| serde_json::to_string(state).is_ok_and(|json| self.redactor.finds(&json));
+        reply.state = reply.state.take().filter(|state| !shows_key(state));
+        for call in &mut reply.tool_calls {
+            if let Some(name) = known_name(&call.name, &request.tools) {
+                name.clone_into(&mut call.name);
+            }
+        }
         if reply.usage.cost_usd.is_none() {
             reply.usage.cost_usd = self.price.map(|price| price.cost(reply.usage));
         }
-        if !reply.tool_calls.is_empty() && reply.finish == FinishReason::Stop {
+        if !reply.tool_calls.is_empty() && matches!(reply.finish, FinishReason::Stop | FinishReason::Missing) {
             reply.finish = FinishReason::ToolCalls;
         }
         let mut taken: std::collections::HashSet<String> = request
@@ -147,24 +160,30 @@ impl Retrying {
     }
 }
 
-/// The arguments of a call as an endpoint wrote them. None at all means no arguments.
-pub(crate) fn arguments(text: &str) -> Arguments {
-    if text.trim().is_empty() {
-        return Arguments::Json(serde_json::Value::Object(serde_json::Map::new()));
+/// The tool that a call means by a name with something around it: `functions.read`, `default_api:read`, `read:0`,
+/// `read<|channel|>json`. `None`: the name is right, or cannot be told.
+fn known_name<'a>(name: &str, tools: &'a [ToolSpec]) -> Option<&'a str> {
+    let is_tool = |name: &str| tools.iter().find(|tool| tool.name == name).map(|tool| tool.name.as_str());
+    if is_tool(name).is_some() {
+        return None;
     }
-    match serde_json::from_str(text) {
-        Ok(value) => Arguments::Json(value),
-        Err(_) => Arguments::Malformed(text.to_owned()),
-    }
+    let bare = name.split("<|").next().unwrap_or(name).trim();
+    let bare = bare.trim_end_matches(|c: char| c.is_ascii_digit()).strip_suffix(':').unwrap_or(bare);
+    // Only prefixes that models are known to write: of `remote.read` it cannot be told whether `read` is meant.
+    let prefixes = ["functions", "function", "default_api", "tools", "tool"];
+    let after = |prefix: &str| bare.strip_prefix(prefix)?.strip_prefix(['.', ':', '/']);
+    prefixes.into_iter().find_map(after).and_then(is_tool).or_else(|| is_tool(bare))
 }
 
-/// Arguments as an endpoint gets them back in the history: an object in every case, since several refuse the whole
-/// conversation when one call in it is not.
-pub(crate) fn arguments_object(arguments: &Arguments) -> serde_json::Value {
-    match arguments {
-        Arguments::Json(value) if value.is_object() => value.clone(),
-        Arguments::Json(value) => serde_json::json!({"value": value}),
-        Arguments::Malformed(text) => serde_json::json!({"not_json": text}),
+/// A wait for people: `45 s`, `12 min`, `1 h`, `2 h 5 min`.
+fn span(wait: Duration) -> String {
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    let minutes = seconds.div_ceil(60);
+    match (minutes / 60, minutes % 60) {
+        _ if seconds < 60 => format!("{seconds} s"),
+        (0, minutes) => format!("{minutes} min"),
+        (hours, 0) => format!("{hours} h"),
+        (hours, minutes) => format!("{hours} h {minutes} min"),
     }
 }
 
@@ -173,9 +192,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_json_is_kept() {
-        assert_eq!(arguments(" "), Arguments::Json(serde_json::json!({})));
-        assert_eq!(arguments("{\"a\":1}"), Arguments::Json(serde_json::json!({"a": 1})));
-        assert_eq!(arguments("{\"a\":"), Arguments::Malformed("{\"a\":".to_owned()));
+    fn a_name_with_something_around_it_is_known() {
+        let tool = |name: &str| ToolSpec { name: name.into(), description: String::new(), parameters: ().into() };
+        let tools = [tool("read"), tool("functions.list"), tool("tool-3")];
+        for (name, expected) in [
+            ("read", None),
+            ("functions.read", Some("read")),
+            ("default_api:read", Some("read")),
+            ("functions.read:0", Some("read")),
+            ("read<|channel|>commentary", Some("read")),
+            (" read ", Some("read")),
+            ("functions.list", None),
+            ("tool-3", None),
+            ("remote.read", None),
+            ("readx", None),
+            ("", None),
+        ] {
+            assert_eq!(known_name(name, &tools), expected, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn waits_are_told_in_words() {
+        for (seconds, expected) in
+            [(0.2, "1 s"), (59.0, "59 s"), (61.0, "2 min"), (3600.0, "1 h"), (7_500.0, "2 h 5 min")]
+        {
+            assert_eq!(span(Duration::from_secs_f64(seconds)), expected);
+        }
     }
 }

@@ -100,6 +100,7 @@ pub(crate) struct Target {
     pub base_url: String,
     pub key: Option<Secret<String>>,
     pub key_variable: &'static str,
+    pub url_variable: &'static str,
 }
 
 /// A setting without which a provider cannot be asked.
@@ -145,18 +146,26 @@ impl ProviderSettings {
 
     /// The address and key for a provider. A key may be absent where the address was set: local servers have none.
     pub(crate) fn target(&self, provider: Provider) -> Result<Target, Required> {
-        let (endpoint, own, key_variable) = match provider {
-            Provider::OpenAi => (&self.openai, Some("https://api.openai.com/v1"), "OPENAI_API_KEY"),
-            Provider::Compatible => (&self.openai, None, "OPENAI_API_KEY"),
-            Provider::OpenRouter => (&self.openrouter, Some("https://openrouter.ai/api/v1"), "OPENROUTER_API_KEY"),
-            Provider::Anthropic => (&self.anthropic, Some("https://api.anthropic.com/v1"), "ANTHROPIC_API_KEY"),
+        let (endpoint, own, key_variable, url_variable) = match provider {
+            Provider::OpenAi => (&self.openai, Some("https://api.openai.com/v1"), "OPENAI_API_KEY", "OPENAI_BASE_URL"),
+            Provider::Compatible => (&self.openai, None, "OPENAI_API_KEY", "OPENAI_BASE_URL"),
+            Provider::OpenRouter => {
+                let own = "https://openrouter.ai/api/v1";
+                (&self.openrouter, Some(own), "OPENROUTER_API_KEY", "OPENROUTER_BASE_URL")
+            }
+            Provider::Anthropic => {
+                let own = "https://api.anthropic.com/v1";
+                (&self.anthropic, Some(own), "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
+            }
             Provider::Gemini => {
-                (&self.gemini, Some("https://generativelanguage.googleapis.com/v1beta"), "GEMINI_API_KEY")
+                let own = "https://generativelanguage.googleapis.com/v1beta";
+                (&self.gemini, Some(own), "GEMINI_API_KEY", "GEMINI_BASE_URL")
             }
             Provider::Ollama => {
                 let host = self.ollama.base_url.as_deref().unwrap_or("http://127.0.0.1:11434");
                 let key = self.ollama.key.clone();
-                return Ok(Target { base_url: ollama_url(host), key, key_variable: "OLLAMA_API_KEY" });
+                let base_url = ollama_url(host);
+                return Ok(Target { base_url, key, key_variable: "OLLAMA_API_KEY", url_variable: "OLLAMA_HOST" });
             }
             _ => return Err(Required::Known { provider }),
         };
@@ -170,9 +179,9 @@ impl ProviderSettings {
                 }
                 own.to_owned()
             }
-            (None, None) => return Err(Required::BaseUrl { variable: "OPENAI_BASE_URL" }),
+            (None, None) => return Err(Required::BaseUrl { variable: url_variable }),
         };
-        Ok(Target { base_url, key: endpoint.key.clone(), key_variable })
+        Ok(Target { base_url, key: endpoint.key.clone(), key_variable, url_variable })
     }
 }
 

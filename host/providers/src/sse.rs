@@ -35,6 +35,8 @@ impl Decoder {
         if line.is_empty() {
             return self.data.take().map_or(Ok(()), |data| on_event(&data));
         }
+        // A byte order mark may begin the stream; a line elsewhere never begins with one.
+        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line);
         if let Some(value) = line.strip_prefix(b"data:") {
             let value = String::from_utf8_lossy(value.strip_prefix(b" ").unwrap_or(value));
             match &mut self.data {
@@ -76,5 +78,6 @@ mod tests {
         check(": ping\n\nevent: x\nid: 3\ndata: one\ndata: two\n\n", &["one\ntwo"]);
         check("\n\n\n", &[]);
         check("data\n\nnonsense\n\n", &[]);
+        check("\u{feff}data: a\n\n", &["a"]);
     }
 }

@@ -263,7 +263,7 @@ mod tests {
             if reply.tool_calls.is_empty() {
                 return (report, code, reply.text);
             }
-            request.messages.push(llm::Message::Assistant { text: reply.text, tool_calls: reply.tool_calls });
+            request.messages.push(reply.into());
         }
     }
 

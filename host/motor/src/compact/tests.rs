@@ -26,7 +26,7 @@ fn reply(text: &str, calls: &[(&str, &str)]) -> Entry {
         name: (*name).into(),
         arguments: Arguments::Json(json!({"path": format!("{id}.csv")})),
     });
-    Entry::Reply { text: text.into(), calls: calls.collect() }
+    Entry::Reply { text: text.into(), calls: calls.collect(), state: None }
 }
 
 fn returned(call_id: &str, tool: &str, result: ToolResult) -> Entry {
@@ -195,9 +195,34 @@ fn fifty_iterations_with_two_megabytes_stay_under_the_budget() {
 }
 
 #[test]
+fn a_reply_goes_with_its_state_as_long_as_it_is_whole() {
+    let mut entries = reading(3, "short");
+    for entry in &mut entries {
+        if let Entry::Reply { state, .. } = entry {
+            *state = ProviderState::new("a/b", json!({"reasoning_content": "z".repeat(5_000)}));
+        }
+    }
+    let states = |budget: usize| -> String {
+        let has = |message: &Message| match message {
+            Message::Assistant { state: Some(_), .. } => Some('s'),
+            Message::Assistant { .. } => Some('-'),
+            _ => None,
+        };
+        let messages = compacted(&entries, budget);
+        assert!(total(&messages) <= budget);
+        messages.iter().filter_map(has).collect()
+    };
+    // It counts, and the oldest goes first.
+    assert_eq!(states(20_000), "sss");
+    assert_eq!(states(12_000), "-ss");
+    assert_eq!(states(7_000), "--s");
+    assert_eq!(states(2_000), "---");
+}
+
+#[test]
 fn what_is_left_out_first_when_room_is_short() {
     let mut entries = reading(6, &"x".repeat(50_000));
-    if let Some(Entry::Reply { text, calls }) = entries.get_mut(1) {
+    if let Some(Entry::Reply { text, calls, .. }) = entries.get_mut(1) {
         text.push_str(&"y".repeat(3_000));
         calls[0].arguments = Arguments::Malformed("z".repeat(3_000));
     }
@@ -206,7 +231,7 @@ fn what_is_left_out_first_when_room_is_short() {
         for message in compacted(&entries, budget) {
             match message {
                 Message::Tool { content, .. } => write!(lengths, "{} ", content.len()).unwrap(),
-                Message::Assistant { text, tool_calls } if text.len() + tool_calls[0].id.len() > 200 => {
+                Message::Assistant { text, tool_calls, .. } if text.len() + tool_calls[0].id.len() > 200 => {
                     write!(lengths, "({} {}) ", text.len(), shorten::arguments_text(&tool_calls[0].arguments).len())
                         .unwrap();
                 }
@@ -280,7 +305,7 @@ fn history(task: &str, turns: Vec<Turn>) -> Vec<Entry> {
                 (call, Entry::Result { call_id: id, tool: format!("tool{}", index % 3), result, tainted: true })
             })
             .unzip();
-        entries.push(Entry::Reply { text, calls });
+        entries.push(Entry::Reply { text, calls, state: None });
         entries.extend(results);
         entries.extend(told.map(|text| Entry::Said { text }));
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base::{AgentName, Clock, ErrorCode, Provenance, Random, Refusal, RunId, SystemClock, Timestamp};
 use energy::EnergyBook;
-use llm::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Model, ModelError, ToolCall, ToolSpec, Usage};
+use llm::{Arguments, ChatReply, ChatRequest, Delta, Model, ModelError, ToolCall, ToolSpec, Usage};
 use motor::{
     Config, ConsentNeeded, Effects, Environment, Motor, MotorParts, OutgoingRequest, Planned, Review, RunRecord,
     RunRequest, RunTrace, ToolDefinition, ToolInvocation, ToolNote, ToolReply, ToolResult, Toolbox,
@@ -50,13 +50,9 @@ impl Model for Script {
         self.requests.lock().unwrap().push(request.clone());
         let turn = request.turn();
         let mut reply = ChatReply {
-            text: String::new(),
-            tool_calls: Vec::new(),
-            reasoning: None,
             usage: Usage { input_tokens: 10, output_tokens: 2, cost_usd: None },
-            finish: FinishReason::Stop,
             model: "test/script".into(),
-            retries: 0,
+            ..ChatReply::default()
         };
         let id = |index: usize| format!("t{turn}c{index}");
         match self.turns.get(turn).or(self.turns.last()).unwrap().clone() {

@@ -1,166 +1,192 @@
 //! Puts the chunks of a streamed reply together.
 //!
-//! Endpoints differ: indexes may be missing, have gaps or begin at one; arguments may come as an object; a name may come
-//! again with each piece. None of that may turn one call into two or none. The number of calls is bounded.
+//! Endpoints differ: indexes may be missing, have gaps, begin at one or be the same for all; arguments may come as an
+//! object; a name may come again with each piece; content may be text or a list of parts. None of that may turn one call
+//! into two or none.
 
-use llm::{Arguments, ChatReply, Delta, FinishReason, ModelErrorKind, ToolCall, Usage};
+use llm::{ChatReply, FinishReason, ModelErrorKind, Usage};
 use serde_json::Value;
 
-use crate::failure::Failure;
-use crate::retry::arguments;
-
-/// More calls than this in one reply are a fault of the endpoint or an attack.
-const MAX_CALLS: usize = 128;
+use super::state::{self, State, TEXTS};
+use crate::draft::{Draft, DraftCall, OnDelta, count};
+use crate::failure::{Failure, said};
+use crate::receive::{Assembly, End};
+use crate::remedy::Origin;
 
 /// A reply as far as it has come.
-#[derive(Debug, Default)]
-pub(super) struct Assembly {
-    text: String,
-    reasoning: String,
-    calls: Vec<Call>,
-    usage: Usage,
-    finish: Option<FinishReason>,
+pub(super) struct Chunks {
+    draft: Draft,
+    state: State,
+    refusal: String,
+    origin: Origin,
 }
 
-#[derive(Debug, Default)]
-struct Call {
-    index: Option<u64>,
-    id: String,
-    name: String,
-    arguments: String,
-}
-
-impl Assembly {
-    /// Takes the next chunk.
-    pub(super) fn take(&mut self, chunk: Value, on_delta: &mut (dyn FnMut(Delta) + Send)) -> Result<(), Failure> {
-        if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
-            return Err(Failure::from_stream(error));
-        }
-        if let Some(usage) = chunk.get("usage").filter(|usage| usage.is_object()) {
-            let count = |key| usage.get(key).and_then(Value::as_u64).unwrap_or_default();
-            self.usage = Usage {
-                input_tokens: count("prompt_tokens"),
-                output_tokens: count("completion_tokens"),
-                cost_usd: usage.get("cost").and_then(Value::as_f64),
-            };
-        }
-        let Some(choice) = chunk.pointer("/choices/0") else { return Ok(()) };
-        if let Some(delta) = choice.get("delta") {
-            let text = |key| delta.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
-            if let Some(reasoning) = text("reasoning_content").or_else(|| text("reasoning")) {
-                self.reasoning.push_str(reasoning);
-                on_delta(Delta::Reasoning(reasoning.to_owned()));
-            }
-            if let Some(text) = text("content") {
-                self.text.push_str(text);
-                on_delta(Delta::Text(text.to_owned()));
-            }
-            for piece in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
-                self.take_call(piece)?;
-            }
-        }
-        if let Some(reason) = choice.get("finish_reason").and_then(Value::as_str) {
-            self.finish = Some(match reason {
-                "stop" => FinishReason::Stop,
-                "tool_calls" | "function_call" => FinishReason::ToolCalls,
-                "length" => FinishReason::Length,
-                _ => FinishReason::Other,
-            });
-        }
-        Ok(())
+impl Chunks {
+    pub(super) fn new(origin: Origin) -> Self {
+        Self { draft: Draft::default(), state: State::default(), refusal: String::new(), origin }
     }
 
-    fn take_call(&mut self, piece: &Value) -> Result<(), Failure> {
+    fn take_delta(&mut self, delta: &Value, on_delta: OnDelta<'_>) -> Result<(), Failure> {
+        self.state.take(delta);
+        let text = |key: &&str| delta.get(*key).and_then(Value::as_str).filter(|text| !text.is_empty());
+        if let Some(reasoning) = TEXTS.iter().find_map(text) {
+            self.draft.reasoning(reasoning, on_delta);
+        }
+        match delta.get("content") {
+            Some(Value::String(text)) => self.draft.text(text, on_delta),
+            Some(Value::Array(parts)) => parts.iter().for_each(|part| self.take_part(part, on_delta)),
+            _ => {}
+        }
+        self.refusal.push_str(delta.get("refusal").and_then(Value::as_str).unwrap_or_default());
+        for piece in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
+            self.take_call(piece, piece.get("function"))?;
+        }
+        match delta.get("function_call") {
+            Some(function @ Value::Object(_)) => self.take_call(&Value::Null, Some(function)),
+            _ => Ok(()),
+        }
+    }
+
+    /// A part of content, as Mistral sends it: `{"type": "text", …}`, `{"type": "thinking", "thinking": […]}`.
+    fn take_part(&mut self, part: &Value, on_delta: OnDelta<'_>) {
+        let text = |part: &Value| part.as_str().or_else(|| part.get("text")?.as_str()).map(str::to_owned);
+        match part.get("thinking") {
+            Some(Value::Array(parts)) => {
+                parts.iter().filter_map(text).for_each(|text| self.draft.reasoning(&text, on_delta));
+            }
+            Some(Value::String(thought)) => self.draft.reasoning(thought, on_delta),
+            _ => self.draft.text(&text(part).unwrap_or_default(), on_delta),
+        }
+    }
+
+    fn take_call(&mut self, piece: &Value, function: Option<&Value>) -> Result<(), Failure> {
         let index = piece.get("index").and_then(Value::as_u64);
         let id = piece.get("id").and_then(Value::as_str).unwrap_or_default();
-        let function = piece.get("function");
         let name = function.and_then(|function| function.get("name")).and_then(Value::as_str).unwrap_or_default();
+        let arguments = match function.and_then(|function| function.get("arguments")) {
+            Some(Value::String(text)) => text.clone(),
+            None | Some(Value::Null) => String::new(),
+            Some(value) => value.to_string(),
+        };
+        let calls = &self.draft.calls;
         let position = match (index, id.is_empty()) {
-            (Some(_), _) => self.calls.iter().position(|call| call.index == index),
-            (None, false) => self.calls.iter().position(|call| call.id == id),
+            (Some(_), _) => calls.iter().rposition(|call| call.index == index),
+            (None, false) => calls.iter().rposition(|call| call.id == id),
             // Neither: a name begins a call, anything else goes on with the last.
-            (None, true) if name.is_empty() => self.calls.len().checked_sub(1),
+            (None, true) if name.is_empty() => calls.len().checked_sub(1),
             (None, true) => None,
         };
+        // The same index does not make it the same call: Ollama and Gemini count every call as the first.
+        let position = position.filter(|position| {
+            calls.get(*position).is_some_and(|call| {
+                let other_id = !id.is_empty() && !call.id.is_empty() && call.id != id;
+                let whole = serde_json::from_str::<Value>(&call.arguments).is_ok_and(|value| value.is_object());
+                name.is_empty() || !(other_id || whole && !arguments.is_empty())
+            })
+        });
         let position = match position {
             Some(position) => position,
-            None if self.calls.len() >= MAX_CALLS => {
-                let message = format!("the reply has more than {MAX_CALLS} tool calls");
-                return Err(Failure::new(ModelErrorKind::Malformed, message));
-            }
-            None => {
-                self.calls.push(Call { index, ..Call::default() });
-                self.calls.len() - 1
-            }
+            None => self.draft.call(DraftCall { index, ..DraftCall::default() })?,
         };
-        let Some(call) = self.calls.get_mut(position) else { return Ok(()) };
+        self.state.take_call(position, piece);
+        let Some(call) = self.draft.calls.get_mut(position) else { return Ok(()) };
         if call.id.is_empty() {
             id.clone_into(&mut call.id);
         }
         if call.name.is_empty() {
             name.clone_into(&mut call.name);
         }
-        match function.and_then(|function| function.get("arguments")) {
-            Some(Value::String(text)) => call.arguments.push_str(text),
-            Some(object @ Value::Object(_)) => call.arguments = object.to_string(),
-            _ => {}
+        if function.and_then(|function| function.get("arguments")).is_some_and(Value::is_object) {
+            call.arguments.clear();
+        }
+        call.arguments.push_str(&arguments);
+        Ok(())
+    }
+}
+
+impl Assembly for Chunks {
+    fn take(&mut self, chunk: &Value, on_delta: OnDelta<'_>) -> Result<(), Failure> {
+        let choice = chunk.pointer("/choices/0");
+        let error = [chunk.get("error"), choice.and_then(|choice| choice.get("error"))];
+        if let Some(error) = error.into_iter().flatten().find(|error| !error.is_null()) {
+            return Err(Failure::from_body(error, &self.origin));
+        }
+        if chunk.get("object").is_some_and(|object| object == "error") {
+            return Err(Failure::from_body(chunk, &self.origin));
+        }
+        // In the last chunk, in each, within the choice (Moonshot) or in an extension (Groq).
+        let usage = [chunk.get("usage"), choice.and_then(|choice| choice.get("usage")), chunk.pointer("/x_groq/usage")];
+        if let Some(usage) = usage.into_iter().flatten().find(|usage| usage.is_object()) {
+            self.draft.usage = Usage {
+                input_tokens: count(usage, &["prompt_tokens", "input_tokens"]),
+                output_tokens: count(usage, &["completion_tokens", "output_tokens"]),
+                cost_usd: usage.get("cost").and_then(Value::as_f64),
+            };
+        }
+        let Some(choice) = choice else {
+            // A chunk that only counts or keeps alive has an empty list; a body without any is not a reply.
+            return match chunk.get("choices").or_else(|| chunk.get("usage")).or_else(|| chunk.get("id")) {
+                Some(_) => Ok(()),
+                None => {
+                    let message = format!("the endpoint answered without a message: {}", said(&chunk.to_string()));
+                    Err(Failure::new(ModelErrorKind::Malformed, message))
+                }
+            };
+        };
+        // A whole message is one large delta.
+        if let Some(delta) = choice.get("delta").or_else(|| choice.get("message")).filter(|delta| delta.is_object()) {
+            self.take_delta(delta, on_delta)?;
+        }
+        if let Some(reason) = choice.get("finish_reason").and_then(Value::as_str).filter(|reason| !reason.is_empty()) {
+            self.draft.finished(reason, choice.get("native_finish_reason").and_then(Value::as_str))?;
+        }
+        if let Some(filters) = choice.get("content_filter_results").and_then(Value::as_object) {
+            let filtered = filters.iter().filter(|(_, result)| result.get("filtered") == Some(&Value::Bool(true)));
+            for (category, result) in filtered {
+                let severity = result.get("severity").and_then(Value::as_str).unwrap_or("filtered");
+                self.draft.words = format!("{category} ({severity})");
+            }
         }
         Ok(())
     }
 
-    /// Whether the model said that it is done.
-    pub(super) fn is_complete(&self) -> bool {
-        self.finish.is_some()
+    fn is_finished(&self) -> bool {
+        self.draft.is_finished()
     }
 
-    /// The body came whole, whatever it says about its end.
-    pub(super) fn end(&mut self) {
-        self.finish.get_or_insert(FinishReason::Stop);
-    }
-
-    /// The whole reply.
-    pub(super) fn finish(self) -> Result<ChatReply, Failure> {
-        let Some(finish) = self.finish else {
-            // What came may be half a sentence or half a call: it is not acted upon.
-            let message = "the stream ended before the reply was complete";
-            return Err(Failure::new(ModelErrorKind::Unavailable, message));
-        };
-        let call = |call: Call| ToolCall { id: call.id, name: call.name, arguments: arguments(&call.arguments) };
-        let mut tool_calls: Vec<_> = self.calls.into_iter().map(call).collect();
-        if finish == FinishReason::Length
-            && let Some(last) = tool_calls.last_mut()
-            && last.arguments == Arguments::Json(Value::Object(serde_json::Map::new()))
-        {
-            // Cut off before its first argument: not a call without arguments.
-            last.arguments = Arguments::Malformed(String::new());
+    fn finish(mut self, end: End) -> Result<ChatReply, Failure> {
+        if !self.draft.is_finished() && self.refusal.is_empty() && !self.draft.has_whole_content(end) {
+            return Err(Failure::cut_short());
         }
-        Ok(ChatReply {
-            text: self.text,
-            tool_calls,
-            reasoning: (!self.reasoning.is_empty()).then_some(self.reasoning),
-            usage: self.usage,
-            finish,
-            model: String::new(),
-            retries: 0,
-        })
+        if !self.refusal.trim().is_empty() {
+            self.draft.ended_by(FinishReason::Refused, "refusal");
+            self.draft.words = self.refusal;
+        }
+        let unnamed = if end == End::Marked { FinishReason::Stop } else { FinishReason::Missing };
+        let state = state::state(&self.origin.model, self.state);
+        Ok(self.draft.into_reply(unnamed, state))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use llm::Arguments;
     use serde_json::json;
 
     use super::*;
 
+    fn chunks() -> Chunks {
+        Chunks::new(Origin { model: "openai/x".parse().unwrap(), key_variable: "K", url_variable: "U" })
+    }
+
     /// Calls as `id name arguments`.
     fn check(pieces: Value, expected: &[(&str, &str, Value)]) {
-        let mut assembly = Assembly::default();
+        let mut chunks = chunks();
         for piece in pieces.as_array().unwrap() {
             let chunk = json!({"choices": [{"delta": {"tool_calls": [piece]}}]});
-            assembly.take(chunk, &mut |_| {}).unwrap();
+            chunks.take(&chunk, &mut |_| {}).unwrap();
         }
-        assembly.end();
-        let calls = assembly.finish().unwrap().tool_calls;
+        let calls = chunks.finish(End::Marked).unwrap().tool_calls;
         let found: Vec<_> = calls
             .iter()
             .map(|call| match &call.arguments {
@@ -191,23 +217,48 @@ mod tests {
     }
 
     #[test]
-    fn too_many_calls_are_refused() {
-        let many: Vec<_> = (0..1_000).map(|index| json!({"index": index, "function": {"name": "f"}})).collect();
-        let chunk = json!({"choices": [{"delta": {"tool_calls": many}}]});
-        assert!(Assembly::default().take(chunk, &mut |_| {}).is_err());
+    fn two_calls_at_one_index_are_two() {
+        let whole = |id: &str, text: &str| json!({"index": 0, "id": id, "function": {"name": "f", "arguments": text}});
+        let two = [("a", "f", json!({"x": 1})), ("b", "f", json!({"x": 2}))];
+        check(json!([whole("a", "{\"x\":1}"), whole("b", "{\"x\":2}")]), &two);
+        // Gemini's door for OpenAI clients gives no ids either.
+        let unnamed = [("", "f", json!({"x": 1})), ("", "f", json!({"x": 2}))];
+        check(json!([whole("", "{\"x\":1}"), whole("", "{\"x\":2}")]), &unnamed);
+        // The same call, its name and id repeated with each piece.
+        check(json!([whole("a", "{\"x\""), whole("a", ":1}")]), &[("a", "f", json!({"x": 1}))]);
+        check(json!([whole("a", "{\"x\":1}"), whole("a", "")]), &[("a", "f", json!({"x": 1}))]);
     }
 
     #[test]
-    fn a_reply_that_is_cut_off_is_not_acted_upon() {
-        let mut assembly = Assembly::default();
-        assembly.take(json!({"choices": [{"delta": {"content": "half"}}]}), &mut |_| {}).unwrap();
-        assert_eq!(assembly.finish().unwrap_err().kind, ModelErrorKind::Unavailable);
+    fn too_many_calls_are_refused() {
+        let many: Vec<_> = (0..1_000).map(|index| json!({"index": index, "function": {"name": "f"}})).collect();
+        let chunk = json!({"choices": [{"delta": {"tool_calls": many}}]});
+        assert!(chunks().take(&chunk, &mut |_| {}).is_err());
+    }
+
+    #[test]
+    fn what_is_left_of_a_broken_reply_is_not_acted_upon() {
+        let take = |delta: Value, end| {
+            let mut chunks = chunks();
+            chunks.take(&json!({"choices": [{"delta": delta}]}), &mut |_| {}).unwrap();
+            chunks.finish(end).map(|reply| reply.finish).map_err(|failure| failure.kind)
+        };
+        let call =
+            |text: &str| json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": text}}]});
+        let cut = Err(ModelErrorKind::Unavailable);
+        assert_eq!(take(json!({"content": "all"}), End::Closed), Ok(FinishReason::Missing));
+        assert_eq!(take(json!({"content": "all"}), End::Marked), Ok(FinishReason::Stop));
+        assert_eq!(take(json!({"content": ""}), End::Marked), cut);
+        assert_eq!(take(call("{\"x\":"), End::Closed), cut);
+        assert_eq!(take(call(""), End::Closed), cut);
+        assert_eq!(take(call("{}"), End::Closed), Ok(FinishReason::Missing));
+        assert_eq!(take(call(""), End::Marked), Ok(FinishReason::Stop));
     }
 
     #[test]
     fn an_error_within_a_stream_is_one() {
         let chunk = json!({"error": {"code": 429, "message": "slow"}});
-        let failure = Assembly::default().take(chunk, &mut |_| {}).unwrap_err();
+        let failure = chunks().take(&chunk, &mut |_| {}).unwrap_err();
         assert_eq!((failure.kind, failure.again), (ModelErrorKind::RateLimited, true));
     }
 }

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::RunId;
-use llm::{
-    Arguments, ChatReply, ChatRequest, Delta, FinishReason, Message, Model, ModelError, ModelErrorKind, ToolCall, Usage,
-};
+use llm::{Arguments, ChatReply, ChatRequest, Delta, Message, Model, ModelError, ModelErrorKind, ToolCall, Usage};
 use serde_json::{Value, json};
 use store::SimulatedDisk;
 
@@ -41,13 +39,9 @@ impl Model for SimulatedModel {
             return std::future::pending().await;
         }
         let mut reply = ChatReply {
-            text: String::new(),
-            tool_calls: Vec::new(),
-            reasoning: None,
             usage: Usage { input_tokens: 10, output_tokens: 2, cost_usd: None },
-            finish: FinishReason::Stop,
             model: self.name().into(),
-            retries: 0,
+            ..ChatReply::default()
         };
         if self.chance.percent(70)
             && let Some(calls) = self.consented(&request.messages)
