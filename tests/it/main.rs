@@ -35,3 +35,4 @@ mod skills_cli;
 mod skills_scenarios;
 mod skills_shipped;
 mod toolboxes;
+mod unfinished;

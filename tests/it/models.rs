@@ -182,7 +182,7 @@ async fn a_call_written_as_text_comes_as_text() {
     let server = ModelServer::scripted(json!({"turns": [{"text": text}]})).await;
     let asked = ask("openai/gpt", &server).await;
     let recovered = llm::recover_text_calls(&asked.reply().text, &request().tools);
-    assert!(matches!(recovered, llm::Recovery::Call { name, .. } if name == "read"));
+    assert!(matches!(recovered, llm::Recovery::Calls { calls, .. } if calls[0].name == "read"));
 }
 
 #[tokio::test]

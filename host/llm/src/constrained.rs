@@ -8,7 +8,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Message, Model, ModelError, ToolCall, ToolSpec};
+use crate::{
+    Arguments, ChatReply, ChatRequest, Delta, FinishReason, Message, Model, ModelError, ToolCall, ToolSpec,
+    take_reasoning,
+};
 
 /// A model that calls tools by writing JSON that matches a schema.
 pub struct Constrained {
@@ -51,13 +54,17 @@ impl Model for Constrained {
             }
         };
         let mut reply = self.inner.chat(&inner_request, &mut pass_on).await?;
-        match read(&reply.text) {
+        take_reasoning(&mut reply);
+        match read(&reply.text).or_else(|| half(&reply.text).filter(|_| !reply.finish.is_complete())) {
             Some(Said::Answer(text)) => reply.text = text,
             Some(Said::Call(name, arguments)) => {
                 let id = format!("constrained_{}", request.turn());
                 reply.text = String::new();
-                reply.tool_calls = vec![ToolCall { id, name, arguments: Arguments::Json(arguments) }];
-                reply.finish = FinishReason::ToolCalls;
+                reply.tool_calls = vec![ToolCall { id, name, arguments }];
+                // A call in a reply that was cut off or filtered stays one that the loop does not make.
+                if reply.finish.is_complete() {
+                    reply.finish = FinishReason::ToolCalls;
+                }
             }
             // Left as it is: text that may still hold a call, or an answer without its JSON.
             None => {}
@@ -71,7 +78,7 @@ impl Model for Constrained {
 
 enum Said {
     Answer(String),
-    Call(String, Value),
+    Call(String, Arguments),
 }
 
 fn read(text: &str) -> Option<Said> {
@@ -82,10 +89,42 @@ fn read(text: &str) -> Option<Said> {
         (None, Some(Value::String(answer))) => Some(Said::Answer(answer.clone())),
         (Some(Value::String(tool)), None) => {
             let arguments = value.get("arguments").cloned().unwrap_or_else(|| json!({}));
-            Some(Said::Call(tool.clone(), arguments))
+            Some(Said::Call(tool.clone(), Arguments::Json(arguments)))
         }
         _ => None,
     }
+}
+
+/// The answer or the call of a reply that ends in the middle.
+fn half(text: &str) -> Option<Said> {
+    let text = text.trim();
+    let text = text.strip_prefix("```json").or_else(|| text.strip_prefix("```")).unwrap_or(text);
+    let body = text.trim_start().strip_prefix('{')?.trim_start();
+    let value = |key: &str| {
+        let value = body.strip_prefix(key)?.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
+        Some(half_string(value))
+    };
+    match value("\"answer\"") {
+        Some(answer) => Some(Said::Answer(answer)),
+        None => Some(Said::Call(value("\"tool\"")?, Arguments::Malformed(text.to_owned()))),
+    }
+}
+
+/// The text of a JSON string without its opening quotation mark, and perhaps without its end.
+fn half_string(text: &str) -> String {
+    /// Bytes of the longest escape, a pair of surrogates.
+    const ESCAPE: usize = 12;
+    let mut escaped = false;
+    let end = text.find(|c: char| {
+        let ends = c == '"' && !escaped;
+        escaped = c == '\\' && !escaped;
+        ends
+    });
+    let text = text.get(..end.unwrap_or(text.len())).unwrap_or_default();
+    // Half an escape at the end is left out.
+    let ends = (0..ESCAPE).filter_map(|cut| text.get(..text.len().checked_sub(cut)?));
+    let mut decoded = ends.filter_map(|text| serde_json::from_str(&format!("\"{text}\"")).ok());
+    decoded.next().unwrap_or_default()
 }
 
 /// One alternative for each tool, with that tool's parameters, and one for the answer.
@@ -147,7 +186,7 @@ mod tests {
 
     use super::*;
 
-    struct Says(&'static str, Mutex<Option<ChatRequest>>);
+    struct Says(&'static str, FinishReason, Mutex<Option<ChatRequest>>);
 
     #[async_trait::async_trait]
     impl Model for Says {
@@ -159,9 +198,10 @@ mod tests {
             request: &ChatRequest,
             on_delta: &mut (dyn FnMut(Delta) + Send),
         ) -> Result<ChatReply, ModelError> {
-            *self.1.lock().unwrap() = Some(request.clone());
+            *self.2.lock().unwrap() = Some(request.clone());
             on_delta(Delta::Text(self.0.to_owned()));
-            Ok(ChatReply { text: self.0.to_owned(), model: "test/small".to_owned(), ..ChatReply::default() })
+            let (text, finish) = (self.0.to_owned(), self.1);
+            Ok(ChatReply { text, finish, model: "test/small".to_owned(), ..ChatReply::default() })
         }
     }
 
@@ -189,11 +229,15 @@ mod tests {
     }
 
     async fn ask(says: &'static str) -> (ChatReply, ChatRequest, Vec<Delta>) {
-        let inner = Arc::new(Says(says, Mutex::new(None)));
+        ask_ending(says, FinishReason::Stop).await
+    }
+
+    async fn ask_ending(says: &'static str, finish: FinishReason) -> (ChatReply, ChatRequest, Vec<Delta>) {
+        let inner = Arc::new(Says(says, finish, Mutex::new(None)));
         let mut deltas = Vec::new();
         let model = Constrained::new(inner.clone());
         let reply = model.chat(&request(), &mut |delta| deltas.push(delta)).await.unwrap();
-        let seen = inner.1.lock().unwrap().take().unwrap();
+        let seen = inner.2.lock().unwrap().take().unwrap();
         (reply, seen, deltas)
     }
 
@@ -225,6 +269,38 @@ mod tests {
         for says in ["just words", "{\"tool\":\"read\",\"answer\":\"both\"}", "{\"tool\":"] {
             let (reply, _, _) = ask(says).await;
             assert_eq!((reply.text.as_str(), reply.tool_calls.len()), (says, 0));
+        }
+    }
+
+    #[tokio::test]
+    async fn reasoning_before_the_json_is_taken_off() {
+        let (reply, _, _) = ask("<think>hm</think>\n{\"answer\":\"42\"}").await;
+        assert_eq!((reply.text.as_str(), reply.reasoning.as_deref()), ("42", Some("hm")));
+    }
+
+    #[tokio::test]
+    async fn half_an_answer_is_its_text_and_half_a_call_stays_half() {
+        for (says, text) in [
+            (r#"{"answer":"It is fo"#, "It is fo"),
+            (r#"{"answer": "a \"b\" \u00e4 \ud83d\ude00 c\"#, "a \"b\" \u{e4} \u{1f600} c"),
+            (r#"{"answer":"a\ud83d\ude"#, "a"),
+            (r#"{"answer":"all"#, "all"),
+            (r#"{"answer":"all" "#, "all"),
+            (r#"{"answer":""#, ""),
+        ] {
+            let (reply, _, _) = ask_ending(says, FinishReason::Length).await;
+            assert_eq!(
+                (reply.text.as_str(), reply.finish, reply.tool_calls.len()),
+                (text, FinishReason::Length, 0),
+                "{says}"
+            );
+        }
+        let whole = r#"{"tool":"read","arguments":{"path":"b"}}"#;
+        for says in [whole, r#"{"tool":"read","arguments":{"pa"#, r#"{"tool":"read"#] {
+            let (reply, _, _) = ask_ending(says, FinishReason::Length).await;
+            assert_eq!((reply.text.as_str(), reply.finish), ("", FinishReason::Length), "{says}");
+            assert_eq!(reply.tool_calls[0].name, "read");
+            assert_eq!(matches!(reply.tool_calls[0].arguments, Arguments::Json(_)), says == whole);
         }
     }
 }

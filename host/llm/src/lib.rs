@@ -22,7 +22,7 @@ pub use message::{Arguments, Message, ProviderState, ToolCall, ToolSpec};
 pub use model::{ChatReply, ChatRequest, Delta, FinishReason, Model, ModelError, ModelErrorKind, Usage};
 pub use record::Recorder;
 pub use reference::{InvalidModelRef, ModelRef, Provider};
-pub use repair::{Recovery, recover_text_calls};
+pub use repair::{ReasoningFilter, Recovery, TextCall, granted_name, recover_text_calls, take_reasoning};
 pub use replay::Replay;
 pub use role::{Role, RoleSettings, RoleUnset};
 

@@ -1,259 +1,247 @@
-//! Tool calls that a model wrote as text (SPEC LLM-2): found where there is no doubt, else left alone or reported.
+//! Tool calls that a model wrote as text (SPEC LLM-2): recovered if unambiguous, else left alone or reported.
 //!
-//! The text is untrusted: it may hold a file or a web page that the model quotes. So a call is recovered only when the
-//! text *ends* with exactly one call of a granted tool; JSON shown inside an answer, an example, a quoted tag are prose.
-//! Scanning is linear and bounded.
+//! The text is untrusted: it may quote a file or a web page. So calls are recovered only if the text *ends* with them and
+//! they name granted tools; JSON within an answer, an example and a quoted marker are prose. Time is linear in the text.
 
-use serde_json::{Map, Value};
+use crate::{ToolSpec, cut, nearest};
 
-use crate::{ToolSpec, nearest};
+mod json;
+mod markers;
+mod reasoning;
+mod scan;
 
-mod tags;
+pub use reasoning::{ReasoningFilter, take_reasoning};
 
-/// Text longer than this is not searched, in bytes: a call written as text is short.
-const MAX_BYTES: usize = 256 << 10;
+use json::{has_call_keys, objects, whole};
+use scan::{Found, scan};
 
-/// Before a call in a code fence stands at most this much prose, in bytes; more is an answer that ends with JSON.
+/// With more prose than this around it, in bytes, a call in a code block is an example in an answer.
 const MAX_PROSE_BYTES: usize = 1_000;
+
+/// More calls than this in one text are not recovered.
+const MAX_CALLS: usize = 64;
+
+/// Advice for a model that wrote something after its call, in most cases the result that it imagines.
+const GOES_ON: &str = "text goes on after the tool call: end the message with the call";
+const MORE_THAN_ONE: &str = "more than one tool call is written as text: call the tools instead";
 
 /// What a reply's text holds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Recovery {
     /// No call: the text is what the model wants to say.
     None,
-    /// One call, written as text.
-    Call {
-        /// The granted tool it names.
-        name: String,
-        /// Its arguments: an object, not yet checked against the tool's schema.
-        arguments: Value,
-        /// The text without the call.
+    /// Calls, written as text.
+    Calls {
+        /// The calls, in order; at least one.
+        calls: Vec<TextCall>,
+        /// The text without the calls.
         text: String,
     },
     /// It looks like a call and cannot be taken for one; the reason is for the model to read.
     Ambiguous(String),
 }
 
-/// A piece of text that has the form of a call.
+/// A call written as text.
 #[derive(Debug, Clone, PartialEq)]
-enum Form {
-    Call { name: String, arguments: Value },
-    Broken(String),
+pub struct TextCall {
+    /// The granted tool it names.
+    pub name: String,
+    /// Its arguments: an object, not yet checked against the tool's schema.
+    pub arguments: serde_json::Value,
 }
 
-/// Finds the tool call in `text`, if there is exactly one and nothing else it could mean. A bare JSON object, a JSON code
-/// fence at the end, `<tool_call>`, `<function=…>` and `<invoke name="…">` are known.
+/// Text in the form of calls; or why the calls cannot be read, for the model.
+type Form = Result<Vec<TextCall>, String>;
+
+/// Finds the tool calls in `text`, if it ends with them and they cannot mean anything else. Known are a bare JSON object or
+/// list, a JSON code block, and the formats in which models are trained to write calls: those of `repair/markers.rs`.
+/// Reasoning must be removed first: [`take_reasoning`].
 #[must_use]
 pub fn recover_text_calls(text: &str, tools: &[ToolSpec]) -> Recovery {
-    let trimmed = text.trim();
-    if tools.is_empty() || trimmed.is_empty() || trimmed.len() > MAX_BYTES {
+    let text = text.trim();
+    if tools.is_empty() || text.is_empty() {
         return Recovery::None;
     }
-    let blocks = fences(trimmed);
-    let tagged = tags::find(trimmed, &blocks);
-    let fenced: Vec<(usize, usize, Form)> =
-        blocks.iter().filter_map(|block| Some((block.start, block.end, whole(block.body, tools)?))).collect();
-    match (tagged.as_slice(), fenced.as_slice()) {
-        ([], []) => bare(trimmed, tools),
-        ([(start, end, form)], []) => {
-            let after = tags::without_wrappers(trimmed.get(*end..).unwrap_or_default());
-            if !after.trim().is_empty() && matches!(form, Form::Call { .. }) {
-                return Recovery::Ambiguous("text goes on after the tool call: end the message with the call".into());
-            }
-            decide(form, tags::without_wrappers(trimmed.get(..*start).unwrap_or_default()).trim(), tools)
+    // DeepSeek V3.2 marks each tag of its calls.
+    let plain = text.contains("｜DSML｜").then(|| text.replace("｜DSML｜", ""));
+    let text = plain.as_deref().unwrap_or(text);
+    let (marked, blocks) = scan(text);
+    // A format within a code block that does not end the text is shown, not used.
+    let is_last = |end: usize| text.get(end..).unwrap_or_default().trim().is_empty();
+    let fenced: Vec<Found> = blocks
+        .iter()
+        .filter(|block| block.body.trim_start().starts_with(['{', '[']) || is_last(block.end))
+        .filter_map(|block| Some(Found { start: block.start, end: block.end, form: whole(block.body, tools)? }))
+        .collect();
+    let behind_markers = decide_marked(text, &marked, tools);
+    match (behind_markers, fenced.as_slice()) {
+        (Recovery::None, []) if marked.is_empty() => bare(text, tools),
+        (Recovery::None, [one]) => unmarked(text, one, tools),
+        (Recovery::None, [first, .., last]) => {
+            let all = Found { start: first.start, end: last.end, form: Err(MORE_THAN_ONE.into()) };
+            unmarked(text, &all, tools)
         }
-        ([], [(start, end, form)]) => {
-            let before = trimmed.get(..*start).unwrap_or_default().trim();
-            if *end < trimmed.len() || speaks_of_it(before) { Recovery::None } else { at_end(form, before, tools) }
-        }
-        ([], [.., (_, end, _)]) if *end < trimmed.len() => Recovery::None,
-        _ => Recovery::Ambiguous("more than one tool call is written as text: call the tools instead".into()),
+        (decided, []) => decided,
+        _ => Recovery::Ambiguous(MORE_THAN_ONE.into()),
     }
 }
 
-fn at_end(form: &Form, before: &str, tools: &[ToolSpec]) -> Recovery {
-    if before.len() > MAX_PROSE_BYTES {
-        return Recovery::Ambiguous("a long text ends with what looks like a tool call: call the tool instead".into());
-    }
-    decide(form, before, tools)
+/// The tool that `name` means: a granted one, also with the namespace that some models put before it (`functions.read`) and
+/// the number that some put behind it (`functions.read:0`).
+#[must_use]
+pub fn granted_name<'a>(name: &str, tools: &'a [ToolSpec]) -> Option<&'a str> {
+    const NAMESPACES: [&str; 6] = ["functions.", "function.", "tools.", "tool.", "default_api.", "api."];
+    let find = |name: &str| tools.iter().map(|tool| tool.name.as_str()).find(|known| *known == name);
+    let unnumbered = || match name.rsplit_once(':') {
+        Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => name,
+    };
+    let short = || NAMESPACES.iter().find_map(|namespace| unnumbered().strip_prefix(namespace));
+    find(name).or_else(|| find(unnumbered())).or_else(|| find(short()?))
 }
 
-fn decide(form: &Form, text: &str, tools: &[ToolSpec]) -> Recovery {
-    match form {
-        Form::Broken(reason) => Recovery::Ambiguous(reason.clone()),
-        Form::Call { name, arguments } if granted(name, tools) => {
-            Recovery::Call { name: name.clone(), arguments: arguments.clone(), text: text.to_owned() }
+/// Whether `name` is a granted tool or nearly is.
+fn means_tool(name: &str, tools: &[ToolSpec]) -> bool {
+    granted_name(name, tools).is_some() || nearest(name, tools.iter().map(|tool| tool.name.as_str())).is_some()
+}
+
+/// Calls behind markers, outside of code.
+fn decide_marked(text: &str, found: &[Found], tools: &[ToolSpec]) -> Recovery {
+    let between = |start: usize, end: usize| markers::without_wrappers(text.get(start..end).unwrap_or_default());
+    let (Some(first), Some(last)) = (found.first(), found.last()) else { return Recovery::None };
+    let before = between(0, first.start);
+    let goes_on = !between(last.end, text.len()).trim().is_empty();
+    if goes_on && !found.iter().any(|found| concerns(text, found, tools)) {
+        // A text about the format, with an example of another's tool.
+        return Recovery::None;
+    }
+    if found.len() > MAX_CALLS {
+        return Recovery::Ambiguous(too_many());
+    }
+    if let Some(reason) = found.iter().find_map(|found| found.form.as_ref().err()) {
+        return Recovery::Ambiguous(reason.clone());
+    }
+    if goes_on {
+        return Recovery::Ambiguous(GOES_ON.into());
+    }
+    let mut pairs = found.iter().zip(found.iter().skip(1));
+    if pairs.any(|(one, next)| !between(one.end, next.start).trim().is_empty()) {
+        return Recovery::Ambiguous("text stands between the tool calls: end the message with all of them".into());
+    }
+    let last_line = before.trim_end().lines().next_back().unwrap_or_default().to_lowercase();
+    if last_line.ends_with(':') && (contains(&last_line, &EXAMPLES) || contains(&last_line, &DOUBTS)) {
+        return Recovery::Ambiguous("the tool call may be an example: put examples into a code block".into());
+    }
+    decide(found.iter().flat_map(|found| found.form.iter().flatten()), before.trim(), tools)
+}
+
+/// Whether the calls can be meant for a tool of this run.
+fn concerns(text: &str, found: &Found, tools: &[ToolSpec]) -> bool {
+    match &found.form {
+        Ok(calls) => calls.iter().any(|call| means_tool(&call.name, tools)),
+        Err(reason) => {
+            let is_named = reason.split('`').any(|word| granted_name(word, tools).is_some());
+            is_named || names_tool(text.get(found.start..found.end).unwrap_or_default(), tools)
         }
-        Form::Call { name, .. } => {
-            let name = crate::cut(name, 80);
+    }
+}
+
+fn names_tool(text: &str, tools: &[ToolSpec]) -> bool {
+    tools.iter().any(|tool| text.contains(&format!("\"{}\"", tool.name)) || text.contains(&format!("={}>", tool.name)))
+}
+
+/// A call without a marker, in a code block or on a line: it counts only if the prose around it does not present it.
+fn unmarked(text: &str, found: &Found, tools: &[ToolSpec]) -> Recovery {
+    let before = text.get(..found.start).unwrap_or_default().trim();
+    let after = text.get(found.end..).unwrap_or_default().trim();
+    let is_long = before.len() + after.len() > MAX_PROSE_BYTES;
+    let words = before.to_lowercase();
+    let is_example =
+        contains(&words, &EXAMPLES) || contains(&after.to_lowercase(), &["would", "example", "for instance"]);
+    if is_example || (is_long && !after.is_empty()) {
+        return Recovery::None;
+    }
+    if !after.is_empty() {
+        return Recovery::Ambiguous(GOES_ON.into());
+    }
+    if contains(&words, &DOUBTS) {
+        return Recovery::Ambiguous(
+            "it is not clear whether the tool call is meant: call it, or call it an example".into(),
+        );
+    }
+    match &found.form {
+        Err(reason) => Recovery::Ambiguous(reason.clone()),
+        Ok(_) if is_long => {
+            Recovery::Ambiguous("a long text ends with what looks like a tool call: call the tool instead".into())
+        }
+        Ok(calls) => decide(calls, before, tools),
+    }
+}
+
+fn decide<'a>(calls: impl IntoIterator<Item = &'a TextCall>, text: &str, tools: &[ToolSpec]) -> Recovery {
+    let mut granted = Vec::new();
+    for call in calls {
+        let Some(name) = granted_name(&call.name, tools) else {
+            let name = cut(&call.name, 80);
             let meant = nearest(&name, tools.iter().map(|tool| tool.name.as_str()));
             let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
-            Recovery::Ambiguous(format!("a tool call written as text names `{name}`, which is no tool here{meant}"))
-        }
+            return Recovery::Ambiguous(format!(
+                "a tool call written as text names `{name}`, which is no tool here{meant}"
+            ));
+        };
+        granted.push(TextCall { name: name.to_owned(), arguments: call.arguments.clone() });
+    }
+    match granted.len() {
+        0 => Recovery::None,
+        1..=MAX_CALLS => Recovery::Calls { calls: granted, text: text.to_owned() },
+        _ => Recovery::Ambiguous(too_many()),
     }
 }
 
-fn granted(name: &str, tools: &[ToolSpec]) -> bool {
-    tools.iter().any(|tool| tool.name == name)
+fn too_many() -> String {
+    format!("more than {MAX_CALLS} tool calls are written as text: call fewer at once")
 }
 
-/// The whole text as a call, or the call its last lines are.
+/// The whole text as calls, or the call its last lines are.
 fn bare(text: &str, tools: &[ToolSpec]) -> Recovery {
     if let Some(form) = whole(text, tools) {
-        return decide(&form, "", tools);
+        return unmarked(text, &Found { start: 0, end: text.len(), form }, tools);
+    }
+    if markers::begins_call(text) {
+        return Recovery::Ambiguous("the message begins like a tool call, which cannot be read: call the tool".into());
     }
     if text.starts_with('{') {
-        let values: Vec<_> = serde_json::Deserializer::from_str(text).into_iter::<Value>().take(64).collect();
-        if values.iter().flatten().filter(|value| call_form(value).is_some()).count() > 1 {
-            return Recovery::Ambiguous("more than one tool call is written as text: call the tools instead".into());
+        let (values, is_whole) = objects(text, MAX_CALLS);
+        if values.iter().filter(|value| json::call(value).is_some()).count() > 1 {
+            return Recovery::Ambiguous(MORE_THAN_ONE.into());
         }
-        let names_tool = tools.iter().any(|tool| text.contains(&format!("\"{}\"", tool.name)));
-        let has_arguments = ARGUMENTS.iter().any(|key| text.contains(&format!("\"{key}\"")));
-        if names_tool && has_arguments && values.iter().any(Result::is_err) {
+        if !is_whole && names_tool(text, tools) && has_call_keys(text) {
             return Recovery::Ambiguous("a tool call is written as text and is not valid JSON".into());
         }
         return Recovery::None;
     }
-    // The first line that opens an object which ends the text; a few tries keep this linear.
+    // The first line that opens a call; a few tries keep this linear.
     for (start, _) in text.match_indices("\n{").take(8) {
-        let Some(form) = text.get(start + 1..).and_then(|tail| whole(tail, tools)) else { continue };
-        let before = text.get(..start).unwrap_or_default().trim();
-        return if speaks_of_it(before) { Recovery::None } else { at_end(&form, before, tools) };
+        let Some(tail) = text.get(start + 1..) else { continue };
+        let Some((value, rest)) = json::first(tail) else { continue };
+        let Some(calls) = json::call(&value).filter(|calls| calls.iter().all(|call| means_tool(&call.name, tools)))
+        else {
+            continue;
+        };
+        return unmarked(text, &Found { start, end: text.len() - rest.len(), form: Ok(calls) }, tools);
     }
     Recovery::None
 }
 
-const NAMES: [&str; 4] = ["name", "tool", "tool_name", "function"];
-const ARGUMENTS: [&str; 5] = ["arguments", "parameters", "input", "args", "params"];
+/// Words before a piece of JSON that present it as something to look at, not as something to do.
+const EXAMPLES: [&str; 9] =
+    ["example", "e.g.", "for instance", "like this", "looks like", "would look", "would you", "should i", "shall i"];
 
-/// `text` as one call and nothing else. JSON that has a call's form by chance, like `{"name": "Ada", "input": {}}`, is
-/// one only when it names a granted tool or nearly does.
-fn whole(text: &str, tools: &[ToolSpec]) -> Option<Form> {
-    let text = text.trim();
-    if text.starts_with('<') {
-        return match tags::find(text, &[]).as_slice() {
-            [(start, end, form)] => {
-                let rest = [text.get(..*start)?, text.get(*end..)?].map(tags::without_wrappers);
-                rest.iter().all(|rest| rest.trim().is_empty()).then(|| form.clone())
-            }
-            _ => None,
-        };
-    }
-    if !text.starts_with(['{', '[']) {
-        return None;
-    }
-    let value = match serde_json::from_str(text).ok()? {
-        Value::Array(mut values) if values.len() == 1 => values.pop()?,
-        value => value,
-    };
-    let form = call_form(&value)?;
-    match &form {
-        Form::Call { name, .. } if granted(name, tools) => Some(form),
-        Form::Call { name, .. } => nearest(name, tools.iter().map(|tool| tool.name.as_str())).map(|_| form),
-        Form::Broken(_) => Some(form),
-    }
-}
+/// Words that may present it so.
+const DOUBTS: [&str; 9] = ["such as", "format", "syntax", "schema", "could", "do not", "don't", "never", "instead of"];
 
-/// A JSON value with a name, arguments, and nothing that a call does not have.
-fn call_form(value: &Value) -> Option<Form> {
-    let object = value.as_object()?;
-    for key in ["function", "tool_call", "function_call"] {
-        if let Some(inner) = object.get(key).filter(|inner| inner.is_object()) {
-            let rest = object.keys().all(|other| other == key || matches!(other.as_str(), "id" | "type"));
-            return if rest { call_form(inner) } else { None };
-        }
-    }
-    let mut name = None;
-    let mut arguments = None;
-    for (key, value) in object {
-        if NAMES.contains(&key.as_str()) && name.is_none() {
-            name = Some(value.as_str()?);
-        } else if ARGUMENTS.contains(&key.as_str()) && arguments.is_none() {
-            arguments = Some(value);
-        } else if !matches!(key.as_str(), "id" | "type" | "call_id") {
-            return None;
-        }
-    }
-    let name = name?.to_owned();
-    let arguments = match arguments? {
-        Value::Object(map) => map.clone(),
-        Value::Null => Map::new(),
-        Value::String(text) => match serde_json::from_str(text) {
-            Ok(Value::Object(map)) => map,
-            _ => return None,
-        },
-        _ => return None,
-    };
-    Some(Form::Call { name, arguments: Value::Object(arguments) })
-}
-
-/// Whether the words before a piece of JSON present it as something to look at, not as something to do.
-fn speaks_of_it(before: &str) -> bool {
-    const WORDS: [&str; 18] = [
-        "example",
-        "e.g.",
-        "for instance",
-        "such as",
-        "like this",
-        "looks like",
-        "would look",
-        "format",
-        "syntax",
-        "schema",
-        "would you",
-        "should i",
-        "shall i",
-        "could",
-        "do not",
-        "don't",
-        "never",
-        "instead of",
-    ];
-    let before = before.to_lowercase();
-    WORDS.iter().any(|word| before.contains(word))
-}
-
-/// A code fence: where it stands and what is in it.
-struct Fence<'a> {
-    start: usize,
-    end: usize,
-    body: &'a str,
-}
-
-fn fences(text: &str) -> Vec<Fence<'_>> {
-    const MARK: &str = "```";
-    let mut found = Vec::new();
-    let mut open: Option<(usize, usize)> = None;
-    let mut position = 0;
-    for line in text.split_inclusive('\n') {
-        let start = position;
-        position += line.len();
-        let content = line.trim();
-        match open {
-            None if content.starts_with(MARK) => {
-                let inner = content.trim_start_matches('`');
-                match inner.strip_suffix(MARK) {
-                    // Open and closed in one line: the first word may be the language.
-                    Some(body) if !body.trim().is_empty() => {
-                        let body = body.find(['{', '[', '<']).and_then(|at| body.get(at..)).unwrap_or(body);
-                        found.push(Fence { start, end: start + line.trim_end().len(), body });
-                    }
-                    _ => open = Some((start, position)),
-                }
-            }
-            Some((fence, body)) if content == MARK => {
-                let body = text.get(body..start).unwrap_or_default();
-                found.push(Fence { start: fence, end: start + line.trim_end().len(), body });
-                open = None;
-            }
-            _ => {}
-        }
-    }
-    if let Some((start, body)) = open {
-        // A model that stopped before the closing mark.
-        found.push(Fence { start, end: text.len(), body: text.get(body..).unwrap_or_default() });
-    }
-    found
+fn contains(text: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| text.contains(word))
 }
 
 #[cfg(test)]

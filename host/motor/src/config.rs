@@ -11,11 +11,15 @@ use crate::budget::Prices;
 pub const ITERATION_CEILING: u32 = 50;
 /// The model is told when this many iterations are left, so that it can end with an answer.
 pub const WARN_ITERATIONS_LEFT: u32 = 3;
-/// Failures of one tool with one code, without a success in between, that end the run (SPEC RUN-5).
-pub const FAILURE_STREAK: u32 = 3;
-/// Repetitions of a call with the same result that earn a nudge (SPEC RUN-5).
+/// Replies in which one tool failed with one code and message, without a success in between, that end the attempt (SPEC
+/// RUN-5).
+pub const SAME_FAILURES: u32 = 3;
+/// Replies in which one tool failed with one code and any message, without a success in between, that end the attempt: a
+/// model that debugs a program gets another message each time (SPEC RUN-5).
+pub const FAILURES: u32 = 6;
+/// Replies that make the same calls with the same results and earn a nudge (SPEC RUN-5).
 pub const REPEATS_NUDGE: usize = 3;
-/// Repetitions of a call with the same result that end the run (SPEC RUN-5).
+/// Replies that make the same calls with the same results and end the attempt (SPEC RUN-5).
 pub const REPEATS_STOP: usize = 5;
 /// Calls of one model reply that may be executed; the others are refused, as data. Bounds the work of one iteration,
 /// which the iteration cap counts as one however much the model asks for in it.

@@ -6,12 +6,12 @@
 use std::collections::{HashSet, VecDeque};
 
 use base::Provenance;
-use llm::{Arguments, ChatReply, Message, ToolCall};
+use llm::{Arguments, ChatReply, FinishReason, Message, ToolCall};
 use serde_json::Value;
 
 use crate::compact::{Entry, compacted};
 use crate::config::{SUMMARY_OUTPUT, SUMMARY_RESULTS};
-use crate::event::RunEvent;
+use crate::event::{RunEvent, TellReason};
 use crate::failure::LastToolResult;
 use crate::record::beginning;
 use crate::toolbox::Effects;
@@ -62,8 +62,22 @@ pub(crate) enum Next {
     Call(OpenCall),
     /// A call was in flight when the host stopped.
     InFlight(OpenCall),
-    /// The last reply called no tools: judge its text.
-    Judge { text: String },
+    /// The last reply called no tools: judge it.
+    Judge(Unjudged),
+}
+
+/// A reply that called no tools and has not been judged.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Unjudged {
+    /// Its text, behind that of the replies which it continues.
+    pub(crate) text: String,
+    /// Whether it says nothing, or adds nothing to a text that was cut off.
+    pub(crate) is_silent: bool,
+    pub(crate) finish: FinishReason,
+    /// The provider's words about why it ended.
+    pub(crate) detail: Option<String>,
+    /// Tools of the calls that were dropped.
+    pub(crate) dropped_calls: Vec<String>,
 }
 
 /// The conversation so far.
@@ -74,11 +88,13 @@ pub(crate) struct Conversation {
     open: VecDeque<OpenCall>,
     /// What the host has to say once every call has its result.
     held: Vec<String>,
-    /// The text of the last reply, while it waits to be judged.
-    unjudged: Option<String>,
+    unjudged: Option<Unjudged>,
+    /// The text that the next reply continues.
+    unfinished: String,
     used_ids: HashSet<String>,
     step: u32,
     corrections: u32,
+    cut_offs: u32,
     last_text: Option<String>,
     /// Something from the network has entered it.
     tainted: bool,
@@ -92,7 +108,7 @@ impl Conversation {
     pub(crate) fn apply(&mut self, event: &RunEvent) -> Option<OpenCall> {
         match event {
             RunEvent::Created { task, .. } => self.entries.push(Entry::Said { text: task.clone() }),
-            RunEvent::ModelReplied { step, reply, .. } => self.reply(*step, reply),
+            RunEvent::ModelReplied { step, reply, dropped_calls, .. } => self.reply(*step, reply, dropped_calls),
             RunEvent::ToolIntended { call_id, arguments, idempotency_key, effects, grant, reserved, .. } => {
                 if let Some(open) = self.open.front_mut().filter(|open| open.call.id == *call_id) {
                     open.intent = Some(Intent {
@@ -129,9 +145,17 @@ impl Conversation {
                 return closed;
             }
             RunEvent::Told { reason, text, .. } => {
-                if reason.is_correction() {
-                    self.corrections += 1;
-                    self.unjudged = None;
+                match reason {
+                    TellReason::EmptyReply | TellReason::AmbiguousCall => {
+                        self.corrections += 1;
+                        self.unjudged = None;
+                    }
+                    TellReason::CutOff | TellReason::CutOffCall => {
+                        self.cut_offs += 1;
+                        let cut = self.unjudged.take().filter(|_| *reason == TellReason::CutOff);
+                        self.unfinished = cut.map(|cut| cut.text).unwrap_or_default();
+                    }
+                    TellReason::Repetition | TellReason::Decision => {}
                 }
                 self.held.push(format!("[host] {text}"));
                 self.release();
@@ -158,32 +182,45 @@ impl Conversation {
         self.open.clear();
         self.held.clear();
         self.unjudged = None;
+        self.unfinished.clear();
         self.corrections = 0;
+        self.cut_offs = 0;
         self.last_text = None;
         self.last_tool = None;
         self.results.clear();
     }
 
-    fn reply(&mut self, step: u32, reply: &ChatReply) {
+    fn reply(&mut self, step: u32, reply: &ChatReply, dropped_calls: &[String]) {
         let (text, calls) = (reply.text.as_str(), reply.tool_calls.as_slice());
+        let is_silent = text.trim().is_empty();
         self.step = step;
         self.last_tool = None;
         self.used_ids.extend(calls.iter().map(|call| call.id.clone()));
-        if !text.trim().is_empty() {
-            self.last_text = Some(text.to_owned());
-        }
         // Endpoints refuse an assistant message that says nothing, and recorded models count these messages.
-        let said = if text.trim().is_empty() && calls.is_empty() { EMPTY_REPLY } else { text };
+        let said = if is_silent && calls.is_empty() { EMPTY_REPLY } else { text };
         self.entries.push(Entry::Reply { text: said.to_owned(), calls: calls.to_vec(), state: reply.state.clone() });
-        if calls.is_empty() {
-            self.unjudged = Some(text.to_owned());
-        } else {
-            self.corrections = 0;
+        let whole = std::mem::take(&mut self.unfinished) + text;
+        if !is_silent {
+            self.last_text = Some(if calls.is_empty() { whole.clone() } else { text.to_owned() });
+        }
+        if !calls.is_empty() {
+            (self.corrections, self.cut_offs) = (0, 0);
             self.open = calls
                 .iter()
                 .enumerate()
                 .map(|(index, call)| OpenCall { step, index, call: call.clone(), intent: None })
                 .collect();
+        } else if reply.finish == FinishReason::Paused {
+            // The provider wants the same conversation again, this reply included.
+            self.unfinished = whole;
+        } else {
+            self.unjudged = Some(Unjudged {
+                is_silent: whole.trim().is_empty() || (is_silent && self.cut_offs > 0),
+                text: whole,
+                finish: reply.finish,
+                detail: reply.finish_detail.clone(),
+                dropped_calls: dropped_calls.to_vec(),
+            });
         }
     }
 
@@ -199,7 +236,7 @@ impl Conversation {
         match (self.open.front(), &self.unjudged) {
             (Some(open), _) if open.intent.is_some() => Next::InFlight(open.clone()),
             (Some(open), _) => Next::Call(open.clone()),
-            (None, Some(text)) => Next::Judge { text: text.clone() },
+            (None, Some(reply)) => Next::Judge(reply.clone()),
             (None, None) => Next::AskModel { step: self.step + 1 },
         }
     }
@@ -219,9 +256,14 @@ impl Conversation {
         self.step
     }
 
-    /// Unusable replies in a row.
+    /// Unusable replies since the last one that called tools.
     pub(crate) fn corrections(&self) -> u32 {
         self.corrections
+    }
+
+    /// Replies that were cut off since the last one that called tools.
+    pub(crate) fn cut_offs(&self) -> u32 {
+        self.cut_offs
     }
 
     /// The last thing the model said in words: the partial result of a run that has no answer.
@@ -253,7 +295,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::event::TellReason;
     use crate::toolbox::ToolResult;
 
     fn created() -> RunEvent {
@@ -280,7 +321,7 @@ mod tests {
             .collect();
         let finish = FinishReason::Stop;
         let reply = ChatReply { text: text.into(), tool_calls, finish, model: "m".into(), ..ChatReply::default() };
-        RunEvent::ModelReplied { step, reply, duration_ms: 0, recovered_call: false, credits: 0 }
+        RunEvent::ModelReplied { step, reply, duration_ms: 0, recovered_call: false, dropped_calls: vec![], credits: 0 }
     }
 
     fn intended(call_id: &str) -> RunEvent {
@@ -344,7 +385,7 @@ mod tests {
             Next::AskModel { step } => format!("ask {step}"),
             Next::Call(open) => format!("call {}", open.call.id),
             Next::InFlight(open) => format!("in flight {}", open.call.id),
-            Next::Judge { text } => format!("judge {text}"),
+            Next::Judge(reply) => format!("judge {}", reply.text),
         };
         let mut events = vec![created()];
         assert_eq!(next(&events), "ask 1");

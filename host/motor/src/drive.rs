@@ -367,7 +367,7 @@ impl Driver {
                     journal.commit().await?;
                     self.ask(journal, model, toolbox, &specs, step).await?
                 }
-                Next::Judge { text } => self.judged(journal, &text, &specs)?,
+                Next::Judge(reply) => self.judged(journal, &reply, &specs)?,
                 Next::Call(call) => self.call(journal, toolbox, &tools, call).await?,
                 Next::InFlight(call) => self.execute(journal, toolbox, &tools, call, true).await?,
             };

@@ -77,6 +77,10 @@ pub enum RunEvent {
         /// Whether a call was read out of the text (SPEC LLM-2).
         #[serde(default)]
         recovered_call: bool,
+        /// Tools of the calls that were taken out of the reply because it was cut off, filtered or refused: arguments may
+        /// be half of what the model meant, so they are neither executed nor stored.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        dropped_calls: Vec<String>,
         /// Credits it cost.
         #[serde(default, skip_serializing_if = "is_zero")]
         credits: u64,
@@ -228,17 +232,14 @@ pub enum TellReason {
     EmptyReply,
     /// Its text may or may not have been meant as a call.
     AmbiguousCall,
+    /// Its text was cut off at the limit of output tokens, and goes on in the next reply.
+    CutOff,
+    /// It was cut off within a tool call, which was not executed.
+    CutOffCall,
     /// It goes in circles (SPEC RUN-5).
     Repetition,
     /// The owner decided about a call that had been refused.
     Decision,
-}
-
-impl TellReason {
-    /// Whether the model's reply was unusable. A second one in a row ends the run.
-    pub(crate) fn is_correction(self) -> bool {
-        matches!(self, Self::EmptyReply | Self::AmbiguousCall)
-    }
 }
 
 fn is_zero(number: &u64) -> bool {

@@ -1,23 +1,28 @@
-//! The loop guard: ends a run that fails the same way or goes in circles, before it has spent its budget (SPEC RUN-5).
+//! The loop guard: ends an attempt that fails the same way or goes in circles, before it has spent its budget (SPEC RUN-5).
 //!
-//! A pure fold over results, so that a resumed run is judged like one that was never interrupted.
+//! It counts replies, not calls: the model sees the results of parallel calls together, so it cannot have learnt from the
+//! first before it made the last. A pure fold over results, so that a resumed run is judged like one that was never
+//! interrupted.
 
 use std::collections::HashMap;
 
 use base::{ContentHash, ErrorCode};
 use serde_json::Value;
 
-use crate::config::{FAILURE_STREAK, REPEATS_NUDGE, REPEATS_STOP};
+use crate::config::{FAILURES, REPEATS_NUDGE, REPEATS_STOP, SAME_FAILURES};
 use crate::failure::{FailureCategory, RunError};
 use crate::toolbox::ToolResult;
 
-/// What the guard says after a result.
+/// Calls of a circle that are named.
+const NAMED: usize = 4;
+
+/// What the guard says after a reply's calls.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Verdict {
     Continue,
     /// Tell the model this.
     Nudge(String),
-    /// End the run.
+    /// End the attempt.
     Stop(RunError),
 }
 
@@ -28,67 +33,144 @@ struct Turn {
     fingerprint: ContentHash,
 }
 
-/// The calls of a run so far.
+/// One call that failed.
+#[derive(Debug, Clone)]
+struct Failure {
+    tool: String,
+    /// The tool that failed, or the kind of denial, however the denied thing was tried.
+    what: String,
+    code: ErrorCode,
+    /// Hash of the message; the same for all messages of a denial.
+    message: ContentHash,
+    /// The message, for people.
+    line: String,
+}
+
+/// Failures of one thing with one code since the last success.
+#[derive(Debug, Clone)]
+struct Streak {
+    what: String,
+    code: ErrorCode,
+    /// Replies in which it failed.
+    replies: u32,
+    /// Replies in a row in which it failed with this message.
+    messages: HashMap<ContentHash, u32>,
+}
+
+/// The replies of an attempt so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LoopGuard {
-    /// Failures with one code since the last success, by what failed.
-    streaks: HashMap<String, (ErrorCode, u32)>,
-    /// The latest turns, as many as the longest cycle needs.
+    streaks: Vec<Streak>,
+    /// The calls of the latest replies, as many replies as the longest cycle needs.
+    replies: Vec<Vec<Turn>>,
+    /// The calls of the reply that is being carried out.
     turns: Vec<Turn>,
+    failures: Vec<Failure>,
+    has_success: bool,
 }
 
 impl LoopGuard {
-    /// Takes in a result and judges the run.
-    pub(crate) fn record(&mut self, tool: &str, arguments: &Value, result: &ToolResult) -> Verdict {
-        let streak = self.streak(tool, result);
-        self.turns.push(Turn { tool: tool.to_owned(), fingerprint: fingerprint(tool, arguments, result) });
-        let longest = 2 * REPEATS_STOP;
-        if self.turns.len() > longest {
-            self.turns.drain(..self.turns.len() - longest);
+    /// Takes in the result of a call.
+    pub(crate) fn record(&mut self, tool: &str, arguments: &Value, result: &ToolResult) {
+        let turn = Turn { tool: tool.to_owned(), fingerprint: fingerprint(tool, arguments, result) };
+        // The same call twice in one reply is one.
+        if !self.turns.contains(&turn) {
+            self.turns.push(turn);
         }
-        if streak >= FAILURE_STREAK {
-            let code = result.error_code.unwrap_or(ErrorCode::Unknown);
-            return Verdict::Stop(RunError::new(
-                FailureCategory::ToolFailure,
-                format!("`{tool}` failed {streak} times in a row with `{code}`: {}", first_line(&result.output)),
-            ));
-        }
-        self.repetition()
-    }
-
-    /// How often this has now failed the same way. A success of any tool is progress and clears the count; a failure of
-    /// another tool is not. Being denied counts as one thing however it is tried.
-    fn streak(&mut self, tool: &str, result: &ToolResult) -> u32 {
         if result.ok {
-            self.streaks.clear();
-            return 0;
+            self.has_success = true;
+            return;
         }
         let code = result.error_code.unwrap_or(ErrorCode::Unknown);
-        let key = match code {
-            ErrorCode::PermissionDenied | ErrorCode::NetworkBlocked => format!("denied:{code}"),
-            _ => format!("tool:{tool}"),
+        let (what, message) = match code {
+            ErrorCode::PermissionDenied | ErrorCode::NetworkBlocked => (format!("denied:{code}"), ""),
+            _ => (format!("tool:{tool}"), result.output.as_str()),
         };
-        let streak = self.streaks.entry(key).or_insert((code, 0));
-        *streak = if streak.0 == code { (code, streak.1 + 1) } else { (code, 1) };
-        streak.1
+        let message = ContentHash::of(message.as_bytes());
+        let (tool, line) = (tool.to_owned(), first_line(&result.output));
+        self.failures.push(Failure { tool, what, code, message, line });
+    }
+
+    /// Judges the attempt, once every call of a reply has its result.
+    pub(crate) fn judge(&mut self) -> Verdict {
+        let turns = std::mem::take(&mut self.turns);
+        self.replies.push(turns);
+        let longest = 2 * REPEATS_STOP;
+        if self.replies.len() > longest {
+            self.replies.drain(..self.replies.len() - longest);
+        }
+        self.streak().map_or_else(|| self.repetition(), Verdict::Stop)
+    }
+
+    /// Counts the failures of the reply. A success of any tool is progress and clears the count; a failure of another tool
+    /// is not.
+    fn streak(&mut self) -> Option<RunError> {
+        let failures = std::mem::take(&mut self.failures);
+        if std::mem::take(&mut self.has_success) {
+            self.streaks.clear();
+            return None;
+        }
+        let failed = |streak: &Streak| failures.iter().any(|failure| failure.what == streak.what);
+        let (earlier, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.streaks).into_iter().partition(failed);
+        self.streaks = others;
+        let first = self.streaks.len();
+        let mut error = None;
+        for Failure { tool, what, code, message, line } in &failures {
+            let same = |streak: &&Streak| streak.what == *what && streak.code == *code;
+            let before = earlier.iter().find(same);
+            let at = match self.streaks.iter().skip(first).position(|streak| same(&streak)) {
+                Some(at) => first + at,
+                None => {
+                    let replies = before.map_or(0, |before| before.replies) + 1;
+                    let messages = HashMap::new();
+                    self.streaks.push(Streak { what: what.clone(), code: *code, replies, messages });
+                    self.streaks.len() - 1
+                }
+            };
+            let Some(streak) = self.streaks.get_mut(at) else { continue };
+            let times = before.and_then(|before| before.messages.get(message)).map_or(0, |times| *times) + 1;
+            streak.messages.insert(*message, times);
+            let failed = match (times >= SAME_FAILURES, streak.replies >= FAILURES) {
+                (true, _) => format!("`{tool}` failed in {times} replies in a row with `{code}`: {line}"),
+                (_, true) => {
+                    format!(
+                        "`{tool}` failed in {} replies in a row with `{code}`, the last time: {line}",
+                        streak.replies
+                    )
+                }
+                _ => continue,
+            };
+            error.get_or_insert_with(|| RunError::new(FailureCategory::ToolFailure, failed));
+        }
+        error
     }
 
     fn repetition(&self) -> Verdict {
-        let newest_first: Vec<&Turn> = self.turns.iter().rev().collect();
+        let newest_first: Vec<_> = self.replies.iter().rev().collect();
         let Some(latest) = newest_first.first() else { return Verdict::Continue };
-        let alone = newest_first.iter().take_while(|turn| *turn == latest).count();
+        let alone = newest_first.iter().take_while(|reply| *reply == latest).count();
         if alone > 1 {
-            return verdict(alone, &format!("the same call of `{}`", latest.tool));
+            return verdict(alone, &format!("the same {}", calls(latest)));
         }
-        // Two calls taking turns: each turn equals the one two before it.
+        // Two replies taking turns: each equals the one two before it.
         let cycle = newest_first.iter().zip(newest_first.iter().skip(2)).take_while(|(a, b)| a == b).count() + 2;
         match newest_first.get(1) {
             Some(other) if cycle.is_multiple_of(2) => {
-                let what = format!("the same calls of `{}` and `{}` in turn", other.tool, latest.tool);
-                verdict(cycle / 2, &what)
+                let both: Vec<_> = other.iter().chain(latest.iter()).cloned().collect();
+                verdict(cycle / 2, &format!("the same {} in turn", calls(&both)))
             }
             _ => Verdict::Continue,
         }
+    }
+}
+
+/// The calls of a reply in words: `call of `a``, `calls of `a` and `b``.
+fn calls(turns: &[Turn]) -> String {
+    let names: Vec<_> = turns.iter().take(NAMED).map(|turn| format!("`{}`", turn.tool)).collect();
+    match names.split_last() {
+        None => "reply".to_owned(),
+        Some((one, [])) => format!("call of {one}"),
+        Some((last, names)) => format!("calls of {} and {last}", names.join(", ")),
     }
 }
 
@@ -131,20 +213,35 @@ mod tests {
         ToolResult::failure(code, "no such file")
     }
 
-    /// Feeds the turns; one letter for each verdict: continue, nudge, stop.
-    fn judge(turns: &[(&str, Value, ToolResult)]) -> String {
-        let mut guard = LoopGuard::default();
-        turns
-            .iter()
-            .map(|(tool, arguments, result)| match guard.record(tool, arguments, result) {
-                Verdict::Continue => 'c',
-                Verdict::Nudge(_) => 'n',
-                Verdict::Stop(_) => 's',
-            })
-            .collect()
+    /// One letter for each verdict.
+    fn letter(verdict: Verdict) -> char {
+        match verdict {
+            Verdict::Continue => 'c',
+            Verdict::Nudge(_) => 'n',
+            Verdict::Stop(_) => 's',
+        }
     }
 
-    fn calls(names: &str, output: impl Fn(usize) -> String) -> Vec<(&'static str, Value, ToolResult)> {
+    type Call = (&'static str, Value, ToolResult);
+
+    /// Feeds the guard replies with one call each.
+    fn judge(turns: &[Call]) -> String {
+        judge_replies(&turns.iter().map(std::slice::from_ref).collect::<Vec<_>>())
+    }
+
+    /// Feeds the guard replies with their parallel calls.
+    fn judge_replies(replies: &[&[Call]]) -> String {
+        let mut guard = LoopGuard::default();
+        let judge = |reply: &&[Call]| {
+            for (tool, arguments, result) in *reply {
+                guard.record(tool, arguments, result);
+            }
+            letter(guard.judge())
+        };
+        replies.iter().map(judge).collect()
+    }
+
+    fn calls(names: &str, output: impl Fn(usize) -> String) -> Vec<Call> {
         names
             .chars()
             .enumerate()
@@ -190,23 +287,99 @@ mod tests {
         assert_eq!(judge(&[fail("a", NotFound), fail("b", NotFound), other, fail("c", NotFound)]), "cccs");
     }
 
+    /// A failure of `code` with a message.
+    fn broken(message: &str) -> Call {
+        ("code", json!({ "code": message }), ToolResult::failure(ErrorCode::ExecutionError, message))
+    }
+
+    #[test]
+    fn a_model_that_debugs_gets_its_tries() {
+        let judge =
+            |messages: &str| judge(&messages.chars().map(|message| broken(&message.to_string())).collect::<Vec<_>>());
+        assert_eq!(judge("abcdef"), "cccccs");
+        assert_eq!(judge("aabbaa"), "cccccs");
+        assert_eq!(judge("ababab"), "cccccs");
+        assert_eq!(judge("abccc"), "ccccs");
+        let ok = ("code", json!({}), ToolResult::success("61.5"));
+        let tries: Vec<_> = "abcde".chars().map(|message| broken(&message.to_string())).collect();
+        let solved = [tries.as_slice(), &[ok], tries.as_slice()].concat();
+        assert_eq!(super::tests::judge(&solved), "ccccccccccc");
+    }
+
+    #[test]
+    fn parallel_calls_of_one_reply_count_once() {
+        let missing = |path: &str| ("read", json!({ "path": path }), failing(ErrorCode::NotFound));
+        let three = [missing("a"), missing("b"), missing("c")];
+        assert_eq!(judge_replies(&[&three]), "c");
+        let others = [missing("d"), missing("e"), missing("f")];
+        assert_eq!(judge_replies(&[&three, &others, &three]), "ccs");
+        // One message of several comes again and again; and each time others.
+        let told = |message: &str| [broken(message), broken("same")];
+        assert_eq!(judge_replies(&[&told("a"), &told("b"), &told("c")]), "ccs");
+        let told = |n: u32| [broken(&format!("{n}")), broken(&format!("{n}x"))];
+        let replies: Vec<_> = (0..6).map(told).collect();
+        assert_eq!(judge_replies(&replies.iter().map(<[Call; 2]>::as_slice).collect::<Vec<_>>()), "cccccs");
+        // A success beside it is progress, whichever comes first.
+        let ok = || ("list", json!({}), ToolResult::success("x"));
+        assert_eq!(judge_replies(&[&three, &three, &[ok(), missing("a")], &three]), "cccc");
+        assert_eq!(judge_replies(&[&three, &three, &[missing("a"), ok()], &three]), "cccc");
+    }
+
+    #[test]
+    fn circles_are_circles_of_replies() {
+        let look = |path: &str, output: &str| ("read", json!({ "path": path }), ToolResult::success(output));
+        // The same call five times at once is not yet a circle.
+        let at_once: [Call; 5] = std::array::from_fn(|_| look("a", "x"));
+        assert_eq!(judge_replies(&[&at_once]), "c");
+        assert_eq!(judge_replies(&[&at_once[..]; 5]), "ccncs");
+        let pair = [look("a", "x"), look("b", "y")];
+        assert_eq!(judge_replies(&[&pair[..]; 5]), "ccncs");
+        let other = [look("c", "x")];
+        let turns: [&[Call]; 10] = std::array::from_fn(|n| if n % 2 == 0 { &pair[..] } else { &other[..] });
+        assert_eq!(judge_replies(&turns), "cccccncccs");
+        // Benign twin: one of the calls brings something new.
+        let news: Vec<_> = (0..6).map(|n| [look("a", "x"), look("log", &n.to_string())]).collect();
+        assert_eq!(judge_replies(&news.iter().map(<[Call; 2]>::as_slice).collect::<Vec<_>>()), "cccccc");
+    }
+
     #[test]
     fn a_denied_thing_tried_by_other_means() {
-        let denied = |tool: &'static str| (tool, json!({ "tool": tool }), failing(ErrorCode::NetworkBlocked));
+        let denied = |tool: &'static str| {
+            let result = ToolResult::failure(ErrorCode::NetworkBlocked, format!("refused to `{tool}`"));
+            (tool, json!({ "tool": tool }), result)
+        };
         assert_eq!(judge(&[denied("fetch"), denied("bash"), denied("code")]), "ccs");
+        assert_eq!(judge_replies(&[&[denied("fetch"), denied("bash"), denied("code")]]), "c");
         let missing = |tool: &'static str| (tool, json!({ "tool": tool }), failing(ErrorCode::NotFound));
         assert_eq!(judge(&[missing("fetch"), missing("bash"), missing("code")]), "ccc");
     }
 
-    #[test]
-    fn the_reason_names_tool_and_code() {
+    /// What a row of replies with one call each is ended for.
+    fn end(turns: &[Call]) -> RunError {
         let mut guard = LoopGuard::default();
         let mut last = Verdict::Continue;
-        for path in ["a", "b", "c"] {
-            last = guard.record("read", &json!({ "path": path }), &failing(ErrorCode::NotFound));
+        for (tool, arguments, result) in turns {
+            guard.record(tool, arguments, result);
+            last = guard.judge();
         }
         let Verdict::Stop(error) = last else { panic!("{last:?}") };
+        error
+    }
+
+    #[test]
+    fn the_reason_names_tool_and_code() {
+        let missing = |path: &str| ("read", json!({ "path": path }), failing(ErrorCode::NotFound));
+        let error = end(&[missing("a"), missing("b"), missing("c")]);
         assert_eq!(error.category, FailureCategory::ToolFailure);
-        assert_eq!(error.message, "`read` failed 3 times in a row with `not_found`: no such file");
+        assert_eq!(error.message, "`read` failed in 3 replies in a row with `not_found`: no such file");
+        let error = end(&["a", "b", "c", "d", "e", "f"].map(broken));
+        let expected = "`code` failed in 6 replies in a row with `execution_error`, the last time: f";
+        assert_eq!(error.message, expected);
+        let error = end(&calls("ababababab", |_| "x".into()));
+        assert_eq!(error.category, FailureCategory::ModelFailure);
+        assert_eq!(
+            error.message,
+            "the model made the same calls of `read` and `read` in turn 5 times with the same result"
+        );
     }
 }

@@ -68,13 +68,14 @@ impl RunState {
             self.guard = LoopGuard::default();
         }
         let closed = self.conversation.apply(&stored.event);
-        Ok(match (&stored.event, closed) {
-            // A call above the number that a reply may make is told so and no more: a single reply with too many would
-            // otherwise look like a row of failures.
-            (RunEvent::ToolReturned { tool, result, .. }, Some(call)) if call.index < MAX_CALLS_PER_REPLY => {
-                self.guard.record(tool, &call.arguments(), result)
-            }
-            _ => Verdict::Continue,
-        })
+        let (RunEvent::ToolReturned { tool, result, .. }, Some(call)) = (&stored.event, closed) else {
+            return Ok(Verdict::Continue);
+        };
+        // A call above the number that a reply may make is told so and no more.
+        if call.index < MAX_CALLS_PER_REPLY {
+            self.guard.record(tool, &call.arguments(), result);
+        }
+        let is_last = self.conversation.open_calls().next().is_none();
+        Ok(if is_last { self.guard.judge() } else { Verdict::Continue })
     }
 }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use llm::{ChatReply, ChatRequest, Delta, Model, ModelError, ToolSpec};
+use llm::{ChatReply, ChatRequest, Delta, Model, ModelError, ReasoningFilter, ToolSpec};
 
 use base::ErrorCode;
 
@@ -13,7 +13,7 @@ use crate::call::{Executed, Execution, admit, outcome_unknown};
 use crate::compact;
 use crate::config::HEARING;
 use crate::consent::Leave;
-use crate::conversation::{Next, OpenCall};
+use crate::conversation::{Next, OpenCall, Unjudged};
 use crate::drive::{Driver, Exit};
 use crate::event::{RunEvent, TellReason};
 use crate::failure::{FailureCategory, RunError};
@@ -22,7 +22,7 @@ use crate::host_tools::{ASK_USER, REQUEST_APPROVAL};
 use crate::journal::{Journal, JournalError};
 use crate::live::LiveEvent;
 use crate::prompt::{self, Prompt};
-use crate::reply::{Judgement, judge, normalise};
+use crate::reply::{Judgement, Normalised, judge, normalise};
 use crate::toolbox::{ToolDefinition, ToolReply, ToolResult, Toolbox};
 use crate::wait::action_hash;
 
@@ -85,12 +85,15 @@ impl Driver {
         let last = record.earlier_iterations + max;
         self.live.publish_hint(LiveEvent::StepStarted { at: self.books.clock.now(), step, max: last });
         let began = self.books.clock.monotonic();
-        let mut hints = |delta| self.hint(delta);
-        match self.unless_interrupted(journal, model.chat(&request, &mut hints)).await {
+        let mut filter = ReasoningFilter::default();
+        let mut hints = |delta| filter.pass(delta).into_iter().for_each(|delta| self.hint(delta));
+        let replied = self.unless_interrupted(journal, model.chat(&request, &mut hints)).await;
+        filter.finish().into_iter().for_each(|delta| self.hint(delta));
+        match replied {
             Ok(Ok(reply)) => {
                 let took = self.books.clock.monotonic().saturating_sub(began);
                 let credits = self.cost_of(journal, &reply, bytes);
-                replied(journal, reply, step, specs, took, credits)?;
+                stage_reply(journal, reply, step, specs, took, credits)?;
                 Ok(None)
             }
             Ok(Err(error)) => Ok(Some(self.model_failed(&error))),
@@ -120,24 +123,19 @@ impl Driver {
         Exit::Failing(RunError::model(error))
     }
 
-    /// Takes a reply without calls for the answer, or tells the model once what was wrong with it.
+    /// Takes a reply without calls for the answer, tells the model what was wrong with it, or gives up.
     pub(crate) fn judged(
         &self,
         journal: &mut Journal,
-        text: &str,
+        reply: &Unjudged,
         specs: &[ToolSpec],
     ) -> Result<Option<Exit>, JournalError> {
-        match judge(text, specs) {
-            Judgement::Answer => Ok(Some(Exit::Answered(text.trim().to_owned()))),
-            Judgement::Useless(_, why) if journal.state().conversation.corrections() > 0 => {
-                let error = RunError::new(
-                    FailureCategory::ModelFailure,
-                    format!("the model's reply could not be used, twice in a row: {why}"),
-                );
-                Ok(Some(Exit::Failing(error)))
-            }
-            Judgement::Useless(reason, text) => {
-                let step = journal.state().conversation.step();
+        let conversation = &journal.state().conversation;
+        match judge(reply, specs, conversation) {
+            Judgement::Answer(text) => Ok(Some(Exit::Answered(text))),
+            Judgement::Fail(error) => Ok(Some(Exit::Failing(error))),
+            Judgement::Tell(reason, text) => {
+                let step = conversation.step();
                 journal.stage(RunEvent::Told { step, reason, text })?;
                 Ok(None)
             }
@@ -305,7 +303,7 @@ fn request_bytes(request: &ChatRequest) -> usize {
 }
 
 /// Puts the reply in order and stages it.
-fn replied(
+fn stage_reply(
     journal: &mut Journal,
     mut reply: ChatReply,
     step: u32,
@@ -313,8 +311,9 @@ fn replied(
     took: Duration,
     credits: u64,
 ) -> Result<(), JournalError> {
-    let recovered_call = normalise(&mut reply, step, specs, &journal.state().conversation);
+    let Normalised { recovered_call, dropped_calls } =
+        normalise(&mut reply, step, specs, &journal.state().conversation);
     let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-    journal.stage(RunEvent::ModelReplied { step, reply, duration_ms, recovered_call, credits })?;
+    journal.stage(RunEvent::ModelReplied { step, reply, duration_ms, recovered_call, dropped_calls, credits })?;
     Ok(())
 }

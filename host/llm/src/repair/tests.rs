@@ -1,8 +1,14 @@
 //! Tool calls written as text: what is recovered, what stays text, what is ambiguous.
 
-use serde_json::json;
+use std::time::{Duration, Instant};
 
+use proptest::prelude::*;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::reasoning::separate_reasoning;
 use super::*;
+use crate::Delta;
 
 fn tools() -> Vec<ToolSpec> {
     ["read", "list", "write_file"]
@@ -12,8 +18,8 @@ fn tools() -> Vec<ToolSpec> {
 
 fn call(text: &str, name: &str, arguments: Value) {
     match recover_text_calls(text, &tools()) {
-        Recovery::Call { name: found, arguments: with, .. } => {
-            assert_eq!((found.as_str(), with), (name, arguments), "{text}");
+        Recovery::Calls { calls, .. } => {
+            assert_eq!(calls, [TextCall { name: name.into(), arguments }], "{text}");
         }
         other => panic!("{text}\n{other:?}"),
     }
@@ -57,7 +63,7 @@ fn each_form_of_a_call_is_recovered() {
 #[test]
 fn the_prose_before_a_call_is_kept() {
     let text = "Looking.\n<tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call>";
-    let Recovery::Call { text, .. } = recover_text_calls(text, &tools()) else { panic!() };
+    let Recovery::Calls { text, .. } = recover_text_calls(text, &tools()) else { panic!() };
     assert_eq!(text, "Looking.");
 }
 
@@ -89,10 +95,6 @@ fn prose_and_examples_are_not_calls() {
 
 #[test]
 fn doubt_is_reported_not_resolved() {
-    ambiguous(
-        "<tool_call>{\"name\":\"read\",\"arguments\":{}}</tool_call><tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call>",
-        "more than one",
-    );
     ambiguous("<tool_call>{\"name\":\"read\",\"arguments\":{}}</tool_call>\nThe file says 42.", "text goes on");
     ambiguous("<tool_call>{\"name\":\"rm\",\"arguments\":{}}</tool_call>", "`rm`");
     ambiguous(r#"{"name":"raed","arguments":{}}"#, "did you mean `read`?");
@@ -115,25 +117,257 @@ fn without_tools_nothing_is_a_call() {
     assert_eq!(recover_text_calls(r#"{"name":"read","arguments":{}}"#, &[]), Recovery::None);
 }
 
-#[test]
-fn hostile_text_costs_little() {
-    let start = std::time::Instant::now();
-    for piece in
-        ["<tool_call>", "<function=", "<invoke name=\"a\">", "```\n", "\n{", "`", "[", "{\"name\":", "<function=a>{"]
-    {
-        drop(recover_text_calls(&piece.repeat(MAX_BYTES / piece.len()), &tools()));
-    }
-    assert_eq!(recover_text_calls(&"x".repeat(MAX_BYTES * 4), &tools()), Recovery::None);
-    assert!(start.elapsed() < std::time::Duration::from_secs(10), "{:?}", start.elapsed());
+/// The expected outcome of a text in `tests/fixtures/replies`. Without any of these the text is the answer as it is.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expected {
+    #[serde(default)]
+    calls: Vec<(String, Value)>,
+    /// The text beside the calls.
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    reasoning: String,
+    answer: Option<String>,
+    /// Part of what the model is told.
+    doubt: Option<String>,
 }
 
-proptest::proptest! {
+/// The texts of replies, each with its header.
+fn fixtures() -> Vec<(String, Expected, String)> {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/replies");
+    let read = |entry: std::io::Result<std::fs::DirEntry>| {
+        let path = entry.unwrap().path();
+        let content = std::fs::read_to_string(&path).unwrap();
+        let (header, text) = content.split_once("\n----\n").unwrap_or_else(|| panic!("{path:?} has no header"));
+        let expected = serde_json::from_str(header).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        (path.file_stem().unwrap().to_str().unwrap().to_owned(), expected, text.to_owned())
+    };
+    std::fs::read_dir(directory).unwrap().map(read).collect()
+}
+
+#[test]
+fn each_format_is_read_and_no_lookalike_is() {
+    let tools = ["read", "list", "write"].map(|name| ToolSpec {
+        name: name.into(),
+        description: String::new(),
+        parameters: json!({"type": "object"}),
+    });
+    let mut wrong = Vec::new();
+    let fixtures = fixtures();
+    for (name, expected, raw) in &fixtures {
+        let (text, reasoning) = separate_reasoning(raw).unwrap_or_else(|| (raw.clone(), String::new()));
+        let found = recover_text_calls(&text, &tools);
+        let is_right = match (&found, &expected.doubt) {
+            (Recovery::Calls { calls, text }, None) => {
+                let calls: Vec<_> = calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect();
+                (&calls, text, &reasoning) == (&expected.calls, &expected.text, &expected.reasoning)
+            }
+            (Recovery::None, None) => {
+                let answer = expected.answer.as_deref().unwrap_or(raw);
+                expected.calls.is_empty() && (text.as_str(), &reasoning) == (answer, &expected.reasoning)
+            }
+            (Recovery::Ambiguous(reason), Some(part)) => reason.contains(part),
+            (Recovery::None, Some(part)) => text.is_empty() && part == "was empty",
+            _ => false,
+        };
+        if !is_right {
+            wrong.push(format!("{name}: {found:?}, text {text:?}, reasoning {reasoning:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), fixtures.len(), wrong.join("\n"));
+    assert!(fixtures.len() > 90, "{}", fixtures.len());
+}
+
+#[test]
+fn so_many_calls_are_read_and_no_more() {
+    let one = "<tool_call>{\"name\":\"read\",\"arguments\":{}}</tool_call>\n";
+    let found = recover_text_calls(&one.repeat(MAX_CALLS), &tools());
+    assert!(matches!(found, Recovery::Calls { calls, .. } if calls.len() == MAX_CALLS));
+    for more in [1, 2, 200] {
+        ambiguous(&one.repeat(MAX_CALLS + more), "more than 64 tool calls");
+    }
+}
+
+#[test]
+fn names_with_a_namespace_or_a_number_are_those_of_tools() {
+    for name in ["read", "functions.read", "tools.read", "default_api.read", "functions.read:0", "read:12"] {
+        assert_eq!(granted_name(name, &tools()), Some("read"), "{name}");
+    }
+    for name in ["reads", "other.read", "functions.", "functions.rm:0", "read:x", "", ":0", "."] {
+        assert_eq!(granted_name(name, &tools()), None, "{name}");
+    }
+    let own = [ToolSpec { name: "functions.read".into(), description: String::new(), parameters: json!({}) }];
+    assert_eq!(granted_name("functions.read", &own), Some("functions.read"));
+}
+
+/// Passes a reply in pieces; the text and the reasoning that watchers see.
+fn streamed(text: &str, size: usize) -> (String, String) {
+    let mut filter = ReasoningFilter::default();
+    let characters: Vec<char> = text.chars().collect();
+    let pieces = characters.chunks(size).map(|piece| Delta::Text(piece.iter().collect()));
+    let deltas: Vec<_> = pieces.flat_map(|piece| filter.pass(piece)).collect();
+    let mut seen = (String::new(), String::new());
+    for delta in deltas.into_iter().chain(filter.finish()) {
+        match delta {
+            Delta::Text(text) => seen.0 += &text,
+            Delta::Reasoning(text) => seen.1 += &text,
+            Delta::Restart { .. } => {}
+        }
+    }
+    seen
+}
+
+#[test]
+fn reasoning_is_not_streamed_as_text() {
+    for size in 1..9 {
+        let check = |text, said: &str, thought: &str| {
+            assert_eq!(streamed(text, size), (said.to_owned(), thought.to_owned()), "{text} in pieces of {size}");
+        };
+        check("<think>hm</think>\n\n42", "42", "hm");
+        check("\n<think>hm</think><think>!</think> 42 < 43", "42 < 43", "hm!");
+        check("[THINK]hm[/THINK]42", "42", "hm");
+        check("<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>42", "42", "hm");
+        check("<think>hm", "", "hm");
+        check("<thin air", "<thin air", "");
+        check("<th", "<th", "");
+        check("42 is <think>not</think>", "42 is <think>not</think>", "");
+    }
+    // What was streamed before is void.
+    let mut filter = ReasoningFilter::default();
+    filter.pass(Delta::Text("<think>hm".into()));
+    filter.pass(Delta::Restart { reason: "again".into(), wait: Duration::ZERO });
+    assert_eq!(filter.pass(Delta::Text("42".into())), [Delta::Text("42".into())]);
+}
+
+/// Everything in which calls and reasoning begin, end and are nested.
+const PIECES: [&str; 42] = [
+    "<tool_call>",
+    "</tool_call>",
+    "<function=",
+    "<function=a>{",
+    "<function=read>",
+    "<parameter=a>",
+    "</parameter>",
+    "</function>",
+    "<invoke name=\"a\">",
+    "[TOOL_CALLS]",
+    "[TOOL_CALLS][",
+    "read[ARGS]{",
+    "<|python_tag|>",
+    "<|python_tag|>{",
+    "<｜tool▁call▁begin｜>",
+    "<｜tool▁sep｜>",
+    "<|tool_call_begin|>",
+    "<|channel|>",
+    "<|channel|>final<|message|>",
+    "<|channel|>commentary to=functions.read<|message|>{",
+    "<|start|>assistant",
+    "<|end|>",
+    "<|call|>",
+    "<think>",
+    "</think>",
+    "\n<think>\n",
+    "[THINK]",
+    "<arg_key>",
+    "<tool_call>a<arg_key>b</arg_key><arg_value>",
+    "<tool_call>{\"a",
+    "<tool_call>{\"name\":\"read\",\"arguments\":{}}",
+    "{\"name\":\"read\",\"arguments\":{}}",
+    "{\"name\":",
+    "```\n",
+    "\n```",
+    "\n{",
+    "`",
+    "[",
+    "{",
+    " ",
+    "\n",
+    "x",
+];
+
+/// The tools are those that the pieces name.
+fn read(text: &str) -> Recovery {
+    let said = separate_reasoning(text).map_or_else(|| text.to_owned(), |(said, _)| said);
+    recover_text_calls(&said, &tools())
+}
+
+#[test]
+fn hostile_text_costs_little() {
+    const BYTES: usize = 2 << 20;
+    for piece in PIECES {
+        let text = piece.repeat(BYTES / piece.len());
+        let start = Instant::now();
+        drop(read(&text));
+        drop(streamed(&text, BYTES));
+        let took = start.elapsed();
+        assert!(took < Duration::from_secs(5), "{took:?} for {piece:?}");
+    }
+    for (first, second) in PIECES.iter().flat_map(|first| PIECES.iter().map(move |second| (first, second))) {
+        let pair = format!("{first}{second}");
+        let text = pair.repeat((64 << 10) / pair.len());
+        let start = Instant::now();
+        drop(read(&text));
+        let took = start.elapsed();
+        assert!(took < Duration::from_secs(1), "{took:?} for {pair:?}");
+    }
+    // A call that is long is one all the same.
+    let content = "line\n".repeat(BYTES / 5);
+    let long = json!({"name": "write_file", "arguments": {"content": content}});
+    call(&format!("<tool_call>{long}</tool_call>"), "write_file", json!({"content": content}));
+}
+
+proptest! {
     #[test]
     fn no_text_makes_it_panic_or_name_a_tool_that_was_not_granted(
         text in "([a-z `\\n]|```|json|<tool_call>|</tool_call>|<invoke name=\"|<function=read>|\\{\"name\":\"rm\",\"arguments\":\\{\\}\\}|é){0,24}",
     ) {
-        if let Recovery::Call { name, .. } = recover_text_calls(&text, &tools()) {
-            assert!(granted(&name, &tools()));
+        if let Recovery::Calls { calls, .. } = read(&text) {
+            prop_assert!(calls.iter().all(|call| tools().iter().any(|tool| tool.name == call.name)));
+        }
+    }
+
+    /// Any bytes, and any order of markers.
+    #[test]
+    fn no_order_of_markers_breaks_it(
+        pieces in proptest::collection::vec(prop_oneof![
+            proptest::sample::select(PIECES.to_vec()).prop_map(str::to_owned),
+            any::<String>(),
+            proptest::collection::vec(any::<u8>(), 0..9).prop_map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
+        ], 0..24),
+        size in 1_usize..9,
+    ) {
+        let text = pieces.concat();
+        if let Recovery::Calls { calls, text: said } = read(&text) {
+            prop_assert!((1..=MAX_CALLS).contains(&calls.len()));
+            prop_assert!(calls.iter().all(|call| tools().iter().any(|tool| tool.name == call.name)));
+            prop_assert!(calls.iter().all(|call| call.arguments.is_object()));
+            prop_assert!(said.len() < text.len());
+        }
+        // Nothing that streams is lost or made up, but for tags and the white space around them.
+        let (said, thought) = streamed(&text, size);
+        prop_assert!(said.len() + thought.len() <= text.len());
+        prop_assert_eq!(streamed(&text, size), streamed(&text, 1_000));
+    }
+
+    /// What stands before a call does not change what it is, and half of it is never a call.
+    #[test]
+    fn half_a_call_is_never_one(words in "[a-z ]{0,40}", value in "[a-z<>`{}\\[\\]]{1,20}", cut in 1_usize..200) {
+        let arguments = json!({"path": value});
+        let whole = [
+            format!("{words}\n<tool_call>{}</tool_call>", json!({"name": "read", "arguments": arguments})),
+            format!("{words}\n[TOOL_CALLS]read[ARGS]{arguments}"),
+            format!("{words}\n<｜tool▁call▁begin｜>read<｜tool▁sep｜>{arguments}<｜tool▁call▁end｜>"),
+            format!("{words}\n<|channel|>commentary to=functions.read<|message|>{arguments}<|call|>"),
+        ];
+        for text in whole {
+            let expected = [TextCall { name: "read".into(), arguments: arguments.clone() }];
+            prop_assert!(matches!(read(&text), Recovery::Calls { calls, .. } if calls == expected), "{}", text);
+            let half = text.get(..text.floor_char_boundary(cut.min(text.len() - 1))).unwrap_or_default();
+            if let Recovery::Calls { calls, .. } = read(half) {
+                // All of its arguments were there: only what closes it is missing.
+                prop_assert_eq!(calls, expected.clone());
+            }
         }
     }
 }

@@ -8,17 +8,44 @@ use crate::home::{Home, Turn, call, request};
 
 #[tokio::test]
 async fn the_same_failure_three_times_ends_the_run() {
-    let home = Home::new(vec![
-        call("fail", json!({"text": "a"})),
-        call("fail", json!({"text": "b"})),
-        call("fail", json!({"text": "c"})),
-        Turn::Say("never said"),
-    ]);
+    let fail = |n: u32| call("fail", json!({"text": "a", "n": n}));
+    let home = Home::new(vec![fail(1), fail(2), fail(3), Turn::Say("never said")]);
     let record = home.run(request()).await;
     let error = record.error.unwrap();
     assert_eq!((record.status, error.category), (RunStatus::Failed, FailureCategory::ToolFailure));
-    assert_eq!(error.message, "`fail` failed 3 times in a row with `not_found`: no `c`");
+    assert_eq!(error.message, "`fail` failed in 3 replies in a row with `not_found`: no `a`");
     assert_eq!(record.iterations, 3);
+}
+
+#[tokio::test]
+async fn other_failures_are_counted_to_six() {
+    let fail = |text: &'static str| call("fail", json!({"text": text}));
+    let tries: Vec<_> = ["a", "b", "c", "d", "e"].map(fail).into();
+    let solved = [tries.as_slice(), &[call("look", json!({})), Turn::Say("done")]].concat();
+    assert_eq!(Home::new(solved).run(request()).await.status, RunStatus::Completed);
+
+    let record = Home::new([tries.as_slice(), &[fail("f"), Turn::Say("never said")]].concat()).run(request()).await;
+    let error = record.error.unwrap();
+    assert_eq!(
+        (record.status, record.iterations, error.category),
+        (RunStatus::Failed, 6, FailureCategory::ToolFailure)
+    );
+    assert_eq!(error.message, "`fail` failed in 6 replies in a row with `not_found`, the last time: no `f`");
+}
+
+#[tokio::test]
+async fn the_model_sees_the_failures_of_parallel_calls_before_it_is_judged() {
+    let fail = |text: &'static str| ("fail", json!({"text": text}));
+    let home =
+        Home::new(vec![Turn::Call(vec![fail("a"), fail("a"), fail("b"), fail("c")]), Turn::Say("they are not there")]);
+    let record = home.run(request()).await;
+    assert_eq!((record.status, record.tool_calls, record.errors), (RunStatus::Completed, 4, 4));
+    // A nudge about parallel calls waits for the last of them.
+    let look = || Turn::Call(vec![("set", json!({"text": "a"})), ("set", json!({"text": "b"}))]);
+    let record = Home::new(vec![look()]).run(request()).await;
+    assert_eq!(record.iterations, 5);
+    let message = "the model made the same calls of `set` and `set` 5 times with the same result";
+    assert_eq!(record.error.unwrap().message, message);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base::{AgentName, Clock, ErrorCode, Provenance, Random, Refusal, RunId, SystemClock, Timestamp};
 use energy::EnergyBook;
-use llm::{Arguments, ChatReply, ChatRequest, Delta, Model, ModelError, ToolCall, ToolSpec, Usage};
+use llm::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Model, ModelError, ToolCall, ToolSpec, Usage};
 use motor::{
     Config, ConsentNeeded, Effects, Environment, Motor, MotorParts, OutgoingRequest, Planned, Review, RunRecord,
     RunRequest, RunTrace, ToolDefinition, ToolInvocation, ToolNote, ToolReply, ToolResult, Toolbox,
@@ -22,6 +22,8 @@ pub enum Turn {
     Say(&'static str),
     Call(Vec<(&'static str, Value)>),
     Malformed(&'static str, &'static str),
+    /// A reply that ends for a reason of its own; with it the arguments of calls of `append`.
+    Ends(FinishReason, &'static str, Vec<Arguments>),
     Fail(ModelError),
     Hang,
 }
@@ -71,6 +73,13 @@ impl Model for Script {
             Turn::Malformed(name, text) => {
                 reply.tool_calls =
                     vec![ToolCall { id: id(0), name: name.into(), arguments: Arguments::Malformed(text.into()) }];
+            }
+            Turn::Ends(finish, text, calls) => {
+                on_delta(Delta::Text(text.into()));
+                let call = |(index, arguments)| ToolCall { id: id(index), name: "append".into(), arguments };
+                reply.tool_calls = calls.into_iter().enumerate().map(call).collect();
+                (reply.text, reply.finish) = (text.into(), finish);
+                reply.finish_detail = (!finish.is_complete()).then(|| "in its own words".into());
             }
             Turn::Fail(error) => return Err(error),
             Turn::Hang => std::future::pending().await,

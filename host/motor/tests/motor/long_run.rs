@@ -1,11 +1,12 @@
-//! A run with everything in it: tools of every effect, questions, approvals, an attempt that fails and one that does not, and an
-//! owner who answers what is asked and repeats what was not acknowledged.
+//! A run with everything in it: tools of every effect, questions, approvals, replies that were cut off, an attempt that fails
+//! and one that does not, and an owner who answers what is asked and repeats what was not acknowledged.
 
 mod end;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::{Clock as _, Consent, Door, Refusal, RunId, SystemClock};
+use llm::{Arguments, FinishReason};
 use motor::{Answer, Approval, Decided, LiveEvent, RetryRequest, RunRecord, RunRequest, RunStatus, Scope, Waiting};
 use serde_json::json;
 
@@ -18,7 +19,7 @@ const FIRST: u32 = 13;
 
 /// An attempt that fails in the end, and one that does not.
 pub fn both_attempts() -> Vec<Turn> {
-    let fail = |text: &'static str| call("fail", json!({"text": text}));
+    let fail = |n: u32| call("fail", json!({"text": "x", "n": n}));
     let get = |host: &'static str, n: u32| ("get", json!({"text": host, "n": n}));
     let post = || call("post", json!({"text": "entry"}));
     vec![
@@ -32,9 +33,9 @@ pub fn both_attempts() -> Vec<Turn> {
         Turn::Call(vec![get("a", 1), get("a", 2), get("b", 3)]),
         post(),
         call("send", json!({"text": "not wanted"})),
-        fail("x"),
-        fail("y"),
-        fail("z"),
+        fail(1),
+        fail(2),
+        fail(3),
         call("look", json!({})),
         // Done before, so it is not done again.
         post(),
@@ -43,8 +44,13 @@ pub fn both_attempts() -> Vec<Turn> {
         call("send", json!({"text": "another order"})),
         call("set", json!({"text": "2"})),
         call("ask_user", json!({"question": "Is that all?"})),
+        // Half a call, made again in full.
+        Turn::Ends(FinishReason::Length, "", vec![Arguments::Malformed("{\"text\": \"d".into())]),
         call("append", json!({"text": "d"})),
-        Turn::Say("done"),
+        // An answer in three parts.
+        Turn::Ends(FinishReason::Paused, "d", vec![]),
+        Turn::Ends(FinishReason::Length, "on", vec![]),
+        Turn::Say("e"),
     ]
 }
 

@@ -9,6 +9,8 @@ mod crash;
 #[cfg(test)]
 mod damaged;
 #[cfg(test)]
+mod ends;
+#[cfg(test)]
 mod every_write;
 #[cfg(test)]
 mod full_disk;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use base::{ErrorCode, RunId};
-use motor::{RunStatus, RunTrace};
+use motor::{RunStatus, RunTrace, StepTrace};
 use serde_json::Value;
 use signals::SignalStatus;
 
@@ -27,6 +27,8 @@ pub struct Call {
 pub struct End {
     pub status: RunStatus,
     summary: Option<String>,
+    /// What the last attempt said after its last call, put together.
+    said: String,
     pub iterations: u32,
     pub attempts: usize,
     pub answers: Vec<Option<String>>,
@@ -47,12 +49,16 @@ impl End {
             let output = result.output.replace(|character: char| character.is_ascii_digit(), "");
             Call { tool, arguments, ok: result.ok, code: result.error_code, output }
         });
+        let first = trace.attempts.last().map_or(1, |attempt| attempt.first_step);
+        let is_last = |step: &&StepTrace| step.iteration >= first && step.tool_calls.is_empty();
+        let said: Vec<_> = trace.steps.iter().rev().take_while(is_last).map(|step| step.text.as_str()).collect();
         let decided = trace.approvals.iter().map(|decided| {
             (decided.approval.items.iter().map(|item| item.arguments.clone()).collect(), decided.granted)
         });
         Self {
             status: trace.status,
             summary: trace.summary.clone(),
+            said: said.into_iter().rev().collect(),
             iterations: trace.total_iterations,
             attempts: trace.attempts.len(),
             answers: trace.questions.iter().map(|asked| asked.answer.clone()).collect(),
@@ -88,7 +94,14 @@ impl End {
 
 /// What must hold of every such run once it is over.
 pub async fn check(home: &Home, id: &RunId, end: &End, when: &str) {
-    assert_eq!((end.status, end.summary.as_deref()), (RunStatus::Completed, Some("done")), "{when}: {end:#?}");
+    assert_eq!(
+        (end.status, end.summary.as_deref()),
+        (RunStatus::Completed, Some(end.said.as_str())),
+        "{when}: {end:#?}"
+    );
+    // An attempt that failed in the middle of the answer is followed by one that says the rest.
+    let is_whole = end.said == "done" || (end.attempts > 2 && ["one", "e"].contains(&end.said.as_str()));
+    assert!(is_whole, "{when}: {end:#?}");
     // The sink outside: a key is one effect, and only what is harmless comes with a key that was seen.
     let made = home.world.tools.made.lock().unwrap().clone();
     let mut seen: HashMap<(String, String), u32> = HashMap::new();

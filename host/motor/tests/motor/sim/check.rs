@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::{ErrorCode, Timestamp};
-use motor::{RunEvent, RunRecord, RunStatus, StatusEvent, StoredEvent};
+use llm::FinishReason;
+use motor::{RunEvent, RunRecord, RunStatus, StatusEvent, StoredEvent, TellReason};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use signals::{Signal, SignalStatus};
@@ -66,7 +67,7 @@ impl Stored {
         }
         let mut broken = std::mem::take(&mut stored.broken);
         for (id, run) in &stored.runs {
-            let wrong = lawful(run).and_then(|()| calls(run)).and_then(|()| consents(run));
+            let wrong = lawful(run).and_then(|()| calls(run)).and_then(|()| endings(run)).and_then(|()| consents(run));
             broken
                 .extend(wrong.and_then(|()| told(run, &stored.signals)).err().map(|what| format!("run {id}: {what}")));
         }
@@ -157,6 +158,41 @@ fn lawful(run: &Run) -> Checked {
     let counted = (run.record.status, run.record.attempt, run.record.next_sequence, run.record.iterations);
     let found = (status.ok_or("it has no history")?, attempt, run.events.len() as u64, steps);
     if counted == found { Ok(()) } else { Err(format!("its head says {counted:?}, its history {found:?}")) }
+}
+
+/// No call of half a reply is made, no half reply is the answer, and one that was cut off is continued once.
+fn endings(run: &Run) -> Checked {
+    let mut last = None;
+    let mut cut_offs = 0;
+    for (number, StoredEvent { event, .. }) in run.events.iter().enumerate() {
+        match event {
+            RunEvent::ModelReplied { reply, dropped_calls, .. } => {
+                let is_half = !reply.finish.is_complete() && reply.finish != FinishReason::Paused;
+                if (is_half && !reply.tool_calls.is_empty()) || (!is_half && !dropped_calls.is_empty()) {
+                    return Err(format!("event {number} has calls that it should not have: {reply:?}"));
+                }
+                if !reply.tool_calls.is_empty() {
+                    cut_offs = 0;
+                }
+                last = Some(reply);
+            }
+            RunEvent::Told { reason: TellReason::CutOff | TellReason::CutOffCall, .. } => {
+                cut_offs += 1;
+                if cut_offs > 1 {
+                    return Err(format!("event {number} continues a reply that was continued"));
+                }
+            }
+            RunEvent::Retried { .. } => cut_offs = 0,
+            RunEvent::Finished { status: RunStatus::Completed, summary, .. } => {
+                let summary = summary.as_deref().unwrap_or_default();
+                if !last.is_some_and(|reply| reply.finish.is_complete() && summary.ends_with(reply.text.trim())) {
+                    return Err(format!("event {number} takes {last:?} for the answer"));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// A call is intended once and has one result; it is intended before the result, and nothing comes between. An action that

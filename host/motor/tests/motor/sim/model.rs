@@ -1,11 +1,13 @@
-//! A model that does anything models do: calls of every kind, nonsense, silence, failures, taking its time.
+//! A model that does anything models do: calls of every kind, half replies, nonsense, silence, failures, taking its time.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::RunId;
-use llm::{Arguments, ChatReply, ChatRequest, Delta, Message, Model, ModelError, ModelErrorKind, ToolCall, Usage};
+use llm::{
+    Arguments, ChatReply, ChatRequest, Delta, FinishReason, Message, Model, ModelError, ModelErrorKind, ToolCall, Usage,
+};
 use serde_json::{Value, json};
 use store::SimulatedDisk;
 
@@ -54,6 +56,7 @@ impl Model for SimulatedModel {
         match self.chance.below(100) {
             n if n < done => reply.text = format!("done {}", self.chance.below(1_000)),
             n if n < done + 2 => {}
+            91..=96 => self.ends(&mut reply),
             97 => reply.text = r#"{"name": "look", "arguments": {"text": "in words"}}"#.into(),
             98 => return Err(self.failure()),
             99 => return std::future::pending().await,
@@ -71,6 +74,20 @@ impl Model for SimulatedModel {
 }
 
 impl SimulatedModel {
+    /// A reply that the model did not end itself, with or without half a call.
+    fn ends(&self, reply: &mut ChatReply) {
+        use FinishReason::{ContextFull, Filtered, Length, Missing, Other, Paused, Refused};
+        let reasons = [Length, Length, Length, Paused, Paused, Missing, Filtered, Refused, ContextFull, Other];
+        reply.finish = *self.chance.pick(&reasons);
+        reply.finish_detail = (!reply.finish.is_complete()).then(|| "in its own words".into());
+        if self.chance.percent(70) {
+            reply.text = format!("half {} ", self.chance.below(1_000));
+        }
+        if self.chance.percent(30) {
+            reply.tool_calls = (0..=self.chance.below(2)).map(|_| self.call()).collect();
+        }
+    }
+
     fn call(&self) -> ToolCall {
         // Ids that are unique, and ids that are not.
         let id = if self.chance.percent(90) { format!("c{:x}", self.chance.number()) } else { "call_0".into() };
