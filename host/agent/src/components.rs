@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base::{ContentHash, Refusal, RefusalCode};
+use motor::Preparing;
 use runtime::inspect::{Export, Import};
 use runtime::{
     About, Component, Inspection, Kind, Limits, LoadError, NoteSink, Origin, Outcome, Runtime, ToolCall, ToolComponent,
@@ -13,6 +14,8 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
+use crate::preparing::Preparations;
+use crate::sandboxes::load;
 
 /// What a component is, needs and offers.
 #[derive(Debug, Clone, Serialize)]
@@ -85,7 +88,7 @@ pub struct CallReply {
 }
 
 /// The components that are part of the program, by name.
-pub const BUNDLED: [(&str, &[u8]); 5] = [
+pub static BUNDLED: [(&str, &[u8]); 5] = [
     ("code-js", bundled::CODE_JS),
     ("code-js-connected", bundled::CODE_JS_CONNECTED),
     ("files", bundled::FILES),
@@ -97,6 +100,8 @@ pub const BUNDLED: [(&str, &[u8]); 5] = [
 pub struct Workbench {
     runtime: Runtime,
     limits: Limits,
+    preparations: Preparations,
+    keeps_code: bool,
 }
 
 impl Workbench {
@@ -106,11 +111,24 @@ impl Workbench {
     /// # Errors
     /// When the engine does not start.
     pub fn new(config: &Config, cache: Option<PathBuf>, compile_worker: Option<PathBuf>) -> Result<Self, Refusal> {
+        let keeps_code = cache.is_some();
         let engine = config.engine.engine(config.limits.memory_bytes, cache, compile_worker);
         let runtime = Runtime::new(engine).map_err(|error| {
             Refusal::new(RefusalCode::Failed, format!("the component engine does not start: {}", error.root_cause()))
         })?;
-        Ok(Self { runtime, limits: config.limits })
+        Ok(Self { runtime, limits: config.limits, preparations: Preparations::default(), keeps_code })
+    }
+
+    /// Whether a component is compiled once and not each time.
+    #[must_use]
+    pub fn keeps_code(&self) -> bool {
+        self.keeps_code
+    }
+
+    /// What is being compiled, when that takes long.
+    #[must_use]
+    pub fn preparations(&self) -> &Preparations {
+        &self.preparations
     }
 
     /// Inspects a file; one that offers tools is asked for them, in the sandbox.
@@ -120,7 +138,8 @@ impl Workbench {
     pub async fn inspect_file(&self, path: &Path) -> Result<ComponentReport, Refusal> {
         let bytes = read(path, self.most_bytes())?;
         let inspection = inspect(&bytes, self.most_bytes()).map_err(|error| invalid(path, &error))?;
-        Ok(self.report(&bytes, Origin::Untrusted, inspection).await)
+        let loading = self.load(path, Component::load(&self.runtime, &bytes, Origin::Untrusted));
+        Ok(self.report(inspection, loading).await)
     }
 
     /// Inspects a bundled component by the name of [`BUNDLED`].
@@ -132,7 +151,8 @@ impl Workbench {
         let (_, bytes) = found
             .ok_or_else(|| Refusal::new(RefusalCode::NotFound, format!("there is no bundled component `{name}`")))?;
         let inspection = inspect(bytes, self.most_bytes()).map_err(|error| invalid(Path::new(name), &error))?;
-        Ok(self.report(bytes, Origin::Bundled, inspection).await)
+        let loading = self.load(Path::new(name), load(&self.runtime, bytes));
+        Ok(self.report(inspection, loading).await)
     }
 
     /// Calls one tool under the real limits.
@@ -142,7 +162,8 @@ impl Workbench {
     pub async fn call(&self, request: CallRequest) -> Result<CallReply, Refusal> {
         let bytes = read(&request.path, self.most_bytes())?;
         let refuse = |error: LoadError| invalid(&request.path, &error);
-        let component = Component::load(&self.runtime, &bytes, Origin::Untrusted).await.map_err(refuse)?;
+        let loading = Component::load(&self.runtime, &bytes, Origin::Untrusted);
+        let component = self.load(&request.path, loading).await.map_err(refuse)?;
         let component = ToolComponent::link(&self.runtime, &component).map_err(refuse)?;
         let fresh;
         let workspace = match request.workspace {
@@ -187,7 +208,18 @@ impl Workbench {
         self.runtime.most_component_bytes()
     }
 
-    async fn report(&self, bytes: &[u8], origin: Origin, inspection: Inspection) -> ComponentReport {
+    /// Loads what is called by that path. The first time it is compiled.
+    async fn load<T>(&self, path: &Path, loading: impl Future<Output = T>) -> T {
+        let component = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        self.preparations.of(Preparing { component, number: 1, of: 1 }, loading).await
+    }
+
+    /// `loading` is only waited for if the component itself has to say what it offers.
+    async fn report(
+        &self,
+        inspection: Inspection,
+        loading: impl Future<Output = Result<Component, LoadError>>,
+    ) -> ComponentReport {
         let (mut tools, mut about, mut tools_error) = (Vec::new(), None, None);
         match inspection.kind {
             // What the types say needs nobody to run it.
@@ -195,7 +227,7 @@ impl Workbench {
                 tools = inspection.functions.iter().map(|function| function.tool.clone()).collect();
             }
             Kind::Code => (),
-            _ => match self.ask(bytes, origin).await {
+            _ => match self.ask(loading).await {
                 Ok(said) => (tools, about) = said,
                 Err(error) => tools_error = Some(error),
             },
@@ -216,8 +248,11 @@ impl Workbench {
     }
 
     /// Asks a component what it offers and what it is.
-    async fn ask(&self, bytes: &[u8], origin: Origin) -> Result<(Vec<ToolDescription>, Option<About>), String> {
-        let component = Component::load(&self.runtime, bytes, origin).await.map_err(|error| error.to_string())?;
+    async fn ask(
+        &self,
+        loading: impl Future<Output = Result<Component, LoadError>>,
+    ) -> Result<(Vec<ToolDescription>, Option<About>), String> {
+        let component = loading.await.map_err(|error| error.to_string())?;
         let component = ToolComponent::link(&self.runtime, &component).map_err(|error| error.to_string())?;
         let about = match component.about(self.limits).await.outcome {
             Outcome::Returned(about) => about,

@@ -131,6 +131,11 @@ impl Running {
     /// When that does not come.
     #[must_use]
     pub fn wait(mut self) -> Ended {
+        self.end_of()
+    }
+
+    /// The same for one that is needed further.
+    pub(super) fn end_of(&mut self) -> Ended {
         let deadline = Instant::now() + PATIENCE;
         while self.is_alive() {
             assert!(Instant::now() < deadline, "`motor {}` does not end: {:?}", self.said, self.stderr.text());

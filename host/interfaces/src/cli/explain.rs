@@ -12,7 +12,7 @@ use super::grants::GrantArgs;
 use super::input;
 use crate::client::Call;
 use crate::exit::Exit;
-use crate::output::text;
+use crate::output::{Palette, text};
 
 /// Arguments of `motor explain`.
 #[derive(Debug, Args)]
@@ -37,9 +37,9 @@ pub(super) async fn run(arguments: ExplainArgs, context: &Context) -> Done {
             }
             for problem in &explanation.problems {
                 let output = &context.output;
-                output.say(&format!("{} {}", output.err.red("missing:"), text::printable(&problem.reason)));
+                output.say_labelled("missing:", Palette::red, &problem.reason);
                 if let Some(remedy) = &problem.remedy {
-                    output.say(&format!("{} {}", output.err.cyan("help:"), text::printable(remedy)));
+                    output.say_labelled("help:", Palette::cyan, remedy);
                 }
             }
             Ok(explanation.problems.first().map_or(Exit::Ok, |problem| problem.code.into()))
