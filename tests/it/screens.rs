@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use regex::Regex;
 use serde_json::{Value, json};
-use tests::binary::Motor;
+use tests::binary::{AtTerminal, Motor};
 use tests::block_on;
 use tests::model_server::ModelServer;
 
@@ -31,6 +31,10 @@ struct World {
 
 impl World {
     fn new(turns: Value) -> Self {
+        let mut turns = turns;
+        if let Some(first) = turns.as_array_mut().unwrap().first_mut() {
+            first["gate"] = json!(true);
+        }
         let model = block_on(ModelServer::scripted(json!({ "turns": turns })));
         let directory = tempfile::Builder::new().prefix("motor-screen-").rand_bytes(6).tempdir_in("/tmp").unwrap();
         let home = directory.path().join("home");
@@ -39,6 +43,20 @@ impl World {
         std::os::unix::fs::symlink(tests::cache(), home.join("cache")).unwrap();
         let motor = Motor::with_model(&model).env("MOTOR_KEYRING", "off").at(home);
         Self { motor, model, _directory: directory }
+    }
+
+    /// Starts an act whose model waits at its first turn, and lets that begin when the run is followed: words that stream
+    /// before are not seen.
+    fn acts(&self, arguments: &[&str], columns: u16, streams: &str) -> AtTerminal {
+        let mut acting = self.motor.on_screen(arguments, columns, streams);
+        if streams.contains("2>") {
+            acting.sees("⠙");
+        } else {
+            acting.running().run_id();
+            block_on(self.model.wait_at_gate());
+        }
+        self.model.release();
+        acting
     }
 
     /// What is on the screen when the command has ended.
@@ -58,7 +76,7 @@ fn normalised(screen: &str) -> String {
         (r"\b[0-9a-f]{12}\b", "0123456789ab"),
         (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "2026-01-02 03:04:05"),
         (r"fuel \d+(\.\d+)?( [kMG])?", "fuel N"),
-        (r"\b(in|for) \d+(\.\d+)? (ms|s|min)\b", "$1 TIME"),
+        (r"\b(in|for) (?:less than )?\d+(\.\d+)? (ms|s|min)\b", "$1 TIME"),
         (r"(  |after |✓ \w+ |✗ \w+ (\w+ )?)\d+(\.\d+)? (ms|s|min)\b", "${1}TIME"),
         (r"\b(now|\d+ (s|min)) ago\b|just now", "AGO"),
         (r"\d+(\.\d+)? (KiB|MiB)  ", "MEMORY  "),
@@ -72,7 +90,7 @@ fn normalised(screen: &str) -> String {
 #[track_caller]
 fn check(name: &str, columns: u16, screen: &str) {
     let screen = normalised(screen);
-    for line in screen.lines() {
+    for line in screen.lines().filter(|line| !line.starts_with("$ motor")) {
         assert!(line.chars().count() <= usize::from(columns), "{line}");
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("fixtures/screens/{name}-{columns}.txt"));
@@ -104,8 +122,9 @@ fn a_first_run() {
     for columns in WIDTHS {
         let world = World::new(adding_up());
         let file = world.motor.file("sales.csv", SALES);
-        let arguments = ["act", "What do the sales add up to?", "--tools", "filesystem", "--file", file.to_str().unwrap()];
-        let (ended, screen) = world.motor.on_screen(&arguments, columns, ALL).finish();
+        let arguments =
+            ["act", "What do the sales add up to?", "--tools", "filesystem", "--file", file.to_str().unwrap()];
+        let (ended, screen) = world.acts(&arguments, columns, ALL).finish();
         assert_eq!(ended.code, Some(0), "{screen}");
         assert_eq!(screen.matches("120.50").count(), 2, "the answer is there once: {screen}");
         check("act", columns, &screen);
@@ -119,7 +138,7 @@ fn the_answer_is_given_once_wherever_it_goes() {
     let act = ["act", "What do the sales add up to?", "--tools", "filesystem"];
     for (streams, on_screen) in [("", 0), (">&0", 1), ("2>&0", 0), (ALL, 1)] {
         let world = World::new(adding_up());
-        let (ended, screen) = world.motor.on_screen(&act, 80, streams).finish();
+        let (ended, screen) = world.acts(&act, 80, streams).finish();
         let on_stdout = if streams.starts_with('>') { String::new() } else { format!("{ANSWER}\n") };
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), on_stdout.as_str()), "{streams:?}");
         assert_eq!(screen.matches("- tea: 120.50").count(), on_screen, "{streams:?}: {screen}");
@@ -129,18 +148,23 @@ fn the_answer_is_given_once_wherever_it_goes() {
     }
     // In JSON it is a part of the answer, and nothing streams beside it.
     let world = World::new(adding_up());
-    let (_, screen) = world.motor.on_screen(&[&act[..], &["--json"]].concat(), 80, ALL).finish();
+    let (_, screen) = world.acts(&[&act[..], &["--json"]].concat(), 80, ALL).finish();
     assert_eq!(screen.matches("- tea: 120.50").count(), 1, "{screen}");
 }
 
 /// What streamed before a connection broke is void: the answer is what came at last, whole.
 #[test]
 fn an_answer_that_began_twice_is_shown_whole_once() {
-    let script = json!({ "turns": [{ "text": ANSWER }], "faults": { "1": { "reset": { "after_chunks": 9 } } } });
+    let script =
+        json!({ "turns": [{ "text": ANSWER, "gate": true }], "faults": { "1": { "reset": { "after_chunks": 9 } } } });
     let mut world = World::new(json!([]));
     world.model = block_on(ModelServer::scripted(script));
     let motor = world.motor.endpoint(&world.model.base_url());
-    let (ended, screen) = motor.on_screen(&["act", "add up"], 80, ALL).finish();
+    let world = World { motor, ..world };
+    let acting = world.acts(&["act", "add up"], 80, ALL);
+    // The request that is made again waits as the first one did.
+    world.model.release();
+    let (ended, screen) = acting.finish();
     assert_eq!(ended.code, Some(0), "{screen}");
     assert_eq!((screen.matches("- spoons: 40.25").count(), screen.matches("again in").count()), (1, 1), "{screen}");
 }
@@ -150,7 +174,8 @@ fn what_a_run_may_touch() {
     for columns in WIDTHS {
         let world = World::new(json!([]));
         let grants = ["--tools", "fetch,bash,code,filesystem", "--domains", "api.example.com,*.example.org:8443"];
-        let narrowed = ["--writes", "api.example.com", "--commands", "curl,sort,uniq,grep,head,tail,cut,jq,sed,awk,tr,wc"];
+        let narrowed =
+            ["--writes", "api.example.com", "--commands", "curl,sort,uniq,grep,head,tail,cut,jq,sed,awk,tr,wc"];
         let screen = world.shows(&[&["explain", "post <credential:key>"], &grants[..], &narrowed].concat(), columns);
         check("explain", columns, &screen);
     }
@@ -179,7 +204,7 @@ fn a_run_that_waits() {
     for columns in WIDTHS {
         let world = World::new(turns.clone());
         // The first host goes away while the run waits.
-        let mut acting = world.motor.on_screen(&["act", "report"], columns, ALL);
+        let mut acting = world.acts(&["act", "report"], columns, ALL);
         acting.sees("answer (1 to 2, or other words): ");
         acting.running().signal(tests::binary::Signal::TERM);
         let (ended, screen) = acting.finish();
@@ -203,7 +228,8 @@ fn a_run_that_waits() {
 
 #[test]
 fn a_run_that_leaves_skills() {
-    let skill = |name: &str, about: &str| format!("---\nname: {name}\ndescription: {about}\n---\n# {name}\n\nAdd up.\n");
+    let skill =
+        |name: &str, about: &str| format!("---\nname: {name}\ndescription: {about}\n---\n# {name}\n\nAdd up.\n");
     let put = |path: &str, content: String| call("write", json!({ "path": path, "content": content }));
     let turns = json!([
         { "tool_calls": [put("skills/adding-up/SKILL.md", skill("adding-up", "Adds up columns of tables.")),
@@ -212,7 +238,8 @@ fn a_run_that_leaves_skills() {
     ]);
     for columns in WIDTHS {
         let world = World::new(turns.clone());
-        let mut pages = world.shows(&["act", "learn it", "--tools", "write"], columns);
+        let act = ["act", "learn it", "--tools", "write"];
+        let mut pages = format!("{}\n", world.acts(&act, columns, ALL).finish().1);
         for arguments in [&["task", "status"][..], &["signals"], &["act", "add up", "--skill", "adding-up"]] {
             pages.push_str(&world.shows(arguments, columns));
         }

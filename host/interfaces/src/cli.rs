@@ -51,7 +51,7 @@ use interrupt::Wishes;
 const LINGER: Duration = Duration::from_millis(50);
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 ok, 1 failed, 2 usage, 4 credentials needed, 5 approval needed or denied,
+Exit codes: 0 ok, 1 failed, 2 usage, 4 credentials needed, 5 approval needed or denied, \
 6 energy too low, 75 busy or try again later, 130 interrupted.
 
 Begin with `motor demo`: it needs no key and no network.";

@@ -95,12 +95,18 @@ impl Output {
         self.print_trusted(&(shown + &flow.finish()))
     }
 
+    /// Columns that a line of stdout may have: as many as it takes where there is no terminal.
+    #[must_use]
+    pub fn row_columns(&self) -> usize {
+        if self.out_is_terminal { self.columns } else { usize::MAX }
+    }
+
     /// A page of this program's own making: on a terminal, lines that are too long for it are broken between words.
     ///
     /// # Errors
     /// When stdout is closed or full.
     pub fn print_page(&self, page: &str) -> io::Result<()> {
-        self.print_trusted(&if self.out_is_terminal { text::fitted(page, self.columns) } else { page.into() })
+        self.print_trusted(&text::fitted(page, self.row_columns()))
     }
 
     /// Text that this program made itself, colours included, as it is.

@@ -14,7 +14,7 @@ pub use rustix::process::Signal;
 use super::PATIENCE;
 
 /// Between two looks at a process.
-const PAUSE: Duration = Duration::from_millis(2);
+pub(super) const PAUSE: Duration = Duration::from_millis(2);
 
 /// A command that runs. It is killed when dropped.
 #[derive(Debug)]
@@ -131,11 +131,6 @@ impl Running {
     /// When that does not come.
     #[must_use]
     pub fn wait(mut self) -> Ended {
-        self.end_of()
-    }
-
-    /// The same for one that is needed further.
-    pub(super) fn end_of(&mut self) -> Ended {
         let deadline = Instant::now() + PATIENCE;
         while self.is_alive() {
             assert!(Instant::now() < deadline, "`motor {}` does not end: {:?}", self.said, self.stderr.text());
@@ -144,7 +139,7 @@ impl Running {
         self.end()
     }
 
-    fn end(&mut self) -> Ended {
+    pub(super) fn end(&mut self) -> Ended {
         let status = self.child.wait().expect("a child");
         Ended { code: status.code(), stdout: self.stdout.whole(), stderr: self.stderr.whole() }
     }

@@ -6,12 +6,13 @@ use std::num::NonZeroU16;
 use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Instant;
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use super::running::{Ended, Running};
+use super::running::{Ended, PAUSE, Running};
 use super::{Motor, PATIENCE, program};
 
 /// Rows of the terminals of tests: enough for all that a command shows.
@@ -139,7 +140,18 @@ impl AtTerminal {
     /// When it does not end.
     #[must_use]
     pub fn finish(mut self) -> (Ended, String) {
-        let ended = self.running.end_of();
+        // A command that shows that it works may take its time, such as for compiling all tools.
+        let (mut shown, mut patience) = (0, Instant::now() + PATIENCE);
+        let last = Instant::now() + PATIENCE * 10;
+        while self.running.is_alive() {
+            let now = self.screen().len();
+            if now > shown {
+                (shown, patience) = (now, Instant::now() + PATIENCE);
+            }
+            assert!(Instant::now() < patience.min(last), "it does not end: {}", self.screen());
+            std::thread::sleep(PAUSE);
+        }
+        let ended = self.running.end();
         // What was written before it has been read when it is there.
         rustix::io::write(&self.terminal, END.as_bytes()).expect("a terminal");
         self.sees(END);

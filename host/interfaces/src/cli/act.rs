@@ -182,11 +182,13 @@ fn say(ended: &Ended, context: &Context) -> Result<(), CliError> {
             output.fail(&error.message, error.remedy.as_deref());
             output.say(&output.err.dim(&format!("`motor task status {}` shows every step", ended.run_id)));
         }
-        (None, Some(answer)) if ended.status == RunStatus::Completed && !ended.is_shown => output.print_answer(answer)?,
+        (None, Some(answer)) if ended.status == RunStatus::Completed && !ended.is_shown => {
+            output.print_answer(answer)?
+        }
         _ => {}
     }
     for skill in &ended.installed_skills {
-        output.say(&left_behind(&skill.name, skill.created, skill.problem.as_deref()));
+        output.say(&format!("skill {}", left_behind(&skill.name, skill.created, skill.problem.as_deref())));
     }
     Ok(())
 }

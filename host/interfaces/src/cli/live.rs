@@ -43,10 +43,10 @@ impl<'a> Live<'a> {
         Self {
             output,
             verbose,
-            waiting: None,
+            waiting: Some(("starting".to_owned(), Instant::now())),
             frame: 0,
             spinning: false,
-            step: 0,
+            step: 1,
             streamed: None,
             shown: None,
             said: None,
@@ -61,7 +61,9 @@ impl<'a> Live<'a> {
     /// Shows an event.
     pub(super) fn show(&mut self, event: &LiveEvent) {
         match event {
-            LiveEvent::Preparing { preparing, .. } if self.output.live => self.wait(text::quoted(&preparing.to_string())),
+            LiveEvent::Preparing { preparing, .. } if self.output.live => {
+                self.wait(text::quoted(&preparing.to_string()))
+            }
             LiveEvent::Preparing { preparing, .. } => self.output.notice(Some(&text::quoted(&preparing.to_string()))),
             LiveEvent::StepStarted { step, max, .. } => {
                 self.step = *step;
@@ -74,7 +76,9 @@ impl<'a> Live<'a> {
             LiveEvent::ToolNote { tool, note: ToolNote::Progress { message, .. }, .. } => {
                 self.wait(format!("{}: {}", text::brief(tool, 30), text::brief(message, 60)));
             }
-            LiveEvent::ModelReplied { text, .. } => {
+            LiveEvent::ModelReplied { step, text, .. } => {
+                // That the next one begins may be lost on its way.
+                self.step = step + 1;
                 // Words can be lost on their way, and a reply can be other than what streamed: that is shown again.
                 let streamed = self.end_stream();
                 match line(event, usize::MAX, self.verbose, Palette::new(false)) {

@@ -112,12 +112,12 @@ fn show(signal: &Signal, context: &Context) -> Result<(), CliError> {
     if context.output.is_json() {
         context.output.print_json_line(signal)?;
     } else {
-        context.output.print_page(&line(signal))?;
+        context.output.print_page(&line(signal, context.output.row_columns()))?;
     }
     Ok(())
 }
 
-fn line(signal: &Signal) -> String {
+fn line(signal: &Signal, columns: usize) -> String {
     let body = &signal.body;
     let said = match (&body.result, &body.error, &body.question, &body.approval) {
         (Some(result), ..) => result.summary.as_str(),
@@ -127,13 +127,17 @@ fn line(signal: &Signal) -> String {
         _ => "",
     };
     let said = text::brief(said, SAID);
-    let mut lines = format!("{:>4}  {}  {}  {}  {said}", signal.id, seconds(signal.created_at), signal.run, body.status);
+    let mut lines = format!("{:>4}  {}  {}  {}", signal.id, seconds(signal.created_at), signal.run, body.status);
+    // Where there is no room for it, it has rows of its own.
+    let gap = if lines.len() + 2 + text::width(&said) > columns { format!("\n{:BELOW$}", "") } else { "  ".to_owned() };
+    lines.push_str(gap.as_str());
+    lines.push_str(&said);
     let command = body.question.as_ref().map(|_| RESPOND).or(body.approval.as_ref().map(|_| APPROVE));
     if let Some(command) = command {
         write!(lines, "\n{:BELOW$}`{command} {}` answers", "", signal.run).ok();
     }
     for SignalSkill { name, created, problem, .. } in &body.installed_skills {
-        write!(lines, "\n{:BELOW$}{}", "", left_behind(name, *created, problem.as_deref())).ok();
+        write!(lines, "\n{:BELOW$}skill {}", "", left_behind(name, *created, problem.as_deref())).ok();
     }
     lines
 }

@@ -88,9 +88,9 @@ pub(super) enum SkillCommand {
 pub(super) fn left_behind(name: &str, created: bool, problem: Option<&str>) -> String {
     let (shown, called) = (text::quoted(name), page::shell(name));
     match problem {
-        Some(problem) => format!("skill `{shown}` was not taken over: {}", text::quoted(problem)),
+        Some(problem) => format!("`{shown}` was not taken over: {}", text::quoted(problem)),
         None => format!(
-            "skill `{shown}` {}: {}; `motor skill review {called}` shows it, `motor skill approve {called}` then allows it",
+            "`{shown}` {}: {}; `motor skill review {called}` shows it, `motor skill approve {called}` then allows it",
             if created { "is new" } else { "has changed" },
             SkillStatus::PendingReview.as_str(),
         ),

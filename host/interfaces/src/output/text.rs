@@ -7,6 +7,8 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// The least room behind a label, however narrow the terminal is.
 const MIN_HANGING: usize = 16;
+/// Text that begins at this column or later stands in a column of a page.
+const COLUMN: usize = 8;
 /// A word of a stream is shown at the latest when it has this many bytes.
 const MAX_WORD_BYTES: usize = 4_096;
 
@@ -63,7 +65,8 @@ pub fn revealed(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The lines of a text in rows of at most `columns`, none of them cut.
+/// The lines of a text in rows of at most `columns`, none of them cut, every character kept. A row ends behind a space if it
+/// has one in its second half.
 #[must_use]
 pub fn rows(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(2);
@@ -73,8 +76,10 @@ pub fn rows(text: &str, columns: usize) -> Vec<String> {
         for character in line.chars() {
             let wide = character.width().unwrap_or(0);
             if used + wide > columns {
-                rows.push(std::mem::take(&mut row));
-                used = 0;
+                let end = row.rfind(' ').map(|space| space + 1).filter(|end| *end > row.len() / 2 && *end < row.len());
+                let rest = end.map(|end| row.split_off(end)).unwrap_or_default();
+                used = width(&rest);
+                rows.push(std::mem::replace(&mut row, rest));
             }
             row.push(character);
             used += wide;
@@ -145,7 +150,8 @@ pub fn hanging(indent: usize, text: &str, columns: usize) -> String {
 }
 
 /// Lines that are too long for `columns`, wrapped. Their other rows begin below the text behind the last gap of two spaces
-/// near the beginning, as a label or a mark has it, else two columns further in than their first.
+/// near the beginning, as a label or a mark has it; else below their first, if that stands in a column of its own, or two
+/// columns further in.
 #[must_use]
 pub fn fitted(text: &str, columns: usize) -> Cow<'_, str> {
     if text.lines().all(|line| painted_width(line) <= columns) {
@@ -170,7 +176,7 @@ pub fn fitted(text: &str, columns: usize) -> Cow<'_, str> {
 fn hang(line: &str, columns: usize) -> (&str, usize, &str) {
     let text = line.trim_start_matches(' ');
     let leading = line.len() - text.len();
-    let mut found = (leading, leading + 2);
+    let mut found = (leading, if leading >= COLUMN { leading } else { leading + 2 });
     for (gap, _) in text.match_indices("  ") {
         let behind = line.get(leading + gap..).unwrap_or_default();
         let start = line.len() - behind.trim_start_matches(' ').len();
@@ -191,6 +197,8 @@ pub struct Flow {
     columns: usize,
     /// Columns of the row that are taken; 0: nothing of it was given out yet.
     used: usize,
+    /// Columns by which the further rows of the line stand further in: its own indentation, and the mark of a list's item.
+    hang: usize,
     /// The white space behind it, and the word behind that, which may go on.
     space: String,
     word: String,
@@ -200,7 +208,7 @@ impl Flow {
     /// Rows of at most `columns`, the first `indent` of which stay empty.
     #[must_use]
     pub fn new(indent: usize, columns: usize) -> Self {
-        Self { indent, columns, used: 0, space: String::new(), word: String::new() }
+        Self { indent, columns, used: 0, hang: 0, space: String::new(), word: String::new() }
     }
 
     /// The text that can be shown by now. It holds nothing that could harm a terminal.
@@ -252,19 +260,26 @@ impl Flow {
             shown.extend(lines.chars().filter(|character| *character == '\n').chain(['\n']));
             (space, self.used) = (rest.to_owned(), 0);
         }
-        if self.used > 0 && self.used + space.len() + wide > self.columns {
+        if self.used == 0 {
+            self.hang = space.len() + if is_mark(&self.word) { wide + 1 } else { 0 };
+            space.insert_str(0, &" ".repeat(self.indent));
+        } else if self.used + space.len() + wide > self.columns {
+            // What is far in gets its room all the same.
+            space = " ".repeat(self.indent + self.hang.min(self.columns / 4));
             shown.push('\n');
             self.used = 0;
-            space.clear();
-        }
-        if self.used == 0 {
-            space.insert_str(0, &" ".repeat(self.indent));
         }
         shown.push_str(&space);
         shown.push_str(&self.word);
         self.used += space.len() + wide;
         self.word.clear();
     }
+}
+
+/// Whether a word begins an item of a list: `-`, `*`, `7.`
+fn is_mark(word: &str) -> bool {
+    let number = word.strip_suffix(['.', ')']).unwrap_or_default();
+    matches!(word, "-" | "*" | "•") || (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Foreign text on one line in which nothing is hidden.
@@ -429,6 +444,8 @@ mod tests {
     fn rows_lose_nothing() {
         assert_eq!(rows("abcdef\ng\n", 3), ["abc", "def", "g", ""]);
         assert_eq!(rows("字字字", 5), ["字字", "字"]);
+        assert_eq!(rows("one two three  four", 9), ["one two ", "three  ", "four"]);
+        assert_eq!(rows("a bcdefghij", 8), ["a bcdefg", "hij"]);
         let text = "x字\n ".repeat(50);
         assert_eq!(rows(&text, 7).concat(), text.replace('\n', ""));
         assert!(rows(&text, 7).iter().all(|row| width(row) <= 7));
@@ -483,6 +500,7 @@ mod tests {
             ("one two three", 9, "  one two\n  three"),
             ("a\r\n\n- b:\n    c  d\n", 20, "  a\n\n  - b:\n      c  d"),
             ("see https://example.com/a/long/path now", 12, "  see\n  https://example.com/a/long/path\n  now"),
+            ("- one two three\n\n  12. a b c", 12, "  - one two\n    three\n\n    12. a b\n       c"),
             ("字字字字 b", 7, "  字字\n  字字 b"),
             ("a\u{1b}[2Jb\tc", 40, "  a\u{fffd}[2Jb    c"),
             ("   ", 10, ""),
@@ -490,7 +508,10 @@ mod tests {
             assert_eq!(flows(text, columns), expected, "{text:?}");
         }
         let long = flows(&"word ".repeat(100), 33);
-        assert!(long.lines().all(|row| width(row) <= 33 && row.starts_with("  word") && row.ends_with("word")), "{long}");
+        assert!(
+            long.lines().all(|row| width(row) <= 33 && row.starts_with("  word") && row.ends_with("word")),
+            "{long}"
+        );
     }
 
     #[test]
