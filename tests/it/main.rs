@@ -27,6 +27,7 @@ mod parsers;
 mod receipts;
 mod replies;
 mod runs;
+mod screens;
 mod secrets;
 mod shell;
 mod side_by_side;

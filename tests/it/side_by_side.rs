@@ -36,8 +36,10 @@ fn statuses(signals: &[Value]) -> Vec<&str> {
 fn a_second_act_of_the_same_agent_is_refused_and_costs_nothing() {
     let (server, motor, acting, run) = waiting();
     let energy = motor.json(&["energy"])["level"].as_f64().unwrap();
-    let busy = format!("Motor Cortex is busy (run_id: {run}). Wait for it to complete or cancel it via core.task.");
-    motor.run(&ACT).refused(75, &[&busy, "motor task cancel"]);
+    let busy = format!("Motor Cortex is busy (run_id: {run}): that run of agent `main` is under way");
+    let ended = motor.run(&ACT);
+    ended.refused(75, &[&busy, &format!("motor task status {run}"), &format!("motor task cancel {run}")]);
+    assert!(!ended.stderr.contains("core."), "an operator has no such tool: {ended:?}");
     let refused = motor.run(&["act", "write", "--json"]);
     let error: Value = serde_json::from_str(&refused.stdout).unwrap();
     assert_eq!((refused.code, &error["error"]["code"]), (Some(75), &json!("busy")));

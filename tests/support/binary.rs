@@ -275,6 +275,15 @@ impl Motor {
     }
 }
 
+/// The file of the program under test.
+///
+/// # Panics
+/// When it is not built.
+#[must_use]
+pub fn program_file() -> &'static Path {
+    program()
+}
+
 /// The program: built from the sources that are there, or the tests would be about another one.
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();

@@ -8,7 +8,7 @@ pub mod skills;
 use std::path::PathBuf;
 
 use base::{AgentName, CredentialName, Provenance, RunId, Timestamp};
-use motor::RunStatus;
+use motor::{Preparing, RunStatus};
 use network::RequestTrace;
 use serde::{Deserialize, Serialize};
 
@@ -281,4 +281,7 @@ pub struct HostStatus {
     pub started_at: Timestamp,
     /// Runs that are not over.
     pub running: Vec<RunId>,
+    /// The component that is being compiled, if that takes long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preparing: Option<Preparing>,
 }

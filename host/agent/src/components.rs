@@ -1,18 +1,22 @@
 //! Looking at a component and calling it by hand, without a home (SPEC HOST-7, HOST-9).
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::{ContentHash, Refusal, RefusalCode};
+use motor::Preparing;
 use runtime::inspect::{Export, Import};
 use runtime::{
-    About, Component, Kind, Limits, LoadError, NoteSink, Origin, Outcome, Runtime, ToolCall, ToolComponent,
+    About, Component, Inspection, Kind, Limits, LoadError, NoteSink, Origin, Outcome, Runtime, ToolCall, ToolComponent,
     ToolDescription, ToolError, Unmapped,
 };
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
+use crate::preparing::Preparations;
+use crate::sandboxes::load;
 
 /// What a component is, needs and offers.
 #[derive(Debug, Clone, Serialize)]
@@ -85,7 +89,7 @@ pub struct CallReply {
 }
 
 /// The components that are part of the program, by name.
-pub const BUNDLED: [(&str, &[u8]); 5] = [
+pub static BUNDLED: [(&str, &[u8]); 5] = [
     ("code-js", bundled::CODE_JS),
     ("code-js-connected", bundled::CODE_JS_CONNECTED),
     ("files", bundled::FILES),
@@ -97,6 +101,8 @@ pub const BUNDLED: [(&str, &[u8]); 5] = [
 pub struct Workbench {
     runtime: Runtime,
     limits: Limits,
+    preparations: Preparations,
+    keeps_code: bool,
 }
 
 impl Workbench {
@@ -106,11 +112,24 @@ impl Workbench {
     /// # Errors
     /// When the engine does not start.
     pub fn new(config: &Config, cache: Option<PathBuf>, compile_worker: Option<PathBuf>) -> Result<Self, Refusal> {
+        let keeps_code = cache.is_some();
         let engine = config.engine.engine(config.limits.memory_bytes, cache, compile_worker);
         let runtime = Runtime::new(engine).map_err(|error| {
             Refusal::new(RefusalCode::Failed, format!("the component engine does not start: {}", error.root_cause()))
         })?;
-        Ok(Self { runtime, limits: config.limits })
+        Ok(Self { runtime, limits: config.limits, preparations: Preparations::default(), keeps_code })
+    }
+
+    /// Whether a component is compiled once and not each time.
+    #[must_use]
+    pub fn keeps_code(&self) -> bool {
+        self.keeps_code
+    }
+
+    /// What is being compiled, when that takes long.
+    #[must_use]
+    pub fn preparations(&self) -> &Preparations {
+        &self.preparations
     }
 
     /// Inspects a file; one that offers tools is asked for them, in the sandbox.
@@ -119,7 +138,9 @@ impl Workbench {
     /// When the file cannot be read or is no component that could be used.
     pub async fn inspect_file(&self, path: &Path) -> Result<ComponentReport, Refusal> {
         let bytes = read(path, self.most_bytes())?;
-        self.report(path, &bytes, Origin::Untrusted).await
+        let inspection = self.inspect(path, &bytes, Origin::Untrusted).await?;
+        let loading = self.load(path, Component::load(&self.runtime, &bytes, Origin::Untrusted));
+        Ok(self.report(&inspection, loading).await)
     }
 
     /// Inspects a bundled component by the name of [`BUNDLED`].
@@ -130,7 +151,9 @@ impl Workbench {
         let found = BUNDLED.into_iter().find(|(known, _)| *known == name);
         let (_, bytes) = found
             .ok_or_else(|| Refusal::new(RefusalCode::NotFound, format!("there is no bundled component `{name}`")))?;
-        self.report(Path::new(name), bytes, Origin::Bundled).await
+        let inspection = self.inspect(Path::new(name), bytes, Origin::Bundled).await?;
+        let loading = self.load(Path::new(name), load(&self.runtime, bytes));
+        Ok(self.report(&inspection, loading).await)
     }
 
     /// Calls one tool under the real limits.
@@ -140,7 +163,8 @@ impl Workbench {
     pub async fn call(&self, request: CallRequest) -> Result<CallReply, Refusal> {
         let bytes = read(&request.path, self.most_bytes())?;
         let refuse = |error: LoadError| invalid(&request.path, &error);
-        let component = Component::load(&self.runtime, &bytes, Origin::Untrusted).await.map_err(refuse)?;
+        let loading = Component::load(&self.runtime, &bytes, Origin::Untrusted);
+        let component = self.load(&request.path, loading).await.map_err(refuse)?;
         let component = ToolComponent::link(&self.runtime, &component).map_err(refuse)?;
         let fresh;
         let workspace = match request.workspace {
@@ -185,8 +209,22 @@ impl Workbench {
         self.runtime.most_component_bytes()
     }
 
-    async fn report(&self, path: &Path, bytes: &[u8], origin: Origin) -> Result<ComponentReport, Refusal> {
-        let inspection = self.runtime.inspect(bytes, origin).await.map_err(|error| invalid(path, &error))?;
+    async fn inspect(&self, path: &Path, bytes: &[u8], origin: Origin) -> Result<Arc<Inspection>, Refusal> {
+        self.runtime.inspect(bytes, origin).await.map_err(|error| invalid(path, &error))
+    }
+
+    /// Loads what is called by that path. The first time it is compiled.
+    async fn load<T>(&self, path: &Path, loading: impl Future<Output = T>) -> T {
+        let component = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        self.preparations.of(Preparing { component, number: 1, of: 1 }, loading).await
+    }
+
+    /// `loading` is only waited for if the component itself has to say what it offers.
+    async fn report(
+        &self,
+        inspection: &Inspection,
+        loading: impl Future<Output = Result<Component, LoadError>>,
+    ) -> ComponentReport {
         let (mut tools, mut about, mut tools_error) = (Vec::new(), None, None);
         match inspection.kind {
             // What the types say needs nobody to run it.
@@ -194,12 +232,12 @@ impl Workbench {
                 tools = inspection.functions.iter().map(|function| function.tool.clone()).collect();
             }
             Kind::Code => (),
-            _ => match self.ask(bytes, origin).await {
+            _ => match self.ask(loading).await {
                 Ok(said) => (tools, about) = said,
                 Err(error) => tools_error = Some(error),
             },
         }
-        Ok(ComponentReport {
+        ComponentReport {
             hash: inspection.hash,
             size_bytes: inspection.size_bytes,
             world: inspection.kind.as_str(),
@@ -211,12 +249,15 @@ impl Workbench {
             tools,
             unmapped: inspection.unmapped.clone(),
             tools_error,
-        })
+        }
     }
 
     /// Asks a component what it offers and what it is.
-    async fn ask(&self, bytes: &[u8], origin: Origin) -> Result<(Vec<ToolDescription>, Option<About>), String> {
-        let component = Component::load(&self.runtime, bytes, origin).await.map_err(|error| error.to_string())?;
+    async fn ask(
+        &self,
+        loading: impl Future<Output = Result<Component, LoadError>>,
+    ) -> Result<(Vec<ToolDescription>, Option<About>), String> {
+        let component = loading.await.map_err(|error| error.to_string())?;
         let component = ToolComponent::link(&self.runtime, &component).map_err(|error| error.to_string())?;
         let about = match component.about(self.limits).await.outcome {
             Outcome::Returned(about) => about,

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use base::{Clock, CredentialName, Random, Refusal, RefusalCode};
 use llm::Model;
-use motor::{Artifact, Environment, InstalledSkill, RunRecord, RunTrace, Toolbox};
+use motor::{Artifact, Environment, InstalledSkill, Preparing, RunRecord, RunTrace, Toolbox};
 use network::Pattern;
 use serde::{Deserialize, Serialize};
 use skills::Library;
+use tokio::sync::watch;
 
 use crate::access::Access;
 use crate::config::Config;
@@ -140,6 +141,10 @@ impl Environment for HostEnvironment {
             commands: settings.commands,
         };
         Ok(Arc::new(RunToolbox::new(parts, &run.tools).await?))
+    }
+
+    fn preparing(&self) -> watch::Receiver<Option<Preparing>> {
+        self.sandboxes.preparations().subscribe()
     }
 
     async fn model(&self, run: &RunRecord) -> Result<Arc<dyn Model>, Refusal> {

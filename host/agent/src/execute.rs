@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Host;
 use crate::api::{Caller, ExecuteReply, ExecuteRequest, Tier};
+use crate::sandboxes::Turn;
 
 impl Host {
     /// Runs a program in the sandbox (SPEC CODE-5). What the program does wrong is part of the reply.
@@ -31,10 +32,10 @@ impl Host {
         };
         let access = &parts.environment.access;
         let (sandbox, surroundings) = match request.tier {
-            Tier::Isolated => (parts.sandboxes.isolated().await?, Surroundings::default()),
+            Tier::Isolated => (parts.sandboxes.isolated(Turn::ONLY).await?, Surroundings::default()),
             Tier::Network => {
                 let network = Some(access.for_program(&request.agent).await?);
-                (parts.sandboxes.connected().await?, Surroundings { network, ..Surroundings::default() })
+                (parts.sandboxes.connected(Turn::ONLY).await?, Surroundings { network, ..Surroundings::default() })
             }
         };
         let mut batch = Batch::new();

@@ -62,16 +62,28 @@ impl Home {
                 .with_remedy("pass another directory with `--home DIR` or `MOTOR_HOME`")
         })?;
         for directory in &own {
-            let metadata =
-                fs::metadata(directory).map_err(|error| wrong(directory, &format!("cannot be read: {error}")))?;
-            if metadata.uid() != rustix::process::geteuid().as_raw() {
-                return Err(wrong(directory, "belongs to another user"));
-            }
-            if metadata.permissions().mode() & 0o022 != 0 {
-                return Err(wrong(directory, "can be written by other users"));
-            }
+            check_owner(directory).map_err(|problem| wrong(directory, &problem))?;
         }
         Ok(())
+    }
+
+    /// The directory for compiled code of commands that need no home: `motor` in the XDG cache directory. It is made
+    /// for its owner only. `None` if there is no place for it.
+    ///
+    /// # Errors
+    /// When it is there, and is not its owner's alone to write: compiled code is loaded from it.
+    pub fn user_cache(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<PathBuf>, Refusal> {
+        let cache = env("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+        let cache = cache.or_else(|| env("HOME").map(|home| PathBuf::from(home).join(".cache")));
+        let Some(directory) = cache.map(|cache| cache.join("motor")) else { return Ok(None) };
+        if let Err(error) = fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory) {
+            tracing::debug!(%error, directory = %directory.display(), "compiled code is not kept");
+            return Ok(None);
+        }
+        check_owner(&directory).map(|()| Some(directory.clone())).map_err(|problem| {
+            Refusal::new(RefusalCode::StorageFailed, format!("the cache `{}` {problem}", directory.display()))
+                .with_remedy("remove it, or name another directory in `XDG_CACHE_HOME`")
+        })
     }
 
     /// The directory itself.
@@ -165,6 +177,18 @@ impl Home {
     }
 }
 
+/// Why a directory is not its owner's alone to write.
+fn check_owner(directory: &Path) -> Result<(), String> {
+    let metadata = fs::metadata(directory).map_err(|error| format!("cannot be read: {error}"))?;
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Err("belongs to another user".to_owned());
+    }
+    if metadata.permissions().mode() & 0o022 != 0 {
+        return Err("can be written by other users".to_owned());
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,6 +215,27 @@ mod tests {
         home.create().unwrap();
         assert_eq!(fs::metadata(home.path()).unwrap().permissions().mode() & 0o777, 0o700);
         home.create().unwrap();
+    }
+
+    #[test]
+    fn compiled_code_without_a_home_is_kept_where_only_its_owner_writes() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().to_str().unwrap();
+        let cache = |variables: &[(&str, &str)]| Home::user_cache(&*crate::env::of_list(variables));
+        let named = cache(&[("XDG_CACHE_HOME", root), ("HOME", "/nowhere")]).unwrap().unwrap();
+        assert_eq!(named, directory.path().join("motor"));
+        assert_eq!(fs::metadata(&named).unwrap().permissions().mode() & 0o777, 0o700);
+        // The XDG specification: a relative path is ignored.
+        let own = cache(&[("XDG_CACHE_HOME", "x"), ("HOME", root)]).unwrap();
+        assert_eq!(own, Some(directory.path().join(".cache/motor")));
+        assert_eq!(cache(&[]).unwrap(), None);
+        assert_eq!(cache(&[("HOME", "/dev/null")]).unwrap(), None);
+        fs::set_permissions(&named, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(cache(&[("XDG_CACHE_HOME", root)]).unwrap_err().reason.contains("written by other users"));
+        // Root can give it away; for anybody else the root directory belongs to another user.
+        let foreign =
+            if std::os::unix::fs::chown(&named, Some(12_345), None).is_ok() { &named } else { Path::new("/") };
+        assert_eq!(check_owner(foreign).unwrap_err(), "belongs to another user");
     }
 
     #[test]

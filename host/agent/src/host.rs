@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base::{AgentName, Clock, Random, Refusal, RefusalCode, RunId, Secret, Timestamp};
 use energy::{Activity, EnergyBook};
-use motor::{Cancelled, ListFilter, Motor, MotorParts, RunRecord, RunRequest, RunTrace, Watch};
+use motor::{Cancelled, ListFilter, Motor, MotorParts, RunRecord, RunRequest, RunTrace, Waiting, Watch};
 use network::Gate;
 use runtime::Runtime;
 use signals::{Signal, SignalBus};
@@ -17,7 +17,7 @@ use vault::{Vault, VaultParts};
 
 use crate::access::Access;
 use crate::api::{
-    ActReply, ActRequest, EnergyReport, ExecuteReply, ExecuteRequest, HostStatus, Mode, TaskFilter, Tier,
+    ActReply, ActRequest, Caller, EnergyReport, ExecuteReply, ExecuteRequest, HostStatus, Mode, TaskFilter, Tier,
 };
 use crate::config::{Config, Loaded};
 use crate::decisions::Decisions;
@@ -251,6 +251,7 @@ impl Host {
         .await?;
         let settings = serde_json::to_value(&settings)
             .map_err(|error| Refusal::new(RefusalCode::InvalidRequest, error.to_string()))?;
+        let (agent, by) = (request.agent.clone(), request.by);
         if let Some(skill) = used.as_ref().filter(|skill| skill.standing == UsedAs::Review) {
             skill::advise(inner.skills.trust(), skill, &id, None, inner.clock.now()).await?;
         }
@@ -269,7 +270,7 @@ impl Host {
                 skill: label,
             },
         );
-        let run = started.await.inspect_err(|refusal| {
+        let run = started.await.map_err(|refusal| inner.busy(&agent, by, refusal)).inspect_err(|refusal| {
             // After a failed write nobody knows whether the run is on the disk: if it is, it needs its files.
             if refusal.code != RefusalCode::StorageFailed {
                 workspace::discard(&directory);
@@ -422,6 +423,7 @@ impl Host {
             home: self.0.home.path().to_owned(),
             started_at: self.0.started_at,
             running: self.running(),
+            preparing: self.0.sandboxes.preparations().subscribe().borrow().clone(),
         }
     }
 
@@ -449,6 +451,23 @@ impl Host {
 }
 
 impl Inner {
+    /// That an agent is busy, for its owner: with which run, what that waits for, and the commands that go on.
+    pub(crate) fn busy(&self, agent: &AgentName, by: Caller, refusal: Refusal) -> Refusal {
+        if refusal.code != RefusalCode::Busy || by != Caller::Owner {
+            return refusal;
+        }
+        let Ok(Some((RunRecord { id, waiting, .. }, is_driven))) = self.motor.holder(agent) else { return refusal };
+        let (state, command) = match waiting {
+            Some(Waiting::Input(_)) => ("waits for your answer", format!("`motor task respond {id}` answers it")),
+            Some(Waiting::Approval(_)) => ("waits for your consent", format!("`motor task approve {id}` decides")),
+            None if is_driven => ("is under way", format!("`motor task status {id}` shows it")),
+            None => ("was interrupted", format!("`motor act --resume {id}` goes on with it")),
+        };
+        let reason = format!("Motor Cortex is busy (run_id: {id}): that run of agent `{agent}` {state}");
+        let remedy = format!("{command}, `motor task cancel {id}` gives it up, `--agent NAME` works beside it");
+        Refusal::new(RefusalCode::Busy, reason).with_remedy(remedy)
+    }
+
     fn waiting_signals(&self) -> WaitingSignals {
         WaitingSignals { store: self.store.clone(), signals: self.signals.clone() }
     }

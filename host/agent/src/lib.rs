@@ -22,6 +22,7 @@ mod models;
 mod output;
 mod owner;
 mod plan;
+mod preparing;
 mod receipt;
 mod sandboxes;
 mod skill;
@@ -43,6 +44,7 @@ pub use explain::{
 };
 pub use home::Home;
 pub use host::{Host, HostOptions};
+pub use preparing::Preparations;
 pub use receipt::verify::{Checked, Unchecked, Verification, VerifyRequest};
 pub use task::{ApproveRequest, RespondRequest, RetryTask};
 

@@ -5,8 +5,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::{ContentHash, Refusal, RefusalCode};
+use motor::Preparing;
 use runtime::{CodeSandbox, Component, Limits, LoadError, Origin, Outcome, Runtime, ToolComponent, ToolDescription};
 use tokio::sync::OnceCell;
+
+use crate::preparing::Preparations;
 
 /// A component of tools with what it offers.
 #[derive(Clone)]
@@ -41,9 +44,26 @@ impl Bundle {
     }
 }
 
+/// Which component is loaded, of how many that are needed together: for people who wait.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Turn {
+    /// From 1.
+    pub number: usize,
+    pub of: usize,
+}
+
+impl Turn {
+    pub const ONLY: Self = Self { number: 1, of: 1 };
+
+    fn of(self, component: &str) -> Preparing {
+        Preparing { component: component.to_owned(), number: self.number, of: self.of }
+    }
+}
+
 /// The engine and the bundled guests.
 pub(crate) struct Sandboxes {
     runtime: Runtime,
+    preparations: Preparations,
     isolated: OnceCell<CodeSandbox>,
     connected: OnceCell<CodeSandbox>,
     files: OnceCell<Toolset>,
@@ -64,6 +84,7 @@ impl Sandboxes {
     pub fn new(runtime: Runtime) -> Self {
         Self {
             runtime,
+            preparations: Preparations::default(),
             isolated: OnceCell::new(),
             connected: OnceCell::new(),
             files: OnceCell::new(),
@@ -73,18 +94,25 @@ impl Sandboxes {
         }
     }
 
+    /// What takes long to load now.
+    pub fn preparations(&self) -> &Preparations {
+        &self.preparations
+    }
+
     /// The JavaScript engine that reaches nothing.
-    pub async fn isolated(&self) -> Result<&CodeSandbox, Refusal> {
-        code(&self.runtime, &self.isolated, bundled::CODE_JS, CodeSandbox::link).await
+    pub async fn isolated(&self, turn: Turn) -> Result<&CodeSandbox, Refusal> {
+        let loading = code(&self.runtime, &self.isolated, bundled::CODE_JS, CodeSandbox::link);
+        self.preparations.of(turn.of("code"), loading).await
     }
 
     /// The JavaScript engine that reaches what a run was granted.
-    pub async fn connected(&self) -> Result<&CodeSandbox, Refusal> {
-        code(&self.runtime, &self.connected, bundled::CODE_JS_CONNECTED, CodeSandbox::link_connected).await
+    pub async fn connected(&self, turn: Turn) -> Result<&CodeSandbox, Refusal> {
+        let loading = code(&self.runtime, &self.connected, bundled::CODE_JS_CONNECTED, CodeSandbox::link_connected);
+        self.preparations.of(turn.of("code"), loading).await
     }
 
     /// A component of tools.
-    pub async fn tools(&self, bundle: Bundle) -> Result<&Toolset, Refusal> {
+    pub async fn tools(&self, bundle: Bundle, turn: Turn) -> Result<&Toolset, Refusal> {
         let cell = match bundle {
             Bundle::Files => &self.files,
             Bundle::Fetch => &self.fetch,
@@ -98,14 +126,14 @@ impl Sandboxes {
                 ..error
             })
         });
-        toolset.await
+        self.preparations.of(turn.of(bundle.name()), toolset).await
     }
 
-    /// The component of these bytes, which nobody vouches for. `hash` is theirs.
+    /// The component of these untrusted bytes. `hash` is theirs, and `path` what people are told that it is called.
     ///
     /// # Errors
     /// When it cannot be loaded, or does not say what it offers.
-    pub async fn component(&self, hash: ContentHash, bytes: &[u8]) -> Result<Toolset, Refusal> {
+    pub async fn component(&self, hash: ContentHash, bytes: &[u8], path: &str, turn: Turn) -> Result<Toolset, Refusal> {
         let cell = {
             let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
             if others.len() >= MOST_OTHERS && !others.contains_key(&hash) {
@@ -120,7 +148,7 @@ impl Sandboxes {
             }
             toolset(&self.runtime, &component).await
         });
-        Ok(found.await?.clone())
+        Ok(self.preparations.of(turn.of(path), found).await?.clone())
     }
 }
 
@@ -156,8 +184,8 @@ async fn code<'a>(
     sandbox.await.map_err(|error| broken("code", &error))
 }
 
-/// Compiling takes a thread for a second when the cache is cold: not one that drives runs.
-async fn load(runtime: &Runtime, bytes: &'static [u8]) -> Result<Component, LoadError> {
+/// Compiling takes a thread for seconds when the cache is cold: not one that drives runs.
+pub(crate) async fn load(runtime: &Runtime, bytes: &'static [u8]) -> Result<Component, LoadError> {
     let runtime = runtime.clone();
     let loading = tokio::task::spawn_blocking(move || {
         tokio::runtime::Handle::current().block_on(Component::load(&runtime, bytes, Origin::Bundled))

@@ -13,6 +13,7 @@ use store::Table;
 
 use crate::Host;
 use crate::access::patterns;
+use crate::api::Caller;
 use crate::decisions::{Decision, Level, Verdict};
 use crate::environment::RunSettings;
 use crate::plan::add;
@@ -121,7 +122,14 @@ impl Host {
         }
         let settings = if widens { Some(self.wider(run, &request)?) } else { None };
         let RetryTask { guidance, max_iterations, key, .. } = request;
-        self.parts().motor.retry(run, RetryRequest { guidance, settings, max_iterations, consent, key }).await
+        let parts = self.parts();
+        let retried = parts.motor.retry(run, RetryRequest { guidance, settings, max_iterations, consent, key }).await;
+        match retried {
+            Err(refusal) if refusal.code == RefusalCode::Busy => {
+                Err(parts.busy(&self.record(run)?.agent, Caller::Owner, refusal))
+            }
+            retried => retried,
+        }
     }
 
     /// A review has one attempt (SPEC SKILL-9).

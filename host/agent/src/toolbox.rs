@@ -22,7 +22,7 @@ use runtime::{Limits, Note, NoteSink, ToolCall};
 use crate::catalogue::{self, BASH, CODE, FETCH};
 use crate::config::{CodeConfig, ToolsConfig};
 use crate::output::{self, Fitted, Save};
-use crate::sandboxes::{Bundle, Sandboxes, Toolset};
+use crate::sandboxes::{Bundle, Sandboxes, Toolset, Turn};
 use crate::skill::OwnTool;
 
 /// The variable that narrows the shell of a call to some of its commands (SPEC TOOL-2).
@@ -72,7 +72,7 @@ impl RunToolbox {
     async fn run_bundled(&self, bundle: Bundle, call: &ToolInvocation<'_>) -> ToolReply {
         // The file tools import no network; what they read is scrubbed by what the run knows of secrets.
         let environment = if bundle == Bundle::Bash { self.commands() } else { Vec::new() };
-        match self.parts.sandboxes.tools(bundle).await {
+        match self.parts.sandboxes.tools(bundle, Turn::ONLY).await {
             Ok(toolset) => self.run_tool(toolset, call.name, environment, call).await,
             Err(refusal) => reply::host_failed(refusal.reason),
         }

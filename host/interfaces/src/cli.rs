@@ -51,7 +51,7 @@ use interrupt::Wishes;
 const LINGER: Duration = Duration::from_millis(50);
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 ok, 1 failed, 2 usage, 4 credentials needed, 5 approval needed or denied,
+Exit codes: 0 ok, 1 failed, 2 usage, 4 credentials needed, 5 approval needed or denied, \
 6 energy too low, 75 busy or try again later, 130 interrupted.
 
 Begin with `motor demo`: it needs no key and no network.";
@@ -76,6 +76,9 @@ struct Globals {
     /// Configuration file [default: `config/motor.toml` in the home]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Directory that new skills go to [default: `skills` in the home]
+    #[arg(long, global = true, value_name = "DIR")]
+    skills_dir: Option<PathBuf>,
     /// Sets a configuration key for this command, such as `limits.fuel=1000000`
     #[arg(long = "set", global = true, value_name = "KEY=VALUE", value_parser = input::setting)]
     settings: Vec<(String, String)>,
@@ -222,7 +225,7 @@ fn report(done: Done, output: &Output) -> Exit {
         // Whoever read the answer has read enough.
         Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Exit::Ok,
         Err(CliError::Output(error)) => {
-            output.say(&format!("{} cannot write to stdout: {error}", output.err.red("error:")));
+            output.fail(&format!("cannot write to stdout: {error}"), None);
             return Exit::Failed;
         }
         Err(CliError::Refused(refusal)) => refusal,
@@ -259,6 +262,7 @@ mod tests {
             "motor credential list",
             "motor credential delete api_key --skill x",
             "motor skill list --json",
+            "motor skill list --skills-dir ./skills",
             "motor skill review csv-analyst --advisory",
             "motor skill review /mnt/skills/csv.zip",
             "motor skill approve csv --domains a.example,*.b.example:8443 --tools code,fetch --writes a.example --limit fuel=7",

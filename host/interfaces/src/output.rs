@@ -8,6 +8,9 @@ pub mod table;
 pub mod text;
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::Refusal;
 use serde::Serialize;
@@ -17,20 +20,30 @@ pub use style::{ColorChoice, Palette};
 
 /// Columns for tables where there is no terminal to ask.
 const COLUMNS: usize = 80;
+/// Goes to the beginning of the line and clears it.
+pub const CLEAR: &str = "\r\u{1b}[2K";
 
 /// Where a command writes.
 #[derive(Debug, Clone)]
 pub struct Output {
     json: bool,
-    /// Columns of the terminal, or 80.
+    /// Columns of stdout, if it is a terminal, or 80.
     pub columns: usize,
+    /// Columns of stderr, if it is a terminal, or 80.
+    pub err_columns: usize,
     /// Colours for stdout.
     pub out: Palette,
     /// Colours for stderr.
     pub err: Palette,
-    /// Whether stderr is a terminal: spinners and streaming text only there.
+    /// Whether stderr is a terminal: spinners only there.
     pub live: bool,
+    /// Whether a model's words are shown as they arrive: only where the answer is printed too, or it would be on one
+    /// terminal twice or in a log in pieces.
+    pub streams: bool,
     out_is_terminal: bool,
+    err_is_terminal: bool,
+    /// A notice is on the screen, or was printed.
+    noticed: Arc<AtomicBool>,
 }
 
 impl Output {
@@ -39,13 +52,18 @@ impl Output {
     pub fn of_process(json: bool, color: ColorChoice, env: &dyn Fn(&str) -> Option<String>) -> Self {
         let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
         let columns = terminal_size::terminal_size().map_or(COLUMNS, |(width, _)| usize::from(width.0).clamp(40, 160));
+        let live = err && env("TERM").as_deref() != Some("dumb");
         Self {
             json,
-            columns: if out { columns } else { columns.min(COLUMNS) },
+            columns: if out { columns } else { COLUMNS.min(columns) },
+            err_columns: if err { columns } else { COLUMNS.min(columns) },
             out: Palette::new(color.wants(out, env)),
             err: Palette::new(color.wants(err, env)),
-            live: err && env("TERM").as_deref() != Some("dumb"),
+            live,
+            streams: live && out && !json && one_terminal(),
             out_is_terminal: out,
+            err_is_terminal: err,
+            noticed: Arc::default(),
         }
     }
 
@@ -64,7 +82,34 @@ impl Output {
         self.print_trusted(&shown)
     }
 
-    /// The same for text that this program made itself, colours included.
+    /// The answer of a run: on a terminal broken between words, elsewhere exactly as it is.
+    ///
+    /// # Errors
+    /// When stdout is closed or full.
+    pub fn print_answer(&self, answer: &str) -> io::Result<()> {
+        if !self.out_is_terminal {
+            return self.print_trusted(answer);
+        }
+        let mut flow = text::Flow::new(0, self.columns);
+        let shown = flow.push(answer);
+        self.print_trusted(&(shown + &flow.finish()))
+    }
+
+    /// Columns that a line of stdout may have: as many as it takes where there is no terminal.
+    #[must_use]
+    pub fn row_columns(&self) -> usize {
+        if self.out_is_terminal { self.columns } else { usize::MAX }
+    }
+
+    /// A page of this program's own making: on a terminal, lines that are too long for it are broken between words.
+    ///
+    /// # Errors
+    /// When stdout is closed or full.
+    pub fn print_page(&self, page: &str) -> io::Result<()> {
+        self.print_trusted(&text::fitted(page, self.row_columns()))
+    }
+
+    /// Text that this program made itself, colours included, as it is.
     ///
     /// # Errors
     /// When stdout is closed or full.
@@ -93,15 +138,49 @@ impl Output {
         self.print_trusted(&serde_json::to_string(value)?)
     }
 
-    /// A line for stderr. A closed stderr is nobody's loss.
+    /// A line for stderr, on a terminal broken between words. A closed stderr is nobody's loss.
     pub fn say(&self, text: &str) {
+        let shown = if self.err_is_terminal { text::fitted(text, self.err_columns) } else { text.into() };
         let mut stderr = io::stderr().lock();
-        writeln!(stderr, "{text}").ok();
+        writeln!(stderr, "{shown}").ok();
+    }
+
+    /// A text on stderr behind a label of its own colour. Nothing of it can harm the terminal.
+    pub fn say_labelled(&self, label: &str, paint: fn(Palette, &str) -> String, text: &str) {
+        let text = text::printable(text);
+        let indent = text::width(label) + 1;
+        let columns = if self.err_is_terminal { self.err_columns } else { usize::MAX };
+        let fits = columns == usize::MAX || text.lines().all(|line| text::width(line) + indent <= columns);
+        let shown = if fits { text.into_owned() } else { text::hanging(indent, &text, columns) };
+        writeln!(io::stderr().lock(), "{} {shown}", paint(self.err, label)).ok();
     }
 
     /// A warning on stderr.
     pub fn warn(&self, text: &str) {
-        self.say(&format!("{} {}", self.err.yellow("warning:"), text::printable(text)));
+        self.say_labelled("warning:", Palette::yellow, text);
+    }
+
+    /// What went wrong, on stderr, with its remedy.
+    pub fn fail(&self, reason: &str, remedy: Option<&str>) {
+        self.say_labelled("error:", Palette::red, reason);
+        if let Some(remedy) = remedy {
+            self.say_labelled("help:", Palette::cyan, remedy);
+        }
+    }
+
+    /// Says what takes its time: on a terminal in a line that the next one replaces, elsewhere once. `None` takes the line away.
+    pub fn notice(&self, text: Option<&str>) {
+        let shown = self.noticed.load(Ordering::Relaxed);
+        match text {
+            Some(text) if self.live => {
+                let line = text::cut(text, self.err_columns.saturating_sub(1));
+                self.stream(&format!("{CLEAR}{}", self.err.cyan(&line)));
+            }
+            Some(text) if !shown => self.say(text),
+            None if self.live && shown => self.stream(CLEAR),
+            _ => return,
+        }
+        self.noticed.store(text.is_some() || !self.live, Ordering::Relaxed);
     }
 
     /// Bytes for stderr as they are, without a newline.
@@ -116,10 +195,13 @@ impl Output {
     /// # Errors
     /// When stdout is closed or full.
     pub fn refuse(&self, refusal: &Refusal) -> io::Result<()> {
-        self.say(&format!("{} {}", self.err.red("error:"), text::printable(&refusal.reason)));
-        if let Some(remedy) = &refusal.remedy {
-            self.say(&format!("{} {}", self.err.cyan("help:"), text::printable(remedy)));
-        }
+        self.fail(&refusal.reason, refusal.remedy.as_deref());
         if self.json { self.print_json(&json!({ "error": refusal })) } else { Ok(()) }
     }
+}
+
+/// Whether stdout and stderr are the same terminal.
+fn one_terminal() -> bool {
+    let device = |stream| std::fs::metadata(stream).ok().map(|stream| stream.rdev());
+    device("/dev/fd/1").is_some_and(|out| device("/dev/fd/2") == Some(out))
 }

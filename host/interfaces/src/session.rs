@@ -17,11 +17,16 @@ use crate::client::events::EventStream;
 use crate::client::{Call, Client, ClientError};
 use crate::http::listen::Server;
 use crate::http::{Lifetime, Status};
+use crate::output::{Output, text};
 
 /// How long a command waits for a home that is being taken or given up.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// How often it is looked what a host is at that does not answer yet.
+const LOOK: Duration = Duration::from_millis(200);
+const LOOK_WITHOUT_TERMINAL: Duration = Duration::from_secs(2);
 
 /// Where and how to open a host.
 #[derive(Clone)]
@@ -38,6 +43,8 @@ pub struct Place {
     pub vault_variables: std::collections::BTreeMap<String, String>,
     /// The program that compiles untrusted components.
     pub compile_worker: Option<PathBuf>,
+    /// Where it is said that something takes its time.
+    pub output: Output,
 }
 
 impl Place {
@@ -126,11 +133,33 @@ impl Session {
     pub async fn ask<T: DeserializeOwned>(&mut self, call: &Call) -> Result<T, Refusal> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match self.client.ask(call).await {
+            match self.told(self.client.ask(call)).await {
                 Ok(answer) => return Ok(answer),
                 Err(ClientError::Refused(refusal)) => return Err(refusal),
                 Err(ClientError::Gone { .. }) => self.again(deadline).await?,
             }
+        }
+    }
+
+    /// Waits for an answer, and says which component the host compiles for it.
+    async fn told<T>(&self, asking: impl Future<Output = T>) -> T {
+        let output = &self.place.output;
+        let looking = async {
+            loop {
+                // A line that can be taken back is shown early; one that stays has to be worth it.
+                tokio::time::sleep(if output.live { LOOK } else { LOOK_WITHOUT_TERMINAL }).await;
+                if let Ok(Status { host, .. }) = self.client.ask::<Status>(&Call::get("/v1/status")).await {
+                    output.notice(host.preparing.map(|preparing| text::quoted(&preparing.to_string())).as_deref());
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            answer = asking => {
+                output.notice(None);
+                answer
+            }
+            never = looking => never,
         }
     }
 
@@ -227,8 +256,9 @@ fn check_settings(place: &Place, status: &Status) -> Result<(), Refusal> {
         return Ok(());
     }
     let pid = status.host.pid;
-    let reason =
-        format!("`--set` and `--config` cannot change the host that is already running on this home (pid {pid})");
+    let reason = format!(
+        "`--set`, `--config` and `--skills-dir` cannot change the host that is already running on this home (pid {pid})"
+    );
     Err(Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy("stop it first, or leave them out"))
 }
 
@@ -240,6 +270,7 @@ fn unreachable() -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::ColorChoice;
 
     fn place(directory: &tempfile::TempDir) -> Place {
         Place {
@@ -249,6 +280,7 @@ mod tests {
             env: agent::env::of_list(&[]),
             vault_variables: std::collections::BTreeMap::new(),
             compile_worker: None,
+            output: Output::of_process(false, ColorChoice::Never, &|_| None),
         }
     }
 

@@ -244,7 +244,7 @@ impl Driver {
             Err(_) => "it takes too long".to_owned(),
         };
         tracing::warn!(run = %self.run, %problem, "no skill of the run's workspace was taken over");
-        Some(Vec::new())
+        Some(vec![InstalledSkill::lost("skills", problem)])
     }
 
     /// Storage failed, the history is not one, or something panicked. The run is ended cleanly if that can be written;
@@ -292,8 +292,8 @@ impl Driver {
         match self.books.abandon(&self.run, status, error).await {
             Ok(record) => {
                 let at = record.completed_at.unwrap_or_else(|| self.books.clock.now());
-                let RunRecord { status, summary, error, .. } = record.clone();
-                self.live.publish_durable(LiveEvent::Finished { at, status, summary, error });
+                let RunRecord { status, summary, error, installed_skills, .. } = record.clone();
+                self.live.publish_durable(LiveEvent::Finished { at, status, summary, error, installed_skills });
                 Outcome::Finished(Box::new(record))
             }
             Err(error) => self.suspended(&error, refusal),
@@ -328,7 +328,7 @@ impl Driver {
         }
         let record = journal.state().record.clone();
         let prepared = self.unless_interrupted(journal, async {
-            let toolbox = self.environment.toolbox(&record).await?;
+            let toolbox = self.toolbox(&record).await?;
             Ok::<_, Refusal>((toolbox, self.environment.model(&record).await?))
         });
         match prepared.await {
@@ -340,6 +340,24 @@ impl Driver {
             Err(interrupt) => {
                 let exit = self.stop(journal, interrupt).await?;
                 self.conclude(journal, exit, None).await
+            }
+        }
+    }
+
+    /// The run's tools. Watchers hear what takes long about them.
+    async fn toolbox(&self, record: &RunRecord) -> Result<Arc<dyn Toolbox>, Refusal> {
+        let mut preparing = self.environment.preparing();
+        preparing.mark_changed();
+        let mut making = self.environment.toolbox(record);
+        loop {
+            tokio::select! {
+                biased;
+                made = &mut making => return made,
+                Ok(()) = preparing.changed() => {
+                    if let Some(preparing) = preparing.borrow_and_update().clone() {
+                        self.live.publish_hint(LiveEvent::Preparing { at: self.books.clock.now(), preparing });
+                    }
+                }
             }
         }
     }

@@ -49,7 +49,7 @@ pub use config::Config;
 pub use consent::is_host_tool;
 pub use event::{RunEvent, StoredEvent, TellReason};
 pub use failure::{FailureCategory, FailureSummary, LastToolResult, RunError};
-pub use live::{LiveEvent, Watch};
+pub use live::{LiveEvent, Preparing, Watch};
 pub use motor::{Cancelled, Environment, Motor, MotorParts, RunRequest};
 pub use query::ListFilter;
 pub use record::RunRecord;

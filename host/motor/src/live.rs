@@ -5,6 +5,7 @@
 //! and never a durable event.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::{Consent, RunId, Timestamp};
@@ -16,6 +17,7 @@ use tokio::sync::broadcast;
 use crate::event::{RunEvent, StoredEvent};
 use crate::failure::RunError;
 use crate::relay::Relay;
+use crate::skill::InstalledSkill;
 use crate::status::RunStatus;
 use crate::toolbox::{OutgoingRequest, SandboxUsage, ToolNote, ToolResult};
 use crate::wait::{Approval, Question, Scope};
@@ -33,6 +35,12 @@ pub enum LiveEvent {
     RunStarted { at: Timestamp, run: RunId },
     /// A driver took it up again after the host had stopped.
     Resumed { at: Timestamp },
+    /// The tools are not ready yet: their code is compiled, which is done once. A hint.
+    Preparing {
+        at: Timestamp,
+        #[serde(flatten)]
+        preparing: Preparing,
+    },
     /// The model is being asked. A hint.
     StepStarted { at: Timestamp, step: u32, max: u32 },
     /// The model writes. A hint.
@@ -86,7 +94,29 @@ pub enum LiveEvent {
         summary: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<RunError>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        installed_skills: Vec<InstalledSkill>,
     },
+}
+
+/// A component that is being compiled, among those that are needed. JSON in camel case.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Preparing {
+    /// Its name.
+    pub component: String,
+    /// Its number, from 1.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
+impl fmt::Display for Preparing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { component, number, of } = self;
+        write!(f, "preparing tools for the first time: {component}")?;
+        if *of > 1 { write!(f, " ({number} of {of})") } else { Ok(()) }
+    }
 }
 
 impl LiveEvent {
@@ -94,7 +124,8 @@ impl LiveEvent {
     #[must_use]
     pub fn is_hint(&self) -> bool {
         match self {
-            Self::StepStarted { .. }
+            Self::Preparing { .. }
+            | Self::StepStarted { .. }
             | Self::TextDelta { .. }
             | Self::ReasoningDelta { .. }
             | Self::ModelRetry { .. }
@@ -139,7 +170,9 @@ impl LiveEvent {
                 Self::ApprovalDecided { at, approval, granted, scope, consent }
             }
             RunEvent::Retried { attempt, guidance, .. } => Self::Retried { at, attempt, guidance },
-            RunEvent::Finished { status, summary, error, .. } => Self::Finished { at, status, summary, error },
+            RunEvent::Finished { status, summary, error, installed_skills, .. } => {
+                Self::Finished { at, status, summary, error, installed_skills }
+            }
         })
     }
 }

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use signals::SignalBus;
 use store::{Scan, Store, Table};
+use tokio::sync::watch;
 
 use crate::artifact::Artifact;
 use crate::command::{Answer, Command, Decided, Given, Moved, Retried, RetryRequest};
@@ -22,6 +23,7 @@ use crate::drive::Outcome;
 use crate::drivers::Drivers;
 use crate::event::RunEvent;
 use crate::journal::{Books, command_key, order_key, place_key};
+use crate::live::Preparing;
 use crate::record::RunRecord;
 use crate::skill::{InstalledSkill, SkillLabel};
 use crate::status::{IllegalTransition, RunStatus, StatusEvent};
@@ -41,6 +43,11 @@ pub trait Environment: Send + Sync {
     /// # Errors
     /// Why the run cannot have them; the run fails with this reason.
     async fn toolbox(&self, run: &RunRecord) -> Result<Arc<dyn Toolbox>, Refusal>;
+
+    /// What [`Environment::toolbox`] is at, for the run's watchers, when it takes long.
+    fn preparing(&self) -> watch::Receiver<Option<Preparing>> {
+        watch::channel(None).1
+    }
 
     /// The model of the run.
     ///
@@ -191,6 +198,16 @@ impl Motor {
         let books = &self.inner.books;
         let run = books.store.get::<RunId>(Table::Places, command_key(agent, key))?;
         Ok(run.map(|run| books.record(&run)).transpose()?)
+    }
+
+    /// The run that makes its agent busy, and whether a driver works on it.
+    ///
+    /// # Errors
+    /// What storage says.
+    pub fn holder(&self, agent: &AgentName) -> Result<Option<(RunRecord, bool)>, Refusal> {
+        let books = &self.inner.books;
+        let Some(run) = books.store.get::<RunId>(Table::Places, place_key(agent))? else { return Ok(None) };
+        Ok(Some((books.record(&run)?, self.inner.drivers.progress(&run).is_some())))
     }
 
     async fn admit(&self, id: RunId, created: RunEvent) -> Result<RunRecord, Refusal> {

@@ -32,3 +32,11 @@ pub struct InstalledSkill {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
+
+impl InstalledSkill {
+    /// One that was not taken over, and why.
+    #[must_use]
+    pub fn lost(name: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { name: name.into(), place: None, hash: None, created: false, problem: Some(problem.into()) }
+    }
+}

@@ -131,15 +131,15 @@ impl Running {
     /// When that does not come.
     #[must_use]
     pub fn wait(mut self) -> Ended {
+        self.end()
+    }
+
+    pub(super) fn end(&mut self) -> Ended {
         let mut patience = Patience::default();
         while self.is_alive() {
             assert!(patience.lasts(), "`motor {}` does not end: {:?}", self.said, self.stderr.text());
             std::thread::sleep(PAUSE);
         }
-        self.end()
-    }
-
-    fn end(&mut self) -> Ended {
         let status = self.child.wait().expect("a child");
         Ended { code: status.code(), stdout: self.stdout.whole(), stderr: self.stderr.whole() }
     }

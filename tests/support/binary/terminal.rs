@@ -2,24 +2,32 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::num::NonZeroU16;
 use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Instant;
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::running::{Ended, Running, wait_until};
 use super::{Motor, program};
 
-/// A command at a terminal. Standard output and standard error are pipes, so what is on the screen was written to the
-/// terminal itself.
+/// Rows of the terminals of tests: enough for all that a command shows.
+const ROWS: u16 = 200;
+/// Behind everything that a command has written. No program writes it.
+const END: &str = "\u{f8ff}";
+
+/// A command at a terminal. Streams that are not the terminal's are pipes.
 #[derive(Debug)]
 pub struct AtTerminal {
     running: Running,
     person: File,
     /// Kept open: with nobody at its other side the person would read the end of it, also between two programs.
-    _terminal: OwnedFd,
+    terminal: OwnedFd,
+    columns: u16,
     screen: Arc<(Mutex<Vec<u8>>, Condvar)>,
     /// How much of the screen was read by the person.
     read: usize,
@@ -42,6 +50,21 @@ impl Motor {
     /// When there is no terminal to be had.
     #[must_use]
     pub fn at_terminal_with(&self, arguments: &[&str], input: &str, typed: &str) -> AtTerminal {
+        let stdin = self.file("stdin", input);
+        self.in_session(arguments, 80, &format!("<'{}'", stdin.display()), typed)
+    }
+
+    /// Starts a command whose streams are a terminal of so many columns, or as many of them as `streams` says: `>&0` for
+    /// standard output, `2>&0` for standard error.
+    ///
+    /// # Panics
+    /// When there is no terminal to be had.
+    #[must_use]
+    pub fn on_screen(&self, arguments: &[&str], columns: u16, streams: &str) -> AtTerminal {
+        self.in_session(arguments, columns, streams, "")
+    }
+
+    fn in_session(&self, arguments: &[&str], columns: u16, streams: &str, typed: &str) -> AtTerminal {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a pseudo-terminal");
         grantpt(&master).expect("a pseudo-terminal");
         unlockpt(&master).expect("a pseudo-terminal");
@@ -50,10 +73,11 @@ impl Motor {
             open(&name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).expect("its other side");
         let mut person = File::from(master.try_clone().expect("a file"));
         person.write_all(typed.as_bytes()).expect("a terminal");
-        let stdin = self.file("stdin", input);
-        // A session whose terminal is standard input, which is then replaced.
+        let size = Winsize { ws_row: ROWS, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&terminal, size).expect("a size");
+        // A session whose terminal is standard input. Other streams are made of it, or it of them.
         let mut command = Command::new("setsid");
-        command.args(["--ctty", "sh", "-c", "IN=$1; shift; exec \"$@\" <\"$IN\"", "sh"]).arg(&stdin).arg(program());
+        command.args(["--ctty", "sh", "-c", &format!("exec \"$@\" {streams}"), "sh"]).arg(program());
         self.settle(&mut command, arguments);
         command.stdin(Stdio::from(terminal.try_clone().expect("a file")));
         let running = Running::spawn(command, arguments.join(" "));
@@ -61,7 +85,7 @@ impl Motor {
         let screen = Arc::new((Mutex::new(Vec::new()), Condvar::new()));
         let shared = screen.clone();
         std::thread::spawn(move || watch(master, &shared));
-        AtTerminal { running, person, _terminal: terminal, screen, read: 0 }
+        AtTerminal { running, person, terminal, columns, screen, read: 0 }
     }
 }
 
@@ -108,6 +132,22 @@ impl AtTerminal {
     #[must_use]
     pub fn wait(self) -> Ended {
         self.running.wait()
+    }
+
+    /// Waits for the end of the command, and gives what is on the screen then, without the empty rows below.
+    ///
+    /// # Panics
+    /// When it does not end.
+    #[must_use]
+    pub fn finish(mut self) -> (Ended, String) {
+        let ended = self.running.end();
+        // What was written before it has been read when it is there.
+        rustix::io::write(&self.terminal, END.as_bytes()).expect("a terminal");
+        self.sees(END);
+        let size = |size| NonZeroU16::new(size).expect("a terminal has rows and columns");
+        let mut parser = vt100::Parser::new(size(ROWS), size(self.columns), 0);
+        parser.process(self.screen().trim_end_matches(END).as_bytes());
+        (ended, parser.screen().contents())
     }
 
     /// All that was on the screen so far.

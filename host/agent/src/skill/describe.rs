@@ -12,6 +12,7 @@ use skills::{Form, Taken};
 
 use super::inspect;
 use crate::Host;
+use crate::sandboxes::Turn;
 
 /// Components that are asked, and the time that each has for its answer.
 const MOST_ASKED: usize = 16;
@@ -30,13 +31,15 @@ impl Host {
         // What it said when it was asked first is what counts: a component may say something else each time.
         let known = taken.standing.record.as_ref().and_then(|record| record.described.clone());
         let mut described = known.clone();
+        let of = facts.components.len().min(MOST_ASKED);
         for (asked, fact) in facts.components.iter_mut().filter(|fact| fact.problem.is_none()).enumerate() {
             if asked >= MOST_ASKED {
                 fact.problem = Some(format!("the skill has more than {MOST_ASKED} components: this one was not asked"));
                 continue;
             }
             let Some(file) = taken.snapshot.files.get(&fact.path) else { continue };
-            match sandboxes.component(file.hash, &file.bytes).await {
+            let turn = Turn { number: asked + 1, of };
+            match sandboxes.component(file.hash, &file.bytes, &fact.path, turn).await {
                 Ok(toolset) => {
                     fact.tools = toolset.tools.iter().map(inspect::tool).collect();
                     if taken.snapshot.form == Form::Component

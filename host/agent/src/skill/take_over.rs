@@ -41,9 +41,9 @@ impl HostEnvironment {
                 Ok(extracted) => {
                     let name = extracted.name.to_string();
                     let taken = self.take_one(run, used, extracted).await;
-                    installed.extend(taken.unwrap_or_else(|refusal| Some(failed(name, refusal.reason))));
+                    installed.extend(taken.unwrap_or_else(|refusal| Some(InstalledSkill::lost(name, refusal.reason))));
                 }
-                Err(ExtractFailure { name, reason, .. }) => installed.push(failed(name, reason)),
+                Err(ExtractFailure { name, reason, .. }) => installed.push(InstalledSkill::lost(name, reason)),
             }
         }
         if !installed.is_empty() {
@@ -183,8 +183,4 @@ fn from_run(record: &TrustRecord, run: &RunRecord) -> bool {
 
 fn installed(name: &SkillName, place: &Place, hash: ContentHash, created: bool) -> InstalledSkill {
     InstalledSkill { name: name.to_string(), place: Some(place.to_string()), hash: Some(hash), created, problem: None }
-}
-
-fn failed(name: String, problem: String) -> InstalledSkill {
-    InstalledSkill { name, place: None, hash: None, created: false, problem: Some(problem) }
 }

@@ -8,7 +8,7 @@ use runtime::{Effects, ToolDescription};
 use skills::Snapshot;
 
 use crate::catalogue;
-use crate::sandboxes::{Sandboxes, Toolset};
+use crate::sandboxes::{Sandboxes, Toolset, Turn};
 
 /// The most components of a skill that bring tools: each is compiled and asked.
 const MOST_COMPONENTS: usize = 16;
@@ -36,9 +36,10 @@ pub(crate) async fn of(sandboxes: &Sandboxes, snapshot: &Snapshot) -> Result<BTr
         return Err(Refusal::new(RefusalCode::InvalidComponent, reason));
     }
     let mut tools = BTreeMap::new();
-    for (path, file) in components {
+    let of = components.len();
+    for (index, (path, file)) in components.into_iter().enumerate() {
         let toolset = sandboxes
-            .component(file.hash, &file.bytes)
+            .component(file.hash, &file.bytes, path, Turn { number: index + 1, of })
             .await
             .map_err(|refusal| Refusal { reason: format!("`{path}` of the skill: {}", refusal.reason), ..refusal })?;
         for tool in &toolset.tools {

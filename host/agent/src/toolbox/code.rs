@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{RunToolbox, reply};
 use crate::catalogue;
+use crate::sandboxes::Turn;
 
 /// What is around a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,8 +39,11 @@ impl Around {
 impl RunToolbox {
     pub(super) async fn run_code(&self, call: &ToolInvocation<'_>) -> ToolReply {
         let parts = &self.parts;
-        let sandbox =
-            if self.around.is_nothing() { parts.sandboxes.isolated().await } else { parts.sandboxes.connected().await };
+        let sandbox = if self.around.is_nothing() {
+            parts.sandboxes.isolated(Turn::ONLY).await
+        } else {
+            parts.sandboxes.connected(Turn::ONLY).await
+        };
         let sandbox = match sandbox {
             Ok(sandbox) => sandbox,
             Err(refusal) => return reply::host_failed(refusal.reason),

@@ -11,9 +11,9 @@ use runtime::{Access, Limits, ToolDescription};
 use serde_json::json;
 
 use super::code::Around;
-use crate::catalogue::{BASH, CODE, FETCH, FILE_TOOLS};
+use crate::catalogue::{BASH, CODE, FETCH, FILE_TOOLS, FILESYSTEM};
 use crate::config::ToolsConfig;
-use crate::sandboxes::{Bundle, Sandboxes, Toolset};
+use crate::sandboxes::{Bundle, Sandboxes, Toolset, Turn};
 use crate::skill::OwnTool;
 
 /// How long a file tool may take (SPEC TOOL-3).
@@ -31,21 +31,35 @@ pub(crate) async fn all(
     granted: &[String],
     own: &BTreeMap<String, OwnTool>,
 ) -> Result<Vec<ToolDefinition>, Refusal> {
+    // Several tools may be of one component.
+    let mut needed: Vec<&str> = Vec::new();
+    for component in granted.iter().filter(|name| !own.contains_key(*name)).map(|name| component(name)) {
+        if !needed.contains(&component) {
+            needed.push(component);
+        }
+    }
     let mut tools = Vec::with_capacity(granted.len());
     for name in granted {
+        let number = needed.iter().position(|needed| *needed == component(name)).map_or(1, |index| index + 1);
+        let turn = Turn { number, of: needed.len() };
         tools.push(match name.as_str() {
             // No bundled tool has the name of one of these: `catalogue::is_reserved`.
             name if own.contains_key(name) => {
                 own.get(name).map(|own| of_skill(name, own, limits)).ok_or_else(|| gone(name))?
             }
             CODE => {
-                let sandbox =
-                    if around.is_nothing() { sandboxes.isolated().await? } else { sandboxes.connected().await? };
+                let sandbox = if around.is_nothing() {
+                    sandboxes.isolated(turn).await?
+                } else {
+                    sandboxes.connected(turn).await?
+                };
                 code(sandbox.component().hash(), around)
             }
-            FETCH => tool(sandboxes, Bundle::Fetch, name, config).await?,
-            BASH => tool(sandboxes, Bundle::Bash, name, config).await?,
-            _ if FILE_TOOLS.contains(&name.as_str()) => tool(sandboxes, Bundle::Files, name, config).await?,
+            FETCH => definition_of(sandboxes.tools(Bundle::Fetch, turn).await?, name, config)?,
+            BASH => definition_of(sandboxes.tools(Bundle::Bash, turn).await?, name, config)?,
+            _ if FILE_TOOLS.contains(&name.as_str()) => {
+                definition_of(sandboxes.tools(Bundle::Files, turn).await?, name, config)?
+            }
             _ => return Err(gone(name)),
         });
     }
@@ -60,13 +74,12 @@ fn gone(name: &str) -> Refusal {
     Refusal::new(RefusalCode::UnknownTool, format!("the tool `{name}` is not part of this host"))
 }
 
-async fn tool(
-    sandboxes: &Sandboxes,
-    bundle: Bundle,
-    name: &str,
-    config: &ToolsConfig,
-) -> Result<ToolDefinition, Refusal> {
-    let toolset = sandboxes.tools(bundle).await?;
+/// What the component of a bundled tool is called.
+fn component(tool: &str) -> &str {
+    if FILE_TOOLS.contains(&tool) { FILESYSTEM } else { tool }
+}
+
+fn definition_of(toolset: &Toolset, name: &str, config: &ToolsConfig) -> Result<ToolDefinition, Refusal> {
     let tool = toolset.tools.iter().find(|tool| tool.name == name).ok_or_else(|| gone(name))?;
     Ok(definition(name, tool, toolset, own_timeout(name, config).unwrap_or(FILE_TOOL_TIMEOUT)))
 }

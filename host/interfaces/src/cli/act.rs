@@ -9,6 +9,7 @@ use serde_json::json;
 use super::context::Context;
 use super::follow::{Ended, Followed, follow};
 use super::grants::{GrantArgs, absolute};
+use super::skill::left_behind;
 use super::{CliError, Done, input};
 use crate::client::Call;
 use crate::exit::Exit;
@@ -87,25 +88,11 @@ async fn detached(request: &ActRequest, context: &Context) -> Done {
 }
 
 async fn start(request: &ActRequest, session: &mut Session, context: &Context) -> Result<ActReply, Refusal> {
-    let reply: ActReply = session.ask(&Call::post("/v1/act", request)?).await.map_err(|mut refusal| {
-        if refusal.code == RefusalCode::Busy && refusal.remedy.is_none() {
-            refusal.remedy = Some(way_out(session.is_own()).to_owned());
-        }
-        refusal
-    })?;
+    let reply: ActReply = session.ask(&Call::post("/v1/act", request)?).await?;
     for warning in &reply.warnings {
         context.output.warn(warning);
     }
     Ok(reply)
-}
-
-/// What to do about a place that is taken. When this process is the host, nobody works on the run that has it.
-fn way_out(interrupted: bool) -> &'static str {
-    if interrupted {
-        "that run was interrupted: `motor act --resume` goes on with it, `motor task cancel RUN` gives it up"
-    } else {
-        "`motor task status RUN` shows it, `motor task cancel RUN` stops it, `--agent NAME` works beside it"
-    }
 }
 
 async fn attached(request: &ActRequest, session: &mut Session, context: &Context) -> Done {
@@ -128,7 +115,7 @@ async fn resume(wanted: Option<RunId>, session: &mut Session, context: &Context)
         None => running,
     };
     if runs.is_empty() {
-        context.output.say("no run is interrupted");
+        context.output.say("no run is under way or waits");
         return Ok(Exit::Ok);
     }
     context.wishes.listen().await;
@@ -161,8 +148,8 @@ fn finish(run: &RunId, followed: Followed, context: &Context) -> Done {
             }
             Ok(exit(&ended))
         }
-        Followed::Interrupted { cancelled } => {
-            let said = if cancelled { "cancelled" } else { "not cancelled: `motor act --resume` goes on with it" };
+        Followed::Interrupted { cancelled, waiting } => {
+            let said = if cancelled { "cancelled".to_owned() } else { format!("not cancelled: {}", on(run, waiting)) };
             output.say(&format!("run {run} {said}"));
             if output.is_json() {
                 output
@@ -170,11 +157,20 @@ fn finish(run: &RunId, followed: Followed, context: &Context) -> Done {
             }
             Ok(Exit::Interrupted)
         }
-        Followed::HostGone { reason } => {
+        Followed::HostGone { reason, waiting } => {
             let reason = reason.unwrap_or_else(|| "the host stopped".to_owned());
-            let refusal = Refusal::new(RefusalCode::TryLater, format!("{reason}; run {run} is not over"));
-            Err(refusal.with_remedy(format!("`motor act --resume {run}` goes on with it")).into())
+            let state = if waiting.is_some() { "waits" } else { "is not over" };
+            let refusal = Refusal::new(RefusalCode::TryLater, format!("{reason}; run {run} {state}"));
+            Err(refusal.with_remedy(on(run, waiting)).into())
         }
+    }
+}
+
+/// The command that goes on with a run.
+fn on(run: &RunId, waiting: Option<&str>) -> String {
+    match waiting {
+        Some(command) => format!("`{command} {run}` answers what it waits for"),
+        None => format!("`motor act --resume {run}` goes on with it"),
     }
 }
 
@@ -183,14 +179,16 @@ fn say(ended: &Ended, context: &Context) -> Result<(), CliError> {
     output.say(&output.err.dim(&ended.line()));
     match (&ended.error, &ended.result) {
         (Some(error), _) => {
-            output.say(&format!("{} {}", output.err.red("error:"), crate::output::text::printable(&error.message)));
-            if let Some(remedy) = &error.remedy {
-                output.say(&format!("{} {}", output.err.cyan("help:"), crate::output::text::printable(remedy)));
-            }
+            output.fail(&error.message, error.remedy.as_deref());
             output.say(&output.err.dim(&format!("`motor task status {}` shows every step", ended.run_id)));
         }
-        (None, Some(answer)) if ended.status == RunStatus::Completed => output.print(answer)?,
+        (None, Some(answer)) if ended.status == RunStatus::Completed && !ended.is_shown => {
+            output.print_answer(answer)?
+        }
         _ => {}
+    }
+    for skill in &ended.installed_skills {
+        output.say(&format!("skill {}", left_behind(&skill.name, skill.created, skill.problem.as_deref())));
     }
     Ok(())
 }

@@ -17,6 +17,10 @@ use crate::exit::Exit;
 use crate::output::text;
 use crate::session::Session;
 
+/// Answers a question.
+pub(super) const RESPOND: &str = "motor task respond";
+/// Decides about what a run asks to be allowed.
+pub(super) const APPROVE: &str = "motor task approve";
 /// How often a question is put before it is left unanswered.
 const QUESTIONS: u32 = 3;
 
@@ -217,8 +221,8 @@ pub(super) fn call(run: &RunId, waiting: &Waiting, said: Said, word: Word) -> Re
 /// The command that answers what a run waits for.
 pub(super) fn command(run: &RunId, waiting: &Waiting) -> String {
     match waiting {
-        Waiting::Input(_) => format!("motor task respond {run}"),
-        Waiting::Approval(_) => format!("motor task approve {run}"),
+        Waiting::Input(_) => format!("{RESPOND} {run}"),
+        Waiting::Approval(_) => format!("{APPROVE} {run}"),
     }
 }
 

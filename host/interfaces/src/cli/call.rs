@@ -9,7 +9,7 @@ use runtime::Note;
 use tokio_util::sync::CancellationToken;
 
 use super::context::{Context, usage};
-use super::inspect::{tools, workbench};
+use super::inspect::{at, tools, workbench};
 use super::{Done, input};
 use crate::exit::Exit;
 use crate::output::{Output, text};
@@ -32,7 +32,7 @@ pub(super) struct CallArgs {
 pub(super) async fn run(arguments: CallArgs, context: &Context) -> Done {
     let bench = workbench(context)?;
     let Some(tool) = arguments.tool else {
-        let report = bench.inspect_file(&arguments.component).await?;
+        let report = at(&bench, context, bench.inspect_file(&arguments.component)).await?;
         if report.tools.is_empty() {
             let why = report.tools_error.unwrap_or_else(|| match report.unmapped.first() {
                 Some(function) => format!("`{}` {}", text::brief(&function.export, 100), function.why),
@@ -63,7 +63,7 @@ pub(super) async fn run(arguments: CallArgs, context: &Context) -> Done {
         notes: notes(context.output.clone()),
         cancel: cancel.clone(),
     };
-    let calling = bench.call(request);
+    let calling = at(&bench, context, bench.call(request));
     tokio::pin!(calling);
     let reply = tokio::select! {
         reply = &mut calling => reply?,

@@ -26,13 +26,22 @@ pub(super) struct Context {
 impl Context {
     /// The home, and how to open it.
     pub(super) fn place(&self) -> Result<Place, Refusal> {
+        let mut overrides = self.globals.settings.clone();
+        if let Some(directory) = &self.globals.skills_dir {
+            // As `--home`, it is relative to the directory of this command; a setting would be relative to the home.
+            let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.clone());
+            let path = absolute.into_os_string().into_string();
+            let path = path.map_err(|_| usage("the path of `--skills-dir` is not UTF-8", "rename the directory"))?;
+            overrides.push(("skills.directory".to_owned(), path));
+        }
         Ok(Place {
             home: Home::locate(self.globals.home.clone(), &*self.env)?,
             config: self.globals.config.clone(),
-            overrides: self.globals.settings.clone(),
+            overrides,
             env: self.env.clone(),
             vault_variables: agent::env::vault_variables_of_process(),
             compile_worker: compile_worker(),
+            output: self.output.clone(),
         })
     }
 
@@ -67,7 +76,7 @@ impl Context {
         if self.output.is_json() {
             self.output.print_json(value)?
         } else {
-            self.output.print_trusted(&text())?
+            self.output.print_page(&text())?
         }
         Ok(())
     }

@@ -39,6 +39,7 @@ pub(super) async fn run(context: &Context) -> Done {
         env: agent::env::of_list(&[]),
         vault_variables: std::collections::BTreeMap::new(),
         compile_worker: compile_worker(),
+        output: context.output.clone(),
     };
     let request = ActRequest {
         task: TASK.to_owned(),
@@ -106,6 +107,9 @@ struct Told {
     tool_calls: u32,
     #[serde(skip)]
     fuel: u64,
+    /// The answer was streamed to the terminal that stdout is.
+    #[serde(skip)]
+    is_shown: bool,
 }
 
 /// What the program of the demo returns.
@@ -133,7 +137,7 @@ async fn act(request: &ActRequest, session: &mut Session, context: &Context) -> 
     context.output.say(&context.output.err.dim(&format!("{}\n", ended.line())));
     let trace: RunTrace = session.ask(&Call::get(format!("/v1/tasks/{}", reply.run_id))).await?;
     let report_file = reply.workspace.join(REPORT);
-    Ok(Ok(judge(&trace, &report_file)?))
+    Ok(Ok(Told { is_shown: ended.is_shown, ..judge(&trace, &report_file)? }))
 }
 
 /// Reads the run's results, and checks the recorded words against them.
@@ -165,6 +169,7 @@ fn judge(trace: &RunTrace, report_file: &Path) -> Result<Told, Refusal> {
         checked: true,
         tool_calls: trace.tool_calls,
         fuel: calls.filter_map(|call| call.fuel).sum(),
+        is_shown: false,
         totals,
     })
 }
@@ -197,7 +202,9 @@ fn tell(told: &Told, home: &Home, context: &Context) -> Result<(), CliError> {
     if output.is_json() {
         output.print_json(told)?;
     } else {
-        output.print(&told.answer)?;
+        if !told.is_shown {
+            output.print_answer(&told.answer)?;
+        }
         output.print_trusted("")?;
         output.print(&told.report)?;
         output.print_trusted(&format!("\nreport: {}", told.report_file.display()))?;

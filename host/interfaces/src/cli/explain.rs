@@ -12,7 +12,7 @@ use super::grants::GrantArgs;
 use super::input;
 use crate::client::Call;
 use crate::exit::Exit;
-use crate::output::text;
+use crate::output::{Palette, text};
 
 /// Arguments of `motor explain`.
 #[derive(Debug, Args)]
@@ -37,9 +37,9 @@ pub(super) async fn run(arguments: ExplainArgs, context: &Context) -> Done {
             }
             for problem in &explanation.problems {
                 let output = &context.output;
-                output.say(&format!("{} {}", output.err.red("missing:"), text::printable(&problem.reason)));
+                output.say_labelled("missing:", Palette::red, &problem.reason);
                 if let Some(remedy) = &problem.remedy {
-                    output.say(&format!("{} {}", output.err.cyan("help:"), text::printable(remedy)));
+                    output.say_labelled("help:", Palette::cyan, remedy);
                 }
             }
             Ok(explanation.problems.first().map_or(Exit::Ok, |problem| problem.code.into()))
@@ -69,10 +69,12 @@ fn render(explanation: &Explanation) -> String {
     if tools.is_empty() {
         page.line("tools", "none: it could only answer");
     }
+    let widest = tools.iter().map(|tool| text::width(&tool.name)).max().unwrap_or(0);
     for tool in tools {
         let hash = tool.component.map(|hash| format!("  {}", hash.short())).unwrap_or_default();
         let time = text::millis(tool.timeout_ms as f64);
-        page.line("tools", &format!("{:<7} {}; at most {time}{hash}", tool.name, tool.effects));
+        let (name, effects) = (text::quoted(&tool.name), text::one_line(&tool.effects));
+        page.row("tools", &format!("{name:<widest$}  {effects}; at most {time}{hash}"));
     }
     if let Some(commands) = &explanation.commands {
         let commands = if commands.is_empty() { "none".to_owned() } else { commands.join(", ") };
@@ -192,8 +194,13 @@ struct Page {
 
 impl Page {
     fn line(&mut self, label: &str, line: &str) {
+        self.row(label, &text::one_line(line));
+    }
+
+    /// A line of several columns, which is fit to be shown.
+    fn row(&mut self, label: &str, line: &str) {
         let shown = if self.last == label { "" } else { label };
-        writeln!(self.text, "{shown:<LABEL$}{}", text::one_line(line)).ok();
+        writeln!(self.text, "{shown:<LABEL$}{line}").ok();
         label.clone_into(&mut self.last);
     }
 }

@@ -6,11 +6,12 @@
 use std::time::Duration;
 
 use base::{Refusal, RunId, Timestamp};
-use motor::{Cancelled, LiveEvent, RunError, RunStatus};
+use motor::{Cancelled, InstalledSkill, LiveEvent, RunError, RunStatus};
 use serde::Serialize;
 use serde_json::json;
 
 use super::CliError;
+use super::answer::{APPROVE, RESPOND};
 use super::context::Context;
 use super::interrupt::Wish;
 use super::live::Live;
@@ -31,11 +32,15 @@ pub(super) enum Followed {
     Interrupted {
         /// Whether the run was cancelled.
         cancelled: bool,
+        /// The command that answers what the run waits for.
+        waiting: Option<&'static str>,
     },
     /// The host stopped before the run was over.
     HostGone {
         /// What it said last.
         reason: Option<String>,
+        /// The command that answers what the run waits for.
+        waiting: Option<&'static str>,
     },
 }
 
@@ -58,8 +63,17 @@ pub(super) struct Ended {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cost_usd: Option<f64>,
     pub(super) duration_ms: u64,
+    /// The skills that it left, or failed to leave.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) installed_skills: Vec<InstalledSkill>,
     #[serde(skip)]
     pub(super) started: Option<Timestamp>,
+    /// The whole answer was streamed to the terminal that stdout is.
+    #[serde(skip)]
+    pub(super) is_shown: bool,
+    /// The command that answers what it waits for.
+    #[serde(skip)]
+    pub(super) waiting: Option<&'static str>,
     /// The last thing it asked to be allowed was refused, or nobody decided about it.
     #[serde(skip)]
     pub(super) denied: bool,
@@ -83,7 +97,10 @@ impl Ended {
             output_tokens: 0,
             cost_usd: None,
             duration_ms: 0,
+            installed_skills: Vec::new(),
             started: None,
+            is_shown: false,
+            waiting: None,
             denied: false,
             over: false,
         }
@@ -93,8 +110,10 @@ impl Ended {
     fn take(&mut self, event: &LiveEvent) {
         match event {
             LiveEvent::RunStarted { at, .. } => self.started = Some(*at),
-            LiveEvent::ApprovalAsked { .. } => self.denied = true,
-            LiveEvent::ApprovalDecided { granted, .. } => self.denied = !granted,
+            LiveEvent::Asked { .. } => self.waiting = Some(RESPOND),
+            LiveEvent::Answered { .. } => self.waiting = None,
+            LiveEvent::ApprovalAsked { .. } => (self.denied, self.waiting) = (true, Some(APPROVE)),
+            LiveEvent::ApprovalDecided { granted, .. } => (self.denied, self.waiting) = (!granted, None),
             // A failed run that is tried again is not over.
             LiveEvent::Retried { .. } => (self.over, self.denied) = (false, false),
             LiveEvent::ModelReplied { step, usage, .. } => {
@@ -109,7 +128,9 @@ impl Ended {
                 self.tool_calls += 1;
                 self.tool_errors += u32::from(!result.ok);
             }
-            LiveEvent::Finished { at, status, summary, error } => {
+            LiveEvent::Finished { at, status, summary, error, installed_skills } => {
+                self.waiting = None;
+                self.installed_skills.clone_from(installed_skills);
                 self.status = *status;
                 self.result.clone_from(summary);
                 self.error.clone_from(error);
@@ -150,8 +171,11 @@ impl Ended {
 /// When there is no such run, or no host can be had.
 pub(super) async fn follow(session: &mut Session, run: &RunId, context: &Context) -> Result<Followed, CliError> {
     let mut live = Live::new(&context.output, context.globals.verbose > 0);
-    let followed = watch(session, run, &mut live, context).await;
+    let mut followed = watch(session, run, &mut live, context).await;
     live.end();
+    if let Ok(Followed::Ended(ended)) = &mut followed {
+        ended.is_shown = ended.result.as_deref().is_some_and(|answer| live.has_shown(answer));
+    }
     Ok(followed?)
 }
 
@@ -187,7 +211,7 @@ async fn watch(
                     live.end();
                     // Only a person gives a run up; when a process has to go, the run stays resumable.
                     let cancelled = wish == Wish::Interrupt && cancel(session, run, context).await;
-                    return Ok(Followed::Interrupted { cancelled });
+                    return Ok(Followed::Interrupted { cancelled, waiting: ended.waiting });
                 }
             };
             let Some(event) = event else { break };
@@ -209,7 +233,7 @@ async fn watch(
             return Ok(Followed::Ended(Box::new(ended)));
         }
         if !session.succeed().await? {
-            return Ok(Followed::HostGone { reason });
+            return Ok(Followed::HostGone { reason, waiting: ended.waiting });
         }
         reason = None;
         if session.is_own() {
@@ -270,6 +294,7 @@ mod tests {
             status: RunStatus::Completed,
             summary: Some("done".into()),
             error: None,
+            installed_skills: Vec::new(),
         };
         ended.take(&last);
         assert!(ended.over);

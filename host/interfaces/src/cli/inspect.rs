@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use agent::Home;
 use agent::components::{BUNDLED, ComponentReport, Workbench};
 use base::Refusal;
 use clap::Args;
@@ -28,8 +29,8 @@ pub(super) async fn run(arguments: InspectArgs, context: &Context) -> Done {
     let bundled = BUNDLED.into_iter().map(|(name, _)| name).find(|name| arguments.component == Path::new(name));
     let report = match bundled {
         // A file of that name is meant when there is one.
-        Some(name) if !arguments.component.exists() => bench.inspect_bundled(name).await?,
-        _ => bench.inspect_file(&arguments.component).await?,
+        Some(name) if !arguments.component.exists() => at(&bench, context, bench.inspect_bundled(name)).await?,
+        _ => at(&bench, context, bench.inspect_file(&arguments.component)).await?,
     };
     context.answer(&report, || render(&report, context.output.columns, context.output.out))?;
     Ok(Exit::Ok)
@@ -40,8 +41,31 @@ pub(super) fn workbench(context: &Context) -> Result<Workbench, Refusal> {
     let place = context.place()?;
     let loaded = place.load()?;
     // The home's cache of compiled code, if there is a home: looking at a component does not make one.
-    let cache = Some(place.home.cache()).filter(|cache| cache.is_dir());
+    let cache = match Some(place.home.cache()).filter(|cache| cache.is_dir()) {
+        Some(cache) => Some(cache),
+        None => Home::user_cache(&*context.env)?,
+    };
     Workbench::new(&loaded.config, cache, compile_worker())
+}
+
+/// Does something at a workbench, and says what is compiled for it.
+pub(super) async fn at<T>(bench: &Workbench, context: &Context, work: impl Future<Output = T>) -> T {
+    let mut preparing = bench.preparations().subscribe();
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => {
+                context.output.notice(None);
+                return done;
+            }
+            Ok(()) = preparing.changed() => {
+                let once = if bench.keeps_code() { ", once" } else { "; there is no cache directory to keep it in" };
+                let component = preparing.borrow_and_update().as_ref().map(|preparing| text::quoted(&preparing.component));
+                context.output.notice(component.map(|name| format!("compiling `{name}`{once}")).as_deref());
+            }
+        }
+    }
 }
 
 fn render(report: &ComponentReport, columns: usize, palette: Palette) -> String {

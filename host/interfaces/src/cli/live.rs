@@ -1,4 +1,5 @@
-//! A run as it happens, on stderr: lines for what is done, and on a terminal a spinner and the model's words besides.
+//! A run as it happens, on stderr: lines for what is done, on a terminal a spinner, and where the answer goes to the same
+//! terminal the model's words as they arrive.
 
 use std::time::Instant;
 
@@ -6,12 +7,12 @@ use llm::Usage;
 use motor::{LiveEvent, ToolNote};
 
 use super::status::{asked, door};
-use crate::output::{Output, Palette, text};
+use crate::output::{CLEAR, Output, Palette, text};
 
 /// Pictures of the spinner.
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
-/// Goes to the beginning of the line and clears it.
-const CLEAR: &str = "\r\u{1b}[2K";
+/// Columns left of the model's words, which belong to a step.
+const INDENT: usize = 2;
 
 /// Shows events.
 pub(super) struct Live<'a> {
@@ -22,38 +23,75 @@ pub(super) struct Live<'a> {
     frame: usize,
     /// The spinner is on the screen.
     spinning: bool,
-    /// The model's words are on the screen, and the line is not ended.
-    streaming: bool,
-    /// What the model said beside its calls: shown when it turns out not to be the answer.
+    /// The step that the model works on.
+    step: u32,
+    /// The model's words that are on the screen, below their step.
+    streamed: Option<Streamed>,
+    /// The text of the last reply, if the whole of it is on the screen.
+    shown: Option<String>,
+    /// Text that came with calls: shown when it turns out not to be the answer.
     said: Option<String>,
+}
+
+struct Streamed {
+    flow: text::Flow,
+    words: String,
 }
 
 impl<'a> Live<'a> {
     pub(super) fn new(output: &'a Output, verbose: bool) -> Self {
-        Self { output, verbose, waiting: None, frame: 0, spinning: false, streaming: false, said: None }
+        Self {
+            output,
+            verbose,
+            waiting: Some(("starting".to_owned(), Instant::now())),
+            frame: 0,
+            spinning: false,
+            step: 1,
+            streamed: None,
+            shown: None,
+            said: None,
+        }
+    }
+
+    /// Whether this text is the last thing that the model said on the screen, so that it need not be printed again.
+    pub(super) fn has_shown(&self, answer: &str) -> bool {
+        self.shown.as_deref() == Some(answer.trim())
     }
 
     /// Shows an event.
     pub(super) fn show(&mut self, event: &LiveEvent) {
         match event {
-            LiveEvent::StepStarted { step, max, .. } => self.wait(format!("step {step}/{max}: waiting for the model")),
+            LiveEvent::Preparing { preparing, .. } if self.output.live => {
+                self.wait(text::quoted(&preparing.to_string()))
+            }
+            LiveEvent::Preparing { preparing, .. } => self.output.notice(Some(&text::quoted(&preparing.to_string()))),
+            LiveEvent::StepStarted { step, max, .. } => {
+                self.step = *step;
+                self.wait(format!("step {step}/{max}: waiting for the model"));
+            }
             LiveEvent::TextDelta { text, .. } => self.stream(text),
             LiveEvent::ReasoningDelta { .. } => {
-                if self.waiting.as_ref().is_some_and(|(what, _)| !what.ends_with("thinks")) {
-                    self.wait("the model thinks".to_owned());
-                }
+                self.wait_for_once("the model thinks");
             }
             LiveEvent::ToolNote { tool, note: ToolNote::Progress { message, .. }, .. } => {
                 self.wait(format!("{}: {}", text::brief(tool, 30), text::brief(message, 60)));
             }
-            LiveEvent::ModelReplied { text, .. } => {
-                // On a terminal it was there as it came.
-                let shown = std::mem::take(&mut self.streaming);
-                if shown {
-                    self.output.stream("\n");
+            LiveEvent::ModelReplied { step, text, .. } => {
+                // That the next one begins may be lost on its way.
+                self.step = step + 1;
+                // Words can be lost on their way, and a reply can be other than what streamed: that is shown again.
+                let streamed = self.end_stream();
+                match line(event, usize::MAX, self.verbose, Palette::new(false)) {
+                    // Below the words and the step's number, which are there already.
+                    Some(line) if streamed.is_some() => {
+                        let facts = line.split_once("  ").map_or(line.as_str(), |(_, facts)| facts);
+                        self.print(&self.output.err.dim(&text::cut(&format!("  {facts}"), self.columns(0))));
+                    }
+                    _ => self.line(event),
                 }
-                self.line(event);
-                self.said = (!shown && !text.trim().is_empty()).then(|| text.clone());
+                let words = streamed.filter(|words| words.trim() == text.trim());
+                self.shown = words.map(|words| words.trim().to_owned());
+                self.said = (self.shown.is_none() && !text.trim().is_empty()).then(|| text.clone());
             }
             LiveEvent::ToolStarted { tool, .. } => {
                 if let Some(said) = self.said.take() {
@@ -83,13 +121,13 @@ impl<'a> Live<'a> {
     /// Moves the spinner on.
     pub(super) fn tick(&mut self) {
         let Some((what, since)) = &self.waiting else { return };
-        if !self.output.live || self.streaming {
+        if !self.output.live || self.streamed.is_some() {
             return;
         }
         self.frame = (self.frame + 1) % FRAMES.len();
         let picture = FRAMES.get(self.frame).copied().unwrap_or_default();
         let took = text::millis(since.elapsed().as_secs_f64() * 1_000.0);
-        let line = text::cut(&format!("{picture} {what} ({took})"), self.output.columns.saturating_sub(1));
+        let line = text::cut(&format!("{picture} {what} ({took})"), self.columns(1));
         self.output.stream(&format!("{CLEAR}{}", self.output.err.cyan(&line)));
         self.spinning = true;
     }
@@ -106,15 +144,36 @@ impl<'a> Live<'a> {
         self.waiting = Some((what, Instant::now()));
     }
 
+    fn wait_for_once(&mut self, what: &str) {
+        if self.waiting.as_ref().is_some_and(|(waiting, _)| waiting != what) {
+            self.wait(what.to_owned());
+        }
+    }
+
     fn stream(&mut self, words: &str) {
-        if !self.output.live {
+        if !self.output.streams {
+            self.wait_for_once("the model writes");
             return;
         }
-        if !self.streaming {
-            self.clear();
-            self.streaming = true;
-        }
-        self.output.stream(&self.output.err.dim(&text::printable(words)));
+        let (mut streamed, words) = match self.streamed.take() {
+            Some(streamed) => (streamed, words),
+            None if words.trim().is_empty() => return,
+            None => {
+                self.print(&self.output.err.dim(&format!("step {}", self.step)));
+                let flow = text::Flow::new(INDENT, self.output.err_columns);
+                (Streamed { flow, words: String::new() }, words.trim_start())
+            }
+        };
+        streamed.words.push_str(words);
+        self.output.stream(&streamed.flow.push(words));
+        self.streamed = Some(streamed);
+    }
+
+    /// Ends the row of the model's words, and gives the words.
+    fn end_stream(&mut self) -> Option<String> {
+        let Streamed { mut flow, words } = self.streamed.take()?;
+        self.output.stream(&format!("{}\n", flow.finish()));
+        Some(words)
     }
 
     fn line(&mut self, event: &LiveEvent) {
@@ -132,13 +191,11 @@ impl<'a> Live<'a> {
         if std::mem::take(&mut self.spinning) {
             self.output.stream(CLEAR);
         }
-        if std::mem::take(&mut self.streaming) {
-            self.output.stream("\n");
-        }
+        self.end_stream();
     }
 
     fn columns(&self, taken: usize) -> usize {
-        self.output.columns.saturating_sub(taken)
+        self.output.err_columns.saturating_sub(taken)
     }
 }
 

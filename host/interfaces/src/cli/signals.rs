@@ -1,11 +1,15 @@
 //! `motor signals`: what runs reported (SPEC SIG-1).
 
-use ::signals::Signal;
+use std::fmt::Write as _;
+
+use ::signals::{Signal, SignalSkill};
 use base::Timestamp;
 use clap::Args;
 use serde_json::json;
 
+use super::answer::{APPROVE, RESPOND};
 use super::context::Context;
+use super::skill::left_behind;
 use super::{CliError, Done};
 use crate::client::Call;
 use crate::exit::Exit;
@@ -17,6 +21,8 @@ use crate::session::Session;
 const LATEST: u64 = 20;
 /// Columns for what a run said.
 const SAID: usize = 100;
+/// Columns before what belongs to a signal.
+const BELOW: usize = 6;
 /// Signals asked for at a time.
 const PAGE: usize = 500;
 
@@ -106,12 +112,12 @@ fn show(signal: &Signal, context: &Context) -> Result<(), CliError> {
     if context.output.is_json() {
         context.output.print_json_line(signal)?;
     } else {
-        context.output.print(&line(signal))?;
+        context.output.print_page(&line(signal, context.output.row_columns()))?;
     }
     Ok(())
 }
 
-fn line(signal: &Signal) -> String {
+fn line(signal: &Signal, columns: usize) -> String {
     let body = &signal.body;
     let said = match (&body.result, &body.error, &body.question, &body.approval) {
         (Some(result), ..) => result.summary.as_str(),
@@ -121,7 +127,19 @@ fn line(signal: &Signal) -> String {
         _ => "",
     };
     let said = text::brief(said, SAID);
-    format!("{:>4}  {}  {}  {}  {said}", signal.id, seconds(signal.created_at), signal.run, body.status)
+    let mut lines = format!("{:>4}  {}  {}  {}", signal.id, seconds(signal.created_at), signal.run, body.status);
+    // Where there is no room for it, it has rows of its own.
+    let gap = if lines.len() + 2 + text::width(&said) > columns { format!("\n{:BELOW$}", "") } else { "  ".to_owned() };
+    lines.push_str(gap.as_str());
+    lines.push_str(&said);
+    let command = body.question.as_ref().map(|_| RESPOND).or(body.approval.as_ref().map(|_| APPROVE));
+    if let Some(command) = command {
+        write!(lines, "\n{:BELOW$}`{command} {}` answers", "", signal.run).ok();
+    }
+    for SignalSkill { name, created, problem, .. } in &body.installed_skills {
+        write!(lines, "\n{:BELOW$}skill {}", "", left_behind(name, *created, problem.as_deref())).ok();
+    }
+    lines
 }
 
 /// A time without milliseconds: `2026-01-02 03:04:05`.

@@ -21,6 +21,7 @@ use super::Done;
 use super::context::Context;
 use crate::client::Call;
 use crate::exit::Exit;
+use crate::output::text;
 
 /// Subcommands of `motor skill`.
 #[derive(Debug, Subcommand)]
@@ -81,6 +82,19 @@ pub(super) enum SkillCommand {
         /// Its name, or its place [default: all]
         skill: Option<String>,
     },
+}
+
+/// What a run left of a skill, and what its owner can do about it.
+pub(super) fn left_behind(name: &str, created: bool, problem: Option<&str>) -> String {
+    let (shown, called) = (text::quoted(name), page::shell(name));
+    match problem {
+        Some(problem) => format!("`{shown}` was not taken over: {}", text::quoted(problem)),
+        None => format!(
+            "`{shown}` {}: {}; `motor skill review {called}` shows it, `motor skill approve {called}` then allows it",
+            if created { "is new" } else { "has changed" },
+            SkillStatus::PendingReview.as_str(),
+        ),
+    }
 }
 
 pub(super) async fn run(command: SkillCommand, context: &Context) -> Done {

@@ -4,12 +4,14 @@ use std::fmt::Write as _;
 
 use base::{Consent, Door, Provenance, Timestamp};
 use motor::{
-    ApprovalTrace, AttemptTrace, OutgoingRequest, QuestionTrace, RunStatus, RunTrace, StepTrace, ToolCallTrace, Waiting,
+    ApprovalTrace, AttemptTrace, InstalledSkill, OutgoingRequest, QuestionTrace, RunStatus, RunTrace, StepTrace,
+    ToolCallTrace, Waiting,
 };
 
 use super::answer::command;
 use super::card::Card;
 use super::signals::seconds;
+use super::skill::left_behind;
 use crate::output::{Palette, text};
 
 /// Columns before the value of a field.
@@ -60,7 +62,7 @@ impl Page {
         };
         let took = match (trace.started_at, trace.completed_at) {
             (Some(_), Some(_)) => format!(" in {}", text::whole_millis(trace.total_duration_ms)),
-            (Some(started), None) => format!(" for {}", text::age(now.since(started))),
+            (Some(started), None) => format!(" for {}", text::age(now.since(started)).replace("now", "less than 1 s")),
             _ => String::new(),
         };
         self.line(&format!("{}  {status}{took}", self.palette.bold(trace.run_id.as_str())));
@@ -222,6 +224,12 @@ impl Page {
         for unknown in &trace.unknown_outcomes {
             self.whole("unknown", &format!("{unknown}: nobody knows whether it took effect"));
         }
+        if !trace.installed_skills.is_empty() || !trace.artifacts.is_empty() {
+            self.text.push('\n');
+        }
+        for InstalledSkill { name, created, problem, .. } in &trace.installed_skills {
+            self.whole("skill", &left_behind(name, *created, problem.as_deref()));
+        }
         for artifact in &trace.artifacts {
             self.field(0, "artifact", &format!("{} ({})", artifact.path, text::bytes(artifact.bytes)));
         }
@@ -229,7 +237,9 @@ impl Page {
         if let Some(answer) = trace.summary.as_deref().filter(|answer| !answer.trim().is_empty()) {
             self.text.push('\n');
             self.line(&self.palette.bold(heading));
-            self.line(&text::printable(answer));
+            let mut flow = text::Flow::new(0, self.columns);
+            let shown = flow.push(answer);
+            self.line(&(shown + &flow.finish()));
         }
     }
 

@@ -94,8 +94,13 @@ pub(super) async fn run(command: TaskCommand, context: &Context) -> Done {
             TaskCommand::Status { run, full } => {
                 let run = or_newest(run, session, context).await?;
                 let trace: RunTrace = session.ask(&Call::get(format!("/v1/tasks/{run}"))).await?;
-                let columns = if full { usize::MAX } else { context.output.columns };
-                context.answer(&trace, || status::render(&trace, now(), columns, context.output.out))?;
+                let output = &context.output;
+                if full && !output.is_json() {
+                    // As it is, on a terminal too: lines of files and results are not to be broken.
+                    output.print_trusted(&status::render(&trace, now(), usize::MAX, output.out))?;
+                } else {
+                    context.answer(&trace, || status::render(&trace, now(), output.columns, output.out))?;
+                }
                 Ok(Exit::Ok)
             }
             TaskCommand::Log { run } => {

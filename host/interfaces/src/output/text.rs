@@ -5,6 +5,13 @@ use std::time::Duration;
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+/// The least room behind a label, however narrow the terminal is.
+const MIN_HANGING: usize = 16;
+/// Text that begins at this column or later stands in a column of a page.
+const COLUMN: usize = 8;
+/// A word of a stream is shown at the latest when it has this many bytes.
+const MAX_WORD_BYTES: usize = 4_096;
+
 /// Columns a text takes.
 #[must_use]
 pub fn width(text: &str) -> usize {
@@ -58,7 +65,8 @@ pub fn revealed(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The lines of a text in rows of at most `columns`, none of them cut.
+/// The lines of a text in rows of at most `columns`, none of them cut, every character kept. A row ends behind a space if it
+/// has one in its second half.
 #[must_use]
 pub fn rows(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(2);
@@ -68,8 +76,10 @@ pub fn rows(text: &str, columns: usize) -> Vec<String> {
         for character in line.chars() {
             let wide = character.width().unwrap_or(0);
             if used + wide > columns {
-                rows.push(std::mem::take(&mut row));
-                used = 0;
+                let end = row.rfind(' ').map(|space| space + 1).filter(|end| *end > row.len() / 2 && *end < row.len());
+                let rest = end.map(|end| row.split_off(end)).unwrap_or_default();
+                used = width(&rest);
+                rows.push(std::mem::replace(&mut row, rest));
             }
             row.push(character);
             used += wide;
@@ -79,22 +89,23 @@ pub fn rows(text: &str, columns: usize) -> Vec<String> {
     rows
 }
 
-/// A text in rows of at most `columns`, broken between words where that can be; white space runs together, and nothing is cut.
+/// A text in rows of at most `columns`, broken between words where possible; white space collapses, and nothing is cut. A
+/// command between backticks stays on one row if it fits there, so that it can be copied.
 #[must_use]
 pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(2);
     let mut wrapped = Vec::new();
     for line in text.split('\n') {
         let mut row = String::new();
-        for word in line.split_whitespace() {
-            if !row.is_empty() && width(&row) + 1 + width(word) > columns {
+        for word in words(line, columns) {
+            if !row.is_empty() && painted_width(&row) + 1 + painted_width(&word) > columns {
                 wrapped.push(std::mem::take(&mut row));
             }
             if !row.is_empty() {
                 row.push(' ');
             }
-            row.push_str(word);
-            if width(&row) > columns {
+            row.push_str(&word);
+            if painted_width(&row) > columns {
                 let mut parts = rows(&row, columns);
                 row = parts.pop().unwrap_or_default();
                 wrapped.extend(parts);
@@ -103,6 +114,172 @@ pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
         wrapped.push(row);
     }
     wrapped
+}
+
+/// The words of a line; text between backticks counts as one word if it takes at most `columns`.
+fn words(line: &str, columns: usize) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut open = false;
+    for word in line.split_whitespace() {
+        match words.last_mut().filter(|last| open && width(last) + 1 + width(word) <= columns) {
+            Some(quoted) => {
+                quoted.push(' ');
+                quoted.push_str(word);
+            }
+            None => {
+                open = false;
+                words.push(word.to_owned());
+            }
+        }
+        open ^= word.matches('`').count() % 2 == 1;
+    }
+    words
+}
+
+/// Columns of a text that may hold colours of this program's own.
+fn painted_width(text: &str) -> usize {
+    let mut parts = text.split('\u{1b}');
+    let plain = parts.next().map_or(0, width);
+    plain + parts.map(|part| width(part.split_once('m').map_or(part, |(_, rest)| rest))).sum::<usize>()
+}
+
+/// A text whose first row stands behind something `indent` columns wide, and whose other rows begin at the same column.
+#[must_use]
+pub fn hanging(indent: usize, text: &str, columns: usize) -> String {
+    wrapped(text, columns.saturating_sub(indent).max(MIN_HANGING)).join(&format!("\n{:indent$}", ""))
+}
+
+/// Lines that are too long for `columns`, wrapped. Their other rows begin below the text behind the last gap of two spaces
+/// near the beginning, as a label or a mark has it; else below their first, if that stands in a column of its own, or two
+/// columns further in.
+#[must_use]
+pub fn fitted(text: &str, columns: usize) -> Cow<'_, str> {
+    if text.lines().all(|line| painted_width(line) <= columns) {
+        return Cow::Borrowed(text);
+    }
+    let mut fitted = String::with_capacity(text.len() + 64);
+    for line in text.split_inclusive('\n') {
+        let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+        if painted_width(line) <= columns {
+            fitted.push_str(line);
+        } else {
+            let (before, indent, rest) = hang(line, columns);
+            fitted.push_str(before);
+            fitted.push_str(&hanging(indent, rest, columns));
+        }
+        fitted.push_str(end);
+    }
+    Cow::Owned(fitted)
+}
+
+/// A line as its beginning, the column of its further rows, and its text.
+fn hang(line: &str, columns: usize) -> (&str, usize, &str) {
+    let text = line.trim_start_matches(' ');
+    let leading = line.len() - text.len();
+    let mut found = (leading, if leading >= COLUMN { leading } else { leading + 2 });
+    for (gap, _) in text.match_indices("  ") {
+        let behind = line.get(leading + gap..).unwrap_or_default();
+        let start = line.len() - behind.trim_start_matches(' ').len();
+        let indent = painted_width(line.get(..start).unwrap_or_default());
+        if indent <= columns / 2 && start < line.len() {
+            found = (start, indent);
+        }
+    }
+    let (before, rest) = line.split_at_checked(found.0).unwrap_or(("", line));
+    (before, found.1, rest)
+}
+
+/// Breaks text that arrives in pieces between words, for a terminal. Text that was given out is final, and white space is
+/// kept. A word that is longer than a row, such as a URL, is left for the terminal to break, so that it can be copied.
+#[derive(Debug)]
+pub struct Flow {
+    indent: usize,
+    columns: usize,
+    /// Columns of the row that are taken; 0: nothing of it was given out yet.
+    used: usize,
+    /// Columns by which the further rows of the line stand further in: its own indentation, and the mark of a list's item.
+    hang: usize,
+    /// The white space behind it, and the word behind that, which may go on.
+    space: String,
+    word: String,
+}
+
+impl Flow {
+    /// Rows of at most `columns`, the first `indent` of which stay empty.
+    #[must_use]
+    pub fn new(indent: usize, columns: usize) -> Self {
+        Self { indent, columns, used: 0, hang: 0, space: String::new(), word: String::new() }
+    }
+
+    /// The text that can be shown by now. It holds nothing that could harm a terminal.
+    pub fn push(&mut self, text: &str) -> String {
+        let mut shown = String::new();
+        for character in text.chars().filter(|character| *character != '\r') {
+            match character {
+                ' ' | '\t' | '\n' => {
+                    self.end_word(&mut shown);
+                    if self.space.len() < self.columns {
+                        self.space.push_str(match character {
+                            '\t' => "    ",
+                            '\n' => "\n",
+                            _ => " ",
+                        });
+                    }
+                }
+                _ => {
+                    // A script that is written without spaces can be broken at each character.
+                    let wide = character.width() == Some(2);
+                    if wide {
+                        self.end_word(&mut shown);
+                    }
+                    self.word.push(if is_harmful(character) { '\u{fffd}' } else { character });
+                    if wide || self.word.len() >= MAX_WORD_BYTES {
+                        self.end_word(&mut shown);
+                    }
+                }
+            }
+        }
+        shown
+    }
+
+    /// The rest of the text, without the white space at its end.
+    pub fn finish(&mut self) -> String {
+        let mut shown = String::new();
+        self.end_word(&mut shown);
+        self.space.clear();
+        self.used = 0;
+        shown
+    }
+
+    fn end_word(&mut self, shown: &mut String) {
+        if self.word.is_empty() {
+            return;
+        }
+        let (mut space, wide) = (std::mem::take(&mut self.space), width(&self.word));
+        if let Some((lines, rest)) = space.rsplit_once('\n') {
+            shown.extend(lines.chars().filter(|character| *character == '\n').chain(['\n']));
+            (space, self.used) = (rest.to_owned(), 0);
+        }
+        if self.used == 0 {
+            self.hang = space.len() + if is_mark(&self.word) { wide + 1 } else { 0 };
+            space.insert_str(0, &" ".repeat(self.indent));
+        } else if self.used + space.len() + wide > self.columns {
+            // What is far in gets its room all the same.
+            space = " ".repeat(self.indent + self.hang.min(self.columns / 4));
+            shown.push('\n');
+            self.used = 0;
+        }
+        shown.push_str(&space);
+        shown.push_str(&self.word);
+        self.used += space.len() + wide;
+        self.word.clear();
+    }
+}
+
+/// Whether a word begins an item of a list: `-`, `*`, `7.`
+fn is_mark(word: &str) -> bool {
+    let number = word.strip_suffix(['.', ')']).unwrap_or_default();
+    matches!(word, "-" | "*" | "•") || (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Foreign text on one line in which nothing is hidden.
@@ -267,6 +444,8 @@ mod tests {
     fn rows_lose_nothing() {
         assert_eq!(rows("abcdef\ng\n", 3), ["abc", "def", "g", ""]);
         assert_eq!(rows("字字字", 5), ["字字", "字"]);
+        assert_eq!(rows("one two three  four", 9), ["one two ", "three  ", "four"]);
+        assert_eq!(rows("a bcdefghij", 8), ["a bcdefg", "hij"]);
         let text = "x字\n ".repeat(50);
         assert_eq!(rows(&text, 7).concat(), text.replace('\n', ""));
         assert!(rows(&text, 7).iter().all(|row| width(row) <= 7));
@@ -286,6 +465,53 @@ mod tests {
         }
         assert!(wrapped(&"word ".repeat(200), 33).iter().all(|row| width(row) <= 33));
         assert_eq!(quoted("a\u{202e}\n b\u{200b}"), "a<U+202E> b<U+200B>");
+    }
+
+    #[test]
+    fn commands_stay_whole_and_colours_take_no_room() {
+        assert_eq!(wrapped("see `motor task list` and more", 18), ["see", "`motor task list`", "and more"]);
+        assert_eq!(wrapped("see `motor task list` and more", 12), ["see `motor", "task list`", "and more"]);
+        assert_eq!(wrapped("a ` b c d", 4), ["a", "` b", "c d"]);
+        assert_eq!(wrapped("\u{1b}[31mab\u{1b}[0m cd", 5), ["\u{1b}[31mab\u{1b}[0m cd"]);
+        assert_eq!(hanging(8, "one two three four five six", 26), "one two three four\n        five six");
+        assert_eq!(fitted("  short\n  this is not so short\n", 20), "  short\n  this is not so\n    short\n");
+        assert_eq!(fitted("ok  home  this is good to know", 26), "ok  home  this is good to\n          know");
+        assert!(matches!(fitted("  short\n\n", 14), Cow::Borrowed(_)));
+    }
+
+    /// The same text in one piece, character by character, and in pieces of three bytes' worth of characters.
+    fn flows(text: &str, columns: usize) -> String {
+        let flow = |pieces: Vec<String>| {
+            let mut flow = Flow::new(2, columns);
+            let shown: String = pieces.iter().map(|piece| flow.push(piece)).collect();
+            shown + &flow.finish()
+        };
+        let characters: Vec<char> = text.chars().collect();
+        let whole = flow(vec![text.to_owned()]);
+        for size in [1, 3] {
+            assert_eq!(flow(characters.chunks(size).map(String::from_iter).collect()), whole, "{text:?}");
+        }
+        whole
+    }
+
+    #[test]
+    fn a_stream_is_broken_between_words_however_it_arrives() {
+        for (text, columns, expected) in [
+            ("one two three", 9, "  one two\n  three"),
+            ("a\r\n\n- b:\n    c  d\n", 20, "  a\n\n  - b:\n      c  d"),
+            ("see https://example.com/a/long/path now", 12, "  see\n  https://example.com/a/long/path\n  now"),
+            ("- one two three\n\n  12. a b c", 12, "  - one two\n    three\n\n    12. a b\n       c"),
+            ("字字字字 b", 7, "  字字\n  字字 b"),
+            ("a\u{1b}[2Jb\tc", 40, "  a\u{fffd}[2Jb    c"),
+            ("   ", 10, ""),
+        ] {
+            assert_eq!(flows(text, columns), expected, "{text:?}");
+        }
+        let long = flows(&"word ".repeat(100), 33);
+        assert!(
+            long.lines().all(|row| width(row) <= 33 && row.starts_with("  word") && row.ends_with("word")),
+            "{long}"
+        );
     }
 
     #[test]
