@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use base::ContentHash;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 use crate::engine::Runtime;
@@ -122,9 +123,9 @@ async fn in_child(runtime: &Runtime, job: Job, bytes: &[u8]) -> Result<Vec<u8>, 
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    let mut child = command.spawn().map_err(failed)?;
-    let (Some(mut stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
-    else {
+    let mut child = Worker(Some(command.spawn().map_err(failed)?));
+    let pipes = child.0.as_mut().map(|child| (child.stdin.take(), child.stdout.take(), child.stderr.take()));
+    let Some((Some(mut stdin), Some(stdout), Some(stderr))) = pipes else {
         return Err(LoadError::Worker { message: "no pipes".to_owned() });
     };
     let exchange = async {
@@ -134,7 +135,7 @@ async fn in_child(runtime: &Runtime, job: Job, bytes: &[u8]) -> Result<Vec<u8>, 
         };
         let ((), answer, words) =
             tokio::join!(send, read(stdout, bounds.answer_bytes), read(stderr, MAX_LAST_WORDS_BYTES));
-        Ok::<_, std::io::Error>((answer?, words?, child.wait().await?))
+        Ok::<_, std::io::Error>((answer?, words?, child.end().await?))
     };
     let patience = Duration::from_secs(bounds.seconds).saturating_mul(PATIENCE);
     let (mut answer, words, status) = tokio::time::timeout(patience, exchange)
@@ -149,6 +150,30 @@ async fn in_child(runtime: &Runtime, job: Job, bytes: &[u8]) -> Result<Vec<u8>, 
         Some(&ANSWER_REFUSED) if status.success() => Err(worker::from_json(answer.get(1..).unwrap_or_default())
             .unwrap_or_else(|error| LoadError::Worker { message: format!("its refusal cannot be read: {error}") })),
         _ => Err(death(status, &String::from_utf8_lossy(&words), &bounds)),
+    }
+}
+
+/// A worker that dies with the future that asked it, and is reaped in either case: the runtime leaves a child that is
+/// dropped a zombie until the next one dies.
+struct Worker(Option<Child>);
+
+impl Worker {
+    async fn end(&mut self) -> std::io::Result<ExitStatus> {
+        let status = match &mut self.0 {
+            Some(child) => child.wait().await?,
+            None => return Err(std::io::ErrorKind::NotFound.into()),
+        };
+        self.0 = None;
+        Ok(status)
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if let (Some(mut child), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            child.start_kill().ok();
+            runtime.spawn(async move { child.wait().await.ok() });
+        }
     }
 }
 
