@@ -130,7 +130,7 @@ mod tests {
                 20,
                 "  - one two three\n    four\n    12. a b c d e f\n        g",
             ),
-            ("字字字字 b", 7, "  字字\n  字字 b"),
+            ("字字字字 b", 7, "  字字\n  字字\n  b"),
             ("a\u{1b}[2Jb\tc", 40, "  a\u{fffd}[2Jb    c"),
             ("   ", 10, ""),
         ] {
