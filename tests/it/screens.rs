@@ -266,11 +266,22 @@ fn a_home_whose_tools_are_compiled_for_the_first_time_says_so() {
     // The second time nothing is prepared.
     let again = motor.run(&["act", "look", "--tools", "read,fetch"]).succeeded();
     assert!(!again.stderr.contains("preparing"), "{again:?}");
-    // Elsewhere a line; and for those who follow the run, an event.
+    // Elsewhere a line.
     let motor = bare();
     let acting = motor.start(&["act", "look", "--tools", "read"]);
     let line = acting.wait_for_words("preparing tools for the first time: files");
     assert!(!line.contains('\u{1b}'), "{line:?}");
+    // For programs that follow the run an event, which is not stored.
+    let motor = bare();
+    let serving = motor.start(&["serve"]);
+    serving.wait_for_words("listening");
+    let run = motor.stdout(&["act", "look", "--tools", "fetch,read", "--detach"]);
+    let path = format!("/v1/tasks/{}/events", run.trim());
+    let mut events = motor.all_events(&path, 0).unwrap();
+    let (id, event) = events.find(|(_, event)| event["type"] == "preparing").expect("nothing was prepared");
+    let prepared = [json!(["fetch", 1, 2]), json!(["files", 2, 2])];
+    assert!(id.is_none() && prepared.contains(&json!([event["component"], event["number"], event["of"]])), "{event}");
+    assert_eq!(events.last().unwrap().1["type"], "finished");
 }
 
 /// Without a home, compiled code is kept in the user's cache.

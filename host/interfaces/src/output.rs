@@ -3,6 +3,7 @@
 //! Models and tools write text that may hold escape sequences; on a terminal those could move the cursor, change the
 //! title or forge what was printed before. Whatever comes from them goes through [`text`].
 
+pub mod flow;
 pub mod style;
 pub mod table;
 pub mod text;
@@ -16,6 +17,7 @@ use base::Refusal;
 use serde::Serialize;
 use serde_json::json;
 
+use flow::Flow;
 pub use style::{ColorChoice, Palette};
 
 /// Columns for tables where there is no terminal to ask.
@@ -90,7 +92,7 @@ impl Output {
         if !self.out_is_terminal {
             return self.print_trusted(answer);
         }
-        let mut flow = text::Flow::new(0, self.columns);
+        let mut flow = Flow::new(0, self.columns);
         let shown = flow.push(answer);
         self.print_trusted(&(shown + &flow.finish()))
     }

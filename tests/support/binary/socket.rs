@@ -38,6 +38,14 @@ impl Motor {
     /// # Errors
     /// When nobody listens.
     pub fn events(&self, path: &str, after: u64) -> io::Result<impl Iterator<Item = (u64, Value)>> {
+        Ok(self.all_events(path, after)?.filter_map(|(id, event)| Some((id?, event))))
+    }
+
+    /// The same with the hints, which have no id.
+    ///
+    /// # Errors
+    /// When nobody listens.
+    pub fn all_events(&self, path: &str, after: u64) -> io::Result<impl Iterator<Item = (Option<u64>, Value)>> {
         let stream = self.connect(path, None, &[("last-event-id", &after.to_string())])?;
         let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
         let mut data = None;
@@ -50,9 +58,9 @@ impl Motor {
                 } else if let Some(text) = line.strip_prefix("id: ") {
                     id = text.parse().ok();
                 } else if line.is_empty()
-                    && let (Some(data), Some(id)) = (data.take(), id.take())
+                    && let Some(data) = data.take()
                 {
-                    return Some((id, data));
+                    return Some((id.take(), data));
                 }
             }
         }))

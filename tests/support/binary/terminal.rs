@@ -14,7 +14,9 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use super::running::{Ended, Running, wait_until};
 use super::{Motor, program};
 
-/// Rows of the terminals of tests: enough for all that a command shows.
+/// Columns and rows of a terminal.
+const SIZE: (u16, u16) = (80, 24);
+/// Rows of a screen: enough for all that a command shows.
 const ROWS: u16 = 200;
 /// Behind everything that a command has written. No program writes it.
 const END: &str = "\u{f8ff}";
@@ -26,7 +28,8 @@ pub struct AtTerminal {
     person: File,
     /// Kept open: with nobody at its other side the person would read the end of it, also between two programs.
     terminal: OwnedFd,
-    columns: u16,
+    /// Columns and rows.
+    size: (u16, u16),
     screen: Arc<(Mutex<Vec<u8>>, Condvar)>,
     /// How much of the screen was read by the person.
     read: usize,
@@ -50,7 +53,7 @@ impl Motor {
     #[must_use]
     pub fn at_terminal_with(&self, arguments: &[&str], input: &str, typed: &str) -> AtTerminal {
         let stdin = self.file("stdin", input);
-        self.in_session(arguments, 80, &format!("<'{}'", stdin.display()), typed)
+        self.in_session(arguments, SIZE, &format!("<'{}'", stdin.display()), typed)
     }
 
     /// Starts a command whose streams are a terminal of so many columns, or as many of them as `streams` says: `>&0` for
@@ -60,10 +63,10 @@ impl Motor {
     /// When there is no terminal to be had.
     #[must_use]
     pub fn on_screen(&self, arguments: &[&str], columns: u16, streams: &str) -> AtTerminal {
-        self.in_session(arguments, columns, streams, "")
+        self.in_session(arguments, (columns, ROWS), streams, "")
     }
 
-    fn in_session(&self, arguments: &[&str], columns: u16, streams: &str, typed: &str) -> AtTerminal {
+    fn in_session(&self, arguments: &[&str], size: (u16, u16), streams: &str, typed: &str) -> AtTerminal {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a pseudo-terminal");
         grantpt(&master).expect("a pseudo-terminal");
         unlockpt(&master).expect("a pseudo-terminal");
@@ -72,8 +75,8 @@ impl Motor {
             open(&name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).expect("its other side");
         let mut person = File::from(master.try_clone().expect("a file"));
         person.write_all(typed.as_bytes()).expect("a terminal");
-        let size = Winsize { ws_row: ROWS, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        tcsetwinsize(&terminal, size).expect("a size");
+        let (ws_col, ws_row) = size;
+        tcsetwinsize(&terminal, Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 }).expect("a size");
         // A session whose terminal is standard input. Other streams are made of it, or it of them.
         let mut command = Command::new("setsid");
         command.args(["--ctty", "sh", "-c", &format!("exec \"$@\" {streams}"), "sh"]).arg(program());
@@ -84,7 +87,7 @@ impl Motor {
         let screen = Arc::new((Mutex::new(Vec::new()), Condvar::new()));
         let shared = screen.clone();
         std::thread::spawn(move || watch(master, &shared));
-        AtTerminal { running, person, terminal, columns, screen, read: 0 }
+        AtTerminal { running, person, terminal, size, screen, read: 0 }
     }
 }
 
@@ -143,8 +146,8 @@ impl AtTerminal {
         // What was written before it has been read when it is there.
         rustix::io::write(&self.terminal, END.as_bytes()).expect("a terminal");
         self.sees(END);
-        let size = |size| NonZeroU16::new(size).expect("a terminal has rows and columns");
-        let mut parser = vt100::Parser::new(size(ROWS), size(self.columns), 0);
+        let [columns, rows] = [self.size.0, self.size.1].map(|size| NonZeroU16::new(size).expect("a size"));
+        let mut parser = vt100::Parser::new(rows, columns, 0);
         parser.process(self.screen().trim_end_matches(END).as_bytes());
         (ended, parser.screen().contents())
     }

@@ -204,19 +204,19 @@ fn tell(told: &Told, home: &Home, context: &Context) -> Result<(), CliError> {
     } else {
         if !told.is_shown {
             output.print_answer(&told.answer)?;
+            output.print_trusted("")?;
         }
-        output.print_trusted("")?;
         output.print(&told.report)?;
         output.print_trusted(&format!("\nreport: {}", told.report_file.display()))?;
     }
     let (calls, fuel) = (text::plural(told.tool_calls.into(), "tool call"), text::count(told.fuel));
     let home = home.path().display();
     output.say(&format!(
-        "\nwhat happened: a recorded model asked for {calls}; each ran in a sandbox of its own (fuel {fuel} in all),"
+        "\nwhat happened:  a recorded model asked for {calls}; each ran in a sandbox of its own (fuel {fuel} in all), and \
+         its words were checked against what the sandbox computed just now"
     ));
-    output.say("               and its words were checked against what the sandbox computed just now");
-    output.say(&format!("look closer:   motor task status --home {home}"));
-    output.say("your turn:     motor doctor, then motor act \"…\" --tools code,filesystem --file data.csv");
+    output.say(&format!("look closer:    `motor task status --home {home}`"));
+    output.say("your turn:      `motor doctor`, then `motor act \"…\" --tools code,filesystem --file data.csv`");
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use llm::Usage;
 use motor::{LiveEvent, ToolNote};
 
 use super::status::{asked, door};
+use crate::output::flow::Flow;
 use crate::output::{CLEAR, Output, Palette, text};
 
 /// Pictures of the spinner.
@@ -34,7 +35,7 @@ pub(super) struct Live<'a> {
 }
 
 struct Streamed {
-    flow: text::Flow,
+    flow: Flow,
     words: String,
 }
 
@@ -160,7 +161,7 @@ impl<'a> Live<'a> {
             None if words.trim().is_empty() => return,
             None => {
                 self.print(&self.output.err.dim(&format!("step {}", self.step)));
-                let flow = text::Flow::new(INDENT, self.output.err_columns);
+                let flow = Flow::new(INDENT, self.output.err_columns);
                 (Streamed { flow, words: String::new() }, words.trim_start())
             }
         };

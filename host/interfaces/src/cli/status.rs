@@ -12,6 +12,7 @@ use super::answer::command;
 use super::card::Card;
 use super::signals::seconds;
 use super::skill::left_behind;
+use crate::output::flow::Flow;
 use crate::output::{Palette, text};
 
 /// Columns before the value of a field.
@@ -237,7 +238,7 @@ impl Page {
         if let Some(answer) = trace.summary.as_deref().filter(|answer| !answer.trim().is_empty()) {
             self.text.push('\n');
             self.line(&self.palette.bold(heading));
-            let mut flow = text::Flow::new(0, self.columns);
+            let mut flow = Flow::new(0, self.columns);
             let shown = flow.push(answer);
             self.line(&(shown + &flow.finish()));
         }

@@ -9,8 +9,6 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 const MIN_HANGING: usize = 16;
 /// Text that begins at this column or later stands in a column of a page.
 const COLUMN: usize = 8;
-/// A word of a stream is shown at the latest when it has this many bytes.
-const MAX_WORD_BYTES: usize = 4_096;
 
 /// Columns a text takes.
 #[must_use]
@@ -20,7 +18,7 @@ pub fn width(text: &str) -> usize {
 
 /// Whether a character could do something to a terminal, or make text read other than it is: control characters and
 /// the marks that change the direction of writing.
-fn is_harmful(character: char) -> bool {
+pub(super) fn is_harmful(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
 }
@@ -187,99 +185,6 @@ fn hang(line: &str, columns: usize) -> (&str, usize, &str) {
     }
     let (before, rest) = line.split_at_checked(found.0).unwrap_or(("", line));
     (before, found.1, rest)
-}
-
-/// Breaks text that arrives in pieces between words, for a terminal. Text that was given out is final, and white space is
-/// kept. A word that is longer than a row, such as a URL, is left for the terminal to break, so that it can be copied.
-#[derive(Debug)]
-pub struct Flow {
-    indent: usize,
-    columns: usize,
-    /// Columns of the row that are taken; 0: nothing of it was given out yet.
-    used: usize,
-    /// Columns by which the further rows of the line stand further in: its own indentation, and the mark of a list's item.
-    hang: usize,
-    /// The white space behind it, and the word behind that, which may go on.
-    space: String,
-    word: String,
-}
-
-impl Flow {
-    /// Rows of at most `columns`, the first `indent` of which stay empty.
-    #[must_use]
-    pub fn new(indent: usize, columns: usize) -> Self {
-        Self { indent, columns, used: 0, hang: 0, space: String::new(), word: String::new() }
-    }
-
-    /// The text that can be shown by now. It holds nothing that could harm a terminal.
-    pub fn push(&mut self, text: &str) -> String {
-        let mut shown = String::new();
-        for character in text.chars().filter(|character| *character != '\r') {
-            match character {
-                ' ' | '\t' | '\n' => {
-                    self.end_word(&mut shown);
-                    if self.space.len() < self.columns {
-                        self.space.push_str(match character {
-                            '\t' => "    ",
-                            '\n' => "\n",
-                            _ => " ",
-                        });
-                    }
-                }
-                _ => {
-                    // A script that is written without spaces can be broken at each character.
-                    let wide = character.width() == Some(2);
-                    if wide {
-                        self.end_word(&mut shown);
-                    }
-                    self.word.push(if is_harmful(character) { '\u{fffd}' } else { character });
-                    if wide || self.word.len() >= MAX_WORD_BYTES {
-                        self.end_word(&mut shown);
-                    }
-                }
-            }
-        }
-        shown
-    }
-
-    /// The rest of the text, without the white space at its end.
-    pub fn finish(&mut self) -> String {
-        let mut shown = String::new();
-        self.end_word(&mut shown);
-        self.space.clear();
-        self.used = 0;
-        shown
-    }
-
-    fn end_word(&mut self, shown: &mut String) {
-        if self.word.is_empty() {
-            return;
-        }
-        let (mut space, wide) = (std::mem::take(&mut self.space), width(&self.word));
-        if let Some((lines, rest)) = space.rsplit_once('\n') {
-            shown.extend(lines.chars().filter(|character| *character == '\n').chain(['\n']));
-            (space, self.used) = (rest.to_owned(), 0);
-        }
-        if self.used == 0 {
-            self.hang = space.len() + if is_mark(&self.word) { wide + 1 } else { 0 };
-            space.insert_str(0, &" ".repeat(self.indent));
-        } else if self.used + space.len() + wide > self.columns {
-            // What is far in gets its room all the same.
-            space = " ".repeat(self.indent + self.hang.min(self.columns / 4));
-            shown.push('\n');
-            self.used = 0;
-        }
-        shown.push_str(&space);
-        shown.push_str(&self.word);
-        self.used += space.len() + wide;
-        self.word.clear();
-    }
-}
-
-/// Whether a word begins an item of a list: `-`, `*`, `7.`
-fn is_mark(word: &str) -> bool {
-    let number = word.strip_suffix(['.', ')']).unwrap_or_default();
-    matches!(word, "-" | "*" | "•") || (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Foreign text on one line in which nothing is hidden.
@@ -470,48 +375,13 @@ mod tests {
     #[test]
     fn commands_stay_whole_and_colours_take_no_room() {
         assert_eq!(wrapped("see `motor task list` and more", 18), ["see", "`motor task list`", "and more"]);
-        assert_eq!(wrapped("see `motor task list` and more", 12), ["see `motor", "task list`", "and more"]);
+        assert_eq!(wrapped("see `motor task list` and more", 12), ["see", "`motor task", "list` and", "more"]);
         assert_eq!(wrapped("a ` b c d", 4), ["a", "` b", "c d"]);
         assert_eq!(wrapped("\u{1b}[31mab\u{1b}[0m cd", 5), ["\u{1b}[31mab\u{1b}[0m cd"]);
         assert_eq!(hanging(8, "one two three four five six", 26), "one two three four\n        five six");
         assert_eq!(fitted("  short\n  this is not so short\n", 20), "  short\n  this is not so\n    short\n");
         assert_eq!(fitted("ok  home  this is good to know", 26), "ok  home  this is good to\n          know");
         assert!(matches!(fitted("  short\n\n", 14), Cow::Borrowed(_)));
-    }
-
-    /// The same text in one piece, character by character, and in pieces of three bytes' worth of characters.
-    fn flows(text: &str, columns: usize) -> String {
-        let flow = |pieces: Vec<String>| {
-            let mut flow = Flow::new(2, columns);
-            let shown: String = pieces.iter().map(|piece| flow.push(piece)).collect();
-            shown + &flow.finish()
-        };
-        let characters: Vec<char> = text.chars().collect();
-        let whole = flow(vec![text.to_owned()]);
-        for size in [1, 3] {
-            assert_eq!(flow(characters.chunks(size).map(String::from_iter).collect()), whole, "{text:?}");
-        }
-        whole
-    }
-
-    #[test]
-    fn a_stream_is_broken_between_words_however_it_arrives() {
-        for (text, columns, expected) in [
-            ("one two three", 9, "  one two\n  three"),
-            ("a\r\n\n- b:\n    c  d\n", 20, "  a\n\n  - b:\n      c  d"),
-            ("see https://example.com/a/long/path now", 12, "  see\n  https://example.com/a/long/path\n  now"),
-            ("- one two three\n\n  12. a b c", 12, "  - one two\n    three\n\n    12. a b\n       c"),
-            ("字字字字 b", 7, "  字字\n  字字 b"),
-            ("a\u{1b}[2Jb\tc", 40, "  a\u{fffd}[2Jb    c"),
-            ("   ", 10, ""),
-        ] {
-            assert_eq!(flows(text, columns), expected, "{text:?}");
-        }
-        let long = flows(&"word ".repeat(100), 33);
-        assert!(
-            long.lines().all(|row| width(row) <= 33 && row.starts_with("  word") && row.ends_with("word")),
-            "{long}"
-        );
     }
 
     #[test]
