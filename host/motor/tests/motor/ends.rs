@@ -68,7 +68,7 @@ async fn a_call_that_was_cut_off_is_not_made() {
     let record = home.run(request()).await;
     assert_eq!((record.status, record.tool_calls), (RunStatus::Completed, 1));
     assert_eq!(*home.world.tools.appended.lock().unwrap(), ["whole"]);
-    let request = &home.world.model.requests.lock().unwrap()[1];
+    let request = home.world.model.requests.lock().unwrap()[1].clone();
     let said = request.messages.iter().filter(|message| matches!(message, Message::Tool { .. })).count();
     assert_eq!((request.messages.len(), said), (3, 0));
     let Some(Message::User { text }) = request.messages.last() else { panic!("{request:?}") };
