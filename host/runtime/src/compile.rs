@@ -20,8 +20,8 @@ use crate::inspect::{Inspection, check_size, inspect};
 use crate::load::{LoadError, Origin};
 use crate::worker::{self, ANSWER_DONE, ANSWER_REFUSED, ARGUMENT, Job, PROCESSORS};
 
-/// A worker may wait for a processor this many times longer than it may use one.
-const PATIENCE: u32 = 3;
+/// A worker may wait for a processor this many times longer than it may use one: only a busy machine makes it wait.
+const PATIENCE: u32 = 10;
 /// Bytes of a worker's dying words that are read, and characters that are shown.
 const MAX_LAST_WORDS_BYTES: u64 = 4096;
 const MAX_LAST_WORDS: usize = 300;

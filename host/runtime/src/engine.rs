@@ -58,7 +58,7 @@ pub struct EngineConfig {
     /// The program that compiles components nobody vouches for, when called with the argument `compile-worker`.
     /// Without it such components are refused.
     pub compile_worker: Option<PathBuf>,
-    /// Seconds of two processors that compiling an untrusted component may take; three times as long by the clock.
+    /// Seconds of two processors that compiling an untrusted component may take; ten times as long by the clock.
     /// Default 60.
     pub compile_seconds: u64,
     /// Bytes of memory that compiling an untrusted component may take. Default 2 GiB.
@@ -216,7 +216,7 @@ fn pool(config: &EngineConfig) -> PoolingAllocationConfig {
         .max_core_instances_per_component(MAX_CORE_INSTANCES)
         .max_memories_per_component(MAX_MEMORIES)
         .max_tables_per_component(MAX_TABLES)
-        .max_memories_per_module(1)
+        .max_memories_per_module(MAX_MEMORIES)
         .max_tables_per_module(4)
         .table_elements(20_000)
         .max_memory_size(usize::try_from(config.memory_bytes).unwrap_or(usize::MAX))

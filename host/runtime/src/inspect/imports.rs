@@ -126,8 +126,9 @@ pub(super) fn is_sockets(import: &str) -> bool {
 
 /// The refusal of an interface of a WASI that is not spoken here.
 pub(super) fn other_wasi(name: &str) -> Option<LoadError> {
-    let (package, version) = name.split_once('@').unwrap_or((name, "unknown"));
-    if !package.starts_with("wasi:") || version.starts_with("0.2.") {
+    let (package, version) = name.split_once('@').unwrap_or((name, "without a version"));
+    let is_spoken = |patch: &str| !patch.is_empty() && patch.bytes().all(|byte| byte.is_ascii_digit());
+    if !package.starts_with("wasi:") || version.strip_prefix("0.2.").is_some_and(is_spoken) {
         return None;
     }
     let hint = match version {
