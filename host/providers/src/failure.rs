@@ -89,13 +89,15 @@ impl Failure {
         Self { message, ..advised }.advised(status, &words, origin)
     }
 
-    /// Adds the setting that helps, if one does. The same request would fail again for the same reason.
+    /// Adds the setting that helps, if one does. The same request would then fail again, unless it failed by what the model
+    /// wrote.
     fn advised(mut self, status: u16, words: &str, origin: &Origin) -> Self {
-        let may_help = matches!(self.kind, ModelErrorKind::Rejected | ModelErrorKind::Unavailable);
+        let may_help =
+            matches!(self.kind, ModelErrorKind::Rejected | ModelErrorKind::Unavailable | ModelErrorKind::Malformed);
         let Some(remedy) = remedy(status, words, origin).filter(|_| may_help && !(300..400).contains(&status)) else {
             return self;
         };
-        if remedy.permanent {
+        if remedy.permanent && self.kind != ModelErrorKind::Malformed {
             self.kind = ModelErrorKind::Rejected;
             self.again = false;
         }

@@ -189,7 +189,8 @@ impl Assembly for Blocks {
 
     fn finish(mut self, _: End) -> Result<ChatReply, Failure> {
         // The API always marks the end; without the mark the stream was cut.
-        if !self.draft.is_finished() && !(self.over && self.draft.has_whole_content(End::Marked)) {
+        let is_whole = self.draft.is_finished() || self.over && self.draft.has_whole_content(End::Marked);
+        if !is_whole {
             return Err(Failure::cut_short());
         }
         let state = self.state();
