@@ -187,6 +187,9 @@ async fn read(pipe: impl AsyncRead + Unpin, max_bytes: u64) -> std::io::Result<V
 fn death(status: ExitStatus, words: &str, bounds: &Bounds<'_>) -> LoadError {
     // The standard library's words for an allocation, a mapping and a thread that the memory limit forbade.
     let memory = ["memory allocation of", "Cannot allocate memory", "Resource temporarily unavailable"];
+    if status.success() {
+        return LoadError::Worker { message: "it ended without an answer".to_owned() };
+    }
     if status.signal() == Some(SIGXCPU) {
         return LoadError::CompileLimit { limit: bounds.processor() };
     }
