@@ -1,4 +1,4 @@
-//! Files that attack whoever reads them: nesting, repetition and mutation end or stall a worker, never the host.
+//! Files that attack their reader: nesting, repetition and mutation end or stall a worker, never the host.
 
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;

@@ -132,7 +132,7 @@ fn a_first_run() {
     }
 }
 
-/// Whatever is a terminal and what is not: stdout has the answer, the whole of it, once and nothing else; stderr has the talk.
+/// Whichever stream is a terminal: stdout has the whole answer, once, and nothing else; stderr has the progress.
 #[test]
 fn the_answer_is_given_once_wherever_it_goes() {
     let act = ["act", "What do the sales add up to?", "--tools", "filesystem"];

@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(cache(&[("HOME", "/dev/null")]).unwrap(), None);
         fs::set_permissions(&named, fs::Permissions::from_mode(0o777)).unwrap();
         assert!(cache(&[("XDG_CACHE_HOME", root)]).unwrap_err().reason.contains("written by other users"));
-        // Root can give it away; for anybody else the root directory belongs to another user.
+        // Root can give it away; for other users the root directory belongs to another user.
         let foreign =
             if std::os::unix::fs::chown(&named, Some(12_345), None).is_ok() { &named } else { Path::new("/") };
         assert_eq!(check_owner(foreign).unwrap_err(), "belongs to another user");

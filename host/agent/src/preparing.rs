@@ -1,14 +1,14 @@
-//! Says which component is being compiled, once that takes long: code comes from the cache in well under that time.
+//! Announces the component that is being compiled, once that takes long: loading from the cache is well below that.
 
 use std::time::Duration;
 
 use motor::Preparing;
 use tokio::sync::watch;
 
-/// How long a component may take to load before anybody hears of it.
+/// The time that a component may take to load before it is mentioned.
 const UNNOTICED: Duration = Duration::from_millis(300);
 
-/// What takes long now. Cheap to clone.
+/// The component that takes long to load now, if any. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Preparations(watch::Sender<Option<Preparing>>);
 
@@ -39,7 +39,7 @@ impl Preparations {
     }
 }
 
-/// Takes back what was said, also when the load is given up. Another load may have said something else since.
+/// Withdraws the announcement, also when the load is given up. Another load may have replaced it since.
 struct Over<'a> {
     sender: &'a watch::Sender<Option<Preparing>>,
     preparing: Preparing,

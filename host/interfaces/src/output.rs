@@ -140,7 +140,7 @@ impl Output {
         self.print_trusted(&serde_json::to_string(value)?)
     }
 
-    /// A line for stderr, on a terminal broken between words. A closed stderr is nobody's loss.
+    /// A line for stderr, on a terminal broken between words. A closed stderr is ignored.
     pub fn say(&self, text: &str) {
         let shown = if self.err_is_terminal { text::fitted(text, self.err_columns) } else { text.into() };
         let mut stderr = io::stderr().lock();

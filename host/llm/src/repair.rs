@@ -102,7 +102,8 @@ pub fn granted_name<'a>(name: &str, tools: &'a [ToolSpec]) -> Option<&'a str> {
 
 /// Whether `name` is a granted tool or nearly is.
 fn means_tool(name: &str, tools: &[ToolSpec]) -> bool {
-    granted_name(name, tools).is_some() || nearest(name, tools.iter().map(|tool| tool.name.as_str())).is_some()
+    granted_name(name, tools).is_some()
+        || nearest(&cut(name, 80), tools.iter().map(|tool| tool.name.as_str())).is_some()
 }
 
 /// Calls behind markers, outside of code.
@@ -138,7 +139,7 @@ fn decide_marked(text: &str, found: &[Found], tools: &[ToolSpec]) -> Recovery {
 /// Whether the calls can be meant for a tool of this run.
 fn concerns(text: &str, found: &Found, tools: &[ToolSpec]) -> bool {
     match &found.form {
-        Ok(calls) => calls.iter().any(|call| means_tool(&call.name, tools)),
+        Ok(calls) => calls.iter().take(MAX_CALLS).any(|call| means_tool(&call.name, tools)),
         Err(reason) => {
             let is_named = reason.split('`').any(|word| granted_name(word, tools).is_some());
             is_named || names_tool(text.get(found.start..found.end).unwrap_or_default(), tools)
@@ -224,7 +225,9 @@ fn bare(text: &str, tools: &[ToolSpec]) -> Recovery {
     for (start, _) in text.match_indices("\n{").take(8) {
         let Some(tail) = text.get(start + 1..) else { continue };
         let Some((value, rest)) = json::first(tail) else { continue };
-        let Some(calls) = json::call(&value).filter(|calls| calls.iter().all(|call| means_tool(&call.name, tools)))
+        let Some(calls) = json::call(&value)
+            .filter(|calls| calls.len() <= MAX_CALLS)
+            .filter(|calls| calls.iter().all(|call| means_tool(&call.name, tools)))
         else {
             continue;
         };

@@ -261,6 +261,11 @@ impl Conversation {
         self.corrections
     }
 
+    /// Whether the next reply continues the text of one that was cut off or paused.
+    pub(crate) fn is_continued(&self) -> bool {
+        !self.unfinished.is_empty()
+    }
+
     /// Replies that were cut off since the last one that called tools.
     pub(crate) fn cut_offs(&self) -> u32 {
         self.cut_offs

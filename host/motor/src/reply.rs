@@ -48,7 +48,9 @@ pub(crate) fn normalise(
         return done;
     }
     if reply.tool_calls.is_empty()
-        && reply.finish.is_complete()
+        // The end of half a text, or a text whose end may be missing, can lack what makes its call a quotation.
+        && matches!(reply.finish, FinishReason::Stop | FinishReason::ToolCalls)
+        && !conversation.is_continued()
         && let Recovery::Calls { calls, text } = recover_text_calls(&reply.text, tools)
     {
         reply.text = text;
@@ -133,8 +135,8 @@ fn useless(reply: &Unjudged, tools: &[ToolSpec]) -> Option<(TellReason, String)>
     let reason = match recover_text_calls(&reply.text, tools) {
         Recovery::None => return None,
         Recovery::Ambiguous(reason) => reason,
-        // Calls of one reply were taken out of it before it was stored: these began in a reply that was cut off.
-        Recovery::Calls { .. } => "a tool call is written as text, across two messages".to_owned(),
+        // The calls of a whole reply were taken out of it before it was stored.
+        Recovery::Calls { .. } => "a tool call is written as text, in a reply that may not be whole".to_owned(),
     };
     let why = format!(
         "{reason}; if you meant to call a tool, call it as a tool and not in text; if this was your answer, give it again \
@@ -197,6 +199,17 @@ mod tests {
     fn ids(mut reply: ChatReply) -> Vec<String> {
         normalise(&mut reply, 3, &tools(), &Conversation::default());
         reply.tool_calls.into_iter().map(|call| call.id).collect()
+    }
+
+    #[test]
+    fn a_reply_that_may_be_half_calls_nothing_in_text() {
+        let written = |finish| ChatReply { finish, ..reply("<function=read><parameter=path>a</parameter>", &[]) };
+        let recovered = |finish| {
+            let mut reply = written(finish);
+            normalise(&mut reply, 1, &tools(), &Conversation::default());
+            reply.tool_calls.len()
+        };
+        assert_eq!([FinishReason::Stop, FinishReason::Missing, FinishReason::Length].map(recovered), [1, 0, 0]);
     }
 
     #[test]

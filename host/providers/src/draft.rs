@@ -64,7 +64,11 @@ impl Draft {
 
     /// The provider named the reason: `name`, and perhaps a more exact one.
     pub(crate) fn finished(&mut self, name: &str, native: Option<&str>) -> Result<(), Failure> {
-        self.finish = Some(finish::reason_of_two(name, native)?);
+        let (reason, name) = finish::reason_of_two(name, native)?;
+        // A gateway that adds an end of its own does not make a reply whole.
+        if !reason.is_complete() || self.finish.as_ref().is_none_or(|(earlier, _)| earlier.is_complete()) {
+            self.finish = Some((reason, name));
+        }
         Ok(())
     }
 
@@ -138,6 +142,9 @@ pub(crate) fn arguments_object(arguments: &Arguments) -> Value {
     }
 }
 
+/// More tokens than any reply has. Counts of a run are added up.
+const MAX_COUNT: u64 = 1 << 40;
+
 /// A number of tokens in `usage`, under the first of `names` it has.
 pub(crate) fn count(usage: &Value, names: &[&str]) -> u64 {
     let number = |name: &&str| {
@@ -145,7 +152,7 @@ pub(crate) fn count(usage: &Value, names: &[&str]) -> u64 {
         // Some servers count in floating point.
         value.as_u64().or_else(|| value.as_f64().filter(|count| (0.0..1e15).contains(count)).map(|count| count as u64))
     };
-    names.iter().find_map(number).unwrap_or_default()
+    names.iter().find_map(number).unwrap_or_default().min(MAX_COUNT)
 }
 
 #[cfg(test)]
@@ -172,6 +179,18 @@ mod tests {
     fn too_many_calls_are_refused() {
         let mut draft = Draft::default();
         assert!((0..1_000).any(|_| draft.call(DraftCall::default()).is_err()));
+    }
+
+    #[test]
+    fn a_later_end_does_not_make_a_reply_whole() {
+        let ends = |names: [&str; 2]| {
+            let mut draft = Draft::default();
+            names.iter().for_each(|name| draft.finished(name, None).unwrap());
+            draft.into_reply(FinishReason::Stop, None).finish
+        };
+        assert_eq!(ends(["content_filter", "stop"]), FinishReason::Filtered);
+        assert_eq!(ends(["stop", "length"]), FinishReason::Length);
+        assert_eq!(ends(["stop", "tool_calls"]), FinishReason::ToolCalls);
     }
 
     #[test]

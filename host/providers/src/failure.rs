@@ -169,6 +169,9 @@ fn message(body: &Value) -> Option<&str> {
         .or_else(|| body.pointer("/detail/0/msg")?.as_str())
         .or_else(|| body.pointer("/errors/0/message")?.as_str())
 }
+/// The shortest key, and the shortest beginning of one, that is struck out.
+const MIN_KEY: usize = 6;
+
 /// Strikes keys out of text.
 #[derive(Debug, Clone)]
 pub(crate) struct Redactor(Option<Secret<String>>);
@@ -185,13 +188,18 @@ impl Redactor {
 
     fn key(&self) -> Option<&str> {
         // A key of a few characters, as local servers have, is no secret, and striking it out would garble the text.
-        self.0.as_ref().map(|key| key.expose().as_str()).filter(|key| key.len() >= 6)
+        self.0.as_ref().map(|key| key.expose().as_str()).filter(|key| key.len() >= MIN_KEY)
     }
 
     pub(crate) fn clean(&self, text: String) -> String {
-        match self.key() {
-            Some(key) if text.contains(key) => text.replace(key, "[secret]"),
-            _ => text,
+        let Some(key) = self.key() else { return text };
+        let text = text.replace(key, "[secret]");
+        // The endpoint's words may have been cut within the key.
+        let Some((before, after)) = text.split_once('…') else { return text };
+        let starts = (MIN_KEY..key.len()).rev().filter_map(|length| key.get(..length));
+        match starts.filter_map(|start| before.strip_suffix(start)).next() {
+            Some(before) => format!("{before}[secret]…{after}"),
+            None => text,
         }
     }
 }
@@ -226,6 +234,19 @@ mod tests {
             ("a", "a"),
         ] {
             assert_eq!(said(body), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_cut_is_struck_out_too() {
+        let redactor = Redactor::new(Some(Secret::new("sk-0123456789".to_owned())));
+        for (text, expected) in [
+            ("key sk-0123456789 is bad", "key [secret] is bad"),
+            ("key sk-01234…; check it", "key [secret]…; check it"),
+            ("key sk-0…; check it", "key sk-0…; check it"),
+            ("a long text…", "a long text…"),
+        ] {
+            assert_eq!(redactor.clean(text.to_owned()), expected);
         }
     }
 

@@ -32,7 +32,7 @@ pub(crate) fn reason(name: &str) -> Result<FinishReason, Failure> {
         | "image_prohibited_content"
         | "image_recitation" => FinishReason::Filtered,
         "malformed_function_call" | "unexpected_tool_call" => {
-            let message = format!("the model wrote a tool call that its provider could not read (`{name}`)");
+            let message = format!("the model wrote a tool call that its provider could not read (`{}`)", said(name));
             return Err(Failure::new(ModelErrorKind::Malformed, message));
         }
         "error" | "abort" | "aborted" | "cancelled" | "insufficient_system_resource" | "load" | "unload" => {

@@ -36,7 +36,7 @@ impl Motor {
     /// The durable events of a stream behind the id `after`, each with its id, until it ends or the host goes away.
     ///
     /// # Errors
-    /// When nobody listens.
+    /// When there is no listener.
     pub fn events(&self, path: &str, after: u64) -> io::Result<impl Iterator<Item = (u64, Value)>> {
         Ok(self.all_events(path, after)?.filter_map(|(id, event)| Some((id?, event))))
     }

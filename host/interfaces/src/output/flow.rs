@@ -82,7 +82,7 @@ impl Flow {
             self.hang = space.len() + if is_mark(&self.word) { wide + 1 } else { 0 };
             space.insert_str(0, &" ".repeat(self.indent));
         } else if self.used + space.len() + wide > self.columns {
-            // What is far in gets its room all the same.
+            // A deep indent leaves room for text all the same.
             space = " ".repeat(self.indent + self.hang.min(self.columns / 3));
             shown.push('\n');
             self.used = 0;

@@ -127,7 +127,7 @@ fn unopened(text: &str) -> Option<(&str, &str)> {
     let is_alone = line.trim().is_empty();
     let is_mentioned = line.ends_with(' ') && after.starts_with([' ', '.', ',', ';', ':', '!', '?', ')']);
     let in_code = line.matches('`').count() % 2 == 1 || before.lines().filter(|line| is_fence(line)).count() % 2 == 1;
-    (is_alone || !(is_mentioned || in_code)).then_some((before, after))
+    (!in_code && (is_alone || !is_mentioned)).then_some((before, after))
 }
 
 fn is_fence(line: &str) -> bool {
@@ -139,6 +139,8 @@ fn is_fence(line: &str) -> bool {
 fn harmony(text: &str) -> Option<Parts> {
     let trimmed = text.trim_start();
     let framed = format!("<|end|>{START}assistant");
+    // An answer may quote a foreign call in its middle: without a header at its beginning nothing may follow a call.
+    let mut has_call = false;
     let (lead, mut rest) = if trimmed.starts_with(CHANNEL) || trimmed.starts_with("<|start|>assistant") {
         ("", trimmed)
     } else {
@@ -166,8 +168,10 @@ fn harmony(text: &str) -> Option<Parts> {
         let role = header.strip_prefix(START).unwrap_or("assistant");
         match recipient.flatten().filter(|_| role.starts_with("assistant")) {
             Some(tool) => {
+                has_call = true;
                 parts.said.push_str(&format!("{CHANNEL}commentary to={tool}{MESSAGE}{content}<|call|>"));
             }
+            None if has_call && !lead.is_empty() => return None,
             None if header.contains("<|channel|>analysis") => parts.think(content),
             None => {
                 if !parts.said.is_empty() {
@@ -179,7 +183,8 @@ fn harmony(text: &str) -> Option<Parts> {
     }
     // The rest cannot be read.
     parts.said.push_str(rest);
-    found.then_some(parts)
+    let is_quoted = has_call && !lead.is_empty() && !rest.trim().is_empty();
+    (found && !is_quoted).then_some(parts)
 }
 
 /// The header of a message, and the text behind it.

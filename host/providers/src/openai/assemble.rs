@@ -79,9 +79,10 @@ impl Chunks {
         // The same index does not make it the same call: Ollama and Gemini count every call as the first.
         let position = position.filter(|position| {
             calls.get(*position).is_some_and(|call| {
-                let other_id = !id.is_empty() && !call.id.is_empty() && call.id != id;
-                let whole = serde_json::from_str::<Value>(&call.arguments).is_ok_and(|value| value.is_object());
-                name.is_empty() || !(other_id || whole && !arguments.is_empty())
+                let same_id = !id.is_empty() && call.id == id;
+                let other_id = !id.is_empty() && !call.id.is_empty() && !same_id;
+                let begins = arguments.trim_start().starts_with('{');
+                name.is_empty() || same_id || !(other_id || begins && is_whole(&call.arguments))
             })
         });
         let position = match position {
@@ -102,6 +103,17 @@ impl Chunks {
         call.arguments.push_str(&arguments);
         Ok(())
     }
+}
+
+/// The most bytes of arguments that are looked at for whether they are whole: it is asked for each piece that names its
+/// tool again, and a hostile endpoint sends many.
+const MAX_LOOKED_AT: usize = 16 << 10;
+
+/// Whether the arguments of a call are an object, so that another one begins another call.
+fn is_whole(arguments: &str) -> bool {
+    arguments.len() <= MAX_LOOKED_AT
+        && arguments.trim_end().ends_with('}')
+        && serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object())
 }
 
 impl Assembly for Chunks {
