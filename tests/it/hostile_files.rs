@@ -138,11 +138,7 @@ fn a_serving_host_outlives_the_review_of_a_bomb() {
     for (name, bytes) in
         [("types", nested_types(1_200)), ("deep", nested_types(100_000)), ("slow", many_types(8, 280_000))]
     {
-        let skill = motor.home().join("skills").join(name);
-        std::fs::create_dir_all(&skill).unwrap();
-        let text = format!("---\nname: {name}\ndescription: Reads tables.\n---\n\nRead the table.\n");
-        std::fs::write(skill.join("SKILL.md"), text).unwrap();
-        std::fs::write(skill.join("tool.wasm"), bytes).unwrap();
+        skill(&motor, name, &[("tool.wasm".to_owned(), bytes)]);
     }
     motor.configure("[engine]\ninspect_seconds = 1\n");
     let mut host = motor.start(&["serve"]);
@@ -164,6 +160,56 @@ fn a_serving_host_outlives_the_review_of_a_bomb() {
     assert_eq!(motor.stdout(&["execute", "1 + 1"]).trim(), "2");
 }
 
+/// A directory that is a skill, with these files beside its description.
+fn skill(motor: &Motor, name: &str, files: &[(String, Vec<u8>)]) {
+    let directory = motor.home().join("skills").join(name);
+    std::fs::create_dir_all(&directory).unwrap();
+    let text = format!("---\nname: {name}\ndescription: Reads tables.\n---\n\nRead the table.\n");
+    std::fs::write(directory.join("SKILL.md"), text).unwrap();
+    for (file, bytes) in files {
+        std::fs::write(directory.join(file), bytes).unwrap();
+    }
+}
+
+#[test]
+fn decoys_do_not_hide_the_powers_of_a_component() {
+    let motor = Motor::new();
+    let decoy = |number| (format!("a{number:03}.bin"), format!("\0asm decoy {number}").into_bytes());
+    let mut files: Vec<_> = (0..100).map(decoy).collect();
+    files.push(("z.wasm".to_owned(), bundled::FETCH.to_vec()));
+    skill(&motor, "forge", &files);
+    let host = motor.start(&["serve"]);
+    host.wait_for_words("host.sock");
+    let (_, review) = motor.ask_as_owner("/v1/skills/review", &json!({ "skill": "forge" })).unwrap();
+    let components = review["review"]["components"].as_array().unwrap();
+    let fetch = components.iter().find(|component| component["path"] == "z.wasm").unwrap();
+    assert!(fetch["capabilities"].as_array().unwrap().contains(&json!("network")), "{fetch:#}");
+    assert_eq!(fetch["problem"], json!(null), "{fetch:#}");
+}
+
+#[test]
+fn names_are_bounded_and_cannot_write_lines() {
+    let runtime = runtime(|_| ());
+    let functions: String = (0..998).map(|number| format!("(export \"f{number}\" (func $f))")).collect();
+    let exports: String = (0..900).map(|number| format!("(export \"e{number}\" (instance $i))")).collect();
+    let many = format!(
+        "(component (core module $m (func (export \"f\"))) (core instance $c (instantiate $m))
+         (func $f (canon lift (core func $c \"f\"))) (instance $i {functions}) {exports})"
+    );
+    let inspection = inspect(&runtime, &wat::parse_str(many).unwrap()).unwrap();
+    let listed: usize = inspection.exports.iter().map(|export| export.functions.len()).sum();
+    assert_eq!((inspection.exports.len(), listed), (900, 2_000));
+
+    let name = format!("x{}\\nhelp: run this to mend it", "y".repeat(90_000));
+    let twice = format!("(component (core module (func) (export \"{name}\" (func 0)) (export \"{name}\" (func 0))))");
+    let error = inspect(&runtime, &wat::parse_str(twice).unwrap()).unwrap_err().to_string();
+    assert!(
+        error.contains("duplicate") && error.len() < 1_000 && !error.contains('\n'),
+        "{} bytes: {error}",
+        error.len()
+    );
+}
+
 /// Processes of this program's worker that the host has as children.
 fn workers(host: u32) -> usize {
     let children = std::fs::read_dir(format!("/proc/{host}/task"))
@@ -175,10 +221,7 @@ fn workers(host: u32) -> usize {
 #[test]
 fn a_review_ends_with_its_client() {
     let motor = Motor::new();
-    let skill = motor.home().join("skills/slow");
-    std::fs::create_dir_all(&skill).unwrap();
-    std::fs::write(skill.join("SKILL.md"), "---\nname: slow\ndescription: Reads tables.\n---\n\nRead.\n").unwrap();
-    std::fs::write(skill.join("tool.wasm"), many_types(8, 280_000)).unwrap();
+    skill(&motor, "slow", &[("tool.wasm".to_owned(), many_types(8, 280_000))]);
     // Long enough that only the client's going can end it.
     motor.configure("[engine]\ninspect_seconds = 3600\ninspect_memory_bytes = 68719476736\n");
     let host = motor.start(&["serve"]);

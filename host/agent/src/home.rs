@@ -67,17 +67,39 @@ impl Home {
         Ok(())
     }
 
+    /// The cache of compiled code of a home that is there already.
+    ///
+    /// # Errors
+    /// When others can write to it: compiled code is loaded from it.
+    pub fn existing_cache(&self) -> Result<Option<PathBuf>, Refusal> {
+        let cache = self.cache();
+        if !cache.is_dir() {
+            return Ok(None);
+        }
+        for directory in [&self.0, &cache] {
+            check_owner(directory).map_err(|problem| {
+                Refusal::new(RefusalCode::StorageFailed, format!("`{}` {problem}", directory.display()))
+                    .with_remedy("pass another directory with `--home DIR` or `MOTOR_HOME`")
+            })?;
+        }
+        Ok(Some(cache))
+    }
+
     /// The directory for compiled code of commands that need no home: `motor` in the XDG cache directory. It is made
     /// for its owner only. `None` if there is no place for it.
     ///
     /// # Errors
     /// When it is there, and is not its owner's alone to write: compiled code is loaded from it.
     pub fn user_cache(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<PathBuf>, Refusal> {
-        let cache = env("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-        let cache = cache.or_else(|| env("HOME").map(|home| PathBuf::from(home).join(".cache")));
+        let absolute = |name| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let cache = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
         let Some(directory) = cache.map(|cache| cache.join("motor")) else { return Ok(None) };
         if let Err(error) = fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory) {
             tracing::debug!(%error, directory = %directory.display(), "compiled code is not kept");
+            return Ok(None);
+        }
+        if directory.is_symlink() {
+            tracing::debug!(directory = %directory.display(), "compiled code is not kept behind a link");
             return Ok(None);
         }
         check_owner(&directory).map(|()| Some(directory.clone())).map_err(|problem| {
@@ -196,6 +218,17 @@ mod tests {
     fn locate(flag: Option<&str>, variables: &[(&str, &str)]) -> Option<PathBuf> {
         let env = crate::env::of_list(variables);
         Home::locate(flag.map(PathBuf::from), &*env).ok().map(|home| home.0)
+    }
+
+    #[test]
+    fn a_cache_that_others_can_write_to_is_not_used() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = Home::locate(Some(directory.path().to_owned()), &*crate::env::of_list(&[])).unwrap();
+        assert_eq!(home.existing_cache().unwrap(), None);
+        fs::create_dir(home.cache()).unwrap();
+        assert_eq!(home.existing_cache().unwrap(), Some(home.cache()));
+        fs::set_permissions(home.cache(), fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(home.existing_cache().is_err());
     }
 
     #[test]

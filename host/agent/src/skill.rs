@@ -16,13 +16,13 @@ mod tools;
 mod used;
 mod versions;
 
-use base::{AgentName, Consent, Refusal};
+use base::{AgentName, Consent, Refusal, RefusalCode};
 use skills::library::Verified;
 use skills::policy::wrote;
 use skills::review::{ComponentFact, Review, review};
 use skills::trust::Subject;
 use skills::{Place, Policy, SkillStatus, SkillSummary, Snapshot, Taken, TrustRecord};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 
 use crate::Host;
 use crate::api::skills::{ReviewRequest, SkillReviewReply, SkillVerification, VerifySkills, WhichSkill};
@@ -120,13 +120,13 @@ impl Host {
             }
             _ => None,
         };
-        let (inspect, _cancelled_with_its_caller) = self.inspector();
         let taken_again = taken.clone();
-        let mut facts = blocking(move || {
-            let against = approved.as_ref().map(|(snapshot, policy)| (snapshot, policy));
-            Ok(review(&taken_again, against, &inspect))
-        })
-        .await?;
+        let mut facts = self
+            .inspecting(move |inspect| {
+                let against = approved.as_ref().map(|(snapshot, policy)| (snapshot, policy));
+                review(&taken_again, against, inspect)
+            })
+            .await?;
         let records = library.trust().of_place(&taken.place)?;
         if taken.snapshot.proposal.as_deref().is_some_and(|bytes| records.iter().any(|record| wrote(bytes, record))) {
             // The host's own note of what the owner decided: nobody asks for anything in it.
@@ -137,10 +137,22 @@ impl Host {
         Ok((facts, described))
     }
 
-    /// What reads the components of one review, and the guard that ends it when its caller goes away.
-    fn inspector(&self) -> (impl Fn(&str, &[u8]) -> ComponentFact + Send + 'static, DropGuard) {
+    /// Does work that inspects components, on a thread that may block. It ends when its caller goes away, and fails when a
+    /// component could not be inspected for a reason of the host's: a review without its powers would be worse than none.
+    async fn inspecting<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn Fn(&str, &[u8]) -> ComponentFact) -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
         let cancel = CancellationToken::new();
-        (inspect::inspector(self.parts().sandboxes.runtime().clone(), cancel.clone()), cancel.drop_guard())
+        let failure = inspect::Failure::default();
+        let inspect = inspect::inspector(self.parts().sandboxes.runtime().clone(), cancel.clone(), failure.clone());
+        let _cancelled_with_its_caller = cancel.drop_guard();
+        let done = blocking(move || Ok(work(&inspect))).await?;
+        match failure.get() {
+            Some(reason) => Err(Refusal::new(RefusalCode::TryLater, reason)
+                .with_remedy("try again; if it stays so, remove that file from the skill")),
+            None => Ok(done),
+        }
     }
 
     /// The version that the owner approved last for a place, in force or not.

@@ -22,7 +22,7 @@ use crate::call;
 use crate::engine::Runtime;
 use crate::guard;
 use crate::limits::Limits;
-use crate::load::{Component, LoadError};
+use crate::load::{Component, LoadError, told};
 use crate::meter::Meter;
 use crate::outcome::{Outcome, Usage};
 use crate::scrub::Scrub;
@@ -232,7 +232,7 @@ fn linked<S: Send + 'static>(component: &Component, linker: &Linker<S>) -> Resul
         return Err(LoadError::MissingExport { wanted: "motor:host/interpreter".into() });
     }
     let pre = linker.instantiate_pre(&component.compiled).and_then(CodePre::new);
-    pre.map_err(|error| LoadError::NotLinked { message: error.root_cause().to_string() })
+    pre.map_err(|error| LoadError::NotLinked { message: told(&error.root_cause().to_string()) })
 }
 
 fn settle(outcome: Outcome<wit::Report, std::convert::Infallible>, usage: Usage) -> CodeReport {

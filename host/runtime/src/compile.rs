@@ -17,16 +17,17 @@ use tokio::sync::Semaphore;
 
 use crate::engine::Runtime;
 use crate::inspect::{Inspection, check_size, inspect};
-use crate::load::{LoadError, Origin};
+use crate::load::{LoadError, Origin, told};
 use crate::worker::{self, ANSWER_DONE, ANSWER_REFUSED, ARGUMENT, Job, PROCESSORS};
 
 /// A worker may wait for a processor this many times longer than it may use one: only a busy machine makes it wait.
 const PATIENCE: u32 = 10;
-/// Bytes of a worker's dying words that are read, and characters that are shown.
+/// Bytes of a worker's last words that are read.
 const MAX_LAST_WORDS_BYTES: u64 = 4096;
-const MAX_LAST_WORDS: usize = 300;
-/// The largest answer of an inspection: schemas and texts are bounded to a fraction of it.
-const MAX_INSPECTION_BYTES: u64 = 64 << 20;
+/// The largest answer of an inspection: names, schemas and texts have bounds of their own.
+const MAX_INSPECTION_BYTES: u64 = 16 << 20;
+const SIGKILL: i32 = 9;
+const SIGTERM: i32 = 15;
 const SIGXCPU: i32 = 24;
 
 impl Runtime {
@@ -43,11 +44,12 @@ impl Runtime {
         check_size(bytes, max_bytes)?;
         let hash = ContentHash::of(bytes);
         let verdict = self.verdicts().of(hash, async {
-            let inspection = worker::inspection(&in_child(self, Job::Inspect, bytes).await?)?;
+            let answer = in_child(self, Job::Inspect, bytes).await?;
+            let inspection = worker::inspection(&answer)?;
             if inspection.hash != hash {
                 return Err(LoadError::Worker { message: "it answered about other bytes".to_owned() });
             }
-            Ok(inspection)
+            Ok((inspection, answer.len()))
         });
         verdict.await
     }
@@ -62,7 +64,7 @@ pub(crate) async fn compile(
         Origin::Bundled => runtime
             .engine(Origin::Bundled)
             .and_then(|engine| wasmtime::component::Component::from_binary(engine, bytes))
-            .map_err(|error| LoadError::NotCompiled { message: error.root_cause().to_string() }),
+            .map_err(|error| LoadError::NotCompiled { message: told(&error.root_cause().to_string()) }),
         Origin::Untrusted => deserialize(runtime, &in_child(runtime, Job::Compile, bytes).await?),
     }
 }
@@ -117,7 +119,8 @@ async fn in_child(runtime: &Runtime, job: Job, bytes: &[u8]) -> Result<Vec<u8>, 
         .arg(job.as_str())
         .arg(bounds.seconds.to_string())
         .arg(bounds.memory_bytes.to_string())
-        .args(&runtime.config().cache)
+        // The worker takes text: a directory of another name would be another directory there.
+        .args(runtime.config().cache.as_ref().filter(|cache| cache.to_str().is_some()))
         .env_clear()
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -142,6 +145,9 @@ async fn in_child(runtime: &Runtime, job: Job, bytes: &[u8]) -> Result<Vec<u8>, 
         .await
         .map_err(|_| LoadError::WorkerTimeout { seconds: patience.as_secs() })?
         .map_err(failed)?;
+    if answer.len() as u64 >= bounds.answer_bytes {
+        return Err(LoadError::CompileLimit { limit: format!("{} MiB of answer", bounds.answer_bytes >> 20) });
+    }
     match answer.first() {
         Some(&ANSWER_DONE) if status.success() => {
             answer.remove(0);
@@ -190,8 +196,14 @@ fn death(status: ExitStatus, words: &str, bounds: &Bounds<'_>) -> LoadError {
     if status.success() {
         return LoadError::Worker { message: "it ended without an answer".to_owned() };
     }
-    if status.signal() == Some(SIGXCPU) {
-        return LoadError::CompileLimit { limit: bounds.processor() };
+    match status.signal() {
+        Some(SIGXCPU) => return LoadError::CompileLimit { limit: bounds.processor() },
+        Some(SIGKILL | SIGTERM) => {
+            return LoadError::Worker {
+                message: format!("it was ended from outside ({status}), perhaps for want of memory"),
+            };
+        }
+        _ => (),
     }
     if memory.iter().any(|sign| words.contains(sign)) {
         return LoadError::CompileLimit { limit: bounds.memory() };
@@ -204,7 +216,7 @@ fn death(status: ExitStatus, words: &str, bounds: &Bounds<'_>) -> LoadError {
         return LoadError::CompileLimit { limit: bounds.memory() };
     }
     let words = words.lines().find(|line| !line.trim().is_empty()).unwrap_or("no reason given");
-    LoadError::WorkerCrash { status: status.to_string(), words: words.chars().take(MAX_LAST_WORDS).collect() }
+    LoadError::WorkerCrash { status: status.to_string(), words: told(words) }
 }
 
 /// Memory below which a worker cannot even start.
@@ -214,12 +226,12 @@ const MIN_MEMORY_BYTES: u64 = 32 << 20;
 fn deserialize(runtime: &Runtime, code: &[u8]) -> Result<wasmtime::component::Component, LoadError> {
     let engine = runtime
         .engine(Origin::Untrusted)
-        .map_err(|error| LoadError::Worker { message: error.root_cause().to_string() })?;
+        .map_err(|error| LoadError::Worker { message: told(&error.root_cause().to_string()) })?;
     // SAFETY: `deserialize` trusts its input to be the output of this version of wasmtime. It is: `code` came over a
     // private pipe from a child running this program's own compiler, and from nowhere else.
     unsafe { wasmtime::component::Component::deserialize(engine, code) }.map_err(|error| {
         // Sound code that this engine does not take asks for more than one slot of its pool has.
-        let message = error.root_cause().to_string();
+        let message = told(&error.root_cause().to_string());
         let remedy = if message.contains("memory has a minimum") {
             "raise `limits.memory_bytes`, or build it with a smaller initial memory"
         } else {
@@ -227,4 +239,27 @@ fn deserialize(runtime: &Runtime, code: &[u8]) -> Result<wasmtime::component::Co
         };
         LoadError::TooLargeForSandbox { message, remedy: remedy.into() }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_death_is_told_by_its_cause() {
+        let turns = Semaphore::new(1);
+        let bounds = Bounds { turns: &turns, seconds: 10, memory_bytes: 512 << 20, answer_bytes: 1 };
+        for (status, words, expected, is_about_the_bytes) in [
+            (SIGXCPU, "", "20 s of processor time", true),
+            (6, "memory allocation of 16 bytes failed", "512 MiB of memory", true),
+            (6, "\nthread 'main' (7) has overflowed its stack\n", "nested too deeply", true),
+            (101 << 8, "thread 'main' panicked at x.rs:1:2:\nwhy", "crashed", false),
+            (SIGKILL, "", "from outside", false),
+            (0, "", "without an answer", false),
+        ] {
+            let error = death(ExitStatus::from_raw(status), words, &bounds);
+            assert!(error.to_string().contains(expected), "{error}");
+            assert_eq!(error.is_about_the_bytes(), is_about_the_bytes, "{error}");
+        }
+    }
 }

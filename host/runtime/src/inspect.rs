@@ -26,11 +26,16 @@ pub use imports::{Capability, HOST_VERSION};
 
 use docs::Docs;
 
-use crate::load::LoadError;
+use crate::load::{LoadError, told};
 use crate::tool::command;
 
 /// The imports, and the exports, that a component may have: they are listed in reviews.
 const MAX_NAMES: usize = 1_000;
+/// The bytes of their names together.
+const MAX_NAME_BYTES: usize = 256 << 10;
+/// Functions of exported interfaces that are listed, and the bytes of one name. The tools have bounds of their own.
+const MAX_FUNCTIONS: usize = 2_000;
+const MAX_FUNCTION_NAME: usize = 200;
 
 /// What a component is to the host, by its exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -76,7 +81,7 @@ pub struct Import {
 pub struct Export {
     /// Its name, such as `motor:host/tools@0.1.1`.
     pub name: String,
-    /// The functions of an exported interface; empty for a function.
+    /// The functions of an exported interface, at most 2,000 over all interfaces; empty for a function.
     pub functions: Vec<String>,
 }
 
@@ -158,6 +163,7 @@ pub fn inspect(bytes: &[u8], most_bytes: u64) -> Result<Inspection, LoadError> {
     let (mut imports, mut exports) = (Vec::new(), Vec::new());
     let (mut depth, mut docs) = (0_u32, Docs::default());
     let (mut sockets, mut imports_unasked) = (None, false);
+    let (mut name_bytes, mut functions_left) = (0_usize, MAX_FUNCTIONS);
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload.map_err(|error| corrupt(&error))?;
         match payload {
@@ -168,8 +174,8 @@ pub fn inspect(bytes: &[u8], most_bytes: u64) -> Result<Inspection, LoadError> {
             }
             Payload::ComponentImportSection(section) if depth == 0 => {
                 for import in section {
-                    check_number("imports", imports.len())?;
                     let name = import.map_err(|error| corrupt(&error))?.name.name;
+                    check_names(&imports, &exports, &mut name_bytes, name)?;
                     let capability = match imports::capability(name) {
                         Err(refused) if imports::is_sockets(name) => {
                             sockets.get_or_insert(refused);
@@ -182,10 +188,12 @@ pub fn inspect(bytes: &[u8], most_bytes: u64) -> Result<Inspection, LoadError> {
             }
             Payload::ComponentExportSection(section) if depth == 0 => {
                 for export in section {
-                    check_number("exports", exports.len())?;
                     let name = export.map_err(|error| corrupt(&error))?.name.name;
+                    check_names(&imports, &exports, &mut name_bytes, name)?;
                     imports::check_host_version(name)?;
-                    exports.push(Export { name: name.to_owned(), functions: names_of_functions(types.as_ref(), name) });
+                    let functions = names_of_functions(types.as_ref(), name, functions_left);
+                    functions_left -= functions.len();
+                    exports.push(Export { name: name.to_owned(), functions });
                 }
             }
             Payload::ComponentAliasSection(section) if !imports_unasked => {
@@ -233,10 +241,10 @@ fn kind(exports: &[Export]) -> Kind {
 }
 
 fn corrupt(error: &wasmparser::BinaryReaderError) -> LoadError {
-    LoadError::Corrupt { offset: error.offset(), message: error.message().to_owned() }
+    LoadError::Corrupt { offset: error.offset(), message: told(error.message()) }
 }
 
-fn names_of_functions(types: TypesRef<'_>, export: &str) -> Vec<String> {
+fn names_of_functions(types: TypesRef<'_>, export: &str, max: usize) -> Vec<String> {
     let Some(item) = types.component_item_for_export(export) else { return Vec::new() };
     let ComponentEntityType::Instance(instance) = item.ty else { return Vec::new() };
     let exports = types.get(instance).map(|instance| &instance.exports);
@@ -244,7 +252,8 @@ fn names_of_functions(types: TypesRef<'_>, export: &str) -> Vec<String> {
         .into_iter()
         .flatten()
         .filter(|(_, item)| matches!(item.ty, ComponentEntityType::Func(_)))
-        .map(|(name, _)| name.clone())
+        .map(|(name, _)| name.chars().take(MAX_FUNCTION_NAME).collect())
+        .take(max)
         .collect()
 }
 
@@ -256,8 +265,14 @@ pub(crate) fn check_size(bytes: &[u8], most_bytes: u64) -> Result<(), LoadError>
     if bytes.is_empty() { Err(LoadError::Empty) } else { Ok(()) }
 }
 
-fn check_number(what: &'static str, number: usize) -> Result<(), LoadError> {
-    if number < MAX_NAMES { Ok(()) } else { Err(LoadError::TooManyNames { what: what.into(), max: MAX_NAMES }) }
+fn check_names(imports: &[Import], exports: &[Export], bytes: &mut usize, name: &str) -> Result<(), LoadError> {
+    *bytes += name.len();
+    let counts = [("imports", imports.len(), MAX_NAMES), ("exports", exports.len(), MAX_NAMES)];
+    let bounds = counts.into_iter().chain([("bytes of names", *bytes, MAX_NAME_BYTES)]);
+    match bounds.into_iter().find(|(_, number, max)| number >= max) {
+        Some((what, _, max)) => Err(LoadError::TooManyNames { what: what.into(), max }),
+        None => Ok(()),
+    }
 }
 
 /// Tells a component from the things people pass instead of one.

@@ -216,7 +216,22 @@ pub enum LoadError {
 
 impl LoadError {
     /// Whether the same bytes would be refused again: a failure of the host or a busy machine says nothing about them.
-    pub(crate) fn is_about_the_bytes(&self) -> bool {
-        !matches!(self, Self::NoCompileWorker | Self::WorkerTimeout { .. } | Self::Worker { .. })
+    #[must_use]
+    pub fn is_about_the_bytes(&self) -> bool {
+        use LoadError::{NoCompileWorker, Worker, WorkerCrash, WorkerTimeout};
+        !matches!(self, NoCompileWorker | WorkerTimeout { .. } | WorkerCrash { .. } | Worker { .. })
     }
+}
+
+/// Characters of a message of the validator, the compiler or the linker that are shown: it holds a component's own names.
+const MAX_MESSAGE: usize = 300;
+
+/// Such a message on one line, cut.
+pub(crate) fn told(message: &str) -> String {
+    let plain = message.chars().map(|character| if character.is_control() { ' ' } else { character });
+    let mut shown: String = plain.clone().take(MAX_MESSAGE).collect();
+    if plain.count() > MAX_MESSAGE {
+        shown.push('…');
+    }
+    shown
 }

@@ -31,7 +31,7 @@ use crate::engine::Runtime;
 use crate::inspect::{Capability, FunctionTool, Kind, Shape, Signature};
 use crate::limits::Limits;
 use crate::link;
-use crate::load::{Component, LoadError};
+use crate::load::{Component, LoadError, told};
 use crate::outcome::{Finished, Outcome, Usage};
 use crate::scrub::Scrub;
 use crate::state::{self, CallState, CommandLine, Given};
@@ -144,7 +144,8 @@ impl ToolComponent {
             }
             _ => (),
         }
-        let not_linked = |error: wasmtime::Error| LoadError::NotLinked { message: error.root_cause().to_string() };
+        let not_linked =
+            |error: wasmtime::Error| LoadError::NotLinked { message: told(&error.root_cause().to_string()) };
         let mut capabilities = inspection.capabilities();
         // Interfaces of `wasi:cli`, `wasi:clocks` and `wasi:filesystem` hand out streams without importing them by name.
         capabilities.insert(Capability::Streams);

@@ -1,7 +1,7 @@
 //! Verdicts about untrusted components, kept by content: a component that takes seconds to inspect takes them once.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::ContentHash;
 use tokio::sync::OnceCell;
@@ -9,36 +9,52 @@ use tokio::sync::OnceCell;
 use crate::inspect::Inspection;
 use crate::load::LoadError;
 
-/// Verdicts that are kept; one holds at most a few megabytes of schemas, and normally a few kilobytes.
+/// Verdicts that are kept, and the bytes of their answers together. In memory a verdict takes a few times that.
 const MAX_VERDICTS: usize = 256;
+const MAX_BYTES: usize = 16 << 20;
 
 type Verdict = Result<Arc<Inspection>, LoadError>;
 
-/// What this process found out about components.
+/// The verdicts of this process.
 #[derive(Default)]
-pub(crate) struct Verdicts(Mutex<HashMap<ContentHash, Arc<OnceCell<Verdict>>>>);
+pub(crate) struct Verdicts(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    cells: HashMap<ContentHash, Arc<OnceCell<Verdict>>>,
+    bytes: usize,
+}
 
 impl Verdicts {
-    /// The verdict about the bytes of `hash`, from `inspect` if there is none yet. Callers that ask at the same time wait
-    /// for one inspection; if its caller goes away, the next one starts it again.
+    /// The verdict about the bytes of `hash`, from `inspect` if there is none yet, which also gives the size of its answer.
+    /// Callers that ask at the same time wait for one inspection; if its caller goes away, the next one starts it again.
     pub async fn of(
         &self,
         hash: ContentHash,
-        inspect: impl Future<Output = Result<Inspection, LoadError>>,
+        inspect: impl Future<Output = Result<(Inspection, usize), LoadError>>,
     ) -> Result<Arc<Inspection>, LoadError> {
         let cell = {
-            let mut verdicts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if verdicts.len() >= MAX_VERDICTS && !verdicts.contains_key(&hash) {
-                verdicts.clear();
+            let mut kept = self.kept();
+            let is_full = kept.cells.len() >= MAX_VERDICTS || kept.bytes > MAX_BYTES;
+            if is_full && !kept.cells.contains_key(&hash) {
+                *kept = Kept::default();
             }
-            verdicts.entry(hash).or_default().clone()
+            kept.cells.entry(hash).or_default().clone()
         };
         let verdict = cell.get_or_try_init(|| async {
             match inspect.await {
-                Err(error) if !error.is_about_the_bytes() => Err(error),
-                verdict => Ok(verdict.map(Arc::new)),
+                Ok((inspection, bytes)) => {
+                    self.kept().bytes += bytes;
+                    Ok(Ok(Arc::new(inspection)))
+                }
+                Err(error) if error.is_about_the_bytes() => Ok(Err(error)),
+                Err(error) => Err(error),
             }
         });
         verdict.await?.clone()
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

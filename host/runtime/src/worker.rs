@@ -12,7 +12,7 @@ use wasmtime::Engine;
 
 use crate::engine::common_config;
 use crate::inspect::{Inspection, inspect};
-use crate::load::{LoadError, Origin};
+use crate::load::{LoadError, Origin, told};
 
 /// The argument that makes a program the worker.
 pub const ARGUMENT: &str = "compile-worker";
@@ -69,9 +69,8 @@ pub fn run(arguments: impl IntoIterator<Item = String>) -> io::Result<()> {
     let answer = match job {
         // The parent has checked the size.
         Job::Inspect => inspect(&bytes, u64::MAX).map(|inspection| to_json(&inspection)),
-        Job::Compile => {
-            compile(&bytes, cache).map_err(|error| LoadError::NotCompiled { message: error.root_cause().to_string() })
-        }
+        Job::Compile => compile(&bytes, cache)
+            .map_err(|error| LoadError::NotCompiled { message: told(&error.root_cause().to_string()) }),
     };
     let (kind, answer) = match answer {
         Ok(answer) => (ANSWER_DONE, answer),

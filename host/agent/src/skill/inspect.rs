@@ -2,18 +2,27 @@
 //! nothing is compiled, and no file of a stranger can end or stall the host.
 
 use std::cell::Cell;
+use std::sync::{Arc, OnceLock};
 
 use runtime::{Origin, Runtime};
 use skills::review::{ComponentFact, ToolFact};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-/// Components of one version that are inspected; a skill with more is reviewed without the rest, and says so.
-const MAX_INSPECTED: usize = 64;
+/// Files that begin like a component without being named as one, and are inspected: they are never loaded, so the rest of
+/// them is only counted.
+const MAX_DISGUISED: usize = 64;
+
+/// The first failure of one review that says nothing about the component: without a verdict there is no review.
+pub(crate) type Failure = Arc<OnceLock<String>>;
 
 /// Inspects components from a thread that may block. Ends early when `cancel` is cancelled.
-pub(crate) fn inspector(runtime: Runtime, cancel: CancellationToken) -> impl Fn(&str, &[u8]) -> ComponentFact {
-    let inspected = Cell::new(0_usize);
+pub(crate) fn inspector(
+    runtime: Runtime,
+    cancel: CancellationToken,
+    failure: Failure,
+) -> impl Fn(&str, &[u8]) -> ComponentFact {
+    let disguised = Cell::new(0_usize);
     move |path, bytes| {
         let nothing = ComponentFact {
             path: path.to_owned(),
@@ -23,10 +32,15 @@ pub(crate) fn inspector(runtime: Runtime, cancel: CancellationToken) -> impl Fn(
             tools: Vec::new(),
             problem: None,
         };
-        inspected.set(inspected.get() + 1);
-        if inspected.get() > MAX_INSPECTED {
-            let problem = Some(format!("not inspected: the skill has more than {MAX_INSPECTED} components"));
-            return ComponentFact { problem, ..nothing };
+        if !skills::snapshot::is_component(path) {
+            disguised.set(disguised.get() + 1);
+            if disguised.get() > MAX_DISGUISED {
+                let problem = Some(format!("not inspected: more than {MAX_DISGUISED} files begin like components"));
+                return ComponentFact { problem, ..nothing };
+            }
+        }
+        if failure.get().is_some() {
+            return nothing;
         }
         match Handle::current().block_on(cancel.run_until_cancelled(runtime.inspect(bytes, Origin::Untrusted))) {
             Some(Ok(found)) => ComponentFact {
@@ -34,8 +48,17 @@ pub(crate) fn inspector(runtime: Runtime, cancel: CancellationToken) -> impl Fn(
                 imports: found.imports.iter().map(|import| import.name.clone()).collect(),
                 ..nothing
             },
-            Some(Err(error)) => ComponentFact { problem: Some(error.to_string()), ..nothing },
-            None => ComponentFact { problem: Some("the inspection was cancelled".to_owned()), ..nothing },
+            Some(Err(error)) if error.is_about_the_bytes() => {
+                ComponentFact { problem: Some(error.to_string()), ..nothing }
+            }
+            Some(Err(error)) => {
+                failure.get_or_init(|| format!("`{path}` cannot be inspected: {error}"));
+                nothing
+            }
+            None => {
+                failure.get_or_init(|| "the inspection was cancelled".to_owned());
+                nothing
+            }
         }
     }
 }

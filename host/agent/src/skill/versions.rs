@@ -57,10 +57,9 @@ impl Host {
             Some(prefix) => self.version(&taken, prefix).await?.0,
             None => taken.snapshot.clone(),
         };
-        let (inspect, _cancelled_with_its_caller) = self.inspector();
-        blocking(move || {
-            let powers = power_changes((&from, &from_policy), &to, &inspect);
-            Ok(SkillDiff { from: from.hash, to: to.hash, powers, files: diff(&from, &to) })
+        self.inspecting(move |inspect| {
+            let powers = power_changes((&from, &from_policy), &to, inspect);
+            SkillDiff { from: from.hash, to: to.hash, powers, files: diff(&from, &to) }
         })
         .await
     }

@@ -41,7 +41,7 @@ pub(super) fn workbench(context: &Context) -> Result<Workbench, Refusal> {
     let place = context.place()?;
     let loaded = place.load()?;
     // The home's cache of compiled code, if there is a home: looking at a component does not make one.
-    let cache = match Some(place.home.cache()).filter(|cache| cache.is_dir()) {
+    let cache = match place.home.existing_cache()? {
         Some(cache) => Some(cache),
         None => Home::user_cache(&*context.env)?,
     };

@@ -17,7 +17,7 @@ use crate::engine::Runtime;
 use crate::inspect::Capability;
 use crate::limits::Limits;
 use crate::link;
-use crate::load::{Component, LoadError};
+use crate::load::{Component, LoadError, told};
 use crate::outcome::{Outcome, Usage};
 use crate::state::{self, CallState, Given};
 
@@ -61,7 +61,7 @@ impl CodeSandbox {
         // Interfaces of `wasi:http` and `wasi:filesystem` hand out streams without importing them by name.
         capabilities.insert(Capability::Streams);
         let linker = link::linker(component.compiled.engine(), &capabilities)
-            .map_err(|error| LoadError::NotLinked { message: error.root_cause().to_string() })?;
+            .map_err(|error| LoadError::NotLinked { message: told(&error.root_cause().to_string()) })?;
         let engine = Engine::Connected(Arc::new(linked(component, &linker)?));
         Ok(Self { runtime: runtime.clone(), component: component.clone(), engine })
     }

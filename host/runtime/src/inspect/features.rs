@@ -5,7 +5,7 @@ use wasmparser::types::Types;
 use wasmparser::{Parser, Payload, Validator, WasmFeatures};
 
 use super::imports;
-use crate::load::LoadError;
+use crate::load::{LoadError, told};
 
 /// The proposals that a component may use: those that the Component Model's own toolchains emit. The engine is configured
 /// to the same.
@@ -26,7 +26,7 @@ pub(super) fn validate(bytes: &[u8]) -> Result<Types, LoadError> {
     if let Some(refused) = other_wasi(bytes) {
         return Err(refused);
     }
-    let (offset, message) = (error.offset(), error.message().to_owned());
+    let (offset, message) = (error.offset(), told(error.message()));
     // The words of the validator for its own limits, which are wider than those of a sandbox.
     if message.contains("exceeds limit") {
         return Err(LoadError::TooLargeForSandbox { message, remedy: "build it of fewer parts".into() });
