@@ -126,7 +126,7 @@ impl Workbench {
         self.keeps_code
     }
 
-    /// What is being compiled, when that takes long.
+    /// The component that is being compiled, once that takes long.
     #[must_use]
     pub fn preparations(&self) -> &Preparations {
         &self.preparations
@@ -213,13 +213,13 @@ impl Workbench {
         self.runtime.inspect(bytes, origin).await.map_err(|error| invalid(path, &error))
     }
 
-    /// Loads what is called by that path. The first time it is compiled.
+    /// Loads the component under that path. The first load compiles it.
     async fn load<T>(&self, path: &Path, loading: impl Future<Output = T>) -> T {
         let component = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         self.preparations.of(Preparing { component, number: 1, of: 1 }, loading).await
     }
 
-    /// `loading` is only waited for if the component itself has to say what it offers.
+    /// Awaits `loading` only if the component itself has to list its tools.
     async fn report(
         &self,
         inspection: &Inspection,

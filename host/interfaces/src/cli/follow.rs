@@ -71,7 +71,7 @@ pub(super) struct Ended {
     /// The whole answer was streamed to the terminal that stdout is.
     #[serde(skip)]
     pub(super) is_shown: bool,
-    /// The command that answers what it waits for.
+    /// The command that answers the question or approval it waits for.
     #[serde(skip)]
     pub(super) waiting: Option<&'static str>,
     /// The last thing it asked to be allowed was refused, or nobody decided about it.

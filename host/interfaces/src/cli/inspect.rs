@@ -48,7 +48,7 @@ pub(super) fn workbench(context: &Context) -> Result<Workbench, Refusal> {
     Workbench::new(&loaded.config, cache, compile_worker())
 }
 
-/// Does something at a workbench, and says what is compiled for it.
+/// Runs work at a workbench and announces the component that is compiled for it.
 pub(super) async fn at<T>(bench: &Workbench, context: &Context, work: impl Future<Output = T>) -> T {
     let mut preparing = bench.preparations().subscribe();
     tokio::pin!(work);

@@ -1,4 +1,4 @@
-//! A run as it happens, on stderr: lines for what is done, on a terminal a spinner, and where the answer goes to the same
+//! A run as it happens, on stderr: a line for each step and call, on a terminal a spinner, and where the answer goes to the same
 //! terminal the model's words as they arrive.
 
 use std::time::Instant;
