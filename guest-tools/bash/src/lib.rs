@@ -6,14 +6,20 @@
 //! credentials. What it survives is a script: fork bombs, endless loops and output, expansions without end; each
 //! ends with a message, and what was printed before it comes back.
 
+mod arithmetic;
+mod bc;
 mod binaries;
 mod commands;
 mod curl;
+mod date;
 mod layout;
 mod limits;
 mod list;
+mod options;
 mod report;
+mod seq;
 mod shell;
+mod status;
 mod workspace;
 
 use motor_sdk::{Context, Effects, Tool, ToolError};

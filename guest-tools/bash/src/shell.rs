@@ -8,17 +8,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bashkit::time::SystemTime;
 use bashkit::{
-    Bash, Error, ExecOptions, ExecResult, ExecutionBudgetExceeded, LimitExceeded, SessionLimits, StreamData,
+    Bash, Builtin, Error, ExecOptions, ExecResult, ExecutionBudgetExceeded, LimitExceeded, SessionLimits, StreamData,
 };
 use motor_sdk::ToolError;
 
+use crate::bc::Bc;
 use crate::binaries::Binaries;
 use crate::commands::{Allowed, Hints};
 use crate::curl::{Curl, Sender};
 use crate::list::List;
 use crate::report::{Report, Stream};
+use crate::seq::Seq;
+use crate::status::Stat;
 use crate::workspace::Workspace;
-use crate::{commands, layout, limits};
+use crate::{arithmetic, commands, layout, limits, options};
 
 /// What `timeout` answers too.
 const TIMED_OUT: i32 = 124;
@@ -59,7 +62,7 @@ impl Shell {
             printed.stdout.push(stdout.as_bytes(), limits::STDOUT_BYTES);
             printed.stderr.push(stderr.as_bytes(), limits::STDERR_BYTES);
         }));
-        let result = executor.block_on(bash.exec_with_options(script, options));
+        let result = executor.block_on(bash.exec_with_options(&arithmetic::rewrite(script), options));
         Ok(match result {
             Ok(result) => complete(result),
             Err(error) => {
@@ -85,12 +88,15 @@ impl Shell {
             .session_limits(SessionLimits::unlimited())
             .memory_limits(limits::memory())
             .builtin_filter(move |name| allowed.keeps(name))
-            .command_resolver(Arc::new(Hints));
+            .command_resolver(Arc::new(Hints))
+            .before_tool(Box::new(options::rewrite));
         for name in self.allowed.forbidden() {
             builder = builder.builtin(name, Box::new(self.allowed.refusal(name)));
         }
-        if self.allowed.keeps("ls") {
-            builder = builder.builtin("ls", Box::new(List));
+        let own: [(&str, Box<dyn Builtin>); 4] =
+            [("ls", Box::new(List)), ("bc", Box::new(Bc)), ("seq", Box::new(Seq)), ("stat", Box::new(Stat))];
+        for (name, command) in own.into_iter().filter(|(name, _)| self.allowed.keeps(name)) {
+            builder = builder.builtin(name, command);
         }
         if self.allowed.keeps("curl") {
             builder = builder.builtin("curl", Box::new(Curl { send: self.send }));
