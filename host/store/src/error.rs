@@ -25,6 +25,28 @@ pub enum StoreError {
         /// What is wrong with it.
         detail: String,
     },
+    /// The state ends before the commit that its mark names: something that was acknowledged is gone.
+    #[error(
+        "the state is incomplete: {}, and `{mark}` says that {marked} {} durable",
+        if *found == 0 { "nothing is left of it".to_owned() } else { format!("it ends at commit {found}") },
+        if *marked == 1 { "commit was" } else { "commits were" }
+    )]
+    Behind {
+        /// The number of the last commit in the state; 0 if there is none.
+        found: u64,
+        /// The number of the last commit that was acknowledged, at least.
+        marked: u64,
+        /// The name of the mark's file.
+        mark: String,
+    },
+    /// The mark of the state cannot be used, so a loss could not be noticed.
+    #[error("the state cannot be checked for loss: `{mark}` beside it is {reason}")]
+    Unmarked {
+        /// The name of the mark's file.
+        mark: String,
+        /// Missing or damaged.
+        reason: &'static str,
+    },
     /// Another process owns this home.
     #[error("another host owns this home{}", owner_pid.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
     HomeInUse {
@@ -113,9 +135,19 @@ impl StoreError {
         Self::Corrupt { detail: detail.into() }
     }
 
+    /// Whether the state itself is at fault: [`accept_loss`](crate::accept_loss) is the way out.
+    #[must_use]
+    pub fn is_loss(&self) -> bool {
+        matches!(self, Self::Corrupt { .. } | Self::Record { .. } | Self::Behind { .. } | Self::Unmarked { .. })
+    }
+
     fn code(&self) -> RefusalCode {
         match self {
-            Self::NewerSchema { .. } | Self::Corrupt { .. } | Self::Record { .. } => RefusalCode::StateUnusable,
+            Self::NewerSchema { .. }
+            | Self::Corrupt { .. }
+            | Self::Record { .. }
+            | Self::Behind { .. }
+            | Self::Unmarked { .. } => RefusalCode::StateUnusable,
             Self::HomeInUse { .. } => RefusalCode::HomeInUse,
             Self::Full | Self::Io { .. } | Self::Poisoned => RefusalCode::StorageFailed,
             Self::Closed => RefusalCode::TryLater,
@@ -126,8 +158,10 @@ impl StoreError {
     fn remedy(&self) -> Option<String> {
         Some(match self {
             Self::NewerSchema { .. } => "update `motor`, or use another directory with `--home`".to_owned(),
-            Self::Corrupt { .. } | Self::Record { .. } => {
-                "restore the home's `state` directory from a backup, or move it away to begin anew".to_owned()
+            Self::Corrupt { .. } | Self::Record { .. } | Self::Behind { .. } | Self::Unmarked { .. } => {
+                "restore the home from a backup, or see the loss with `motor doctor` and go on without it with `motor \
+                 doctor --accept-loss`"
+                    .to_owned()
             }
             Self::HomeInUse { owner_pid: Some(pid) } => {
                 format!("stop process {pid}, or use another directory with `--home`")
@@ -150,7 +184,7 @@ impl From<StoreError> for Refusal {
             StoreError::Io { source, .. } => format!("{error}: {source}"),
             _ => error.to_string(),
         };
-        Self { code: error.code(), reason, remedy: error.remedy() }
+        Self { code: error.code(), reason, remedy: error.remedy(), key: None }
     }
 }
 

@@ -5,11 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
+use tokio::sync::watch;
 
 use crate::layout::{self, Found};
 use crate::schema::{self, SCHEMA_KEY, Schema};
 use crate::simulated::{SimulatedDisk, SimulatedStore};
 use crate::tables::Tables;
+use crate::watermark::{self, COMMITS_KEY, UNCOUNTED_KEY, Watermark};
 use crate::writer::{Committer, RESERVE_BYTES, Writer};
 use crate::{Batch, Each, Faults, NoFaults, Scan, StoreError, Table};
 
@@ -21,7 +23,7 @@ pub struct Store {
 
 enum Inner {
     // Dropped in this order: the writer ends before what it writes to is closed.
-    Files { writer: Writer, tables: Tables },
+    Files { writer: Writer, tables: Tables, was_counted: bool },
     Simulated(SimulatedStore),
 }
 
@@ -36,6 +38,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::NewerSchema`] or [`StoreError::Corrupt`] when the state cannot be used, with nothing in it changed;
+    /// [`StoreError::Behind`] or [`StoreError::Unmarked`] when something of it is missing, or nothing would show that;
     /// [`StoreError::HomeInUse`] when another process has it open; [`StoreError::Full`] or [`StoreError::Io`] when the
     /// disk fails.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
@@ -51,19 +54,35 @@ impl Store {
     }
 
     pub(crate) fn open_as(dir: &Path, options: Options) -> Result<Self, StoreError> {
+        let mut marked = watermark::read(dir)?;
         if layout::prepare(dir)? == Found::Nothing {
+            check_mark(dir, 0, marked.or(Some(0)))?;
+            // Before the state, so that every state has a mark.
+            watermark::write(dir, 0)?;
+            marked = Some(0);
             layout::create(dir, write_new_state)?;
         }
         let tables = Tables::open(dir)?;
+        let commits: Option<u64> = tables.get(Table::Meta, COMMITS_KEY.as_bytes())?;
+        if commits.is_none() && marked.is_none() {
+            // A state that was never counted: from here on it is.
+            watermark::write(dir, 0)?;
+        } else {
+            check_mark(dir, commits.unwrap_or(0), marked)?;
+        }
         schema::migrate(&tables)?;
+        let was_counted = tables.get::<bool>(Table::Meta, UNCOUNTED_KEY.as_bytes())?.is_none();
         let writer = Writer::spawn(Committer {
             tables: tables.clone(),
             directory: File::open(dir).map_err(|source| StoreError::io("opening the state", source))?,
             reserve_bytes: options.reserve_bytes,
+            commits: commits.unwrap_or(0),
+            mark: Watermark::open(dir, commits.unwrap_or(0))?,
+            marked: commits.unwrap_or(0),
             faults: options.faults,
-            is_poisoned: false,
+            is_poisoned: watch::Sender::new(false),
         })?;
-        Ok(Self { inner: Arc::new(Inner::Files { writer, tables }) })
+        Ok(Self { inner: Arc::new(Inner::Files { writer, tables, was_counted }) })
     }
 
     /// Opens the state on a disk in memory, for tests and simulations. There is no thread behind it: a commit is written
@@ -74,6 +93,15 @@ impl Store {
     /// [`StoreError::NewerSchema`] or [`StoreError::Corrupt`] as [`Store::open`].
     pub fn simulated(disk: Arc<SimulatedDisk>) -> Result<Self, StoreError> {
         Ok(Self { inner: Arc::new(Inner::Simulated(SimulatedStore::open(disk)?)) })
+    }
+
+    /// Whether a loss from the state would always have been noticed. A state that an earlier version made had no mark then.
+    #[must_use]
+    pub fn was_counted(&self) -> bool {
+        match &*self.inner {
+            Inner::Files { was_counted, .. } => *was_counted,
+            Inner::Simulated(_) => true,
+        }
     }
 
     /// The record under `key`, when there is one. Only durable records are seen.
@@ -125,6 +153,15 @@ impl Store {
         }
     }
 
+    /// Becomes true when a write or sync has failed: nothing more is acknowledged until the state is opened again.
+    #[must_use]
+    pub fn poisoned(&self) -> watch::Receiver<bool> {
+        match &*self.inner {
+            Inner::Files { writer, .. } => writer.is_poisoned.clone(),
+            Inner::Simulated(store) => store.poisoned(),
+        }
+    }
+
     /// Refuses further commits, and returns when those before are on the disk. Reading goes on; the files are closed with
     /// the last clone of the handle.
     ///
@@ -144,9 +181,30 @@ impl std::fmt::Debug for Store {
     }
 }
 
+/// Whether there is a state in `dir`, or the mark of one: then none is created there.
+#[must_use]
+pub fn exists(dir: &Path) -> bool {
+    let is_empty = match std::fs::read_dir(dir) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    };
+    !is_empty || !matches!(watermark::read(dir), Ok(None))
+}
+
+/// Refuses a state that is behind its mark, or has none.
+fn check_mark(dir: &Path, found: u64, marked: Option<u64>) -> Result<(), StoreError> {
+    let mark = watermark::name(dir);
+    match marked {
+        None => Err(StoreError::Unmarked { mark, reason: "missing" }),
+        Some(marked) if marked > found => Err(StoreError::Behind { found, marked, mark }),
+        Some(_) => Ok(()),
+    }
+}
+
 /// Every table, and the schema version, in a directory that nobody sees yet.
 fn write_new_state(dir: &Path) -> Result<(), StoreError> {
     let mut batch = Batch::new();
     batch.put(Table::Meta, SCHEMA_KEY, &Schema::CURRENT)?;
+    batch.put(Table::Meta, COMMITS_KEY, &0_u64)?;
     Tables::create(dir)?.write(batch.into_changes())
 }

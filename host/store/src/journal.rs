@@ -17,14 +17,14 @@ const TRAILER: &[u8; 4] = b"FJL\x03";
 const SECTOR_BYTES: usize = 512;
 
 /// Checks a journal that is written to no more: all of it was synced.
-pub(crate) fn check_sealed(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn check_sealed(path: &Path, number: u64) -> Result<(), StoreError> {
     let mut journal = Journal::open(path).map_err(reading)?;
     let groups = journal.groups().map_err(reading)?;
-    if journal.rest(groups.end).map_err(reading)?.is_empty() { Ok(()) } else { Err(damaged(groups.end)) }
+    if journal.rest(groups.end).map_err(reading)?.is_empty() { Ok(()) } else { Err(damaged(number, groups.end)) }
 }
 
 /// Checks the journal that commits go to, and cuts off a torn group at its end that the engine would not recognise.
-pub(crate) fn check_active(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn check_active(path: &Path, number: u64) -> Result<(), StoreError> {
     let mut journal = Journal::open(path).map_err(reading)?;
     let groups = journal.groups().map_err(reading)?;
     let rest = journal.rest(groups.end).map_err(reading)?;
@@ -37,9 +37,9 @@ pub(crate) fn check_active(path: &Path) -> Result<(), StoreError> {
     match rest.windows(TRAILER.len()).position(|window| window == TRAILER) {
         // It breaks off before its end, which the engine recognises.
         None if groups.needed > rest_end => Ok(()),
-        Some(at) if at + TRAILER.len() < rest.len() => Err(damaged(groups.end)),
+        Some(at) if at + TRAILER.len() < rest.len() => Err(damaged(number, groups.end)),
         _ if has_empty_sector(&rest) => cut(path, groups.end),
-        _ => Err(damaged(groups.end)),
+        _ => Err(damaged(number, groups.end)),
     }
 }
 
@@ -57,8 +57,8 @@ fn cut(path: &Path, at: u64) -> Result<(), StoreError> {
     file.set_len(at).and_then(|()| file.sync_all()).map_err(reading)
 }
 
-fn damaged(at: u64) -> StoreError {
-    StoreError::corrupt(format!("its journal is damaged at byte {at}"))
+fn damaged(number: u64, at: u64) -> StoreError {
+    StoreError::corrupt(format!("its journal `{number}.jnl` is damaged at byte {at}"))
 }
 
 fn reading(source: io::Error) -> StoreError {

@@ -11,7 +11,10 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::{StoreError, journal, manifest};
+use crate::{Links, StoreError, first_special, journal, manifest, read_regular};
+
+/// The note of tables has a number of a few digits for each.
+const MAX_NOTE_BYTES: u64 = 4 << 10;
 
 /// What [`prepare`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +51,7 @@ pub(crate) fn prepare(dir: &Path) -> Result<Found, StoreError> {
     if is_empty {
         return Ok(Found::Nothing);
     }
+    check_kinds(dir)?;
     if !dir.join("version").is_file() {
         return Err(StoreError::corrupt("the file `version` in it is missing"));
     }
@@ -57,12 +61,22 @@ pub(crate) fn prepare(dir: &Path) -> Result<Found, StoreError> {
         end_growing(dir)?;
     }
     journals.sort();
-    let Some((_, active)) = journals.pop() else { return Err(StoreError::corrupt("its journal is missing")) };
-    for (_, sealed) in &journals {
-        journal::check_sealed(sealed)?;
+    let Some((number, active)) = journals.pop() else { return Err(StoreError::corrupt("its journal is missing")) };
+    for (number, sealed) in &journals {
+        journal::check_sealed(sealed, *number)?;
     }
-    journal::check_active(&active)?;
+    journal::check_active(&active, number)?;
     Ok(Found::State)
+}
+
+/// The engine opens each file by its name: a pipe would keep it waiting, and a device never ends.
+fn check_kinds(dir: &Path) -> Result<(), StoreError> {
+    let special = first_special(dir, u64::MAX, Links::Refused)
+        .map_err(|source| StoreError::io("reading the state directory", source))?;
+    special.map_or(Ok(()), |(path, kind)| {
+        let name = path.strip_prefix(dir.parent().unwrap_or(dir)).unwrap_or(&path);
+        Err(StoreError::corrupt(format!("`{}` is {kind}, not a regular file", name.display())))
+    })
 }
 
 /// `known` are the tables there were before some were added, when that was interrupted: a half-made one beside them was
@@ -127,8 +141,11 @@ pub(crate) fn grow<T>(dir: &Path, add: impl FnOnce() -> Result<T, StoreError>) -
 
 /// The tables there were before an addition that was interrupted; none when none was.
 fn tables_before_growing(dir: &Path) -> Result<Option<BTreeSet<u64>>, StoreError> {
-    match fs::read_to_string(beside(dir, ".growing")) {
-        Ok(known) => Ok(Some(known.lines().filter_map(|line| line.parse().ok()).collect())),
+    match read_regular(&beside(dir, ".growing"), Links::Refused, MAX_NOTE_BYTES) {
+        Ok(known) => {
+            let known = String::from_utf8_lossy(&known);
+            Ok(Some(known.lines().filter_map(|line| line.parse().ok()).collect()))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(growing(error)),
     }
@@ -143,14 +160,14 @@ fn growing(source: io::Error) -> StoreError {
     StoreError::io("adding tables to the state", source)
 }
 
-fn sync_parent(dir: &Path) -> io::Result<()> {
+pub(crate) fn sync_parent(dir: &Path) -> io::Result<()> {
     match dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         Some(parent) => File::open(parent)?.sync_all(),
         None => File::open(".")?.sync_all(),
     }
 }
 
-fn beside(dir: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn beside(dir: &Path, suffix: &str) -> PathBuf {
     let mut name = dir.file_name().unwrap_or_default().to_owned();
     name.push(suffix);
     dir.with_file_name(name)

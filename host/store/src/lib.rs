@@ -4,7 +4,7 @@
 //! run, a signal or an energy level is: tables, keys and values are its caller's. What it survives: `kill -9` at any
 //! instant loses nothing acknowledged; a full disk refuses a write and harms nothing stored; a failed sync stops all
 //! further acknowledgements until the store is opened again; a damaged, foreign or newer state directory is refused
-//! before anything in it is changed.
+//! before anything in it is changed, and so is one that is behind the mark beside it, which says how far it was.
 
 mod batch;
 mod error;
@@ -14,8 +14,10 @@ mod handle;
 mod journal;
 mod layout;
 mod lock;
+mod loss;
 mod manifest;
 mod record;
+mod regular;
 mod scan;
 mod schema;
 mod simulated;
@@ -23,15 +25,19 @@ mod table;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod watermark;
 mod writer;
 
 pub use batch::Batch;
 pub use error::StoreError;
 pub use faults::{Faults, NoFaults};
 pub use file::{Creation, create_file, replace_file, sync};
-pub use handle::Store;
+pub use handle::{Store, exists};
 pub use lock::HomeLock;
+pub use loss::{Loss, accept_loss};
+pub use regular::{Links, first_special, open_regular, read_regular};
 pub use scan::{Each, Scan};
 pub use schema::SCHEMA_VERSION;
 pub use simulated::{DiskFault, SimulatedDisk};
 pub use table::Table;
+pub use writer::RESERVE_BYTES;

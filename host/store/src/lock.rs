@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use crate::StoreError;
+use crate::regular::{Links, check, flags};
 
 /// The file in the home that is locked. It stays: removing it would let two hosts lock two files of one name.
 const LOCK_FILE: &str = "host.lock";
@@ -26,8 +27,14 @@ impl HomeLock {
         DirBuilder::new().recursive(true).mode(0o700).create(home).map_err(io)?;
         let mut options = OpenOptions::new();
         // Not truncated: until the lock is held the content is the owner's.
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let mut file = options.open(home.join(LOCK_FILE)).map_err(io)?;
+        options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags(Links::Refused));
+        let locking = |source| StoreError::io("opening `host.lock` of the home", source);
+        let path = home.join(LOCK_FILE);
+        // An existing file is judged before it is opened: a link is not followed, and a device not touched.
+        if let Ok(found) = path.symlink_metadata() {
+            check(found.file_type()).map_err(locking)?;
+        }
+        let mut file = options.open(path).map_err(locking)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(StoreError::HomeInUse { owner_pid: read_pid(&mut file) }),
@@ -80,6 +87,17 @@ mod tests {
         let _lock = HomeLock::acquire(home.path()).unwrap();
         let text = std::fs::read_to_string(home.path().join(LOCK_FILE)).unwrap();
         assert_eq!(text, std::process::id().to_string());
+    }
+
+    #[test]
+    fn a_lock_that_is_a_link_is_refused_and_its_target_left_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let precious = home.path().join("precious");
+        std::fs::write(&precious, "content").unwrap();
+        std::os::unix::fs::symlink(&precious, home.path().join(LOCK_FILE)).unwrap();
+        let error = HomeLock::acquire(home.path()).unwrap_err();
+        assert!(std::error::Error::source(&error).unwrap().to_string().contains("a symbolic link"), "{error}");
+        assert_eq!(std::fs::read_to_string(&precious).unwrap(), "content");
     }
 
     #[test]

@@ -12,9 +12,9 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::StoreError;
 
 /// Checks the table in `dir`: its file `current` holds the number of the list in force (eight bytes), the checksum of
-/// that list (sixteen), both little-endian, and a zero for the kind of checksum; the list is the file `v<number>`.
+/// that list (sixteen), both little-endian, and a zero for the kind of checksum; the list is the file `v<number>`. The table files are in the directory `tables`.
 pub(crate) fn check(dir: &Path, table: u64) -> Result<(), StoreError> {
-    let damaged = || StoreError::corrupt(format!("table {table} is incomplete or damaged"));
+    let damaged = || StoreError::corrupt(format!("its table `keyspaces/{table}` is incomplete or damaged"));
     let read = |name: &str| match fs::read(dir.join(name)) {
         Ok(bytes) => Ok(bytes),
         Err(error) => match error.kind() {
@@ -26,5 +26,16 @@ pub(crate) fn check(dir: &Path, table: u64) -> Result<(), StoreError> {
     let Some((number, rest)) = current.split_first_chunk() else { return Err(damaged()) };
     let Some((checksum, [0])) = rest.split_first_chunk() else { return Err(damaged()) };
     let list = read(&format!("v{}", u64::from_le_bytes(*number)))?;
-    if xxh3_128(&list) == u128::from_le_bytes(*checksum) { Ok(()) } else { Err(damaged()) }
+    // The engine asserts that table files are not directories; an empty directory may be lost in a copy.
+    let entries = match fs::read_dir(dir.join("tables")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        entries => Some(entries.map_err(|_| damaged())?),
+    };
+    let is_file =
+        |entry: io::Result<fs::DirEntry>| entry.and_then(|entry| entry.file_type()).is_ok_and(|kind| kind.is_file());
+    if entries.into_iter().flatten().all(is_file) && xxh3_128(&list) == u128::from_le_bytes(*checksum) {
+        Ok(())
+    } else {
+        Err(damaged())
+    }
 }

@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::tables::Tables;
+use crate::watermark::{COMMITS_KEY, UNCOUNTED_KEY};
 use crate::{Batch, StoreError, Table};
 
 /// The schema that this build reads and writes.
-pub const SCHEMA_VERSION: u32 = 4;
+pub const SCHEMA_VERSION: u32 = 5;
 
 /// Where the schema version is kept, in [`Table::Meta`].
 pub(crate) const SCHEMA_KEY: &str = "schema";
@@ -24,6 +25,11 @@ const MIGRATIONS: [Migration; SCHEMA_VERSION as usize - 1] = [
     |_, _| Ok(()),
     // 4: the table of skills, empty: no skill of an older home was ever approved.
     |_, _| Ok(()),
+    // 5: commits are counted, and events have notices. Earlier losses cannot be known.
+    |_, batch| {
+        batch.put(Table::Meta, COMMITS_KEY, &0_u64)?;
+        batch.put(Table::Meta, UNCOUNTED_KEY, &true)
+    },
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

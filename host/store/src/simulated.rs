@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use base::Random;
 use serde::de::DeserializeOwned;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::batch::Changes;
 use crate::scan::Each;
@@ -195,7 +195,7 @@ pub(crate) struct SimulatedStore {
 struct Writer {
     changes: Changes,
     answers: Vec<Answer>,
-    is_poisoned: bool,
+    is_poisoned: watch::Sender<bool>,
     is_closed: bool,
 }
 
@@ -264,6 +264,10 @@ impl SimulatedStore {
         self.write()
     }
 
+    pub(crate) fn poisoned(&self) -> watch::Receiver<bool> {
+        self.lock().is_poisoned.subscribe()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Writer> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -287,9 +291,14 @@ impl SimulatedStore {
         if answers.is_empty() {
             return Ok(());
         }
-        let result =
-            if writer.is_poisoned { Err(StoreError::Poisoned) } else { self.disk.write(self.opening, changes) };
-        writer.is_poisoned |= matches!(&result, Err(error) if !matches!(error, StoreError::Full));
+        let result = if *writer.is_poisoned.borrow() {
+            Err(StoreError::Poisoned)
+        } else {
+            self.disk.write(self.opening, changes)
+        };
+        if matches!(&result, Err(error) if !matches!(error, StoreError::Full)) {
+            writer.is_poisoned.send_replace(true);
+        }
         for answer in answers {
             // Nobody else fills it.
             answer.set(result.clone()).ok();

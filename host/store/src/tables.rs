@@ -1,8 +1,10 @@
 //! The engine, sized for a host that idles in little memory, and its keyspace for each table: reading, and writing
 //! synced. It must not know who may write when: that is the writer's.
 
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable as _};
 use serde::de::DeserializeOwned;
@@ -116,7 +118,12 @@ impl Tables {
                 None => batch.remove(self.of(table), key),
             }
         }
-        batch.commit().map_err(|error| StoreError::engine("writing the journal", error))
+        let action = "writing the journal";
+        batch.commit().map_err(|error| match StoreError::engine(action, error) {
+            // Room is looked for before. A write that ran out of it may have reached the disk in part or as a whole.
+            StoreError::Full => StoreError::Io { action, source: Arc::new(io::ErrorKind::StorageFull.into()) },
+            other => other,
+        })
     }
 
     fn of(&self, table: Table) -> &Keyspace {

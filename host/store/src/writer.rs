@@ -6,21 +6,27 @@ use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::batch::Changes;
 use crate::tables::Tables;
-use crate::{Faults, StoreError};
+use crate::watermark::{COMMITS_KEY, Watermark};
+use crate::{Faults, StoreError, Table, record};
 
 /// A group takes no more commits once it has this many bytes: the first to wait should not wait for everyone.
 const GROUP_BYTES: usize = 4 << 20;
 
 /// Writes are refused while the disk has less room than this beyond what they need. It is what the engine may need to
 /// turn its journal and memory into tables, and the host to say what happened.
-pub(crate) const RESERVE_BYTES: u64 = 16 << 20;
+pub const RESERVE_BYTES: u64 = 16 << 20;
+
+/// The pause between two commits in which the mark follows, and the commits without such a pause after which it does.
+const PAUSE: Duration = Duration::from_millis(2);
+const MAX_UNMARKED: u64 = 16;
 
 type Answer = oneshot::Sender<Result<(), StoreError>>;
 
@@ -35,16 +41,18 @@ pub(crate) struct Writer {
     requests: Option<Sender<Request>>,
     thread: Option<JoinHandle<()>>,
     is_closed: AtomicBool,
+    pub(crate) is_poisoned: watch::Receiver<bool>,
 }
 
 impl Writer {
     pub(crate) fn spawn(committer: Committer) -> Result<Self, StoreError> {
         let (requests, incoming) = channel();
+        let is_poisoned = committer.is_poisoned.subscribe();
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || committer.run(&incoming))
             .map_err(|source| StoreError::io("starting the writer", source))?;
-        Ok(Self { requests: Some(requests), thread: Some(thread), is_closed: AtomicBool::new(false) })
+        Ok(Self { requests: Some(requests), thread: Some(thread), is_closed: AtomicBool::new(false), is_poisoned })
     }
 
     /// Returns when `changes` are durable.
@@ -91,13 +99,19 @@ pub(crate) struct Committer {
     /// The state directory, to ask for the room on its disk.
     pub(crate) directory: File,
     pub(crate) reserve_bytes: u64,
+    /// The number of the last commit.
+    pub(crate) commits: u64,
+    pub(crate) mark: Watermark,
+    /// The number that the mark has.
+    pub(crate) marked: u64,
     pub(crate) faults: Arc<dyn Faults>,
-    pub(crate) is_poisoned: bool,
+    /// Whether a write or sync failed, after which nothing more is acknowledged.
+    pub(crate) is_poisoned: watch::Sender<bool>,
 }
 
 impl Committer {
     fn run(mut self, requests: &Receiver<Request>) {
-        while let Ok(first) = requests.recv() {
+        while let Some(first) = self.next(requests) {
             let mut changes = Changes::new();
             let mut answers = Vec::new();
             let mut closing = None;
@@ -120,38 +134,73 @@ impl Committer {
                     next = requests.try_recv().ok();
                 }
             }
-            let result = self.commit(changes, bytes);
+            let mut result = self.commit(changes, bytes);
             for answer in answers {
                 // Whoever does not wait for the answer has no use for it.
                 answer.send(result.clone()).ok();
             }
             if let Some(answer) = closing {
+                result = result.and_then(|()| self.move_mark());
                 answer.send(result).ok();
                 return;
             }
         }
     }
 
+    /// The next request. The mark follows in the pause before it, or after some commits without a pause: like the mark itself,
+    /// which is not synced, it may be behind the state and never ahead of it.
+    fn next(&mut self, requests: &Receiver<Request>) -> Option<Request> {
+        if self.commits == self.marked {
+            return requests.recv().ok();
+        }
+        let ended = match requests.recv_timeout(PAUSE) {
+            Ok(request) if self.commits - self.marked < MAX_UNMARKED => return Some(request),
+            Ok(request) => {
+                self.move_mark().inspect_err(|error| self.poison(error)).ok();
+                return Some(request);
+            }
+            Err(error) => error,
+        };
+        // One that cannot be moved in a pause may be at the next; a disk that fails is seen by the next commit.
+        if let Err(error) = self.move_mark() {
+            tracing::warn!(%error, "the mark of the state stays behind it");
+        }
+        (ended == RecvTimeoutError::Timeout).then(|| requests.recv().ok()).flatten()
+    }
+
+    /// Sets the mark to the last commit, unless a failed write or sync left that number unknown.
+    fn move_mark(&mut self) -> Result<(), StoreError> {
+        if !*self.is_poisoned.borrow() {
+            self.mark.advance(self.commits)?;
+            self.marked = self.commits;
+        }
+        Ok(())
+    }
+
+    fn poison(&self, error: &StoreError) {
+        self.is_poisoned.send_replace(true);
+        tracing::error!(%error, "storage failed: nothing more is stored until the host is started again");
+    }
+
     fn commit(&mut self, changes: Changes, bytes: usize) -> Result<(), StoreError> {
         if changes.is_empty() {
             return Ok(());
         }
-        if self.is_poisoned {
+        if *self.is_poisoned.borrow() {
             return Err(StoreError::Poisoned);
         }
         self.check_room(bytes)?;
         let result = self.write(changes);
-        if let Err(error) = &result {
-            self.is_poisoned = true;
-            tracing::error!(%error, "storage failed: nothing more is stored until the host is started again");
-        }
-        result
+        result.inspect_err(|error| self.poison(error))
     }
 
-    fn write(&self, changes: Changes) -> Result<(), StoreError> {
+    fn write(&mut self, mut changes: Changes) -> Result<(), StoreError> {
+        let commits = self.commits + 1;
+        changes.insert((Table::Meta, COMMITS_KEY.into()), Some(record::encode(Table::Meta, &commits)?));
         self.faults.before_write().map_err(|source| StoreError::io("writing the journal", source))?;
         self.faults.before_sync().map_err(|source| StoreError::io("syncing the journal", source))?;
         self.tables.write(changes)?;
+        self.commits = commits;
         self.faults.after_sync();
         Ok(())
     }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use base::Random;
 
+use crate::loss::Loss;
 use crate::{Batch, Scan, Store, StoreError, Table};
 
 /// A state with records in table files and in the journal. The last group is small.
@@ -70,6 +71,12 @@ fn copy(from: &Path, to: &Path) {
         fs::create_dir_all(target.parent().unwrap()).unwrap();
         fs::copy(&file, target).unwrap();
     }
+    fs::copy(mark(from), mark(to)).unwrap();
+}
+
+/// The mark beside a state.
+fn mark(dir: &Path) -> PathBuf {
+    dir.with_extension("mark")
 }
 
 /// Opens and reads all: `Ok` when every record is right, `Err` when it was refused somewhere, panics when one is
@@ -82,9 +89,13 @@ fn read(dir: &Path, model: &BTreeMap<Vec<u8>, String>, what: &str) -> Result<(),
     Ok(())
 }
 
+fn accept_loss(dir: &Path, aside: &Path) -> Result<Loss, StoreError> {
+    crate::accept_loss(dir, aside, |_| Ok(()))
+}
+
 fn refused(result: Result<(), StoreError>, what: &str) {
     match result {
-        Err(StoreError::Corrupt { .. } | StoreError::Record { .. } | StoreError::Io { .. }) => {}
+        Err(error) if error.is_loss() || matches!(error, StoreError::Io { .. }) => {}
         other => panic!("{what}: {other:?}"),
     }
 }
@@ -140,14 +151,11 @@ fn missing_and_short_files_are_noticed() {
         if let Err(error) = read(&bad, &model, &what) {
             refused(Err(error), &what);
         }
-        // A journal that only breaks off is what a crash leaves; that is the next test.
-        if name.extension().is_none_or(|extension| extension != "jnl") {
-            copy(&good, &bad);
-            fs::File::options().write(true).open(bad.join(name)).unwrap().set_len(length / 2).unwrap();
-            let what = format!("{} cut in half", name.display());
-            if let Err(error) = read(&bad, &model, &what) {
-                refused(Err(error), &what);
-            }
+        copy(&good, &bad);
+        fs::File::options().write(true).open(bad.join(name)).unwrap().set_len(length / 2).unwrap();
+        let what = format!("{} cut in half", name.display());
+        if let Err(error) = read(&bad, &model, &what) {
+            refused(Err(error), &what);
         }
     }
     for gone in ["version", "keyspaces", "keyspaces/0", "keyspaces/0/current", "keyspaces/2", "keyspaces/2/current"] {
@@ -196,13 +204,20 @@ fn a_torn_last_group_is_dropped_and_a_torn_middle_refused() {
     let length = small_state(&good);
     let bytes = fs::read(journal(&good)).unwrap();
     let check = |what: &str, bytes: Vec<u8>, expected: Option<usize>| {
-        copy(&good, &bad);
-        fs::write(journal(&bad), bytes).unwrap();
-        for _ in 0..2 {
-            match (keys(&bad), expected) {
-                (Ok(found), Some(expected)) => assert_eq!(found, expected, "{what}"),
-                (Err(StoreError::Corrupt { .. }), None) => {}
-                (found, expected) => panic!("{what}: {found:?}, expected {expected:?}"),
+        // The callers of the last commit were told of it, or it was torn before that.
+        for told in [true, false] {
+            copy(&good, &bad);
+            fs::write(journal(&bad), &bytes).unwrap();
+            if !told {
+                crate::watermark::write(&bad, 3).unwrap();
+            }
+            for _ in 0..2 {
+                match (keys(&bad), expected) {
+                    (Err(StoreError::Behind { found: 3, marked: 4, .. }), Some(3)) if told => {}
+                    (Ok(found), Some(expected)) if !told || expected == 4 => assert_eq!(found, expected, "{what}"),
+                    (Err(StoreError::Corrupt { .. }), None) => {}
+                    (found, expected) => panic!("{what}, told: {told}: {found:?}, expected {expected:?}"),
+                }
             }
         }
     };
@@ -232,6 +247,118 @@ fn a_torn_last_group_is_dropped_and_a_torn_middle_refused() {
         check(&format!("changed {from_end} from the end"), bytes, None);
     }
     check("garbage behind it", [&bytes[..], b"garbage"].concat(), None);
+}
+
+#[test]
+fn a_state_that_is_behind_its_mark_is_refused_until_the_loss_is_accepted() {
+    let home = tempfile::tempdir().unwrap();
+    let (good, bad, aside) = (home.path().join("good"), home.path().join("bad"), home.path().join("aside"));
+    let length = small_state(&good) as usize;
+    let bytes = fs::read(journal(&good)).unwrap();
+    let fresh = || {
+        copy(&good, &bad);
+        fs::remove_dir_all(&aside).ok();
+        fs::create_dir(&aside).unwrap();
+    };
+    // Cut anywhere, by hand or by a file system: the rest is kept.
+    for cut in [5, 3_100, 6_200, 9_300] {
+        fresh();
+        fs::write(journal(&bad), &bytes[..length - cut]).unwrap();
+        let left = match Store::open(&bad).map(drop) {
+            Err(StoreError::Behind { found, marked: 4, .. }) => found,
+            other => panic!("{cut}: {other:?}"),
+        };
+        let loss = accept_loss(&bad, &aside).unwrap();
+        assert!(matches!(loss.reason, Some(StoreError::Behind { .. })) && !loss.is_new);
+        assert_eq!(keys(&bad).unwrap() as u64, left);
+        assert!(accept_loss(&bad, &aside).unwrap().reason.is_none());
+    }
+    // Removed as a whole, or emptied.
+    for empty in [false, true] {
+        fresh();
+        fs::remove_dir_all(&bad).unwrap();
+        if empty {
+            fs::create_dir(&bad).unwrap();
+        }
+        assert!(matches!(Store::open(&bad).map(drop), Err(StoreError::Behind { found: 0, marked: 4, .. })));
+        assert_eq!(bad.exists(), empty);
+        accept_loss(&bad, &aside).unwrap();
+        assert_eq!(keys(&bad).unwrap(), 0);
+    }
+    // An older state of the same home.
+    let older = home.path().join("older");
+    copy(&good, &older);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut batch = Batch::new();
+    batch.put(Table::Runs, "5", &"y").unwrap();
+    runtime.block_on(Store::open(&good).unwrap().commit(batch)).unwrap();
+    fresh();
+    fs::remove_dir_all(&bad).unwrap();
+    fs::rename(&older, &bad).unwrap();
+    assert!(matches!(Store::open(&bad).map(drop), Err(StoreError::Behind { found: 4, marked: 5, .. })));
+    // The mark itself.
+    for damage in [None, Some(&b"commits"[..])] {
+        fresh();
+        fs::remove_file(mark(&bad)).unwrap();
+        if let Some(bytes) = damage {
+            fs::write(mark(&bad), bytes).unwrap();
+        }
+        assert!(matches!(Store::open(&bad).map(drop), Err(StoreError::Unmarked { .. })), "{damage:?}");
+        accept_loss(&bad, &aside).unwrap();
+        assert_eq!(keys(&bad).unwrap(), 5);
+    }
+    // Nothing is left of the journal, and with it of the records of the state itself.
+    for left in [0, 40] {
+        fresh();
+        fs::write(journal(&bad), &fs::read(journal(&good)).unwrap()[..left]).unwrap();
+        assert!(Store::open(&bad).is_err_and(|error| error.is_loss()));
+        assert!(accept_loss(&bad, &aside).unwrap().is_new);
+        assert_eq!(keys(&bad).unwrap(), 0);
+    }
+    // A crash before the end of it changes nothing: what has no record is found again.
+    fresh();
+    fs::write(journal(&bad), &bytes[..length - 5]).unwrap();
+    let stopped = crate::accept_loss(&bad, &aside, |has| {
+        assert!(has(Table::Runs, "0") && !has(Table::Runs, "3"));
+        Err(StoreError::Closed)
+    });
+    assert!(matches!(stopped, Err(StoreError::Closed)));
+    assert!(matches!(Store::open(&bad).map(drop), Err(StoreError::Behind { .. })));
+    // Damage inside: everything is set aside and kept.
+    fresh();
+    fs::remove_file(bad.join("version")).unwrap();
+    assert!(accept_loss(&bad, &aside).unwrap().is_new);
+    assert_eq!(keys(&bad).unwrap(), 0);
+    assert!(journal(&aside.join("bad")).exists());
+    // The twin: a mark that a power failure left behind the state is no loss.
+    fresh();
+    crate::watermark::write(&bad, 2).unwrap();
+    assert_eq!(keys(&bad).unwrap(), 5);
+    assert_eq!(crate::watermark::read(&bad).unwrap(), Some(5));
+}
+
+#[test]
+fn only_regular_files_are_opened() {
+    let home = tempfile::tempdir().unwrap();
+    let (good, bad) = (home.path().join("good"), home.path().join("bad"));
+    small_state(&good);
+    for file in files(&good) {
+        for link in [true, false] {
+            copy(&good, &bad);
+            let path = bad.join(file.strip_prefix(&good).unwrap());
+            fs::remove_file(&path).unwrap();
+            if link {
+                std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+            } else {
+                let mode = rustix::fs::Mode::from_raw_mode(0o600);
+                rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+            }
+            match Store::open(&bad).map(drop) {
+                Err(StoreError::Corrupt { detail }) => assert!(detail.contains("not a regular file"), "{detail}"),
+                other => panic!("{}: {other:?}", path.display()),
+            }
+        }
+    }
 }
 
 #[test]

@@ -55,7 +55,8 @@ async fn filling_child() {
     let store = Store::open_as(&dir.join("bare"), options()).unwrap();
     let (held, error) = fill(&store, 0).await;
     assert!(held > 0);
-    assert!(matches!(error, StoreError::Full | StoreError::Poisoned), "{error:?}");
+    // `Io` from the write that ran out of room; the engine may also use the last of it between two commits.
+    assert!(matches!(error, StoreError::Full | StoreError::Io { .. } | StoreError::Poisoned), "{error:?}");
     let (_, error) = fill(&store, held).await;
     assert!(matches!(error, StoreError::Full | StoreError::Poisoned), "{error:?}");
     drop(store);
