@@ -52,7 +52,8 @@ pub(crate) fn is_same(left: &str, right: &str) -> bool {
     folded(left) == folded(right)
 }
 
-fn folded(name: &str) -> String {
+/// A name as variables that are the same have it.
+pub(crate) fn folded(name: &str) -> String {
     name.to_ascii_uppercase().replace('-', "_")
 }
 

@@ -114,6 +114,6 @@ impl From<VaultError> for Refusal {
             ),
             VaultError::System { .. } => (RefusalCode::TryLater, None),
         };
-        Self { code, reason: error.to_string(), remedy }
+        Self { code, reason: error.to_string(), remedy, key: None }
     }
 }

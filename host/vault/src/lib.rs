@@ -1,4 +1,5 @@
-//! Credentials: kept encrypted, handed out to the network gate and to nobody else, scrubbed from whatever flows back.
+//! Credentials: kept encrypted, handed out to the network gate only, scrubbed from what flows back,
+//! and stopped on the way out.
 //!
 //! Architecture invariant: a value goes in through [`Vault::set`] or the environment and comes out inside a [`RunSecrets`] only.
 //! Nothing here knows the network, runs or wasm.
@@ -17,5 +18,5 @@ mod vault;
 pub use config::{Config, VaultParts};
 pub use error::VaultError;
 pub use run::{Granted, RunSecrets};
-pub use scrub::{ScrubStream, Scrubber};
+pub use scrub::{FalseStarts, KnownSecret, ScrubStream, Scrubber};
 pub use vault::{CredentialInfo, CredentialSource, NewCredential, Vault};

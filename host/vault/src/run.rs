@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use base::{CredentialName, Secret};
+use base::{ContentHash, CredentialName, Secret};
 
-use crate::Scrubber;
 use crate::environment::is_same;
+use crate::{FalseStarts, KnownSecret, ScrubStream, Scrubber};
 
 /// The credentials of one run, and the scrubber that knows every secret of the home. Wiped when dropped.
 #[derive(Debug, Default)]
@@ -17,6 +17,7 @@ pub struct RunSecrets {
     /// A component has computed with one of them, or seen it.
     computed: AtomicBool,
     scrubber: Arc<Scrubber>,
+    false_starts: Arc<FalseStarts>,
 }
 
 /// One credential that a run was granted.
@@ -37,7 +38,7 @@ impl RunSecrets {
     #[must_use]
     pub fn new(granted: Vec<Granted>, scrubber: Arc<Scrubber>) -> Self {
         let revoked = granted.iter().map(|_| AtomicBool::new(false)).collect();
-        Self { granted, revoked, computed: AtomicBool::new(false), scrubber }
+        Self { granted, revoked, computed: AtomicBool::new(false), scrubber, false_starts: Arc::default() }
     }
 
     /// The credential of that name, when the run was granted it and it was not revoked since.
@@ -48,6 +49,12 @@ impl RunSecrets {
     pub fn get(&self, name: &str) -> Option<&Granted> {
         let (granted, revoked) = self.find(name)?;
         (!revoked.load(Ordering::SeqCst)).then_some(granted)
+    }
+
+    /// The credentials granted and not revoked since that have a value, by its hash ([`KnownSecret::hash_of`]).
+    pub fn with_value(&self, value: ContentHash) -> impl Iterator<Item = &Granted> {
+        let usable = self.granted.iter().zip(&self.revoked).filter(|(_, revoked)| !revoked.load(Ordering::SeqCst));
+        usable.map(|(granted, _)| granted).filter(move |granted| KnownSecret::hash_of(&granted.value) == value)
     }
 
     /// Records that a component computed with a credential. What came of that is as good as the credential, and may be in
@@ -92,6 +99,18 @@ impl RunSecrets {
     #[must_use]
     pub fn scrubber(&self) -> &Arc<Scrubber> {
         &self.scrubber
+    }
+
+    /// Starts on a stream that the run reads. Its false starts count with those of all streams of the run.
+    #[must_use]
+    pub fn stream(&self) -> ScrubStream {
+        ScrubStream::new(self.scrubber.clone(), self.false_starts.clone())
+    }
+
+    /// How often streams of the run were held back for the beginning of a secret that did not become one.
+    #[must_use]
+    pub fn false_starts(&self) -> &FalseStarts {
+        &self.false_starts
     }
 }
 

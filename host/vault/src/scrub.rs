@@ -1,38 +1,58 @@
-//! Finds secrets in what flows back, in every common encoding, and puts their placeholders there instead.
+//! Finds secrets in what flows back or is about to leave, in every encoding that has a name, and puts their placeholders there
+//! instead.
 //!
 //! Knows no vault and no network. It survives a server that sends a secret back encoded, split at any byte, or both, and
-//! one that sends what nearly is a secret, piece by piece, to have it compared again and again.
-//! What it cannot find: a secret that was encrypted, compressed, cut into parts or encoded in a way of somebody's own.
+//! one that sends what nearly is a secret, piece by piece, to have it compared again and again. `docs/credentials.md` lists
+//! the encodings. It cannot find a secret that was encrypted, compressed, cut into parts or encoded in another way.
 
+mod bits;
 mod escape;
 mod index;
+mod placeholder;
+mod references;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod variants;
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use base::{CredentialName, Secret};
+use base::{ContentHash, CredentialName, Secret};
 use serde_json::Value;
 use zeroize::{Zeroize as _, Zeroizing};
 
-use index::{End, Index, Next};
+use index::{End, Finder, Index, Next};
+use placeholder::Within;
+
+pub use stream::{FalseStarts, ScrubStream};
+
+#[cfg(test)]
+mod table;
 
 /// Knows secrets by name. Cheap to share; made anew when a secret changes.
 #[derive(Default)]
 pub struct Scrubber {
     index: Index,
-    placeholders: Vec<String>,
+    known: Vec<KnownSecret>,
 }
 
-/// Scrubs a stream piece by piece: a secret that is split over two pieces is found too.
-pub struct ScrubStream {
-    scrubber: Arc<Scrubber>,
-    /// What may be the beginning of a secret.
-    held: Zeroizing<Vec<u8>>,
-    /// What is held is looked at again when it has grown to so many bytes: otherwise a server could have a long beginning of
-    /// a secret compared once for each byte it sends.
-    again_at: usize,
+/// A secret that the scrubber knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownSecret {
+    /// Its name.
+    pub name: CredentialName,
+    /// The hash of its value ([`KnownSecret::hash_of`]): several credentials may have the same value.
+    pub value: ContentHash,
+    placeholder: String,
+}
+
+impl KnownSecret {
+    /// The hash of a value. White space at its ends does not count.
+    #[must_use]
+    pub fn hash_of(value: &Secret<String>) -> ContentHash {
+        ContentHash::of(value.expose().trim().as_bytes())
+    }
 }
 
 impl Scrubber {
@@ -44,13 +64,32 @@ impl Scrubber {
         let forms = trimmed
             .filter(|(_, secret)| secret.len() >= index::KEY_BYTES)
             .flat_map(|(owner, secret)| variants::of(secret).into_iter().map(move |form| (form, owner)));
-        Self { index: Index::new(forms), placeholders: secrets.iter().map(|(name, _)| name.placeholder()).collect() }
+        let index = Index::new(forms);
+        let known = secrets.into_iter().map(|(name, value)| KnownSecret {
+            placeholder: name.placeholder(),
+            value: KnownSecret::hash_of(&value),
+            name,
+        });
+        Self { index, known: known.collect() }
     }
 
     /// Whether there is nothing to look for.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
+    }
+
+    /// The secrets in a text, each once. Not those that lie within another, or in the placeholder of another.
+    #[must_use]
+    pub fn secrets_in(&self, text: &[u8]) -> Vec<&KnownSecret> {
+        let (mut matches, mut found, mut done) = (self.matches(text, 0, End::Final), Vec::new(), 0);
+        while let Next::Found(owner, range) = matches.next() {
+            if range.end > done {
+                found.extend(self.known.get(owner).filter(|secret| !found.contains(secret)));
+                done = range.end;
+            }
+        }
+        found
     }
 
     /// The text with every secret replaced.
@@ -79,17 +118,39 @@ impl Scrubber {
         }
     }
 
-    /// The value with every secret replaced, in texts, names of fields, and numbers (which become texts).
+    /// The value with every secret replaced, in texts, names of fields, numbers (which become texts), and structures that are a
+    /// secret only as a whole, such as a list of numbers.
     #[must_use]
     pub fn json(&self, value: Value) -> Value {
-        if self.is_empty() {
+        if self.is_empty() { value } else { self.whole(self.fields(value)) }
+    }
+
+    /// The smallest parts of the value that are a secret only as a whole become texts.
+    fn whole(&self, value: Value) -> Value {
+        let is_clean = |value: &Value| self.secrets_in(value.to_string().as_bytes()).is_empty();
+        if is_clean(&value) {
             return value;
         }
+        let value = match value {
+            Value::Array(items) => Value::Array(items.into_iter().map(|item| self.whole(item)).collect()),
+            Value::Object(fields) => {
+                Value::Object(fields.into_iter().map(|(name, value)| (name, self.whole(value))).collect())
+            }
+            other => other,
+        };
+        if is_clean(&value) {
+            return value;
+        }
+        let text = self.text(value.to_string());
+        serde_json::from_str(&text).unwrap_or(Value::String(text))
+    }
+
+    fn fields(&self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.text(text)),
-            Value::Array(items) => Value::Array(items.into_iter().map(|item| self.json(item)).collect()),
+            Value::Array(items) => Value::Array(items.into_iter().map(|item| self.fields(item)).collect()),
             Value::Object(fields) => {
-                Value::Object(fields.into_iter().map(|(name, value)| (self.text(name), self.json(value))).collect())
+                Value::Object(fields.into_iter().map(|(name, value)| (self.text(name), self.fields(value))).collect())
             }
             Value::Number(number) => match self.replaced(number.to_string().as_bytes()) {
                 Some(replaced) => Value::String(String::from_utf8_lossy(&replaced).into_owned()),
@@ -102,80 +163,84 @@ impl Scrubber {
     /// Starts on a stream.
     #[must_use]
     pub fn stream(self: &Arc<Self>) -> ScrubStream {
-        ScrubStream { scrubber: self.clone(), held: Zeroizing::default(), again_at: 0 }
+        ScrubStream::new(self.clone(), Arc::default())
     }
 
     /// None when there is nothing to replace.
     fn replaced(&self, text: &[u8]) -> Option<Vec<u8>> {
-        let mut replaced = Vec::new();
-        let mut done = 0;
-        while let Next::Found(owner, range) = self.index.next(text, done, End::Final) {
-            replaced.extend_from_slice(text.get(done..range.start).unwrap_or_default());
-            replaced.extend_from_slice(self.placeholder(owner));
-            done = range.end;
+        let mut matches = self.matches(text, 0, End::Final);
+        let mut written = Replaced::default();
+        while let Next::Found(owner, range) = matches.next() {
+            written.put(self, text, owner, &range);
         }
-        if done == 0 {
-            return None;
-        }
-        replaced.extend_from_slice(text.get(done..).unwrap_or_default());
-        Some(replaced)
+        written.owner?;
+        written.copy_to(text, text.len());
+        Some(written.bytes)
+    }
+
+    fn matches<'a>(&'a self, text: &'a [u8], from: usize, end: End) -> Matches<'a> {
+        Matches { finder: self.index.finder(text, from, end), known: &self.known, text, end }
     }
 
     fn placeholder(&self, owner: usize) -> &[u8] {
-        self.placeholders.get(owner).map_or(b"<credential>", String::as_bytes)
+        self.known.get(owner).map_or(b"<credential>", |secret| secret.placeholder.as_bytes())
     }
 }
 
-impl ScrubStream {
-    /// Takes in a piece and gives back what can no longer be the beginning of a secret.
-    pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
-        if self.scrubber.is_empty() {
-            return piece.to_vec();
-        }
-        self.held.extend_from_slice(piece);
-        if self.held.len() < self.again_at { Vec::new() } else { self.released(End::More) }
-    }
+/// The secrets of a text, without those that are part of the name in a placeholder.
+struct Matches<'a> {
+    finder: Finder<'a>,
+    known: &'a [KnownSecret],
+    text: &'a [u8],
+    end: End,
+}
 
-    /// Gives back the rest.
-    #[must_use]
-    pub fn finish(mut self) -> Vec<u8> {
-        self.released(End::Final)
-    }
-
-    fn released(&mut self, end: End) -> Vec<u8> {
-        let mut released = Vec::with_capacity(self.held.len());
-        let mut done = 0;
-        let kept_from = loop {
-            match self.scrubber.index.next(&self.held, done, end) {
-                Next::Found(owner, range) => {
-                    released.extend_from_slice(self.held.get(done..range.start).unwrap_or_default());
-                    released.extend_from_slice(self.scrubber.placeholder(owner));
-                    done = range.end;
-                }
-                Next::Wait(from) => break from,
-                Next::Nothing => break self.held.len(),
+impl Matches<'_> {
+    fn next(&mut self) -> Next {
+        loop {
+            let next = self.finder.next();
+            let Next::Found(_, range) = &next else { return next };
+            match placeholder::around(self.text, range, self.end, self.known) {
+                Within::No => return next,
+                Within::Yes => {}
+                // The whole of a secret stands there, so nothing is learned of a part.
+                Within::Unknown => return Next::Wait { from: range.start, matched: 0 },
             }
-        };
-        released.extend_from_slice(self.held.get(done..kept_from).unwrap_or_default());
-        self.held.copy_within(kept_from.., 0);
-        let kept = self.held.len() - kept_from;
-        if let Some(stale) = self.held.get_mut(kept..) {
-            stale.zeroize();
         }
-        self.held.truncate(kept);
-        self.again_at = kept + kept / 8;
-        released
+    }
+}
+
+/// A text with placeholders for secrets, as far as it is written.
+#[derive(Default)]
+struct Replaced {
+    bytes: Vec<u8>,
+    /// So much of the text is written or replaced.
+    done: usize,
+    /// Whose the last placeholder is.
+    owner: Option<usize>,
+}
+
+impl Replaced {
+    fn copy_to(&mut self, text: &[u8], end: usize) {
+        self.bytes.extend_from_slice(text.get(self.done..end).unwrap_or_default());
+        self.done = self.done.max(end);
+    }
+
+    /// Replaces what stands at `range`. Secrets that overlap are replaced together, and each is named.
+    fn put(&mut self, scrubber: &Scrubber, text: &[u8], owner: usize, range: &Range<usize>) {
+        if range.end <= self.done {
+            return;
+        }
+        if range.start >= self.done || self.owner != Some(owner) {
+            self.copy_to(text, range.start);
+            self.bytes.extend_from_slice(scrubber.placeholder(owner));
+        }
+        (self.done, self.owner) = (range.end, Some(owner));
     }
 }
 
 impl std::fmt::Debug for Scrubber {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Scrubber").field("forms", &self.index.len()).finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for ScrubStream {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ScrubStream").field("held_bytes", &self.held.len()).finish_non_exhaustive()
     }
 }

@@ -186,6 +186,15 @@ impl Vault {
         Ok(infos)
     }
 
+    /// Fetches the key, if there are credentials to decrypt. It may block like [`Vault::for_run`].
+    ///
+    /// # Errors
+    /// If the key is not available, or the store fails.
+    pub fn check(&self) -> Result<(), Refusal> {
+        let entries = self.inner.entries()?;
+        self.inner.key_for(&entries).map(drop).map_err(Refusal::from)
+    }
+
     /// Forgets a credential. The key is not needed for it; with the last credential it is forgotten too.
     ///
     /// # Errors
@@ -365,7 +374,9 @@ impl Inner {
         }
         let key = key.as_ref().ok().and_then(Option::as_deref);
         let stored = entries.iter().filter_map(|entry| Some((entry.name.clone(), entry.open(key?)?)));
-        let variables = self.variables.iter().map(|variable| (variable.name.clone(), variable.value.clone()));
+        // Values that are never granted would be found in texts that have nothing to do with them.
+        let fit = self.variables.iter().filter(|variable| fitness(&variable.name, variable.value.expose()).is_ok());
+        let variables = fit.map(|variable| (variable.name.clone(), variable.value.clone()));
         let scrubber = Arc::new(Scrubber::new(stored.chain(variables).collect()));
         *known = Known { of: Some(of), scrubber: Arc::downgrade(&scrubber) };
         scrubber

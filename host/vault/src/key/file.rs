@@ -1,11 +1,10 @@
 //! The key file of development. It lies beside what it protects, so it protects from nobody who can read the home.
 
-use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use store::create_file;
+use store::{Links, create_file, open_regular};
 use zeroize::Zeroizing;
 
 use super::secret;
@@ -19,7 +18,7 @@ const MOST_BYTES: u64 = 256;
 /// The key in the file.
 pub(super) fn read(directory: &Path) -> Result<Key, VaultError> {
     let anew = "delete the credentials and set them again";
-    let mut file = match File::open(directory.join(NAME)) {
+    let mut file = match open_regular(&directory.join(NAME), Links::Refused) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(VaultError::key(
@@ -27,13 +26,13 @@ pub(super) fn read(directory: &Path) -> Result<Key, VaultError> {
                 format!("restore it from a backup, or {anew}"),
             ));
         }
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
+            return Err(unusable(&format!("cannot be used: {error}"), anew));
+        }
         Err(error) => return Err(unusable(&format!("cannot be opened: {error}"), "let the host's user read it")),
     };
     // The file that was opened is the file that is judged.
     let found = file.metadata().map_err(|error| unusable(&format!("cannot be read: {error}"), anew))?;
-    if !found.is_file() {
-        return Err(unusable("is not a file", anew));
-    }
     if found.mode() & 0o077 != 0 {
         return Err(unusable("can be read by others", "run `chmod 600` on it, and consider the credentials known"));
     }

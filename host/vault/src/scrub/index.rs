@@ -8,8 +8,9 @@ use std::ops::Range;
 
 use zeroize::Zeroizing;
 
-use super::escape::{Token, is_special, token};
-use super::variants::Form;
+use super::bits::{is_set, second_slot, set, slot};
+use super::escape::{Dialect, Token, Written, is_break, special, token};
+use super::variants::{Form, Gaps};
 
 /// The filter looks at so many bytes; shorter forms cannot be found.
 pub(super) const KEY_BYTES: usize = 8;
@@ -17,16 +18,27 @@ pub(super) const KEY_BYTES: usize = 8;
 const START_BYTES: usize = 3;
 /// Those bytes, in a mask with one bit for each byte of a key.
 const ESCAPED_START: u8 = 0b1110_0000;
-/// 65,536 bits, for some three thousand forms.
-const START_SHIFT: u32 = 64 - 16;
-/// Line breaks left out between two bytes of a secret, unless it has more itself: `\r\n`, and a blank line.
-const LEAST_BREAKS: usize = 4;
-/// Bits of the filter for each form: about one place in sixty-four is looked at twice.
+/// All but the first of them.
+const WITHIN_KEY: u8 = 0b0111_1111;
+/// 262,144 bits, for some ten thousand beginnings.
+const START_SHIFT: u32 = 64 - 18;
+/// Line breaks and zero bytes left out between two bytes of a secret: `\r\n` and a blank line in UTF-32, or the indentation of a line.
+/// Four times as many as the secret has itself, if those are more.
+const LEAST_BREAKS: usize = 16;
+/// Signs left out between two bytes of a form that is spread out: `0x73,` and an indented line.
+const MAX_GAP: usize = 64;
+/// Where an escape has to begin for a key that is read through it.
+const KEY_REACH: usize = 32;
+/// Bits of the filter for each form, two of them set: about one place in a thousand is looked at twice.
 const FILTER_BITS_EACH: usize = 64;
 const LEAST_FILTER_BITS: usize = 1 << 12;
 const MOST_FILTER_BITS: usize = 1 << 24;
 
-/// The folded byte; above it, whether it is special.
+/// In [`FOLD`]: the byte begins an escape in some dialect; it is left out of spread-out text.
+const SPECIAL: u16 = 0x700;
+const GAP: u16 = 0x800;
+
+/// The folded byte; above it, the forms it may begin.
 static FOLD: [u16; 256] = {
     let mut table = [0; 256];
     let mut byte: u8 = 0;
@@ -37,10 +49,11 @@ static FOLD: [u16; 256] = {
             b'_' => b'/',
             _ => byte.to_ascii_lowercase(),
         };
+        let is_gap = byte.is_ascii() && !byte.is_ascii_alphanumeric();
         // A constant index cannot be out of bounds where it compiles.
         #[expect(clippy::indexing_slicing, reason = "evaluated at compile time")]
         {
-            table[byte as usize] = folded as u16 | if is_special(byte) { 0x100 } else { 0 };
+            table[byte as usize] = folded as u16 | special(byte) | if is_gap { GAP } else { 0 };
         }
         if byte == u8::MAX {
             break table;
@@ -61,8 +74,8 @@ pub(super) enum End {
 pub(super) enum Next {
     /// A secret, whose it is, and where.
     Found(usize, Range<usize>),
-    /// From here on it depends on what follows.
-    Wait(usize),
+    /// From here on it depends on what follows; so many bytes of a form stand there.
+    Wait { from: usize, matched: usize },
     /// No more.
     Nothing,
 }
@@ -73,8 +86,11 @@ pub(super) struct Index {
     /// The forms, one after another, folded and without line breaks.
     arena: Zeroizing<Vec<u8>>,
     patterns: Vec<Pattern>,
-    /// The first bytes of each pattern, ascending, the first byte most significant.
+    /// The first bytes of each pattern, as they stand together and as they stand spread out, ascending, the first byte most
+    /// significant.
     keys: Zeroizing<Vec<u64>>,
+    /// The pattern of each key.
+    patterns_of: Vec<usize>,
     filter: Zeroizing<Vec<u64>>,
     /// A smaller filter, over the first bytes, for places where reading them is costly.
     starts: Zeroizing<Vec<u64>>,
@@ -85,12 +101,14 @@ pub(super) struct Index {
 struct Pattern {
     range: Range<usize>,
     owner: usize,
+    gaps: Gaps,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     No,
-    Wait,
+    /// So many bytes of a form, and then the text ends.
+    Wait(usize),
     /// So many bytes of the text.
     Match(usize),
 }
@@ -105,33 +123,47 @@ enum Key {
 impl Index {
     pub(super) fn new(forms: impl Iterator<Item = (Form, usize)>) -> Self {
         let mut most_breaks = LEAST_BREAKS;
-        let mut forms: Vec<(u64, Form, usize)> = forms
-            .filter_map(|(form, owner)| {
-                let longest = form.split(|byte| !is_break(*byte)).map(<[u8]>::len).max().unwrap_or_default();
-                most_breaks = most_breaks.max(longest);
-                let form: Form = Zeroizing::new(form.iter().filter(|b| !is_break(**b)).map(|b| fold(*b)).collect());
-                Some((u64::from_be_bytes(*form.first_chunk::<KEY_BYTES>()?), form, owner))
+        let mut forms: Vec<(Form, usize)> = forms
+            .filter_map(|(Form { bytes, gaps }, owner)| {
+                let longest = bytes.split(|byte| !is_break(*byte)).map(<[u8]>::len).max().unwrap_or_default();
+                most_breaks = most_breaks.max(longest * 4);
+                let bytes =
+                    Zeroizing::new(bytes.iter().filter(|b| !is_break(**b)).map(|b| fold(*b)).collect::<Vec<_>>());
+                (bytes.len() >= KEY_BYTES).then_some((Form { bytes, gaps }, owner))
             })
             .collect();
-        forms.sort_by(|a, b| (a.0, &*a.1, a.2).cmp(&(b.0, &*b.1, b.2)));
-        forms.dedup_by(|a, b| *a.1 == *b.1);
+        forms.sort_by(|a, b| (&*a.0.bytes, a.1).cmp(&(&*b.0.bytes, b.1)));
+        forms.dedup_by(|a, b| *a.0.bytes == *b.0.bytes);
 
-        let bits = (forms.len() * FILTER_BITS_EACH).next_power_of_two().clamp(LEAST_FILTER_BITS, MOST_FILTER_BITS);
+        let mut keys = Vec::with_capacity(forms.len() * 2);
+        for (number, (form, _)) in forms.iter().enumerate() {
+            let together = key_of(form.bytes.iter().copied());
+            let spread = key_of(form.bytes.iter().copied().filter(|byte| !is_gap(*byte)));
+            keys.extend(together.map(|key| (key, number)));
+            keys.extend(spread.filter(|key| Some(*key) != together).map(|key| (key, number)));
+        }
+        keys.sort_unstable();
+        let bits = (keys.len() * FILTER_BITS_EACH).next_power_of_two().clamp(LEAST_FILTER_BITS, MOST_FILTER_BITS);
         let mut index = Self {
-            arena: Zeroizing::new(Vec::with_capacity(forms.iter().map(|(_, form, _)| form.len()).sum())),
+            arena: Zeroizing::new(Vec::with_capacity(forms.iter().map(|(form, _)| form.bytes.len()).sum())),
             patterns: Vec::with_capacity(forms.len()),
-            keys: Zeroizing::new(Vec::with_capacity(forms.len())),
+            keys: Zeroizing::new(Vec::with_capacity(keys.len())),
+            patterns_of: Vec::with_capacity(keys.len()),
             filter: Zeroizing::new(vec![0; bits / 64]),
             starts: Zeroizing::new(vec![0; (1 << (64 - START_SHIFT)) / 64]),
             shift: 64 - bits.trailing_zeros(),
             most_breaks,
         };
-        for (key, form, owner) in &forms {
+        for (form, owner) in &forms {
             let start = index.arena.len();
-            index.arena.extend_from_slice(form);
-            index.patterns.push(Pattern { range: start..index.arena.len(), owner: *owner });
-            index.keys.push(*key);
-            set(&mut index.filter, slot(*key, index.shift));
+            index.arena.extend_from_slice(&form.bytes);
+            index.patterns.push(Pattern { range: start..index.arena.len(), owner: *owner, gaps: form.gaps });
+        }
+        for (key, number) in keys {
+            index.keys.push(key);
+            index.patterns_of.push(number);
+            set(&mut index.filter, slot(key, index.shift));
+            set(&mut index.filter, second_slot(key, index.shift));
             set(&mut index.starts, slot(key >> (8 * (KEY_BYTES - START_BYTES)), START_SHIFT));
         }
         index
@@ -146,42 +178,28 @@ impl Index {
         self.patterns.len()
     }
 
-    /// The first secret in `text` that begins at `from` or later; of several that begin there, the longest.
-    pub(super) fn next(&self, text: &[u8], from: usize, end: End) -> Next {
-        if self.is_empty() {
-            return Next::Nothing;
-        }
-        let mut from = from;
-        while let Some(suspects) = self.suspects(text, from) {
-            from = suspects.end;
-            for start in suspects {
-                let Some(rest) = text.get(start..) else { break };
-                match self.at(rest, end) {
-                    (Verdict::No, _) => {}
-                    (Verdict::Wait, _) => return Next::Wait(start),
-                    (Verdict::Match(len), owner) => return Next::Found(owner, start..start + len),
-                }
-            }
-        }
-        Next::Nothing
+    /// Looks through a text from a place on.
+    pub(super) fn finder<'a>(&'a self, text: &'a [u8], from: usize, end: End) -> Finder<'a> {
+        let places = |next: Option<usize>| if self.is_empty() { None } else { next };
+        let together = places(self.together(text, from));
+        Finder { index: self, text, end, together, spread: places(self.spread(text, from)) }
     }
 
-    /// The next places from `from` on that have to be looked at one by one.
-    fn suspects(&self, text: &[u8], from: usize) -> Option<Range<usize>> {
+    /// The next place from `from` on where a form may begin that stands together.
+    fn together(&self, text: &[u8], from: usize) -> Option<usize> {
         let rest = text.get(from..)?;
-        let mut window: u64 = 0;
+        let (mut window, mut filled) = (0_u64, 0_usize);
         // Which bytes of the window may begin an escape, the first of them topmost: without one, both readings are the same.
         let mut escapes: u8 = 0;
-        let mut filled = 0_usize;
         let mut first_unbroken = 0;
         for (offset, byte) in rest.iter().enumerate() {
-            let entry = FOLD.get(usize::from(*byte)).copied().unwrap_or_default();
-            if entry > 0xff && is_break(*byte) {
+            let entry = entry(*byte);
+            if entry & GAP != 0 && is_break(*byte) {
                 first_unbroken = offset + 1;
                 continue;
             }
             window = (window << 8) | u64::from(entry & 0xff);
-            escapes = (escapes << 1) | u8::from(entry > 0xff);
+            escapes = (escapes << 1) | u8::from(entry & SPECIAL != 0);
             filled += 1;
             if filled < KEY_BYTES {
                 continue;
@@ -192,27 +210,61 @@ impl Index {
             }
             let start = match (offset + 1).checked_sub(KEY_BYTES) {
                 Some(start) if start >= first_unbroken => start,
-                _ => back(rest, offset + 1, KEY_BYTES),
+                _ => back(rest, offset + 1, KEY_BYTES, is_break),
             };
             if may_begin || self.may_begin_escaped(rest.get(start..).unwrap_or_default()) {
-                return Some(from + start..from + start + 1);
+                return Some(from + start);
             }
         }
-        // Too little is left of the text for the filter.
-        (!rest.is_empty()).then(|| from + back(rest, rest.len(), KEY_BYTES - 1)..text.len())
+        last_places(rest, is_break).map(|start| from + start)
+    }
+
+    /// The next place from `from` on where a form may begin that is spread out.
+    fn spread(&self, text: &[u8], from: usize) -> Option<usize> {
+        let rest = text.get(from..)?;
+        let (mut window, mut filled) = (0_u64, 0_usize);
+        // Which bytes of the window stand behind a gap: without one, it stands together.
+        let (mut gaps, mut is_behind_gap) = (0_u8, 0_u8);
+        for (offset, byte) in rest.iter().enumerate() {
+            let entry = entry(*byte);
+            if entry & GAP != 0 {
+                is_behind_gap = 1;
+                continue;
+            }
+            window = (window << 8) | u64::from(entry & 0xff);
+            gaps = (gaps << 1) | is_behind_gap;
+            is_behind_gap = 0;
+            filled += 1;
+            if gaps & WITHIN_KEY != 0 && filled >= KEY_BYTES && self.may_begin_with(window) {
+                return Some(from + back(rest, offset + 1, KEY_BYTES, is_gap));
+            }
+        }
+        last_places(rest, is_gap).map(|start| from + start)
     }
 
     /// Whether a form may begin with what the escapes at the beginning of `text` stand for.
     fn may_begin_escaped(&self, text: &[u8]) -> bool {
-        let (mut bytes, mut count, mut at) = (0_u64, 0, 0);
+        let kinds = text.iter().take(START_BYTES).fold(0, |kinds, byte| kinds | entry(*byte));
+        // Of letters and digits the caller knows.
+        kinds & SPECIAL == 0
+            || Dialect::ALL.iter().any(|(dialect, bit)| kinds & bit != 0 && self.may_begin_in(*dialect, text))
+    }
+
+    fn may_begin_in(&self, dialect: Dialect, text: &[u8]) -> bool {
+        let (mut bytes, mut count, mut at, mut breaks) = (0_u64, 0, 0, 0);
         while count < START_BYTES {
-            match token(text.get(at..).unwrap_or_default()) {
-                None | Some(Token::Cut(..)) => return true,
-                Some(Token::Break(_)) if count == 0 => return false,
-                Some(Token::Break(len)) => at += len,
-                Some(Token::Byte(byte, len)) => {
-                    bytes = (bytes << 8) | u64::from(fold(byte));
-                    (at, count) = (at + len, count + 1);
+            match token(text.get(at..).unwrap_or_default(), dialect, End::More) {
+                None | Some(Token::Cut) => return true,
+                // As [`Reader::key`] has it. Without the limit a run of them would be read again from each of its places.
+                Some(Token::Break(_)) if count == 0 || breaks == self.most_breaks => return false,
+                Some(Token::Break(len)) => (at, breaks) = (at + len, breaks + 1),
+                Some(Token::Written(written, len)) => {
+                    breaks = 0;
+                    for byte in written.bytes().iter().take(START_BYTES - count) {
+                        bytes = (bytes << 8) | u64::from(fold(*byte));
+                        count += 1;
+                    }
+                    at += len;
                 }
             }
         }
@@ -225,7 +277,7 @@ impl Index {
     }
 
     fn may_begin_with(&self, key: u64) -> bool {
-        is_set(&self.filter, slot(key, self.shift))
+        is_set(&self.filter, slot(key, self.shift)) && is_set(&self.filter, second_slot(key, self.shift))
     }
 
     /// Whether there is a form that begins with these bytes, fewer than [`KEY_BYTES`].
@@ -238,26 +290,29 @@ impl Index {
         self.keys.get(first).is_some_and(|known| known >> missing_bits == bytes)
     }
 
-    fn reader(&self, reading: Reading, end: End) -> Reader {
-        Reader { reading, end, most_breaks: self.most_breaks }
-    }
-
     /// What begins at the beginning of `text`.
     fn at(&self, text: &[u8], end: End) -> (Verdict, usize) {
+        let kinds = text.iter().take(KEY_REACH).fold(SPREAD_BIT, |kinds, byte| kinds | entry(*byte));
         let mut best = (Verdict::No, 0);
         let mut last = None;
-        for reading in [Reading::Literal, Reading::Escaped] {
-            match (self.reader(reading, end).key(text), end) {
+        for (reading, bit) in READINGS {
+            if kinds & bit != bit {
+                continue;
+            }
+            let reader = Reader { reading, end, most_breaks: self.most_breaks };
+            match (reader.key(text), end) {
                 (Key::Full(key), _) if last != Some(key) => {
                     last = Some(key);
                     if self.may_begin_with(key) {
                         best = self.longest(key, text, end, best);
                     }
                 }
-                (Key::Cut(key, count), End::More) if self.has_beginning(key, count) => return (Verdict::Wait, 0),
+                (Key::Cut(key, count), End::More) if self.has_beginning(key, count) => {
+                    return (Verdict::Wait(count), 0);
+                }
                 _ => {}
             }
-            if best.0 == Verdict::Wait {
+            if matches!(best.0, Verdict::Wait(_)) {
                 return best;
             }
         }
@@ -267,16 +322,16 @@ impl Index {
     fn longest(&self, key: u64, text: &[u8], end: End, mut best: (Verdict, usize)) -> (Verdict, usize) {
         let first = self.keys.partition_point(|known| *known < key);
         let same = self.keys.iter().skip(first).take_while(|known| **known == key);
-        for (_, pattern) in same.zip(self.patterns.iter().skip(first)) {
+        for (_, number) in same.zip(self.patterns_of.iter().skip(first)) {
+            let Some(pattern) = self.patterns.get(*number) else { continue };
             let form = self.arena.get(pattern.range.clone()).unwrap_or_default();
-            let verdict = match self.reader(Reading::Literal, end).compare(form, text) {
-                Verdict::No => self.reader(Reading::Escaped, end).compare(form, text),
-                verdict => verdict,
-            };
-            match (verdict, best.0) {
-                (Verdict::Wait, _) => return (Verdict::Wait, pattern.owner),
+            let readers =
+                READINGS.iter().map(|(reading, _)| Reader { reading: *reading, end, most_breaks: self.most_breaks });
+            let verdicts = readers.map(|reader| reader.compare(form, pattern.gaps, text));
+            match (verdicts.into_iter().find(|verdict| *verdict != Verdict::No).unwrap_or(Verdict::No), best.0) {
+                (wait @ Verdict::Wait(_), _) => return (wait, pattern.owner),
                 (Verdict::Match(len), Verdict::Match(longest)) if len <= longest => {}
-                (Verdict::Match(_), _) => best = (verdict, pattern.owner),
+                (verdict @ Verdict::Match(_), _) => best = (verdict, pattern.owner),
                 _ => {}
             }
         }
@@ -284,14 +339,60 @@ impl Index {
     }
 }
 
+/// Goes through a text from secret to secret.
+pub(super) struct Finder<'a> {
+    index: &'a Index,
+    text: &'a [u8],
+    end: End,
+    /// The next places that have to be looked at.
+    together: Option<usize>,
+    spread: Option<usize>,
+}
+
+impl Finder<'_> {
+    /// The first secret that begins behind the beginning of the one before, which it may overlap; of several that begin at one
+    /// place, the longest.
+    pub(super) fn next(&mut self) -> Next {
+        loop {
+            let Some(start) = self.together.into_iter().chain(self.spread).min() else { return Next::Nothing };
+            let (verdict, owner) = self.index.at(self.text.get(start..).unwrap_or_default(), self.end);
+            if let Verdict::Wait(matched) = verdict {
+                return Next::Wait { from: start, matched };
+            }
+            if self.together == Some(start) {
+                self.together = self.index.together(self.text, start + 1);
+            }
+            if self.spread == Some(start) {
+                self.spread = self.index.spread(self.text, start + 1);
+            }
+            if let Verdict::Match(len) = verdict {
+                return Next::Found(owner, start..start + len);
+            }
+        }
+    }
+}
+
 /// How a text is read.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reading {
     /// Each byte is itself.
     Literal,
     /// Escapes are what they stand for.
-    Escaped,
+    Escaped(Dialect),
+    /// Signs between letters and digits are left out.
+    Spread,
 }
+
+/// Always set, so that those readings are always tried.
+const SPREAD_BIT: u16 = 0x1000;
+/// All readings, each with what there has to be in a text for it.
+const READINGS: [(Reading, u16); 5] = [
+    (Reading::Literal, SPREAD_BIT),
+    (Reading::Escaped(Dialect::Usual), 0x100),
+    (Reading::Escaped(Dialect::Css), 0x200),
+    (Reading::Escaped(Dialect::Quoted), 0x400),
+    (Reading::Spread, SPREAD_BIT | GAP),
+];
 
 /// Reads a text.
 #[derive(Clone, Copy)]
@@ -303,89 +404,180 @@ struct Reader {
 
 impl Reader {
     fn token(self, text: &[u8]) -> Option<Token> {
-        let token = match self.reading {
-            Reading::Literal => {
-                text.first().map(|byte| if is_break(*byte) { Token::Break(1) } else { Token::Byte(*byte, 1) })
-            }
-            Reading::Escaped => token(text),
-        };
-        match token {
-            Some(Token::Cut(byte, len)) if self.end == End::Final => Some(Token::Byte(byte, len)),
-            token => token,
+        match self.reading {
+            Reading::Escaped(dialect) => token(text, dialect, self.end),
+            Reading::Literal | Reading::Spread => text
+                .first()
+                .map(|byte| if is_break(*byte) { Token::Break(1) } else { Token::Written(Written::byte(*byte), 1) }),
         }
+    }
+
+    /// Whether a byte between two of a secret is left out, as far as the reading says.
+    fn leaves_out(self, byte: u8) -> bool {
+        self.reading == Reading::Spread && is_gap(byte)
     }
 
     /// The first bytes of a text, folded.
     fn key(self, text: &[u8]) -> Key {
-        let (mut key, mut count, mut breaks, mut at) = (0_u64, 0, 0, 0);
+        let (mut key, mut count, mut left_out, mut at) = (0_u64, 0, 0, 0);
+        let most = if self.reading == Reading::Spread { MAX_GAP } else { self.most_breaks };
         while count < KEY_BYTES {
-            match self.token(text.get(at..).unwrap_or_default()) {
-                None | Some(Token::Cut(..)) => return Key::Cut(key, count),
-                Some(Token::Break(_)) if count == 0 || breaks == self.most_breaks => return Key::None,
-                Some(Token::Break(len)) => (at, breaks) = (at + len, breaks + 1),
-                Some(Token::Byte(byte, len)) => {
-                    key = (key << 8) | u64::from(fold(byte));
-                    (at, breaks, count) = (at + len, 0, count + 1);
+            let rest = text.get(at..).unwrap_or_default();
+            let len = match self.token(rest) {
+                None | Some(Token::Cut) => return Key::Cut(key, count),
+                Some(Token::Written(written, len)) if !rest.first().is_some_and(|byte| self.leaves_out(*byte)) => {
+                    for byte in written.bytes().iter().take(KEY_BYTES - count) {
+                        key = (key << 8) | u64::from(fold(*byte));
+                        count += 1;
+                    }
+                    left_out = 0;
+                    at += len;
+                    continue;
                 }
+                Some(Token::Written(_, len) | Token::Break(len)) => len,
+            };
+            if count == 0 || left_out == most {
+                return Key::None;
             }
+            (at, left_out) = (at + len, left_out + 1);
         }
         Key::Full(key)
     }
 
     /// Whether `text` begins with `form`.
-    fn compare(self, form: &[u8], text: &[u8]) -> Verdict {
-        let (mut at, mut breaks, mut expected) = (0, 0, form.iter());
-        let Some(mut wanted) = expected.next() else { return Verdict::No };
-        loop {
+    fn compare(self, form: &[u8], gaps: Gaps, text: &[u8]) -> Verdict {
+        let mut spaces = Spaces::new(self, gaps);
+        // Signs before the first letter belong to what stands before, as far as can be told.
+        let leading = |is_spread: bool| form.iter().take_while(|byte| is_spread && is_gap(**byte)).count();
+        let (mut at, mut done) = (0, leading(self.reading == Reading::Spread));
+        while let Some(wanted) = form.get(done) {
             let rest = text.get(at..).unwrap_or_default();
-            let is_literal = rest.first().is_some_and(|byte| fold(*byte) == *wanted);
-            let len = match self.token(rest) {
-                None if self.end == End::Final => return Verdict::No,
-                None => return Verdict::Wait,
-                Some(Token::Byte(byte, len)) if fold(byte) == *wanted => len,
-                Some(Token::Cut(..)) => return Verdict::Wait,
+            let Some(first) = rest.first() else {
+                return if self.end == End::Final { Verdict::No } else { Verdict::Wait(done) };
+            };
+            // Of an escape that is the secret's own text, the next byte is, too.
+            let goes_on = || match (rest.get(1), form.get(done + 1)) {
+                (Some(byte), Some(wanted)) => fold(*byte) == *wanted,
+                _ => true,
+            };
+            let is_literal = fold(*first) == *wanted;
+            let (len, count) = match self.token(rest) {
+                Some(Token::Written(..)) if at > 0 && spaces.is_short() && spaces.leave_out(Some(*first)) => {
+                    at += 1;
+                    continue;
+                }
+                Some(Token::Written(written, len)) if begins(form.get(done..), written) => (len, written.bytes().len()),
+                None | Some(Token::Cut) => return Verdict::Wait(done),
                 // What looks like an escape may be the secret's own text.
-                _ if is_literal => 1,
-                Some(Token::Break(len)) if at > 0 && breaks < self.most_breaks => {
-                    (at, breaks) = (at + len, breaks + 1);
+                Some(Token::Written(..)) if is_literal => (1, 1),
+                Some(Token::Break(_)) if is_literal && goes_on() => (1, 1),
+                Some(Token::Break(len)) if at > 0 && spaces.leave_out(None) => {
+                    at += len;
+                    continue;
+                }
+                Some(Token::Written(..)) if at > 0 && spaces.leave_out(Some(*first)) => {
+                    at += 1;
                     continue;
                 }
                 _ => return Verdict::No,
             };
-            (at, breaks) = (at + len, 0);
-            match expected.next() {
-                Some(next) => wanted = next,
-                None => return Verdict::Match(at),
+            if at > 0 && !spaces.end(*wanted) {
+                return Verdict::No;
             }
+            (at, done) = (at + len, done + count);
         }
+        if at == 0 { Verdict::No } else { Verdict::Match(at) }
     }
+}
+
+fn begins(form: Option<&[u8]>, written: Written) -> bool {
+    let bytes = written.bytes();
+    form.and_then(|form| form.get(..bytes.len()))
+        .is_some_and(|form| form.iter().zip(bytes).all(|(form, byte)| *form == fold(*byte)))
+}
+
+/// The signs left out between two bytes of a secret.
+struct Spaces {
+    reader: Reader,
+    gaps: Gaps,
+    /// Of this gap: bytes, and whether a line breaks in it.
+    left_out: usize,
+    is_broken: bool,
+    /// The bytes of the first gap without a line break: what spells a text out has the same between all its characters.
+    usual: Option<usize>,
+}
+
+impl Spaces {
+    fn new(reader: Reader, gaps: Gaps) -> Self {
+        Self { reader, gaps, left_out: 0, is_broken: false, usual: None }
+    }
+
+    /// Whether this gap is shorter than the others: a sign may belong to it although the secret has the same.
+    fn is_short(&self) -> bool {
+        self.usual.is_some_and(|usual| self.left_out < usual) && !self.is_broken
+    }
+
+    /// Whether a line break (none), or a byte, may be left out here.
+    fn leave_out(&mut self, byte: Option<u8>) -> bool {
+        let is_spread = self.reader.reading == Reading::Spread;
+        let may = match byte {
+            None => true,
+            // Lines are indented, quoted and commented out.
+            Some(byte) => is_gap(byte) && (is_spread || self.is_broken),
+        };
+        if !may || self.left_out == if is_spread { MAX_GAP } else { self.reader.most_breaks } {
+            return false;
+        }
+        self.is_broken |= byte.is_none();
+        self.left_out += 1;
+        true
+    }
+
+    /// Ends a gap before a byte of the secret: whether it may be there.
+    fn end(&mut self, next: u8) -> bool {
+        let left_out = std::mem::take(&mut self.left_out);
+        if self.reader.reading != Reading::Spread || self.gaps == Gaps::Any {
+            self.is_broken = false;
+            return true;
+        }
+        // Within a character of UTF-8.
+        if matches!(next, 0x80..0xc0) && left_out == 0 {
+            return true;
+        }
+        // One sign more may be a backslash before the character. Where there are no gaps it would be another text:
+        // `2024-01-05` for `20240105`.
+        let is_usual = |usual: usize| left_out == usual || usual > 0 && left_out == usual + 1;
+        std::mem::take(&mut self.is_broken) || is_usual(*self.usual.get_or_insert(left_out))
+    }
+}
+
+fn entry(byte: u8) -> u16 {
+    FOLD.get(usize::from(byte)).copied().unwrap_or_default()
 }
 
 fn fold(byte: u8) -> u8 {
-    FOLD.get(usize::from(byte)).map_or(byte, |entry| entry.to_le_bytes()[0])
+    entry(byte).to_le_bytes()[0]
 }
 
-fn is_break(byte: u8) -> bool {
-    matches!(byte, b'\r' | b'\n')
+/// Whether a byte is left out of spread-out text.
+fn is_gap(byte: u8) -> bool {
+    entry(byte) & GAP != 0
 }
 
-fn slot(key: u64, shift: u32) -> usize {
-    // The multiplier of Fibonacci hashing spreads neighbours; the topmost bits are the good ones.
-    usize::try_from(key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> shift).unwrap_or_default()
+/// The first bytes of a form, when it has so many.
+fn key_of(bytes: impl Iterator<Item = u8>) -> Option<u64> {
+    let mut bytes = bytes.take(KEY_BYTES);
+    (0..KEY_BYTES).try_fold(0, |key, _| Some((key << 8) | u64::from(bytes.next()?)))
 }
 
-fn set(filter: &mut [u64], bit: usize) {
-    if let Some(word) = filter.get_mut(bit / 64) {
-        *word |= 1 << (bit % 64);
-    }
-}
-
-fn is_set(filter: &[u64], bit: usize) -> bool {
-    filter.get(bit / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
-}
-
-/// Where the last `count` bytes before `end` that are no line breaks begin, or the beginning.
-fn back(text: &[u8], end: usize, count: usize) -> usize {
-    let bytes = text.iter().enumerate().take(end).rev().filter(|(_, byte)| !is_break(**byte));
+/// Where the last `count` bytes before `end` that are not left out begin, or the beginning.
+fn back(text: &[u8], end: usize, count: usize, is_left_out: impl Fn(u8) -> bool) -> usize {
+    let bytes = text.iter().enumerate().take(end).rev().filter(|(_, byte)| !is_left_out(**byte));
     bytes.take(count).last().map_or(end, |(at, _)| at)
+}
+
+/// The first place of those behind which too little is left of a text for the filter.
+fn last_places(text: &[u8], is_left_out: impl Fn(u8) -> bool) -> Option<usize> {
+    let first = back(text, text.len(), KEY_BYTES - 1, is_left_out);
+    (first < text.len()).then_some(first)
 }

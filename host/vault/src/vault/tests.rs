@@ -441,3 +441,12 @@ async fn the_key_in_the_keyring_is_the_only_one() {
     assert!(refusal.reason.contains("keyring"), "{refusal}");
     assert!(with_keyring(false).set(new("other", None, VALUE)).await.is_err());
 }
+
+#[tokio::test]
+async fn variables_that_cannot_be_granted_are_not_looked_for() {
+    let variables = vec![("VAULT_ZEROS", "00000000"), ("VAULT_CREDENTIAL", "credential"), ("VAULT_GOOD", VALUE)];
+    let home = Home { variables, ..Home::new() };
+    let scrubber = home.vault().scrubber().unwrap();
+    let text = format!("credential 00000000 <credential:x> {VALUE}");
+    assert_eq!(scrubber.text(text), "credential 00000000 <credential:x> <credential:good>");
+}

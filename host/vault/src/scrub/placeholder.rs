@@ -1,0 +1,93 @@
+//! Tells a secret from a part of a placeholder: the value `postgres` stands in `<credential:postgres_password>`, too.
+//!
+//! Only a placeholder of a credential that exists counts, so there is nothing to hide in one but what its name says already.
+
+use std::ops::Range;
+
+use super::KnownSecret;
+use super::index::End;
+use crate::environment::folded;
+
+const WORD: &[u8] = b"credential";
+/// The longest name of a credential.
+const NAME_BYTES: usize = 64;
+/// The longest placeholder, with its three signs as `\u003c`.
+pub(super) const MOST_BYTES: usize = WORD.len() + NAME_BYTES + 18;
+
+/// The signs of a placeholder as texts, URLs and forms, JSON, and HTML have them.
+const OPEN: [&[u8]; 4] = [b"<", b"%3c", b"\\u003c", b"&lt;"];
+const COLON: [&[u8]; 4] = [b":", b"%3a", b"\\u003a", b"&#58;"];
+const CLOSE: [&[u8]; 4] = [b">", b"%3e", b"\\u003e", b"&gt;"];
+
+/// Whether a part of a text lies within a placeholder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Within {
+    Yes,
+    No,
+    /// It depends on what follows.
+    Unknown,
+}
+
+/// Whether `range` lies within the placeholder of a credential that is known.
+pub(super) fn around(text: &[u8], range: &Range<usize>, end: End, known: &[KnownSecret]) -> Within {
+    let mut within = Within::No;
+    for at in (range.end.saturating_sub(MOST_BYTES)..=range.start).rev() {
+        match read(text.get(at..).unwrap_or_default(), end) {
+            Read::Whole(name, len) if at + len >= range.end && is_known(known, |known| known == name) => {
+                return Within::Yes;
+            }
+            Read::Cut(start) if is_known(known, |known| known.starts_with(&start)) => within = Within::Unknown,
+            _ => {}
+        }
+    }
+    within
+}
+
+fn is_known(known: &[KnownSecret], fits: impl Fn(&str) -> bool) -> bool {
+    known.iter().any(|secret| fits(&folded(secret.name.as_str())))
+}
+
+enum Read {
+    /// A placeholder of this name, in so many bytes.
+    Whole(String, usize),
+    /// The text ends within one whose name begins so.
+    Cut(String),
+    None,
+}
+
+/// The placeholder that `text` begins with. The names are folded as those of variables are.
+fn read(text: &[u8], end: End) -> Read {
+    let cut = |name: &[u8]| match end {
+        End::More => Read::Cut(folded(&String::from_utf8_lossy(name))),
+        End::Final => Read::None,
+    };
+    let mut rest = text;
+    for signs in [&OPEN[..], &[WORD], &COLON] {
+        match strip(rest, signs) {
+            Some(after) => rest = after,
+            None if is_cut(rest, signs) => return cut(b""),
+            None => return Read::None,
+        }
+    }
+    let is_name = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let (name, rest) = rest.split_at(rest.iter().take(NAME_BYTES).take_while(is_name).count());
+    match strip(rest, &CLOSE) {
+        Some(rest) => Read::Whole(folded(&String::from_utf8_lossy(name)), text.len() - rest.len()),
+        None if is_cut(rest, &CLOSE) => cut(name),
+        None => Read::None,
+    }
+}
+
+fn begins(text: &[u8], with: &[u8]) -> bool {
+    text.get(..with.len()).is_some_and(|front| front.eq_ignore_ascii_case(with))
+}
+
+fn strip<'a>(text: &'a [u8], signs: &[&[u8]]) -> Option<&'a [u8]> {
+    let sign = signs.iter().find(|sign| begins(text, sign))?;
+    text.get(sign.len()..)
+}
+
+/// Whether a text ends where one of the signs may begin.
+fn is_cut(text: &[u8], signs: &[&[u8]]) -> bool {
+    signs.iter().any(|sign| text.len() < sign.len() && begins(sign, text))
+}
