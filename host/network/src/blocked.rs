@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use base::excerpt;
 use serde::{Deserialize, Serialize};
 
 /// The rule that refused a request (SPEC NET-3). Stable names.
@@ -31,6 +32,8 @@ pub enum Rule {
     CredentialNotGranted,
     /// The credential may not be sent to this domain.
     CredentialNotForDomain,
+    /// The request holds the value of a credential, in clear or encoded, where only its placeholder may stand.
+    CredentialInClear,
     /// The request has more placeholders of credentials than any needs.
     TooManyPlaceholders,
     /// An outward write, after the run has read from the web (SPEC TAINT-1).
@@ -53,6 +56,7 @@ impl Rule {
             Self::PrivateAddress => "private_address",
             Self::CredentialNotGranted => "credential_not_granted",
             Self::CredentialNotForDomain => "credential_not_for_domain",
+            Self::CredentialInClear => "credential_in_clear",
             Self::TooManyPlaceholders => "too_many_placeholders",
             Self::TaintedWrite => "tainted_write",
         }
@@ -140,9 +144,9 @@ pub enum GateError {
 }
 
 impl GateError {
-    /// The error with every secret in a foreign text replaced: servers and libraries quote what they were sent.
+    /// The error with every secret in a foreign text replaced, and of long texts an excerpt: servers and libraries quote what they were sent.
     pub(crate) fn scrubbed(self, scrubber: &vault::Scrubber) -> Self {
-        let clean = |text: String| scrubber.text(text);
+        let clean = |text: String| excerpt(scrubber.text(text));
         match self {
             Self::Blocked(Blocked { rule, asked, reason, remedy }) => {
                 Self::Blocked(Blocked { rule, asked: clean(asked), reason: clean(reason), remedy: clean(remedy) })

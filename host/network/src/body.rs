@@ -17,7 +17,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::time::{Instant, Sleep};
-use vault::{ScrubStream, Scrubber};
+use vault::{RunSecrets, ScrubStream};
 
 use crate::budget::Budget;
 use crate::connect::Connection;
@@ -94,7 +94,9 @@ pub(crate) struct Scrubbed {
     pending: Bytes,
     decoder: Option<Decoder>,
     scrub: Option<ScrubStream>,
-    scrubber: Arc<Scrubber>,
+    /// Bytes given out at the end only, when too much was held back (see [`vault::FalseStarts`]).
+    kept: Vec<u8>,
+    secrets: Arc<RunSecrets>,
     patience: Patience,
     budget: Arc<Budget>,
     received: u64,
@@ -111,15 +113,14 @@ impl Scrubbed {
     pub(crate) fn new(
         (connection, incoming): (Option<Pin<Box<Http>>>, Incoming),
         decoder: Option<Decoder>,
-        scrubber: &Arc<Scrubber>,
+        secrets: &Arc<RunSecrets>,
         patience: Patience,
         budget: Arc<Budget>,
     ) -> Self {
-        let scrub = (!scrubber.is_empty()).then(|| scrubber.stream());
+        let scrub = (!secrets.scrubber().is_empty()).then(|| secrets.stream());
         let source = Some(Source { connection, incoming });
-        let scrubber = scrubber.clone();
-        let pending = Bytes::new();
-        Self { source, pending, decoder, scrub, scrubber, patience, budget, received: 0, decoded: 0, trace: None }
+        let (secrets, pending, kept) = (secrets.clone(), Bytes::new(), Vec::new());
+        Self { source, pending, decoder, scrub, kept, secrets, patience, budget, received: 0, decoded: 0, trace: None }
     }
 
     /// The trace ends with the body.
@@ -142,7 +143,13 @@ impl Scrubbed {
         };
         self.decoded += piece.len() as u64;
         self.count(counted)?;
-        Ok(self.scrub.as_mut().map_or(piece.clone(), |scrub| scrub.push(&piece).into()))
+        let Some(scrub) = &mut self.scrub else { return Ok(piece) };
+        let scrubbed = scrub.push(&piece);
+        if self.secrets.false_starts().are_too_many() {
+            self.kept.extend_from_slice(&scrubbed);
+            return Ok(Bytes::new());
+        }
+        Ok(scrubbed.into())
     }
 
     /// What was held back.
@@ -156,9 +163,10 @@ impl Scrubbed {
         self.decoded += rest.len() as u64;
         self.count(counted)?;
         if let Some(mut scrub) = self.scrub.take() {
-            let mut scrubbed = scrub.push(&rest);
-            scrubbed.extend(scrub.finish());
-            rest = scrubbed.into();
+            let mut whole = std::mem::take(&mut self.kept);
+            whole.extend(scrub.push(&rest));
+            whole.extend(scrub.finish());
+            rest = whole.into();
         }
         Ok(rest)
     }
@@ -241,7 +249,7 @@ impl Body for Scrubbed {
         Poll::Ready(match ready!(this.poll_piece(cx)) {
             Some(Ok(piece)) => Some(Ok(Frame::data(piece))),
             Some(Err(error)) => {
-                let error = error.scrubbed(&this.scrubber);
+                let error = error.scrubbed(this.secrets.scrubber());
                 if let Some(mut trace) = this.trace.take() {
                     trace.failed(&error);
                 }

@@ -125,7 +125,7 @@ fn refused(error: &io::Error) -> String {
 
 async fn load(authorities: &[CertificateDer<'static>]) -> Result<TlsConnector, String> {
     let system = tokio::task::spawn_blocking(rustls_native_certs::load_native_certs);
-    let system = system.await.map_err(|error| error.to_string())?;
+    let system = system.await.map_err(|_| "reading the authorities of this machine broke off".to_owned())?;
     for error in &system.errors {
         tracing::debug!(%error, "an authority of the system cannot be read");
     }

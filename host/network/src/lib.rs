@@ -17,6 +17,7 @@ mod connect;
 mod gate;
 mod get;
 mod headers;
+mod leak;
 mod pattern;
 mod policy;
 mod resolve;

@@ -23,7 +23,7 @@ use crate::connect::Connection;
 use crate::substitute::{Parts, Permitted, in_clear_text, permit};
 use crate::target::{Scheme, Target};
 use crate::trace::OpenTrace;
-use crate::{Blocked, GateError, Policy, RequestBody, Rule, Timeouts, WebSource, headers, resolve};
+use crate::{Blocked, GateError, Policy, RequestBody, Rule, Timeouts, WebSource, headers, leak, resolve};
 
 use super::call::Shared;
 
@@ -77,7 +77,10 @@ impl Exchange<'_> {
                 .headers
                 .insert(IDEMPOTENCY_KEY, value.map_err(|_| self.unsendable("the idempotency key is no header"))?);
         }
-        let permitted = permit(parts.mentioned(target)?, secrets, target)?;
+        let mut names = leak::check(method, &parts, secrets, target).await?;
+        let mentioned = parts.mentioned(target)?;
+        names.extend(mentioned.into_iter().filter(|name| !names.contains(name)).collect::<Vec<_>>());
+        let permitted = permit(names, secrets, target)?;
         if !permitted.names().is_empty() {
             headers::remove_ranges(&mut parts.headers);
         }
@@ -170,7 +173,8 @@ impl Exchange<'_> {
         connection: Option<Pin<Box<Http>>>,
         response: http::Response<Incoming>,
     ) -> Result<http::Response<Scrubbed>, GateError> {
-        let scrubber = self.call.run.secrets().scrubber();
+        let secrets = self.call.run.secrets();
+        let scrubber = secrets.scrubber();
         let (parts, incoming) = response.into_parts();
         if parts.status == StatusCode::SWITCHING_PROTOCOLS {
             return Err(self.protocol("it switches protocols, which was not asked for"));
@@ -194,7 +198,7 @@ impl Exchange<'_> {
             Patience::new(self.target.authority(), self.deadline(), gate.timeout(), self.timeouts.between_bytes);
         let budget = Arc::clone(&self.call.response_bytes);
         let mut response =
-            http::Response::new(Scrubbed::new((connection, incoming), decoder, scrubber, patience, budget));
+            http::Response::new(Scrubbed::new((connection, incoming), decoder, secrets, patience, budget));
         *response.status_mut() = parts.status;
         *response.headers_mut() = headers;
         Ok(response)

@@ -14,7 +14,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurposeConfig};
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use vault::RunSecrets;
+use vault::{Granted, RunSecrets};
 use zeroize::Zeroizing;
 
 use crate::budget::Budget;
@@ -35,7 +35,7 @@ const MOST_PLACEHOLDERS: usize = 32;
 const BASIC: &[u8] = b"Basic ";
 
 /// The parts of a request in which a secret may stand.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Parts {
     pub(crate) path: PathAndQuery,
     pub(crate) headers: HeaderMap,
@@ -131,9 +131,7 @@ pub(crate) fn permit<'a>(
         let Some(granted) = secrets.get(name.as_str()) else {
             return Err(not_granted(name, target));
         };
-        // A pattern that cannot be read grants nothing.
-        let patterns = granted.domains.iter().filter_map(|text| text.parse::<Pattern>().ok());
-        if !patterns.into_iter().any(|pattern| pattern.covers(target)) {
+        if !may_be_sent(granted, target) {
             let domains = granted.domains.join("`, `");
             let bound =
                 if domains.is_empty() { "bound to no domain".to_owned() } else { format!("bound to `{domains}`") };
@@ -146,6 +144,13 @@ pub(crate) fn permit<'a>(
         }
     }
     Ok(Permitted { secrets, names })
+}
+
+/// Whether a credential is bound to a target.
+pub(crate) fn may_be_sent(granted: &Granted, target: &Target) -> bool {
+    // A pattern that cannot be read grants nothing.
+    let mut patterns = granted.domains.iter().filter_map(|text| text.parse::<Pattern>().ok());
+    patterns.any(|pattern| pattern.covers(target))
 }
 
 fn not_granted(name: &CredentialName, target: &Target) -> Blocked {
@@ -243,7 +248,7 @@ impl Charged<'_> {
 }
 
 /// What `Basic` credentials say (RFC 7617).
-fn basic(name: &HeaderName, value: &HeaderValue) -> Option<Zeroizing<Vec<u8>>> {
+pub(crate) fn basic(name: &HeaderName, value: &HeaderValue) -> Option<Zeroizing<Vec<u8>>> {
     if name != header::AUTHORIZATION {
         return None;
     }
@@ -252,7 +257,7 @@ fn basic(name: &HeaderName, value: &HeaderValue) -> Option<Zeroizing<Vec<u8>>> {
 }
 
 /// How the body is encoded, by what the guest says of it.
-fn encoding_of(headers: &HeaderMap) -> Encoding {
+pub(crate) fn encoding_of(headers: &HeaderMap) -> Encoding {
     let of_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = of_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if essence == "application/x-www-form-urlencoded" {
@@ -282,7 +287,7 @@ mod tests {
     use std::sync::Arc;
 
     use base::Secret;
-    use vault::{Granted, Scrubber};
+    use vault::Scrubber;
 
     use super::*;
 

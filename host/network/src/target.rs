@@ -267,9 +267,10 @@ fn is_scheme(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-'))
 }
 
-/// A piece of hostile text, short and harmless enough for a message.
+/// A piece of hostile text, harmless enough for a message. Whole: secrets are taken out later, and half of one would not be found.
+/// What gives the message out makes an excerpt of it.
 pub(crate) fn shown(text: &str) -> String {
-    text.chars().take(80).collect::<String>().escape_debug().to_string()
+    text.escape_debug().to_string()
 }
 
 fn invalid(reason: impl Into<String>) -> Blocked {

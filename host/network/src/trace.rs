@@ -72,7 +72,8 @@ impl OpenTrace {
         target: Result<&Target, &Blocked>,
     ) -> Self {
         let mut trace = RequestTrace {
-            method: cut(method.as_str(), MOST_METHOD),
+            // Searched before it is cut: half a secret would not be found.
+            method: cut(&scrubber.text(method.to_string()), MOST_METHOD),
             scheme: String::new(),
             host: String::new(),
             path: String::new(),
@@ -87,7 +88,7 @@ impl OpenTrace {
         if let Ok(target) = target {
             trace.scheme = target.scheme().as_str().to_owned();
             trace.host = scrubber.text(target.authority());
-            trace.path = cut(&scrubber.text(without_values(target)), MOST_PATH);
+            trace.path = cut(&without_values(&scrubber.text(target.path_and_query().to_string())), MOST_PATH);
         }
         let mut all = traces.lock().unwrap_or_else(PoisonError::into_inner);
         let position = all.len();
@@ -141,10 +142,11 @@ impl Drop for OpenTrace {
 }
 
 /// The path, and of a query only the names.
-fn without_values(target: &Target) -> String {
-    let path = target.path_and_query();
-    let mut text = path.path().to_owned();
-    if let Some(query) = path.query() {
+fn without_values(path_and_query: &str) -> String {
+    let (path, query) =
+        path_and_query.split_once('?').map_or((path_and_query, None), |(path, query)| (path, Some(query)));
+    let mut text = path.to_owned();
+    if let Some(query) = query {
         // A part without `=` is all value as much as all name.
         let names = query.split('&').map(|part| part.split_once('=').map_or("…", |(name, _)| name));
         text.push('?');
@@ -173,7 +175,8 @@ mod tests {
             ("https://e.example/a?hunter2", "/a?…"),
             ("https://e.example/?", "/?…"),
         ] {
-            assert_eq!(without_values(&Target::parse(url).unwrap()), path, "{url}");
+            let target = Target::parse(url).unwrap();
+            assert_eq!(without_values(target.path_and_query().as_str()), path, "{url}");
         }
     }
 
@@ -186,5 +189,37 @@ mod tests {
         let all = traces.lock().unwrap();
         assert_eq!(all[0].path.chars().count(), MOST_PATH + 1);
         assert_eq!(all[0].error.as_deref(), Some("dropped before there was a response"));
+    }
+
+    fn traced(scrubber: &Arc<Scrubber>, method: &str, url: &str) -> RequestTrace {
+        let traces = Traces::default();
+        let method = http::Method::from_bytes(method.as_bytes()).unwrap();
+        OpenTrace::start(&traces, scrubber, &method, Ok(&Target::parse(url).unwrap()));
+        let all = traces.lock().unwrap();
+        all[0].clone()
+    }
+
+    #[test]
+    fn no_border_of_what_is_kept_cuts_a_secret() {
+        let name = CredentialName::parse("key").unwrap();
+        let secret = "0123abcd=part&rest45/67";
+        let scrubber = Arc::new(Scrubber::new(vec![(name, base::Secret::new(secret.to_owned()))]));
+        let method_secret = base::Secret::new("SECRET-METHOD-0123456789".to_owned());
+        let methods = Arc::new(Scrubber::new(vec![(CredentialName::parse("key").unwrap(), method_secret)]));
+        for before in [0, 4, MOST_METHOD - 12, MOST_METHOD - 1] {
+            let method = format!("{}SECRET-METHOD-0123456789", "X".repeat(before));
+            let kept = traced(&methods, &method, "https://e.example/").method;
+            assert!(!kept.contains("SECRET") && kept.contains('<') == (before < MOST_METHOD), "{kept}");
+        }
+        for before in ["/", "/?", "/?a=", &format!("/{}", "a".repeat(MOST_PATH - 6))] {
+            let kept = traced(&scrubber, "GET", &format!("https://e.example{before}{secret}")).path;
+            assert!(!kept.contains("0123") && !kept.contains("part") && !kept.contains("rest45"), "{kept}");
+        }
+        // Other text is kept up to the border.
+        let kept = traced(&scrubber, &"X".repeat(40), "https://e.example/0123abcd?part=1&rest45");
+        assert_eq!(
+            (kept.method.as_str(), kept.path.as_str()),
+            (format!("{}…", "X".repeat(32)).as_str(), "/0123abcd?part&…")
+        );
     }
 }

@@ -23,13 +23,29 @@ pub enum Encoding {
     Percent,
     /// Backwards.
     Reversed,
+    /// UTF-16, little end first.
+    Utf16,
+    /// UTF-32, big end first.
+    Utf32,
+    /// Every byte as `\163`.
+    Octal,
+    /// A list of numbers, as JSON has it.
+    List,
+    /// Every byte as `=73`.
+    QuotedPrintable,
+    /// Every byte as `&#115;`.
+    References,
+    /// Base32 of RFC 4648. Not in [`Encoding::ALL`], because it depends on what stands before.
+    Base32,
+    /// Letters moved by thirteen: none that the host knows. Not in [`Encoding::ALL`].
+    Rot13,
     /// Compressed, and said to be in `Content-Encoding`.
     Gzip,
 }
 
 impl Encoding {
     /// Every form that no reader of text sees through by itself.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 18] = [
         Self::Plain,
         Self::Hex,
         Self::HexUpper,
@@ -41,6 +57,12 @@ impl Encoding {
         Self::Base64Url(2),
         Self::Percent,
         Self::Reversed,
+        Self::Utf16,
+        Self::Utf32,
+        Self::Octal,
+        Self::List,
+        Self::QuotedPrintable,
+        Self::References,
         Self::Gzip,
     ];
 
@@ -51,6 +73,7 @@ impl Encoding {
     #[must_use]
     pub fn apply(self, bytes: &[u8]) -> Vec<u8> {
         let shifted = |by: usize| [&b">>>"[..by], bytes].concat();
+        let each = |write: fn(&u8) -> String| bytes.iter().map(write).collect::<String>().into_bytes();
         match self {
             Self::Plain => bytes.to_vec(),
             Self::Hex => bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into(),
@@ -59,6 +82,28 @@ impl Encoding {
             Self::Base64Url(by) => URL_SAFE_NO_PAD.encode(shifted(by)).into(),
             Self::Percent => bytes.iter().map(|byte| format!("%{byte:02X}")).collect::<String>().into(),
             Self::Reversed => bytes.iter().rev().copied().collect(),
+            Self::Utf16 => bytes.iter().flat_map(|byte| [*byte, 0]).collect(),
+            Self::Utf32 => bytes.iter().flat_map(|byte| [0, 0, 0, *byte]).collect(),
+            Self::Octal => each(|byte| format!("\\{byte:03o}")),
+            Self::List => bytes.iter().map(u8::to_string).collect::<Vec<_>>().join(", ").into(),
+            Self::QuotedPrintable => each(|byte| format!("={byte:02X}")),
+            Self::References => each(|byte| format!("&#{byte};")),
+            Self::Base32 => {
+                let bits: String = bytes.iter().map(|byte| format!("{byte:08b}")).collect();
+                let digit = |bits: &[u8]| {
+                    bits.iter().fold(0, |value, bit| value * 2 + usize::from(bit - b'0')) << (5 - bits.len())
+                };
+                bits.as_bytes().chunks(5).map(|bits| b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"[digit(bits)]).collect()
+            }
+            Self::Rot13 => {
+                let moved = |first: u8, byte: u8| first + (byte - first + 13) % 26;
+                let letter = |byte: &u8| match byte {
+                    b'a'..=b'z' => moved(b'a', *byte),
+                    b'A'..=b'Z' => moved(b'A', *byte),
+                    _ => *byte,
+                };
+                bytes.iter().map(letter).collect()
+            }
             Self::Gzip => {
                 let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
                 encoder.write_all(bytes).expect("memory");

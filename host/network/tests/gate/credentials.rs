@@ -1,11 +1,14 @@
 //! Secrets go to their servers and to nobody else, and what comes back holds none.
 
 use std::io::Write as _;
+use std::sync::{Arc, Mutex};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use network::{CallLimits, CallNetwork, GateError, Rule, Timeouts};
+use http_body_util::BodyExt as _;
+use network::{CallLimits, CallNetwork, GateError, Rule, RunNetwork, Timeouts};
 use tokio::io::AsyncWriteExt as _;
+use tokio::sync::Semaphore;
 
 use crate::dns::Dns;
 use crate::server::Server;
@@ -172,4 +175,216 @@ async fn placeholders_do_not_multiply_a_request() {
     let refusal = blocked(post(&call(4 << 20), &server.url("/"), &"<credential:key>\n".repeat(33)).await);
     assert_eq!(refusal.rule, Rule::TooManyPlaceholders);
     assert_eq!(server.requests().len(), 1);
+}
+
+const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+/// The value in ways that no reader of text sees through by itself.
+fn written() -> Vec<(&'static str, Vec<u8>)> {
+    let bytes = SECRET.as_bytes();
+    let each = |write: fn(&u8) -> String| bytes.iter().map(write).collect::<String>().into_bytes();
+    vec![
+        ("plain", bytes.into()),
+        ("reversed", bytes.iter().rev().copied().collect()),
+        ("hexadecimal", each(|byte| format!("{byte:02x}"))),
+        ("a list", format!("{bytes:?}").into()),
+        ("octal", each(|byte| format!("\\{byte:03o}"))),
+        ("UTF-16", bytes.iter().flat_map(|byte| [*byte, 0]).collect()),
+        ("HTML", each(|byte| format!("&#{byte};"))),
+        ("quoted-printable", each(|byte| format!("={byte:02X}"))),
+        ("percent", each(|byte| format!("%{byte:02X}"))),
+    ]
+}
+
+#[tokio::test]
+async fn a_value_that_came_by_no_placeholder_does_not_leave() {
+    let (server, other) = (Server::ok("hello").await, Server::ok("hello").await);
+    let setup = || {
+        let setup = Setup::default().reaching(server.address).reaching(other.address);
+        setup.credential("key", SECRET, &server.address.to_string())
+    };
+    for (form, value) in written() {
+        let text = String::from_utf8_lossy(&value).replace('\0', "");
+        let query: String = value.iter().map(|byte| format!("%{byte:02x}")).collect();
+        let header = text.replace(['\r', '\n'], "");
+        let mut body = request("POST", &other.url("/"), &[], "");
+        *body.body_mut() = http_body_util::BodyExt::boxed_unsync(http_body_util::BodyExt::map_err(
+            http_body_util::Full::new(bytes::Bytes::from([b"before ".as_slice(), &value, b" after"].concat())),
+            |never| match never {},
+        ));
+        for (place, request) in [
+            ("URL", request("GET", &other.url(&format!("/a?q={query}")), &[], "")),
+            ("URL", request("GET", &other.url(&format!("/{query}/b")), &[], "")),
+            ("headers", request("GET", &other.url("/"), &[("x-note", header.as_str())], "")),
+            ("headers", request("GET", &other.url("/"), &[("authorization", &format!("Bearer {header}"))], "")),
+            ("body", body),
+            ("body", request("POST", &other.url("/"), &[FORM], &format!("a=1&q={query}"))),
+            ("body", request("POST", &other.url("/"), &[JSON], &serde_json::json!({ "a": [text] }).to_string())),
+        ] {
+            let call = setup().call();
+            let refusal = blocked(call.send(request, Timeouts::default()).await.map(drop));
+            assert_eq!(refusal.rule, Rule::CredentialInClear, "{form} in {place}: {refusal:?}");
+            assert!(refusal.reason.contains(place) && refusal.reason.contains("`key`"), "{form}: {refusal:?}");
+            assert!(refusal.remedy.contains("<credential:key>"), "{form}: {refusal:?}");
+            let told = format!("{refusal:?} {:?} {:?}", call.traces(), call.last_refusal());
+            assert!(!told.contains("swordfish") && told.contains("CredentialInClear"), "{form}: {told}");
+        }
+    }
+    assert_eq!((server.connections(), other.connections()), (0, 0));
+    // Other texts pass in the same forms, and so does a placeholder.
+    for (form, value) in written() {
+        let near: Vec<u8> = value.iter().skip(value.len() / 4).copied().filter(|byte| *byte != 0).collect();
+        let near = String::from_utf8_lossy(&near).replace(['\r', '\n'], "");
+        let sent = post(&setup().call(), &other.url("/"), &near).await;
+        assert_eq!(sent.unwrap(), "hello", "{form}");
+    }
+    let headers = [("authorization", "Bearer <credential:key>")];
+    let outcome = setup().call().send(request("POST", &server.url("/"), &headers, ""), Timeouts::default()).await;
+    assert_eq!(text(outcome.unwrap()).await.unwrap(), "hello");
+}
+
+#[tokio::test]
+async fn a_value_may_go_where_its_placeholder_may() {
+    let (server, other) = (Server::ok("hello").await, Server::ok("hello").await);
+    let setup = || {
+        let setup = Setup::default().reaching(server.address).reaching(other.address);
+        setup.credential("key", SECRET, &server.address.to_string()).credential("nowhere", SECRET, "")
+    };
+    let call = setup().call();
+    assert_eq!(post(&call, &server.url("/"), &format!("key={SECRET}")).await.unwrap(), "hello");
+    // It counts as a credential.
+    assert_eq!(call.traces()[0].credentials, ["key"]);
+    assert_eq!(server.requests()[0].body, format!("key={SECRET}").into_bytes());
+    let refusal = blocked(post(&call, &other.url("/"), &format!("key={SECRET}")).await);
+    assert_eq!(refusal.rule, Rule::CredentialInClear);
+    // Not when it was taken back, and not over a line that others read.
+    let run = setup().run();
+    run.secrets().revoke(&base::CredentialName::parse("key").unwrap());
+    let refusal = blocked(post(&run.call(LIMITS), &server.url("/"), SECRET).await);
+    assert_eq!(refusal.rule, Rule::CredentialInClear);
+    let dns = Dns::answering(&[&["192.5.5.241"]]).await;
+    let call = Setup::default().domains(&["site.example"]).dns(&dns).credential("key", SECRET, "site.example").call();
+    let refusal = blocked(post(&call, "http://site.example/", SECRET).await);
+    assert_eq!((refusal.rule, refusal.remedy.as_str()), (Rule::CredentialNotForDomain, "use `https://site.example`"));
+}
+
+#[tokio::test]
+async fn a_value_within_the_name_of_another_credential_stops_no_placeholder() {
+    let server = Server::ok("hello").await;
+    let address = server.address.to_string();
+    let setup = || {
+        let setup = Setup::default().reaching(server.address).credential("pg", "postgres", "");
+        setup.credential("postgres_password", SECRET, &address)
+    };
+    let basic = |text: &str| format!("Basic {}", base64::Engine::encode(&base64::prelude::BASE64_STANDARD, text));
+    let (good, bad) = (basic("me:<credential:postgres_password>"), basic("postgres:<credential:postgres_password>"));
+    for (path, headers, body) in [
+        ("/%3Ccredential%3Apostgres_password%3E?k=<credential:postgres_password>", &[][..], ""),
+        ("/", &[("authorization", "Bearer <credential:postgres_password>")], ""),
+        ("/", &[("authorization", good.as_str())], ""),
+        ("/", &[], "password=<credential:postgres_password>"),
+        ("/", &[FORM], "password=%3Ccredential%3Apostgres_password%3E"),
+        ("/", &[JSON], r#"{"password":"\u003ccredential:postgres_password\u003e"}"#),
+    ] {
+        let path = path.replace("<credential:postgres_password>", "%3ccredential:postgres_password%3e");
+        let sent = setup().call().send(request("POST", &server.url(&path), headers, body), Timeouts::default()).await;
+        assert_eq!(text(sent.unwrap()).await.unwrap(), "hello", "{path} {headers:?} {body}");
+        let received = server.requests().last().unwrap().text();
+        assert!(!received.contains("credential") && !received.contains("postgres"), "{received}");
+    }
+    let count = server.requests().len();
+    for (path, headers, body) in [
+        ("/postgres?k=%3Ccredential%3Apostgres_password%3E", &[][..], ""),
+        ("/", &[("authorization", bad.as_str())], ""),
+        ("/", &[], "user=postgres&password=<credential:postgres_password>"),
+        ("/", &[FORM], "password=%3Ccredential%3Apostgres%3E"),
+    ] {
+        let sent = setup().call().send(request("POST", &server.url(path), headers, body), Timeouts::default()).await;
+        let refusal = blocked(sent.map(drop));
+        assert_eq!(refusal.rule, Rule::CredentialInClear, "{path} {headers:?} {body}");
+        assert!(refusal.reason.contains("`pg`"), "{refusal:?}");
+    }
+    assert_eq!(server.requests().len(), count);
+}
+
+#[tokio::test]
+async fn a_large_body_is_searched_too() {
+    let (server, other) = (Server::ok("hello").await, Server::ok("hello").await);
+    let setup = Setup::default().reaching(server.address).reaching(other.address);
+    let call = setup.credential("key", SECRET, &server.address.to_string()).call();
+    let large = "a\\x00\\u0000".repeat(30_000);
+    let refusal = blocked(post(&call, &other.url("/"), &format!("{large}{SECRET}")).await);
+    assert_eq!(refusal.rule, Rule::CredentialInClear);
+    assert_eq!(post(&call, &other.url("/"), &large).await.unwrap(), "hello");
+}
+
+/// A server whose answer comes in pieces, one for each permit.
+struct Paced {
+    server: Server,
+    answer: Arc<Mutex<String>>,
+    permits: Arc<Semaphore>,
+}
+
+impl Paced {
+    async fn start() -> Self {
+        let (answer, permits) = (Arc::<Mutex<String>>::default(), Arc::new(Semaphore::new(0)));
+        let of = (answer.clone(), permits.clone());
+        let server = Server::talking(move |mut stream, _| {
+            let (answer, permits) = of.clone();
+            async move {
+                let answer = answer.lock().unwrap().clone();
+                stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+                for piece in answer.split('|') {
+                    permits.acquire().await.unwrap().forget();
+                    stream.write_all(piece.as_bytes()).await.unwrap_or_default();
+                }
+                stream.shutdown().await.unwrap_or_default();
+            }
+        })
+        .await;
+        Self { server, answer, permits }
+    }
+
+    fn run(&self) -> RunNetwork {
+        let address = self.server.address;
+        Setup::default().reaching(address).credential("key", SECRET, &address.to_string()).run()
+    }
+
+    /// What a run reads, piece by piece. With so many permits at first, and one more for each piece that is read.
+    async fn read(&self, run: &RunNetwork, answer: &str, at_first: usize, then: usize) -> Vec<String> {
+        *self.answer.lock().unwrap() = answer.to_owned();
+        self.permits.add_permits(at_first);
+        let request = request("GET", &self.server.url("/"), &[], "");
+        let mut body = run.call(LIMITS).send(request, Timeouts::default()).await.unwrap().into_body();
+        let mut pieces = Vec::new();
+        while let Some(frame) = body.frame().await {
+            pieces.push(String::from_utf8(frame.unwrap().into_data().unwrap().to_vec()).unwrap());
+            self.permits.add_permits(then);
+        }
+        self.permits.forget_permits(usize::MAX);
+        pieces
+    }
+}
+
+#[tokio::test]
+async fn who_guesses_at_a_value_reads_whole_bodies_only() {
+    let paced = Paced::start().await;
+    let events = "data: [1]\n\n|data: [2]\n\n|data: [3]\n\n";
+    let run = paced.run();
+    assert!(paced.read(&run, events, 1, 1).await.len() >= 3);
+    // The value itself, and what every text may end with, count for nothing.
+    for _ in 0..10 {
+        let value = paced.read(&run, &format!("it is {SECRET}"), 1, 0).await.concat();
+        assert_eq!(value, "it is <credential:key>");
+        assert_eq!(paced.read(&run, "to the hu", 1, 0).await.concat(), "to the hu");
+    }
+    assert!(paced.read(&run, events, 1, 1).await.len() >= 3);
+    for guess in ["hunt", "say hunte", "hunter", "68756e7"] {
+        assert_eq!(paced.read(&run, guess, 1, 0).await.concat(), guess);
+    }
+    // Nothing is read before all was sent.
+    assert_eq!(paced.read(&run, events, 3, 0).await, [events.replace('|', "")]);
+    // Another run is another matter.
+    assert!(paced.read(&paced.run(), events, 1, 1).await.len() >= 3);
 }
