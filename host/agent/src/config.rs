@@ -5,6 +5,7 @@
 //! lists them and loads them.
 
 mod models;
+mod retention;
 mod sections;
 mod signals;
 mod skills;
@@ -17,10 +18,12 @@ use std::path::{Path, PathBuf};
 use base::{Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use store::Links;
 
 use crate::{Env, Home};
 
 pub use models::{ModelPrice, ModelsConfig};
+pub use retention::{Age, RetentionConfig, Size};
 pub use sections::{CodeConfig, EngineSettings, ToolsConfig};
 pub use signals::{HookConfig, SignalsConfig, WebhookConfig};
 pub use skills::SkillsConfig;
@@ -53,6 +56,8 @@ pub struct Config {
     pub signals: SignalsConfig,
     /// Where skills lie, and what one may have.
     pub skills: SkillsConfig,
+    /// How long runs that are over are kept.
+    pub retention: RetentionConfig,
 }
 
 /// Where a value came from.
@@ -107,6 +112,9 @@ const CUSTOMARY: [(&str, &str); 5] = [
     ("LLM_CORTEX_MODEL", "models.cortex"),
     ("LLM_DEFAULT_MODEL", "models.default"),
 ];
+
+/// The largest configuration file that is read, in bytes.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 impl Loaded {
     /// Loads the configuration: `file`, else the home's own if it is there; `overrides` are `section.key` and value.
@@ -213,8 +221,9 @@ fn set(
 }
 
 fn read_file(path: &Path, named: bool) -> Result<Option<Map<String, Value>>, Refusal> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
+    let text = match store::read_regular(path, Links::Followed, MAX_FILE_BYTES).map(String::from_utf8) {
+        Ok(Ok(text)) => text,
+        Ok(Err(_)) => return Err(invalid(format!("the configuration `{}` is not UTF-8 text", path.display()))),
         // Below a file there is nothing either: that such a home cannot be is said by whoever makes it.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) && !named => {
             return Ok(None);

@@ -1,0 +1,139 @@
+//! `[retention]`: how long runs that are over are kept.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+const DAY: u64 = 24 * 3_600;
+const UNITS: [(&str, u64); 4] = [("d", DAY), ("h", 3_600), ("m", 60), ("s", 1)];
+const SIZES: [(&str, u64); 5] = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40), ("B", 1)];
+
+/// `[retention]`. Runs that are not over are never deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RetentionConfig {
+    /// How long a run is kept after its end, judged by hosts that have lived for ten minutes, such as `30d`, `12h` or `never` for as long as there is room. Default 30 days.
+    pub age: Age,
+    /// Bytes that the directories and traces of all runs that are over may take, such as `2GiB` or `unlimited`; the oldest go first. Default
+    /// 2 GiB.
+    pub bytes: Size,
+    /// Runs that are over and kept; the oldest go first; 0: any number. Default 10,000.
+    pub runs: u64,
+}
+
+impl Default for RetentionConfig {
+    fn default() -> Self {
+        Self { age: Age(Some(Duration::from_secs(30 * DAY))), bytes: Size(Some(2 << 30)), runs: 10_000 }
+    }
+}
+
+/// An age; none: `never`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Age(pub Option<Duration>);
+
+/// A number of bytes; none: `unlimited`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size(pub Option<u64>);
+
+impl Age {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "never" => Some(Self(None)),
+            text => measured(text, &UNITS).map(|seconds| Self(Some(Duration::from_secs(seconds)))),
+        }
+    }
+}
+
+impl Size {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "unlimited" => Some(Self(None)),
+            text => measured(text, &SIZES).map(|bytes| Self(Some(bytes))),
+        }
+    }
+}
+
+/// A whole number and a unit. A number without a unit is refused: deleting cannot be undone.
+fn measured(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let (number, factor) = units
+        .iter()
+        .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?.trim().parse::<u64>().ok()?, *factor)))?;
+    number.checked_mul(factor)
+}
+
+/// In the largest unit that leaves nothing over.
+fn written(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
+    let fits = units.iter().filter(|(_, factor)| value.is_multiple_of(*factor)).max_by_key(|(_, factor)| *factor);
+    match fits {
+        Some((unit, factor)) => write!(f, "{}{unit}", value / factor),
+        None => write!(f, "{value}"),
+    }
+}
+
+impl fmt::Display for Age {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(age) => written(f, age.as_secs(), &UNITS),
+            None => f.write_str("never"),
+        }
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(bytes) => written(f, bytes, &SIZES),
+            None => f.write_str("unlimited"),
+        }
+    }
+}
+
+macro_rules! as_text {
+    ($type:ty, $expected:literal) => {
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                Self::parse(&text).ok_or_else(|| de::Error::custom(concat!("write ", $expected)))
+            }
+        }
+    };
+}
+
+as_text!(Age, "`30d`, `12h`, `90m`, `3600s` or `never`");
+as_text!(Size, "`500MiB`, `2GiB`, `1TiB` or `unlimited`");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_and_sizes_read_as_they_are_written() {
+        for (text, seconds) in [("30d", Some(30 * DAY)), ("12h", Some(43_200)), ("90m", Some(5_400)), ("never", None)] {
+            let age = Age::parse(text).unwrap();
+            assert_eq!((age.0.map(|age| age.as_secs()), age.to_string().as_str()), (seconds, text));
+        }
+        for (text, bytes) in
+            [("2GiB", Some(2 << 30)), ("500MiB", Some(500 << 20)), ("7B", Some(7)), ("unlimited", None)]
+        {
+            let size = Size::parse(text).unwrap();
+            assert_eq!((size.0, size.to_string().as_str()), (bytes, text));
+        }
+        for text in
+            ["", "30", "d", "-1d", "1.5d", "30 days", "2GB", "99999999999999999999d", "18446744073709551615d", "Never"]
+        {
+            assert_eq!((Age::parse(text), Size::parse(text)), (None, None), "{text}");
+        }
+        let default = serde_json::to_value(RetentionConfig::default()).unwrap();
+        assert_eq!(default, serde_json::json!({ "age": "30d", "bytes": "2GiB", "runs": 10_000 }));
+        assert_eq!(serde_json::from_value::<RetentionConfig>(default).unwrap(), RetentionConfig::default());
+        let wrong = serde_json::from_str::<RetentionConfig>(r#"{"age":30}"#).unwrap_err();
+        assert!(wrong.to_string().contains("string"), "{wrong}");
+    }
+}
