@@ -133,6 +133,17 @@ impl Access {
         blocking(move || vault.scrubber()).await
     }
 
+    /// A text that was given to a run, with placeholders in place of the values of credentials, and the names of those.
+    pub async fn clean(&self, text: String) -> Result<(String, Vec<CredentialName>), Refusal> {
+        let vault = self.vault.clone();
+        blocking(move || {
+            let scrubber = vault.scrubber()?;
+            let names = scrubber.secrets_in(text.as_bytes()).into_iter().map(|secret| secret.name.clone()).collect();
+            Ok((scrubber.text(text), names))
+        })
+        .await
+    }
+
     /// The credentials there are.
     pub async fn credentials(&self) -> Result<Vec<CredentialInfo>, Refusal> {
         let vault = self.vault.clone();

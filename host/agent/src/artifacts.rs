@@ -16,6 +16,7 @@ use motor::Artifact;
 use receipts::tree::{Found, Odd, TreeError, sum, walk};
 use runtime::Limits;
 use serde::{Deserialize, Serialize};
+use store::Links;
 use vault::Scrubber;
 
 use crate::Home;
@@ -52,8 +53,7 @@ impl Baseline {
     /// That of the run's directory. One that cannot be read knows nothing: then too much is kept, not too little.
     pub fn read(run: &Path) -> Self {
         let read = || -> io::Result<Self> {
-            let mut text = Vec::new();
-            File::open(run.join(BASELINE))?.take(MOST_BASELINE_BYTES).read_to_end(&mut text)?;
+            let text = store::read_regular(&run.join(BASELINE), Links::Refused, MOST_BASELINE_BYTES)?;
             Ok(serde_json::from_slice(&text)?)
         };
         read().unwrap_or_else(|error| {
@@ -88,6 +88,11 @@ pub(crate) async fn collect(
     let (directory, artifacts, limits) = (home.run(run), home.artifacts(run), *limits);
     let workspace = home.workspace(run);
     blocking(move || {
+        // What a link leads to is not the run's.
+        if fs::symlink_metadata(&workspace).is_ok_and(|found| !found.is_dir()) {
+            tracing::warn!(workspace = %workspace.display(), "a run's workspace is not a directory: nothing of it is kept");
+            return Ok(Vec::new());
+        }
         let stage = directory.join(STAGE);
         remove(&stage)?;
         let copier = Copier { baseline: Baseline::read(&directory), stage: stage.clone(), scrubber, limits };
@@ -142,6 +147,8 @@ impl Copier {
                 left = left.checked_sub(found.bytes).ok_or_else(|| too_much(most))?;
                 if !self.baseline.has(&path, found.hash) {
                     file.rewind().map_err(|error| storage(&error))?;
+                    // A name is told as freely as a content.
+                    let path = free(self.scrubber.text(path), &produced);
                     let (bytes, hash) = self.copy_one(&path, file, found.bytes, room)?;
                     room -= bytes;
                     produced.insert(path.clone(), Artifact { path, bytes, hash });
@@ -185,6 +192,12 @@ impl Copier {
         store::sync(&to)?;
         Ok((written, hasher.finish()))
     }
+}
+
+/// A path that no other file has: two names may have differed by a secret only.
+fn free(path: String, produced: &BTreeMap<String, Artifact>) -> String {
+    let numbered = (2..).map(|number| format!("{path}.{number}"));
+    std::iter::once(path.clone()).chain(numbered).find(|path| !produced.contains_key(path)).unwrap_or(path)
 }
 
 /// The copy's own directories: nobody else writes there.

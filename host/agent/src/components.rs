@@ -1,10 +1,11 @@
 //! Looking at a component and calling it by hand, without a home (SPEC HOST-7, HOST-9).
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{ContentHash, Refusal, RefusalCode};
+use base::{ContentHash, Refusal, RefusalCode, excerpt};
 use motor::Preparing;
 use runtime::inspect::{Export, Import};
 use runtime::{
@@ -12,6 +13,7 @@ use runtime::{
     ToolDescription, ToolError, Unmapped,
 };
 use serde::Serialize;
+use store::Links;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
@@ -234,7 +236,7 @@ impl Workbench {
             Kind::Code => (),
             _ => match self.ask(loading).await {
                 Ok(said) => (tools, about) = said,
-                Err(error) => tools_error = Some(error),
+                Err(error) => tools_error = Some(excerpt(error)),
             },
         }
         ComponentReport {
@@ -291,18 +293,14 @@ fn millis(duration: Duration) -> f64 {
 
 /// Reads at most one byte more than is allowed: enough to know.
 fn read(path: &Path, most_bytes: u64) -> Result<Vec<u8>, Refusal> {
-    use std::io::Read as _;
     let fail = |error: std::io::Error| {
         let code =
             if error.kind() == std::io::ErrorKind::NotFound { RefusalCode::NotFound } else { RefusalCode::Failed };
         Refusal::new(code, format!("cannot read `{}`: {error}", path.display()))
     };
     let mut bytes = Vec::new();
-    std::fs::File::open(path)
-        .map_err(fail)?
-        .take(most_bytes.saturating_add(1))
-        .read_to_end(&mut bytes)
-        .map_err(fail)?;
+    let file = store::open_regular(path, Links::Followed).map_err(fail)?;
+    file.take(most_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(fail)?;
     Ok(bytes)
 }
 

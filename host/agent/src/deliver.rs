@@ -12,13 +12,14 @@ mod tests;
 mod waiting;
 mod webhook;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Clock, Random, Refusal};
+use base::{Clock, Random, Refusal, RunId};
 use network::Gate;
 use signals::SignalBus;
-use store::Store;
+use store::{Store, Table};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vault::Vault;
@@ -26,15 +27,47 @@ use vault::Vault;
 use crate::Env;
 use crate::config::SignalsConfig;
 
+use follow::Position;
 pub use follow::{Followed, Follower};
 pub(crate) use waiting::WaitingSignals;
 
 use hook::Hook;
-use line::{Consumer, Line};
+use line::{Consumer, Line, position_key};
 use webhook::PostWebhook;
 
 /// How long a host that ends waits for deliveries that are under way. A command that waits for its home waits longer.
 const GRACE: Duration = Duration::from_secs(3);
+/// Signals read at a time.
+const PAGE: usize = 64;
+
+/// The id up to which every one of these consumers has had its signals.
+///
+/// # Errors
+/// When the store cannot be read.
+pub(crate) fn delivered_to_all(waiting: &WaitingSignals, consumers: &[&str]) -> Result<u64, Refusal> {
+    let mut all = waiting.signals.latest();
+    for name in consumers {
+        // One without a position has had none.
+        let position = waiting.store.get::<Position>(Table::Meta, position_key(name))?;
+        all = all.min(position.map_or(0, |position| position.done()));
+    }
+    Ok(all)
+}
+
+/// The runs that one of these consumers has yet to hear of.
+///
+/// # Errors
+/// When the store cannot be read.
+pub(crate) fn untold(waiting: &WaitingSignals, consumers: &[&str]) -> Result<HashSet<RunId>, Refusal> {
+    let mut runs = HashSet::new();
+    let mut after = delivered_to_all(waiting, consumers)?;
+    loop {
+        let page = waiting.signals.since(after, PAGE)?;
+        let Some(last) = page.last().map(|signal| signal.id).filter(|_| !consumers.is_empty()) else { return Ok(runs) };
+        runs.extend(page.into_iter().map(|signal| signal.run));
+        after = last;
+    }
+}
 
 /// What deliveries are made from.
 pub(crate) struct DeliverParts {
@@ -89,6 +122,12 @@ impl Deliveries {
         let line = Line::open(consumer, parts).await;
         let (begin, stop, abort) = (self.begin.clone(), self.stop.clone(), self.abort.clone());
         self.tasks.spawn(async move { abort.run_until_cancelled(line.run(begin, stop)).await });
+    }
+
+    /// The names of the consumers that are configured.
+    pub fn consumers(config: &SignalsConfig) -> Vec<&'static str> {
+        let webhook = config.webhook.is_some().then_some(webhook::NAME);
+        webhook.into_iter().chain(config.hook.is_some().then_some(hook::NAME)).collect()
     }
 
     /// Delivers also what an earlier host left. For a host that takes up its runs.

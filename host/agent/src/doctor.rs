@@ -1,15 +1,18 @@
 //! What is configured, what is missing, and the one command that mends it (SPEC CONF-3).
 
+mod state;
+
 use std::fs;
 
 use llm::{ModelErrorKind, Role};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::Loaded;
 use crate::{Env, Home};
+pub use state::examine_without_host;
 
 /// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// As it should be.
@@ -21,17 +24,31 @@ pub enum Level {
 }
 
 /// One thing that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What.
-    pub name: &'static str,
-    /// How it is.
+    /// The examined part.
+    pub name: String,
+    /// How bad it is.
     pub level: Level,
-    /// In one sentence.
+    /// The result, in one sentence.
     pub message: String,
-    /// What mends it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The command or action that mends it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
+}
+
+impl Finding {
+    fn ok(name: &str, message: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), level: Level::Ok, message: message.into(), remedy: None }
+    }
+
+    fn warning(name: &str, message: impl Into<String>, remedy: Option<String>) -> Self {
+        Self { name: name.to_owned(), level: Level::Warning, message: message.into(), remedy }
+    }
+
+    fn problem(name: &str, message: impl Into<String>, remedy: Option<String>) -> Self {
+        Self { name: name.to_owned(), level: Level::Problem, message: message.into(), remedy }
+    }
 }
 
 /// Looks at everything that can be looked at without a request to anyone.
@@ -44,20 +61,20 @@ pub fn examine(home: &Home, config: &Loaded, env: &Env) -> Vec<Finding> {
 }
 
 fn home_finding(home: &Home) -> Finding {
+    const NAME: &str = "home";
     let path = home.path().display();
-    let (level, message, remedy) = match fs::metadata(home.path()) {
+    match fs::metadata(home.path()) {
         Ok(metadata) if metadata.is_dir() => match tempfile::tempfile_in(home.path()) {
-            Ok(_) => (Level::Ok, format!("{path} is there and can be written"), None),
-            Err(error) => (
-                Level::Problem,
+            Ok(_) => Finding::ok(NAME, format!("{path} is there and can be written")),
+            Err(error) => Finding::problem(
+                NAME,
                 format!("{path} cannot be written: {error}"),
                 Some(format!("chown {path}, or pass `--home DIR`")),
             ),
         },
-        Ok(_) => (Level::Problem, format!("{path} is not a directory"), Some("pass `--home DIR`".to_owned())),
-        Err(_) => (Level::Ok, format!("{path} will be made by the first command that needs it"), None),
-    };
-    Finding { name: "home", level, message, remedy }
+        Ok(_) => Finding::problem(NAME, format!("{path} is not a directory"), Some("pass `--home DIR`".to_owned())),
+        Err(_) => Finding::ok(NAME, format!("{path} will be made by the first command that needs it")),
+    }
 }
 
 fn model_findings(config: &Loaded, env: &Env) -> Vec<Finding> {
@@ -73,26 +90,20 @@ fn model_findings(config: &Loaded, env: &Env) -> Vec<Finding> {
         .into_iter()
         .map(|(name, role)| {
             // Only the motor role is used so far: the others may stay unset.
-            let unset = if role == Role::Motor { Level::Problem } else { Level::Ok };
             match roles.resolve(role) {
-                Err(error) if unset == Level::Ok => Finding {
-                    name,
-                    level: Level::Ok,
-                    message: format!("not set; `{}` would set it", error.role.variable()),
-                    remedy: None,
-                },
-                Err(error) => Finding {
-                    name,
-                    level: unset,
-                    message: error.to_string(),
-                    remedy: Some(format!("export {}=ollama/qwen3:8b", role.variable())),
-                },
+                Err(error) if role != Role::Motor => {
+                    Finding::ok(name, format!("not set; `{}` would set it", error.role.variable()))
+                }
+                Err(error) => {
+                    let remedy = format!("export {}=ollama/qwen3:8b", role.variable());
+                    Finding::problem(name, error.to_string(), Some(remedy))
+                }
                 Ok(model) => match providers::connect(model, &settings) {
-                    Ok(_) => Finding { name, level: Level::Ok, message: format!("{model}"), remedy: None },
+                    Ok(_) => Finding::ok(name, model.to_string()),
                     Err(error) => {
                         let remedy =
                             (error.kind == ModelErrorKind::Auth).then(|| "export the variable it names".to_owned());
-                        Finding { name, level: Level::Problem, message: error.to_string(), remedy }
+                        Finding::problem(name, error.to_string(), remedy)
                     }
                 },
             }
@@ -107,5 +118,5 @@ fn pages_finding() -> Finding {
     } else {
         "the kernel does not offer PAGEMAP_SCAN (Linux 6.7): a sandbox start costs some page faults more"
     };
-    Finding { name: "sandbox", level: Level::Ok, message: message.to_owned(), remedy: None }
+    Finding::ok("sandbox", message)
 }

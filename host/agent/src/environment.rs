@@ -12,6 +12,7 @@ use network::Pattern;
 use serde::{Deserialize, Serialize};
 use skills::Library;
 use tokio::sync::watch;
+use tokio::task::JoinError;
 
 use crate::access::Access;
 use crate::config::Config;
@@ -76,7 +77,7 @@ impl HostEnvironment {
     /// # Errors
     /// When there is none, or what it needs is missing.
     pub fn check(&self, settings: &RunSettings) -> Result<(), Refusal> {
-        models::connect(&self.config.models, &self.env, settings.model.as_deref(), None)?;
+        models::connect(&self.config.models, &self.env, settings.model.as_deref(), None, None)?;
         settings.record.as_deref().map_or(Ok(()), models::check_recording)
     }
 
@@ -119,6 +120,7 @@ impl Environment for HostEnvironment {
             Some(skill) => Some(self.skill(skill, &run.id).await?),
             None => None,
         };
+        self.home.check_workspace(&run.id)?;
         let network = self.access.open(run, &settings).await?;
         let limits = match &settings.skill {
             Some(skill) => skill.limits(&self.config.limits)?,
@@ -150,8 +152,12 @@ impl Environment for HostEnvironment {
     async fn model(&self, run: &RunRecord) -> Result<Arc<dyn Model>, Refusal> {
         let settings = Self::settings(run)?;
         let (config, env) = (self.config.models.clone(), self.env.clone());
+        let scrubber = Some(self.access.scrubber(&run.id).await?);
         // A recording is read and a new one written here: file work, which may wait.
-        blocking(move || models::connect(&config, &env, settings.model.as_deref(), settings.record.as_deref())).await
+        blocking(move || {
+            models::connect(&config, &env, settings.model.as_deref(), settings.record.as_deref(), scrubber)
+        })
+        .await
     }
 
     async fn artifacts(&self, run: &RunRecord) -> Result<Vec<Artifact>, Refusal> {
@@ -186,5 +192,33 @@ pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(Refusal::new(RefusalCode::Failed, error.to_string())))
+    done.unwrap_or_else(|error| Err(broke_off(&error)))
+}
+
+/// Why work on another thread has no result. The error's own text names a number that means nothing to people.
+pub(crate) fn broke_off(error: &JoinError) -> Refusal {
+    if error.is_cancelled() {
+        return Refusal::new(RefusalCode::TryLater, "the host is shutting down").with_remedy("try again");
+    }
+    Refusal::new(RefusalCode::Failed, "the host failed while it worked on this")
+        .with_remedy("try again; the host's log says where it failed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn work_that_broke_off_is_told_without_its_number() {
+        let stopped = tokio::spawn(std::future::pending::<()>());
+        stopped.abort();
+        let refusal = broke_off(&stopped.await.unwrap_err());
+        assert_eq!((refusal.code, refusal.reason.as_str()), (RefusalCode::TryLater, "the host is shutting down"));
+        let failed = blocking::<()>(|| panic!("why")).await.unwrap_err();
+        assert_eq!(failed.code, RefusalCode::Failed);
+        for refusal in [refusal, failed] {
+            assert!(!refusal.reason.contains("task") && refusal.remedy.is_some(), "{refusal:?}");
+        }
+        assert_eq!(blocking(|| Ok(7)).await, Ok(7));
+    }
 }

@@ -77,6 +77,9 @@ impl Host {
             let configured = "what programs outside runs may reach is listed in `network.code_domains`";
             reply.warnings.push(configured.to_owned());
         }
+        reply.warnings.extend(report.withheld.into_iter().map(|name| {
+            format!("the program gave back the value of the credential `{name}`, which was replaced by its placeholder")
+        }));
         match report.outcome {
             Ok(value) => {
                 reply.output = value.json;

@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use base::{Refusal, RefusalCode, RunId};
+use store::{Links, first_special};
+
+/// The largest file that a cache has: compiled code is a few times its component, and an index of skills has 256 MiB.
+const MAX_CACHED_BYTES: u64 = 1 << 30;
 
 /// A home directory. Making one creates nothing; [`Home::create`] does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +68,7 @@ impl Home {
         for directory in &own {
             check_owner(directory).map_err(|problem| wrong(directory, &problem))?;
         }
+        clear_cache(&self.cache());
         Ok(())
     }
 
@@ -82,6 +87,7 @@ impl Home {
                     .with_remedy("pass another directory with `--home DIR` or `MOTOR_HOME`")
             })?;
         }
+        clear_cache(&cache);
         Ok(Some(cache))
     }
 
@@ -102,6 +108,7 @@ impl Home {
             tracing::debug!(directory = %directory.display(), "compiled code is not kept behind a link");
             return Ok(None);
         }
+        clear_cache(&directory);
         check_owner(&directory).map(|()| Some(directory.clone())).map_err(|problem| {
             Refusal::new(RefusalCode::StorageFailed, format!("the cache `{}` {problem}", directory.display()))
                 .with_remedy("remove it, or name another directory in `XDG_CACHE_HOME`")
@@ -144,6 +151,22 @@ impl Home {
         self.run(id).join("workspace")
     }
 
+    /// Checks that the directories of a run are directories. A guest reaches all that its workspace leads to.
+    ///
+    /// # Errors
+    /// When one was replaced by a link or another kind of file.
+    pub(crate) fn check_workspace(&self, id: &RunId) -> Result<(), Refusal> {
+        for path in [self.run(id), self.workspace(id)] {
+            // A missing file is refused where it is opened.
+            if fs::symlink_metadata(&path).is_ok_and(|found| !found.is_dir()) {
+                let reason = format!("`{}` is not a directory, and the host made one there", path.display());
+                return Err(Refusal::new(RefusalCode::StateUnusable, reason)
+                    .with_remedy(format!("put the directory back, or give the run up: `motor task cancel {id}`")));
+            }
+        }
+        Ok(())
+    }
+
     /// The files that one run produced, once it is over.
     #[must_use]
     pub fn artifacts(&self, id: &RunId) -> PathBuf {
@@ -174,6 +197,12 @@ impl Home {
         self.0.join("logs/motor-runs")
     }
 
+    /// The trace of one run, as a file.
+    #[must_use]
+    pub fn trace_file(&self, id: &RunId) -> PathBuf {
+        self.logs().join(format!("{id}.json"))
+    }
+
     /// Configuration files.
     #[must_use]
     pub fn config(&self) -> PathBuf {
@@ -196,6 +225,17 @@ impl Home {
     #[must_use]
     pub fn cache(&self) -> PathBuf {
         self.0.join("cache")
+    }
+}
+
+/// Removes from a cache what no cache has: the engine would wait for a pipe, and read a device to its end.
+fn clear_cache(directory: &Path) {
+    while let Ok(Some((path, kind))) = first_special(directory, MAX_CACHED_BYTES, Links::Followed) {
+        tracing::warn!(path = %path.display(), "removing {kind} from the cache");
+        if let Err(error) = fs::remove_file(&path) {
+            tracing::warn!(%error, path = %path.display(), "it cannot be removed");
+            return;
+        }
     }
 }
 

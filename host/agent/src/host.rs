@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{AgentName, Clock, Random, Refusal, RefusalCode, RunId, Secret, Timestamp};
+use base::{AgentName, Clock, HostTime, Random, Refusal, RefusalCode, RunId, Secret, Timestamp};
 use energy::{Activity, EnergyBook};
-use motor::{Cancelled, ListFilter, Motor, MotorParts, RunRecord, RunRequest, RunTrace, Waiting, Watch};
+use motor::{Cancelled, ListFilter, LiveEvent, Motor, MotorParts, RunRecord, RunRequest, RunTrace, Waiting, Watch};
 use network::Gate;
 use runtime::Runtime;
 use signals::{Signal, SignalBus};
 use skills::{Library, LibraryParts};
-use store::{HomeLock, Scan, Store, Table};
+use store::{HomeLock, Links, Scan, Store, StoreError, Table, open_regular};
 use vault::{Vault, VaultParts};
 
 use crate::access::Access;
@@ -23,12 +23,17 @@ use crate::config::{Config, Loaded};
 use crate::decisions::Decisions;
 use crate::deliver::{DeliverParts, Deliveries, Follower, WaitingSignals};
 use crate::environment::{HostEnvironment, blocking};
+use crate::loss::check_new_state;
 use crate::plan::{Plan, plan};
 use crate::receipt::ReceiptKey;
+use crate::retention::{Pruner, Retention};
 use crate::sandboxes::Sandboxes;
 use crate::skill::{self, SkillUse, UsedAs};
 use crate::trace_file::TraceWriter;
 use crate::{Env, Home, workspace};
+
+/// The time for answers that are on their way when the host ends because its storage failed.
+const LAST_ANSWERS: Duration = Duration::from_millis(200);
 
 /// What a host is made of.
 pub struct HostOptions {
@@ -66,6 +71,8 @@ pub(crate) struct Inner {
     pub(crate) consent: consent::Gate,
     pub(crate) skills: Library,
     deliveries: Deliveries,
+    pub(crate) pruner: Pruner,
+    retention: Retention,
     pub(crate) receipt_key: ReceiptKey,
     started_at: Timestamp,
     /// Held for as long as the host lives. Last, so that the home is free only when all else is gone.
@@ -98,11 +105,12 @@ impl Host {
 
     /// `stays`: skills are watched, because there will be time to see them change.
     async fn assemble(options: HostOptions, stays: bool) -> Result<Self, Refusal> {
-        let HostOptions { home, config: Loaded { config, .. }, env, vault_variables, compile_worker, clock, random } =
-            options;
-        home.create()?;
-        let lock = HomeLock::acquire(home.path())?;
-        let store = Store::open(&home.state())?;
+        options.home.create()?;
+        let lock = HomeLock::acquire(options.home.path())?;
+        check_new_state(&options.home)?;
+        let store = Store::open(&options.home.state())?;
+        let vault = open_vault(&options, &store);
+        let HostOptions { home, config: Loaded { config, .. }, env, compile_worker, clock, random, .. } = options;
         let engine = config.engine.engine(config.limits.memory_bytes, Some(home.cache()), compile_worker);
         let runtime = Runtime::new(engine).map_err(|error| {
             Refusal::new(RefusalCode::Failed, format!("the component engine does not start: {}", error.root_cause()))
@@ -110,15 +118,12 @@ impl Host {
         let sandboxes = Arc::new(Sandboxes::new(runtime));
         let signals = SignalBus::open(store.clone(), clock.clone())?;
         let energy = Arc::new(EnergyBook::open(store.clone(), clock.clone(), config.energy.clone()));
-        let vault = Vault::open(VaultParts {
-            store: store.clone(),
-            clock: clock.clone(),
-            directory: home.config(),
-            key: env("MOTOR_CREDENTIALS_KEY").map(Secret::new),
-            keyring: env("MOTOR_KEYRING").as_deref() != Some("off"),
-            variables: vault_variables,
-            config: config.credentials.clone(),
-        });
+        for file in &config.network.authorities {
+            open_regular(file, Links::Followed).map_err(|error| {
+                let reason = format!("`network.authorities`: cannot read `{}`: {error}", file.display());
+                Refusal::new(RefusalCode::InvalidRequest, reason)
+            })?;
+        }
         let gate = Gate::new(&config.network)?;
         let deliveries = Deliveries::start(DeliverParts {
             config: config.signals.clone(),
@@ -173,6 +178,18 @@ impl Host {
             environment: environment.clone(),
             config: motor::Config { budget: config.budget.clone(), ..config.motor.clone() },
         });
+        let pruner = Pruner {
+            home: home.clone(),
+            config: config.retention,
+            motor: motor.clone(),
+            environment: environment.clone(),
+            signals: signals.clone(),
+            waiting: WaitingSignals { store: store.clone(), signals: signals.clone() },
+            consumers: Deliveries::consumers(&config.signals),
+            time: HostTime::starting(clock.clone()),
+            was_counted: store.was_counted(),
+        };
+        let retention = Retention::start(pruner.clone(), stays);
         let receipt_key = ReceiptKey::new(home.config());
         let started_at = clock.now();
         let inner = Inner {
@@ -189,6 +206,8 @@ impl Host {
             consent,
             skills: library,
             deliveries,
+            pruner,
+            retention,
             receipt_key,
             started_at,
             _lock: lock,
@@ -203,11 +222,21 @@ impl Host {
     /// When the store fails.
     pub async fn resume(&self) -> Result<Vec<RunId>, Refusal> {
         self.0.deliveries.begin();
+        self.0.retention.begin();
         let resumed = self.0.motor.resume_all().await?;
         if !resumed.is_empty() {
             tracing::info!(runs = resumed.len(), "took up runs that an earlier host left");
         }
         Ok(resumed)
+    }
+
+    /// Takes up one run for its follower, if the run is neither over nor driven.
+    ///
+    /// # Errors
+    /// When there is no such run, the store fails, or the host is shutting down.
+    pub fn take_up(&self, id: &RunId) -> Result<(), Refusal> {
+        self.0.deliveries.begin();
+        self.0.motor.take_up(id)
     }
 
     /// Accepts a task: the run is durable when this returns (SPEC RUN-1, DUR-4).
@@ -231,8 +260,13 @@ impl Host {
             return Ok(inner.accepted(&run, Vec::new()));
         }
         // What is missing is found before the run exists and before a token is spent.
-        let Plan { tools, skill, settings, warnings, .. } =
+        let Plan { tools, skill, settings, mut warnings, .. } =
             plan(&request, &inner.environment, &inner.energy).await?.ready()?;
+        // After the plan: a value that is written out grants no credential.
+        let (task, named) = inner.environment.access.clean(request.task.clone()).await?;
+        warnings.extend(named.into_iter().map(|name| {
+            format!("the task held the value of the credential `{name}`: `<credential:{name}>` was put there, which is what a run uses")
+        }));
         let id = inner.motor.new_run_id();
         let directory = inner.home.workspace(&id);
         let (max_iterations, may_ask) = (skill::iterations(&request), !request.unattended && !request.skill_review);
@@ -251,7 +285,7 @@ impl Host {
         .await?;
         let settings = serde_json::to_value(&settings)
             .map_err(|error| Refusal::new(RefusalCode::InvalidRequest, error.to_string()))?;
-        let (agent, by) = (request.agent.clone(), request.by);
+        let (agent, by, key) = (request.agent.clone(), request.by, request.key.clone());
         if let Some(skill) = used.as_ref().filter(|skill| skill.standing == UsedAs::Review) {
             skill::advise(inner.skills.trust(), skill, &id, None, inner.clock.now()).await?;
         }
@@ -259,7 +293,7 @@ impl Host {
             id.clone(),
             RunRequest {
                 agent: request.agent,
-                task: request.task,
+                task,
                 tools,
                 max_iterations,
                 timeout: request.timeout_ms.map(Duration::from_millis),
@@ -271,11 +305,12 @@ impl Host {
             },
         );
         let run = started.await.map_err(|refusal| inner.busy(&agent, by, refusal)).inspect_err(|refusal| {
-            // After a failed write nobody knows whether the run is on the disk: if it is, it needs its files.
-            if refusal.code != RefusalCode::StorageFailed {
+            // After a failed write it may not be known whether the run is on the disk: if it is, it needs its files.
+            if !matches!(refusal.code, RefusalCode::StorageFailed | RefusalCode::OutcomeUnknown) {
                 workspace::discard(&directory);
             }
-        })?;
+        });
+        let run = run.map_err(|refusal| unknown_act(refusal, key.as_deref()))?;
         if run.id != id {
             // The same key named an earlier run: that one is the answer.
             workspace::discard(&directory);
@@ -347,6 +382,17 @@ impl Host {
     /// When there is no such run, or it is over.
     pub async fn cancel(&self, id: &RunId) -> Result<Cancelled, Refusal> {
         self.0.motor.cancel(id).await
+    }
+
+    /// Deletes a run that is over: its record and history, then its workspace, artifacts and trace. Its signals go when every
+    /// consumer has had them.
+    ///
+    /// # Errors
+    /// When there is no such run, it is not over, or the store fails.
+    pub async fn delete(&self, id: &RunId) -> Result<(), Refusal> {
+        self.0.pruner.delete(id).await?;
+        self.0.retention.again();
+        Ok(())
     }
 
     /// A run's events from its first, then as they happen.
@@ -433,6 +479,25 @@ impl Host {
         live.into_iter().filter_map(|(key, _)| RunId::parse(&String::from_utf8(key).ok()?).ok()).collect()
     }
 
+    /// Waits until the state takes no more commits, because a write or sync failed. The host must end then, and the next
+    /// one open it again.
+    pub async fn storage_lost(&self) -> Refusal {
+        if self.0.store.poisoned().wait_for(|is_poisoned| *is_poisoned).await.is_err() {
+            // It was closed.
+            std::future::pending::<()>().await;
+        }
+        // The answers that say so are on their way to their clients.
+        tokio::time::sleep(LAST_ANSWERS).await;
+        StoreError::Poisoned.into()
+    }
+
+    /// The event for the followers of runs if the state takes no more commits.
+    #[must_use]
+    pub fn suspension(&self) -> Option<LiveEvent> {
+        let reason = Refusal::from(StoreError::Poisoned).reason;
+        self.0.store.poisoned().borrow().then(|| LiveEvent::Suspended { at: self.0.clock.now(), reason })
+    }
+
     /// Its home.
     #[must_use]
     pub fn home(&self) -> &Home {
@@ -441,12 +506,40 @@ impl Host {
 
     /// Stops at a durable point. Runs are left as they are: the next host takes them up.
     pub async fn shutdown(&self) {
+        self.0.retention.stop().await;
         self.0.motor.shutdown().await;
         self.0.deliveries.stop().await;
         self.0.skills.close().await;
         if let Err(error) = self.0.store.close().await {
             tracing::warn!(%error, "the store did not close cleanly");
         }
+    }
+}
+
+/// The credentials of a home. No key is looked for before one is needed.
+pub(crate) fn open_vault(options: &HostOptions, store: &Store) -> Vault {
+    let HostOptions { home, config, env, vault_variables, clock, .. } = options;
+    Vault::open(VaultParts {
+        store: store.clone(),
+        clock: clock.clone(),
+        directory: home.config(),
+        key: env("MOTOR_CREDENTIALS_KEY").map(Secret::new),
+        keyring: env("MOTOR_KEYRING").as_deref() != Some("off"),
+        variables: vault_variables.clone(),
+        config: config.config.credentials.clone(),
+    })
+}
+
+/// An act whose commit failed, with the key by which it can be given again.
+fn unknown_act(refusal: Refusal, key: Option<&str>) -> Refusal {
+    if refusal.code != RefusalCode::OutcomeUnknown {
+        return refusal;
+    }
+    let reason = format!("it is not known whether the run was accepted: {}", refusal.reason);
+    let refusal = Refusal { reason, ..refusal };
+    match key {
+        Some(key) => refusal.with_key(key),
+        None => refusal,
     }
 }
 

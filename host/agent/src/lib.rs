@@ -18,17 +18,20 @@ mod execute;
 mod explain;
 pub mod home;
 mod host;
+mod loss;
 mod models;
 mod output;
 mod owner;
 mod plan;
 mod preparing;
 mod receipt;
+mod retention;
 mod sandboxes;
 mod skill;
 mod task;
 mod toolbox;
 mod trace_file;
+mod withhold;
 mod workspace;
 
 pub use api::{
@@ -44,8 +47,10 @@ pub use explain::{
 };
 pub use home::Home;
 pub use host::{Host, HostOptions};
+pub use loss::{AcceptedLoss, accept_loss};
 pub use preparing::Preparations;
 pub use receipt::verify::{Checked, Unchecked, Verification, VerifyRequest};
+pub use retention::HomeUsage;
 pub use task::{ApproveRequest, RespondRequest, RetryTask};
 
 /// Runs the compile worker: what a process started by [`Host`] with the argument [`runtime::worker::ARGUMENT`] does.

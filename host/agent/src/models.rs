@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use base::{Refusal, RefusalCode};
 use llm::{Constrained, Fallback, Model, ModelError, ModelErrorKind, ModelRef, Provider, Recorder, Role};
-use providers::ProviderSettings;
+use providers::{ProviderSettings, Redact};
+use vault::Scrubber;
 
 use crate::Env;
 use crate::config::ModelsConfig;
+use crate::withhold::Withholding;
 
-/// Connects to the model for a run. Nothing is sent yet: what is missing is found here, before the first token.
+/// Connects to the model for a run, which is told no secret that `scrubber` knows. Nothing is sent yet: missing keys and models are found here, before the first token.
 ///
 /// # Errors
 /// When no model is configured, a reference is wrong, a key is missing, or the recording cannot be written.
@@ -19,17 +21,23 @@ pub(crate) fn connect(
     env: &Env,
     named: Option<&str>,
     record: Option<&Path>,
+    scrubber: Option<Arc<Scrubber>>,
 ) -> Result<Arc<dyn Model>, Refusal> {
-    let settings = config.providers(env);
+    let mut settings = config.providers(env);
+    if let Some(scrubber) = scrubber.clone() {
+        settings.redact = Redact::new(move |text| scrubber.text(text));
+    }
     let model = match named {
         Some(name) => one(&parse(name)?, &settings)?,
         None => chain(config, &settings)?,
     };
     let model: Arc<dyn Model> = if config.constrained { Arc::new(Constrained::new(model)) } else { model };
+    // On both sides of a recording: it knows requests as a replay gets them, and replies without secrets.
+    let model = Withholding::wrap(model, scrubber.clone());
     let Some(path) = record else { return Ok(model) };
     let recorder = Recorder::open(model, path)
         .map_err(|error| Refusal::new(RefusalCode::InvalidRequest, format!("`{}`: {error}", path.display())))?;
-    Ok(Arc::new(recorder))
+    Ok(Withholding::wrap(Arc::new(recorder), scrubber))
 }
 
 fn parse(name: &str) -> Result<ModelRef, Refusal> {

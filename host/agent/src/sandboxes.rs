@@ -9,6 +9,7 @@ use motor::Preparing;
 use runtime::{CodeSandbox, Component, Limits, LoadError, Origin, Outcome, Runtime, ToolComponent, ToolDescription};
 use tokio::sync::OnceCell;
 
+use crate::environment::broke_off;
 use crate::preparing::Preparations;
 
 /// A component of tools with what it offers.
@@ -184,13 +185,17 @@ async fn code<'a>(
     sandbox.await.map_err(|error| broken("code", &error))
 }
 
-/// Compiling takes a thread for seconds when the cache is cold: not one that drives runs.
+/// Compiles a component into the cache if it is cold, and loads it from there. Without a cache that takes a thread for
+/// seconds: not one that drives runs.
 pub(crate) async fn load(runtime: &Runtime, bytes: &'static [u8]) -> Result<Component, LoadError> {
+    if let Err(error) = Component::prepare(runtime, bytes).await {
+        tracing::warn!(%error, "a bundled component is compiled in the host itself");
+    }
     let runtime = runtime.clone();
     let loading = tokio::task::spawn_blocking(move || {
         tokio::runtime::Handle::current().block_on(Component::load(&runtime, bytes, Origin::Bundled))
     });
-    loading.await.unwrap_or_else(|error| Err(LoadError::Worker { message: error.to_string() }))
+    loading.await.unwrap_or_else(|error| Err(LoadError::Worker { message: broke_off(&error).reason }))
 }
 
 fn broken(name: &str, error: &LoadError) -> Refusal {

@@ -92,7 +92,8 @@ impl Host {
     /// # Errors
     /// `illegal_state` when it does not ask, asks something else, or asked too long ago.
     pub async fn respond(&self, run: &RunId, request: RespondRequest, consent: Consent) -> Result<Moved, Refusal> {
-        let RespondRequest { answer: text, question, key } = request;
+        let RespondRequest { answer, question, key } = request;
+        let text = self.clean(Some(answer)).await?.unwrap_or_default();
         self.parts().motor.respond(run, Answer { text, question, consent, key }).await
     }
 
@@ -102,6 +103,7 @@ impl Host {
     /// `illegal_state` when it does not ask, asks for something else, or asked too long ago.
     pub async fn approve(&self, run: &RunId, request: ApproveRequest, consent: Consent) -> Result<Moved, Refusal> {
         let ApproveRequest { approval, actions, grant, scope, reason, key } = request;
+        let reason = self.clean(reason).await?;
         let decided = Decided { approval, actions, grant, scope, reason, consent, key };
         let moved = self.parts().motor.approve(run, decided).await?;
         // After it, and also when the same order was carried out before and its giver never heard of it.
@@ -122,6 +124,7 @@ impl Host {
         }
         let settings = if widens { Some(self.wider(run, &request)?) } else { None };
         let RetryTask { guidance, max_iterations, key, .. } = request;
+        let guidance = self.clean(guidance).await?;
         let parts = self.parts();
         let retried = parts.motor.retry(run, RetryRequest { guidance, settings, max_iterations, consent, key }).await;
         match retried {
@@ -129,6 +132,14 @@ impl Host {
                 Err(parts.busy(&self.record(run)?.agent, Caller::Owner, refusal))
             }
             retried => retried,
+        }
+    }
+
+    /// A message to a run, without the values of credentials.
+    async fn clean(&self, text: Option<String>) -> Result<Option<String>, Refusal> {
+        match text {
+            Some(text) => Ok(Some(self.parts().environment.access.clean(text).await?.0)),
+            None => Ok(None),
         }
     }
 

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use base::{Clock, Random, Refusal};
+use base::{Clock, CredentialName, Random, Refusal};
 use motor::{Planned, Review, ToolDefinition, ToolInvocation, ToolNote, ToolReply, Toolbox};
 use network::{Pattern, RunNetwork, TaintedWrite};
 use runtime::{Limits, Note, NoteSink, ToolCall};
@@ -112,7 +112,8 @@ impl RunToolbox {
             }
         };
         // The sink is dropped with the call, which ends the passing on.
-        let (finished, ()) = tokio::join!(working, passing);
+        let (mut finished, ()) = tokio::join!(working, passing);
+        tell_withheld(call, std::mem::take(&mut finished.withheld));
         reply::of_tool(finished, call.run, self.asks())
     }
 
@@ -177,6 +178,16 @@ impl Toolbox for RunToolbox {
             }
         };
         reply
+    }
+}
+
+/// Tells the owner whose values a call gave back: the gate takes them out of what servers say, so the guest got them in another way.
+fn tell_withheld(call: &ToolInvocation<'_>, credentials: Vec<CredentialName>) {
+    for name in credentials {
+        let tool = call.name;
+        let message =
+            format!("`{tool}` gave back the value of the credential `{name}`, which was replaced by its placeholder");
+        (call.notes)(ToolNote::Notice { message });
     }
 }
 

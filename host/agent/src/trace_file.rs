@@ -1,68 +1,286 @@
 //! Traces as files: `logs/motor-runs/<id>.json` (SPEC OBS-1), for reading without the host. The store has the truth.
 //!
-//! One thread writes them all, in the order they were handed over: a run's loop never waits for a step's file, and a
-//! late step never replaces the end.
+//! While a run lives, each step is one write: the new steps and the end of the file go over the old end of the file. So it is
+//! valid JSON but for the moment of that write, and a long run costs no more for a step than a short one. The end of the run
+//! replaces the file. One thread writes them all, in the order they were handed over: a run's loop never waits for a step's
+//! file, and a late step never replaces the end. It survives a file that is changed or removed under it: the next step writes
+//! all of it again.
 
-use std::io::Write as _;
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
+use base::RunId;
 use motor::RunTrace;
+use rustix::fs::OFlags;
 use tokio::sync::oneshot;
 
+/// What to write into the file of a run.
 struct Order {
-    trace: RunTrace,
+    run: RunId,
+    content: Content,
     done: Option<oneshot::Sender<()>>,
 }
 
+enum Content {
+    /// A whole file, in place of the one that is there.
+    Whole(Vec<u8>),
+    /// Bytes from `at` to the end of a file of `length` bytes.
+    Tail { at: u64, length: u64, bytes: Vec<u8> },
+}
+
+/// How far the file of a live run is.
+#[derive(Debug, Clone, Copy, Default)]
+struct Written {
+    /// Steps that will not change.
+    settled: usize,
+    /// Where they end.
+    at: u64,
+    length: u64,
+}
+
+type Files = Arc<Mutex<HashMap<RunId, Written>>>;
+
 /// Writes trace files for as long as it lives.
-pub(crate) struct TraceWriter(mpsc::Sender<Order>);
+pub(crate) struct TraceWriter {
+    orders: mpsc::Sender<Order>,
+    files: Files,
+}
 
 impl TraceWriter {
     /// Starts the thread; files go to `logs`.
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub fn start(logs: PathBuf) -> std::io::Result<Self> {
+    pub fn start(logs: PathBuf) -> io::Result<Self> {
         let (sender, orders) = mpsc::channel::<Order>();
+        let files = Files::default();
+        let writer = Self { orders: sender, files: files.clone() };
         thread::Builder::new().name("trace-writer".to_owned()).spawn(move || {
-            for Order { trace, done } in orders {
+            for Order { run, content, done } in orders {
                 // A copy for people: failing to write it never fails a run.
-                if let Err(error) = write(&logs, &trace) {
-                    tracing::warn!(%error, "cannot write the run's trace file");
+                if let Err(error) = write(&logs.join(format!("{run}.json")), &content) {
+                    tracing::warn!(%run, %error, "cannot write the run's trace file");
+                    // The next step begins the file again.
+                    lock(&files).remove(&run);
                 }
-                // Nobody may be waiting any more.
+                // The caller may have stopped waiting.
                 done.map(|done| done.send(()).ok());
             }
         })?;
-        Ok(Self(sender))
+        Ok(writer)
     }
 
-    /// Hands a trace over.
+    /// Hands over the steps that are new since the last call, and everything beside the steps.
     pub fn write(&self, trace: &RunTrace) {
-        self.send(Order { trace: trace.clone(), done: None });
+        let mut files = lock(&self.files);
+        let written = files.entry(trace.run_id.clone()).or_default();
+        match next(written, trace) {
+            Ok(content) => self.send(Order { run: trace.run_id.clone(), content, done: None }),
+            Err(error) => tracing::warn!(run = %trace.run_id, %error, "a trace cannot be written as JSON"),
+        }
     }
 
-    /// Hands a trace over and waits until it is written.
+    /// Hands over a trace that is complete and waits until it is written.
     pub async fn write_and_wait(&self, trace: &RunTrace) {
         let (done, written) = oneshot::channel();
-        self.send(Order { trace: trace.clone(), done: Some(done) });
-        written.await.ok();
+        lock(&self.files).remove(&trace.run_id);
+        match serde_json::to_vec_pretty(trace) {
+            Ok(mut bytes) => {
+                bytes.push(b'\n');
+                self.send(Order { run: trace.run_id.clone(), content: Content::Whole(bytes), done: Some(done) });
+                written.await.ok();
+            }
+            Err(error) => tracing::warn!(run = %trace.run_id, %error, "a trace cannot be written as JSON"),
+        }
     }
 
     fn send(&self, order: Order) {
-        if self.0.send(order).is_err() {
+        if self.orders.send(order).is_err() {
             tracing::warn!("the thread that writes traces has ended");
         }
     }
 }
 
-/// Writes or replaces a run's trace file. A reader sees the old one or the new one, never half of one.
-fn write(logs: &Path, trace: &RunTrace) -> std::io::Result<()> {
-    let mut file = tempfile::Builder::new().prefix(".trace-").tempfile_in(logs)?;
-    serde_json::to_writer_pretty(&mut file, trace)?;
-    file.write_all(b"\n")?;
-    file.persist(logs.join(format!("{}.json", trace.run_id)))?;
+// Entries are replaced as a whole.
+fn lock(files: &Files) -> MutexGuard<'_, HashMap<RunId, Written>> {
+    files.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What brings a file that is as `written` says up to `trace`: `{"steps":[`, a line for each step, `],` and the rest. Only the
+/// last step can still change.
+fn next(written: &mut Written, trace: &RunTrace) -> serde_json::Result<Content> {
+    let before = *written;
+    let mut bytes = if before.at == 0 { b"{\"steps\":[\n".to_vec() } else { Vec::new() };
+    let mut settled = bytes.len();
+    for (index, step) in trace.steps.iter().enumerate().skip(before.settled) {
+        settled = bytes.len();
+        if index > 0 {
+            bytes.extend(b",\n");
+        }
+        serde_json::to_writer(&mut bytes, step)?;
+    }
+    bytes.extend(b"\n],\n");
+    let mut rest = serde_json::to_value(trace.without_steps())?;
+    if let Some(rest) = rest.as_object_mut() {
+        rest.remove("steps");
+    }
+    // Its opening brace is that of the file.
+    let rest = serde_json::to_vec(&rest)?;
+    bytes.extend(rest.strip_prefix(b"{").unwrap_or(&rest));
+    bytes.push(b'\n');
+    *written = Written {
+        settled: trace.steps.len().saturating_sub(1),
+        at: before.at + settled as u64,
+        length: before.at + bytes.len() as u64,
+    };
+    Ok(match before.at {
+        0 => Content::Whole(bytes),
+        at => Content::Tail { at, length: before.length, bytes },
+    })
+}
+
+fn write(path: &Path, content: &Content) -> io::Result<()> {
+    match content {
+        // A reader sees the old one or the new one, never half of one.
+        Content::Whole(bytes) => {
+            let logs = path.parent().unwrap_or(Path::new("."));
+            let mut file = tempfile::Builder::new().prefix(".trace-").tempfile_in(logs)?;
+            file.write_all(bytes)?;
+            file.persist(path)?;
+        }
+        Content::Tail { at, length, bytes } => {
+            // A link or a device that was put in its place is not written to.
+            let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+            let file = OpenOptions::new().write(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+            let metadata = file.metadata()?;
+            if !metadata.is_file() || metadata.len() != *length {
+                return Err(io::Error::other("the file was changed by another program"));
+            }
+            file.write_all_at(bytes, *at)?;
+            let end = at + bytes.len() as u64;
+            if end < *length {
+                file.set_len(end)?;
+            }
+        }
+    }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn trace(steps: usize) -> RunTrace {
+        let step = |index: usize| {
+            json!({ "iteration": index + 1, "timestamp": 5, "llmModel": "m", "text": "x".repeat(1_000), "toolCalls": [],
+                "usage": { "input_tokens": 1, "output_tokens": 1 }, "durationMs": 1, "retries": 0, "recoveredCall": false })
+        };
+        serde_json::from_value(json!({
+            "runId": "run_1", "agent": "main", "task": "the \"task\"", "tools": [], "status": "running", "createdAt": 1,
+            "steps": (0..steps).map(step).collect::<Vec<_>>(), "transitions": [], "totalIterations": steps,
+            "totalDurationMs": 1, "totalEnergyCost": 0.0, "totalUsage": { "input_tokens": 1, "output_tokens": 1 },
+            "llmCalls": 0, "toolCalls": 0, "errors": 0,
+        }))
+        .unwrap()
+    }
+
+    struct Logs {
+        directory: tempfile::TempDir,
+        written: Written,
+    }
+
+    impl Logs {
+        fn new() -> Self {
+            Self { directory: tempfile::tempdir().unwrap(), written: Written::default() }
+        }
+
+        fn path(&self) -> PathBuf {
+            self.directory.path().join("run_1.json")
+        }
+
+        /// The bytes that a step wrote.
+        fn step(&mut self, trace: &RunTrace) -> io::Result<usize> {
+            let content = next(&mut self.written, trace).unwrap();
+            write(&self.path(), &content)?;
+            Ok(match content {
+                Content::Whole(bytes) | Content::Tail { bytes, .. } => bytes.len(),
+            })
+        }
+
+        fn check(&self, expected: &RunTrace) {
+            let bytes = std::fs::read(self.path()).unwrap();
+            assert_eq!(bytes.len() as u64, self.written.length);
+            let value: Value = serde_json::from_slice(&bytes).unwrap();
+            assert_eq!(value, serde_json::to_value(expected).unwrap());
+        }
+    }
+
+    #[test]
+    fn each_step_is_appended_and_the_file_is_whole_after_it() {
+        let mut logs = Logs::new();
+        for steps in 0..50 {
+            let mut now = trace(steps);
+            // The last step has no result yet, and then it has; what comes after the steps is now longer, now shorter.
+            now.task = "t".repeat(if steps % 3 == 0 { 5_000 } else { 10 });
+            let wrote = logs.step(&now).unwrap();
+            logs.check(&now);
+            assert!(wrote < 10_000, "{steps}: {wrote}");
+            if let Some(last) = now.steps.last_mut() {
+                last.host_messages.push("a message".repeat(steps));
+            }
+            logs.step(&now).unwrap();
+            logs.check(&now);
+            logs.step(&trace(steps)).unwrap();
+            logs.check(&trace(steps));
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_changed_is_not_written_into() {
+        for spoil in [
+            |path: &Path| std::fs::remove_file(path).unwrap(),
+            |path: &Path| std::fs::write(path, "{}").unwrap(),
+            |path: &Path| {
+                std::fs::remove_file(path).unwrap();
+                std::fs::write(path.with_extension("other"), "the other").unwrap();
+                std::os::unix::fs::symlink(path.with_extension("other"), path).unwrap();
+            },
+        ] {
+            let mut logs = Logs::new();
+            logs.step(&trace(3)).unwrap();
+            spoil(&logs.path());
+            logs.step(&trace(4)).unwrap_err();
+            let other = logs.path().with_extension("other");
+            assert!(!other.exists() || std::fs::read(other).unwrap() == b"the other");
+            // As the thread does after an error.
+            logs.written = Written::default();
+            logs.step(&trace(5)).unwrap();
+            logs.check(&trace(5));
+        }
+    }
+
+    #[tokio::test]
+    async fn the_end_replaces_the_file_and_a_step_after_it_begins_anew() {
+        let logs = tempfile::tempdir().unwrap();
+        let writer = TraceWriter::start(logs.path().to_owned()).unwrap();
+        for steps in 1..10 {
+            writer.write(&trace(steps));
+        }
+        writer.write_and_wait(&trace(10)).await;
+        let read = || std::fs::read_to_string(logs.path().join("run_1.json")).unwrap();
+        let whole = serde_json::to_string_pretty(&trace(10)).unwrap() + "\n";
+        assert_eq!(read(), whole);
+        assert!(lock(&writer.files).is_empty());
+        writer.write(&trace(11));
+        writer.write_and_wait(&trace(12)).await;
+        assert_eq!(serde_json::from_str::<RunTrace>(&read()).unwrap(), trace(12));
+        assert_eq!(std::fs::read_dir(logs.path()).unwrap().count(), 1);
+    }
 }

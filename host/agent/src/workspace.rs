@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read as _, Write};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use base::{ContentHash, ContentHasher, Refusal, RefusalCode};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use runtime::Limits;
-use rustix::fs::OFlags;
 use skills::Snapshot;
+use store::{Links, open_regular};
 
 use crate::api::FileInput;
 use crate::artifacts::Baseline;
@@ -81,12 +81,7 @@ fn fill(
     }
     for file in files {
         let name = destination(file)?;
-        let mut source = open(&file.path).map_err(|error| io(&file.path, error))?;
-        let metadata = source.metadata().map_err(|error| io(&file.path, error))?;
-        if !metadata.is_file() {
-            let reason = format!("cannot take `{}`: it is not a regular file", file.path.display());
-            return Err(Refusal::new(RefusalCode::InvalidRequest, reason));
-        }
+        let mut source = open_regular(&file.path, Links::Followed).map_err(|error| io(&file.path, error))?;
         if let Some(parent) = name.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             workspace.create_dir_all(parent).map_err(|error| io(&file.path, error))?;
         }
@@ -157,12 +152,6 @@ impl<W: Write> Write for Hashed<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.to.flush()
     }
-}
-
-/// Opens without waiting: a pipe that nobody writes to would hold the host up for ever.
-fn open(path: &Path) -> io::Result<fs::File> {
-    let without_waiting = OFlags::NONBLOCK.bits().cast_signed();
-    fs::OpenOptions::new().read(true).custom_flags(without_waiting).open(path)
 }
 
 /// What a file is called in the workspace, for people.

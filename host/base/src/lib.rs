@@ -20,6 +20,6 @@ pub use hash::{ContentHash, ContentHasher};
 pub use id::{AgentName, RunId};
 pub use outcome::{ErrorCode, Provenance};
 pub use random::Random;
-pub use refusal::{Refusal, RefusalCode};
+pub use refusal::{Refusal, RefusalCode, excerpt};
 pub use secret::Secret;
-pub use time::{Clock, SystemClock, TestClock, Timestamp};
+pub use time::{Clock, HostTime, SystemClock, TestClock, Timestamp};

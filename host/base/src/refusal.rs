@@ -31,6 +31,8 @@ pub enum RefusalCode {
     StateUnusable,
     /// The disk is full or failed; nothing acknowledged was lost.
     StorageFailed,
+    /// It may have been done or not: asking again with the same idempotency key does it once.
+    OutcomeUnknown,
     /// The skill is not approved, or not these bytes of it (SPEC SKILL-6).
     SkillUntrusted,
     /// A component cannot be loaded.
@@ -52,19 +54,74 @@ pub struct Refusal {
     /// What to do next, when there is something to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
+    /// The idempotency key of a request whose outcome is unknown: given again with it, the request is done once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
 }
 
 impl Refusal {
-    /// A refusal without a remedy.
+    /// A refusal without a remedy. Of a reason that is too long, because it repeats a file or a guest, [`excerpt`] is kept.
     #[must_use]
     pub fn new(code: RefusalCode, reason: impl Into<String>) -> Self {
-        Self { code, reason: reason.into(), remedy: None }
+        Self { code, reason: excerpt(reason), remedy: None, key: None }
+    }
+
+    /// Names the idempotency key with which the same request is done once, and how to give it.
+    #[must_use]
+    pub fn with_key(mut self, key: impl Into<String>) -> Self {
+        let key = key.into();
+        self.remedy = Some(format!(
+            "give the same command with `--key {key}` when the host has started again: it is one run, accepted before or not"
+        ));
+        self.key = Some(key);
+        self
     }
 
     /// Says what to do next.
     #[must_use]
     pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
-        self.remedy = Some(remedy.into());
+        self.remedy = Some(excerpt(remedy));
         self
+    }
+}
+
+/// The most bytes of a message for people or a model.
+pub const MAX_MESSAGE_BYTES: usize = 2_048;
+/// Bytes of the end of a longer one that are kept: there a message says the rule and the remedy.
+const END_BYTES: usize = 512;
+/// What stands for the rest has fewer bytes.
+const MARK_BYTES: usize = 64;
+
+/// A message of at most [`MAX_MESSAGE_BYTES`]: of a longer one the beginning and the end, and how much is left out.
+/// Messages quote the words of files, guests and servers, which may be of any length.
+#[must_use]
+pub fn excerpt(message: impl Into<String>) -> String {
+    let message = message.into();
+    if message.len() <= MAX_MESSAGE_BYTES {
+        return message;
+    }
+    let head = message.floor_char_boundary(MAX_MESSAGE_BYTES - END_BYTES - MARK_BYTES);
+    let tail = message.ceil_char_boundary(message.len() - END_BYTES);
+    let (Some(first), Some(last)) = (message.get(..head), message.get(tail..)) else { return String::new() };
+    format!("{first}… ({} bytes left out) …{last}", tail - head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_repeats_a_bounded_piece() {
+        let fits = "é".repeat(MAX_MESSAGE_BYTES / 2);
+        assert_eq!(excerpt(fits.clone()), fits);
+        for (piece, count) in [("x", 2_049), ("é", 50_000), ("\u{1f600}", 30_000), ("x", 100_000)] {
+            let reason = format!("unknown key `{}`; the nearest key is `limits.fuel`", piece.repeat(count));
+            let refusal = Refusal::new(RefusalCode::InvalidRequest, reason.clone()).with_remedy(reason.clone());
+            for text in [&refusal.reason, refusal.remedy.as_ref().unwrap()] {
+                assert!(text.len() <= MAX_MESSAGE_BYTES, "{}", text.len());
+                assert!(text.starts_with("unknown key `") && text.ends_with("the nearest key is `limits.fuel`"));
+                assert!(text.contains("bytes left out"));
+            }
+        }
     }
 }

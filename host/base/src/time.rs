@@ -1,7 +1,8 @@
 //! Time, injected: the wall clock for records, a monotonic clock for durations.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -88,36 +89,106 @@ impl Clock for SystemClock {
     }
 }
 
+/// The time while one host lives. A wall clock may be wrong when it starts and may be set later: code that must not be misled by
+/// that chooses the side on which an error does no harm. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct HostTime {
+    clock: Arc<dyn Clock>,
+    wall: Timestamp,
+    monotonic: Duration,
+}
+
+impl HostTime {
+    /// Of a host that begins to live now.
+    #[must_use]
+    pub fn starting(clock: Arc<dyn Clock>) -> Self {
+        let (wall, monotonic) = (clock.now(), clock.monotonic());
+        Self { clock, wall, monotonic }
+    }
+
+    /// How long it has lived.
+    #[must_use]
+    pub fn lived(&self) -> Duration {
+        self.clock.monotonic().saturating_sub(self.monotonic)
+    }
+
+    /// What the wall clock showed when it started.
+    #[must_use]
+    pub const fn started(&self) -> Timestamp {
+        self.wall
+    }
+
+    /// The wall clock as it would be if it had not been set since.
+    #[must_use]
+    pub fn steady(&self) -> Timestamp {
+        self.wall.after(self.lived())
+    }
+
+    /// The earlier of that and the wall clock: nothing is older than it looks by this.
+    #[must_use]
+    pub fn earliest(&self) -> Timestamp {
+        self.steady().min(self.clock.now())
+    }
+
+    /// The later of the two: a time noted by this never looks older than it is.
+    #[must_use]
+    pub fn latest(&self) -> Timestamp {
+        self.steady().max(self.clock.now())
+    }
+}
+
 /// A clock that moves only when a test moves it.
 #[derive(Debug)]
-pub struct TestClock(AtomicU64);
+pub struct TestClock {
+    millis: AtomicU64,
+    /// How far the wall clock was set beside the time that passed.
+    set_by_ms: AtomicI64,
+}
 
 impl TestClock {
     /// Starts at `now`.
     #[must_use]
     pub fn at(now: Timestamp) -> Self {
-        Self(AtomicU64::new(now.as_millis()))
+        Self { millis: AtomicU64::new(now.as_millis()), set_by_ms: AtomicI64::new(0) }
     }
 
     /// Moves forward.
     pub fn advance(&self, by: Duration) {
-        self.0.fetch_add(u64::try_from(by.as_millis()).unwrap_or(u64::MAX), Ordering::SeqCst);
+        self.millis.fetch_add(u64::try_from(by.as_millis()).unwrap_or(u64::MAX), Ordering::SeqCst);
+    }
+
+    /// Sets the wall clock forward or back. No time passes.
+    pub fn jump(&self, by_ms: i64) {
+        self.set_by_ms.fetch_add(by_ms, Ordering::SeqCst);
     }
 }
 
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
-        Timestamp(self.0.load(Ordering::SeqCst))
+        Timestamp(self.millis.load(Ordering::SeqCst).saturating_add_signed(self.set_by_ms.load(Ordering::SeqCst)))
     }
 
     fn monotonic(&self) -> Duration {
-        Duration::from_millis(self.0.load(Ordering::SeqCst))
+        Duration::from_millis(self.millis.load(Ordering::SeqCst))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_knows_the_earliest_and_the_latest_time_it_may_be() {
+        let clock = Arc::new(TestClock::at(Timestamp::from_millis(1_000_000)));
+        let time = HostTime::starting(clock.clone());
+        clock.advance(Duration::from_secs(1));
+        assert_eq!((time.earliest(), time.latest()), (time.steady(), time.steady()));
+        for (jump, earliest, latest) in [(500, 1_001_000, 1_001_500), (-700, 1_000_800, 1_001_000)] {
+            clock.jump(jump);
+            assert_eq!((time.earliest().as_millis(), time.latest().as_millis()), (earliest, latest), "{jump}");
+        }
+        assert_eq!((time.steady().as_millis(), time.lived()), (1_001_000, Duration::from_secs(1)));
+    }
 
     #[test]
     fn prints_rfc_3339() {

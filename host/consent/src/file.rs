@@ -3,12 +3,12 @@
 //! Whoever can read it in plain is the owner, as far as the host can tell. So one that others can read is not used, and
 //! its content is read within bounds: another program may have written it.
 
-use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use base::{ContentHash, Secret};
+use store::{Links, open_regular};
 use zeroize::Zeroizing;
 
 use crate::seal::Sealed;
@@ -52,16 +52,16 @@ impl TokenFile {
     /// # Errors
     /// When it cannot be read, others can read it, or it holds no token.
     pub fn read(directory: &Path) -> Result<Option<Self>, ConsentError> {
-        let mut file = match File::open(directory.join(FILE_NAME)) {
+        let mut file = match open_regular(&directory.join(FILE_NAME), Links::Refused) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
+                return Err(unusable(format!("cannot be used: {error}"), RESTORE));
+            }
             Err(error) => return Err(unusable(format!("cannot be opened: {error}"), "let its owner read it")),
         };
         // The file that was opened is the file that is judged.
         let found = file.metadata().map_err(|error| unusable(format!("cannot be read: {error}"), RESTORE))?;
-        if !found.is_file() {
-            return Err(unusable("is not a file", RESTORE));
-        }
         if found.uid() != rustix::process::geteuid().as_raw() {
             return Err(unusable("belongs to another user", RESTORE));
         }

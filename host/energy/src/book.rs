@@ -4,13 +4,18 @@
 //! drains and commit in the other order, or one of them never; so each drain is a record of its own number, which holds
 //! the level after it and after all before it, and the greatest number is the one that counts. Whatever the order, no
 //! committed drain is forgotten; one that was never committed may stay counted, never the reverse.
+//!
+//! While a book is open, time is what its monotonic clock says: a wall clock that is set gives no energy and takes none. Between
+//! two hosts there is only the wall clock. A drain is stored with the later of the two, so that a clock that was set forward in
+//! between gives nothing to the next host. One that went back is waited for, so that it cannot give the same hours twice; one
+//! that went back by more than a day was wrong before, and counts from what it says now.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use base::{AgentName, Clock, Refusal, RefusalCode, Timestamp};
+use base::{AgentName, Clock, HostTime, Refusal, RefusalCode, Timestamp};
 use store::{Batch, Scan, Store, StoreError, Table};
 
 use crate::level::Level;
@@ -25,15 +30,22 @@ pub struct EnergyBook {
 #[derive(Debug)]
 struct Inner {
     store: Store,
-    clock: Arc<dyn Clock>,
+    time: HostTime,
     config: Config,
     accounts: Mutex<HashMap<AgentName, Account>>,
 }
+
+/// How far behind a stored level the wall clock of a new host may be and still be waited for.
+const MAX_BEHIND: Duration = Duration::from_secs(24 * 3_600);
 
 /// What is known of an agent.
 #[derive(Debug)]
 struct Account {
     level: Level,
+    /// How far the wall clock was behind the stored level when the book was opened.
+    behind: Duration,
+    /// The latest time of a stored level: a clock that is set back within a host's life gives the next host nothing.
+    noted: Timestamp,
     /// The number of the last staged record.
     number: u64,
     /// Records that are no longer needed: they go with the next drain.
@@ -53,7 +65,13 @@ impl EnergyBook {
     /// Reads levels from `store` as they are asked for. `config` should have passed [`Config::validate`].
     #[must_use]
     pub fn open(store: Store, clock: Arc<dyn Clock>, config: Config) -> Self {
-        Self { inner: Arc::new(Inner { store, clock, config, accounts: Mutex::default() }) }
+        let time = HostTime::starting(clock);
+        Self { inner: Arc::new(Inner { store, time, config, accounts: Mutex::default() }) }
+    }
+
+    /// The wall clock as it was when the book was opened, and the time since.
+    fn now(&self) -> Timestamp {
+        self.inner.time.steady()
     }
 
     /// The agent's level now, from the floor to 1. A new agent has 1.
@@ -117,10 +135,13 @@ impl EnergyBook {
         let cost = activity.cost(config);
         let mut accounts = self.accounts();
         let account = self.account(&mut accounts, agent)?;
-        let level = account.level.drained(cost, self.inner.clock.now(), config);
+        let level = account.level.drained(cost, self.now().after(account.behind), config);
         let number = account.number.saturating_add(1);
         let key = record_key(agent, number);
-        batch.put(Table::Energy, key.clone(), &level)?;
+        // The next host reads it by a wall clock that may have been set forward in this one's life.
+        account.noted = account.noted.max(level.at).max(self.inner.time.latest());
+        let stored = Level { at: account.noted, ..level };
+        batch.put(Table::Energy, key.clone(), &stored)?;
         for outdated in account.outdated.drain(..) {
             batch.delete(Table::Energy, outdated);
         }
@@ -133,7 +154,7 @@ impl EnergyBook {
     fn level_now(&self, agent: &AgentName) -> Result<Level, StoreError> {
         let mut accounts = self.accounts();
         let account = self.account(&mut accounts, agent)?;
-        account.level = account.level.at(self.inner.clock.now(), &self.inner.config);
+        account.level = account.level.at(self.now().after(account.behind), &self.inner.config);
         Ok(account.level)
     }
 
@@ -157,8 +178,19 @@ impl EnergyBook {
     fn read_account(&self, agent: &AgentName) -> Result<Account, StoreError> {
         let records = self.inner.store.scan::<Level>(Table::Energy, &Scan::prefix(record_prefix(agent)))?;
         let newest = records.last().and_then(|(key, level)| Some((number_of(key)?, *level)));
-        let (number, level) = newest.unwrap_or_else(|| (0, Level::full(self.inner.clock.now())));
-        Ok(Account { level, number, outdated: records.into_iter().map(|(key, _)| key).collect() })
+        let opened = self.inner.time.started();
+        let (number, mut level) = newest.unwrap_or_else(|| (0, Level::full(opened)));
+        let mut behind = level.at.since(opened);
+        if behind > MAX_BEHIND {
+            (level.at, behind) = (opened, Duration::ZERO);
+        }
+        Ok(Account {
+            level,
+            behind,
+            noted: level.at,
+            number,
+            outdated: records.into_iter().map(|(key, _)| key).collect(),
+        })
     }
 }
 

@@ -27,12 +27,12 @@ impl Level {
         Self { level: 1.0, at: now }
     }
 
-    /// The level at `now`, recharged for the time between. A clock that went backwards recharges nothing, and time
-    /// counts from what it says now on: else a clock that was once far ahead would stop recharging until then.
+    /// The level at `now`, recharged for the time between. A clock that went backwards recharges nothing, and no time counts
+    /// twice when it goes forwards again.
     pub(crate) fn at(self, now: Timestamp, config: &Config) -> Self {
         let level = clamp(self.level, config);
         if now <= self.at {
-            return Self { level, at: now };
+            return Self { level, at: self.at };
         }
         Self { level: clamp(level + recharge(self.at, now, config), config), at: now }
     }
@@ -40,7 +40,7 @@ impl Level {
     /// The level after a drain at `now`.
     pub(crate) fn drained(self, cost: f64, now: Timestamp, config: &Config) -> Self {
         let before = self.at(now, config);
-        Self { level: clamp(before.level - cost, config), at: now }
+        Self { level: clamp(before.level - cost, config), at: before.at }
     }
 
     /// How long from this moment until the gate opens; `None` when it does not within a year.
@@ -179,13 +179,13 @@ mod tests {
         }
 
         #[test]
-        fn a_clock_that_goes_backwards_takes_and_gives_nothing(start in 0.05..1.0, back in 0..100 * DAY_MS) {
+        fn a_clock_that_goes_backwards_and_forwards_again_gives_nothing(start in 0.05..1.0, back in 0..100 * DAY_MS) {
             let config = Config::default();
             let before = Level { level: start, at: hour(0) };
             let jumped = before.at(Timestamp::from_millis(hour(0).as_millis() - back), &config);
             prop_assert_eq!(jumped.level, start);
-            // And it recharges from there on.
-            let later = Timestamp::from_millis(jumped.at.as_millis() + 10 * HOUR_MS);
+            prop_assert_eq!(jumped.at(hour(0), &config).level, start);
+            let later = Timestamp::from_millis(hour(0).as_millis() + 10 * HOUR_MS);
             prop_assert_eq!(jumped.at(later, &config).level, 1.0);
         }
 

@@ -52,7 +52,7 @@ const LINGER: Duration = Duration::from_millis(50);
 
 const AFTER_HELP: &str = "\
 Exit codes: 0 ok, 1 failed, 2 usage, 4 credentials needed, 5 approval needed or denied, \
-6 energy too low, 75 busy or try again later, 130 interrupted.
+6 energy too low, 74 storage failed under the host, 75 busy or try again later, 130 interrupted.
 
 Begin with `motor demo`: it needs no key and no network.";
 
@@ -133,8 +133,8 @@ enum Command {
     Inspect(inspect::InspectArgs),
     /// Shows an agent's energy
     Energy,
-    /// Looks for what is missing and says what mends it
-    Doctor,
+    /// Examine home, state, credentials and models, and name the command that mends each problem
+    Doctor(doctor::DoctorArgs),
     /// Shows the configuration in force and where each value came from
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -210,7 +210,7 @@ async fn dispatch(cli: Cli, env: Env, output: &Output) -> Done {
         Command::Call(arguments) => call::run(arguments, &context).await,
         Command::Inspect(arguments) => inspect::run(arguments, &context).await,
         Command::Energy => energy::run(&context).await,
-        Command::Doctor => doctor::run(&context),
+        Command::Doctor(arguments) => doctor::run(&arguments, &context).await,
         Command::Config(command) => config::run(command, &context),
         Command::Serve => serve::run(&context).await,
         Command::Demo => demo::run(&context).await,
@@ -292,6 +292,7 @@ mod tests {
             "motor execute --file a.js --no-guard",
             "motor task status",
             "motor task cancel run_1",
+            "motor task delete run_1 run_2",
             "motor receipt show --json",
             "motor receipt show run_1 --out receipt.json",
             "motor receipt verify receipt.json --key receipt.pub --artifacts out --skill sums --component a.wasm --component b.wasm",
@@ -331,6 +332,8 @@ mod tests {
             "motor execute 1 --file a.js",
             "motor task status ../etc",
             "motor task cancel",
+            "motor task delete",
+            "motor task delete ../etc",
             "motor receipt",
             "motor receipt show ../etc",
             "motor receipt verify",

@@ -21,6 +21,8 @@ pub enum Exit {
     Consent = 5,
     /// Energy is too low.
     Energy = 6,
+    /// Storage failed under this host, which ended: a supervisor starts it again (`EX_IOERR`).
+    Storage = 74,
     /// Somebody else is at work: the same command may succeed later.
     TryLater = 75,
     /// Ended by a signal.
@@ -34,7 +36,9 @@ impl From<RefusalCode> for Exit {
             RefusalCode::CredentialsNeeded => Self::Credentials,
             RefusalCode::ConsentNeeded | RefusalCode::SkillUntrusted => Self::Consent,
             RefusalCode::EnergyTooLow => Self::Energy,
-            RefusalCode::Busy | RefusalCode::HomeInUse | RefusalCode::TryLater => Self::TryLater,
+            RefusalCode::Busy | RefusalCode::HomeInUse | RefusalCode::TryLater | RefusalCode::OutcomeUnknown => {
+                Self::TryLater
+            }
             _ => Self::Failed,
         }
     }
@@ -62,6 +66,7 @@ mod tests {
             (RefusalCode::Busy, 75),
             (RefusalCode::HomeInUse, 75),
             (RefusalCode::TryLater, 75),
+            (RefusalCode::OutcomeUnknown, 75),
             (RefusalCode::NotFound, 1),
             (RefusalCode::ModelUnavailable, 1),
             (RefusalCode::StateUnusable, 1),
@@ -72,6 +77,6 @@ mod tests {
         ] {
             assert_eq!(Exit::from(code) as u8, expected, "{code:?}");
         }
-        assert_eq!((Exit::Ok as u8, Exit::Interrupted as u8), (0, 130));
+        assert_eq!((Exit::Ok as u8, Exit::Storage as u8, Exit::Interrupted as u8), (0, 74, 130));
     }
 }

@@ -8,6 +8,7 @@ mod act;
 mod answer;
 mod attached;
 mod claim;
+mod connections;
 mod events;
 mod host;
 pub mod listen;
@@ -30,6 +31,7 @@ pub use claim::DOOR;
 pub use host::{Resumed, Status};
 pub use owner::NewToken;
 use reply::{Body, Failure, Query};
+pub use tasks::Deleted;
 
 /// The largest request body, in bytes: a task or a program with data in it. Files are passed by path.
 const MOST_BYTES: usize = 4 << 20;
@@ -67,6 +69,7 @@ fn router(door: Door) -> Router {
         .route("/v1/tasks/{id}/events", get(tasks::events))
         .route("/v1/tasks/{id}/wait", get(tasks::wait))
         .route("/v1/tasks/{id}/cancel", post(tasks::cancel))
+        .route("/v1/tasks/{id}/delete", post(tasks::delete))
         .route("/v1/tasks/{id}/respond", post(answer::respond))
         .route("/v1/tasks/{id}/approve", post(answer::approve))
         .route("/v1/tasks/{id}/retry", post(answer::retry))
@@ -93,6 +96,7 @@ fn router(door: Door) -> Router {
         .route("/v1/skills/add", post(skills::add))
         .route("/v1/energy", get(host::energy))
         .route("/v1/status", get(host::status))
+        .route("/v1/doctor", get(host::doctor))
         .route("/v1/resume", post(host::resume))
         .route("/v1/shutdown", post(host::shutdown))
         .fallback(|| async { Failure(Refusal::new(RefusalCode::NotFound, "there is no such endpoint")) })

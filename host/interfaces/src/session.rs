@@ -3,6 +3,8 @@
 //!
 //! What it survives: two commands that start at once (one gets the lock, the other waits for its socket), and a host
 //! that ends while it is asked. Every request may be made twice: acting carries a key, the rest changes nothing twice.
+//! A command that becomes the host after another takes up the runs ([`Session::take_up_runs`]), and a run that is followed
+//! goes on at each host, because its stream asks for that.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,13 +18,18 @@ use serde::de::DeserializeOwned;
 use crate::client::events::EventStream;
 use crate::client::{Call, Client, ClientError};
 use crate::http::listen::Server;
-use crate::http::{Lifetime, Status};
+use crate::http::{Lifetime, Resumed, Status};
 use crate::output::{Output, text};
 
-/// How long a command waits for a home that is being taken or given up.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a command waits for a home that is being taken or given up. A host that ends waits 5 s for calls in flight
+/// and 3 s for deliveries, and then closes its state.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long `motor serve` waits for a command that is the host for as long as it lasts.
+const SERVE_PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
+/// Before a host is asked again that ended the stream of a run that is not over.
+const SAME_HOST_PAUSE: Duration = Duration::from_secs(1);
 
 /// How often it is looked what a host is at that does not answer yet.
 const LOOK: Duration = Duration::from_millis(200);
@@ -60,8 +67,21 @@ impl Place {
     ///
     /// # Errors
     /// When another process owns it, or its state cannot be used.
-    pub async fn serve(&self, lifetime: Lifetime) -> Result<Server, Refusal> {
-        let options = HostOptions {
+    async fn serve(&self, lifetime: Lifetime) -> Result<Server, Refusal> {
+        let options = self.options()?;
+        let host = match lifetime {
+            Lifetime::Stays => Host::open(options).await?,
+            Lifetime::Command => Host::open_idle(options).await?,
+        };
+        Server::start(host, &self.home, lifetime)
+    }
+
+    /// The parts of a host of this home.
+    ///
+    /// # Errors
+    /// If a source of the configuration is wrong.
+    pub fn options(&self) -> Result<HostOptions, Refusal> {
+        Ok(HostOptions {
             home: self.home.clone(),
             config: self.load()?,
             env: self.env.clone(),
@@ -69,12 +89,36 @@ impl Place {
             compile_worker: self.compile_worker.clone(),
             clock: Arc::new(SystemClock::default()),
             random: Arc::new(Random::from_system()),
-        };
-        let host = match lifetime {
-            Lifetime::Stays => Host::open(options).await?,
-            Lifetime::Command => Host::open_idle(options).await?,
-        };
-        Server::start(host, &self.home, lifetime)
+        })
+    }
+
+    /// Opens the home for a host that stays. Waits for a command that is the host for as long as it lasts, and calls
+    /// `waits` once when it begins to; another host that stays is not waited for.
+    ///
+    /// # Errors
+    /// When the home is not free in time, or its state cannot be used.
+    pub async fn serve_staying(&self, mut waits: impl FnMut(&Refusal)) -> Result<Server, Refusal> {
+        let deadline = Instant::now() + SERVE_PATIENCE;
+        let (client, status) = (self.client(), Call::get("/v1/status"));
+        let mut says = true;
+        loop {
+            let refusal = match self.serve(Lifetime::Stays).await {
+                Err(refusal) if refusal.code == RefusalCode::HomeInUse => refusal,
+                served => return served,
+            };
+            if client.ask::<Status>(&status).await.is_ok_and(|status| status.stays) {
+                return Err(refusal);
+            }
+            if Instant::now() > deadline {
+                let seconds = SERVE_PATIENCE.as_secs();
+                let reason = format!("{}: a command that has not ended within {seconds} s", refusal.reason);
+                return Err(Refusal { reason, ..refusal });
+            }
+            if std::mem::take(&mut says) {
+                waits(&refusal);
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
     fn client(&self) -> Client {
@@ -88,6 +132,8 @@ pub struct Session {
     client: Client,
     /// The host, when it is this process's own.
     own: Option<Server>,
+    /// Whether this process took up the runs since it became the host.
+    has_taken_up: bool,
     status: Status,
 }
 
@@ -98,7 +144,7 @@ impl Session {
     /// When the home cannot be opened, or its host does not answer.
     pub async fn open(place: Place) -> Result<Self, Refusal> {
         let (own, status) = reach(&place).await?;
-        Ok(Self { client: place.client(), place, own, status })
+        Ok(Self { client: place.client(), place, own, has_taken_up: false, status })
     }
 
     /// Connects to the home's host, if it has one.
@@ -108,7 +154,7 @@ impl Session {
     pub async fn connect(place: Place) -> Result<Option<Self>, Refusal> {
         let client = place.client();
         match client.ask(&Call::get("/v1/status")).await {
-            Ok(status) => Ok(Some(Self { place, client, own: None, status })),
+            Ok(status) => Ok(Some(Self { place, client, own: None, has_taken_up: false, status })),
             Err(ClientError::Gone { .. }) => Ok(None),
             Err(ClientError::Refused(refusal)) => Err(refusal),
         }
@@ -129,16 +175,44 @@ impl Session {
     /// Asks. When the host ends meanwhile, the next one is asked.
     ///
     /// # Errors
-    /// What the host refuses.
+    /// What the host refuses; `outcome_unknown` when a host took the request and no host answered it.
     pub async fn ask<T: DeserializeOwned>(&mut self, call: &Call) -> Result<T, Refusal> {
+        self.asked(call, &mut false).await
+    }
+
+    /// Asks for something to be deleted. One that is not there any more was deleted by this very request if a host took it and
+    /// went away before it answered: nothing is left to be told then. Whether it was there is not asked again.
+    ///
+    /// # Errors
+    /// As [`Session::ask`].
+    pub async fn delete(&mut self, call: &Call) -> Result<(), Refusal> {
+        let mut was_sent = false;
+        match self.asked::<serde::de::IgnoredAny>(call, &mut was_sent).await {
+            Err(refusal) if was_sent && refusal.code == RefusalCode::NotFound => Ok(()),
+            answer => answer.map(drop),
+        }
+    }
+
+    /// `was_sent`: whether a host may have taken the request and gone away before it answered.
+    async fn asked<T: DeserializeOwned>(&mut self, call: &Call, was_sent: &mut bool) -> Result<T, Refusal> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match self.told(self.client.ask(call)).await {
+            let gone = match self.told(self.client.ask(call)).await {
                 Ok(answer) => return Ok(answer),
+                // A host that lasts as long as another command refuses while it closes: the next one may not.
+                Err(ClientError::Refused(refusal)) if self.may_succeed(&refusal, deadline) => refusal,
                 Err(ClientError::Refused(refusal)) => return Err(refusal),
-                Err(ClientError::Gone { .. }) => self.again(deadline).await?,
-            }
+                Err(ClientError::Gone { sent }) => {
+                    *was_sent |= sent;
+                    unreachable(*was_sent)
+                }
+            };
+            self.again(deadline, gone).await?;
         }
+    }
+
+    fn may_succeed(&self, refusal: &Refusal, deadline: Instant) -> bool {
+        refusal.code == RefusalCode::TryLater && self.own.is_none() && !self.status.stays && Instant::now() < deadline
     }
 
     /// Waits for an answer, and says which component the host compiles for it.
@@ -172,10 +246,26 @@ impl Session {
         loop {
             match self.client.stream(path, after).await {
                 Ok(stream) => return Ok(stream),
+                Err(ClientError::Refused(refusal)) if self.may_succeed(&refusal, deadline) => {
+                    self.again(deadline, refusal).await?;
+                }
                 Err(ClientError::Refused(refusal)) => return Err(refusal),
-                Err(ClientError::Gone { .. }) => self.again(deadline).await?,
+                Err(ClientError::Gone { .. }) => self.again(deadline, unreachable(false)).await?,
             }
         }
+    }
+
+    /// Takes up the runs that an earlier host left, once, if this process has become the host. Another command may follow
+    /// runs of which this one knows nothing.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn take_up_runs(&mut self) -> Result<(), Refusal> {
+        if self.own.is_some() && !self.has_taken_up {
+            self.ask::<Resumed>(&Call::post("/v1/resume", &serde_json::json!({}))?).await?;
+            self.has_taken_up = true;
+        }
+        Ok(())
     }
 
     /// Whether the host that was there lasted only as long as another command: then the next one is reached, and may
@@ -187,16 +277,25 @@ impl Session {
         if self.own.is_some() || self.status.stays {
             return Ok(false);
         }
-        self.again(Instant::now() + PATIENCE).await?;
+        let before = self.status.host.pid;
+        self.again(Instant::now() + PATIENCE, unreachable(false)).await?;
+        if self.status.host.pid == before {
+            // It is still there, and could not go on with the run: it must not be asked all the time.
+            tokio::time::sleep(SAME_HOST_PAUSE).await;
+        }
         Ok(true)
     }
 
-    async fn again(&mut self, deadline: Instant) -> Result<(), Refusal> {
+    /// Reaches the next host, or fails with `gone`.
+    async fn again(&mut self, deadline: Instant, gone: Refusal) -> Result<(), Refusal> {
         if self.own.is_some() || Instant::now() > deadline {
-            return Err(unreachable());
+            return Err(gone);
         }
         tokio::time::sleep(PAUSE).await;
-        (self.own, self.status) = reach(&self.place).await?;
+        (self.own, self.status) = reach(&self.place).await.map_err(|refusal| match gone.code {
+            RefusalCode::OutcomeUnknown => Refusal { reason: format!("{}: {}", gone.reason, refusal.reason), ..gone },
+            _ => refusal,
+        })?;
         Ok(())
     }
 
@@ -210,6 +309,14 @@ impl Session {
     pub async fn nobody_attached(&self) {
         if let Some(server) = &self.own {
             server.nobody_attached().await;
+        }
+    }
+
+    /// Waits until the state takes no more commits, if this process is the host.
+    pub async fn storage_lost(&self) -> Refusal {
+        match &self.own {
+            Some(server) => server.storage_lost().await,
+            None => std::future::pending().await,
         }
     }
 
@@ -239,7 +346,7 @@ async fn reach(place: &Place) -> Result<(Option<Server>, Status), Refusal> {
             Ok(server) => match client.ask(&status).await {
                 Ok(status) => return Ok((Some(server), status)),
                 Err(ClientError::Refused(refusal)) => return Err(refusal),
-                Err(ClientError::Gone { .. }) => return Err(unreachable()),
+                Err(ClientError::Gone { .. }) => return Err(unreachable(false)),
             },
             // Somebody has the lock and no socket yet, or no longer.
             Err(refusal) if refusal.code == RefusalCode::HomeInUse && Instant::now() < deadline => {
@@ -262,9 +369,15 @@ fn check_settings(place: &Place, status: &Status) -> Result<(), Refusal> {
     Err(Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy("stop it first, or leave them out"))
 }
 
-fn unreachable() -> Refusal {
-    Refusal::new(RefusalCode::TryLater, "the host of this home went away and did not come back")
-        .with_remedy("try again; `motor doctor` looks at the home")
+/// `was_sent`: a host may have carried out the request.
+fn unreachable(was_sent: bool) -> Refusal {
+    let reason = "the host of this home went away and did not come back";
+    if was_sent {
+        let reason = format!("{reason}: it is not known whether it did what it was asked");
+        return Refusal::new(RefusalCode::OutcomeUnknown, reason)
+            .with_remedy("`motor task list` shows what was accepted");
+    }
+    Refusal::new(RefusalCode::TryLater, reason).with_remedy("try again; `motor doctor` looks at the home")
 }
 
 #[cfg(test)]
@@ -321,6 +434,44 @@ mod tests {
         server.stop().await;
         assert!(!session.succeed().await.unwrap());
         assert!(!place(&directory).home.socket().exists());
+    }
+
+    /// A host that dies after it took a request that is no question about itself.
+    async fn dies_over_a_request(listener: tokio::net::UnixListener, status: Status) {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = vec![0; 4_096];
+            let length = stream.read(&mut request).await.unwrap();
+            if !request[..length].starts_with(b"GET") {
+                return;
+            }
+            let body = serde_json::to_string(&status).unwrap();
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_run_that_is_gone_after_a_host_died_over_its_deletion_is_deleted() {
+        let directory = tempfile::tempdir().unwrap();
+        let own = Session::open(place(&directory)).await.unwrap();
+        let status = own.status().clone();
+        own.close().await;
+        let call = Call::post("/v1/tasks/run_01khzabcdefghijk/delete", &serde_json::json!({})).unwrap();
+        let socket = place(&directory).home.socket();
+        let listener = tokio::net::UnixListener::bind(&socket).unwrap();
+        let dying = tokio::spawn(async move {
+            dies_over_a_request(listener, status).await;
+            std::fs::remove_file(socket).unwrap();
+        });
+        let mut session = Session::connect(place(&directory)).await.unwrap().unwrap();
+        session.delete(&call).await.unwrap();
+        dying.await.unwrap();
+        // One that nothing was ever heard of is not there.
+        assert!(session.is_own());
+        assert_eq!(session.delete(&call).await.unwrap_err().code, RefusalCode::NotFound);
+        session.close().await;
     }
 
     #[tokio::test]

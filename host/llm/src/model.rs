@@ -62,6 +62,9 @@ pub struct ChatReply {
     /// How many times the request was tried again before this reply.
     #[serde(default)]
     pub retries: u32,
+    /// What the owner should know of the call, one sentence each: for people, not for the model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
 }
 
 impl ChatReply {

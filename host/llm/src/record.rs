@@ -126,7 +126,12 @@ impl RecordingFile {
         let mut name = self.path.file_name().unwrap_or_default().to_owned();
         name.push(".new");
         let new = self.path.with_file_name(name);
-        private(OpenOptions::new().write(true).create(true).truncate(true)).open(&new)?.write_all(&bytes)?;
+        // A crash may have left one, and what else lies there is not opened: a pipe would be waited for.
+        match std::fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        private(OpenOptions::new().write(true).create_new(true)).open(&new)?.write_all(&bytes)?;
         std::fs::rename(&new, &self.path)?;
         self.file = Some(OpenOptions::new().append(true).open(&self.path)?);
         Ok(())

@@ -132,6 +132,7 @@ impl RecordedReply {
             state: self.state,
             model: self.model.unwrap_or_else(|| model.to_owned()),
             retries: 0,
+            notices: Vec::new(),
         }
     }
 }
@@ -282,6 +283,7 @@ mod tests {
             state: ProviderState::new("openai/x", serde_json::json!({"reasoning_content": "hm"})),
             model: "openai/x".to_owned(),
             retries: 0,
+            notices: Vec::new(),
         };
         let turn = Turn { conversation: None, turn: Some(4), request_hash: None, reply: (&reply).into() };
         let text = format!("{HEADER}\n{}\n", serde_json::to_string(&turn).unwrap());

@@ -198,13 +198,15 @@ impl Execution<'_> {
             ToolNote::Log { level, message } => {
                 ToolNote::Log { level: cut(level, 16), message: cut(message, MAX_NOTE_BYTES) }
             }
+            ToolNote::Notice { message } => ToolNote::Notice { message: cut(message, MAX_NOTE_BYTES) },
             ToolNote::Progress { message, fraction } => {
                 ToolNote::Progress { message: cut(message, MAX_NOTE_BYTES), fraction }
             }
         };
-        if matches!(note, ToolNote::Log { .. }) {
+        if !matches!(note, ToolNote::Progress { .. }) {
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            if kept.len() < MAX_NOTES {
+            // The host's own notices are few, and no guest can crowd them out.
+            if kept.len() < MAX_NOTES || matches!(note, ToolNote::Notice { .. }) {
                 kept.push(note.clone());
             }
         }

@@ -4,6 +4,8 @@
 //! acknowledged when it is durable, and refused with the reason when it comes twice, late, or for something else
 //! (SPEC DUR-4, APPR-1).
 
+use std::time::Duration;
+
 use base::{Consent, ContentHash, ErrorCode, Provenance, Refusal, RefusalCode, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -204,24 +206,24 @@ pub(crate) struct Carried {
 }
 
 impl Command {
-    /// What the order means for a run in this state, at this time.
+    /// What the order means for a run in this state that may wait for as long as is `left`.
     ///
     /// # Errors
     /// Why it cannot be carried out; nothing happens then.
-    pub(crate) fn carry_out(&self, journal: &Journal, config: &Config, now: Timestamp) -> Result<Carried, Refusal> {
+    pub(crate) fn carry_out(&self, journal: &Journal, config: &Config, left: Duration) -> Result<Carried, Refusal> {
         let record = &journal.state().record;
         self.fits(record)?;
         match (self, &record.waiting) {
-            (Self::Respond(answer), Some(Waiting::Input(question))) => respond(record, answer, question, now),
-            (Self::Approve(decided), Some(Waiting::Approval(approval))) => approve(record, decided, approval, now),
+            (Self::Respond(answer), Some(Waiting::Input(question))) => respond(record, answer, question, left),
+            (Self::Approve(decided), Some(Waiting::Approval(approval))) => approve(record, decided, approval, left),
             (Self::Retry(request), _) => retry(record, request, config),
             _ => Err(illegal(format!("run `{}` is {}", record.id, record.status))),
         }
     }
 }
 
-fn in_time(waiting_id: &str, expires_at: Timestamp, now: Timestamp) -> Result<(), Refusal> {
-    if now < expires_at {
+fn in_time(waiting_id: &str, expires_at: Timestamp, left: Duration) -> Result<(), Refusal> {
+    if !left.is_zero() {
         return Ok(());
     }
     Err(illegal(format!("`{waiting_id}` expired at {expires_at}: this comes too late")).with_remedy("retry the run"))
@@ -237,9 +239,9 @@ fn meant(asked: Option<&String>, waiting_id: &str) -> Result<(), Refusal> {
     }
 }
 
-fn respond(record: &RunRecord, answer: &Answer, question: &Question, now: Timestamp) -> Result<Carried, Refusal> {
+fn respond(record: &RunRecord, answer: &Answer, question: &Question, left: Duration) -> Result<Carried, Refusal> {
     meant(answer.question.as_ref(), &question.id)?;
-    in_time(&question.id, question.expires_at, now)?;
+    in_time(&question.id, question.expires_at, left)?;
     check_words("answer", &answer.text)?;
     let result = ToolResult { provenance: Provenance::User, ..ToolResult::success(answer.text.clone()) };
     let answered = RunEvent::Answered {
@@ -251,14 +253,14 @@ fn respond(record: &RunRecord, answer: &Answer, question: &Question, now: Timest
     Ok(Carried { events: vec![answered, returned], reply: moved(record, &question.id) })
 }
 
-fn approve(record: &RunRecord, decided: &Decided, approval: &Approval, now: Timestamp) -> Result<Carried, Refusal> {
+fn approve(record: &RunRecord, decided: &Decided, approval: &Approval, left: Duration) -> Result<Carried, Refusal> {
     meant(decided.approval.as_ref(), &approval.id)?;
     let shown = &decided.actions;
     if !shown.is_empty() && !approval.items.iter().map(|item| &item.action_hash).eq(shown) {
         return Err(illegal(format!("`{}` is about another action than the one that was shown", approval.id))
             .with_remedy("look at what it asks now: `motor task status`"));
     }
-    in_time(&approval.id, approval.expires_at, now)?;
+    in_time(&approval.id, approval.expires_at, left)?;
     if let Some(reason) = &decided.reason {
         check_words("reason", reason)?;
     }
@@ -364,10 +366,10 @@ pub(crate) async fn obey(
     journal: &mut Journal,
     order: Order,
     config: &Config,
-    now: Timestamp,
+    left: Duration,
 ) -> Result<Option<Verdict>, JournalError> {
     let Order { command, fingerprint, done } = order;
-    let carried = match command.carry_out(journal, config, now) {
+    let carried = match command.carry_out(journal, config, left) {
         Ok(carried) => carried,
         Err(refusal) => {
             // Whoever asked may be gone.
@@ -389,6 +391,8 @@ pub(crate) async fn obey(
         Err(error) => {
             let told = match &error {
                 JournalError::Store(error) => Refusal::from(error.clone()),
+                JournalError::Uncertain(_) => Refusal::new(RefusalCode::OutcomeUnknown, error.to_string())
+                    .with_remedy("start the host again; `motor task status` shows whether it counts"),
                 other => Refusal::new(RefusalCode::Failed, other.to_string()),
             };
             done.send(Err(told)).ok();

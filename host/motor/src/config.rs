@@ -61,7 +61,7 @@ pub const HINT: Duration = Duration::from_secs(20);
 pub const HINT_BYTES: usize = 1_000;
 /// How long a run waits for room on the disk before it looks again.
 pub const DISK_WAIT: Duration = Duration::from_secs(5);
-/// The longest that a timer sleeps at once: the wall clock may be set, and machines sleep.
+/// The longest that a timer sleeps at once, by whichever clock it is kept.
 pub const TIMER_SLEEP: Duration = Duration::from_secs(60);
 /// Calls whose outcome is unknown that are kept by name.
 pub const MAX_UNKNOWN: usize = 32;

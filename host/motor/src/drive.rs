@@ -5,6 +5,7 @@
 //! survives a stop of the host at every point between, because it starts from the same history the same way.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use base::{Refusal, RefusalCode, RunId};
 use llm::Model;
@@ -26,6 +27,7 @@ use crate::motor::Environment;
 use crate::record::RunRecord;
 use crate::skill::InstalledSkill;
 use crate::status::RunStatus;
+use crate::timers::Timers;
 use crate::toolbox::{ToolReply, Toolbox};
 use crate::wait::Waiting;
 use store::StoreError;
@@ -41,6 +43,7 @@ pub(crate) struct Driver {
     pub(crate) closing: CancellationToken,
     /// What it was made for, when somebody ordered something.
     pub(crate) order: Mutex<Option<Order>>,
+    pub(crate) timers: Arc<Timers>,
 }
 
 /// How a driver leaves its run.
@@ -112,7 +115,8 @@ impl Driver {
         let order = self.order.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut ordered = None;
         if let Some(order) = order {
-            ordered = match obey(&mut journal, order, &self.config, self.books.clock.now()).await {
+            let left = self.left(&journal);
+            ordered = match obey(&mut journal, order, &self.config, left).await {
                 // Whoever gave it was told, and can give it again: the run must not be ended for that.
                 Err(JournalError::Store(full @ StoreError::Full)) => return Ok((Exit::Refused(full.into()), journal)),
                 ordered => ordered?,
@@ -134,13 +138,19 @@ impl Driver {
         Ok((exit, journal))
     }
 
+    /// How long the run may still wait.
+    fn left(&self, journal: &Journal) -> Duration {
+        let waiting = journal.state().record.waiting.as_ref();
+        waiting.map_or(Duration::ZERO, |waiting| self.timers.left(&self.run, waiting.expires_at()))
+    }
+
     /// Leaves a run that waits as it is, unless its time is over or somebody cancels it.
     async fn look_at_the_clock(&self, journal: &mut Journal) -> Result<Exit, JournalError> {
         if self.cancel.is_cancelled() {
             return self.conclude(journal, Exit::Cancelled, None).await;
         }
         let message = match &journal.state().record.waiting {
-            Some(waiting) if self.books.clock.now() < waiting.expires_at() => return Ok(Exit::Parked),
+            Some(_) if !self.left(journal).is_zero() => return Ok(Exit::Parked),
             Some(Waiting::Approval(_)) => "Owner approval timeout",
             _ => "User response timeout",
         };
@@ -287,7 +297,7 @@ impl Driver {
         let refusal = Refusal::from(error);
         let reason = format!("the run's history cannot be read: {}", refusal.reason);
         let remedy = refusal.remedy.clone();
-        let error = RunError::refused(Refusal { code: RefusalCode::StateUnusable, reason, remedy });
+        let error = RunError::refused(Refusal { code: RefusalCode::StateUnusable, reason, remedy, key: None });
         let status = if self.cancel.is_cancelled() { RunStatus::Cancelled } else { RunStatus::Failed };
         match self.books.abandon(&self.run, status, error).await {
             Ok(record) => {
@@ -399,7 +409,7 @@ impl Driver {
     fn interrupt(&self, journal: &Journal) -> Option<Interrupt> {
         if self.cancel.is_cancelled() {
             Some(Interrupt::Cancelled)
-        } else if journal.state().record.time_left(self.books.clock.now()).is_zero() {
+        } else if journal.time_left().is_zero() {
             Some(Interrupt::Deadline)
         } else {
             self.closing.is_cancelled().then_some(Interrupt::Closing)
@@ -411,7 +421,7 @@ impl Driver {
         journal: &Journal,
         work: impl Future<Output = T>,
     ) -> Result<T, Interrupt> {
-        let left = journal.state().record.time_left(self.books.clock.now());
+        let left = journal.time_left();
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(Interrupt::Cancelled),

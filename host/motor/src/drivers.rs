@@ -6,8 +6,9 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use base::{ContentHash, Refusal, RefusalCode, RunId, Timestamp};
+use base::{ContentHash, Refusal, RefusalCode, RunId};
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -21,6 +22,7 @@ use crate::live::{LiveEvent, LiveLog};
 use crate::motor::Environment;
 use crate::phase::Progress;
 use crate::timers::Timers;
+use crate::wait::Waiting;
 
 /// A driver at work, from outside.
 #[derive(Clone)]
@@ -86,13 +88,14 @@ impl Drivers {
     pub(crate) fn new(books: Books, environment: Arc<dyn Environment>, config: Config) -> Self {
         let active =
             ActiveRuns { runs: Mutex::default(), launches: watch::channel(0).0, closing: CancellationToken::new() };
+        let timers = Arc::new(Timers::new(books.clock.clone()));
         Self(Arc::new(Inner {
             books,
             environment,
             config,
             tasks: TaskTracker::new(),
             active: Arc::new(active),
-            timers: Arc::default(),
+            timers,
             keeps_time: AtomicBool::new(false),
         }))
     }
@@ -101,16 +104,20 @@ impl Drivers {
         &self.0.active
     }
 
-    /// Takes the run up at `at`, whatever happens until then.
-    pub(crate) fn take_up_at(&self, at: Timestamp, run: RunId) {
-        self.0.timers.add(at, run);
+    /// Takes a run up that waits, when its time is over.
+    pub(crate) fn take_up_at_the_end_of(&self, waiting: &Waiting, run: &RunId) {
+        self.take_up_after(self.0.timers.left(run, waiting.expires_at()), run.clone());
+    }
+
+    /// Takes the run up after `wait`.
+    fn take_up_after(&self, wait: Duration, run: RunId) {
+        self.0.timers.add(wait, run);
         if self.0.keeps_time.swap(true, Ordering::Relaxed) {
             return;
         }
         // The task of the timers must not keep alive what it would only take runs up for.
         let drivers = Arc::downgrade(&self.0);
         let keep = self.0.timers.clone().keep(
-            self.0.books.clock.clone(),
             self.0.active.closing.clone(),
             // A closing host launches nothing; the next one has the same timers.
             move |run| {
@@ -158,6 +165,7 @@ impl Drivers {
             cancel: active.cancel.clone(),
             closing: inner.active.closing.clone(),
             order: Mutex::new(order.take()),
+            timers: inner.timers.clone(),
         };
         let seat = Seat { run: run.clone(), active: inner.active.clone(), live: active.live.clone(), progress };
         inner.tasks.spawn(work(driver, seat, self.clone()));
@@ -257,15 +265,15 @@ async fn work(driver: Driver, seat: Seat, drivers: Drivers) {
             let reason = refusal.reason.clone();
             seat.live.publish_hint(LiveEvent::Suspended { at: clock.now(), reason });
             if *again {
-                drivers.take_up_at(clock.now().after(DISK_WAIT), seat.run.clone());
+                drivers.take_up_after(DISK_WAIT, seat.run.clone());
             }
         }
         Outcome::Parked(record) => {
             if let Some(waiting) = &record.waiting {
-                drivers.take_up_at(waiting.expires_at(), seat.run.clone());
+                drivers.take_up_at_the_end_of(waiting, &seat.run);
             }
         }
-        Outcome::Finished(_) => {}
+        Outcome::Finished(_) => drivers.0.timers.forget(&seat.run),
     }
     let is_over = matches!(outcome, Outcome::Finished(_));
     seat.progress.settle(outcome);

@@ -21,6 +21,10 @@ use crate::wait::{Approval, Question, Scope};
 pub struct StoredEvent {
     /// When, by the wall clock.
     pub at: Timestamp,
+    /// Milliseconds that the attempt had worked, by the monotonic clock of its hosts, and by the wall clock between two of them.
+    /// None in events of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worked_ms: Option<u64>,
     /// What.
     pub event: RunEvent,
 }
@@ -267,6 +271,7 @@ mod tests {
     fn the_stored_form_is_stable() {
         let event = StoredEvent {
             at: Timestamp::from_millis(1),
+            worked_ms: None,
             event: RunEvent::ToolIntended {
                 step: 2,
                 call_id: "c".into(),

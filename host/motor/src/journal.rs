@@ -5,8 +5,9 @@
 //! loads the run again or stops, and the run stays as it was last durable.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use base::{Clock, Refusal, RefusalCode, RunId};
+use base::{Clock, HostTime, Refusal, RefusalCode, RunId};
 use energy::{Activity, EnergyBook};
 use llm::Message;
 use signals::{
@@ -37,11 +38,21 @@ pub(crate) enum JournalError {
     Panicked { run: RunId },
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error("it is not known whether this was stored: {}", Refusal::from(_0.clone()).reason)]
+    Uncertain(StoreError),
     #[error(transparent)]
     History(#[from] HistoryError),
 }
 
 impl JournalError {
+    /// Why a commit failed. After a failed write the next opening of the store finds the batch as a whole, or not.
+    pub(crate) fn of_commit(error: StoreError) -> Self {
+        match error {
+            StoreError::Io { .. } => Self::Uncertain(error),
+            other => Self::Store(other),
+        }
+    }
+
     /// Whether the history itself is what cannot be used: no later attempt of this version will read it, whatever
     /// becomes of the disk.
     pub(crate) fn is_unreadable_history(&self) -> bool {
@@ -59,6 +70,8 @@ impl From<JournalError> for Refusal {
     fn from(error: JournalError) -> Self {
         match error {
             JournalError::Store(error) => error.into(),
+            JournalError::Uncertain(_) => Self::new(RefusalCode::OutcomeUnknown, error.to_string())
+                .with_remedy("start the host again; `motor task list` shows what was stored"),
             JournalError::Unknown { .. } => Self::new(RefusalCode::NotFound, error.to_string())
                 .with_remedy("list the runs to see their ids: `motor task list`"),
             JournalError::Panicked { .. } => Self::new(RefusalCode::Failed, error.to_string())
@@ -79,6 +92,7 @@ pub(crate) struct Books {
     pub(crate) signals: SignalBus,
     pub(crate) energy: Arc<EnergyBook>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) time: HostTime,
 }
 
 /// The key under which the place of an agent is held (SPEC RUN-2).
@@ -93,7 +107,12 @@ pub(crate) fn command_key(agent: &base::AgentName, key: &str) -> String {
 
 /// The key under which the reply to an order with an idempotency key is kept.
 pub(crate) fn order_key(run: &RunId, key: &str) -> String {
-    format!("order/{run}/{key}")
+    order_prefix(run) + key
+}
+
+/// Before the keys of all orders that a run was given.
+pub(crate) fn order_prefix(run: &RunId) -> String {
+    format!("order/{run}/")
 }
 
 impl Books {
@@ -130,7 +149,7 @@ impl Books {
             *energy = self.energy.stage_drain(&mut batch, agent, base).await?.cost;
             command = key.as_deref().map(|key| command_key(agent, key));
         }
-        let first = StoredEvent { at: self.clock.now(), event: created };
+        let first = StoredEvent { at: self.clock.now(), worked_ms: None, event: created };
         let record =
             RunRecord::created(run.clone(), &first).ok_or_else(|| HistoryError::NoBeginning { run: run.clone() })?;
         batch.put(Table::Events, event_key(&run, 0), &first)?;
@@ -140,7 +159,7 @@ impl Books {
         if let Some(command) = command {
             batch.put(Table::Places, command, &run)?;
         }
-        self.store.commit(batch).await?;
+        self.store.commit(batch).await.map_err(JournalError::of_commit)?;
         Ok(record)
     }
 
@@ -173,7 +192,7 @@ impl Books {
         self.give_back(&mut batch, &record.agent, run)?;
         let duration_ms = u64::try_from(record.elapsed(now).as_millis()).unwrap_or(u64::MAX);
         let staged = self.signals.stage(&mut batch, &record.agent, result(&record, duration_ms)).await?;
-        self.store.commit(batch).await?;
+        self.store.commit(batch).await.map_err(JournalError::of_commit)?;
         staged.deliver();
         Ok(record)
     }
@@ -202,13 +221,38 @@ pub(crate) struct Journal {
     run: RunId,
     state: RunState,
     outbox: Vec<StoredEvent>,
+    time: WorkTime,
+}
+
+/// How long the attempt has worked. A clock that is set while it is driven neither gives nor takes time.
+#[derive(Debug, Clone, Copy)]
+struct WorkTime {
+    before: Duration,
+    /// The monotonic clock then.
+    since: Duration,
+}
+
+impl WorkTime {
+    fn at(self, monotonic: Duration) -> Duration {
+        self.before.saturating_add(monotonic.saturating_sub(self.since))
+    }
 }
 
 impl Journal {
     /// Takes a run up from its history.
     pub(crate) fn open(books: Books, live: Arc<LiveLog>, run: RunId) -> Result<(Self, Vec<StoredEvent>), JournalError> {
         let (state, events) = books.load(&run)?;
-        Ok((Self { books, live, run, state, outbox: Vec::new() }, events))
+        let time = WorkTime { before: state.record.worked(books.clock.now()), since: books.clock.monotonic() };
+        Ok((Self { books, live, run, state, outbox: Vec::new(), time }, events))
+    }
+
+    fn worked(&self) -> Duration {
+        self.time.at(self.books.clock.monotonic())
+    }
+
+    /// The rest of the attempt's time.
+    pub(crate) fn time_left(&self) -> Duration {
+        self.state.record.timeout().saturating_sub(self.worked())
     }
 
     /// The run as it is with everything staged.
@@ -221,7 +265,11 @@ impl Journal {
     /// # Errors
     /// When the event may not happen now; nothing is staged then.
     pub(crate) fn stage(&mut self, event: RunEvent) -> Result<Verdict, JournalError> {
-        let stored = StoredEvent { at: self.books.clock.now(), event };
+        if matches!(event, RunEvent::Started | RunEvent::Retried { .. }) {
+            self.time = WorkTime { before: Duration::ZERO, since: self.books.clock.monotonic() };
+        }
+        let worked_ms = Some(u64::try_from(self.worked().as_millis()).unwrap_or(u64::MAX));
+        let stored = StoredEvent { at: self.books.clock.now(), worked_ms, event };
         let verdict = self.state.apply(&stored)?;
         self.outbox.push(stored);
         Ok(verdict)
@@ -234,7 +282,7 @@ impl Journal {
         }
         let mut batch = Batch::new();
         self.put_staged(&mut batch)?;
-        self.books.store.commit(batch).await?;
+        self.books.store.commit(batch).await.map_err(JournalError::of_commit)?;
         self.show();
         Ok(())
     }
@@ -247,7 +295,7 @@ impl Journal {
         let staged = self.books.signals.stage(&mut batch, &agent, waiting(&self.state.record)).await?;
         self.state.record.signal = Some(staged.signal().id);
         self.put_staged(&mut batch)?;
-        self.books.store.commit(batch).await?;
+        self.books.store.commit(batch).await.map_err(JournalError::of_commit)?;
         staged.deliver();
         self.show();
         Ok(())
@@ -277,7 +325,7 @@ impl Journal {
             batch.put(Table::Places, order_key(&self.run, key), &reply)?;
         }
         self.put_staged(&mut batch)?;
-        self.books.store.commit(batch).await?;
+        self.books.store.commit(batch).await.map_err(JournalError::of_commit)?;
         self.show();
         Ok(verdict)
     }
@@ -297,7 +345,7 @@ impl Journal {
         self.books.give_back(&mut batch, &agent, &self.run)?;
         let result = result(&self.state.record, self.state.trace.total_duration_ms);
         let staged = self.books.signals.stage(&mut batch, &agent, result).await?;
-        self.books.store.commit(batch).await?;
+        self.books.store.commit(batch).await.map_err(JournalError::of_commit)?;
         staged.deliver();
         self.show();
         Ok(())
@@ -346,6 +394,7 @@ fn result(record: &RunRecord, duration_ms: u64) -> MotorResult {
         installed_skills: record.installed_skills.iter().map(installed).collect(),
         attempt: record.attempt,
         unknown_outcomes: record.unknown_outcomes.clone(),
+        notices: record.notices.clone(),
         ..MotorResult::new(record.id.clone(), status)
     }
 }
@@ -361,7 +410,11 @@ fn installed(skill: &InstalledSkill) -> SignalSkill {
 
 /// The signal of a run that waits (SPEC SIG-1).
 fn waiting(record: &RunRecord) -> MotorResult {
-    let of = |status| MotorResult { attempt: record.attempt, ..MotorResult::new(record.id.clone(), status) };
+    let of = |status| MotorResult {
+        attempt: record.attempt,
+        notices: record.notices.clone(),
+        ..MotorResult::new(record.id.clone(), status)
+    };
     match &record.waiting {
         Some(Waiting::Approval(asked)) => MotorResult {
             approval: Some(SignalApproval {

@@ -41,8 +41,10 @@ fn line(stored: &StoredEvent) -> String {
             let calls: Vec<_> = reply.tool_calls.iter().map(|call| beginning(&call.name, 80)).collect();
             let calls = if calls.is_empty() { String::new() } else { format!(" calls [{}]", calls.join(", ")) };
             let mended = if *recovered_call { " (call read from text)" } else { "" };
+            let notices: String =
+                reply.notices.iter().map(|notice| format!("{at} step {step} notice: {}\n", shown(notice))).collect();
             format!(
-                "{at} step {step} {} replied in {duration_ms} ms, {} tokens in, {} out{calls}{mended}: {}\n",
+                "{notices}{at} step {step} {} replied in {duration_ms} ms, {} tokens in, {} out{calls}{mended}: {}\n",
                 reply.model,
                 usage.input_tokens,
                 usage.output_tokens,
@@ -58,9 +60,12 @@ fn line(stored: &StoredEvent) -> String {
                 text.push_str(&format!("{at} step {step} {tool} {}\n", asked(request)));
             }
             for note in notes {
-                if let ToolNote::Log { level, message } = note {
-                    text.push_str(&format!("{at} step {step} {tool} {level}: {}\n", shown(message)));
-                }
+                let (level, message) = match note {
+                    ToolNote::Log { level, message } => (level.as_str(), message),
+                    ToolNote::Notice { message } => ("notice", message),
+                    ToolNote::Progress { .. } => continue,
+                };
+                text.push_str(&format!("{at} step {step} {tool} {level}: {}\n", shown(message)));
             }
             let tool = beginning(tool, 80);
             let code = result.error_code.map_or("ok", base::ErrorCode::as_str);
@@ -141,7 +146,7 @@ mod tests {
 
     fn told(text: &str) -> StoredEvent {
         let event = RunEvent::Told { step: 1, reason: TellReason::Repetition, text: text.into() };
-        StoredEvent { at: Timestamp::from_millis(0), event }
+        StoredEvent { at: Timestamp::from_millis(0), worked_ms: None, event }
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{AgentName, Clock, Random, Refusal, RefusalCode, RunId};
+use base::{AgentName, Clock, HostTime, Random, Refusal, RefusalCode, RunId};
 use energy::EnergyBook;
 use llm::Model;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ use crate::config::Config;
 use crate::drive::Outcome;
 use crate::drivers::Drivers;
 use crate::event::RunEvent;
-use crate::journal::{Books, command_key, order_key, place_key};
+use crate::journal::{Books, JournalError, command_key, order_key, place_key};
 use crate::live::Preparing;
 use crate::record::RunRecord;
 use crate::skill::{InstalledSkill, SkillLabel};
@@ -153,7 +153,7 @@ pub(crate) struct Inner {
     config: Config,
     pub(crate) drivers: Drivers,
     /// Held from the look at a place until it is taken.
-    admission: Arc<tokio::sync::Mutex<()>>,
+    pub(crate) admission: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Motor {
@@ -161,7 +161,8 @@ impl Motor {
     #[must_use]
     pub fn new(parts: MotorParts) -> Self {
         let MotorParts { store, signals, energy, clock, random, environment, config } = parts;
-        let books = Books { store, signals, energy, clock };
+        let time = HostTime::starting(clock.clone());
+        let books = Books { store, signals, energy, clock, time };
         let drivers = Drivers::new(books.clone(), environment, config.clone());
         Self { inner: Arc::new(Inner { books, random, config, drivers, admission: Arc::default() }) }
     }
@@ -196,8 +197,15 @@ impl Motor {
     pub fn started_by(&self, agent: &AgentName, key: &str) -> Result<Option<RunRecord>, Refusal> {
         check_key(key)?;
         let books = &self.inner.books;
-        let run = books.store.get::<RunId>(Table::Places, command_key(agent, key))?;
-        Ok(run.map(|run| books.record(&run)).transpose()?)
+        let Some(run) = books.store.get::<RunId>(Table::Places, command_key(agent, key))? else { return Ok(None) };
+        match books.record(&run) {
+            Ok(record) => Ok(Some(record)),
+            Err(JournalError::Unknown { .. }) => {
+                let reason = format!("the idempotency key `{key}` stands for run `{run}`, which was deleted");
+                Err(Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy("take a new key for a new run"))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The run that makes its agent busy, and whether a driver works on it.
@@ -283,17 +291,37 @@ impl Motor {
         let live = self.inner.books.store.scan::<RunId>(Table::Live, &Scan::all())?;
         let mut resumed = Vec::new();
         for (_, run) in live {
-            // A run that waits for people is left alone, however many there are: all it needs is a look at the clock.
-            // Its question is the same as before, and so are its signal and the time that is left for an answer.
-            if let Ok(RunRecord { status, waiting: Some(waiting), .. }) = self.inner.books.record(&run)
-                && status.is_waiting()
-            {
-                self.inner.drivers.take_up_at(waiting.expires_at(), run);
-            } else if self.inner.drivers.launch(&run)?.is_new {
+            let record = self.inner.books.record(&run);
+            if self.go_on(&run, record.ok().as_ref())? {
                 resumed.push(run);
             }
         }
         Ok(resumed)
+    }
+
+    /// Takes up one run, if it is neither over nor driven.
+    ///
+    /// # Errors
+    /// `NotFound`, `TryLater` when the host is shutting down, or what storage says.
+    pub fn take_up(&self, id: &RunId) -> Result<(), Refusal> {
+        let record = self.inner.books.record(id)?;
+        if !record.status.is_terminal() {
+            self.go_on(id, Some(&record))?;
+        }
+        Ok(())
+    }
+
+    /// Gives a run that is not over a driver, or a timer if it waits. Whether the driver is new.
+    fn go_on(&self, run: &RunId, record: Option<&RunRecord>) -> Result<bool, Refusal> {
+        // A run that waits for people is left alone, however many there are: all it needs is a look at the clock.
+        // Its question is the same as before, and so are its signal and the time that is left for an answer.
+        if let Some(RunRecord { status, waiting: Some(waiting), .. }) = record
+            && status.is_waiting()
+        {
+            self.inner.drivers.take_up_at_the_end_of(waiting, run);
+            return Ok(false);
+        }
+        Ok(self.inner.drivers.launch(run)?.is_new)
     }
 
     /// Gives a waiting run the user's answer (SPEC ASK-1). When this returns the answer is durable and the run goes on.

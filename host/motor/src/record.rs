@@ -13,6 +13,7 @@ use crate::event::{RunEvent, StoredEvent};
 use crate::failure::{FailureSummary, RunError};
 use crate::skill::{InstalledSkill, SkillLabel};
 use crate::status::{IllegalTransition, RunStatus, StatusEvent};
+use crate::toolbox::ToolNote;
 use crate::wait::{Scope, Waiting};
 
 /// Characters of the task that the head keeps; the whole task is in the first event.
@@ -21,6 +22,10 @@ const TASK_CHARACTERS: usize = 200;
 const SUMMARY_CHARACTERS: usize = 2_000;
 /// Sources of untrusted content that are kept by name. That there is one is what counts.
 const WEB_SOURCES: usize = 32;
+/// Notices that are kept. That there is one is what counts.
+const NOTICES: usize = 32;
+/// The rule of the gate that refuses a credential's value, `network::Rule::CredentialInClear`.
+const LEAK_RULE: &str = "credential_in_clear";
 
 /// The head of a run.
 ///
@@ -103,6 +108,12 @@ pub struct RunRecord {
     /// Milliseconds that the attempt has waited for people.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub waited_ms: u64,
+    /// Milliseconds that the attempt had worked at its last event; none after events of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worked_ms: Option<u64>,
+    /// When its last event happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_event_at: Option<Timestamp>,
     /// Whether irreversible and outward actions wait for consent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approval_required: bool,
@@ -115,6 +126,9 @@ pub struct RunRecord {
     /// Calls of which nobody knows whether they took effect, for the owner (SPEC DUR-2).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown_outcomes: Vec<String>,
+    /// What its owner should know, each once: the value of a credential that was stopped on its way out (SPEC VAULT-3).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
     /// The files it produced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
@@ -188,10 +202,13 @@ impl RunRecord {
             waiting: None,
             signal: None,
             waited_ms: 0,
+            worked_ms: first.worked_ms,
+            last_event_at: Some(first.at),
             approval_required: *approval_required,
             may_ask: *may_ask,
             grants: Vec::new(),
             unknown_outcomes: Vec::new(),
+            notices: Vec::new(),
             artifacts: Vec::new(),
             skill: skill.clone(),
             installed_skills: Vec::new(),
@@ -265,6 +282,7 @@ impl RunRecord {
             }
         }
         self.next_sequence += 1;
+        (self.worked_ms, self.last_event_at) = (stored.worked_ms, Some(stored.at));
         Ok(())
     }
 
@@ -313,6 +331,7 @@ impl RunRecord {
             }
             RunEvent::ModelReplied { step, reply, credits, .. } => {
                 self.iterations = *step;
+                self.tell(&reply.notices);
                 if let Some(budget) = &mut self.budget {
                     budget.settle(*credits);
                 }
@@ -323,7 +342,7 @@ impl RunRecord {
                     self.cost_usd = Some(self.cost_usd.unwrap_or_default() + cost);
                 }
             }
-            RunEvent::ToolReturned { step, tool, result, requests, recovered, credits, .. } => {
+            RunEvent::ToolReturned { step, tool, result, requests, notes, recovered, credits, .. } => {
                 self.reaching = None;
                 if let Some(budget) = &mut self.budget {
                     // Of a call that the host took down nobody knows what it spent: what was set aside is gone.
@@ -332,6 +351,10 @@ impl RunRecord {
                         None => budget.forfeit(),
                     }
                 }
+                let leaks = requests.iter().filter(|request| request.rule.as_deref() == Some(LEAK_RULE));
+                let leak = |why: &String| format!("step {step}: `{tool}` was refused: {why}");
+                self.tell(&leaks.filter_map(|request| request.error.as_ref().map(leak)).collect::<Vec<_>>());
+                self.tell(&notes.iter().filter_map(ToolNote::notice).collect::<Vec<_>>());
                 for request in requests.iter().filter(|request| request.status.is_some()) {
                     self.read_from(request.host.clone());
                 }
@@ -361,17 +384,34 @@ impl RunRecord {
         }
     }
 
+    /// Keeps what its owner should know, each once.
+    fn tell(&mut self, notices: &[String]) {
+        for notice in notices {
+            if self.notices.len() < NOTICES && !self.notices.contains(notice) {
+                self.notices.push(notice.clone());
+            }
+        }
+    }
+
     fn read_from(&mut self, source: String) {
         if self.web_sources.len() < WEB_SOURCES && !self.web_sources.contains(&source) {
             self.web_sources.push(source);
         }
     }
 
-    /// When the attempt must be over: its time counts from its start, not from the start of the host.
-    pub(crate) fn time_left(&self, now: Timestamp) -> Duration {
+    /// How long the attempt has worked when a driver takes it up at `now`: its time counts from its start, not from the start of
+    /// the host. Between two hosts there is only the wall clock; what a run waits for people does not count.
+    pub(crate) fn worked(&self, now: Timestamp) -> Duration {
+        if self.started_at.is_none() {
+            return Duration::ZERO;
+        }
+        if let (Some(worked), Some(last)) = (self.worked_ms, self.last_event_at) {
+            let since = if self.status.is_waiting() { Duration::ZERO } else { now.since(last) };
+            return Duration::from_millis(worked).saturating_add(since);
+        }
         let began = self.attempt_started_at.or(self.started_at);
         let used = began.map_or(Duration::ZERO, |began| now.since(began));
-        self.timeout().saturating_sub(used.saturating_sub(Duration::from_millis(self.waited_ms)))
+        used.saturating_sub(Duration::from_millis(self.waited_ms))
     }
 
     /// Attempts that are left after this one.
@@ -420,7 +460,7 @@ mod tests {
     use crate::toolbox::{Effects, OutgoingRequest, ToolResult};
 
     fn check_sources(events: Vec<RunEvent>, expected: &[&str]) {
-        let stored = |event| StoredEvent { at: Timestamp::from_millis(0), event };
+        let stored = |event| StoredEvent { at: Timestamp::from_millis(0), worked_ms: None, event };
         let created = RunEvent::Created {
             agent: AgentName::default(),
             task: "t".into(),

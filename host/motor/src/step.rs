@@ -231,7 +231,7 @@ impl Driver {
             intent,
             toolbox,
             timeout: definition.timeout,
-            time_left: journal.state().record.time_left(self.books.clock.now()),
+            time_left: journal.time_left(),
             clock: self.books.clock.as_ref(),
             live: &self.live,
             cancel: &self.cancel,

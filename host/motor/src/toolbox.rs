@@ -182,6 +182,11 @@ pub enum ToolNote {
         /// The line.
         message: String,
     },
+    /// What the run's owner should know.
+    Notice {
+        /// One sentence.
+        message: String,
+    },
     /// What is being done.
     Progress {
         /// One sentence.
@@ -190,6 +195,13 @@ pub enum ToolNote {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fraction: Option<f32>,
     },
+}
+
+impl ToolNote {
+    /// The notice for the owner, if it is one.
+    pub(crate) fn notice(&self) -> Option<String> {
+        if let Self::Notice { message } = self { Some(message.clone()) } else { None }
+    }
 }
 
 /// What a call came to.

@@ -72,6 +72,9 @@ pub struct RunTrace {
     /// Calls of which nobody knows whether they took effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown_outcomes: Vec<String>,
+    /// What its owner should know: the value of a credential that was stopped on its way out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
     /// What it may spend and has spent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
@@ -262,6 +265,7 @@ impl RunTrace {
             skill: record.skill.clone(),
             installed_skills: Vec::new(),
             unknown_outcomes: Vec::new(),
+            notices: Vec::new(),
             budget: None,
             steps: Vec::new(),
             transitions: vec![TransitionTrace { at: record.created_at, status: record.status, resumed: false }],
@@ -272,6 +276,43 @@ impl RunTrace {
             llm_calls: 0,
             tool_calls: 0,
             errors: 0,
+        }
+    }
+
+    /// Everything but the steps, for a writer that adds those one at a time.
+    #[must_use]
+    pub fn without_steps(&self) -> Self {
+        Self {
+            run_id: self.run_id.clone(),
+            agent: self.agent.clone(),
+            task: self.task.clone(),
+            tools: self.tools.clone(),
+            status: self.status,
+            created_at: self.created_at,
+            started_at: self.started_at,
+            completed_at: self.completed_at,
+            summary: self.summary.clone(),
+            error: self.error.clone(),
+            failure: self.failure.clone(),
+            waiting: self.waiting.clone(),
+            attempts: self.attempts.clone(),
+            questions: self.questions.clone(),
+            approvals: self.approvals.clone(),
+            artifacts: self.artifacts.clone(),
+            skill: self.skill.clone(),
+            installed_skills: self.installed_skills.clone(),
+            unknown_outcomes: self.unknown_outcomes.clone(),
+            notices: self.notices.clone(),
+            budget: self.budget.clone(),
+            steps: Vec::new(),
+            transitions: self.transitions.clone(),
+            total_iterations: self.total_iterations,
+            total_duration_ms: self.total_duration_ms,
+            total_energy_cost: self.total_energy_cost,
+            total_usage: self.total_usage,
+            llm_calls: self.llm_calls,
+            tool_calls: self.tool_calls,
+            errors: self.errors,
         }
     }
 
@@ -392,6 +433,7 @@ impl RunTrace {
         self.artifacts.clone_from(&record.artifacts);
         self.installed_skills.clone_from(&record.installed_skills);
         self.unknown_outcomes.clone_from(&record.unknown_outcomes);
+        self.notices.clone_from(&record.notices);
         self.budget.clone_from(&record.budget);
         self.failure = record.failure.clone().filter(|_| record.status == RunStatus::Failed);
         self.started_at = record.started_at;

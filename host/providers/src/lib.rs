@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use llm::{Model, ModelError, ModelErrorKind, ModelRef, Provider, Replay};
 
-pub use settings::{Endpoint, Limits, Price, ProviderSettings, Retries};
+pub use settings::{Endpoint, Limits, Price, ProviderSettings, Redact, Retries};
 
 use crate::failure::Redactor;
 use crate::retry::Retrying;
@@ -68,6 +68,7 @@ pub fn connect(reference: &ModelRef, settings: &ProviderSettings) -> Result<Arc<
         retries: settings.retries,
         deadline: settings.limits.deadline,
         redactor,
+        redact: settings.redact.clone(),
         price: settings.prices.get(&name).copied(),
     };
     let limits = settings.limits;

@@ -11,7 +11,7 @@ use llm::{ChatReply, ChatRequest, Delta, FinishReason, Message, Model, ModelErro
 
 use crate::draft::OnDelta;
 use crate::failure::{Failure, Redactor};
-use crate::settings::{Price, Retries};
+use crate::settings::{Price, Redact, Retries};
 
 /// One request to an endpoint.
 #[async_trait::async_trait]
@@ -26,6 +26,7 @@ pub(crate) struct Retrying {
     pub retries: Retries,
     pub deadline: Duration,
     pub redactor: Redactor,
+    pub redact: Redact,
     pub price: Option<Price>,
 }
 
@@ -155,7 +156,7 @@ impl Retrying {
     fn log(&self, what: &str, payload: &impl serde::Serialize) {
         if tracing::enabled!(tracing::Level::DEBUG) {
             let json = serde_json::to_string(payload).unwrap_or_default();
-            tracing::debug!(model = self.name, what, payload = self.redactor.clean(json));
+            tracing::debug!(model = self.name, what, payload = self.redact.apply(self.redactor.clean(json)));
         }
     }
 }

@@ -2,6 +2,7 @@
 //! function that [`ProviderSettings::from_env`] is given.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::Secret;
@@ -35,6 +36,32 @@ pub struct ProviderSettings {
     pub retries: Retries,
     /// Prices by `provider/model`, for endpoints that do not report what a call cost.
     pub prices: BTreeMap<String, Price>,
+    /// Values struck out of logged prompts and completions, beside keys. Default: none.
+    pub redact: Redact,
+}
+
+/// Removes values that must not be logged from a text.
+#[derive(Clone, Default)]
+pub struct Redact(Option<Arc<dyn Fn(String) -> String + Send + Sync>>);
+
+impl Redact {
+    /// With a function that gives the text back without it.
+    pub fn new(redact: impl Fn(String) -> String + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(redact)))
+    }
+
+    pub(crate) fn apply(&self, text: String) -> String {
+        match &self.0 {
+            Some(redact) => redact(text),
+            None => text,
+        }
+    }
+}
+
+impl std::fmt::Debug for Redact {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Redact")
+    }
 }
 
 /// Bounds of one model call (SPEC LLM-1).

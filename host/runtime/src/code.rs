@@ -11,6 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::CredentialName;
 use bindings::code::{CodePre, exports::motor::host::interpreter as wit};
 use network::{Blocked, RequestTrace};
 use serde::Serialize;
@@ -35,6 +36,11 @@ pub use connected::Surroundings;
 pub const MOST_RESULT_BYTES: u32 = 32 * 1024;
 /// Bytes of console output that are kept (SPEC CODE-1).
 pub const MOST_CONSOLE_BYTES: u32 = 8 * 1024;
+/// Bytes of an error's message that are kept.
+const MOST_MESSAGE_BYTES: usize = 4 * 1024;
+/// What the engine puts in place of the rest of a result, and how long it can be: `…[truncated: 36 bytes]`.
+pub(crate) const MARKER: &str = "…[truncated: ";
+const MARKER_BYTES: usize = 64;
 /// Bytes of source that are accepted.
 pub const MOST_SOURCE_BYTES: usize = 1 << 20;
 /// The shortest time a program gets (SPEC CODE-2).
@@ -89,6 +95,8 @@ pub struct CodeReport {
     pub requests: Vec<RequestTrace>,
     /// The last request that a rule refused.
     pub last_refusal: Option<Blocked>,
+    /// The credentials whose values stood in what the program gave back, and were replaced there.
+    pub withheld: Vec<CredentialName>,
 }
 
 /// A value a program returned.
@@ -201,11 +209,12 @@ impl CodeSandbox {
             grants: surroundings.grants(),
         };
         let scrub = Scrub::new(surroundings.scrubbed_by.clone().or_else(|| surroundings.network.clone()));
-        scrub.report(match &self.engine {
+        // Cut afterwards: half a secret would not be found.
+        within_bounds(scrub.report(match &self.engine {
             Engine::Isolated(pre) => self.isolated(pre, &request, &limits, cancel).await,
             // In a box, so that the isolated path does not carry its state around.
             Engine::Connected(pre) => Box::pin(self.connected(pre, &request, surroundings, &limits, cancel)).await,
-        })
+        }))
     }
 
     async fn isolated(
@@ -254,28 +263,33 @@ fn refuse(program: &Program) -> Option<CodeError> {
 
 fn report(outcome: Result<CodeValue, CodeError>, usage: Usage) -> CodeReport {
     let (console, requests) = (String::new(), Vec::new());
-    CodeReport { outcome, console, console_truncated: false, usage, requests, last_refusal: None }
+    CodeReport { outcome, console, console_truncated: false, usage, requests, last_refusal: None, withheld: Vec::new() }
 }
 
-/// Takes the guest's answer; its bounds are enforced again here, because the guest runs hostile code in its own memory.
-fn accept(mut answer: wit::Report, usage: Usage) -> CodeReport {
-    let console_truncated = cut(&mut answer.console, MOST_CONSOLE_BYTES as usize) || answer.console_truncated;
+/// Takes the guest's answer, however long it is.
+fn accept(answer: wit::Report, usage: Usage) -> CodeReport {
     let outcome = match answer.outcome {
-        Ok(value) => {
-            let mut json = value.json;
-            // The marker the guest adds is part of its text; it has room for it.
-            let truncated = cut(&mut json, MOST_RESULT_BYTES as usize + 64) || value.truncated;
-            Ok(CodeValue { json, truncated })
-        }
-        Err(mut fault) => {
-            cut(&mut fault.message, 4 * 1024);
-            cut(&mut fault.name, 128);
+        Ok(value) => Ok(CodeValue { json: value.json, truncated: value.truncated }),
+        Err(fault) => {
             let message =
                 if fault.name.is_empty() { fault.message } else { format!("{}: {}", fault.name, fault.message) };
             Err(CodeError { code: CodeErrorCode::Error, message, line: fault.line, column: fault.column })
         }
     };
-    CodeReport { console: answer.console, console_truncated, ..report(outcome, usage) }
+    CodeReport { console: answer.console, console_truncated: answer.console_truncated, ..report(outcome, usage) }
+}
+
+/// Enforces the bounds of an answer again, because the guest runs hostile code in its own memory.
+fn within_bounds(mut report: CodeReport) -> CodeReport {
+    report.console_truncated |= cut(&mut report.console, MOST_CONSOLE_BYTES as usize);
+    match &mut report.outcome {
+        // The marker the guest adds is part of its text; it has room for it.
+        Ok(value) => value.truncated |= cut(&mut value.json, MOST_RESULT_BYTES as usize + MARKER_BYTES),
+        Err(error) => {
+            cut(&mut error.message, MOST_MESSAGE_BYTES);
+        }
+    }
+    report
 }
 
 /// Cuts `text` to at most `most` bytes at a character boundary, and says whether it did.

@@ -1,10 +1,14 @@
-//! Inspecting and compiling: here for components of this program, in a child for every other one.
+//! Inspecting and compiling: in a child, but for inspecting components of this program.
 //!
 //! A hostile component can make a validator overflow its stack and a compiler take hours and gigabytes. In a child with
 //! resource limits that ends with the child. The child is this program again, so its answer is as trustworthy as the
 //! code that asked; to this process a component is only bytes. Dropping a future here kills its child.
 
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,15 +17,16 @@ use base::ContentHash;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
 
-use crate::engine::Runtime;
+use crate::engine::{Lanes, Runtime};
 use crate::inspect::{Inspection, check_size, inspect};
 use crate::load::{LoadError, Origin, told};
 use crate::worker::{self, ANSWER_DONE, ANSWER_REFUSED, ARGUMENT, Job, PROCESSORS};
 
 /// A worker may wait for a processor this many times longer than it may use one: only a busy machine makes it wait.
 const PATIENCE: u32 = 10;
+/// The time after which a job leaves its lane to others.
+const QUICK: Duration = Duration::from_secs(5);
 /// Bytes of a worker's last words that are read.
 const MAX_LAST_WORDS_BYTES: u64 = 4096;
 /// The largest answer of an inspection: names, schemas and texts have bounds of their own.
@@ -58,6 +63,7 @@ impl Runtime {
 pub(crate) async fn compile(
     runtime: &Runtime,
     bytes: &[u8],
+    hash: ContentHash,
     origin: Origin,
 ) -> Result<wasmtime::component::Component, LoadError> {
     match origin {
@@ -65,13 +71,42 @@ pub(crate) async fn compile(
             .engine(Origin::Bundled)
             .and_then(|engine| wasmtime::component::Component::from_binary(engine, bytes))
             .map_err(|error| LoadError::NotCompiled { message: told(&error.root_cause().to_string()) }),
-        Origin::Untrusted => deserialize(runtime, &in_child(runtime, Job::Compile, bytes).await?),
+        Origin::Untrusted => {
+            if let Some(refused) = runtime.refusals().of(hash) {
+                return Err(refused);
+            }
+            let code = in_child(runtime, Job::Compile, bytes).await;
+            deserialize(runtime, &code.inspect_err(|error| runtime.refusals().keep(hash, error))?)
+        }
     }
+}
+
+/// Fills the cache with a bundled component's code, once for each engine and component.
+pub(crate) async fn prepare(runtime: &Runtime, bytes: &[u8]) -> Result<(), LoadError> {
+    let config = runtime.config();
+    let (Some(cache), Some(_)) =
+        (config.cache.as_ref().filter(|cache| cache.to_str().is_some()), &config.compile_worker)
+    else {
+        return Ok(());
+    };
+    let failed = |error: &dyn std::fmt::Display| LoadError::Worker { message: told(&error.to_string()) };
+    let engine = runtime.engine(Origin::Bundled).map_err(|error| failed(&error.root_cause()))?;
+    let mut code = DefaultHasher::new();
+    engine.precompile_compatibility_hash().hash(&mut code);
+    let done: PathBuf = cache.join("prepared").join(format!("{}-{:016x}", ContentHash::of(bytes).hex(), code.finish()));
+    if done.is_file() {
+        return Ok(());
+    }
+    in_child(runtime, Job::Prepare, bytes).await?;
+    let noted =
+        done.parent().map_or(Ok(()), |directory| fs::DirBuilder::new().recursive(true).mode(0o700).create(directory));
+    noted.and_then(|()| fs::write(&done, "")).map_err(|error| failed(&error))
 }
 
 /// The limits of one job.
 struct Bounds<'a> {
-    turns: &'a Semaphore,
+    /// None for components of this program: nothing holds them up.
+    lanes: Option<&'a Lanes>,
     seconds: u64,
     memory_bytes: u64,
     answer_bytes: u64,
@@ -82,13 +117,13 @@ impl Bounds<'_> {
         let config = runtime.config();
         match job {
             Job::Inspect => Bounds {
-                turns: runtime.inspecting(),
+                lanes: Some(runtime.inspecting()),
                 seconds: config.inspect_seconds,
                 memory_bytes: config.inspect_memory_bytes,
                 answer_bytes: MAX_INSPECTION_BYTES,
             },
-            Job::Compile => Bounds {
-                turns: runtime.compiling(),
+            Job::Compile | Job::Prepare => Bounds {
+                lanes: (job == Job::Compile).then(|| runtime.compiling()),
                 seconds: config.compile_seconds,
                 memory_bytes: config.compile_memory_bytes,
                 // Compiled code is a few times its source.
@@ -106,13 +141,37 @@ impl Bounds<'_> {
     }
 }
 
-/// The answer of a worker.
+/// The answer of a worker, when its turn has come.
 async fn in_child(runtime: &Runtime, job: Job, bytes: &[u8]) -> Result<Vec<u8>, LoadError> {
     let bounds = Bounds::of(runtime, job);
+    let Some(lanes) = bounds.lanes else { return run(runtime, job, bytes, &bounds).await };
+    take_turns(lanes, || run(runtime, job, bytes, &bounds)).await?
+}
+
+/// Does a job in the quick lane. One that takes long goes on in the slow lane; if that is full it is given up, and started
+/// again when there is room, so that it never keeps the quick lane for longer.
+async fn take_turns<T, F: Future<Output = T>>(lanes: &Lanes, start: impl Fn() -> F) -> Result<T, LoadError> {
+    let closed = |_| LoadError::Worker { message: "the host is shutting down".to_owned() };
+    {
+        let turn = lanes.quick.acquire().await.map_err(closed)?;
+        let job = start();
+        tokio::pin!(job);
+        if let Ok(done) = tokio::time::timeout(QUICK, &mut job).await {
+            return Ok(done);
+        }
+        if let Ok(_slow) = lanes.slow.try_acquire() {
+            drop(turn);
+            return Ok(job.await);
+        }
+    }
+    let _slow = lanes.slow.acquire().await.map_err(closed)?;
+    Ok(start().await)
+}
+
+/// Starts a worker, and reads its answer.
+async fn run(runtime: &Runtime, job: Job, bytes: &[u8], bounds: &Bounds<'_>) -> Result<Vec<u8>, LoadError> {
     let failed = |error: std::io::Error| LoadError::Worker { message: error.to_string() };
     let program = runtime.config().compile_worker.as_ref().ok_or(LoadError::NoCompileWorker)?;
-    let turn = bounds.turns.acquire().await;
-    let _turn = turn.map_err(|error| LoadError::Worker { message: error.to_string() })?;
     let mut command = Command::new(program);
     command
         .arg(ARGUMENT)
@@ -155,7 +214,7 @@ async fn in_child(runtime: &Runtime, job: Job, bytes: &[u8]) -> Result<Vec<u8>, 
         }
         Some(&ANSWER_REFUSED) if status.success() => Err(worker::from_json(answer.get(1..).unwrap_or_default())
             .unwrap_or_else(|error| LoadError::Worker { message: format!("its refusal cannot be read: {error}") })),
-        _ => Err(death(status, &String::from_utf8_lossy(&words), &bounds)),
+        _ => Err(death(status, &String::from_utf8_lossy(&words), bounds)),
     }
 }
 
@@ -247,8 +306,7 @@ mod tests {
 
     #[test]
     fn a_death_is_told_by_its_cause() {
-        let turns = Semaphore::new(1);
-        let bounds = Bounds { turns: &turns, seconds: 10, memory_bytes: 512 << 20, answer_bytes: 1 };
+        let bounds = Bounds { lanes: None, seconds: 10, memory_bytes: 512 << 20, answer_bytes: 1 };
         for (status, words, expected, is_about_the_bytes) in [
             (SIGXCPU, "", "20 s of processor time", true),
             (6, "memory allocation of 16 bytes failed", "512 MiB of memory", true),
@@ -261,5 +319,21 @@ mod tests {
             assert!(error.to_string().contains(expected), "{error}");
             assert_eq!(error.is_about_the_bytes(), is_about_the_bytes, "{error}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slow_jobs_delay_others_by_seconds_and_are_done_all_the_same() {
+        let lanes = Lanes::new([1, 2]);
+        let began = tokio::time::Instant::now();
+        let job = async |seconds: u64| {
+            let work = || async { tokio::time::sleep(Duration::from_secs(seconds)).await };
+            take_turns(&lanes, work).await.unwrap();
+            began.elapsed().as_secs()
+        };
+        // Five that take ten minutes each, and behind them two of a second.
+        let (a, b, c, d, e, quick, last) =
+            tokio::join!(job(600), job(600), job(600), job(600), job(600), job(1), job(1));
+        assert_eq!((quick, last), (5 * QUICK.as_secs() + 1, 5 * QUICK.as_secs() + 2));
+        assert_eq!([a, b, c, d, e], [600, 605, 1_200, 1_205, 1_800]);
     }
 }

@@ -14,17 +14,18 @@ use wasmtime::{
 };
 
 use crate::load::Origin;
-use crate::verdict::Verdicts;
+use crate::verdict::{Refusals, Verdicts};
 
 /// Fuel between two looks at the deadline and the cancellation: well under a millisecond of JavaScript where a branch
 /// costs one, and of the slowest instructions where each costs one.
 pub(crate) const YIELD_INTERVAL: u64 = 100_000;
 
-/// Untrusted components that are compiled at the same time: each may take the memory of the compile limit.
-const MAX_COMPILING: usize = 1;
+/// Untrusted components that are compiled at the same time, and of those that take long: each may take the memory of the
+/// compile limit.
+const MAX_COMPILING: [usize; 2] = [1, 2];
 
-/// Untrusted components that are inspected at the same time.
-const MAX_INSPECTING: usize = 2;
+/// Untrusted components that are inspected at the same time, and of those that take long.
+const MAX_INSPECTING: [usize; 2] = [2, 2];
 
 /// Core instances of one component. componentize-py makes 14 to 38 of them, jco 11; a slot costs a few bytes.
 const MAX_CORE_INSTANCES: u32 = 64;
@@ -97,9 +98,23 @@ struct Inner {
     untrusted: OnceLock<Engine>,
     config: EngineConfig,
     places: Semaphore,
-    compiling: Semaphore,
-    inspecting: Semaphore,
+    compiling: Lanes,
+    inspecting: Lanes,
     verdicts: Verdicts,
+    refusals: Refusals,
+}
+
+/// The turns of jobs of one kind. A job that takes long leaves the first lane to others, so that a component that is made
+/// to be slow delays those that are not by seconds, however many of them there are.
+pub(crate) struct Lanes {
+    pub quick: Semaphore,
+    pub slow: Semaphore,
+}
+
+impl Lanes {
+    pub(crate) fn new([quick, slow]: [usize; 2]) -> Self {
+        Self { quick: Semaphore::new(quick), slow: Semaphore::new(slow) }
+    }
 }
 
 impl Runtime {
@@ -112,9 +127,10 @@ impl Runtime {
             bundled: pooled(&config, Origin::Bundled)?,
             untrusted: OnceLock::new(),
             places: Semaphore::new(config.sandboxes as usize),
-            compiling: Semaphore::new(MAX_COMPILING),
-            inspecting: Semaphore::new(MAX_INSPECTING),
+            compiling: Lanes::new(MAX_COMPILING),
+            inspecting: Lanes::new(MAX_INSPECTING),
             verdicts: Verdicts::default(),
+            refusals: Refusals::default(),
             config,
         })))
     }
@@ -140,16 +156,20 @@ impl Runtime {
         &self.0.places
     }
 
-    pub(crate) fn compiling(&self) -> &Semaphore {
+    pub(crate) fn compiling(&self) -> &Lanes {
         &self.0.compiling
     }
 
-    pub(crate) fn inspecting(&self) -> &Semaphore {
+    pub(crate) fn inspecting(&self) -> &Lanes {
         &self.0.inspecting
     }
 
     pub(crate) fn verdicts(&self) -> &Verdicts {
         &self.0.verdicts
+    }
+
+    pub(crate) fn refusals(&self) -> &Refusals {
+        &self.0.refusals
     }
 
     /// The largest component that is loaded.

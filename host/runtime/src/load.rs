@@ -13,7 +13,8 @@ use crate::inspect::{HOST_VERSION, Inspection};
 /// Who vouches for the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// This program, which they are part of: read and compiled in this process.
+    /// This program, which they are part of: read in this process, and compiled here unless a child did so before
+    /// ([`Component::prepare`]).
     Bundled,
     /// No one: read and compiled in a child process with resource limits, where a kill is harmless.
     Untrusted,
@@ -33,8 +34,18 @@ impl Component {
     /// A [`LoadError`] that says what is wrong and what to do.
     pub async fn load(runtime: &Runtime, bytes: &[u8], origin: Origin) -> Result<Self, LoadError> {
         let inspection = runtime.inspect(bytes, origin).await?;
-        let compiled = compile::compile(runtime, bytes, origin).await?;
+        let compiled = compile::compile(runtime, bytes, inspection.hash, origin).await?;
         Ok(Self { compiled, inspection })
+    }
+
+    /// Has a bundled component compiled in a child, which leaves the code in the cache for [`Component::load`]: a compiler
+    /// takes hundreds of megabytes that a process does not give back. Does nothing without a cache or a worker, or when
+    /// that was done before.
+    ///
+    /// # Errors
+    /// When the child fails. Loading compiles the component then.
+    pub async fn prepare(runtime: &Runtime, bytes: &[u8]) -> Result<(), LoadError> {
+        compile::prepare(runtime, bytes).await
     }
 
     /// What it is and could do.

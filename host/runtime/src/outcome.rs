@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base::CredentialName;
 use capabilities::{Limit, LimitExceeded};
 use network::{Blocked, RequestTrace};
 use wasmtime_wasi::I32Exit;
@@ -72,12 +73,14 @@ pub struct Finished<T, E> {
     pub requests: Vec<RequestTrace>,
     /// The last request that a rule refused.
     pub last_refusal: Option<Blocked>,
+    /// The credentials whose values stood in what the call gave back, and were replaced there.
+    pub withheld: Vec<CredentialName>,
 }
 
 impl<T, E> Finished<T, E> {
     /// A call that told nothing but its end.
     pub(crate) fn of(outcome: Outcome<T, E>, usage: Usage) -> Self {
-        Self { outcome, usage, stdio: String::new(), requests: Vec::new(), last_refusal: None }
+        Self { outcome, usage, stdio: String::new(), requests: Vec::new(), last_refusal: None, withheld: Vec::new() }
     }
 
     /// A call that never began.
@@ -93,6 +96,7 @@ impl<T, E> Finished<T, E> {
             stdio: self.stdio,
             requests: self.requests,
             last_refusal: self.last_refusal,
+            withheld: self.withheld,
         }
     }
 }

@@ -3,34 +3,67 @@
 //! A guest should know no secret. One that was granted the value itself, or read it where the host did not look, may
 //! still put it into its output, its errors, a log line or the path of a request; behind this file nobody sees it.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use base::CredentialName;
 use capabilities::{Note, NoteSink};
 use network::{Blocked, RequestTrace, RunNetwork};
 
-use crate::code::{CodeError, CodeReport};
+use crate::code::{CodeError, CodeReport, MARKER};
 use crate::outcome::{Finished, Outcome};
 use crate::tool::ToolError;
 
 /// Knows the secrets of a run; without a run it changes nothing.
 #[derive(Clone)]
-pub(crate) struct Scrub(Option<RunNetwork>);
+pub(crate) struct Scrub {
+    network: Option<RunNetwork>,
+    /// Whose secrets were replaced so far.
+    withheld: Arc<Mutex<BTreeSet<CredentialName>>>,
+}
 
 impl Scrub {
     pub fn new(network: Option<RunNetwork>) -> Self {
-        Self(network.filter(|network| !network.secrets().scrubber().is_empty()))
+        let network = network.filter(|network| !network.secrets().scrubber().is_empty());
+        Self { network, withheld: Arc::default() }
     }
 
     fn text(&self, text: String) -> String {
-        match &self.0 {
-            Some(network) => network.secrets().scrubber().text(text),
-            None => text,
+        let Some(network) = &self.network else { return text };
+        if self.holds(network, &text) { network.secrets().scrubber().text(text) } else { text }
+    }
+
+    fn holds(&self, network: &RunNetwork, text: &str) -> bool {
+        let secrets = network.secrets().scrubber().secrets_in(text.as_bytes());
+        let names = secrets.iter().map(|secret| secret.name.clone());
+        self.withheld.lock().unwrap_or_else(PoisonError::into_inner).extend(names);
+        !secrets.is_empty()
+    }
+
+    /// A text that was cut, perhaps in the middle of a secret: what may be the beginning of one at its end is left out.
+    fn cut_text(&self, text: String) -> String {
+        let Some(network) = &self.network else { return text };
+        self.holds(network, &text);
+        let mut stream = network.secrets().scrubber().stream();
+        String::from_utf8_lossy(&stream.push(text.as_bytes())).into_owned()
+    }
+
+    /// A result that was cut, with the mark of that.
+    fn cut_result(&self, json: String) -> String {
+        match json.rfind(MARKER).and_then(|at| json.split_at_checked(at)) {
+            Some((front, mark)) => self.cut_text(front.to_owned()) + &self.text(mark.to_owned()),
+            None => self.cut_text(json),
         }
+    }
+
+    /// Whose secrets were replaced in what a call gave back.
+    fn withheld(&self) -> Vec<CredentialName> {
+        self.withheld.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
     /// A sink that gets no secrets.
     pub fn notes(&self, sink: NoteSink) -> NoteSink {
-        if self.0.is_none() {
+        if self.network.is_none() {
             return sink;
         }
         let scrub = self.clone();
@@ -44,10 +77,10 @@ impl Scrub {
 
     /// A call of a tool.
     pub fn finished(&self, finished: Finished<String, ToolError>) -> Finished<String, ToolError> {
-        if self.0.is_none() {
+        if self.network.is_none() {
             return finished;
         }
-        Finished {
+        let finished = Finished {
             outcome: match finished.outcome {
                 Outcome::Returned(output) => Outcome::Returned(self.text(output)),
                 Outcome::Refused(error) => Outcome::Refused(self.tool_error(error)),
@@ -62,27 +95,30 @@ impl Scrub {
             stdio: self.text(finished.stdio),
             requests: self.requests(finished.requests),
             last_refusal: finished.last_refusal.map(|blocked| self.blocked(blocked)),
-        }
+            withheld: Vec::new(),
+        };
+        Finished { withheld: self.withheld(), ..finished }
     }
 
     /// A program.
     pub fn report(&self, report: CodeReport) -> CodeReport {
-        if self.0.is_none() {
+        if self.network.is_none() {
             return report;
         }
-        CodeReport {
+        let report = CodeReport {
             outcome: match report.outcome {
                 Ok(mut value) => {
-                    value.json = self.text(value.json);
+                    value.json = if value.truncated { self.cut_result(value.json) } else { self.text(value.json) };
                     Ok(value)
                 }
                 Err(error) => Err(CodeError { message: self.text(error.message), ..error }),
             },
-            console: self.text(report.console),
+            console: if report.console_truncated { self.cut_text(report.console) } else { self.text(report.console) },
             requests: self.requests(report.requests),
             last_refusal: report.last_refusal.map(|blocked| self.blocked(blocked)),
             ..report
-        }
+        };
+        CodeReport { withheld: self.withheld(), ..report }
     }
 
     fn tool_error(&self, error: ToolError) -> ToolError {
@@ -119,7 +155,7 @@ impl Scrub {
 
 #[cfg(test)]
 mod tests {
-    use base::{CredentialName, Secret};
+    use base::Secret;
     use network::{Config, Gate, Policy, Rule, Taint};
     use vault::{RunSecrets, Scrubber};
 
@@ -163,7 +199,9 @@ mod tests {
             ..Finished::of(outcome, Usage::default())
         };
         let before = words_of(&finished);
-        let after = words_of(&scrub().finished(finished));
+        let scrubbed = scrub().finished(finished);
+        assert_eq!(scrubbed.withheld.iter().map(CredentialName::as_str).collect::<Vec<_>>(), ["token"]);
+        let after = words_of(&Finished { withheld: Vec::new(), ..scrubbed });
         assert_eq!(after, before.replace(SECRET, "<credential:token>"));
     }
 
@@ -182,6 +220,41 @@ mod tests {
         ] {
             check(Outcome::Refused(error));
         }
+    }
+
+    fn report(json: &str, console: &str, is_cut: bool) -> CodeReport {
+        CodeReport {
+            outcome: Ok(crate::CodeValue { json: json.to_owned(), truncated: is_cut }),
+            console: console.to_owned(),
+            console_truncated: is_cut,
+            usage: Usage::default(),
+            requests: Vec::new(),
+            last_refusal: None,
+            withheld: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_border_of_what_was_cut_shows_no_part_of_a_secret() {
+        for cut in 4..SECRET.len() {
+            let part = SECRET.get(..cut).unwrap();
+            let scrubbed = scrub().report(report(
+                &format!("\"{SECRET} {part}…[truncated: 99999 bytes]"),
+                &format!("{SECRET}\n{part}"),
+                true,
+            ));
+            let json = scrubbed.outcome.unwrap().json;
+            assert_eq!(json, "\"<credential:token> …[truncated: 99999 bytes]", "{cut}");
+            assert_eq!(scrubbed.console.trim_end(), "<credential:token>", "{cut}");
+            assert_eq!(scrubbed.withheld.iter().map(CredentialName::as_str).collect::<Vec<_>>(), ["token"]);
+        }
+        // A whole text, or one without a part of a secret, stays.
+        let whole = report("\"s3cr3t-\"", "s3cr3t-", false);
+        assert_eq!(scrub().report(whole.clone()), whole);
+        let other = scrub().report(report("\"other words…[truncated: 99999 bytes]", "other words.", true));
+        let json = other.outcome.unwrap().json;
+        assert!(json.starts_with("\"other wor") && json.ends_with("…[truncated: 99999 bytes]"), "{json}");
+        assert!(other.console.starts_with("other wor") && other.withheld.is_empty(), "{}", other.console);
     }
 
     #[test]

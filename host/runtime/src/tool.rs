@@ -341,6 +341,7 @@ impl ToolComponent {
             stdio: stdio.text(),
             requests: ended.requests,
             last_refusal: ended.last_refusal,
+            withheld: Vec::new(),
         }
     }
 }

@@ -58,3 +58,29 @@ impl Verdicts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// What the compiler refused, by content: a component that uses up the limits does so once, however often it is asked for.
+#[derive(Default)]
+pub(crate) struct Refusals(Mutex<HashMap<ContentHash, LoadError>>);
+
+impl Refusals {
+    /// Why these bytes were refused, if they were.
+    pub fn of(&self, hash: ContentHash) -> Option<LoadError> {
+        self.kept().get(&hash).cloned()
+    }
+
+    /// Keeps a refusal, unless the same bytes may be taken another time.
+    pub fn keep(&self, hash: ContentHash, error: &LoadError) {
+        if error.is_about_the_bytes() {
+            let mut kept = self.kept();
+            if kept.len() >= MAX_VERDICTS {
+                kept.clear();
+            }
+            kept.insert(hash, error.clone());
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, HashMap<ContentHash, LoadError>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -31,6 +31,8 @@ pub(crate) enum Job {
     Inspect,
     /// Answers with compiled code.
     Compile,
+    /// Compiles a component of this program into the cache; the answer is empty.
+    Prepare,
 }
 
 impl Job {
@@ -38,11 +40,12 @@ impl Job {
         match self {
             Self::Inspect => "inspect",
             Self::Compile => "compile",
+            Self::Prepare => "prepare",
         }
     }
 }
 
-/// Runs the worker. `arguments` are those after [`ARGUMENT`]: `inspect` or `compile`, seconds, bytes of memory, and the
+/// Runs the worker. `arguments` are those after [`ARGUMENT`]: `inspect`, `compile` or `prepare`, seconds, bytes of memory, and the
 /// cache directory, if any.
 ///
 /// # Errors
@@ -51,8 +54,8 @@ pub fn run(arguments: impl IntoIterator<Item = String>) -> io::Result<()> {
     let mut arguments = arguments.into_iter();
     let wrong = |expected: &'static str| io::Error::new(io::ErrorKind::InvalidInput, expected);
     let job = arguments.next().unwrap_or_default();
-    let job = [Job::Inspect, Job::Compile].into_iter().find(|known| known.as_str() == job);
-    let job = job.ok_or_else(|| wrong("expected `inspect` or `compile`"))?;
+    let job = [Job::Inspect, Job::Compile, Job::Prepare].into_iter().find(|known| known.as_str() == job);
+    let job = job.ok_or_else(|| wrong("expected `inspect`, `compile` or `prepare`"))?;
     let mut number = || arguments.next().and_then(|text| text.parse().ok()).ok_or_else(|| wrong("expected a number"));
     let (seconds, memory): (u64, u64) = (number()?, number()?);
     let limit = |current: u64, maximum: u64| Rlimit { current: Some(current), maximum: Some(maximum) };
@@ -66,11 +69,14 @@ pub fn run(arguments: impl IntoIterator<Item = String>) -> io::Result<()> {
 
     let mut bytes = Vec::new();
     io::stdin().lock().read_to_end(&mut bytes)?;
+    let not = |error: wasmtime::Error| LoadError::NotCompiled { message: told(&error.root_cause().to_string()) };
     let answer = match job {
         // The parent has checked the size.
         Job::Inspect => inspect(&bytes, u64::MAX).map(|inspection| to_json(&inspection)),
-        Job::Compile => compile(&bytes, cache)
-            .map_err(|error| LoadError::NotCompiled { message: told(&error.root_cause().to_string()) }),
+        Job::Compile => {
+            compile(&bytes, Origin::Untrusted, cache).and_then(|compiled| compiled.serialize()).map_err(not)
+        }
+        Job::Prepare => compile(&bytes, Origin::Bundled, cache).map(|_| Vec::new()).map_err(not),
     };
     let (kind, answer) = match answer {
         Ok(answer) => (ANSWER_DONE, answer),
@@ -82,9 +88,9 @@ pub fn run(arguments: impl IntoIterator<Item = String>) -> io::Result<()> {
     stdout.flush()
 }
 
-fn compile(bytes: &[u8], cache: Option<PathBuf>) -> wasmtime::Result<Vec<u8>> {
-    let engine = Engine::new(&common_config(Origin::Untrusted, cache.as_deref())?)?;
-    wasmtime::component::Component::from_binary(&engine, bytes)?.serialize()
+fn compile(bytes: &[u8], origin: Origin, cache: Option<PathBuf>) -> wasmtime::Result<wasmtime::component::Component> {
+    let engine = Engine::new(&common_config(origin, cache.as_deref())?)?;
+    wasmtime::component::Component::from_binary(&engine, bytes)
 }
 
 /// Empty when the value has no JSON form, which the parent reports as a failed worker.

@@ -77,6 +77,18 @@ impl SignalBus {
         self.store.get(Table::Signals, id.to_be_bytes())
     }
 
+    /// Deletes signals that every consumer has passed. The newest stays: the next id is counted from it.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn delete(&self, ids: &[u64]) -> Result<(), StoreError> {
+        let mut batch = Batch::new();
+        for id in ids.iter().filter(|id| **id < self.latest()) {
+            batch.delete(Table::Signals, id.to_be_bytes());
+        }
+        self.store.commit(batch).await
+    }
+
     /// The id of the newest delivered signal; 0 before the first.
     #[must_use]
     pub fn latest(&self) -> u64 {

@@ -94,6 +94,9 @@ pub struct MotorResult {
     /// Calls of which nobody knows whether they took effect, because the host stopped under them (SPEC DUR-2).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown_outcomes: Vec<String>,
+    /// What the owner should know: the value of a credential that was stopped on its way out (SPEC VAULT-3).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
 }
 
 impl MotorResult {
@@ -114,6 +117,7 @@ impl MotorResult {
             attempt: 0,
             sources: Vec::new(),
             unknown_outcomes: Vec::new(),
+            notices: Vec::new(),
         }
     }
 }

@@ -261,8 +261,11 @@ fn ended() -> SkillError {
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, SkillError> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| SkillError::Io {
-        what: "a skill cannot be looked at".to_owned(),
-        source: std::io::Error::other(error),
+    tokio::task::spawn_blocking(work).await.map_err(|error| match error.is_cancelled() {
+        true => store::StoreError::Closed.into(),
+        false => SkillError::Io {
+            what: "a skill cannot be looked at".to_owned(),
+            source: std::io::Error::other("the thread that read it failed"),
+        },
     })
 }

@@ -32,6 +32,11 @@ impl Position {
         Self { after: signals.latest(), opening: Some(0) }
     }
 
+    /// The id up to which nothing is needed any more. What an opening still has to tell is found by the runs that wait.
+    pub fn done(&self) -> u64 {
+        self.after
+    }
+
     /// Behind a signal.
     pub fn behind(id: u64) -> Self {
         Self { after: id, opening: None }

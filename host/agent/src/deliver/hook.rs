@@ -21,6 +21,8 @@ use super::DeliverParts;
 use super::line::{Consumer, Retries};
 use crate::config::HookConfig;
 
+/// Names its position.
+pub(super) const NAME: &str = "hook";
 /// The variables of the host that the program gets: to find programs and the desktop.
 const PASSED: [&str; 6] = ["PATH", "HOME", "DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "WAYLAND_DISPLAY"];
 /// Characters of a title. What does not fit is on the standard input.
@@ -83,7 +85,7 @@ impl Hook {
 #[async_trait::async_trait]
 impl Consumer for Hook {
     fn name(&self) -> &'static str {
-        "hook"
+        NAME
     }
 
     fn retries(&self) -> Retries {

@@ -196,7 +196,12 @@ impl<C: Consumer> Line<C> {
 }
 
 fn key(consumer: &impl Consumer) -> String {
-    format!("deliver/{}", consumer.name())
+    position_key(consumer.name())
+}
+
+/// Under which key of [`Table::Meta`] the position of a consumer is kept.
+pub(super) fn position_key(name: &str) -> String {
+    format!("deliver/{name}")
 }
 
 async fn pause(time: Duration, stop: &CancellationToken) -> Next {

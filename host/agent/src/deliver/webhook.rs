@@ -22,6 +22,8 @@ use super::line::{Consumer, Retries};
 use crate::config::WebhookConfig;
 use crate::environment::blocking;
 
+/// Names its position.
+pub(super) const NAME: &str = "webhook";
 /// The pause after the first failure, at most.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The key of the home's name for receivers, in the table of single values.
@@ -74,6 +76,18 @@ impl PostWebhook {
         self.home.get_or_try_init(|| make).await.map(String::as_str).map_err(|error| error.to_string())
     }
 
+    /// The signal as JSON. It has no secrets from its run; one that became a secret since is taken out here.
+    async fn body(&self, signal: &Signal) -> Result<Vec<u8>, String> {
+        let vault = self.vault.clone();
+        let scrubber = blocking(move || vault.scrubber()).await.map_err(|refusal| refusal.to_string())?;
+        let body = serde_json::to_vec(signal).map_err(|error| error.to_string())?;
+        if scrubber.secrets_in(&body).is_empty() {
+            return Ok(body);
+        }
+        let value = serde_json::to_value(signal).map_err(|error| error.to_string())?;
+        serde_json::to_vec(&scrubber.json(value)).map_err(|error| error.to_string())
+    }
+
     /// `v1=` and the HMAC-SHA-256 of `<timestamp>.<body>` in hexadecimal.
     async fn signature(&self, timestamp: u64, body: &[u8]) -> Result<String, String> {
         let mut signed = format!("{timestamp}.").into_bytes();
@@ -99,7 +113,7 @@ impl PostWebhook {
 #[async_trait::async_trait]
 impl Consumer for PostWebhook {
     fn name(&self) -> &'static str {
-        "webhook"
+        NAME
     }
 
     fn retries(&self) -> Retries {
@@ -111,7 +125,7 @@ impl Consumer for PostWebhook {
     }
 
     async fn deliver(&self, signal: &Signal) -> Result<(), String> {
-        let body = serde_json::to_vec(signal).map_err(|error| error.to_string())?;
+        let body = self.body(signal).await?;
         let timestamp = self.clock.now().as_millis() / 1_000;
         let headers = [
             ("content-type", "application/json".to_owned()),

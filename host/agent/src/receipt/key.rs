@@ -4,7 +4,6 @@
 //! cannot be read, is a refusal. Another one would sign in the name of the same home, and nobody could tell why the old
 //! receipts do not verify any more.
 
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
@@ -12,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base::{Refusal, RefusalCode};
 use receipts::{PublicKey, SigningKey};
-use store::create_file;
+use store::{Links, create_file, open_regular};
 use zeroize::Zeroizing;
 
 const PRIVATE_KEY: &str = "receipt.key";
@@ -73,16 +72,13 @@ impl ReceiptKey {
 
     fn read(&self, name: &str) -> Result<Option<Zeroizing<String>>, Refusal> {
         let unreadable = |error: io::Error| broken(name, &format!("cannot be read: {error}"));
-        let mut file = match File::open(self.directory.join(name)) {
+        let mut file = match open_regular(&self.directory.join(name), Links::Refused) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unreadable(error)),
         };
         // The file that was opened is the file that is judged.
         let found = file.metadata().map_err(unreadable)?;
-        if !found.is_file() {
-            return Err(broken(name, "is not a file"));
-        }
         if name == PRIVATE_KEY && found.mode() & 0o077 != 0 {
             let reason = "the key of the receipts, `config/receipt.key` of the home, can be read by others";
             return Err(Refusal::new(RefusalCode::StateUnusable, reason)
@@ -164,7 +160,7 @@ mod tests {
                     fs::remove_file(dir.join(PRIVATE_KEY)).unwrap();
                     fs::create_dir(dir.join(PRIVATE_KEY)).unwrap();
                 },
-                "is not a file",
+                "is a directory",
             ),
         ];
         for (name, spoil, said) in breaks {

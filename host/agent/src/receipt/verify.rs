@@ -3,13 +3,13 @@
 //! What was not compared is said as clearly as what was: a signature alone proves that a receipt is whole, and not whose
 //! it is. A receipt that names a run of this home has to be signed with the key of this home.
 
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use base::{ContentHash, Refusal, RefusalCode, RunId};
 use receipts::{MOST_BYTES, Outcome, PublicKey, SignedReceipt, VerifyError, tree};
 use serde::Serialize;
+use store::{Links, open_regular};
 
 use crate::Home;
 use crate::components::BUNDLED;
@@ -177,7 +177,8 @@ impl Verification {
     fn components(&mut self, signed: &SignedReceipt, request: &VerifyRequest) -> Result<(), Refusal> {
         let mut left: Vec<_> = signed.receipt().components.iter().collect();
         for path in &request.components {
-            let read = File::open(path).and_then(|mut file| tree::sum(&mut file, MOST_COMPONENT_BYTES));
+            let read =
+                open_regular(path, Links::Followed).and_then(|mut file| tree::sum(&mut file, MOST_COMPONENT_BYTES));
             let found = read.map_err(|error| unreadable(path, &error))?.hash;
             let tools = signed.used_component(found).map_err(refused)?.join(", ");
             self.check("component", &format!("`{}` was called as {tools}", path.display()));
@@ -232,7 +233,7 @@ fn key_file(path: &Path) -> Result<PublicKey, Refusal> {
 
 fn read(path: &Path, most: u64) -> Result<Vec<u8>, Refusal> {
     let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes));
+    let read = open_regular(path, Links::Followed).and_then(|file| file.take(most).read_to_end(&mut bytes));
     read.map(|_| bytes).map_err(|error| unreadable(path, &error))
 }
 

@@ -1,7 +1,6 @@
 //! Adding a skill from a path or a URL, with where it came from (SPEC SKILL-13). What is added waits for the owner like
 //! anything that was dropped in.
 
-use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +10,7 @@ use skills::policy::{Provenance, write_file};
 use skills::snapshot::{read, read_archive, read_component};
 use skills::trust::Subject;
 use skills::{Bounds, Form, Place, SkillError, SkillSummary, Snapshot};
+use store::{Links, open_regular};
 
 use super::download::download;
 use crate::Host;
@@ -113,8 +113,8 @@ fn of_path(path: &Path, bounds: &Bounds) -> Result<Source, Refusal> {
     // is no part of it.
     if path.is_file() && path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md")) {
         let mut bytes = Vec::new();
-        let reading =
-            File::open(&path).and_then(|file| file.take(bounds.file_bytes.saturating_add(1)).read_to_end(&mut bytes));
+        let reading = open_regular(&path, Links::Refused)
+            .and_then(|file| file.take(bounds.file_bytes.saturating_add(1)).read_to_end(&mut bytes));
         reading.map_err(|error| unreadable(&path, &error))?;
         return Ok(Source { snapshot: of_bytes(&bytes, &entry(&path), bounds)?, entry: entry(&path), said });
     }

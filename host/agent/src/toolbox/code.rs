@@ -65,7 +65,8 @@ impl RunToolbox {
             access: self.around.files.unwrap_or_default(),
             idempotency_key: Some(call.idempotency_key.to_owned()),
         };
-        let report = sandbox.execute_in(&program, surroundings, &parts.limits, call.cancel).await;
+        let mut report = sandbox.execute_in(&program, surroundings, &parts.limits, call.cancel).await;
+        super::tell_withheld(call, std::mem::take(&mut report.withheld));
         reply::of_code(report, call.run, self.asks())
     }
 }

@@ -1,11 +1,14 @@
 //! Levels over restarts, reordered commits and many drains at a time.
 
 use base::TestClock;
+use store::SimulatedDisk;
 
 use super::*;
 
 struct Home {
     dir: tempfile::TempDir,
+    /// A disk in memory, for tests that write a lot.
+    disk: Option<Arc<SimulatedDisk>>,
     clock: Arc<TestClock>,
     config: Config,
 }
@@ -13,11 +16,18 @@ struct Home {
 impl Home {
     fn new(config: Config) -> Self {
         let clock = Arc::new(TestClock::at(Timestamp::from_millis(1_800_000_000_000)));
-        Self { dir: tempfile::tempdir().unwrap(), clock, config }
+        Self { dir: tempfile::tempdir().unwrap(), disk: None, clock, config }
+    }
+
+    fn in_memory() -> Self {
+        Self { disk: Some(SimulatedDisk::new(1)), ..Self::new(Config::default()) }
     }
 
     fn open(&self) -> (Store, EnergyBook) {
-        let store = Store::open(&self.dir.path().join("state")).unwrap();
+        let store = match &self.disk {
+            Some(disk) => Store::simulated(disk.clone()).unwrap(),
+            None => Store::open(&self.dir.path().join("state")).unwrap(),
+        };
         (store.clone(), EnergyBook::open(store, self.clock.clone(), self.config.clone()))
     }
 }
@@ -194,5 +204,173 @@ async fn a_record_of_a_newer_version_is_refused_not_taken_for_a_full_level() {
 fn waits_are_rounded_up() {
     for (seconds, expected) in [(0, "1 min"), (60, "1 min"), (61, "2 min"), (3_600, "1 h"), (7_860, "2 h 11 min")] {
         assert_eq!(words_for(Duration::from_secs(seconds)), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_gives_and_takes_no_energy_while_the_host_lives() {
+    let home = Home::new(Config::default());
+    let (store, book) = home.open();
+    let agent = AgentName::default();
+    for _ in 0..3 {
+        drain(&store, &book, Activity::Agentic { browser: true }).await;
+    }
+    is(book.level(&agent).unwrap(), 0.4);
+    for jump in [-3_600_000, 3_600_000, 36_000_000, -36_000_000, i64::from(i32::MAX), -i64::from(i32::MAX)] {
+        home.clock.jump(jump);
+        is(book.level(&agent).unwrap(), 0.4);
+    }
+    // Time that passes counts as ever.
+    home.clock.jump(-3_600_000);
+    home.clock.advance(Duration::from_secs(3_600));
+    is(book.level(&agent).unwrap(), 0.65);
+}
+
+#[tokio::test]
+async fn a_clock_that_goes_back_between_two_hosts_gives_no_hour_twice() {
+    let home = Home::new(Config::default());
+    let agent = AgentName::default();
+    let drained = async || {
+        let (store, book) = home.open();
+        drain(&store, &book, Activity::Oneshot).await.level
+    };
+    for _ in 0..10 {
+        drained().await;
+    }
+    is(home.open().1.level(&agent).unwrap(), 0.5);
+    home.clock.jump(-3_600_000);
+    is(drained().await, 0.45);
+    home.clock.jump(3_600_000);
+    is(home.open().1.level(&agent).unwrap(), 0.45);
+    // While a host lives it recharges, however far behind its clock is, and that is counted once.
+    home.clock.jump(-7_200_000);
+    let (store, book) = home.open();
+    home.clock.advance(Duration::from_secs(3_600));
+    is(drain(&store, &book, Activity::Oneshot).await.level, 0.65);
+    drop((store, book));
+    home.clock.jump(7_200_000);
+    is(home.open().1.level(&agent).unwrap(), 0.65);
+    // The time between two hosts is that of the wall clock.
+    home.clock.advance(Duration::from_secs(3_600));
+    is(home.open().1.level(&agent).unwrap(), 0.9);
+    // A clock that was years ahead does not stop the recharging for years.
+    home.clock.jump(1 << 40);
+    is(drained().await, 0.95);
+    home.clock.jump(-(1 << 40));
+    is(drained().await, 0.9);
+    home.clock.advance(Duration::from_secs(720));
+    is(home.open().1.level(&agent).unwrap(), 0.95);
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_forward_while_a_host_lives_gives_nothing_to_the_next_host() {
+    let home = Home::new(Config::default());
+    let agent = AgentName::default();
+    let (store, book) = home.open();
+    for _ in 0..10 {
+        drain(&store, &book, Activity::Oneshot).await;
+    }
+    home.clock.jump(3_600_000);
+    is(drain(&store, &book, Activity::Oneshot).await.level, 0.45);
+    drop((store, book));
+    is(home.open().1.level(&agent).unwrap(), 0.45);
+    // The way back takes nothing, and what passes while the next host lives counts at once.
+    home.clock.jump(-3_600_000);
+    let (store, book) = home.open();
+    is(book.level(&agent).unwrap(), 0.45);
+    home.clock.advance(Duration::from_secs(720));
+    is(drain(&store, &book, Activity::Oneshot).await.level, 0.45);
+    drop((store, book));
+    is(home.open().1.level(&agent).unwrap(), 0.45);
+}
+
+/// What happens to a home.
+#[derive(Debug, Clone)]
+enum Happens {
+    Passes(u32),
+    Jumps(i32),
+    Reopens,
+    Drains,
+}
+
+fn happens() -> impl proptest::strategy::Strategy<Value = Vec<Happens>> {
+    use proptest::prelude::*;
+    let one = prop_oneof![
+        (0..7_200_000_u32).prop_map(Happens::Passes),
+        (-40_000_000..40_000_000_i32).prop_map(Happens::Jumps),
+        Just(Happens::Reopens),
+        Just(Happens::Drains),
+    ];
+    prop::collection::vec(one, 1..30)
+}
+
+proptest::proptest! {
+    /// While one host lives, the level is that of a home whose clock was never set.
+    #[test]
+    fn jumps_make_no_difference_to_a_living_host(happens in happens()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (jumping, steady) = (Home::in_memory(), Home::in_memory());
+        let ((a, jumped), (b, still)) = (jumping.open(), steady.open());
+        for event in happens {
+            match event {
+                Happens::Passes(ms) => {
+                    jumping.clock.advance(Duration::from_millis(ms.into()));
+                    steady.clock.advance(Duration::from_millis(ms.into()));
+                }
+                Happens::Jumps(ms) => jumping.clock.jump(ms.into()),
+                Happens::Reopens => {}
+                Happens::Drains => runtime.block_on(async {
+                    drain(&a, &jumped, Activity::Oneshot).await;
+                    drain(&b, &still, Activity::Oneshot).await;
+                }),
+            }
+            is(jumped.level(&AgentName::default()).unwrap(), still.level(&AgentName::default()).unwrap());
+        }
+    }
+
+    /// Over restarts, a jump gives energy only to a host that finds its clock further ahead than any drain before it was stored.
+    #[test]
+    fn jumps_over_restarts_give_no_more_than_was_set_between_a_drain_and_a_start(happens in happens()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let home = Home::in_memory();
+        let mut open = Some(home.open());
+        // How far the clock had been set when the host started, and at the most by the drains that are stored.
+        let (mut passed, mut set, mut started, mut given) = (0_u64, 0_i64, 0_i64, 0_i64);
+        let mut noted: Option<i64> = None;
+        let mut drained = 0.0;
+        for event in happens {
+            match event {
+                Happens::Passes(ms) => {
+                    passed += u64::from(ms);
+                    home.clock.advance(Duration::from_millis(ms.into()));
+                }
+                Happens::Jumps(ms) => {
+                    home.clock.jump(ms.into());
+                    set += i64::from(ms);
+                }
+                Happens::Reopens => {
+                    drop(open.take());
+                    open = Some(home.open());
+                    started = set;
+                    // One that went back by more than a day is believed.
+                    noted = noted.map(|noted| {
+                        let is_behind = noted - started > MAX_BEHIND.as_millis() as i64;
+                        if is_behind { started } else { noted }
+                    });
+                }
+                Happens::Drains => {
+                    let (store, book) = open.as_ref().unwrap();
+                    let before = book.level(&AgentName::default()).unwrap();
+                    let after = runtime.block_on(drain(store, book, Activity::Oneshot)).level;
+                    drained += before - after;
+                    given += noted.map_or(0, |noted| (started - noted).max(0));
+                    noted = noted.max(Some(started)).max(Some(set));
+                }
+            }
+        }
+        let level = open.unwrap().1.level(&AgentName::default()).unwrap();
+        given += noted.map_or(0, |noted| (started - noted).max(0));
+        let hours = (passed as f64 + given as f64) / 3_600_000.0;
+        assert!(level <= 1.0 - drained + 0.25 * hours + 1e-6, "{level}: {drained} drained, {hours} hours");
     }
 }

@@ -48,8 +48,7 @@ pub(super) async fn run(arguments: ActArgs, context: &Context) -> Done {
     if let Some(wanted) = arguments.resume {
         let mut session = Session::open(context.place()?).await?;
         let done = resume(wanted, &mut session, context).await;
-        context.leave(session).await;
-        return done;
+        return context.leave(session, done).await;
     }
     let detach = arguments.detach;
     let request = request(arguments, context).await?;
@@ -58,8 +57,7 @@ pub(super) async fn run(arguments: ActArgs, context: &Context) -> Done {
     }
     let mut session = Session::open(context.place()?).await?;
     let done = attached(&request, &mut session, context).await;
-    context.leave(session).await;
-    done
+    context.leave(session, done).await
 }
 
 async fn request(arguments: ActArgs, context: &Context) -> Result<ActRequest, Refusal> {
@@ -88,7 +86,12 @@ async fn detached(request: &ActRequest, context: &Context) -> Done {
 }
 
 async fn start(request: &ActRequest, session: &mut Session, context: &Context) -> Result<ActReply, Refusal> {
-    let reply: ActReply = session.ask(&Call::post("/v1/act", request)?).await?;
+    let reply: Result<ActReply, Refusal> = session.ask(&Call::post("/v1/act", request)?).await;
+    let reply = reply.map_err(|refusal| match (&request.key, refusal.code) {
+        // No host answered.
+        (Some(key), RefusalCode::OutcomeUnknown) if refusal.key.is_none() => refusal.with_key(key),
+        _ => refusal,
+    })?;
     for warning in &reply.warnings {
         context.output.warn(warning);
     }
@@ -98,10 +101,6 @@ async fn start(request: &ActRequest, session: &mut Session, context: &Context) -
 async fn attached(request: &ActRequest, session: &mut Session, context: &Context) -> Done {
     let reply = start(request, session, context).await?;
     context.wishes.listen().await;
-    if session.is_own() {
-        // Runs of other agents that an earlier host left go on beside this one.
-        session.ask::<Resumed>(&Call::post("/v1/resume", &json!({}))?).await?;
-    }
     context.output.say(&context.output.err.dim(&format!("run {}", reply.run_id)));
     let followed = follow(session, &reply.run_id, context).await?;
     finish(&reply.run_id, followed, context)

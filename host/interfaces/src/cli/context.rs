@@ -52,23 +52,30 @@ impl Context {
             done = work(&mut session) => done,
             _ = self.wishes.next() => Ok(Exit::Interrupted),
         };
-        self.leave(session).await;
-        done
+        self.leave(session, done).await
     }
 
-    /// Ends a session. Another command may have come to depend on this process being the host; it is not let down.
-    pub(super) async fn leave(&self, session: Session) {
+    /// Ends a session after its work. Another command may have come to depend on this process being the host; it
+    /// is not let down, unless storage failed: then it is the next host.
+    pub(super) async fn leave(&self, session: Session, done: Done) -> Done {
+        let mut done = done;
         // A stream that this command has just dropped is noticed a moment later.
         tokio::time::timeout(SETTLE, session.nobody_attached()).await.ok();
         if session.attached() > 0 {
             self.output
                 .say("staying for another command that works through this one; Ctrl-C leaves it to that command");
             tokio::select! {
+                biased;
+                refusal = session.storage_lost() => {
+                    self.output.fail(&refusal.reason, refusal.remedy.as_deref());
+                    done = done.map(|_| Exit::Storage);
+                }
                 () = session.nobody_attached() => {}
                 _ = self.wishes.next() => {}
             }
         }
         session.close().await;
+        done
     }
 
     /// An answer: as JSON when that is asked for, else as text.

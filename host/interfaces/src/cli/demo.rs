@@ -53,7 +53,7 @@ pub(super) async fn run(context: &Context) -> Done {
     context.output.say(&format!("task: {TASK}\n"));
     let mut session = Session::open(place).await?;
     let done = act(&request, &mut session, context).await;
-    context.leave(session).await;
+    context.leave(session, Ok(Exit::Ok)).await?;
     match done? {
         Ok(told) => {
             tell(&told, &home, context)?;

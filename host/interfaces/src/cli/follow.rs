@@ -17,7 +17,6 @@ use super::interrupt::Wish;
 use super::live::Live;
 use super::parked::{Went, settle};
 use crate::client::Call;
-use crate::http::Resumed;
 use crate::output::text;
 use crate::session::Session;
 
@@ -185,12 +184,13 @@ async fn watch(
     live: &mut Live<'_>,
     context: &Context,
 ) -> Result<Followed, Refusal> {
-    let path = format!("/v1/tasks/{run}/events");
+    let path = format!("/v1/tasks/{run}/events?resume=true");
     let mut ended = Ended::of(run.clone());
     let (mut last, mut reason) = (None, None);
     let mut tick = tokio::time::interval(TICK);
     loop {
         let mut events = session.events(&path, last).await?;
+        session.take_up_runs().await?;
         let mut asked: Option<String> = None;
         loop {
             let went = match asked.take() {
@@ -236,9 +236,6 @@ async fn watch(
             return Ok(Followed::HostGone { reason, waiting: ended.waiting });
         }
         reason = None;
-        if session.is_own() {
-            session.ask::<Resumed>(&Call::post("/v1/resume", &json!({}))?).await?;
-        }
     }
 }
 

@@ -221,6 +221,10 @@ fn line(event: &LiveEvent, columns: usize, verbose: bool, palette: Palette) -> O
             let line = format!("  → {} {}", text::brief(tool, 30), text::brief(&arguments.to_string(), columns));
             text::cut(&line, columns)
         }
+        LiveEvent::ToolNote { tool, note: ToolNote::Notice { message }, .. } => {
+            let line = format!("    {} notice: {}", text::brief(tool, 30), text::brief(message, columns));
+            palette.yellow(&text::cut(&line, columns))
+        }
         LiveEvent::ToolNote { tool, note: ToolNote::Log { level, message }, .. } => {
             if !verbose && matches!(level.as_str(), "debug" | "info") {
                 return None;

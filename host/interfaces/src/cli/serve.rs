@@ -5,11 +5,10 @@ use serde_json::json;
 use super::Done;
 use super::context::Context;
 use crate::exit::Exit;
-use crate::http::Lifetime;
 
 pub(super) async fn run(context: &Context) -> Done {
     let place = context.place()?;
-    let server = place.serve(Lifetime::Stays).await?;
+    let server = place.serve_staying(|refusal| context.output.say(&format!("waiting: {}", refusal.reason))).await?;
     let socket = place.home.socket();
     context.wishes.listen().await;
     // Printed when connections are accepted: whoever started this process may wait for the line.
@@ -18,11 +17,21 @@ pub(super) async fn run(context: &Context) -> Done {
     } else {
         context.output.say(&format!("listening on {}", socket.display()));
     }
-    tokio::select! {
-        () = server.asked_to_end() => {}
-        _ = context.wishes.next() => {}
-    }
+    let lost = tokio::select! {
+        biased;
+        refusal = server.storage_lost() => Some(refusal),
+        () = server.asked_to_end() => None,
+        _ = context.wishes.next() => None,
+    };
+    let exit = match &lost {
+        // Not an error of this command: clients were told theirs, and the exit code is for a supervisor.
+        Some(refusal) => {
+            context.output.fail(&refusal.reason, refusal.remedy.as_deref());
+            Exit::Storage
+        }
+        None => Exit::Ok,
+    };
     context.output.say("stopping; runs that are not over go on with the next host");
     server.stop().await;
-    Ok(Exit::Ok)
+    Ok(exit)
 }

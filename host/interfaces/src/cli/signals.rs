@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use ::signals::{Signal, SignalSkill};
 use base::Timestamp;
 use clap::Args;
-use serde_json::json;
 
 use super::answer::{APPROVE, RESPOND};
 use super::context::Context;
@@ -13,7 +12,6 @@ use super::skill::left_behind;
 use super::{CliError, Done};
 use crate::client::Call;
 use crate::exit::Exit;
-use crate::http::Resumed;
 use crate::output::text;
 use crate::session::Session;
 
@@ -51,10 +49,8 @@ pub(super) async fn run(arguments: SignalsArgs, context: &Context) -> Done {
                 let after = arguments.since.unwrap_or_else(|| latest.saturating_sub(LATEST));
                 return list(session, Listed { path: "/v1/signals", after, end: u64::MAX }, context).await;
             }
-            if session.is_own() {
-                // A host that stays for a while takes up what an earlier one left: there is nothing to follow else.
-                session.ask::<Resumed>(&Call::post("/v1/resume", &json!({}))?).await?;
-            }
+            // A host that stays for a while takes up what an earlier one left: there is nothing to follow else.
+            session.take_up_runs().await?;
             if arguments.since.is_none() {
                 // Up to where the stream begins: of the others each comes with the stream.
                 list(session, Listed::waiting(latest), context).await?;
@@ -96,6 +92,7 @@ async fn list(session: &mut Session, listed: Listed, context: &Context) -> Done 
 async fn follow(session: &mut Session, mut after: u64, context: &Context) -> Done {
     loop {
         let mut events = session.events("/v1/signals/events", Some(after)).await?;
+        session.take_up_runs().await?;
         while let Some(event) = events.next().await {
             let Ok(signal) = serde_json::from_str::<Signal>(&event.data) else { continue };
             show(&signal, context)?;

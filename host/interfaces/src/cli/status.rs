@@ -225,6 +225,9 @@ impl Page {
         for unknown in &trace.unknown_outcomes {
             self.whole("unknown", &format!("{unknown}: nobody knows whether it took effect"));
         }
+        for notice in &trace.notices {
+            self.whole("notice", notice);
+        }
         if !trace.installed_skills.is_empty() || !trace.artifacts.is_empty() {
             self.text.push('\n');
         }

@@ -54,6 +54,12 @@ pub(super) enum TaskCommand {
     Approve(answer::ApproveArgs),
     /// Tries a failed run again, with advice and with more domains if wanted
     Retry(answer::RetryArgs),
+    /// Deletes runs that are over, with their workspaces, artifacts and traces: they cannot be had back
+    Delete {
+        /// The runs
+        #[arg(required = true, value_name = "RUN")]
+        runs: Vec<RunId>,
+    },
     /// Stops a run, and the guest that works for it
     Cancel {
         /// The run
@@ -111,6 +117,34 @@ pub(super) async fn run(command: TaskCommand, context: &Context) -> Done {
                 } else {
                     context.output.print(&log.log)?;
                 }
+                Ok(Exit::Ok)
+            }
+            TaskCommand::Delete { runs } => {
+                let (mut deleted, mut refused) = (Vec::new(), None);
+                for run in runs {
+                    let call = Call::post(format!("/v1/tasks/{run}/delete"), &json!({}))?;
+                    match session.delete(&call).await {
+                        Ok(()) => deleted.push(run),
+                        Err(refusal) => {
+                            // About this run alone: the others are deleted all the same.
+                            let goes_on = matches!(refusal.code, RefusalCode::NotFound | RefusalCode::IllegalState);
+                            if let Some(before) = refused.replace(refusal) {
+                                context.output.say(&before.reason);
+                            }
+                            if !goes_on {
+                                break;
+                            }
+                        }
+                    }
+                }
+                if let Some(refusal) = refused {
+                    // It was deleted by the request before.
+                    deleted.iter().for_each(|run| context.output.say(&format!("{run} is deleted")));
+                    return Err(refusal.into());
+                }
+                context.answer(&json!({ "deleted": deleted }), || {
+                    deleted.iter().map(|run| format!("{run} is deleted")).collect::<Vec<_>>().join("\n")
+                })?;
                 Ok(Exit::Ok)
             }
             TaskCommand::Cancel { run } => {

@@ -1,5 +1,6 @@
-//! The host itself: `/v1/energy`, `/v1/status`, `/v1/shutdown`.
+//! The host itself: `/v1/energy`, `/v1/status`, `/v1/doctor`, `/v1/resume`, `/v1/shutdown`.
 
+use agent::doctor::Finding;
 use agent::{EnergyReport, HostStatus};
 use axum::Json;
 use axum::extract::State;
@@ -37,6 +38,13 @@ pub struct Status {
 pub(super) async fn status(State(door): State<Door>) -> Json<Status> {
     let stays = door.lifetime == Lifetime::Stays;
     Json(Status { host: door.host.status(), stays, latest_signal: door.host.signals_latest() })
+}
+
+/// The findings about the state that this host has open.
+pub(super) async fn doctor(State(door): State<Door>) -> Reply<Vec<Finding>> {
+    let host = door.host.clone();
+    let examined = tokio::task::spawn_blocking(move || host.examine()).await;
+    examined.map(Json).map_err(|_| Failure(Refusal::new(RefusalCode::TryLater, "the host is shutting down")))
 }
 
 /// Runs that go on.

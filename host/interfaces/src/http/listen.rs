@@ -13,24 +13,25 @@ use std::time::Duration;
 
 use agent::{Home, Host};
 use base::{Refusal, RefusalCode};
-use tokio::net::unix::SocketAddr;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::attached::Attached;
-use super::{Door, Lifetime, router};
+use super::{Door, Lifetime, connections, router};
 
 /// Bytes of a socket's path that every Unix takes (`sun_path` has 104 to 108, with a final NUL).
 const PATH_BYTES: usize = 103;
 /// How long requests may take to end when the host closes. Those that wait for something end at once.
 const GRACE: Duration = Duration::from_secs(2);
+/// The pause after a connection could not be accepted.
+const RETRY: Duration = Duration::from_millis(100);
 
 /// A host that is served.
 pub struct Server {
     door: Door,
     socket: PathBuf,
-    serving: JoinHandle<io::Result<()>>,
+    serving: JoinHandle<()>,
 }
 
 impl Server {
@@ -51,16 +52,24 @@ impl Server {
             closing: CancellationToken::new(),
             shutdown: CancellationToken::new(),
         };
-        let listener = OwnersOnly { listener, owner: rustix::process::geteuid().as_raw() };
-        let closing = door.closing.clone().cancelled_owned();
-        let serve = axum::serve(listener, router(door.clone())).with_graceful_shutdown(closing);
-        let serving = tokio::spawn(serve.into_future());
+        let serve = connections::serve(
+            OwnersOnly::new(listener),
+            router(door.clone()),
+            connections::Bounds::default(),
+            door.closing.clone(),
+        );
+        let serving = tokio::spawn(serve);
         Ok(Self { door, socket, serving })
     }
 
     /// Waits until somebody asks the host to end.
     pub async fn asked_to_end(&self) {
         self.door.shutdown.cancelled().await;
+    }
+
+    /// Waits until the state takes no more commits, and says why. Nothing is acknowledged from then on.
+    pub async fn storage_lost(&self) -> Refusal {
+        self.door.host.storage_lost().await
     }
 
     /// How many requests of others depend on this host.
@@ -85,8 +94,7 @@ impl Server {
         self.door.closing.cancel();
         let abort = self.serving.abort_handle();
         match tokio::time::timeout(GRACE, self.serving).await {
-            Ok(Ok(Ok(()))) => {}
-            Ok(Ok(Err(error))) => tracing::warn!(%error, "serving the socket failed"),
+            Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "serving the socket failed"),
             Err(_) => abort.abort(),
         }
@@ -140,36 +148,40 @@ pub(crate) fn address(socket: &Path) -> io::Result<Address> {
 
 /// Accepts connections of the owner and of root.
 #[derive(Debug)]
-struct OwnersOnly {
+pub(super) struct OwnersOnly {
     listener: UnixListener,
     owner: u32,
 }
 
-impl axum::serve::Listener for OwnersOnly {
-    type Io = UnixStream;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (UnixStream, SocketAddr) {
-        loop {
-            // Qualified: the one that retries when descriptors run out.
-            let (stream, address) = <UnixListener as axum::serve::Listener>::accept(&mut self.listener).await;
-            match stream.peer_cred() {
-                Ok(peer) if peer.uid() == self.owner || peer.uid() == 0 => return (stream, address),
-                Ok(peer) => tracing::warn!(uid = peer.uid(), "refused a connection of another user"),
-                Err(error) => tracing::warn!(%error, "refused a connection of nobody knows who"),
-            }
-        }
+impl OwnersOnly {
+    /// For the user that this process runs as.
+    pub(super) fn new(listener: UnixListener) -> Self {
+        Self { listener, owner: rustix::process::geteuid().as_raw() }
     }
 
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+    /// The next connection of theirs. Cancelling it loses none.
+    pub(super) async fn accept(&self) -> UnixStream {
+        loop {
+            let stream = match self.listener.accept().await {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // Descriptors may have run out: there are some again when connections end.
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(RETRY).await;
+                    continue;
+                }
+            };
+            match stream.peer_cred() {
+                Ok(peer) if peer.uid() == self.owner || peer.uid() == 0 => return stream,
+                Ok(peer) => tracing::warn!(uid = peer.uid(), "refused a connection of another user"),
+                Err(error) => tracing::warn!(%error, "refused a connection: peer credentials unavailable"),
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use axum::serve::Listener as _;
-
     use super::*;
 
     #[tokio::test]
@@ -202,7 +214,7 @@ mod tests {
         let socket = home.path().join("host.sock");
         let own = rustix::process::geteuid().as_raw();
         let accepts = async |owner: u32| {
-            let mut listener = OwnersOnly { listener: bind(&socket).unwrap(), owner };
+            let listener = OwnersOnly { listener: bind(&socket).unwrap(), owner };
             let _client = UnixStream::connect(&socket).await.unwrap();
             tokio::time::timeout(Duration::from_millis(100), listener.accept()).await.is_ok()
         };

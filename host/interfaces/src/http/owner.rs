@@ -2,7 +2,6 @@
 
 use agent::{Decision, SetCredential};
 use axum::Json;
-use axum::body::Bytes;
 use axum::extract::State;
 use base::{CredentialName, Refusal, RefusalCode};
 use consent::{OwnerStatus, OwnerToken, Replacement, TokenFile};
@@ -10,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use vault::CredentialInfo;
 use zeroize::Zeroizing;
 
-use super::reply::Reply;
+use super::reply::{RawBody, Reply};
 use super::{Body, Claimed, Door};
 
 /// That a credential is kept.
@@ -20,7 +19,7 @@ pub(super) struct Kept {
 }
 
 /// Keeps a credential. What is wrong with a body is not said in its own words: they may be the secret.
-pub(super) async fn set_credential(State(door): State<Door>, claimed: Claimed, body: Bytes) -> Reply<Kept> {
+pub(super) async fn set_credential(State(door): State<Door>, claimed: Claimed, RawBody(body): RawBody) -> Reply<Kept> {
     let _attachment = door.attached.attach();
     let consent = door.host.consent(claimed.into()).await?;
     let credential: SetCredential = serde_json::from_slice(&body).map_err(|_| {
@@ -100,7 +99,11 @@ pub struct NewToken {
     pub file: String,
 }
 
-pub(super) async fn replace_token(State(door): State<Door>, claimed: Claimed, body: Bytes) -> Reply<OwnerStatus> {
+pub(super) async fn replace_token(
+    State(door): State<Door>,
+    claimed: Claimed,
+    RawBody(body): RawBody,
+) -> Reply<OwnerStatus> {
     let _attachment = door.attached.attach();
     let parsed = serde_json::from_slice::<NewToken>(&body).ok().and_then(|new| {
         let (token, file) = (Zeroizing::new(new.token), Zeroizing::new(new.file));

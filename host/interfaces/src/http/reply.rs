@@ -1,11 +1,15 @@
 //! Requests in and refusals out, in one form: `{ "error": { code, reason, remedy? } }`.
 
+use std::time::Duration;
+
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{FromRequest, FromRequestParts};
+use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use base::{Refusal, RefusalCode, RunId};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// The body of every answer that is not a success.
@@ -30,7 +34,8 @@ impl From<Refusal> for Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        (status(self.0.code), Json(ErrorBody { error: self.0 })).into_response()
+        let code = self.0.code;
+        (status(code), Json(ErrorBody { error: self.0 })).into_response()
     }
 }
 
@@ -45,16 +50,47 @@ fn status(code: RefusalCode) -> StatusCode {
         RefusalCode::Busy | RefusalCode::HomeInUse | RefusalCode::IllegalState => StatusCode::CONFLICT,
         RefusalCode::ModelUnavailable | RefusalCode::CredentialsNeeded => StatusCode::UNPROCESSABLE_ENTITY,
         RefusalCode::EnergyTooLow => StatusCode::TOO_MANY_REQUESTS,
-        RefusalCode::TryLater => StatusCode::SERVICE_UNAVAILABLE,
+        RefusalCode::TryLater | RefusalCode::OutcomeUnknown => StatusCode::SERVICE_UNAVAILABLE,
         RefusalCode::StorageFailed => StatusCode::INSUFFICIENT_STORAGE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 
 /// A JSON body.
-#[derive(Debug, FromRequest)]
-#[from_request(via(Json), rejection(Failure))]
+#[derive(Debug)]
 pub(super) struct Body<T>(pub(super) T);
+
+/// How long the whole body of a request may take to arrive. It has at most 4 MiB, and comes from this machine.
+const BODY: Duration = Duration::from_secs(30);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+        let Json(body) = in_time(Json::from_request(request, state)).await??;
+        Ok(Self(body))
+    }
+}
+
+/// The bytes of a body, for a handler that quotes nothing of it.
+#[derive(Debug)]
+pub(super) struct RawBody(pub(super) Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for RawBody {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+        let body = in_time(Bytes::from_request(request, state)).await?;
+        body.map(Self).map_err(|_| Failure(Refusal::new(RefusalCode::InvalidRequest, "the body cannot be read")))
+    }
+}
+
+async fn in_time<T>(reading: impl Future<Output = T>) -> Result<T, Failure> {
+    tokio::time::timeout(BODY, reading).await.map_err(|_| {
+        let reason = format!("the body is refused: it did not arrive within {} s", BODY.as_secs());
+        Failure(Refusal::new(RefusalCode::InvalidRequest, reason))
+    })
+}
 
 impl From<JsonRejection> for Failure {
     fn from(rejection: JsonRejection) -> Self {
@@ -101,6 +137,8 @@ pub(super) async fn method_not_allowed() -> Response {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::stream;
+
     use super::*;
 
     #[test]
@@ -114,6 +152,7 @@ mod tests {
             (RefusalCode::EnergyTooLow, 429),
             (RefusalCode::Failed, 500),
             (RefusalCode::TryLater, 503),
+            (RefusalCode::OutcomeUnknown, 503),
             (RefusalCode::StorageFailed, 507),
         ] {
             assert_eq!(status(code), expected, "{code:?}");
@@ -126,5 +165,20 @@ mod tests {
         let refused = run_id("../etc").unwrap_err().0;
         assert_eq!(refused.code, RefusalCode::InvalidRequest);
         assert!(refused.remedy.unwrap().contains("motor task list"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_does_not_arrive_is_refused() {
+        let request = |body| Request::builder().header("content-type", "application/json").body(body).unwrap();
+        let stalled = || axum::body::Body::from_stream(stream::pending::<std::io::Result<Bytes>>());
+        let refusals = [
+            Body::<serde_json::Value>::from_request(request(stalled()), &()).await.map(drop),
+            RawBody::from_request(request(stalled()), &()).await.map(drop),
+        ];
+        for refused in refusals {
+            assert!(refused.unwrap_err().0.reason.contains("did not arrive within 30 s"));
+        }
+        let whole = RawBody::from_request(request("{}".into()), &()).await.unwrap();
+        assert_eq!(&whole.0[..], b"{}");
     }
 }

@@ -2,16 +2,16 @@
 
 use std::convert::Infallible;
 
-use agent::TaskFilter;
+use agent::{Host, TaskFilter};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, header};
 use axum::response::sse::Event;
 use axum::response::{IntoResponse, Sse};
-use base::{Refusal, RefusalCode};
+use base::{Refusal, RefusalCode, RunId};
 use futures_util::{Stream, stream};
 use motor::{Cancelled, LiveEvent, RunRecord, RunTrace};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::attached::Attachment;
 use super::events::{event, last_event_id, sse};
@@ -48,6 +48,21 @@ pub(super) async fn cancel(State(door): State<Door>, Path(id): Path<String>) -> 
     Ok(Json(door.host.cancel(&run_id(&id)?).await?))
 }
 
+/// A run that was deleted.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Deleted {
+    /// The run.
+    pub run_id: RunId,
+}
+
+pub(super) async fn delete(State(door): State<Door>, Path(id): Path<String>) -> Reply<Deleted> {
+    let _attachment = door.attached.attach();
+    let run_id = run_id(&id)?;
+    door.host.delete(&run_id).await?;
+    Ok(Json(Deleted { run_id }))
+}
+
 /// Answers when the run is over, or waits for somebody.
 pub(super) async fn wait(State(door): State<Door>, Path(id): Path<String>) -> Reply<RunRecord> {
     let _attachment = door.attached.attach();
@@ -61,18 +76,41 @@ pub(super) async fn wait(State(door): State<Door>, Path(id): Path<String>) -> Re
     }
 }
 
+/// How events are followed.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Follow {
+    /// Takes the run up first, if it is neither over nor driven: who follows it needs it to go on. Default: no.
+    #[serde(default)]
+    resume: bool,
+}
+
 /// The events of a run from its beginning, or after `Last-Event-ID`. Ids count the durable events; hints have none, so
 /// a client that comes back gets every durable event once.
 pub(super) async fn events(
     State(door): State<Door>,
     Path(id): Path<String>,
+    Query(follow): Query<Follow>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Failure> {
     let seen = last_event_id(&headers)?.unwrap_or(0);
-    let watching = Watching { watch: door.host.watch(&run_id(&id)?)?, durable: 0, _attachment: door.attached.attach() };
+    // First, so that a host that lasts as long as its command does not end between taking up and watching.
+    let attachment = door.attached.attach();
+    let run = run_id(&id)?;
+    if follow.resume {
+        door.host.take_up(&run)?;
+    }
+    let (host, watch) = (door.host.clone(), door.host.watch(&run)?);
+    let watching = Watching { host, watch, durable: 0, is_told: false, _attachment: attachment };
     let stream = stream::unfold(watching, move |mut watching| async move {
         loop {
-            let live = watching.watch.next().await?;
+            let Some(live) = watching.watch.next().await else {
+                // Also who follows a run that waits, and has no driver to say so, hears why the host ends.
+                let told = std::mem::replace(&mut watching.is_told, true);
+                let suspension = watching.host.suspension().filter(|_| !told)?;
+                return Some((Ok(event(None, &suspension)), watching));
+            };
+            watching.is_told = matches!(live, LiveEvent::Suspended { .. });
             let id = watching.number(&live);
             if id.is_none_or(|id| id > seen) {
                 return Some((Ok(event(id, &live)), watching));
@@ -83,8 +121,11 @@ pub(super) async fn events(
 }
 
 struct Watching {
+    host: Host,
     watch: motor::Watch,
     durable: u64,
+    /// The last event said why the run does not go on.
+    is_told: bool,
     _attachment: Attachment,
 }
 

@@ -45,7 +45,7 @@ async fn a_call_in_flight_is_repeated_only_if_that_is_harmless() {
         let turns = vec![call(tool, json!({"text": "a"})), Turn::Say("done")];
         let home = Home::open(Arc::new(tempfile::tempdir().unwrap()), world(turns), faults);
         let id = home.start(request()).await;
-        assert_eq!(home.motor.wait(&id).await.unwrap_err().code, RefusalCode::StorageFailed);
+        assert_eq!(home.motor.wait(&id).await.unwrap_err().code, RefusalCode::OutcomeUnknown);
         let home = home.reopen().await;
         home.motor.resume_all().await.unwrap();
         assert_eq!(home.motor.wait(&id).await.unwrap().status, RunStatus::Completed);
@@ -68,7 +68,7 @@ async fn a_failing_disk_stops_the_run_and_not_the_host() {
     let home = Home::open(Arc::new(tempfile::tempdir().unwrap()), world(six_steps()), faults);
     let id = home.start(request()).await;
     let mut watch = home.motor.watch(&id).unwrap();
-    assert_eq!(home.motor.wait(&id).await.unwrap_err().code, RefusalCode::StorageFailed);
+    assert_eq!(home.motor.wait(&id).await.unwrap_err().code, RefusalCode::OutcomeUnknown);
     let mut last = None;
     while let Some(event) = watch.next().await {
         last = Some(event);

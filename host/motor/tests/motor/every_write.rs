@@ -12,6 +12,8 @@ use store::{Faults, NoFaults};
 use crate::home::{Home, world};
 use crate::long_run::{End, Owner, asked, both_attempts, check, is_over, seen, still};
 
+/// How what a dying host could not store is refused: at the write that failed it is not known whether it is on the disk.
+const FOR_STORAGE: [RefusalCode; 2] = [RefusalCode::StorageFailed, RefusalCode::OutcomeUnknown];
 const ENOSPC: i32 = 28;
 const EIO: i32 = 5;
 
@@ -63,7 +65,7 @@ async fn lives(faults: Arc<dyn Faults>, when: &str) -> (Home, RunId, Owner) {
     let asked = asked();
     let mut started = home.motor.start(home.motor.new_run_id(), asked.clone()).await;
     if let Err(refusal) = &started {
-        assert_eq!(refusal.code, RefusalCode::StorageFailed, "{when}");
+        assert!(FOR_STORAGE.contains(&refusal.code), "{when}: {refusal}");
         owner.deaths += 1;
         home = home.reopen().await;
         home.motor.resume_all().await.unwrap();
@@ -78,7 +80,7 @@ async fn lives(faults: Arc<dyn Faults>, when: &str) -> (Home, RunId, Owner) {
             None => Err(Refusal::new(RefusalCode::StorageFailed, "the host died")),
         };
         if let Err(refusal) = served {
-            assert_eq!(refusal.code, RefusalCode::StorageFailed, "{when}: {refusal}");
+            assert!(FOR_STORAGE.contains(&refusal.code), "{when}: {refusal}");
             home = owner.goes_on(home, &id).await;
         }
     }

@@ -5,6 +5,8 @@ mod ask;
 #[cfg(test)]
 mod cancel;
 #[cfg(test)]
+mod clock;
+#[cfg(test)]
 mod crash;
 #[cfg(test)]
 mod damaged;
@@ -22,6 +24,8 @@ mod home;
 mod long_run;
 #[cfg(test)]
 mod measure;
+#[cfg(test)]
+mod prune;
 #[cfg(test)]
 mod run;
 #[cfg(test)]

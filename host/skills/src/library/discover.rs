@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use base::Timestamp;
+use base::{Timestamp, excerpt};
 
 use super::catalogue::{Catalogue, Contents, Entry, Problem};
 use crate::snapshot::{self, SnapshotError, Stamp};
@@ -182,7 +182,8 @@ impl Looking<'_> {
     fn examine(&self, candidate: &Candidate, stamp: Option<Stamp>) -> Option<(Entry, bool)> {
         let Candidate { place, form, nameless } = candidate;
         let fresh = stamp.is_some_and(|stamp| !stamp.is_settled(self.now));
-        let problem = |reason: String| Problem { name: SkillName::parse(stem(&place.entry)).ok(), reason };
+        let problem =
+            |reason: String| Problem { name: SkillName::parse(stem(&place.entry)).ok(), reason: excerpt(reason) };
         let entry = |form, found| Entry { place: place.clone(), stamp: stamp.filter(|_| !fresh), form, found };
         if *nameless {
             return Some((entry(*form, Err(problem("its name is not UTF-8".to_owned()))), false));

@@ -8,13 +8,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
+use store::Links;
 
 use super::catalogue::{Catalogue, Contents, Entry, Problem};
 use crate::snapshot::Stamp;
@@ -73,15 +73,7 @@ pub(super) fn load(path: &Path, bounds: &Bounds) -> Catalogue {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
-    let status = file.metadata()?;
-    if !status.is_file() || status.len() > MOST_BYTES {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a file of a size that an index has"));
-    }
-    let mut bytes = Vec::with_capacity(usize::try_from(status.len()).unwrap_or(0));
-    file.take(MOST_BYTES).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    store::read_regular(path, Links::Refused, MOST_BYTES)
 }
 
 fn parse(bytes: &[u8], bounds: &Bounds) -> Result<Catalogue, String> {

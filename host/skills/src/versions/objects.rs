@@ -4,12 +4,12 @@
 //! objects of other bytes than their name says.
 
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use base::ContentHash;
-use rustix::fs::{Mode, OFlags};
+use store::Links;
 
 use super::tree;
 
@@ -95,16 +95,6 @@ fn put(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     store::replace_file(directory, name, bytes).map_err(io::Error::other)
 }
 
-/// At most `most` bytes of a plain file that no link leads to. One byte more tells a longer one.
 fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    // A pipe would be waited for.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    let found = file.metadata()?;
-    if !found.is_file() || found.len() > most {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
-    let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or_default());
-    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most { Err(io::ErrorKind::InvalidData.into()) } else { Ok(bytes) }
+    store::read_regular(path, Links::Refused, most)
 }

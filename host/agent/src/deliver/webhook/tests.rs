@@ -108,3 +108,19 @@ async fn an_endpoint_that_fails_is_told_without_its_path() {
     let error = consumer.deliver(&send(&parts, 1, SignalStatus::Completed).await).await.unwrap_err();
     assert!(error.ends_with("answers 503") && !error.contains("token"), "{error}");
 }
+
+#[tokio::test]
+async fn a_value_that_is_one_as_a_whole_only_is_not_posted() {
+    let home = Fixture::new();
+    let (url, mut posts) = receiver(&[]).await;
+    let parts = home.open_with(webhook(&url, "hook_secret"));
+    let consumer = PostWebhook::new(parts.config.webhook.as_ref().unwrap(), &parts).unwrap();
+    let mut signal = send(&parts, 1, SignalStatus::Completed).await;
+    let secret = b"a secret of the hook".as_slice();
+    signal.body.failure = Some(json!({ "bytes": secret, "near": secret.get(1..), "text": "a secret of the hook" }));
+    consumer.deliver(&signal).await.unwrap();
+    let posted: Signal = serde_json::from_str(&posts.recv().await.unwrap().1).unwrap();
+    let [value, whole] = ["<credential:hook_secret>", "[<credential:hook_secret>]"];
+    let clean = json!({ "bytes": whole, "near": secret.get(1..), "text": value });
+    assert_eq!((posted.id, posted.body.failure), (signal.id, Some(clean)));
+}

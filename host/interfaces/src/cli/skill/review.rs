@@ -44,8 +44,7 @@ pub(super) async fn facts(arguments: ReviewArgs, session: &mut Session, context:
 pub(super) async fn advised(arguments: ReviewArgs, context: &Context) -> Done {
     let mut session = Session::open(context.place()?).await?;
     let done = looked_at(&arguments.skill, &mut session, context).await;
-    context.leave(session).await;
-    done
+    context.leave(session, done).await
 }
 
 async fn looked_at(skill: &str, session: &mut Session, context: &Context) -> Done {

@@ -1,6 +1,7 @@
 //! What must hold of everything that is on the disk, whenever the host ends and however.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use base::{ErrorCode, Timestamp};
 use llm::FinishReason;
@@ -29,8 +30,8 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Reads the disk, and checks what is on it.
-    pub fn on(disk: &SimulatedDisk) -> Self {
+    /// Reads the disk, and checks its records. Wall clocks were set forward by `ahead` in all.
+    pub fn on(disk: &SimulatedDisk, ahead: Duration) -> Self {
         let mut stored = Self::default();
         let mut events: BTreeMap<String, Vec<StoredEvent>> = BTreeMap::new();
         for (table, key, bytes) in disk.records() {
@@ -67,7 +68,8 @@ impl Stored {
         }
         let mut broken = std::mem::take(&mut stored.broken);
         for (id, run) in &stored.runs {
-            let wrong = lawful(run).and_then(|()| calls(run)).and_then(|()| endings(run)).and_then(|()| consents(run));
+            let wrong =
+                lawful(run).and_then(|()| calls(run)).and_then(|()| endings(run)).and_then(|()| consents(run, ahead));
             broken
                 .extend(wrong.and_then(|()| told(run, &stored.signals)).err().map(|what| format!("run {id}: {what}")));
         }
@@ -246,13 +248,14 @@ fn calls(run: &Run) -> Checked {
     Ok(())
 }
 
-/// What is asked is asked once and decided once, in time, and a consent to one action is used once.
-fn consents(run: &Run) -> Checked {
+/// Each question is asked once and decided once, in time except for the time by which the clock was set `ahead` meanwhile, and
+/// a consent to one action is used once.
+fn consents(run: &Run, ahead: Duration) -> Checked {
     let mut questions: BTreeMap<&String, Timestamp> = BTreeMap::new();
     let mut asked = BTreeMap::new();
     let mut decided = BTreeMap::new();
     let mut used = BTreeMap::new();
-    for StoredEvent { at, event } in &run.events {
+    for StoredEvent { at, event, .. } in &run.events {
         match event {
             RunEvent::Asked { question } => {
                 let before = questions.insert(&question.id, question.expires_at);
@@ -263,7 +266,7 @@ fn consents(run: &Run) -> Checked {
             RunEvent::Answered { question, .. } => {
                 // An answered question is no question any more.
                 let expires = questions.insert(question, Timestamp::from_millis(0));
-                if expires.is_none_or(|expires| *at >= expires) {
+                if expires.is_none_or(|expires| expires.as_millis() == 0 || *at >= expires.after(ahead)) {
                     return Err(format!("`{question}` is answered at {at}: twice, late, or without being asked"));
                 }
             }
@@ -274,7 +277,7 @@ fn consents(run: &Run) -> Checked {
                 }
             }
             RunEvent::ApprovalDecided { approval, granted, scope, .. } => {
-                let in_time = asked.get(approval).is_some_and(|asked| *at < asked.expires_at);
+                let in_time = asked.get(approval).is_some_and(|asked| *at < asked.expires_at.after(ahead));
                 if !in_time || decided.insert(approval.clone(), (*granted, *scope)).is_some() {
                     return Err(format!("`{approval}` is decided at {at}: twice, late, or without being asked"));
                 }

@@ -70,7 +70,7 @@ impl Simulation {
 
     /// Checks what is on the disk, alone and against what is known outside. Gives the runs that wait.
     fn check(&self) -> Vec<RunRecord> {
-        let stored = Stored::on(&self.disk);
+        let stored = Stored::on(&self.disk, self.outside.known().ahead);
         let broken = orders::broken(&stored, &self.outside.known());
         for what in stored.broken.iter().cloned().chain(broken) {
             self.outside.broken(what);
@@ -158,7 +158,9 @@ impl Simulation {
                 self.hear(&signals);
                 if self.fate.percent(10) {
                     let most = 2 * 3_600_000;
-                    clock.jump(self.fate.below(2 * most) as i64 - most as i64);
+                    let jump = self.fate.below(2 * most) as i64 - most as i64;
+                    self.outside.known().ahead += Duration::from_millis(jump.max(0) as u64);
+                    clock.jump(jump);
                 }
             }
             if self.fate.percent(60) {

@@ -65,7 +65,8 @@ pub struct Issued {
 impl Issued {
     /// Whether the host promised that nothing came of it. After a failure of its disk it cannot know.
     pub fn is_refused(&self) -> bool {
-        let unclear = [RefusalCode::StorageFailed, RefusalCode::TryLater, RefusalCode::Failed];
+        let unclear =
+            [RefusalCode::StorageFailed, RefusalCode::OutcomeUnknown, RefusalCode::TryLater, RefusalCode::Failed];
         matches!(&self.told, Some(Err(refusal)) if !unclear.contains(&refusal.code))
     }
 
@@ -82,6 +83,8 @@ pub struct Known {
     pub shown: Vec<(RunId, LiveEvent)>,
     /// Everything in the order in which it happened, for people: of two who wait for the same, tokio wakes either first.
     pub diary: Vec<String>,
+    /// By how much wall clocks were set forward, in all.
+    pub ahead: std::time::Duration,
     /// What must not have happened.
     pub broken: Vec<String>,
 }
