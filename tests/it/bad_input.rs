@@ -192,7 +192,9 @@ fn damaged_state_is_refused_and_left_as_it_is() {
 fn state_of_a_newer_version_is_refused_and_left_as_it_is() {
     let (motor, run) = used();
     let (state, kept) = (motor.home().join("state"), motor.home().join("kept"));
+    let (mark, kept_mark) = (motor.home().join("state.mark"), motor.home().join("kept.mark"));
     assert!(Command::new("cp").arg("-r").args([&state, &kept]).status().unwrap().success());
+    std::fs::copy(&mark, &kept_mark).unwrap();
     let newer = store::SCHEMA_VERSION + 1;
     block_on(async {
         let store = Store::open(&state).unwrap();
@@ -209,5 +211,6 @@ fn state_of_a_newer_version_is_refused_and_left_as_it_is() {
     assert_eq!(refused["error"]["code"], "state_unusable");
     std::fs::remove_dir_all(&state).unwrap();
     std::fs::rename(kept, state).unwrap();
+    std::fs::rename(kept_mark, mark).unwrap();
     assert_eq!(motor.only_run(), run);
 }

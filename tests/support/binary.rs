@@ -25,7 +25,7 @@ pub struct Motor {
     home: PathBuf,
     variables: Vec<(String, String)>,
     /// A program that starts the commands, with its arguments.
-    starter: Vec<&'static str>,
+    starter: Vec<String>,
     directory: tempfile::TempDir,
 }
 
@@ -89,9 +89,23 @@ impl Motor {
     /// The same with its commands in a network of their own, which leads nowhere. None where that may not be made.
     #[must_use]
     pub fn without_network(mut self) -> Option<Self> {
-        self.starter = vec!["unshare", "--net", "--"];
+        self = self.started_by(&["unshare", "--net", "--"]);
         let tried = Command::new("unshare").args(["--net", "--", "true"]).output();
         tried.is_ok_and(|output| output.status.success()).then_some(self)
+    }
+
+    /// The same with its commands as the arguments of another program, which starts them.
+    #[must_use]
+    pub fn started_by(mut self, starter: &[&str]) -> Self {
+        self.starter = starter.iter().map(|&word| word.to_owned()).collect();
+        self
+    }
+
+    /// The same with commands that survive a limit on the size of files, which a test sets on one that runs: writes fail.
+    #[must_use]
+    pub fn surviving_file_size_limits(mut self) -> Self {
+        self = self.started_by(&["sh", "-c", "trap '' XFSZ; exec \"$0\" \"$@\""]);
+        self
     }
 
     /// The home.

@@ -91,6 +91,8 @@ fn a_copy_of_what_is_trusted_is_a_stranger() {
     let here = approved();
     // In another home, with all that lies beside it.
     let there = World::new(vec![says("done")]);
+    // It has a state of its own.
+    there.motor.stdout(&["task", "list"]);
     copy(&here.skills(), &there.skills());
     fs::write(there.motor.home().join("cache/skills.json"), index_with(&here, "")).unwrap();
     copy(&here.motor.home().join("versions"), &there.motor.home().join("versions"));
@@ -191,9 +193,11 @@ fn trust_that_is_lost_or_damaged_is_none() {
     let state = home.join("state");
     let kept = world.motor.directory().join("kept");
     copy(&state, &kept);
+    let mark = fs::read(home.join("state.mark")).unwrap();
     let restore = || {
         fs::remove_dir_all(&state).unwrap();
         copy(&kept, &state);
+        fs::write(home.join("state.mark"), &mark).unwrap();
     };
     let powers = |explained: &Value| (explained["network"]["domains"].clone(), explained["network"]["writes"].clone());
     let given = powers(&world.explain(MAIL));
@@ -255,6 +259,8 @@ fn trust_that_is_lost_or_damaged_is_none() {
             // The index is there once everything is settled.
             fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path)).ok();
         }
+        world.motor.run(&["skill", "list"]).refused(1, &["motor doctor --accept-loss"]);
+        world.motor.stdout(&["doctor", "--accept-loss"]);
         is_a_stranger(&world, MAIL);
     }
     assert_eq!(world.model.calls(), 0);

@@ -3,6 +3,7 @@
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -15,12 +16,17 @@ impl Motor {
     /// # Errors
     /// When nobody listens, or the host went away before it had answered.
     pub fn ask(&self, path: &str, body: Option<&Value>, headers: &[(&str, &str)]) -> io::Result<(u16, Value)> {
-        let mut answer = String::new();
-        self.connect(path, body, headers)?.read_to_string(&mut answer)?;
-        let broken = || io::Error::new(io::ErrorKind::UnexpectedEof, format!("half an answer: {answer:?}"));
-        let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(broken)?;
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(broken)?;
-        Ok((status, serde_json::from_str(body).map_err(|_| broken())?))
+        answer(self.connect(path, body, headers)?)
+    }
+
+    /// Gets the answer of the host that listens, if it comes in time.
+    ///
+    /// # Errors
+    /// As [`Motor::ask`], and if the host is silent for that long.
+    pub fn ask_within(&self, path: &str, longest: Duration) -> io::Result<(u16, Value)> {
+        let socket = self.connect(path, None, &[])?;
+        socket.set_read_timeout(Some(longest))?;
+        answer(socket)
     }
 
     /// Asks as the owner, who has the token.
@@ -81,4 +87,14 @@ impl Motor {
         socket.write_all(format!("{request}content-length: {}\r\n\r\n{body}", body.len()).as_bytes())?;
         Ok(socket)
     }
+}
+
+/// The status, and the answer as JSON.
+fn answer(mut socket: UnixStream) -> io::Result<(u16, Value)> {
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer)?;
+    let broken = || io::Error::new(io::ErrorKind::UnexpectedEof, format!("half an answer: {answer:?}"));
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(broken)?;
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(broken)?;
+    Ok((status, serde_json::from_str(body).map_err(|_| broken())?))
 }
