@@ -11,7 +11,7 @@ use base::{CredentialName, Secret};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty, Full};
 use hyper_util::rt::TokioIo;
-use network::{CallLimits, Config, Gate, Policy, Taint, TaintedWrite, Timeouts};
+use network::{CallLimits, Config, Gate, Policy, Taint, Timeouts};
 use runtime::{Component, EngineConfig, Limits, Origin, Outcome, Runtime, ToolCall, ToolComponent};
 use tokio_util::sync::CancellationToken;
 use vault::{Granted, RunSecrets, Scrubber};
@@ -58,9 +58,9 @@ fn server() -> Result<SocketAddr> {
 async fn gate() -> Result<()> {
     let address = server()?;
     let config = Config { private: vec![address.to_string()], ..Config::default() };
-    // The measured writes come after reads.
-    let tainted_write = TaintedWrite::Allow;
-    let policy = Policy { domains: vec![address.to_string().parse()?], tainted_write, ..Policy::default() };
+    // The measured writes come after reads, and pass by a shape of the owner.
+    let writes = vec![format!("POST {address}/").parse()?];
+    let policy = Policy { domains: vec![address.to_string().parse()?], writes, ..Policy::default() };
     let gate = Gate::new(&config)?;
     let plain = gate.run(policy.clone(), Arc::new(RunSecrets::default()), Taint::default());
     let granted = Granted {

@@ -57,6 +57,7 @@ fn request(agent: usize) -> Result<RunRequest> {
         approval_required: false,
         may_ask: true,
         skill: None,
+        web_sources: vec![],
     })
 }
 

@@ -62,6 +62,7 @@ async fn measure(directory: &std::path::Path) -> Result<Times> {
             approval_required: false,
             may_ask: false,
             skill: None,
+            web_sources: vec![],
         };
         let run = motor.start(motor.new_run_id(), request).await?;
         motor.wait(&run.id).await?;
@@ -110,7 +111,7 @@ impl Instantaneous {
 
 #[async_trait::async_trait]
 impl Environment for Instantaneous {
-    async fn toolbox(&self, _: &RunRecord) -> Result<Arc<dyn Toolbox>, Refusal> {
+    async fn toolbox(&self, _: &RunRecord, _: &RunTrace) -> Result<Arc<dyn Toolbox>, Refusal> {
         Ok(Arc::new(Noop([ToolDefinition {
             spec: ToolSpec {
                 name: "noop".into(),

@@ -130,6 +130,8 @@ impl Closed {
             credentials: Vec::new(),
             error: Some(blocked.reason.clone()),
             rule: Some(blocked.rule),
+            hash: None,
+            consented: false,
         });
         *self.last_refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(blocked.clone());
         blocked.into()

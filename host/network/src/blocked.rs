@@ -36,11 +36,21 @@ pub enum Rule {
     CredentialInClear,
     /// The request has more placeholders of credentials than any needs.
     TooManyPlaceholders,
-    /// An outward write, after the run has read from the web (SPEC TAINT-1).
+    /// An outward write, or a read with a credential, after the run has read from the web (SPEC TAINT-1).
     TaintedWrite,
+    /// A read that carries more than it may, after the run has read from the web (SPEC TAINT-1).
+    CarriedData,
+    /// A request of a run that asks before every request (SPEC APPR-1).
+    ConsentNeeded,
 }
 
 impl Rule {
+    /// Whether the owner can consent to a request that this rule refused.
+    #[must_use]
+    pub fn asks_owner(self) -> bool {
+        matches!(self, Self::TaintedWrite | Self::CarriedData | Self::ConsentNeeded)
+    }
+
     /// The rule's name in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -59,6 +69,8 @@ impl Rule {
             Self::CredentialInClear => "credential_in_clear",
             Self::TooManyPlaceholders => "too_many_placeholders",
             Self::TaintedWrite => "tainted_write",
+            Self::CarriedData => "carried_data",
+            Self::ConsentNeeded => "consent_needed",
         }
     }
 }

@@ -22,6 +22,7 @@ use vault::{RunSecrets, ScrubStream};
 use crate::budget::Budget;
 use crate::connect::Connection;
 use crate::trace::OpenTrace;
+use crate::values::Collector;
 use crate::{GateError, RequestBody};
 
 pub(crate) use decode::Decoder;
@@ -102,6 +103,28 @@ pub(crate) struct Scrubbed {
     received: u64,
     decoded: u64,
     trace: Option<OpenTrace>,
+    feed: Feed,
+}
+
+/// Tells a run's record of values what the guest is given of a response. A collector that is dropped with it remembers what
+/// there was.
+pub(crate) struct Feed {
+    pub(crate) collector: Option<Collector>,
+    pub(crate) content_type: Option<String>,
+}
+
+impl Feed {
+    fn piece(&mut self, piece: &[u8]) {
+        if let Some(collector) = &mut self.collector {
+            collector.piece(self.content_type.as_deref(), piece);
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(collector) = self.collector.take() {
+            collector.end();
+        }
+    }
 }
 
 struct Source {
@@ -116,11 +139,13 @@ impl Scrubbed {
         secrets: &Arc<RunSecrets>,
         patience: Patience,
         budget: Arc<Budget>,
+        feed: Feed,
     ) -> Self {
         let scrub = (!secrets.scrubber().is_empty()).then(|| secrets.stream());
         let source = Some(Source { connection, incoming });
         let (secrets, pending, kept) = (secrets.clone(), Bytes::new(), Vec::new());
-        Self { source, pending, decoder, scrub, kept, secrets, patience, budget, received: 0, decoded: 0, trace: None }
+        let (received, decoded, trace) = (0, 0, None);
+        Self { source, pending, decoder, scrub, kept, secrets, patience, budget, received, decoded, trace, feed }
     }
 
     /// The trace ends with the body.
@@ -247,7 +272,10 @@ impl Body for Scrubbed {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, GateError>>> {
         let this = self.get_mut();
         Poll::Ready(match ready!(this.poll_piece(cx)) {
-            Some(Ok(piece)) => Some(Ok(Frame::data(piece))),
+            Some(Ok(piece)) => {
+                this.feed.piece(&piece);
+                Some(Ok(Frame::data(piece)))
+            }
             Some(Err(error)) => {
                 let error = error.scrubbed(this.secrets.scrubber());
                 if let Some(mut trace) = this.trace.take() {
@@ -257,6 +285,7 @@ impl Body for Scrubbed {
                 Some(Err(error))
             }
             None => {
+                this.feed.end();
                 this.trace = None;
                 None
             }

@@ -10,11 +10,12 @@ use http_body_util::combinators::UnsyncBoxBody;
 use tokio::time::Instant;
 
 use crate::budget::Budget;
+use crate::consent::Consents;
 use crate::run::RunNetwork;
 use crate::send::Exchange;
 use crate::target::Target;
 use crate::trace::{OpenTrace, Traces};
-use crate::{Blocked, GateError, RequestTrace};
+use crate::{AskedRequest, Blocked, GateError, RequestTrace};
 
 /// The body of a request. An error ends the request: the guest dropped it.
 pub type RequestBody = UnsyncBoxBody<Bytes, GateError>;
@@ -30,9 +31,11 @@ pub struct CallLimits {
     pub request_bytes: u64,
     /// Bytes of response bodies together.
     pub response_bytes: u64,
-    /// What tells doubles of this call apart outside. Sent as `Idempotency-Key` with writes that carry none (SPEC DUR-4),
+    /// What tells doubles of this call apart outside runs. Sent as `Idempotency-Key` with writes that carry none (SPEC DUR-4),
     /// followed by `-` and the number of the write within the call, from 1. Writes are all methods but `GET`, `HEAD` and
-    /// `OPTIONS` here; refused ones are counted, so a call that is repeated numbers the same.
+    /// `OPTIONS` here; refused ones are counted, so a call that is repeated numbers the same. In a run
+    /// ([`CallConsents::run`](crate::CallConsents::run)) the key is the run, the first 12 digits of the request's hash and
+    /// how often the run has sent it before, whatever stands here.
     pub idempotency_key: Option<String>,
 }
 
@@ -57,6 +60,7 @@ pub(crate) struct Shared {
     pub(crate) limits: CallLimits,
     pub(crate) request_bytes: Budget,
     pub(crate) response_bytes: Arc<Budget>,
+    pub(crate) consents: Arc<Consents>,
     requests: Budget,
     writes: AtomicU64,
     traces: Traces,
@@ -77,6 +81,7 @@ impl CallNetwork {
             response_bytes: Arc::new(Budget::new("response_bytes", limits.response_bytes)),
             requests: Budget::new("outgoing_requests", limits.requests),
             writes: AtomicU64::new(0),
+            consents: run.consents(),
             traces: Traces::default(),
             last_refusal: Mutex::default(),
             run,
@@ -138,6 +143,13 @@ impl CallNetwork {
     #[must_use]
     pub fn traces(&self) -> Vec<RequestTrace> {
         self.0.traces.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The requests of this call that were refused for want of the owner's consent, in the order they were made: at most 16,
+    /// equal ones once. One that was sent later is not among them.
+    #[must_use]
+    pub fn asked(&self) -> Vec<AskedRequest> {
+        self.0.consents.asked()
     }
 
     /// The last request of this call that a rule refused.

@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
+use std::str::FromStr;
 
 use base::{Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 
-use crate::Pattern;
+use crate::{Pattern, Shape};
 
 /// `[network]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,10 +16,20 @@ pub struct Config {
     /// Private addresses that may be reached, `ADDRESS:PORT` each, by runs that were granted exactly that address (SPEC NET-2).
     /// A host name that leads there needs a grant of the name and one of the address. Default none.
     pub private: Vec<String>,
-    /// Patterns of domains to which a run may write after it has read from the web (SPEC TAINT-1). Default none.
+    /// Shapes of requests that a run may send after it has read from the web (SPEC TAINT-1), such as
+    /// `POST api.example.com/transfers` or `GET mail.example.com with mail-key`; a bare host is every request to it. Default
+    /// none.
     pub writes: Vec<String>,
-    /// What becomes of such a write to any other domain. Default `ask`.
+    /// What becomes of any other write, of a read with a credential, and of a read that carries too much. Default `ask`.
     pub tainted_write: TaintedWrite,
+    /// Bytes that a read may carry after the run has read from the web, in URL and headers, beyond the user's words and what
+    /// its own host gave (SPEC TAINT-1). Default 32.
+    pub carried_bytes: u64,
+    /// The same for a host that only a wildcard grants; labels of its name count. Default 8.
+    pub carried_foreign_bytes: u64,
+    /// The same for all reads of a run from one host together, or from one domain where only a wildcard grants it. Default
+    /// 256.
+    pub carried_bytes_per_run: u64,
     /// Patterns of domains that a program of the network tier may reach outside runs (SPEC CODE-6). Default none.
     pub code_domains: Vec<String>,
     /// The DNS server to ask, `ADDRESS:PORT`, instead of the system's. The guard on addresses stays on. Default none.
@@ -33,7 +44,7 @@ pub struct Config {
     pub response_header_bytes: usize,
 }
 
-/// What becomes of an outward write after the run has read from the web.
+/// What becomes of a request that needs consent because the run has read from the web.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaintedWrite {
@@ -52,6 +63,9 @@ impl Default for Config {
             private: Vec::new(),
             writes: Vec::new(),
             tainted_write: TaintedWrite::Ask,
+            carried_bytes: 32,
+            carried_foreign_bytes: 8,
+            carried_bytes_per_run: 256,
             code_domains: Vec::new(),
             resolver: None,
             authorities: Vec::new(),
@@ -73,12 +87,12 @@ impl Config {
         self.resolver.as_deref().map(|text| service("resolver", text)).transpose()
     }
 
-    /// The patterns of domains to which a run may write after it has read from the web.
+    /// The shapes of requests that a run may send after it has read from the web.
     ///
     /// # Errors
-    /// When one is not a pattern.
-    pub fn write_patterns(&self) -> Result<Vec<Pattern>, Refusal> {
-        patterns("writes", &self.writes)
+    /// When one is not a shape.
+    pub fn write_shapes(&self) -> Result<Vec<Shape>, Refusal> {
+        parsed("writes", &self.writes)
     }
 
     /// The patterns of domains that a program of the network tier may reach outside runs.
@@ -86,11 +100,11 @@ impl Config {
     /// # Errors
     /// When one is not a pattern.
     pub fn code_patterns(&self) -> Result<Vec<Pattern>, Refusal> {
-        patterns("code_domains", &self.code_domains)
+        parsed("code_domains", &self.code_domains)
     }
 }
 
-fn patterns(setting: &str, texts: &[String]) -> Result<Vec<Pattern>, Refusal> {
+fn parsed<T: FromStr<Err: std::fmt::Display>>(setting: &str, texts: &[String]) -> Result<Vec<T>, Refusal> {
     let parse = |text: &String| text.parse().map_err(|error| wrong(setting, &format!("{error}")));
     texts.iter().map(parse).collect()
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 use base::Refusal;
 use vault::RunSecrets;
 
+use crate::carried::Bounds;
 use crate::connect::Connector;
 use crate::resolve::{Private, Resolver};
-use crate::{Config, Policy, RunNetwork, Taint};
+use crate::{Config, Exchanged, Policy, RunNetwork, Taint};
 
 /// Longer than any request may take: a setting beyond it means "for ever", which a clock cannot hold.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
@@ -24,6 +25,7 @@ struct Inner {
     timeout: Duration,
     connect_timeout: Duration,
     response_header_bytes: usize,
+    bounds: Bounds,
 }
 
 impl Gate {
@@ -32,7 +34,7 @@ impl Gate {
     /// # Errors
     /// When a setting is wrong: an address, a pattern, a file of authorities that cannot be read.
     pub fn new(config: &Config) -> Result<Self, Refusal> {
-        config.write_patterns()?;
+        config.write_shapes()?;
         config.code_patterns()?;
         let time = |ms: u64| Duration::from_millis(ms).min(LONGEST);
         Ok(Self(Arc::new(Inner {
@@ -42,13 +44,20 @@ impl Gate {
             timeout: time(config.timeout_ms),
             connect_timeout: time(config.connect_timeout_ms),
             response_header_bytes: config.response_header_bytes,
+            bounds: Bounds::of(config),
         })))
     }
 
     /// The way out of one run.
     #[must_use]
     pub fn run(&self, policy: Policy, secrets: Arc<RunSecrets>, taint: Taint) -> RunNetwork {
-        RunNetwork::new(self.clone(), policy, secrets, taint)
+        self.resume(policy, secrets, taint, Exchanged::default())
+    }
+
+    /// The way out of a run that goes on, with what it has exchanged before.
+    #[must_use]
+    pub fn resume(&self, policy: Policy, secrets: Arc<RunSecrets>, taint: Taint, exchanged: Exchanged) -> RunNetwork {
+        RunNetwork::new(self.clone(), policy, secrets, taint, exchanged)
     }
 
     pub(crate) fn private(&self) -> &Private {
@@ -73,5 +82,9 @@ impl Gate {
 
     pub(crate) fn response_header_bytes(&self) -> usize {
         self.0.response_header_bytes
+    }
+
+    pub(crate) fn bounds(&self) -> &Bounds {
+        &self.0.bounds
     }
 }

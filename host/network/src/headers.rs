@@ -27,11 +27,7 @@ const OF_THE_CONNECTION: [HeaderName; 9] = [
     header::UPGRADE,
 ];
 /// Headers by which servers take a request for one of another method.
-const METHOD_OVERRIDES: [HeaderName; 3] = [
-    HeaderName::from_static("x-http-method-override"),
-    HeaderName::from_static("x-method-override"),
-    HeaderName::from_static("x-http-method"),
-];
+const METHOD_OVERRIDES: [&str; 3] = ["x-http-method-override", "x-method-override", "x-http-method"];
 
 /// What a request's headers weigh.
 pub(crate) fn weight(headers: &HeaderMap) -> usize {
@@ -106,10 +102,21 @@ pub fn reads<'a>(method: &str, headers: impl IntoIterator<Item = (&'a str, &'a s
 }
 
 /// Whether a request only asks. Servers may be told by a header to take it for another.
-pub fn is_read(method: &Method, headers: &HeaderMap) -> bool {
-    let reads = |method: &[u8]| [b"GET".as_slice(), b"HEAD", b"OPTIONS"].contains(&method);
-    let mut overrides = METHOD_OVERRIDES.into_iter().flat_map(|name| headers.get_all(name));
-    reads(method.as_str().as_bytes()) && overrides.all(|value| reads(&value.as_bytes().to_ascii_uppercase()))
+pub(crate) fn is_read(method: &Method, headers: &HeaderMap) -> bool {
+    is_reading(method.as_str()) && overrides(headers).all(|method| is_reading(&method))
+}
+
+/// Whether a method only asks. In capitals: servers may read other spellings as they like.
+pub(crate) fn is_reading(method: &str) -> bool {
+    ["GET", "HEAD", "OPTIONS"].contains(&method)
+}
+
+/// The methods that the headers ask a server to take the request for, in capitals.
+pub(crate) fn overrides(headers: &HeaderMap) -> impl Iterator<Item = String> {
+    // Behind CGI and its kin an underscore is a hyphen.
+    let is_override = |name: &HeaderName| METHOD_OVERRIDES.contains(&name.as_str().replace('_', "-").as_str());
+    let values = headers.iter().filter(move |(name, _)| is_override(name)).map(|(_, value)| value);
+    values.map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_ascii_uppercase())
 }
 
 /// A response's headers without those of the connection, and without secrets. One that is no header any more is dropped.

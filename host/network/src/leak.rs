@@ -21,7 +21,7 @@ use crate::target::Target;
 use crate::{Blocked, Rule};
 
 /// Larger bodies are searched where they keep nothing else waiting.
-const LARGE_BYTES: usize = 256 << 10;
+pub(crate) const LARGE_BYTES: usize = 256 << 10;
 /// A byte that is in no text.
 const NO_TEXT: u8 = 0xff;
 

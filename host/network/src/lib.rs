@@ -4,16 +4,22 @@
 //! that was checked. Placeholders become secrets here, at the last moment, and secrets become placeholders again in
 //! whatever comes back.
 //!
+//! After a run has read from the web, a request that writes, carries a credential or carries data needs the owner's consent: the
+//! policy's, for all requests of a shape, or a lease on this very request.
+//!
 //! Architecture invariant: nothing here knows wasm, runs, tools or models, and no other code of the host makes a connection
 //! on a guest's behalf. The default is nothing, and every branch that does not know refuses.
 
 mod address;
+mod admit;
 mod blocked;
 mod body;
 mod budget;
 mod call;
+mod carried;
 mod config;
 mod connect;
+mod consent;
 mod gate;
 mod get;
 mod headers;
@@ -23,22 +29,30 @@ mod policy;
 mod resolve;
 mod run;
 mod send;
+mod shape;
 mod substitute;
 mod taint;
 mod target;
 mod trace;
+mod unit;
+mod values;
 mod webhook;
 
 pub use blocked::{Blocked, GateError, Rule};
 pub use call::{CallLimits, CallNetwork, RequestBody, ResponseBody, Timeouts};
+pub use carried::Excess;
 pub use config::{Config, TaintedWrite};
+pub use consent::{AllowedShape, AskedRequest, CallConsents};
 pub use gate::Gate;
 pub use get::{GetError, Got, get};
 pub use headers::reads;
 pub use pattern::{InvalidPattern, Pattern};
-pub use policy::{Grant, Policy};
-pub use run::{RunNetwork, WeakRunNetwork};
+pub use policy::{Grant, Needed, Policy, Seen};
+pub use run::{Exchanged, RunNetwork, WeakRunNetwork};
+pub use shape::{InvalidShape, Shape};
 pub use taint::{Taint, WebSource};
 pub use target::{Host, Scheme, Target};
 pub use trace::RequestTrace;
+pub use unit::{Nature, Unit};
+pub use values::{Field, Given, Origin};
 pub use webhook::Webhook;

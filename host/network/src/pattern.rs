@@ -73,23 +73,33 @@ impl Pattern {
     pub fn is_exact(&self) -> bool {
         matches!(self.hosts, Hosts::Exactly(_))
     }
-}
 
-impl fmt::Display for Pattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// The end of a name that a wildcard fixes, without a dot in front; empty for `*` and for what is no wildcard.
+    pub(crate) fn fixed_end(&self) -> &str {
         match &self.hosts {
-            Hosts::Any => f.write_str("*")?,
-            Hosts::Below(suffix) => write!(f, "*.{suffix}")?,
-            Hosts::Exactly(host) => host.fmt(f)?,
+            Hosts::Below(suffix) => suffix,
+            Hosts::Any | Hosts::Exactly(_) => "",
         }
-        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
     }
-}
 
-impl FromStr for Pattern {
-    type Err = InvalidPattern;
+    /// The pattern of one target: its host, and its port unless it is the scheme's own.
+    pub(crate) fn of(target: &Target) -> Self {
+        let port = (target.port() != target.scheme().default_port()).then_some(target.port());
+        Self { hosts: Hosts::Exactly(target.host().clone()), port }
+    }
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+    /// The same hosts, on this port only.
+    pub(crate) fn at_port(self, port: u16) -> Self {
+        Self { port: Some(port), ..self }
+    }
+
+    /// Reads the pattern in a shape with a method or a path. Its host may be a public suffix: a request to such a host is
+    /// rare, but its shape has to read back.
+    pub(crate) fn parse_in_shape(text: &str) -> Result<Self, InvalidPattern> {
+        Self::parse(text, |host| Ok(Hosts::Exactly(Host::parse(host)?)))
+    }
+
+    fn parse(text: &str, exactly: fn(&str) -> Result<Hosts, String>) -> Result<Self, InvalidPattern> {
         let error =
             |why: &str| InvalidPattern { message: format!("`{}` is no pattern of domains: {why}", shown(text)) };
         if text.is_empty() {
@@ -111,9 +121,28 @@ impl FromStr for Pattern {
         } else if let Some(suffix) = host.strip_prefix("*.") {
             below(suffix).map_err(|reason| error(&reason))?
         } else {
-            exactly(host).map_err(|reason| error(&reason))?
+            reject_inner_star(host).and_then(|()| exactly(host)).map_err(|reason| error(&reason))?
         };
         Ok(Self { hosts, port })
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.hosts {
+            Hosts::Any => f.write_str("*")?,
+            Hosts::Below(suffix) => write!(f, "*.{suffix}")?,
+            Hosts::Exactly(host) => host.fmt(f)?,
+        }
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = InvalidPattern;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::parse(text, exactly)
     }
 }
 
@@ -130,7 +159,6 @@ fn below(suffix: &str) -> Result<Hosts, String> {
 }
 
 fn exactly(host: &str) -> Result<Hosts, String> {
-    reject_inner_star(host)?;
     match Host::parse(host)? {
         Host::Name(name) if is_public_suffix(&name, Kind::Registry) => {
             Err(format!("`{name}` is a public suffix and no host; name the host, as in `example.{name}`"))

@@ -2,25 +2,52 @@
 //!
 //! The decisions here are functions of policy, target and what was read; they know no network and no clock.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
 use crate::target::{Host, Target};
-use crate::{Blocked, Pattern, Rule, TaintedWrite, WebSource};
+use crate::{AllowedShape, Blocked, Excess, Given, Nature, Pattern, Rule, Shape, TaintedWrite, Unit, WebSource};
 
 /// What one run may reach. The default is nothing.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Policy {
     /// The hosts granted.
     pub domains: Vec<Pattern>,
-    /// The hosts that may be written to after the run has read from the web.
-    pub writes: Vec<Pattern>,
+    /// The owner's shapes: requests that need no consent, whatever they carry and the run has read.
+    pub writes: Vec<Shape>,
+    /// Requests that the owner consented to for the run.
+    pub run: Vec<AllowedShape>,
+    /// Hosts of which plain reads need no consent in a run that asks before every request.
+    pub reads: Vec<Pattern>,
     /// Hosts that the owner refused. Stronger than `domains`.
     pub refused: Vec<Pattern>,
-    /// What becomes of a write to any other host after the run has read from the web.
+    /// What becomes of a request that needs consent because the run has read from the web.
     pub tainted_write: TaintedWrite,
+    /// Whether the run asks before every request. Default false.
+    pub asks_always: bool,
+    /// Whether there is an owner to ask. Default true. Without one, reads with a credential need no consent, and every other
+    /// request that does is refused.
+    pub may_ask: bool,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            domains: Vec::new(),
+            writes: Vec::new(),
+            run: Vec::new(),
+            reads: Vec::new(),
+            refused: Vec::new(),
+            tainted_write: TaintedWrite::Ask,
+            asks_always: false,
+            may_ask: true,
+        }
+    }
 }
 
 /// How a target was granted.
@@ -30,6 +57,26 @@ pub enum Grant {
     Exact,
     /// By a pattern that covers more. It leads to public addresses only.
     Wide,
+}
+
+/// What a decision on a request rests on, beside the policy.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen<'a> {
+    /// What the run has read from the web.
+    pub sources: &'a [WebSource],
+    /// What the run was given.
+    pub given: &'a Given,
+    /// The bound that the request exceeds as a read that carries data.
+    pub excess: Option<Excess>,
+}
+
+/// A request needs the owner's consent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Needed {
+    /// The refusal, unless a lease is for this request.
+    pub blocked: Blocked,
+    /// The class of similar requests, when the owner can be asked.
+    pub class: Option<Shape>,
 }
 
 /// Patterns and sources that a message names; more are counted.
@@ -67,6 +114,12 @@ impl Policy {
         Err(blocked(Rule::DomainNotAllowed, reason, remedy))
     }
 
+    /// The longest end of the host's name that a pattern fixes.
+    pub(crate) fn fixed_end(&self, target: &Target) -> &str {
+        let covering = self.domains.iter().filter(|pattern| pattern.covers(target));
+        covering.map(Pattern::fixed_end).max_by_key(|end| end.len()).unwrap_or_default()
+    }
+
     /// Whether this host and port are granted by a pattern that names the host, and are not refused.
     pub(crate) fn names(&self, host: &Host, port: u16) -> bool {
         let is_named = |pattern: &Pattern| pattern.is_exact() && pattern.covers_host(host) && pattern.covers_port(port);
@@ -79,27 +132,111 @@ impl Policy {
         self.refused.iter().any(is_refused)
     }
 
-    /// Whether a run that has read from these sources may write to a target (SPEC TAINT-1).
+    /// Whether a request may be sent without the owner's consent to this very one (SPEC APPR-1, TAINT-1).
     ///
     /// # Errors
-    /// When it may not. The reason names the sources.
-    pub fn decide_write(&self, target: &Target, write: &str, sources: &[WebSource]) -> Result<(), Blocked> {
-        let approved = self.writes.iter().any(|pattern| pattern.covers(target));
-        if sources.is_empty() || approved || self.tainted_write == TaintedWrite::Allow {
+    /// When it may not: which rule, why, and what would change it.
+    pub fn decide_unit(&self, unit: &Unit, seen: &Seen<'_>) -> Result<(), Box<Needed>> {
+        let nature = unit.nature();
+        let guards = !seen.sources.is_empty() && self.tainted_write != TaintedWrite::Allow;
+        if guards
+            && nature != Nature::Write
+            && let Some(excess) = seen.excess
+            && !self.lets_data_out(unit, seen.given)
+        {
+            return Err(self.carried(unit, seen, excess));
+        }
+        if self.covering(unit, seen.given).next().is_some() {
             return Ok(());
         }
-        let asked = target.authority();
-        let read = listed(sources.iter().map(|source| source.host.clone()));
-        let reason =
-            format!("{write} to `{asked}` is an outward write, and this run has read untrusted content from {read}");
-        let remedy = match self.tainted_write {
-            TaintedWrite::Ask | TaintedWrite::Allow => {
-                format!("the owner allows it with `motor network allow {asked} --writes`")
-            }
-            TaintedWrite::Deny => "give the result back to the user instead of sending it".to_owned(),
-        };
-        Err(Blocked { rule: Rule::TaintedWrite, asked, reason, remedy })
+        if guards && (nature == Nature::Write || (nature == Nature::KeyedRead && self.may_ask)) {
+            return Err(self.tainted(unit, seen));
+        }
+        let is_consented_read =
+            || nature == Nature::Read && self.reads.iter().any(|pattern| pattern.covers(&unit.target));
+        if self.asks_always && !is_consented_read() {
+            return Err(self.asked_always(unit));
+        }
+        Ok(())
     }
+
+    /// Whether the owner allowed a read to carry as much as it likes.
+    pub(crate) fn lets_data_out(&self, unit: &Unit, given: &Given) -> bool {
+        self.covering(unit, given).any(Shape::lets_data_out)
+    }
+
+    /// The shapes that cover a request.
+    fn covering<'a>(&'a self, unit: &'a Unit, given: &'a Given) -> impl Iterator<Item = &'a Shape> {
+        let of_run = self.run.iter().filter(|allowed| allowed.covers(unit, given));
+        let of_owner = self.writes.iter().filter(|shape| shape.covers(unit));
+        of_owner.chain(of_run.map(|allowed| &allowed.shape))
+    }
+
+    fn tainted(&self, unit: &Unit, seen: &Seen<'_>) -> Box<Needed> {
+        let (method, asked) = (&unit.method, unit.target.authority());
+        let request = match (unit.nature(), unit.credentials.first()) {
+            (Nature::Write, _) => format!("`{method}` to `{asked}` is an outward write"),
+            (_, Some(name)) => format!("`{method}` to `{asked}` carries the credential `{name}`"),
+            (_, None) => format!("`{method}` to `{asked}` is by a run that has computed with a credential"),
+        };
+        let reason = format!("{request}, and this run has read untrusted content from {}", read(seen.sources));
+        self.needed(unit, Rule::TaintedWrite, reason, unit.class(), None)
+    }
+
+    fn carried(&self, unit: &Unit, seen: &Seen<'_>, excess: Excess) -> Box<Needed> {
+        let Excess { bytes, most, setting } = excess;
+        let reason = format!(
+            "`{}` to `{}` carries {bytes} bytes that neither the user nor this host gave, {most} are allowed, and this run has \
+             read untrusted content from {}",
+            unit.method,
+            unit.target.authority(),
+            read(seen.sources)
+        );
+        self.needed(unit, Rule::CarriedData, reason, unit.carrying_class(), Some(setting))
+    }
+
+    fn asked_always(&self, unit: &Unit) -> Box<Needed> {
+        let asked = unit.target.authority();
+        let reason = format!("`{}` to `{asked}` needs consent: this run asks before every request", unit.method);
+        self.needed(unit, Rule::ConsentNeeded, reason, unit.class(), None)
+    }
+
+    fn needed(
+        &self,
+        unit: &Unit,
+        rule: Rule,
+        reason: String,
+        class: Option<Shape>,
+        setting: Option<&str>,
+    ) -> Box<Needed> {
+        let is_denied = rule != Rule::ConsentNeeded && self.tainted_write == TaintedWrite::Deny;
+        let remedy = match &class {
+            _ if is_denied => "give the result back to the user instead of sending it".to_owned(),
+            None if !unit.is_showable => {
+                "write the credential as its placeholder, so that the request can be shown".to_owned()
+            }
+            None => {
+                "send it so that every server reads it alike: a method in capitals, and a path without `//`, `.`, `..` \
+                     and `*`"
+                    .to_owned()
+            }
+            Some(class) => {
+                let or = setting.map(|setting| format!(", or raises `{setting}` in `[network]`")).unwrap_or_default();
+                format!("the owner allows it with `motor network allow {} --writes`{or}", quoted(class))
+            }
+        };
+        let blocked = Blocked { rule, asked: unit.target.authority(), reason, remedy };
+        Box::new(Needed { blocked, class: class.filter(|_| self.may_ask && !is_denied) })
+    }
+}
+
+fn read(sources: &[WebSource]) -> String {
+    listed(sources.iter().map(|source| source.host.clone()))
+}
+
+/// A shape as one word of a shell's command.
+fn quoted(shape: &Shape) -> String {
+    format!("'{}'", shape.to_string().replace('\'', r"'\''"))
 }
 
 /// "`a`, `b` and 3 more".
@@ -118,107 +255,4 @@ fn listed(items: impl Iterator<Item = String>) -> String {
         write!(text, " and {} more", count - MOST_NAMED).unwrap_or_default();
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn patterns(texts: &[&str]) -> Vec<Pattern> {
-        texts.iter().map(|text| text.parse().unwrap()).collect()
-    }
-
-    fn target(url: &str) -> Target {
-        Target::parse(url).unwrap()
-    }
-
-    fn sources(hosts: &[&str]) -> Vec<WebSource> {
-        hosts.iter().map(|host| WebSource { host: (*host).to_owned() }).collect()
-    }
-
-    #[test]
-    fn the_first_rule_that_fits_decides() {
-        let policy = Policy {
-            domains: patterns(&["api.example.com", "*.example.com", "*.example.org:8443", "127.0.0.1:8080"]),
-            refused: patterns(&["bad.example.com", "half.example.com:443"]),
-            ..Policy::default()
-        };
-        for (url, grant) in [
-            ("https://api.example.com/", Grant::Exact),
-            ("http://a.example.com/", Grant::Wide),
-            ("https://a.example.org:8443/", Grant::Wide),
-            ("http://127.0.0.1:8080/", Grant::Exact),
-            ("http://half.example.com/", Grant::Wide),
-        ] {
-            assert_eq!(policy.decide(&target(url)), Ok(grant), "{url}");
-        }
-        for (url, rule, asked, says) in [
-            ("https://bad.example.com/", Rule::DomainRefused, "bad.example.com", "the owner refused"),
-            ("https://bad.example.com:99/", Rule::DomainRefused, "bad.example.com:99", "the owner refused"),
-            ("https://half.example.com/", Rule::DomainRefused, "half.example.com", "the owner refused"),
-            ("https://api.example.com:22/", Rule::PortNotAllowed, "api.example.com:22", "`*.example.com`"),
-            ("https://a.example.org/", Rule::PortNotAllowed, "a.example.org", "`*.example.org:8443`"),
-            ("http://127.0.0.1/", Rule::PortNotAllowed, "127.0.0.1", "`127.0.0.1:8080`"),
-            ("https://example.com/", Rule::DomainNotAllowed, "example.com", "granted: `api.example.com`"),
-            ("https://a.example.com.evil.org/", Rule::DomainNotAllowed, "a.example.com.evil.org", "granted"),
-        ] {
-            let blocked = policy.decide(&target(url)).expect_err(url);
-            assert_eq!((blocked.rule, blocked.asked.as_str()), (rule, asked), "{url}");
-            assert!(blocked.reason.contains(says), "{url}: {}", blocked.reason);
-            let names_next_step = blocked.remedy == format!("ask the user for access to `{asked}`");
-            assert_eq!(names_next_step, rule != Rule::DomainRefused, "{url}: {}", blocked.remedy);
-        }
-        let nothing = Policy::default().decide(&target("https://example.com/")).unwrap_err();
-        assert_eq!(nothing.reason, "`example.com` was not granted to this run; no domain was");
-    }
-
-    #[test]
-    fn what_would_be_granted_is_a_pattern() {
-        for url in
-            ["https://example.com/", "http://example.com:443/", "https://example.com:8443/", "http://[2001:db8::1]:81/"]
-        {
-            let blocked = Policy::default().decide(&target(url)).unwrap_err();
-            let policy = Policy { domains: patterns(&[&blocked.asked]), ..Policy::default() };
-            assert_eq!(policy.decide(&target(url)), Ok(Grant::Exact), "{url}");
-        }
-    }
-
-    #[test]
-    fn a_message_names_some_patterns_and_counts_the_rest() {
-        let texts: Vec<String> = (0..20).map(|number| format!("h{number}.example.com")).collect();
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let policy = Policy { domains: patterns(&texts), ..Policy::default() };
-        let reason = policy.decide(&target("https://a.example/")).unwrap_err().reason;
-        assert!(reason.ends_with("`h7.example.com` and 12 more"), "{reason}");
-    }
-
-    #[test]
-    fn writes_after_reading_need_the_owner() {
-        let to = target("https://sink.example.com/");
-        let decide = |tainted_write, writes: &[&str], read: &[&str]| {
-            let policy = Policy { writes: patterns(writes), tainted_write, ..Policy::default() };
-            policy.decide_write(&to, "`POST`", &sources(read))
-        };
-        for (setting, writes, read) in [
-            (TaintedWrite::Ask, &[][..], &[][..]),
-            (TaintedWrite::Deny, &[], &[]),
-            (TaintedWrite::Allow, &[], &["evil.example"]),
-            (TaintedWrite::Ask, &["sink.example.com"], &["evil.example"]),
-            (TaintedWrite::Deny, &["*.example.com"], &["evil.example"]),
-        ] {
-            assert_eq!(decide(setting, writes, read), Ok(()), "{setting:?} {writes:?} {read:?}");
-        }
-        for (setting, writes, remedy) in [
-            (TaintedWrite::Ask, &[][..], "the owner allows it with `motor network allow sink.example.com --writes`"),
-            (TaintedWrite::Ask, &["other.example.com", "sink.example.com:8443"], "the owner allows it"),
-            (TaintedWrite::Deny, &[], "give the result back"),
-        ] {
-            let blocked = decide(setting, writes, &["evil.example", "b.example"]).unwrap_err();
-            assert_eq!((blocked.rule, blocked.asked.as_str()), (Rule::TaintedWrite, "sink.example.com"));
-            assert!(blocked.reason.contains("`POST` to `sink.example.com`"), "{}", blocked.reason);
-            assert!(blocked.reason.ends_with("from `evil.example`, `b.example`"), "{}", blocked.reason);
-            assert!(blocked.remedy.starts_with(remedy), "{}", blocked.remedy);
-            assert!(setting == TaintedWrite::Ask || !blocked.remedy.contains("motor"));
-        }
-    }
 }

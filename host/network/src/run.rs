@@ -1,17 +1,19 @@
 //! The way out of one run: its policy, which may change while it runs, its credentials, and what it has read.
 
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use vault::RunSecrets;
 
-use crate::{CallLimits, CallNetwork, Gate, Pattern, Policy, Taint};
+use crate::carried::Carried;
+use crate::consent::Consents;
+use crate::{AskedRequest, CallConsents, CallLimits, CallNetwork, Gate, Given, Policy, Taint};
 
 /// The way out of one run. Cheap to clone; clones share the policy.
 #[derive(Clone)]
 pub struct RunNetwork {
     inner: Arc<Inner>,
     /// What the owner consented to for one call, beyond the policy.
-    writes: Arc<[Pattern]>,
+    consents: Option<Arc<Consents>>,
 }
 
 struct Inner {
@@ -19,6 +21,15 @@ struct Inner {
     policy: RwLock<Arc<Policy>>,
     secrets: Arc<RunSecrets>,
     taint: Taint,
+    exchanged: Exchanged,
+}
+
+/// What a run has exchanged with the web so far: the values it was given, and the sums of what its reads carried out. A run
+/// that waits for its owner keeps it for as long as the host lives. Cheap to clone; clones share.
+#[derive(Debug, Clone, Default)]
+pub struct Exchanged {
+    given: Given,
+    carried: Arc<Mutex<Carried>>,
 }
 
 /// A way out that may be gone.
@@ -29,14 +40,20 @@ impl WeakRunNetwork {
     /// The way, while somebody still uses it.
     #[must_use]
     pub fn upgrade(&self) -> Option<RunNetwork> {
-        self.0.upgrade().map(|inner| RunNetwork { inner, writes: Arc::default() })
+        self.0.upgrade().map(|inner| RunNetwork { inner, consents: None })
     }
 }
 
 impl RunNetwork {
-    pub(crate) fn new(gate: Gate, policy: Policy, secrets: Arc<RunSecrets>, taint: Taint) -> Self {
-        let inner = Inner { gate, policy: RwLock::new(Arc::new(policy)), secrets, taint };
-        Self { inner: Arc::new(inner), writes: Arc::default() }
+    pub(crate) fn new(
+        gate: Gate,
+        policy: Policy,
+        secrets: Arc<RunSecrets>,
+        taint: Taint,
+        exchanged: Exchanged,
+    ) -> Self {
+        let inner = Inner { gate, policy: RwLock::new(Arc::new(policy)), secrets, taint, exchanged };
+        Self { inner: Arc::new(inner), consents: None }
     }
 
     /// A handle that does not keep the way open, nor its secrets in memory.
@@ -45,23 +62,28 @@ impl RunNetwork {
         WeakRunNetwork(Arc::downgrade(&self.inner))
     }
 
-    /// The same way, with hosts that may be written to whatever the run has read: for one call that the owner consented
-    /// to. What is not granted or was refused stays so.
+    /// The same network access for one call of a tool, with what the owner consented to for it: whatever is sent through the
+    /// result, and through clones of it, shares the leases. What is not granted or was refused stays so.
     #[must_use]
-    pub fn with_writes(&self, writes: Vec<Pattern>) -> Self {
-        Self { inner: Arc::clone(&self.inner), writes: writes.into() }
+    pub fn with_consents(&self, consents: CallConsents) -> Self {
+        Self { inner: Arc::clone(&self.inner), consents: Some(Arc::new(Consents::new(consents))) }
+    }
+
+    /// The requests that were refused for want of the owner's consent since [`RunNetwork::with_consents`], in the order they
+    /// were made: at most 16, equal ones once. Those of a network access without consents are in [`CallNetwork::asked`] only.
+    #[must_use]
+    pub fn asked(&self) -> Vec<AskedRequest> {
+        self.consents.as_ref().map(|consents| consents.asked()).unwrap_or_default()
+    }
+
+    pub(crate) fn consents(&self) -> Arc<Consents> {
+        self.consents.clone().unwrap_or_default()
     }
 
     /// The policy in force.
     #[must_use]
     pub fn policy(&self) -> Arc<Policy> {
-        let policy = self.inner.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if self.writes.is_empty() {
-            return policy;
-        }
-        let mut wider = Policy::clone(&policy);
-        wider.writes.extend_from_slice(&self.writes);
-        Arc::new(wider)
+        self.inner.policy.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Puts another policy in force for every request that is checked from now on.
@@ -73,6 +95,23 @@ impl RunNetwork {
     #[must_use]
     pub fn taint(&self) -> &Taint {
         &self.inner.taint
+    }
+
+    /// The values that the run was given. The gate adds what servers answer; the user's words are for its owner to add.
+    #[must_use]
+    pub fn given(&self) -> &Given {
+        &self.inner.exchanged.given
+    }
+
+    /// What it has exchanged so far, to go on with after a pause.
+    #[must_use]
+    pub fn exchanged(&self) -> Exchanged {
+        self.inner.exchanged.clone()
+    }
+
+    /// What its reads have carried out so far.
+    pub(crate) fn carried(&self) -> MutexGuard<'_, Carried> {
+        self.inner.exchanged.carried.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Its credentials.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header, request};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header, request};
 use http_body::Body as _;
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -18,12 +18,13 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::time::{Instant, timeout_at};
 
-use crate::body::{Decoder, Http, Patience, Scrubbed, gather, timeout};
+use crate::admit::{Admission, Credentials};
+use crate::body::{Decoder, Feed, Http, Patience, Scrubbed, gather, timeout};
 use crate::connect::Connection;
 use crate::substitute::{Parts, Permitted, in_clear_text, permit};
 use crate::target::{Scheme, Target};
 use crate::trace::OpenTrace;
-use crate::{Blocked, GateError, Policy, RequestBody, Rule, Timeouts, WebSource, headers, leak, resolve};
+use crate::{Blocked, GateError, RequestBody, Rule, Timeouts, WebSource, headers, leak, resolve};
 
 use super::call::Shared;
 
@@ -69,76 +70,56 @@ impl Exchange<'_> {
 
         let path = target.path_and_query().clone();
         let mut parts = Parts { path, headers: headers::of_guest(parts.headers), body };
-        if let (Some(number), Some(key)) = (number, &self.call.limits.idempotency_key)
-            && !parts.headers.contains_key(IDEMPOTENCY_KEY)
-        {
-            let value = HeaderValue::try_from(format!("{key}-{number}"));
-            parts
-                .headers
-                .insert(IDEMPOTENCY_KEY, value.map_err(|_| self.unsendable("the idempotency key is no header"))?);
-        }
         let mut names = leak::check(method, &parts, secrets, target).await?;
+        let holds_value = !names.is_empty();
         let mentioned = parts.mentioned(target)?;
         names.extend(mentioned.into_iter().filter(|name| !names.contains(name)).collect::<Vec<_>>());
         let permitted = permit(names, secrets, target)?;
         if !permitted.names().is_empty() {
             headers::remove_ranges(&mut parts.headers);
         }
-        let write = self.write_of(reads, &parts.body, &permitted);
-        self.admit(write.as_deref())?;
+        let credentials = Credentials { names: permitted.names(), holds_value };
+        let admission = Admission::new(self.call, method, target, &parts, credentials).await?;
+        trace.identify(admission.hash, admission.unit.nature());
+        admission.check()?;
 
         let connect_deadline = self.connect_deadline();
-        let connection = self.connect(&permitted, write.as_deref(), connect_deadline, trace);
+        let connection = self.connect(&permitted, &admission, connect_deadline, trace);
         let connection = timeout_at(connect_deadline, connection).await.unwrap_or_else(|_| {
             Err(timeout(&target.authority(), connect_deadline.saturating_duration_since(self.started)))
         })?;
 
         let mut filled = parts.put_in(&permitted, target, &self.call.request_bytes)?;
         headers::add_of_gate(&mut filled.headers, target).map_err(|_| self.unsendable("the host is no header"))?;
-        self.admit(write.as_deref())?;
-        trace.sent(filled.body.len() as u64, permitted.names());
+        let pass = admission.pass()?;
+        let of_call =
+            number.and_then(|number| Some(format!("{}-{number}", self.call.limits.idempotency_key.as_ref()?)));
+        if let Some(key) = pass.key.as_ref().or(of_call.as_ref())
+            && !filled.headers.contains_key(IDEMPOTENCY_KEY)
+        {
+            let value = HeaderValue::try_from(key).map_err(|_| self.unsendable("the idempotency key is no header"))?;
+            filled.headers.insert(IDEMPOTENCY_KEY, value);
+        }
+        trace.sent(filled.body.len() as u64, permitted.names(), &pass);
         let (connection, response) = self.request(connection, filled).await?;
         trace.answered(response.status());
         self.call.run.taint().add(WebSource { host: target.host().to_string() });
         if response.status() == StatusCode::PARTIAL_CONTENT && !permitted.names().is_empty() {
             return Err(self.protocol("it sends a part (206) where the whole was asked for, with a credential"));
         }
-        self.answer(connection, response)
-    }
-
-    /// What makes it an outward write, in words; none when it only reads.
-    fn write_of(&self, reads: bool, body: &Bytes, permitted: &Permitted<'_>) -> Option<String> {
-        if let Some(name) = permitted.names().first() {
-            return Some(format!("`{}` with the credential `{name}`", self.method));
-        }
-        // A signature is as good as the credential it was made with, and nobody can tell where in a request it is.
-        if self.call.run.secrets().was_computed_with() {
-            return Some(format!("`{}` by a run that has computed with a credential", self.method));
-        }
-        // A body carries something outwards whatever the method is called.
-        (!reads || !body.is_empty()).then(|| format!("`{}`", self.method))
-    }
-
-    /// Checks policy and taint as they are now.
-    fn admit(&self, write: Option<&str>) -> Result<Arc<Policy>, Blocked> {
-        let policy = self.call.run.policy();
-        policy.decide(self.target)?;
-        if let Some(write) = write {
-            policy.decide_write(self.target, write, &self.call.run.taint().sources())?;
-        }
-        Ok(policy)
+        self.answer(connection, response, admission.unit.path())
     }
 
     async fn connect(
         &self,
         permitted: &Permitted<'_>,
-        write: Option<&str>,
+        admission: &Admission<'_>,
         deadline: Instant,
         trace: &mut OpenTrace,
     ) -> Result<Box<dyn Connection>, GateError> {
         let gate = self.call.run.gate();
         let addresses = gate.resolver().addresses(self.target.host()).await?;
-        let policy = self.admit(write)?;
+        let policy = admission.check()?;
         let addresses = resolve::guard(self.target, &addresses, &policy, gate.private()).map_err(|refused| {
             trace.explain(refused.for_owner);
             refused.blocked
@@ -172,6 +153,7 @@ impl Exchange<'_> {
         &self,
         connection: Option<Pin<Box<Http>>>,
         response: http::Response<Incoming>,
+        path: &str,
     ) -> Result<http::Response<Scrubbed>, GateError> {
         let secrets = self.call.run.secrets();
         let scrubber = secrets.scrubber();
@@ -193,15 +175,25 @@ impl Exchange<'_> {
         if decoder.is_some() || (has_body && !scrubber.is_empty()) {
             headers.remove(header::CONTENT_LENGTH);
         }
+        let feed = self.feed(&headers, path);
         let gate = self.call.run.gate();
         let patience =
             Patience::new(self.target.authority(), self.deadline(), gate.timeout(), self.timeouts.between_bytes);
         let budget = Arc::clone(&self.call.response_bytes);
         let mut response =
-            http::Response::new(Scrubbed::new((connection, incoming), decoder, secrets, patience, budget));
+            http::Response::new(Scrubbed::new((connection, incoming), decoder, secrets, patience, budget, feed));
         *response.status_mut() = parts.status;
         *response.headers_mut() = headers;
         Ok(response)
+    }
+
+    /// Tells the run's record of values of the headers, and begins on the body. What a host gives in a header it may be told
+    /// again: cookies, tags, the place that it redirects to.
+    fn feed(&self, headers: &HeaderMap, path: &str) -> Feed {
+        let mut collector = self.call.run.given().response(&self.target.authority(), path);
+        collector.headers(headers);
+        let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        Feed { collector: Some(collector), content_type }
     }
 
     fn deadline(&self) -> Instant {

@@ -142,7 +142,7 @@ impl Target {
         };
         let rest = rest.split('#').next().unwrap_or_default();
         let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-        let path = utf8_percent_encode(path, NOT_IN_PATHS).to_string();
+        let path = encoded(path);
         let path = if path.starts_with('/') { path } else { format!("/{path}") };
         let path = PathAndQuery::try_from(path).map_err(|_| invalid("the path is not valid"))?;
         Self::new(scheme, authority, path)
@@ -190,6 +190,11 @@ impl Target {
         let (host, port) = split_port(authority).map_err(invalid)?;
         let host = Host::parse(host).map_err(invalid)?;
         Ok(Self { scheme, host, port: port.unwrap_or(scheme.default_port()), path })
+    }
+
+    /// The same place with another path and query.
+    pub(crate) fn with_path(&self, path: PathAndQuery) -> Self {
+        Self { path, ..self.clone() }
     }
 
     /// The scheme.
@@ -252,8 +257,13 @@ pub(crate) fn split_port(authority: &str) -> Result<(&str, Option<u16>), String>
     }
 }
 
+/// A path or query with everything percent-encoded that it may not hold as it is. What is encoded already stays as it is.
+pub(crate) fn encoded(path: &str) -> String {
+    utf8_percent_encode(path, NOT_IN_PATHS).to_string()
+}
+
 /// The first character that is in no host, path or query, by name.
-fn odd_character(text: &str) -> Option<&'static str> {
+pub(crate) fn odd_character(text: &str) -> Option<&'static str> {
     text.chars().find_map(|character| match character {
         '\\' => Some("a backslash"),
         _ if character.is_control() => Some("a control character"),

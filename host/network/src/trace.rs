@@ -5,13 +5,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use base::CredentialName;
+use base::{ContentHash, CredentialName};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use vault::Scrubber;
 
+use crate::admit::Pass;
 use crate::target::Target;
-use crate::{Blocked, GateError};
+use crate::{Blocked, GateError, Nature};
 
 /// A request that passed the gate, or that it refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,6 +45,12 @@ pub struct RequestTrace {
     /// The rule that refused it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<crate::Rule>,
+    /// The hash of the request ([`crate::Unit::hash`]); of writes, and of requests that the owner has to consent to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<ContentHash>,
+    /// Whether it used up a lease: the owner's consent to this very request.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub consented: bool,
 }
 
 /// The longest path that is kept, in characters, and the longest method.
@@ -59,6 +66,8 @@ pub(crate) struct OpenTrace {
     position: usize,
     started: Instant,
     scrubber: Arc<Scrubber>,
+    /// Is shown when it turns out that the owner has to consent.
+    hash: Option<ContentHash>,
     /// What the owner is told of a failure instead of what the guest is.
     for_owner: Option<String>,
     trace: RequestTrace,
@@ -84,6 +93,8 @@ impl OpenTrace {
             credentials: Vec::new(),
             error: Some("dropped before there was a response".to_owned()),
             rule: None,
+            hash: None,
+            consented: false,
         };
         if let Ok(target) = target {
             trace.scheme = target.scheme().as_str().to_owned();
@@ -98,12 +109,22 @@ impl OpenTrace {
             position,
             started: Instant::now(),
             scrubber: scrubber.clone(),
+            hash: None,
             for_owner: None,
             trace,
         }
     }
 
-    pub(crate) fn sent(&mut self, bytes: u64, credentials: &[CredentialName]) {
+    /// Says which request it is.
+    pub(crate) fn identify(&mut self, hash: ContentHash, nature: Nature) {
+        self.hash = Some(hash);
+        self.trace.hash = self.hash.filter(|_| nature == Nature::Write);
+    }
+
+    pub(crate) fn sent(&mut self, bytes: u64, credentials: &[CredentialName], pass: &Pass) {
+        if pass.consented {
+            (self.trace.hash, self.trace.consented) = (self.hash, true);
+        }
         self.trace.request_bytes = bytes;
         self.trace.credentials = credentials.iter().map(ToString::to_string).collect();
     }
@@ -125,6 +146,9 @@ impl OpenTrace {
     pub(crate) fn failed(&mut self, error: &GateError) {
         if let GateError::Blocked(blocked) = error {
             self.trace.rule = Some(blocked.rule);
+            if blocked.rule.asks_owner() {
+                self.trace.hash = self.hash;
+            }
         }
         let why = self.for_owner.take().unwrap_or_else(|| error.to_string());
         self.trace.error = Some(self.scrubber.text(why));

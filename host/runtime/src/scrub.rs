@@ -191,6 +191,8 @@ mod tests {
             credentials: Vec::new(),
             error: Some(words()),
             rule: None,
+            hash: None,
+            consented: false,
         };
         let finished = Finished {
             stdio: words(),

@@ -2,8 +2,11 @@
 //! what has to be reached is on the owner's list.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::print_stdout, reason = "tests")]
 
+mod carried;
+mod consent;
 mod credentials;
 mod dns;
+mod given;
 mod hostile;
 mod limits;
 mod requests;

@@ -25,6 +25,10 @@ pub struct Setup {
 }
 
 impl Setup {
+    pub fn with(config: Config) -> Self {
+        Self { config, ..Self::default() }
+    }
+
     /// Grants patterns of domains.
     pub fn domains(mut self, patterns: &[&str]) -> Self {
         self.policy.domains.extend(patterns.iter().map(|pattern| pattern.parse().unwrap()));

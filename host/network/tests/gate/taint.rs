@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use network::{Pattern, Policy, Rule, TaintedWrite, Timeouts};
+use network::{Policy, Rule, Shape, TaintedWrite, Timeouts};
 use tokio::sync::Notify;
 
 use crate::dns::Dns;
@@ -22,7 +22,7 @@ async fn a_write_after_reading_asks_denies_or_passes() {
         let mut setup = Setup::default().reaching(page.address).reaching(sink.address);
         setup.policy.tainted_write = setting;
         if approved {
-            setup.policy.writes = vec![sink.address.to_string().parse::<Pattern>().unwrap()];
+            setup.policy.writes = vec![sink.address.to_string().parse::<Shape>().unwrap()];
         }
         let run = setup.run();
         // Another call of the same run: what was read is the run's.
@@ -37,6 +37,9 @@ async fn a_write_after_reading_asks_denies_or_passes() {
             assert_eq!(refusal.rule, Rule::TaintedWrite);
             assert!(refusal.reason.contains("`127.0.0.1`") && refusal.remedy.contains(remedy), "{refusal:?}");
             assert_eq!(call.last_refusal(), Some(refusal));
+            let asked = call.asked().iter().map(|asked| asked.class.to_string()).collect::<Vec<_>>();
+            let class = format!("POST {}/", sink.address);
+            assert_eq!(asked, if setting == TaintedWrite::Ask { vec![class] } else { Vec::new() });
         }
         assert_eq!(sink.connections(), usize::from(passes));
         // Reading goes on.
@@ -48,24 +51,28 @@ async fn a_write_after_reading_asks_denies_or_passes() {
 async fn what_writes_is_not_a_matter_of_the_method_alone() {
     let server = Server::ok("hello").await;
     let address = server.address.to_string();
-    for (method, headers, body, writes) in [
-        ("GET", &[][..], "", false),
-        ("HEAD", &[], "", false),
-        ("OPTIONS", &[], "", false),
-        ("PUT", &[], "", true),
-        ("PATCH", &[], "", true),
-        ("DELETE", &[], "", true),
-        ("get", &[], "", true),
-        ("GET", &[], "carries something", true),
-        ("GET", &[("x-http-method-override", "DELETE")], "", true),
-        ("GET", &[("authorization", "Bearer <credential:key>")], "", true),
+    for (method, path, headers, body, writes) in [
+        ("GET", "/", &[][..], "", false),
+        ("HEAD", "/", &[], "", false),
+        ("OPTIONS", "/", &[], "", false),
+        ("GET", "/?_method=get", &[], "", false),
+        ("GET", "/?method=DELETE", &[], "", false),
+        ("PUT", "/", &[], "", true),
+        ("PATCH", "/", &[], "", true),
+        ("DELETE", "/", &[], "", true),
+        ("get", "/", &[], "", true),
+        ("GET", "/", &[], "carries something", true),
+        ("GET", "/", &[("x-http-method-override", "DELETE")], "", true),
+        ("GET", "/?_method=DELETE", &[], "", true),
+        ("GET", "/?a;%5FMETHOD=delete", &[], "", true),
+        ("GET", "/", &[("authorization", "Bearer <credential:key>")], "", true),
     ] {
         let run = Setup::default().reaching(server.address).credential("key", "swordfish42", &address).run();
         let call = run.call(LIMITS);
-        let send = async || call.send(request(method, &server.url("/"), headers, body), Timeouts::default()).await;
+        let send = async || call.send(request(method, &server.url(path), headers, body), Timeouts::default()).await;
         text(send().await.unwrap()).await.unwrap();
         let again = send().await;
-        assert_eq!(again.is_err(), writes, "{method} {headers:?} {body}");
+        assert_eq!(again.is_err(), writes, "{method} {path} {headers:?} {body}");
         if writes {
             assert_eq!(blocked(again.map(drop)).rule, Rule::TaintedWrite);
         }

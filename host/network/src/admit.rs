@@ -1,0 +1,162 @@
+//! Whether a request may leave: by name, and by the owner's consent, as things are when it is asked.
+//!
+//! It is asked before the look-up, before the connection and before the first byte, because a run reads, and its policy changes,
+//! while its requests are under way. Only the last pass uses up a lease and counts what is carried.
+
+use std::sync::Arc;
+
+use base::{ContentHash, CredentialName};
+use bytes::Bytes;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderValue, Method};
+use vault::Scrubber;
+
+use crate::call::Shared;
+use crate::carried::Carried;
+use crate::leak::{self, LARGE_BYTES};
+use crate::substitute::Parts;
+use crate::target::{Target, encoded};
+use crate::values::CarriedBytes;
+use crate::{AskedRequest, Blocked, Grant, Nature, Needed, Policy, Rule, Seen, TaintedWrite, Unit};
+
+/// A request at the gate.
+pub(crate) struct Admission<'a> {
+    call: &'a Shared,
+    pub(crate) unit: Unit,
+    pub(crate) hash: ContentHash,
+}
+
+/// A request that leaves now.
+pub(crate) struct Pass {
+    /// Whether it used up a lease.
+    pub(crate) consented: bool,
+    /// What tells its doubles apart; only of writes of a run.
+    pub(crate) key: Option<String>,
+}
+
+/// The credentials of a request.
+pub(crate) struct Credentials<'a> {
+    /// Those that are put in.
+    pub(crate) names: &'a [CredentialName],
+    /// Whether it holds the value of one already.
+    pub(crate) holds_value: bool,
+}
+
+impl<'a> Admission<'a> {
+    pub(crate) async fn new(
+        call: &'a Shared,
+        method: &Method,
+        target: &Target,
+        parts: &Parts,
+        credentials: Credentials<'_>,
+    ) -> Result<Self, Blocked> {
+        let secrets = call.run.secrets();
+        let (mut shown, mut target, mut is_showable) = (parts.clone(), target.clone(), true);
+        if credentials.holds_value {
+            shown = without_values(shown, secrets.scrubber());
+            target = target.with_path(shown.path.clone());
+            is_showable = leak::check(method, &shown, secrets, &target).await?.is_empty();
+        }
+        let granted = if secrets.was_computed_with() { secrets.granted() } else { &[] };
+        let unit = Unit {
+            method: method.clone(),
+            target,
+            headers: shown.headers,
+            body: shown.body,
+            credentials: credentials.names.iter().cloned().collect(),
+            computed_with: granted.iter().map(|granted| granted.name.clone()).collect(),
+            is_showable,
+        };
+        let hash = hash_of(&unit).await;
+        Ok(Self { call, unit, hash })
+    }
+
+    /// Checks policy, taint and consent as they are now.
+    pub(crate) fn check(&self) -> Result<Arc<Policy>, Blocked> {
+        let decision = self.decide(&self.call.run.carried())?;
+        match decision.needed {
+            Some(needed) if needed.class.is_none() || !self.call.consents.allow(&self.hash) => {
+                Err(self.refused(*needed))
+            }
+            _ => Ok(decision.policy),
+        }
+    }
+
+    /// The same for the last time: the request leaves.
+    pub(crate) fn pass(&self) -> Result<Pass, Blocked> {
+        // Locked until it is counted: of two reads that fit one by one only one may leave.
+        let mut carried = self.call.run.carried();
+        let decision = self.decide(&carried)?;
+        let consented = decision.needed.is_some();
+        if let Some(needed) = decision.needed {
+            // A consent of before does not outweigh a refusal that the owner cannot be asked about.
+            if needed.class.is_none() || !self.call.consents.use_up(&self.hash) {
+                return Err(self.refused(*needed));
+            }
+        } else if decision.carried.run > 0 && !decision.policy.lets_data_out(&self.unit, self.call.run.given()) {
+            carried.add(&self.unit.target, decision.grant, decision.carried.run);
+        }
+        let key = self.call.consents.leave(&self.hash).filter(|_| self.unit.nature() == Nature::Write);
+        Ok(Pass { consented, key })
+    }
+
+    fn decide(&self, carried: &Carried) -> Result<Decision, Blocked> {
+        let (run, unit) = (&self.call.run, &self.unit);
+        let policy = run.policy();
+        let grant = policy.decide(&unit.target)?;
+        let sources = run.taint().sources();
+        let is_bounded =
+            !sources.is_empty() && policy.tainted_write != TaintedWrite::Allow && unit.nature() != Nature::Write;
+        let open = || (grant == Grant::Wide).then(|| policy.fixed_end(&unit.target));
+        let bytes = if is_bounded { unit.carried(open(), run.given()) } else { CarriedBytes::default() };
+        let excess = carried.excess(&unit.target, grant, bytes, run.gate().bounds());
+        let seen = Seen { sources: &sources, given: run.given(), excess };
+        let is_read = |needed: &Needed| {
+            let is_plain = needed.blocked.rule == Rule::ConsentNeeded && unit.nature() == Nature::Read;
+            is_plain && self.call.consents.may_read(&unit.target)
+        };
+        let needed = policy.decide_unit(unit, &seen).err().filter(|needed| !is_read(needed));
+        Ok(Decision { policy, grant, carried: bytes, needed })
+    }
+
+    /// Hands out a request that the owner can be asked about.
+    fn refused(&self, needed: Needed) -> Blocked {
+        let Needed { blocked, class } = needed;
+        if let Some(class) = class {
+            let request = || AskedRequest::new(&self.unit, self.hash, &blocked, class, self.call.run.given());
+            self.call.consents.ask(&self.hash, request);
+        }
+        blocked
+    }
+}
+
+struct Decision {
+    policy: Arc<Policy>,
+    grant: Grant,
+    /// Bytes that a read carries; none when they are not bounded.
+    carried: CarriedBytes,
+    needed: Option<Box<Needed>>,
+}
+
+/// Large bodies are hashed where they keep nothing else waiting.
+async fn hash_of(unit: &Unit) -> ContentHash {
+    if unit.body.len() >= LARGE_BYTES {
+        let unit = unit.clone();
+        if let Ok(hash) = tokio::task::spawn_blocking(move || unit.hash()).await {
+            return hash;
+        }
+    }
+    unit.hash()
+}
+
+/// The parts with placeholders for values that did not come by one: neither hash nor question may hold a secret.
+fn without_values(parts: Parts, scrubber: &Scrubber) -> Parts {
+    let path = encoded(&scrubber.text(parts.path.to_string()));
+    let mut headers = HeaderMap::with_capacity(parts.headers.len());
+    for (name, value) in &parts.headers {
+        let scrubbed = HeaderValue::from_bytes(&scrubber.bytes(value.as_bytes().to_vec()));
+        headers.append(name.clone(), scrubbed.unwrap_or_else(|_| value.clone()));
+    }
+    let body = Bytes::from(scrubber.bytes(parts.body.to_vec()));
+    Parts { path: PathAndQuery::try_from(path).unwrap_or(parts.path), headers, body }
+}
