@@ -14,6 +14,7 @@ use crate::config::{
 use crate::conversation::{Intent, OpenCall};
 use crate::live::{LiveEvent, LiveLog};
 use crate::prompt::granted;
+use crate::request::CallConsents;
 use crate::toolbox::{ToolDefinition, ToolInvocation, ToolNote, ToolReply, ToolResult, Toolbox};
 
 /// What makes a driver stop in the middle of something.
@@ -86,6 +87,7 @@ pub(crate) struct Execution<'a> {
     pub(crate) run: &'a RunId,
     pub(crate) call: &'a OpenCall,
     pub(crate) intent: &'a Intent,
+    pub(crate) consents: &'a CallConsents,
     pub(crate) toolbox: &'a dyn Toolbox,
     pub(crate) timeout: Duration,
     pub(crate) time_left: Duration,
@@ -112,6 +114,8 @@ impl Execution<'_> {
             arguments: &self.intent.arguments,
             idempotency_key: &self.intent.idempotency_key,
             grant: Some(&self.intent.grant).filter(|grant| !grant.is_null()),
+            consents: self.consents,
+            began: self.intent.began.unwrap_or_else(|| self.clock.now()),
             notes: &notes,
             cancel: &stop,
         };
@@ -152,7 +156,7 @@ impl Execution<'_> {
                         if unheard {
                             result.provenance = Provenance::Web;
                         }
-                        Some(ToolReply { result, usage, requests, ask: None })
+                        Some(ToolReply { result, usage, requests, asks: Vec::new() })
                     }
                 };
                 (reply, retried, interrupt)
@@ -163,12 +167,14 @@ impl Execution<'_> {
         Executed { reply, notes, retried, interrupt }
     }
 
-    /// The call, tried once more when it failed in a way that may pass and doing it twice harms nobody (SPEC RUN-6).
+    /// The call, tried once more when it failed in a way that may pass and doing it twice harms nobody (SPEC RUN-6). What the
+    /// owner consented to is done once, whatever the tool says of itself.
     async fn attempt(&self, invocation: ToolInvocation<'_>) -> (ToolReply, bool) {
         let reply = self.toolbox.call(invocation).await;
         let again = !reply.result.ok
             && reply.result.retryable
             && self.intent.effects.repeatable()
+            && !reply.requests.iter().any(|request| request.consented || request.is_done_write())
             && !invocation.cancel.is_cancelled();
         if !again {
             return (reply, false);
@@ -287,7 +293,7 @@ mod tests {
     fn check_at(index: usize, name: &str, arguments: Arguments) -> Result<Value, (ErrorCode, String)> {
         let call = ToolCall { id: "c".into(), name: name.into(), arguments };
         let tool = read();
-        admit(&[&tool], &OpenCall { step: 1, index, call, intent: None })
+        admit(&[&tool], &OpenCall::of(1, index, call))
             .map(|(_, arguments)| arguments)
             .map_err(|result| (result.error_code.unwrap(), result.output))
     }

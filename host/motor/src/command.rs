@@ -17,9 +17,10 @@ use crate::guard::Verdict;
 use crate::host_tools::REQUEST_APPROVAL;
 use crate::journal::{Journal, JournalError};
 use crate::record::RunRecord;
+use crate::state::RunState;
 use crate::status::{IllegalTransition, RunStatus, StatusEvent};
 use crate::toolbox::ToolResult;
-use crate::wait::{Approval, Question, Scope, Waiting};
+use crate::wait::{Approval, ApprovalItem, Question, Scope, Waiting};
 
 /// The answer to a run's question.
 #[derive(Debug, Clone)]
@@ -43,6 +44,8 @@ pub struct Decided {
     pub actions: Vec<ContentHash>,
     /// Whether it is allowed.
     pub grant: bool,
+    /// The actions that are allowed, by hash, when not all of them are.
+    pub only: Vec<ContentHash>,
     /// For how long.
     pub scope: Scope,
     /// Why, for the model.
@@ -114,8 +117,8 @@ impl Command {
     pub(crate) fn fingerprint(&self) -> ContentHash {
         base::canonical::hash(&match self {
             Self::Respond(Answer { text, question, .. }) => json!(["respond", text, question]),
-            Self::Approve(Decided { approval, actions, grant, scope, reason, .. }) => {
-                json!(["approve", approval, actions, grant, scope, reason])
+            Self::Approve(Decided { approval, actions, grant, only, scope, reason, .. }) => {
+                json!(["approve", approval, actions, grant, only, scope, reason])
             }
             Self::Retry(RetryRequest { guidance, settings, max_iterations, .. }) => {
                 json!(["retry", guidance, settings, max_iterations])
@@ -215,7 +218,9 @@ impl Command {
         self.fits(record)?;
         match (self, &record.waiting) {
             (Self::Respond(answer), Some(Waiting::Input(question))) => respond(record, answer, question, left),
-            (Self::Approve(decided), Some(Waiting::Approval(approval))) => approve(record, decided, approval, left),
+            (Self::Approve(decided), Some(Waiting::Approval(approval))) => {
+                approve(journal.state(), decided, approval, left)
+            }
             (Self::Retry(request), _) => retry(record, request, config),
             _ => Err(illegal(format!("run `{}` is {}", record.id, record.status))),
         }
@@ -249,11 +254,12 @@ fn respond(record: &RunRecord, answer: &Answer, question: &Question, left: Durat
         answer: answer.text.clone(),
         consent: answer.consent.clone(),
     };
-    let returned = returned(question.step, &question.call_id, crate::host_tools::ASK_USER, result);
+    let returned = returned(question.step, &question.call_id, crate::host_tools::ASK_USER, result, Vec::new());
     Ok(Carried { events: vec![answered, returned], reply: moved(record, &question.id) })
 }
 
-fn approve(record: &RunRecord, decided: &Decided, approval: &Approval, left: Duration) -> Result<Carried, Refusal> {
+fn approve(state: &RunState, decided: &Decided, approval: &Approval, left: Duration) -> Result<Carried, Refusal> {
+    let RunState { record, conversation, .. } = state;
     meant(decided.approval.as_ref(), &approval.id)?;
     let shown = &decided.actions;
     if !shown.is_empty() && !approval.items.iter().map(|item| &item.action_hash).eq(shown) {
@@ -269,40 +275,55 @@ fn approve(record: &RunRecord, decided: &Decided, approval: &Approval, left: Dur
         let reason = format!("this can be allowed for {}, not for {}", choices.join(", "), decided.scope.as_str());
         return Err(Refusal::new(RefusalCode::InvalidRequest, reason));
     }
+    if let Some(other) = decided.only.iter().find(|only| !approval.items.iter().any(|item| item.action_hash == **only))
+    {
+        return Err(illegal(format!("`{}` does not ask about `{other}`", approval.id))
+            .with_remedy("look at what it asks now: `motor task status`"));
+    }
     let mut events = vec![RunEvent::ApprovalDecided {
         approval: approval.id.clone(),
         granted: decided.grant,
         scope: decided.scope,
+        only: decided.only.clone(),
         reason: decided.reason.clone(),
         consent: decided.consent.clone(),
     }];
-    let why = decided.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    if approval.repeat {
-        let text = if decided.grant {
-            let sent = if approval.sent.is_empty() {
-                String::new()
-            } else {
-                format!(". It has already sent {}, and would send that again", approval.sent.join(", "))
-            };
-            format!(
-                "the owner consented to what was refused{why}; make the same call again, with the same arguments, as the \
-                 next thing you do{sent}"
-            )
-        } else {
-            format!("the owner refused it{why}; do without it, and do not try it by other means")
-        };
-        events.push(RunEvent::Told { step: approval.step, reason: TellReason::Decision, text });
-    } else if let Some(item) = approval.items.first().filter(|item| item.tool == REQUEST_APPROVAL) {
-        let result = if decided.grant {
-            let scope = decided.scope.as_str();
-            ToolResult {
-                provenance: Provenance::User,
-                ..ToolResult::success(format!("the owner consents ({scope}){why}"))
+    let reason = decided.reason.as_deref();
+    let held = |item: &ApprovalItem| {
+        conversation
+            .open_calls()
+            .next()
+            .filter(|open| open.call.id == item.call_id)
+            .and_then(|open| open.held.clone())
+            .map(|held| held.result)
+    };
+    if let Some(item) = approval.items.first().filter(|_| approval.repeat) {
+        match (held(item), decided.grant) {
+            // The host makes the call again.
+            (Some(_), true) => {}
+            (Some(mut result), false) => {
+                result.output.extend(approval.items.iter().map(|item| format!("\n{}", refusal(&item.summary, reason))));
+                let refused = approval.items.iter().map(|item| item.summary.clone()).collect();
+                events.push(returned(approval.step, &item.call_id, &item.tool, result, refused));
             }
+            // An earlier version gave the model the refusal as the call's result.
+            (None, granted) => {
+                let text = if granted {
+                    format!("the owner consented to what was refused{}; make the same call again", why(reason))
+                } else {
+                    format!("the owner refused it{}; do without it, and do not try it by other means", why(reason))
+                };
+                events.push(RunEvent::Told { step: approval.step, reason: TellReason::Decision, text });
+            }
+        }
+    } else if let Some(item) = approval.items.first().filter(|item| item.tool == REQUEST_APPROVAL) {
+        let (result, refused) = if decided.grant {
+            let consents = format!("the owner consents ({}){}", decided.scope.as_str(), why(reason));
+            (ToolResult { provenance: Provenance::User, ..ToolResult::success(consents) }, Vec::new())
         } else {
-            refused_by_owner(decided.reason.as_deref())
+            (refused_by_owner(reason), vec![item.summary.clone()])
         };
-        events.push(returned(approval.step, &item.call_id, REQUEST_APPROVAL, result));
+        events.push(returned(approval.step, &item.call_id, REQUEST_APPROVAL, result, refused));
     }
     Ok(Carried { events, reply: moved(record, &approval.id) })
 }
@@ -328,11 +349,16 @@ fn retry(record: &RunRecord, request: &RetryRequest, config: &Config) -> Result<
 
 /// What the model is told of an action that the owner does not want.
 pub(crate) fn refused_by_owner(reason: Option<&str>) -> ToolResult {
-    let why = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-    ToolResult::failure(
-        ErrorCode::PermissionDenied,
-        format!("the owner refused this{why}; do without it, and do not try it by other means"),
-    )
+    ToolResult::failure(ErrorCode::PermissionDenied, refusal("this", reason))
+}
+
+/// The owner's refusal, in words for the model.
+pub(crate) fn refusal(action: &str, reason: Option<&str>) -> String {
+    format!("the owner refused {action}{}; do without it, and do not try it by other means", why(reason))
+}
+
+fn why(reason: Option<&str>) -> String {
+    reason.map(|reason| format!(": {reason}")).unwrap_or_default()
 }
 
 fn moved(record: &RunRecord, about: &str) -> Value {
@@ -345,7 +371,7 @@ fn moved(record: &RunRecord, about: &str) -> Value {
     serde_json::to_value(moved).unwrap_or_default()
 }
 
-fn returned(step: u32, call_id: &str, tool: &str, result: ToolResult) -> RunEvent {
+fn returned(step: u32, call_id: &str, tool: &str, result: ToolResult, refused: Vec<String>) -> RunEvent {
     RunEvent::ToolReturned {
         step,
         call_id: call_id.to_owned(),
@@ -357,6 +383,8 @@ fn returned(step: u32, call_id: &str, tool: &str, result: ToolResult) -> RunEven
         retried: false,
         recovered: false,
         credits: Some(0),
+        refused,
+        held: false,
     }
 }
 

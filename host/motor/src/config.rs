@@ -21,6 +21,11 @@ pub const FAILURES: u32 = 6;
 pub const REPEATS_NUDGE: usize = 3;
 /// Replies that make the same calls with the same results and end the attempt (SPEC RUN-5).
 pub const REPEATS_STOP: usize = 5;
+/// Replies with something that is refused, by the owner or for want of the owner's consent, after which the model is told to
+/// answer with what it has (SPEC RUN-5).
+pub const REFUSALS_NUDGE: usize = 3;
+/// How often a call is held while the owner is asked about its requests, and made again.
+pub const MAX_HOLDS: u32 = 3;
 /// Calls of one model reply that may be executed; the others are refused, as data. Bounds the work of one iteration,
 /// which the iteration cap counts as one however much the model asks for in it.
 pub const MAX_CALLS_PER_REPLY: usize = 32;

@@ -1,13 +1,15 @@
 //! When a driver has to ask before it goes on, and what it asks (SPEC ASK-1, APPR-1, APPR-2, TAINT-1).
 //!
 //! Asking is parking: the question, the status and the signal are one commit, and the driver ends. What was consented to
-//! is looked up in the ledger, by the hash of exactly the call that is about to be made.
+//! is looked up in the ledger, by the hash of exactly the request that was refused, or of the call that is about to be made.
+//! A call that was refused requests is held: the owner is asked about them, and after a consent the host makes it again.
 
 use base::{ContentHash, ErrorCode};
 use serde_json::Value;
 
 use crate::call::{Interrupt, admit};
-use crate::command::refused_by_owner;
+use crate::command::{refusal, refused_by_owner};
+use crate::config::MAX_HOLDS;
 use crate::conversation::OpenCall;
 use crate::drive::{Driver, Exit};
 use crate::event::RunEvent;
@@ -87,28 +89,46 @@ impl Driver {
         Ok(Ok(Exit::Parked))
     }
 
-    /// Parks the run because a call was refused something that the owner may consent to.
-    pub(crate) async fn ask_again(
+    /// What the owner is asked about a call that was refused requests: those about which nothing was decided yet. None
+    /// when there is nothing to ask, or nobody to be asked.
+    pub(crate) fn asked_of(
         &self,
-        journal: &mut Journal,
+        journal: &Journal,
         call: &OpenCall,
-        needed: ConsentNeeded,
+        asks: Vec<ConsentNeeded>,
         sent: Vec<String>,
-    ) -> Result<Option<Exit>, JournalError> {
-        let arguments = call.arguments();
-        let action = action_hash(&self.run, &call.call.name, &arguments);
-        let standing = journal.state().ledger.standing(action, needed.class.as_deref());
-        // What was refused stays refused; what was allowed and still does not work is not for the owner to mend.
-        if standing != Standing::Unasked || !journal.state().record.may_ask {
-            return Ok(None);
+    ) -> Option<Approval> {
+        let state = journal.state();
+        if !state.record.may_ask || call.holds >= MAX_HOLDS {
+            return None;
         }
-        let ConsentNeeded { summary, reason, class, grant } = needed;
-        let choices = scopes(class.is_some());
-        let item = item(call, &arguments, summary, action);
-        let approval =
-            Approval { repeat: true, sent, ..self.approval(journal, vec![item], reason, class, grant, choices) };
-        journal.park(RunEvent::ApprovalAsked { approval }).await?;
-        Ok(Some(Exit::Parked))
+        let is_open = |ask: &ConsentNeeded| {
+            // A consent that was given and did not help is not for the owner to give again in the same call.
+            !matches!(state.ledger.standing(ask.action, ask.class.as_deref()), Standing::Denied(_))
+        };
+        let asks: Vec<_> = asks.into_iter().filter(is_open).collect();
+        let reason = asks.first()?.reason.clone();
+        let choices = scopes(asks.iter().all(|ask| ask.class.is_some()), false);
+        let (arguments, class) = (call.arguments(), asks.first().and_then(|ask| ask.class.clone()));
+        let class = class.filter(|class| asks.iter().all(|ask| ask.class.as_ref() == Some(class)));
+        let items = asks.into_iter().map(|ask| ApprovalItem {
+            class: ask.class,
+            grant: ask.grant,
+            request: ask.request,
+            ..item(call, &arguments, ask.summary, ask.action)
+        });
+        let items = items.collect();
+        Some(Approval { repeat: true, sent, ..self.approval(journal, items, reason, class, Value::Null, choices) })
+    }
+
+    /// What the owner said before about requests that a call was refused, in words.
+    pub(crate) fn denied_before(&self, journal: &Journal, asks: &[ConsentNeeded]) -> String {
+        let ledger = &journal.state().ledger;
+        let denied = asks.iter().filter_map(|ask| match ledger.standing(ask.action, ask.class.as_deref()) {
+            Standing::Denied(why) => Some(refusal(&ask.summary, why.as_deref())),
+            _ => None,
+        });
+        denied.map(|line| format!("\n{line}")).collect()
     }
 
     /// Looks whether a call may be made: what it would do, whether that needs consent, and whether there is one.
@@ -131,24 +151,20 @@ impl Driver {
                 done.output
             )));
         }
+        if let Some(held) = &call.held {
+            // The owner was asked about the call before it was made, and about its requests since.
+            return Leave::Go { approval: None, grant: held.grant.clone() };
+        }
         let review = match self.review(journal, toolbox, definition, arguments).await {
             Ok(review) => review,
             Err(interrupt) => return Leave::Interrupted(interrupt),
         };
         let Some(reason) = needs(&review, state.record.approval_required) else {
-            // A consent to what only shows while the call runs is used by the call it was given for.
-            return match state.ledger.standing(action, None) {
-                Standing::Granted(approval, grant) => Leave::Go { approval: Some(approval), grant },
-                _ => Leave::Go { approval: None, grant: Value::Null },
-            };
+            return Leave::Go { approval: None, grant: Value::Null };
         };
         match state.ledger.standing(action, review.class.as_deref()) {
             Standing::Granted(approval, grant) => Leave::Go { approval: Some(approval), grant },
             Standing::Denied(why) => Leave::Refused(refused_by_owner(why.as_deref())),
-            // What the environment refuses without consent it refuses by itself, and with better words.
-            Standing::Unasked if !state.record.may_ask && review.required.is_some() => {
-                Leave::Go { approval: None, grant: Value::Null }
-            }
             Standing::Unasked if !state.record.may_ask => Leave::Refused(ToolResult::failure(
                 ErrorCode::PermissionDenied,
                 format!("{reason}, and this run may not ask the owner; do without it"),
@@ -158,7 +174,7 @@ impl Driver {
                 if review.low_risk {
                     items.extend(self.alike(journal, toolbox, tools, call, &review).await);
                 }
-                let choices = scopes(review.class.is_some());
+                let choices = scopes(review.class.is_some(), true);
                 Leave::Ask(self.approval(journal, items, reason, review.class, review.grant, choices))
             }
         }
@@ -228,9 +244,6 @@ impl Driver {
 
 /// Why a call needs consent; none: it needs none.
 fn needs(review: &Review, approval_required: bool) -> Option<String> {
-    if let Some(reason) = &review.required {
-        return Some(reason.clone());
-    }
     if !approval_required || review.covered {
         return None;
     }
@@ -242,8 +255,14 @@ fn needs(review: &Review, approval_required: bool) -> Option<String> {
     }
 }
 
-fn scopes(has_class: bool) -> Vec<Scope> {
-    if has_class { vec![Scope::Once, Scope::Run, Scope::Session, Scope::Always] } else { vec![Scope::Once] }
+/// For how long a consent can be given. What lasts longer than a run is given by the owner's own command where it opens a
+/// way out: a card shows one request and not all that would pass.
+fn scopes(has_class: bool, may_last: bool) -> Vec<Scope> {
+    match (has_class, may_last) {
+        (true, true) => vec![Scope::Once, Scope::Run, Scope::Session, Scope::Always],
+        (true, false) => vec![Scope::Once, Scope::Run],
+        (false, _) => vec![Scope::Once],
+    }
 }
 
 fn item(call: &OpenCall, arguments: &Value, summary: String, action_hash: ContentHash) -> ApprovalItem {
@@ -253,6 +272,9 @@ fn item(call: &OpenCall, arguments: &Value, summary: String, action_hash: Conten
         summary,
         arguments: arguments.clone(),
         action_hash,
+        class: None,
+        grant: Value::Null,
+        request: None,
     }
 }
 

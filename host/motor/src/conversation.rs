@@ -5,7 +5,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use base::Provenance;
+use base::{Provenance, Timestamp};
 use llm::{Arguments, ChatReply, FinishReason, Message, ToolCall};
 use serde_json::Value;
 
@@ -14,7 +14,8 @@ use crate::config::{SUMMARY_OUTPUT, SUMMARY_RESULTS};
 use crate::event::{RunEvent, TellReason};
 use crate::failure::LastToolResult;
 use crate::record::beginning;
-use crate::toolbox::Effects;
+use crate::request::OutgoingRequest;
+use crate::toolbox::{Effects, ToolResult};
 
 /// Stands in the conversation for a reply that said nothing.
 const EMPTY_REPLY: &str = "[empty reply]";
@@ -28,6 +29,21 @@ pub(crate) struct OpenCall {
     pub(crate) call: ToolCall,
     /// Set when an intent is in the history: the call may have been executed.
     pub(crate) intent: Option<Intent>,
+    /// Set while the owner is asked about requests that the call was refused.
+    pub(crate) held: Option<Held>,
+    /// How often it was held.
+    pub(crate) holds: u32,
+    /// When it was first made.
+    pub(crate) began: Option<Timestamp>,
+}
+
+/// A call that is made again when the owner consents.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Held {
+    /// What it came to without the requests that it was refused.
+    pub(crate) result: ToolResult,
+    /// What the environment was given with the owner's consent to the call.
+    pub(crate) grant: Value,
 }
 
 /// What was about to be executed.
@@ -40,9 +56,16 @@ pub(crate) struct Intent {
     pub(crate) reserved: u64,
     pub(crate) idempotency_key: String,
     pub(crate) effects: Effects,
+    /// When the call was first made; none: an earlier version did not say.
+    pub(crate) began: Option<Timestamp>,
 }
 
 impl OpenCall {
+    /// A call that nothing was done about yet.
+    pub(crate) fn of(step: u32, index: usize, call: ToolCall) -> Self {
+        Self { step, index, call, intent: None, held: None, holds: 0, began: None }
+    }
+
     /// The arguments as they were executed, or else as the model wrote them.
     pub(crate) fn arguments(&self) -> Value {
         match (&self.intent, &self.call.arguments) {
@@ -107,17 +130,30 @@ impl Conversation {
     /// Takes in an event. Gives back the call that a result closes.
     pub(crate) fn apply(&mut self, event: &RunEvent) -> Option<OpenCall> {
         match event {
-            RunEvent::Created { task, .. } => self.entries.push(Entry::Said { text: task.clone() }),
+            RunEvent::Created { task, web_sources, .. } => {
+                self.tainted = !web_sources.is_empty();
+                self.entries.push(Entry::Said { text: task.clone() });
+            }
             RunEvent::ModelReplied { step, reply, dropped_calls, .. } => self.reply(*step, reply, dropped_calls),
-            RunEvent::ToolIntended { call_id, arguments, idempotency_key, effects, grant, reserved, .. } => {
+            RunEvent::ToolIntended { call_id, arguments, idempotency_key, effects, grant, reserved, began, .. } => {
                 if let Some(open) = self.open.front_mut().filter(|open| open.call.id == *call_id) {
+                    (open.held, open.began) = (None, *began);
                     open.intent = Some(Intent {
                         arguments: arguments.clone(),
                         grant: grant.clone(),
                         reserved: *reserved,
                         idempotency_key: idempotency_key.clone(),
                         effects: *effects,
+                        began: *began,
                     });
+                }
+            }
+            RunEvent::ToolReturned { call_id, result, requests, held: true, .. } => {
+                self.reads(result, requests);
+                if let Some(open) = self.open.front_mut().filter(|open| open.call.id == *call_id) {
+                    let grant = open.intent.take().map(|intent| intent.grant).unwrap_or_default();
+                    open.held = Some(Held { result: result.clone(), grant });
+                    open.holds += 1;
                 }
             }
             RunEvent::ToolReturned { call_id, tool, result, requests, .. } => {
@@ -127,9 +163,7 @@ impl Conversation {
                     result: result.clone(),
                     tainted: self.tainted,
                 });
-                // Bytes that came back count as read, whatever the call says of its own output.
-                self.tainted |=
-                    result.provenance == Provenance::Web || requests.iter().any(|asked| asked.status.is_some());
+                self.reads(result, requests);
                 self.last_tool = Some(tool.clone());
                 if self.results.len() == SUMMARY_RESULTS {
                     self.results.pop_front();
@@ -155,7 +189,7 @@ impl Conversation {
                         let cut = self.unjudged.take().filter(|_| *reason == TellReason::CutOff);
                         self.unfinished = cut.map(|cut| cut.text).unwrap_or_default();
                     }
-                    TellReason::Repetition | TellReason::Decision => {}
+                    TellReason::Repetition | TellReason::Decision | TellReason::Refusals => {}
                 }
                 self.held.push(format!("[host] {text}"));
                 self.release();
@@ -173,6 +207,11 @@ impl Conversation {
             | RunEvent::ApprovalDecided { .. } => {}
         }
         None
+    }
+
+    /// Bytes that came back count as read, whatever the call says of its own output.
+    fn reads(&mut self, result: &ToolResult, requests: &[OutgoingRequest]) {
+        self.tainted |= result.provenance == Provenance::Web || requests.iter().any(|asked| asked.status.is_some());
     }
 
     /// A new attempt has the task and nothing else: what went wrong stands in its prompt. The workspace is the same, so
@@ -205,11 +244,7 @@ impl Conversation {
         }
         if !calls.is_empty() {
             (self.corrections, self.cut_offs) = (0, 0);
-            self.open = calls
-                .iter()
-                .enumerate()
-                .map(|(index, call)| OpenCall { step, index, call: call.clone(), intent: None })
-                .collect();
+            self.open = calls.iter().enumerate().map(|(index, call)| OpenCall::of(step, index, call.clone())).collect();
         } else if reply.finish == FinishReason::Paused {
             // The provider wants the same conversation again, this reply included.
             self.unfinished = whole;
@@ -300,7 +335,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::toolbox::ToolResult;
 
     fn created() -> RunEvent {
         RunEvent::Created {
@@ -316,6 +350,7 @@ mod tests {
             may_ask: false,
             credits: None,
             skill: None,
+            web_sources: vec![],
         }
     }
 
@@ -341,6 +376,7 @@ mod tests {
             approval: None,
             grant: Value::Null,
             reserved: 0,
+            began: None,
         }
     }
 
@@ -356,6 +392,8 @@ mod tests {
             retried: false,
             recovered: false,
             credits: None,
+            refused: vec![],
+            held: false,
         }
     }
 

@@ -17,7 +17,7 @@ use crate::command::{Order, obey};
 use crate::config::{ARTIFACTS, Config, span};
 use crate::consent::is_host_tool;
 use crate::conversation::Next;
-use crate::event::{RunEvent, StoredEvent, TellReason};
+use crate::event::{RunEvent, StoredEvent};
 use crate::failure::{FailureCategory, FailureSummary, RunError};
 use crate::guard::Verdict;
 use crate::host_tools;
@@ -29,6 +29,7 @@ use crate::skill::InstalledSkill;
 use crate::status::RunStatus;
 use crate::timers::Timers;
 use crate::toolbox::{ToolReply, Toolbox};
+use crate::trace::RunTrace;
 use crate::wait::Waiting;
 use store::StoreError;
 
@@ -126,8 +127,8 @@ impl Driver {
         let exit = match ordered {
             _ if status.is_terminal() => Exit::Over,
             Some(Verdict::Stop(error)) => self.conclude(&mut journal, Exit::Failing(error), None).await?,
-            Some(Verdict::Nudge(text)) => {
-                let (step, reason) = (journal.state().conversation.step(), TellReason::Repetition);
+            Some(Verdict::Nudge(reason, text)) => {
+                let step = journal.state().conversation.step();
                 journal.stage(RunEvent::Told { step, reason, text })?;
                 self.begin(&mut journal, true).await?
             }
@@ -264,14 +265,8 @@ impl Driver {
         let refusal = Refusal::from(error);
         let ended = async {
             let (mut journal, _) = Journal::open(self.books.clone(), self.live.clone(), self.run.clone())?;
-            if let Next::InFlight(call) = journal.state().conversation.next()
-                && !call.intent.as_ref().is_some_and(|intent| intent.effects.repeatable())
-            {
-                // Its result may be what could not be stored.
-                let reply = Some(ToolReply::of(outcome_unknown()));
-                let executed = Executed { reply, notes: Vec::new(), retried: false, interrupt: None };
-                self.returned(&mut journal, &call, executed, true).await?;
-            }
+            // Its result may be what could not be stored.
+            self.close_in_flight(&mut journal).await?;
             let error = self.located(&journal, RunError::refused(refusal.clone()));
             let failed = Ending {
                 status: RunStatus::Failed,
@@ -326,19 +321,13 @@ impl Driver {
             journal.commit().await?;
         } else if !ordered {
             journal.stage(RunEvent::Resumed)?;
-            if let Next::InFlight(call) = journal.state().conversation.next()
-                && !call.intent.as_ref().is_some_and(|intent| intent.effects.repeatable())
-            {
-                let reply = ToolReply::of(outcome_unknown());
-                let executed = Executed { reply: Some(reply), notes: Vec::new(), retried: false, interrupt: None };
-                if let Some(exit) = self.returned(journal, &call, executed, true).await? {
-                    return self.conclude(journal, exit, None).await;
-                }
+            if let Some(exit) = self.close_in_flight(journal).await? {
+                return self.conclude(journal, exit, None).await;
             }
         }
         let record = journal.state().record.clone();
         let prepared = self.unless_interrupted(journal, async {
-            let toolbox = self.toolbox(&record).await?;
+            let toolbox = self.toolbox(&record, &journal.state().trace).await?;
             Ok::<_, Refusal>((toolbox, self.environment.model(&record).await?))
         });
         match prepared.await {
@@ -354,11 +343,25 @@ impl Driver {
         }
     }
 
+    /// Gives a result to a call that was in flight and may not be made again: what became of it is not known.
+    async fn close_in_flight(&self, journal: &mut Journal) -> Result<Option<Exit>, JournalError> {
+        let state = journal.state();
+        let Next::InFlight(call) = state.conversation.next() else { return Ok(None) };
+        let is_repeatable = call.intent.as_ref().is_some_and(|intent| intent.effects.repeatable());
+        // What the owner consented to is done once, whatever the tool says of itself.
+        if is_repeatable && state.ledger.consents().leases.is_empty() {
+            return Ok(None);
+        }
+        let reply = Some(ToolReply::of(outcome_unknown()));
+        let executed = Executed { reply, notes: Vec::new(), retried: false, interrupt: None };
+        self.returned(journal, &call, executed, true).await
+    }
+
     /// The run's tools. Watchers hear what takes long about them.
-    async fn toolbox(&self, record: &RunRecord) -> Result<Arc<dyn Toolbox>, Refusal> {
+    async fn toolbox(&self, record: &RunRecord, trace: &RunTrace) -> Result<Arc<dyn Toolbox>, Refusal> {
         let mut preparing = self.environment.preparing();
         preparing.mark_changed();
-        let mut making = self.environment.toolbox(record);
+        let mut making = self.environment.toolbox(record, trace);
         loop {
             tokio::select! {
                 biased;

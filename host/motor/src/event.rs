@@ -11,9 +11,10 @@ use serde_json::Value;
 
 use crate::artifact::Artifact;
 use crate::failure::{FailureSummary, RunError};
+use crate::request::OutgoingRequest;
 use crate::skill::{InstalledSkill, SkillLabel};
 use crate::status::RunStatus;
-use crate::toolbox::{Effects, OutgoingRequest, SandboxUsage, ToolNote, ToolResult};
+use crate::toolbox::{Effects, SandboxUsage, ToolNote, ToolResult};
 use crate::wait::{Approval, Question, Scope};
 
 /// An event and when it happened.
@@ -65,6 +66,9 @@ pub enum RunEvent {
         /// The skill it works by.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         skill: Option<SkillLabel>,
+        /// Where what it was given comes from, when that is untrusted (SPEC TAINT-1).
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        web_sources: Vec<String>,
     },
     /// A driver took it up for the first time.
     Started,
@@ -115,6 +119,9 @@ pub enum RunEvent {
         /// Credits set aside for it (SPEC EN-2).
         #[serde(default, skip_serializing_if = "is_zero")]
         reserved: u64,
+        /// When the call was first made; none: now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        began: Option<Timestamp>,
     },
     /// A tool call has its result. Without an intent before it, the host refused the call and executed nothing.
     ToolReturned {
@@ -144,6 +151,13 @@ pub enum RunEvent {
         /// Credits it cost; none: what was set aside for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         credits: Option<u64>,
+        /// The requests that it was refused by the owner, or for want of the owner's consent, in words.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        refused: Vec<String>,
+        /// The call is held: the owner is asked, and after a consent it is made again. The model does not see this result
+        /// unless the owner refuses.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        held: bool,
     },
     /// The host told the model something.
     Told {
@@ -181,6 +195,9 @@ pub enum RunEvent {
         granted: bool,
         /// For how long.
         scope: Scope,
+        /// The actions that are allowed, by hash, when not all of them are.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        only: Vec<ContentHash>,
         /// Why, in the owner's words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -244,6 +261,8 @@ pub enum TellReason {
     Repetition,
     /// The owner decided about a call that had been refused.
     Decision,
+    /// Too much of what it wants to do is refused (SPEC RUN-5).
+    Refusals,
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -283,6 +302,7 @@ mod tests {
                 approval: None,
                 grant: Value::Null,
                 reserved: 0,
+                began: None,
             },
         };
         let text = serde_json::to_string(&event).unwrap();

@@ -9,19 +9,26 @@ use std::collections::HashMap;
 use base::{ContentHash, ErrorCode};
 use serde_json::Value;
 
-use crate::config::{FAILURES, REPEATS_NUDGE, REPEATS_STOP, SAME_FAILURES};
+use crate::config::{FAILURES, REFUSALS_NUDGE, REPEATS_NUDGE, REPEATS_STOP, SAME_FAILURES};
+use crate::event::TellReason;
 use crate::failure::{FailureCategory, RunError};
 use crate::toolbox::ToolResult;
 
 /// Calls of a circle that are named.
 const NAMED: usize = 4;
+/// Refused actions that are named.
+const MAX_REFUSED: usize = 8;
+
+/// What the model is told after every few replies with refusals.
+const ENOUGH_REFUSED: &str = "what you try is refused, and trying it by other means is refused too: finish what you can do \
+    without it, answer with what you have in plain text, and say what was refused";
 
 /// What the guard says after a reply's calls.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Verdict {
     Continue,
-    /// Tell the model this.
-    Nudge(String),
+    /// Tell the model this, for this reason.
+    Nudge(TellReason, String),
     /// End the attempt.
     Stop(RunError),
 }
@@ -67,11 +74,27 @@ pub(crate) struct LoopGuard {
     turns: Vec<Turn>,
     failures: Vec<Failure>,
     has_success: bool,
+    /// Replies of the attempt with a call that was refused by the owner, or for want of the owner's consent.
+    refusals: usize,
+    has_refusal: bool,
+    /// The latest of what was refused, each once.
+    refused: Vec<String>,
 }
 
 impl LoopGuard {
-    /// Takes in the result of a call.
-    pub(crate) fn record(&mut self, tool: &str, arguments: &Value, result: &ToolResult) {
+    /// Takes in the result of a call, and what of it was `refused` by the owner or for want of the owner's consent. A page can
+    /// make a model try what is refused as often as it likes: that must end no run, so it counts neither as a failure nor
+    /// as going in circles.
+    pub(crate) fn record(&mut self, tool: &str, arguments: &Value, result: &ToolResult, refused: &[String]) {
+        if !refused.is_empty() {
+            self.has_refusal = true;
+            for summary in refused {
+                if self.refused.len() < MAX_REFUSED && !self.refused.contains(summary) {
+                    self.refused.push(summary.clone());
+                }
+            }
+            return;
+        }
         let turn = Turn { tool: tool.to_owned(), fingerprint: fingerprint(tool, arguments, result) };
         // The same call twice in one reply is one.
         if !self.turns.contains(&turn) {
@@ -91,15 +114,32 @@ impl LoopGuard {
         self.failures.push(Failure { tool, what, code, message, line });
     }
 
+    /// What was refused, in words, once the model was told to answer with what it has.
+    pub(crate) fn enough_refused(&self) -> Option<&[String]> {
+        (self.refusals >= REFUSALS_NUDGE).then_some(&self.refused)
+    }
+
     /// Judges the attempt, once every call of a reply has its result.
     pub(crate) fn judge(&mut self) -> Verdict {
         let turns = std::mem::take(&mut self.turns);
-        self.replies.push(turns);
-        let longest = 2 * REPEATS_STOP;
-        if self.replies.len() > longest {
-            self.replies.drain(..self.replies.len() - longest);
+        let has_refusal = std::mem::take(&mut self.has_refusal);
+        self.refusals += usize::from(has_refusal);
+        let mut verdict = Verdict::Continue;
+        // A reply of which everything was refused is none that makes the same calls again.
+        if !(has_refusal && turns.is_empty()) {
+            self.replies.push(turns);
+            let longest = 2 * REPEATS_STOP;
+            if self.replies.len() > longest {
+                self.replies.drain(..self.replies.len() - longest);
+            }
+            verdict = self.streak().map_or_else(|| self.repetition(), Verdict::Stop);
         }
-        self.streak().map_or_else(|| self.repetition(), Verdict::Stop)
+        match verdict {
+            Verdict::Continue if has_refusal && self.refusals.is_multiple_of(REFUSALS_NUDGE) => {
+                Verdict::Nudge(TellReason::Refusals, ENOUGH_REFUSED.to_owned())
+            }
+            verdict => verdict,
+        }
     }
 
     /// Counts the failures of the reply. A success of any tool is progress and clears the count; a failure of another tool
@@ -183,10 +223,13 @@ fn verdict(repeats: usize, what: &str) -> Verdict {
         ));
     }
     if repeats == REPEATS_NUDGE {
-        return Verdict::Nudge(format!(
-            "you have made {what} {repeats} times and the result is the same each time; do something different, or give \
+        return Verdict::Nudge(
+            TellReason::Repetition,
+            format!(
+                "you have made {what} {repeats} times and the result is the same each time; do something different, or give \
              your answer in plain text"
-        ));
+            ),
+        );
     }
     Verdict::Continue
 }
@@ -217,7 +260,7 @@ mod tests {
     fn letter(verdict: Verdict) -> char {
         match verdict {
             Verdict::Continue => 'c',
-            Verdict::Nudge(_) => 'n',
+            Verdict::Nudge(..) => 'n',
             Verdict::Stop(_) => 's',
         }
     }
@@ -234,7 +277,7 @@ mod tests {
         let mut guard = LoopGuard::default();
         let judge = |reply: &&[Call]| {
             for (tool, arguments, result) in *reply {
-                guard.record(tool, arguments, result);
+                guard.record(tool, arguments, result, &[]);
             }
             letter(guard.judge())
         };
@@ -354,12 +397,37 @@ mod tests {
         assert_eq!(judge(&[missing("fetch"), missing("bash"), missing("code")]), "ccc");
     }
 
+    #[test]
+    fn refusals_end_no_attempt() {
+        let mut guard = LoopGuard::default();
+        let refused = ["POST https://a.example/".to_owned()];
+        let result = ToolResult::failure(ErrorCode::NetworkBlocked, "refused");
+        let mut told = 0;
+        for reply in 1..=20 {
+            guard.record("fetch", &json!({}), &result, &refused);
+            match guard.judge() {
+                Verdict::Continue => {}
+                Verdict::Nudge(TellReason::Refusals, _) => told += 1,
+                other => panic!("reply {reply}: {other:?}"),
+            }
+        }
+        assert_eq!((told, guard.enough_refused()), (6, Some(&refused[..])));
+        // A failure of something else beside it counts as ever.
+        let mut verdicts = Vec::new();
+        for _ in 0..3 {
+            guard.record("fetch", &json!({}), &result, &refused);
+            guard.record("read", &json!({}), &failing(ErrorCode::NotFound), &[]);
+            verdicts.push(guard.judge());
+        }
+        assert!(matches!(verdicts.last(), Some(Verdict::Stop(_))), "{verdicts:?}");
+    }
+
     /// What a row of replies with one call each is ended for.
     fn end(turns: &[Call]) -> RunError {
         let mut guard = LoopGuard::default();
         let mut last = Verdict::Continue;
         for (tool, arguments, result) in turns {
-            guard.record(tool, arguments, result);
+            guard.record(tool, arguments, result, &[]);
             last = guard.judge();
         }
         let Verdict::Stop(error) = last else { panic!("{last:?}") };

@@ -65,8 +65,7 @@ fn request_approval() -> ToolDefinition {
             "properties": {
                 "action": { "type": "string", "description": "Exactly what you want to do." },
                 "reason": { "type": "string", "description": "Why it is needed." },
-                "domains": { "type": "array", "items": { "type": "string" }, "description": "Domains that you need access to." },
-                "writes": { "type": "boolean", "description": "Whether you have to send data there (POST and the like)." }
+                "domains": { "type": "array", "items": { "type": "string" }, "description": "Domains that you need access to." }
             },
             "required": ["action"],
             "additionalProperties": false
@@ -90,8 +89,6 @@ pub(crate) struct Request {
     pub(crate) reason: Option<String>,
     #[serde(default)]
     pub(crate) domains: Vec<String>,
-    #[serde(default)]
-    pub(crate) writes: bool,
 }
 
 impl Ask {
@@ -129,8 +126,7 @@ impl Request {
         if self.domains.is_empty() {
             return self.action.clone();
         }
-        let sending = if self.writes { ", and to send data there" } else { "" };
-        format!("access to {}{sending}: {}", self.domains.join(", "), self.action)
+        format!("access to {}: {}", self.domains.join(", "), self.action)
     }
 
     /// What the environment gets when the owner consents.
@@ -138,7 +134,7 @@ impl Request {
         if self.domains.is_empty() {
             return Value::Null;
         }
-        json!({ "domains": self.domains, "writes": self.writes })
+        json!({ "domains": self.domains })
     }
 }
 
@@ -178,7 +174,7 @@ mod tests {
         }
         assert_eq!(Request::read(&json!({"action": "delete it"})).unwrap().grant(), Value::Null);
         let request = Request::read(&json!({"action": "look it up", "domains": ["a.example"]})).unwrap();
-        assert_eq!(request.grant(), json!({"domains": ["a.example"], "writes": false}));
+        assert_eq!(request.grant(), json!({"domains": ["a.example"]}));
         assert_eq!(request.summary(), "access to a.example: look it up");
         assert!(Request::read(&json!({"action": "x", "domains": vec!["d"; MAX_DOMAINS + 1]})).is_err());
     }

@@ -1,29 +1,35 @@
 //! What was done and what was consented to: a fold of the run's events over all its attempts (SPEC APPR-1, APPR-2).
 //!
-//! A consent is a lease on one action, told by its hash, and is used up by the intent that names it: both are events, so a
-//! crash between them leaves the lease, and one after them has used it. It must not decide what needs consent.
+//! An action is a request as it is sent, whatever tool sends it, or a whole call of a tool that is asked about before it is
+//! made; either is told by its hash. A consent is a lease on one action. A call uses it up with its intent, a request with
+//! the result that says it was sent: both are events, so a crash between leaves the lease, and one after has used it. It
+//! must not decide what needs consent.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use base::{ContentHash, ErrorCode, RunId};
 use serde_json::Value;
 
 use crate::event::RunEvent;
 use crate::record::beginning;
-use crate::wait::{Approval, Scope, action_hash};
+use crate::request::{CallConsents, OutgoingRequest};
+use crate::toolbox::ToolResult;
+use crate::wait::{Approval, Scope, action_hash, allows};
 
 /// Characters kept of the result of an action that is not done again.
 const KEPT: usize = 300;
+/// Refusals of a class after which it is refused without a question.
+const MAX_DENIALS: u32 = 3;
 
 /// Consent to one action, not used yet.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Lease {
-    pub(crate) approval: String,
-    pub(crate) action: ContentHash,
-    pub(crate) grant: Value,
-    /// The step whose reply asked, when the call was refused first and is to be made again: in the next reply, and before
-    /// anything else is done that might change what the call does.
-    pub(crate) again: Option<u32>,
+struct Lease {
+    approval: String,
+    action: ContentHash,
+    grant: Value,
+    /// It is on a request that a call was refused, and not on a call.
+    is_request: bool,
 }
 
 /// An action that changed something outside and is known to have succeeded.
@@ -42,17 +48,30 @@ struct Action {
     done: Option<Done>,
 }
 
+/// How often the owner refused something of a class, and why the last time.
+#[derive(Debug, Clone, Default)]
+struct Denials {
+    times: u32,
+    reason: Option<String>,
+}
+
 /// What was done and consented to in a run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger {
     asked: Option<Approval>,
     leases: Vec<Lease>,
+    /// Those that the call which is held has used up: it is made again, so a consent to the rest renews them.
+    again: Vec<Lease>,
+    /// The call that is held, and what it has sent.
+    held: Option<(ContentHash, Vec<OutgoingRequest>)>,
     /// Classes the owner consented to for the run or longer.
     allowed: HashMap<String, (String, Value)>,
-    /// What the owner refused, and why.
+    /// The actions that the owner refused, and why.
     denied_actions: HashMap<ContentHash, Option<String>>,
-    denied_classes: HashMap<String, Option<String>>,
+    denied_classes: HashMap<String, Denials>,
     actions: HashMap<ContentHash, Action>,
+    /// How often a request is known to have been sent.
+    sent: BTreeMap<ContentHash, u32>,
     in_flight: Option<ContentHash>,
     attempt: u32,
 }
@@ -87,79 +106,114 @@ impl Ledger {
                 }
                 self.asked = Some(approval.clone());
             }
-            RunEvent::ApprovalDecided { approval, granted, scope, reason, .. } => {
+            RunEvent::ApprovalDecided { approval, granted, scope, only, reason, .. } => {
                 if let Some(asked) = self.asked.take_if(|asked| asked.id == *approval) {
-                    self.decided(asked, *granted, *scope, reason.as_ref());
+                    self.decided(asked, *granted, *scope, only, reason.as_ref());
                 }
             }
-            RunEvent::ModelReplied { step, .. } => {
-                self.leases.retain(|lease| lease.again.is_none_or(|asked| *step <= asked + 1));
-            }
-            RunEvent::ToolIntended { tool, arguments, approval, effects, .. } => {
+            RunEvent::ToolIntended { tool, arguments, approval, .. } => {
                 let action = action_hash(run, tool, arguments);
-                if let Some(used) = approval
-                    && let Some(at) =
-                        self.leases.iter().position(|lease| lease.approval == *used && lease.action == action)
-                {
-                    self.leases.remove(at);
+                if let Some(used) = approval {
+                    self.use_up(|lease| lease.approval == *used && lease.action == action);
                 }
-                if !effects.read_only {
-                    self.leases.retain(|lease| lease.again.is_none() || lease.action == action);
-                }
-                self.in_flight = Some(action);
+                (self.in_flight, self.held) = (Some(action), None);
             }
-            RunEvent::ToolReturned { step, result, requests, .. } => {
-                let Some(action) = self.in_flight.take() else { return };
-                // All that leaves goes through the gate, so its record is evidence enough.
-                let landed = requests.iter().any(crate::toolbox::OutgoingRequest::is_done_write);
-                // A call that was ended from outside may have taken effect just as one whose host died, and one that
-                // failed after it had written something is not over either: whoever looks at keys sees them again.
-                if result.error_code.is_some_and(is_unclear) || (landed && !result.ok) {
-                    return;
-                }
-                let entry = self.actions.entry(action).or_default();
-                entry.known += 1;
-                if landed {
-                    let output = beginning(&result.output, KEPT);
-                    entry.done = Some(Done { attempt: self.attempt, step: *step, output });
-                }
+            RunEvent::ToolReturned { step, result, requests, held, .. } => {
+                self.returned(*step, result, requests, *held)
             }
             RunEvent::Retried { attempt, .. } => {
                 self.attempt = *attempt;
-                self.in_flight = None;
+                (self.in_flight, self.held) = (None, None);
                 self.leases.clear();
+                self.again.clear();
             }
             RunEvent::Finished { .. } => self.asked = None,
             _ => {}
         }
     }
 
-    fn decided(&mut self, asked: Approval, granted: bool, scope: Scope, reason: Option<&String>) {
-        let Approval { id, items, class, grant, step, repeat, .. } = asked;
-        if !granted {
-            // A refusal is remembered for the run, and what is tried by other means is of the same class (SPEC NET-3).
-            self.denied_actions.extend(items.iter().map(|item| (item.action_hash, reason.cloned())));
-            self.denied_classes.extend(class.map(|class| (class, reason.cloned())));
+    fn returned(&mut self, step: u32, result: &ToolResult, requests: &[OutgoingRequest], held: bool) {
+        let is_unclear = result.error_code.is_some_and(is_unclear);
+        let (action, requests) = if let Some(action) = self.in_flight.take() {
+            for request in requests.iter().filter(|request| request.consented) {
+                let used = self.use_up(|lease| Some(lease.action) == request.hash);
+                self.again.extend(used);
+            }
+            if held {
+                self.held = Some((action, requests.to_vec()));
+                return;
+            }
+            self.again.clear();
+            if is_unclear {
+                // A request that used up its consent may be among those that nothing is known of.
+                self.leases.retain(|lease| !lease.is_request);
+            }
+            (action, Cow::Borrowed(requests))
+        } else if let Some((action, requests)) = self.held.take() {
+            // It is not made again, so what it has sent stands.
+            (action, Cow::Owned(requests))
+        } else {
+            return;
+        };
+        // All that leaves goes through the gate, so its record is evidence enough.
+        let landed = requests.iter().any(OutgoingRequest::is_done_write);
+        // A call that was ended from outside may have taken effect just as one whose host died, and one that failed after
+        // it had written something is not over either: whoever looks at keys sees them again.
+        if is_unclear || (landed && !result.ok) {
             return;
         }
-        match (scope != Scope::Once).then_some(class).flatten() {
-            Some(class) => {
+        for hash in requests.iter().filter(|request| request.status.is_some()).filter_map(|sent| sent.hash) {
+            *self.sent.entry(hash).or_default() += 1;
+        }
+        let entry = self.actions.entry(action).or_default();
+        entry.known += 1;
+        if landed {
+            let output = beginning(&result.output, KEPT);
+            entry.done = Some(Done { attempt: self.attempt, step, output });
+        }
+    }
+
+    /// Removes one lease.
+    fn use_up(&mut self, is_used: impl Fn(&Lease) -> bool) -> Option<Lease> {
+        let at = self.leases.iter().position(is_used)?;
+        Some(self.leases.remove(at))
+    }
+
+    fn decided(&mut self, asked: Approval, granted: bool, scope: Scope, only: &[ContentHash], reason: Option<&String>) {
+        let Approval { id, items, class, grant, repeat, .. } = asked;
+        let again = std::mem::take(&mut self.again);
+        if repeat && granted {
+            self.leases.extend(again);
+        }
+        let (allowed, denied): (Vec<_>, Vec<_>) =
+            items.into_iter().partition(|item| granted && allows(only, item.action_hash));
+        // A refusal is remembered under the action, and counts once for the class of what was shown together: one "no" to
+        // a request must not refuse the user's own at the same place (SPEC NET-3).
+        let of_denied = denied.iter().map(|item| item.class.as_ref().or(class.as_ref()));
+        for class in of_denied.flatten().collect::<BTreeSet<_>>() {
+            let denials = self.denied_classes.entry(class.clone()).or_default();
+            denials.times += 1;
+            denials.reason = reason.cloned();
+        }
+        self.denied_actions.extend(denied.iter().map(|item| (item.action_hash, reason.cloned())));
+        for item in allowed {
+            self.denied_actions.remove(&item.action_hash);
+            let of_item = item.class.map(|class| (class, item.grant));
+            let lasting = (scope != Scope::Once).then(|| of_item.or(class.clone().map(|class| (class, grant.clone()))));
+            if let Some((class, grant)) = lasting.flatten() {
                 self.denied_classes.remove(&class);
-                self.allowed.insert(class, (id, grant));
+                self.allowed.insert(class, (id.clone(), grant));
             }
-            None => {
-                for item in items {
-                    self.denied_actions.remove(&item.action_hash);
-                    let (grant, again) = (grant.clone(), repeat.then_some(step));
-                    self.leases.push(Lease { approval: id.clone(), action: item.action_hash, grant, again });
-                }
-            }
+            // The action that was shown is allowed by its own consent, whatever the class comes to.
+            let (approval, action, grant) = (id.clone(), item.action_hash, grant.clone());
+            self.leases.push(Lease { approval, action, grant, is_request: repeat });
         }
     }
 
     /// Whether there is consent to an action of a class.
     pub(crate) fn standing(&self, action: ContentHash, class: Option<&str>) -> Standing {
         let of_class = || class.and_then(|class| self.denied_classes.get(class));
+        let of_class = || of_class().filter(|denials| denials.times >= MAX_DENIALS).map(|denials| &denials.reason);
         if let Some(reason) = self.denied_actions.get(&action).or_else(of_class) {
             return Standing::Denied(reason.clone());
         }
@@ -170,6 +224,12 @@ impl Ledger {
             Some((approval, grant)) => Standing::Granted(approval.clone(), grant.clone()),
             None => Standing::Unasked,
         }
+    }
+
+    /// What a call gets of consents to requests.
+    pub(crate) fn consents(&self) -> CallConsents {
+        let leases = self.leases.iter().filter(|lease| lease.is_request).map(|lease| lease.action).collect();
+        CallConsents { leases, sent: self.sent.clone() }
     }
 
     /// What tells doubles of an action apart outside. The same in each attempt until the action came to an end that is

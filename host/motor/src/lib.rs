@@ -12,6 +12,7 @@ pub mod event;
 pub mod failure;
 pub mod live;
 pub mod record;
+pub mod request;
 pub mod skill;
 pub mod status;
 pub mod toolbox;
@@ -55,11 +56,12 @@ pub use motor::{Cancelled, Environment, Motor, MotorParts, RunRequest};
 pub use prune::{Expired, KEY_MEMORY};
 pub use query::ListFilter;
 pub use record::RunRecord;
+pub use request::{CallConsents, Origin, OutgoingRequest, ShownField, ShownRequest};
 pub use skill::{InstalledSkill, SkillLabel};
 pub use status::{IllegalTransition, RunStatus, StatusEvent};
 pub use toolbox::{
-    ConsentNeeded, Effects, OutgoingRequest, Planned, Review, SandboxUsage, ToolDefinition, ToolInvocation, ToolNote,
-    ToolReply, ToolResult, Toolbox,
+    ConsentNeeded, Effects, Planned, Review, SandboxUsage, ToolDefinition, ToolInvocation, ToolNote, ToolReply,
+    ToolResult, Toolbox,
 };
 pub use trace::{ApprovalTrace, AttemptTrace, QuestionTrace, RunTrace, StepTrace, ToolCallTrace, TransitionTrace};
 pub use wait::{Approval, ApprovalItem, Question, Scope, Waiting};

@@ -17,9 +17,10 @@ use tokio::sync::broadcast;
 use crate::event::{RunEvent, StoredEvent};
 use crate::failure::RunError;
 use crate::relay::Relay;
+use crate::request::OutgoingRequest;
 use crate::skill::InstalledSkill;
 use crate::status::RunStatus;
-use crate::toolbox::{OutgoingRequest, SandboxUsage, ToolNote, ToolResult};
+use crate::toolbox::{SandboxUsage, ToolNote, ToolResult};
 use crate::wait::{Approval, Question, Scope};
 
 /// Events a watcher may be behind before it loses hints.
@@ -159,6 +160,8 @@ impl LiveEvent {
             RunEvent::ToolIntended { step, call_id, tool, arguments, .. } => {
                 Self::ToolStarted { at, step, call_id, tool, arguments }
             }
+            // Watchers see what it asks, and the call when it is made again.
+            RunEvent::ToolReturned { held: true, .. } => return None,
             RunEvent::ToolReturned { step, call_id, tool, result, usage, requests, .. } => {
                 Self::ToolFinished { at, step, call_id, tool, result, usage, requests }
             }

@@ -4,7 +4,8 @@ use base::Consent;
 
 use crate::event::{RunEvent, StoredEvent};
 use crate::record::beginning;
-use crate::toolbox::{OutgoingRequest, ToolNote};
+use crate::request::OutgoingRequest;
+use crate::toolbox::ToolNote;
 
 /// The log shows at most this much: the end of it.
 pub(crate) const LOG_BYTES: usize = 16 * 1024;
@@ -54,7 +55,7 @@ fn line(stored: &StoredEvent) -> String {
         RunEvent::ToolIntended { step, tool, arguments, .. } => {
             format!("{at} step {step} {tool} begins: {}\n", shown(&arguments.to_string()))
         }
-        RunEvent::ToolReturned { step, tool, result, requests, notes, retried, recovered, .. } => {
+        RunEvent::ToolReturned { step, tool, result, requests, notes, retried, recovered, held, .. } => {
             let mut text = String::new();
             for request in requests {
                 text.push_str(&format!("{at} step {step} {tool} {}\n", asked(request)));
@@ -71,9 +72,10 @@ fn line(stored: &StoredEvent) -> String {
             let code = result.error_code.map_or("ok", base::ErrorCode::as_str);
             let retried = if *retried { ", second try" } else { "" };
             let recovered = if *recovered { ", after a restart" } else { "" };
+            let held = if *held { ", held for the owner" } else { "" };
             let took = result.duration_ms;
             text.push_str(&format!(
-                "{at} step {step} {tool} {code} in {took} ms{retried}{recovered}: {}\n",
+                "{at} step {step} {tool} {code} in {took} ms{retried}{recovered}{held}: {}\n",
                 shown(&result.output)
             ));
             text
@@ -94,8 +96,12 @@ fn line(stored: &StoredEvent) -> String {
                 shown(&approval.reason)
             )
         }
-        RunEvent::ApprovalDecided { approval, granted, scope, reason, consent } => {
-            let verdict = if *granted { format!("granted for {}", scope.as_str()) } else { "refused".to_owned() };
+        RunEvent::ApprovalDecided { approval, granted, scope, only, reason, consent } => {
+            let verdict = match (granted, only.len()) {
+                (true, 0) => format!("granted for {}", scope.as_str()),
+                (true, some) => format!("granted for {some} of its actions, for {}", scope.as_str()),
+                (false, _) => "refused".to_owned(),
+            };
             let why = reason.as_ref().map(|reason| format!(": {}", shown(reason))).unwrap_or_default();
             format!("{at} {approval} {verdict} by {}{why}\n", word(consent))
         }

@@ -38,11 +38,11 @@ const MAX_TASK_BYTES: usize = 256 * 1024;
 /// What a run works with, made by the host from the run's record: at its start and again after every restart.
 #[async_trait::async_trait]
 pub trait Environment: Send + Sync {
-    /// The tools of the run.
+    /// The tools of the run. The trace has the user's words: the task, the answers, the guidance of attempts.
     ///
     /// # Errors
     /// Why the run cannot have them; the run fails with this reason.
-    async fn toolbox(&self, run: &RunRecord) -> Result<Arc<dyn Toolbox>, Refusal>;
+    async fn toolbox(&self, run: &RunRecord, trace: &RunTrace) -> Result<Arc<dyn Toolbox>, Refusal>;
 
     /// What [`Environment::toolbox`] is at, for the run's watchers, when it takes long.
     fn preparing(&self) -> watch::Receiver<Option<Preparing>> {
@@ -127,6 +127,8 @@ pub struct RunRequest {
     pub may_ask: bool,
     /// The skill it works by, for whoever reads its trace.
     pub skill: Option<SkillLabel>,
+    /// Where what it is given comes from, when that is untrusted: it begins tainted.
+    pub web_sources: Vec<String>,
 }
 
 /// What cancelling did.
@@ -254,6 +256,7 @@ impl Motor {
             approval_required,
             may_ask,
             skill,
+            web_sources,
         } = request;
         let invalid = |reason: String| Refusal::new(RefusalCode::InvalidRequest, reason);
         if task.trim().is_empty() {
@@ -280,6 +283,7 @@ impl Motor {
             may_ask,
             credits: Some(&self.inner.config.budget).filter(|prices| prices.enabled).map(|prices| prices.credits),
             skill,
+            web_sources,
         })
     }
 

@@ -14,7 +14,7 @@ use crate::failure::{FailureSummary, RunError};
 use crate::skill::{InstalledSkill, SkillLabel};
 use crate::status::{IllegalTransition, RunStatus, StatusEvent};
 use crate::toolbox::ToolNote;
-use crate::wait::{Scope, Waiting};
+use crate::wait::{Scope, Waiting, allows};
 
 /// Characters of the task that the head keeps; the whole task is in the first event.
 const TASK_CHARACTERS: usize = 200;
@@ -167,6 +167,7 @@ impl RunRecord {
             may_ask,
             credits,
             skill,
+            web_sources,
         } = &first.event
         else {
             return None;
@@ -192,7 +193,7 @@ impl RunRecord {
             cost_usd: None,
             energy: *energy,
             resumes: 0,
-            web_sources: Vec::new(),
+            web_sources: web_sources.clone(),
             reaching: None,
             attempt: 0,
             earlier_iterations: 0,
@@ -251,14 +252,15 @@ impl RunRecord {
                 self.status = self.status.transition(StatusEvent::Answer)?;
                 self.stop_waiting(stored.at);
             }
-            RunEvent::ApprovalDecided { granted, scope, .. } => {
+            RunEvent::ApprovalDecided { granted, scope, only, .. } => {
                 self.status = self.status.transition(StatusEvent::Answer)?;
                 if let Some(Waiting::Approval(approval)) = self.stop_waiting(stored.at)
                     && *granted
                     && *scope != Scope::Once
-                    && !approval.grant.is_null()
                 {
-                    self.grants.push(approval.grant);
+                    let items = approval.items.into_iter().filter(|item| allows(only, item.action_hash));
+                    let grants = items.map(|item| item.grant).chain([approval.grant]);
+                    self.grants.extend(grants.filter(|grant| !grant.is_null()));
                 }
             }
             RunEvent::Retried { attempt, guidance, settings, max_iterations, consent: _ } => {
@@ -342,7 +344,7 @@ impl RunRecord {
                     self.cost_usd = Some(self.cost_usd.unwrap_or_default() + cost);
                 }
             }
-            RunEvent::ToolReturned { step, tool, result, requests, notes, recovered, credits, .. } => {
+            RunEvent::ToolReturned { step, tool, result, requests, notes, recovered, credits, held, .. } => {
                 self.reaching = None;
                 if let Some(budget) = &mut self.budget {
                     // Of a call that the host took down nobody knows what it spent: what was set aside is gone.
@@ -361,8 +363,10 @@ impl RunRecord {
                 if result.provenance == Provenance::Web && self.web_sources.is_empty() {
                     self.read_from(format!("`{tool}`"));
                 }
-                self.tool_calls += 1;
-                self.errors += u32::from(!result.ok);
+                if !held {
+                    self.tool_calls += 1;
+                    self.errors += u32::from(!result.ok);
+                }
                 if *recovered
                     && result.error_code == Some(ErrorCode::OutcomeUnknown)
                     && self.unknown_outcomes.len() < MAX_UNKNOWN
@@ -457,7 +461,8 @@ pub(crate) fn beginning(text: &str, characters: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::toolbox::{Effects, OutgoingRequest, ToolResult};
+    use crate::request::OutgoingRequest;
+    use crate::toolbox::{Effects, ToolResult};
 
     fn check_sources(events: Vec<RunEvent>, expected: &[&str]) {
         let stored = |event| StoredEvent { at: Timestamp::from_millis(0), worked_ms: None, event };
@@ -474,6 +479,7 @@ mod tests {
             may_ask: false,
             credits: None,
             skill: None,
+            web_sources: vec![],
         };
         let mut record = RunRecord::created(RunId::parse("run_1").unwrap(), &stored(created)).unwrap();
         for event in [RunEvent::Started].into_iter().chain(events) {
@@ -494,6 +500,7 @@ mod tests {
             approval: None,
             grant: Value::Null,
             reserved: 0,
+            began: None,
         }
     }
 
@@ -509,6 +516,8 @@ mod tests {
             retried: false,
             recovered: false,
             credits: None,
+            refused: vec![],
+            held: false,
         }
     }
 

@@ -55,6 +55,14 @@ impl RunState {
         Ok(state)
     }
 
+    /// The answer of an attempt that is out of iterations after it was told to answer because so much was refused: what it
+    /// last said, and what was refused.
+    pub(crate) fn answer_despite_refusals(&self) -> Option<String> {
+        let refused = self.guard.enough_refused()?;
+        let said = self.conversation.last_text().map(|text| format!("{text}\n\n")).unwrap_or_default();
+        Some(format!("{said}Not done, because it was refused: {}.", refused.join("; ")))
+    }
+
     /// Takes in an event, and says what the loop guard thinks of it.
     ///
     /// # Errors
@@ -68,12 +76,12 @@ impl RunState {
             self.guard = LoopGuard::default();
         }
         let closed = self.conversation.apply(&stored.event);
-        let (RunEvent::ToolReturned { tool, result, .. }, Some(call)) = (&stored.event, closed) else {
+        let (RunEvent::ToolReturned { tool, result, refused, .. }, Some(call)) = (&stored.event, closed) else {
             return Ok(Verdict::Continue);
         };
         // A call above the number that a reply may make is told so and no more.
         if call.index < MAX_CALLS_PER_REPLY {
-            self.guard.record(tool, &call.arguments(), result);
+            self.guard.record(tool, &call.arguments(), result, refused);
         }
         let is_last = self.conversation.open_calls().next().is_none();
         Ok(if is_last { self.guard.judge() } else { Verdict::Continue })

@@ -15,7 +15,7 @@ use crate::config::HEARING;
 use crate::consent::Leave;
 use crate::conversation::{Next, OpenCall, Unjudged};
 use crate::drive::{Driver, Exit};
-use crate::event::{RunEvent, TellReason};
+use crate::event::RunEvent;
 use crate::failure::{FailureCategory, RunError};
 use crate::guard::Verdict;
 use crate::host_tools::{ASK_USER, REQUEST_APPROVAL};
@@ -40,6 +40,9 @@ impl Driver {
         let max = record.max_iterations;
         let iteration = step.saturating_sub(record.earlier_iterations);
         if iteration > max {
+            if let Some(answer) = journal.state().answer_despite_refusals() {
+                return Ok(Some(Exit::Answered(answer)));
+            }
             let message = format!("the run reached the iteration cap of {max}");
             return Ok(Some(Exit::Failing(RunError::new(FailureCategory::BudgetExhausted, message))));
         }
@@ -202,6 +205,7 @@ impl Driver {
             approval,
             grant,
             reserved,
+            began: Some(call.began.unwrap_or_else(|| self.books.clock.now())),
         })?;
         journal.commit().await?;
         let Next::InFlight(call) = journal.state().conversation.next() else { return Ok(None) };
@@ -225,10 +229,12 @@ impl Driver {
             let executed = Executed { reply, notes: Vec::new(), retried: false, interrupt: None };
             return self.returned(journal, &call, executed, recovered).await;
         };
+        let consents = journal.state().ledger.consents();
         let execution = Execution {
             run: &self.run,
             call: &call,
             intent,
+            consents: &consents,
             toolbox,
             timeout: definition.timeout,
             time_left: journal.time_left(),
@@ -251,20 +257,27 @@ impl Driver {
     ) -> Result<Option<Exit>, JournalError> {
         let Executed { reply, notes, retried, interrupt } = executed;
         let mut verdict = Verdict::Continue;
-        let mut needed = None;
-        if let Some(ToolReply { result, usage, requests, ask }) = reply {
-            let written = requests.iter().filter(|request| request.is_done_write());
-            let sent: Vec<_> = written.map(|request| format!("{} {}", request.method, request.url)).collect();
-            needed = ask.map(|ask| (ask, sent));
-            let (call_id, tool) = (call.call.id.clone(), call.call.name.clone());
+        if let Some(ToolReply { mut result, usage, requests, asks }) = reply {
+            let sent = requests.iter().filter(|request| request.consented || request.is_done_write());
+            let sent = sent.map(|request| format!("{} {}", request.method, request.url)).collect();
+            let mut refused: Vec<_> = asks.iter().map(|ask| ask.summary.clone()).collect();
+            if asks.is_empty() {
+                // Of a run that may not ask.
+                let wanting = requests.iter().filter(|request| request.wants_consent());
+                refused.extend(wanting.map(|request| format!("{} {}", request.method, request.url)));
+            }
+            result.output.push_str(&self.denied_before(journal, &asks));
+            let asked = if interrupt.is_none() { self.asked_of(journal, call, asks, sent) } else { None };
+            if call.intent.is_none() && result.error_code == Some(ErrorCode::PermissionDenied) {
+                refused.push(format!("a call of `{}`", call.call.name));
+            }
             // A call that was stopped says nothing of what it spent; one that the host never made spent nothing.
             let unknown = usage.is_none() && call.intent.as_ref().is_some_and(|intent| intent.reserved > 0);
             let credits = (!unknown).then(|| usage.map_or(0, |usage| self.config.budget.spent(&usage)));
-            let step = call.step;
             verdict = journal.stage(RunEvent::ToolReturned {
-                step,
-                call_id,
-                tool,
+                step: call.step,
+                call_id: call.call.id.clone(),
+                tool: call.call.name.clone(),
                 result,
                 usage,
                 requests,
@@ -272,20 +285,22 @@ impl Driver {
                 retried,
                 recovered,
                 credits,
+                refused,
+                held: asked.is_some(),
             })?;
+            if let Some(mut approval) = asked {
+                // With what the call itself has read.
+                approval.sources.clone_from(&journal.state().record.web_sources);
+                journal.park(RunEvent::ApprovalAsked { approval }).await?;
+                return Ok(Some(Exit::Parked));
+            }
         }
         if let Some(interrupt) = interrupt {
             return self.stop(journal, interrupt).await.map(Some);
         }
-        if let (Some((needed, sent)), false) = (needed, matches!(verdict, Verdict::Stop(_)))
-            && let Some(exit) = self.ask_again(journal, call, needed, sent).await?
-        {
-            return Ok(Some(exit));
-        }
         match verdict {
             Verdict::Continue => Ok(None),
-            Verdict::Nudge(text) => {
-                let reason = TellReason::Repetition;
+            Verdict::Nudge(reason, text) => {
                 journal.stage(RunEvent::Told { step: call.step, reason, text })?;
                 Ok(None)
             }

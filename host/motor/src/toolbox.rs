@@ -5,11 +5,13 @@
 
 use std::time::Duration;
 
-use base::{ContentHash, ErrorCode, Provenance, RunId};
+use base::{ContentHash, ErrorCode, Provenance, RunId, Timestamp};
 use llm::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+
+use crate::request::{CallConsents, OutgoingRequest, ShownRequest};
 
 /// A tool that a run may be granted.
 #[derive(Debug, Clone, PartialEq)]
@@ -114,8 +116,6 @@ pub struct Review {
     pub grant: Value,
     /// The owner consented to the class for longer than this run.
     pub covered: bool,
-    /// It needs consent even in a run that was not asked to wait for approvals: why (SPEC TAINT-1).
-    pub required: Option<String>,
 }
 
 impl Review {
@@ -130,22 +130,25 @@ impl Review {
             class: None,
             grant: Value::Null,
             covered: false,
-            required: None,
         }
     }
 }
 
-/// Consent that a call turned out to need while it was made: what needed it was refused, and was not done.
+/// A request that a call was refused for want of the owner's consent. It was not sent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConsentNeeded {
-    /// What was refused, in one line for people.
+    /// The request, by its hash: one changed byte is another.
+    pub action: ContentHash,
+    /// The request in one line for people.
     pub summary: String,
     /// Why it needs consent.
     pub reason: String,
-    /// What a consent for longer than once would cover.
+    /// The requests that a consent for longer than once covers.
     pub class: Option<String>,
-    /// What the environment needs to serve the call after a consent.
+    /// What the environment needs to serve the run after such a consent.
     pub grant: Value,
+    /// The request as the owner is to see it.
+    pub request: Option<ShownRequest>,
 }
 
 /// One call of a tool. The arguments fit the tool's schema.
@@ -165,6 +168,10 @@ pub struct ToolInvocation<'a> {
     pub idempotency_key: &'a str,
     /// What the owner consented to for this call (see [`Review::grant`]).
     pub grant: Option<&'a Value>,
+    /// The consents to single requests.
+    pub consents: &'a CallConsents,
+    /// When the call was first made: a call that is made again after a consent is to send the same.
+    pub began: Timestamp,
     /// Takes log lines and progress while the call runs.
     pub notes: &'a (dyn Fn(ToolNote) + Send + Sync),
     /// Ends the call.
@@ -213,54 +220,15 @@ pub struct ToolReply {
     pub usage: Option<SandboxUsage>,
     /// What it asked of the network, in order.
     pub requests: Vec<OutgoingRequest>,
-    /// What it was refused for want of the owner's consent.
-    pub ask: Option<ConsentNeeded>,
-}
-
-/// A request that a call made, or tried to make (SPEC NET-4): no query values, no secrets.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct OutgoingRequest {
-    /// The method.
-    pub method: String,
-    /// Scheme, host, port and path; of a query only the names.
-    pub url: String,
-    /// The host alone.
-    pub host: String,
-    /// The response's status; none when there was no response.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<u16>,
-    /// Bytes of the request's body.
-    pub sent_bytes: u64,
-    /// Bytes of the response's body that were read.
-    pub received_bytes: u64,
-    /// Milliseconds.
-    pub duration_ms: f64,
-    /// Credentials that were put in, by name.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub credentials: Vec<String>,
-    /// Why there was no whole response.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// The rule of the gate that refused it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rule: Option<String>,
-}
-
-impl OutgoingRequest {
-    /// Whether it reached somebody who took it and may have changed something because of it.
-    #[must_use]
-    pub fn is_done_write(&self) -> bool {
-        self.status.is_some_and(|status| (200..400).contains(&status))
-            && !matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE")
-    }
+    /// The requests that it was refused for want of the owner's consent.
+    pub asks: Vec<ConsentNeeded>,
 }
 
 impl ToolReply {
     /// A result of the host's own: nothing was executed.
     #[must_use]
     pub fn of(result: ToolResult) -> Self {
-        Self { result, usage: None, requests: Vec::new(), ask: None }
+        Self { result, usage: None, requests: Vec::new(), asks: Vec::new() }
     }
 }
 

@@ -12,10 +12,11 @@ use crate::budget::Budget;
 use crate::event::{RunEvent, StoredEvent};
 use crate::failure::{FailureSummary, RunError};
 use crate::record::RunRecord;
+use crate::request::OutgoingRequest;
 use crate::skill::{InstalledSkill, SkillLabel};
 use crate::status::RunStatus;
-use crate::toolbox::{OutgoingRequest, SandboxUsage, ToolNote, ToolResult};
-use crate::wait::{Approval, Question, Scope, Waiting};
+use crate::toolbox::{SandboxUsage, ToolNote, ToolResult};
+use crate::wait::{Approval, Question, Scope, Waiting, allows};
 
 /// The trace of a run. JSON in camel case, times in milliseconds since the epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -150,12 +151,23 @@ pub struct ApprovalTrace {
     /// For how long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
+    /// The actions that were allowed, by hash, when not all of them were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<ContentHash>,
     /// Why, in the owner's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// Whose word it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consent: Option<Consent>,
+}
+
+impl ApprovalTrace {
+    /// Whether the owner allowed this action.
+    #[must_use]
+    pub fn allows(&self, action: ContentHash) -> bool {
+        self.granted == Some(true) && allows(&self.only, action)
+    }
 }
 
 /// One step: a model reply and the calls it asked for.
@@ -346,8 +358,9 @@ impl RunTrace {
             RunEvent::ToolReturned { call_id, result, usage, requests, notes, retried, recovered, .. } => {
                 if let Some(call) = self.call(call_id) {
                     call.returned(result, *usage);
-                    call.requests.clone_from(requests);
-                    call.notes.clone_from(notes);
+                    // A call that was held has been made before.
+                    call.requests.extend_from_slice(requests);
+                    call.notes.extend_from_slice(notes);
                     call.retried = *retried;
                     call.recovered = *recovered;
                 }
@@ -374,13 +387,15 @@ impl RunTrace {
             }
             RunEvent::ApprovalAsked { approval } => {
                 let approval = approval.clone();
-                let undecided = ApprovalTrace { approval, granted: None, scope: None, why: None, consent: None };
+                let undecided =
+                    ApprovalTrace { approval, granted: None, scope: None, only: Vec::new(), why: None, consent: None };
                 self.approvals.push(undecided);
                 self.changed(stored, record);
             }
-            RunEvent::ApprovalDecided { granted, scope, reason, consent, .. } => {
+            RunEvent::ApprovalDecided { granted, scope, only, reason, consent, .. } => {
                 if let Some(asked) = self.approvals.last_mut() {
                     (asked.granted, asked.scope) = (Some(*granted), Some(*scope));
+                    asked.only.clone_from(only);
                     (asked.why, asked.consent) = (reason.clone(), Some(consent.clone()));
                 }
                 self.changed(stored, record);

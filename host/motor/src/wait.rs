@@ -7,6 +7,8 @@ use base::{ContentHash, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::request::ShownRequest;
+
 /// What a parked run waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -97,7 +99,7 @@ pub struct Approval {
     /// Where the run had read untrusted content from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
-    /// The call was refused already, and is made again after a consent.
+    /// The call was refused these requests already, and is made again after a consent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeat: bool,
     /// What the call has written outside before it was refused, and would write again.
@@ -117,8 +119,17 @@ pub struct ApprovalItem {
     pub summary: String,
     /// The exact arguments.
     pub arguments: Value,
-    /// Of run, tool and arguments: what the consent is bound to.
+    /// What the consent is bound to: a hash of the request as it would be sent, or else of run, tool and arguments.
     pub action_hash: ContentHash,
+    /// The requests that a consent for longer than once covers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    /// What the environment needs to serve the run after such a consent. The loop does not look inside.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub grant: Value,
+    /// The request, when the action is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<ShownRequest>,
 }
 
 /// For how long the owner consents.
@@ -147,6 +158,12 @@ impl Scope {
             Self::Always => "always",
         }
     }
+}
+
+/// Whether a consent to some of several actions allows this one; to none in particular: to all.
+#[must_use]
+pub(crate) fn allows(only: &[ContentHash], action: ContentHash) -> bool {
+    only.is_empty() || only.contains(&action)
 }
 
 /// What a consent is bound to: one changed byte is another action.

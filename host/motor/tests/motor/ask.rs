@@ -19,7 +19,7 @@ fn answer(text: &str) -> Answer {
 }
 
 fn decided(grant: bool, scope: Scope) -> Decided {
-    Decided { approval: None, actions: vec![], grant, scope, reason: None, consent: consent(), key: None }
+    Decided { approval: None, actions: vec![], grant, only: vec![], scope, reason: None, consent: consent(), key: None }
 }
 
 fn asking() -> RunRequest {
@@ -211,37 +211,95 @@ async fn harmless_calls_of_a_kind_are_one_question_and_a_new_kind_asks_again() {
 }
 
 #[tokio::test]
-async fn what_was_refused_while_it_ran_can_be_consented_to_and_made_again() {
-    let sneak = || call("sneak", json!({"text": "x"}));
-    let home = Home::new(vec![sneak(), sneak(), Turn::Say("done")]);
+async fn a_call_that_was_refused_a_request_is_made_again_after_the_consent() {
+    let home = Home::new(vec![call("sneak", json!({"text": "x"})), Turn::Say("done")]);
     let id = home.start(asking()).await;
     let asked = approval(&home, &id).await;
     assert!(asked.repeat);
+    assert_eq!(asked.choices, [Scope::Once, Scope::Run]);
+    let home = home.reopen().await;
+    home.motor.resume_all().await.unwrap();
+    assert_eq!(approval(&home, &id).await, asked, "the same request after a restart");
     home.motor.approve(&id, decided(true, Scope::Once)).await.unwrap();
     assert_eq!(home.motor.wait(&id).await.unwrap().status, RunStatus::Completed);
     let trace = home.motor.status(&id).unwrap();
-    assert!(trace.steps[0].host_messages[0].contains("make the same call again"));
+    assert!(trace.steps[0].tool_calls[0].result.as_ref().unwrap().ok, "the model sees one call and one result");
+    assert_eq!((trace.steps.len(), trace.tool_calls, trace.errors), (2, 1, 0));
     assert_eq!(*home.world.tools.appended.lock().unwrap(), ["x"]);
     assert_eq!(trace.approvals.len(), 1);
-    // It had sent something before it was refused: the owner and the model know, and so does whoever looks at keys.
+    // It had sent something before it was refused: the owner knows, and so does whoever looks at keys.
     assert_eq!(trace.approvals[0].approval.sent, ["POST u"]);
-    assert!(trace.steps[0].host_messages[0].contains("already sent POST u"));
     let keys = home.world.tools.keys.lock().unwrap().clone();
     assert_eq!((keys.len(), &keys[0]), (2, &keys[1]));
 }
 
 #[tokio::test]
-async fn a_consent_to_make_a_call_again_ends_when_something_else_is_done() {
+async fn some_of_the_requests_of_a_call_can_be_allowed() {
+    let home = Home::new(vec![call("sneak", json!({"text": "mine theirs"})), Turn::Say("done")]);
+    let id = home.start(asking()).await;
+    let asked = approval(&home, &id).await;
+    assert_eq!(asked.items.iter().map(|item| item.summary.as_str()).collect::<Vec<_>>(), ["POST mine", "POST theirs"]);
+    let other = Decided { only: vec![ContentHash::of(b"z")], ..decided(true, Scope::Once) };
+    assert!(home.motor.approve(&id, other).await.unwrap_err().reason.contains("does not ask about"));
+    let mine = Decided { only: vec![asked.items[0].action_hash], ..decided(true, Scope::Once) };
+    home.motor.approve(&id, mine).await.unwrap();
+    assert_eq!(home.motor.wait(&id).await.unwrap().status, RunStatus::Completed);
+    assert_eq!(*home.world.tools.appended.lock().unwrap(), ["mine"]);
+    let trace = home.motor.status(&id).unwrap();
+    let result = trace.steps[0].tool_calls[0].result.clone().unwrap();
+    assert!(result.output.contains("the owner refused POST theirs"), "{result:?}");
+    assert_eq!(trace.approvals.len(), 1, "what was refused is not asked about again");
+}
+
+#[tokio::test]
+async fn a_refusal_is_about_the_request_and_after_three_about_its_class() {
+    let sneak = |word: &str| call("sneak", json!({ "text": word }));
+    let words = ["a", "mine", "b", "a", "c", "d", "mine2"];
+    let turns = words.iter().map(|word| sneak(word)).chain([Turn::Say("done")]);
+    let home = Home::new(turns.collect());
+    let id = home.start(asking()).await;
+    for (word, allowed) in [("a", false), ("mine", true), ("b", false), ("c", false)] {
+        let asked = approval(&home, &id).await;
+        assert_eq!(asked.items[0].summary, format!("POST {word}"));
+        home.motor.approve(&id, decided(allowed, Scope::Once)).await.unwrap();
+    }
+    // The second `a` was refused as such, `d` and `mine2` are of a class that was refused three times.
+    let record = home.motor.wait(&id).await.unwrap();
+    assert_eq!(record.status, RunStatus::Completed, "{record:?}");
+    assert_eq!(*home.world.tools.appended.lock().unwrap(), ["mine"]);
+    assert_eq!(home.motor.status(&id).unwrap().approvals.len(), 4);
+}
+
+#[tokio::test]
+async fn a_consent_to_a_request_outlasts_other_calls_and_is_used_once() {
     let sneak = || call("sneak", json!({"text": "x"}));
     let home = Home::new(vec![sneak(), call("append", json!({"text": "y"})), sneak(), Turn::Say("done")]);
     let id = home.start(asking()).await;
     let first = approval(&home, &id).await;
     home.motor.approve(&id, decided(true, Scope::Once)).await.unwrap();
     let second = approval(&home, &id).await;
-    assert_ne!(first.id, second.id, "what the call does may have changed: it is asked again");
+    assert_ne!(first.id, second.id, "once was once");
     home.motor.approve(&id, Decided { reason: Some("not now".into()), ..decided(false, Scope::Once) }).await.unwrap();
     assert_eq!(home.motor.wait(&id).await.unwrap().status, RunStatus::Completed);
-    assert_eq!(*home.world.tools.appended.lock().unwrap(), ["y"]);
+    assert_eq!(*home.world.tools.appended.lock().unwrap(), ["x", "y"]);
+    let trace = home.motor.status(&id).unwrap();
+    let refused = trace.steps[2].tool_calls[0].result.clone().unwrap();
+    assert!(!refused.ok && refused.output.contains("not now"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_run_whose_wishes_are_refused_answers_with_what_it_has() {
+    let turns = (0..6).map(|n| call("sneak", json!({ "text": format!("w{n}") })));
+    let home = Home::new(turns.collect());
+    let id = home.start(RunRequest { max_iterations: Some(6), ..request() }).await;
+    let record = home.motor.wait(&id).await.unwrap();
+    assert_eq!(record.status, RunStatus::Completed, "{record:?}");
+    let answer = record.summary.unwrap();
+    assert!(answer.contains("Not done, because it was refused: POST w0; POST w1"), "{answer}");
+    let trace = home.motor.status(&id).unwrap();
+    let told: Vec<_> = trace.steps.iter().flat_map(|step| &step.host_messages).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("say what was refused"));
 }
 
 #[tokio::test]

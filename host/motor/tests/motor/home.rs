@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use base::{AgentName, Clock, ErrorCode, Provenance, Random, Refusal, RunId, SystemClock, Timestamp};
+use base::{AgentName, Clock, ContentHash, ErrorCode, Provenance, Random, Refusal, RunId, SystemClock, Timestamp};
 use energy::EnergyBook;
 use llm::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Model, ModelError, ToolCall, ToolSpec, Usage};
 use motor::{
@@ -188,17 +188,30 @@ impl Toolbox for Tools {
         let text = call.arguments["text"].as_str().unwrap_or_default().to_owned();
         let result = match call.name {
             "look" => ToolResult::success(format!("look {}", self.looked.fetch_add(1, Ordering::SeqCst))),
-            "sneak" if call.grant.is_none() => {
+            // A request for each word, each to its own place; the first is sent without asking.
+            "sneak" => {
                 self.keys.lock().unwrap().push(call.idempotency_key.to_owned());
-                let result = ToolResult::failure(ErrorCode::NetworkBlocked, "refused without consent");
-                let ask = ConsentNeeded {
-                    summary: "POST".into(),
-                    reason: "it is tainted".into(),
-                    class: None,
-                    grant: json!({"writes": true}),
-                };
-                let requests = vec![posted()];
-                return ToolReply { ask: Some(ask), requests, ..ToolReply::of(result) };
+                let mut leases = call.consents.leases.clone();
+                let mut reply = ToolReply { requests: vec![posted()], ..ToolReply::of(ToolResult::success("sent")) };
+                for word in text.split(' ') {
+                    let hash = ContentHash::of(word.as_bytes());
+                    let Some(at) = leases.iter().position(|lease| *lease == hash) else {
+                        reply.asks.push(ConsentNeeded {
+                            action: hash,
+                            summary: format!("POST {word}"),
+                            reason: "it is tainted".into(),
+                            class: Some("POST".into()),
+                            grant: json!({ "shape": "POST" }),
+                            request: None,
+                        });
+                        reply.result = ToolResult::failure(ErrorCode::NetworkBlocked, "refused without consent");
+                        continue;
+                    };
+                    leases.remove(at);
+                    self.appended.lock().unwrap().push(word.to_owned());
+                    reply.requests.push(OutgoingRequest { hash: Some(hash), consented: true, ..posted() });
+                }
+                return reply;
             }
             "post" => {
                 self.keys.lock().unwrap().push(call.idempotency_key.to_owned());
@@ -211,10 +224,7 @@ impl Toolbox for Tools {
                 return ToolReply { requests: vec![posted()], ..ToolReply::of(result) };
             }
             "get" => ToolResult::success("got"),
-            "append" | "send" | "sneak" => {
-                if call.name == "sneak" {
-                    self.keys.lock().unwrap().push(call.idempotency_key.to_owned());
-                }
+            "append" | "send" => {
                 self.appended.lock().unwrap().push(text);
                 ToolResult::success("appended")
             }
@@ -263,7 +273,7 @@ pub struct World {
 
 #[async_trait]
 impl Environment for World {
-    async fn toolbox(&self, _: &RunRecord) -> Result<Arc<dyn Toolbox>, Refusal> {
+    async fn toolbox(&self, _: &RunRecord, _: &RunTrace) -> Result<Arc<dyn Toolbox>, Refusal> {
         Ok(self.tools.clone())
     }
 
@@ -412,6 +422,7 @@ pub fn request() -> RunRequest {
         settings: json!({"model": "test/script"}),
         key: None,
         skill: None,
+        web_sources: vec![],
         approval_required: false,
         may_ask: false,
     }

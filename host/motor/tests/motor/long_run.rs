@@ -59,6 +59,7 @@ pub fn asked() -> RunRequest {
     RunRequest {
         may_ask: true,
         skill: None,
+        web_sources: vec![],
         approval_required: true,
         max_iterations: Some(FIRST),
         key: Some("start".into()),
@@ -172,6 +173,7 @@ fn decision(approval: &Approval) -> Decided {
         approval: Some(approval.id.clone()),
         actions: approval.items.iter().map(|item| item.action_hash).collect(),
         grant: approval.items.iter().all(|item| item.arguments["text"] != "not wanted"),
+        only: vec![],
         scope: Scope::Once,
         reason: None,
         consent: consent(),

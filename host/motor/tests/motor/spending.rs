@@ -45,7 +45,7 @@ struct World {
 
 #[async_trait]
 impl Environment for World {
-    async fn toolbox(&self, _: &RunRecord) -> Result<Arc<dyn Toolbox>, Refusal> {
+    async fn toolbox(&self, _: &RunRecord, _: &RunTrace) -> Result<Arc<dyn Toolbox>, Refusal> {
         Ok(self.tools.clone())
     }
 
@@ -97,6 +97,7 @@ async fn run(reads: usize, usage: Option<SandboxUsage>, config: Config) -> (RunR
         approval_required: false,
         may_ask: false,
         skill: None,
+        web_sources: vec![],
     };
     motor.start(id.clone(), request).await.unwrap();
     let record = motor.wait(&id).await.unwrap();

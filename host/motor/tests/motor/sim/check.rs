@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use base::{ErrorCode, Timestamp};
-use llm::FinishReason;
+use llm::{ChatReply, FinishReason};
 use motor::{RunEvent, RunRecord, RunStatus, StatusEvent, StoredEvent, TellReason};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -187,7 +187,10 @@ fn endings(run: &Run) -> Checked {
             RunEvent::Retried { .. } => cut_offs = 0,
             RunEvent::Finished { status: RunStatus::Completed, summary, .. } => {
                 let summary = summary.as_deref().unwrap_or_default();
-                if !last.is_some_and(|reply| reply.finish.is_complete() && summary.ends_with(reply.text.trim())) {
+                // After many refusals the last words are the answer, and what was refused stands behind them.
+                let is_cut_short = summary.contains("Not done, because it was refused: ");
+                let is_answer = |reply: &ChatReply| reply.finish.is_complete() && summary.ends_with(reply.text.trim());
+                if !is_cut_short && last.as_ref().is_none_or(|reply| !is_answer(reply)) {
                     return Err(format!("event {number} takes {last:?} for the answer"));
                 }
             }
@@ -203,6 +206,7 @@ fn calls(run: &Run) -> Checked {
     let mut intended = BTreeSet::new();
     let mut returned = BTreeSet::new();
     let mut in_flight: Option<(&String, String)> = None;
+    let mut held: Option<(&String, String)> = None;
     let mut keys: BTreeMap<String, (&String, bool)> = BTreeMap::new();
     for (number, StoredEvent { event, .. }) in run.events.iter().enumerate() {
         match event {
@@ -218,10 +222,19 @@ fn calls(run: &Run) -> Checked {
                 {
                     return Err(format!("event {number} has {idempotency_key} after {key}, known: {is_known}"));
                 }
-                in_flight = Some((call_id, action));
+                (in_flight, held) = (Some((call_id, action)), None);
+            }
+            // The owner is asked, and it is made again: nothing is known of it yet.
+            RunEvent::ToolReturned { call_id, held: true, .. } => {
+                let call = in_flight.take();
+                held.clone_from(&call);
+                if !intended.remove(call_id) || call.is_none_or(|(other, _)| *other != *call_id) {
+                    return Err(format!("event {number} holds `{call_id}`, which was not in flight"));
+                }
             }
             RunEvent::ToolReturned { call_id, result, .. } => {
-                let call = in_flight.take();
+                // One that is held and not made again has come to its end.
+                let call = in_flight.take().or_else(|| held.take().filter(|(other, _)| *other == call_id));
                 if !returned.insert(call_id) || call.as_ref().is_some_and(|(other, _)| *other != call_id) {
                     return Err(format!("event {number} is a second result of `{call_id}`, or another's"));
                 }
@@ -230,18 +243,10 @@ fn calls(run: &Run) -> Checked {
                     key.1 = is_known;
                 }
             }
-            // What was refused for want of consent is made again as the same call.
-            RunEvent::ApprovalAsked { approval } if approval.repeat => {
-                for item in &approval.items {
-                    if let Some(key) = keys.get_mut(&format!("{} {}", item.tool, item.arguments)) {
-                        key.1 = false;
-                    }
-                }
-            }
             RunEvent::ModelReplied { .. } if in_flight.is_some() => {
                 return Err(format!("event {number} goes on while {in_flight:?} is in flight"));
             }
-            RunEvent::Retried { .. } => in_flight = None,
+            RunEvent::Retried { .. } => (in_flight, held) = (None, None),
             _ => {}
         }
     }
@@ -255,6 +260,7 @@ fn consents(run: &Run, ahead: Duration) -> Checked {
     let mut asked = BTreeMap::new();
     let mut decided = BTreeMap::new();
     let mut used = BTreeMap::new();
+    let (mut leases, mut sent, mut held) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
     for StoredEvent { at, event, .. } in &run.events {
         match event {
             RunEvent::Asked { question } => {
@@ -276,12 +282,20 @@ fn consents(run: &Run, ahead: Duration) -> Checked {
                     return Err(format!("`{}` is asked twice", approval.id));
                 }
             }
-            RunEvent::ApprovalDecided { approval, granted, scope, .. } => {
+            RunEvent::ApprovalDecided { approval, granted, scope, only, .. } => {
+                if let Some(asked) = asked.get(approval).filter(|asked| asked.repeat && *granted) {
+                    let items = asked.items.iter().map(|item| item.action_hash);
+                    for action in items.filter(|action| only.is_empty() || only.contains(action)) {
+                        *leases.entry(action).or_insert(0) += 1;
+                    }
+                }
                 let in_time = asked.get(approval).is_some_and(|asked| *at < asked.expires_at.after(ahead));
                 if !in_time || decided.insert(approval.clone(), (*granted, *scope)).is_some() {
                     return Err(format!("`{approval}` is decided at {at}: twice, late, or without being asked"));
                 }
             }
+            // A held call is made again by the consent that it had.
+            RunEvent::ToolIntended { call_id, .. } if held.remove(call_id) => {}
             RunEvent::ToolIntended { tool, call_id, arguments, approval: Some(approval), .. } => {
                 let Some((true, scope)) = decided.get(approval) else {
                     return Err(format!("`{call_id}` relies on `{approval}`, which was not granted"));
@@ -295,12 +309,19 @@ fn consents(run: &Run, ahead: Duration) -> Checked {
                     return Err(format!("`{call_id}` uses `{approval}` {times} times, and it covers {covered}"));
                 }
             }
-            RunEvent::ToolIntended { tool, call_id, arguments, approval: None, .. } => {
+            RunEvent::ToolIntended { tool, call_id, approval: None, .. } => {
                 let effects = super::tools::effects(tool);
-                let needs = run.record.approval_required && effects.open_world && !effects.read_only;
-                // A run that may not ask makes the call, and the tool refuses it.
-                if needs || (super::tools::is_guarded(tool, arguments) && run.record.may_ask) {
+                if run.record.approval_required && effects.open_world && !effects.read_only {
                     return Err(format!("`{call_id}` of `{tool}` is made without consent"));
+                }
+            }
+            RunEvent::ToolReturned { call_id, held: true, .. } => drop(held.insert(call_id)),
+            RunEvent::ToolReturned { call_id, requests, .. } => {
+                for hash in requests.iter().filter(|request| request.consented).filter_map(|request| request.hash) {
+                    *sent.entry(hash).or_insert(0) += 1;
+                    if sent.get(&hash) > leases.get(&hash) {
+                        return Err(format!("`{call_id}` sent `{hash}` more often than the owner consented to"));
+                    }
                 }
             }
             _ => {}

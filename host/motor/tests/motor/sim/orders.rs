@@ -153,7 +153,7 @@ fn doubles(stored: &Stored, known: &Known) -> Vec<String> {
 fn is_unknown(stored: &Stored, (run, call): (&str, &str)) -> bool {
     let events = stored.runs.get(run).map_or(&[][..], |run| &run.events);
     let result = events.iter().find_map(|stored| match &stored.event {
-        RunEvent::ToolReturned { call_id, result, .. } if call_id == call => Some(result.error_code),
+        RunEvent::ToolReturned { call_id, result, held: false, .. } if call_id == call => Some(result.error_code),
         _ => None,
     });
     // A run that ended in the middle of a call has no result of it.

@@ -114,9 +114,11 @@ impl People {
             Some(Waiting::Approval(approval)) => approval.choices.clone(),
             _ => vec![Scope::Once, Scope::Always],
         };
+        let only = if self.chance.percent(20) { actions.first().copied() } else { None };
         let decided = Decided {
             approval: approval.clone(),
             actions,
+            only: only.into_iter().collect(),
             grant: self.chance.percent(70),
             scope: if self.chance.percent(90) { *self.chance.pick(&scopes) } else { Scope::Session },
             reason: self.chance.percent(30).then(|| "because".into()),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use base::{ErrorCode, Provenance, Refusal, RunId};
+use base::{ContentHash, ErrorCode, Provenance, Refusal, RunId};
 use llm::{Model, ToolSpec};
 use motor::{
     ConsentNeeded, Effects, Environment, OutgoingRequest, Planned, Review, RunEvent, RunRecord, RunTrace, StoredEvent,
@@ -34,11 +34,6 @@ pub fn effects(name: &str) -> Effects {
         _ => (false, false, false, false),
     };
     Effects { read_only, destructive, idempotent, open_world }
-}
-
-/// Whether a call needs consent in every run: without it the tool does nothing.
-pub fn is_guarded(tool: &str, arguments: &serde_json::Value) -> bool {
-    tool == "fetch" && arguments["place"] == "b"
 }
 
 /// What every run of one life of the host works with.
@@ -130,7 +125,6 @@ impl Toolbox for Surroundings {
             low_risk: call.name == "fetch",
             class: (call.name == "fetch").then(|| format!("fetch:{place}")),
             grant: if call.name == "fetch" { json!({ "place": place }) } else { serde_json::Value::Null },
-            required: is_guarded(call.name, call.arguments).then(|| "it goes where the run has not been".into()),
             ..Review::of(&call)
         }
     }
@@ -147,30 +141,34 @@ impl Toolbox for Surroundings {
                     reply.result.retryable = true;
                 }
             }
-            "fetch" if is_guarded(call.name, call.arguments) && call.grant.is_none() => {
-                reply.result = ToolResult::failure(ErrorCode::PermissionDenied, "nobody has allowed this");
-            }
             "fetch" => {
                 self.deliver(call);
                 reply.requests = vec![request("GET")];
                 reply.result.provenance = Provenance::Web;
             }
-            "needy" if call.grant.is_none() => {
+            "needy" if !call.consents.leases.contains(&needed(call.arguments)) => {
                 let refused = "this is for the owner to allow";
-                reply.result = ToolResult::failure(ErrorCode::PermissionDenied, refused);
-                reply.ask = Some(ConsentNeeded {
+                reply.result = ToolResult::failure(ErrorCode::NetworkBlocked, refused);
+                reply.asks.push(ConsentNeeded {
+                    action: needed(call.arguments),
                     summary: "need something".into(),
                     reason: refused.into(),
                     class: self.tools.percent(50).then(|| "needs".into()),
                     grant: json!({ "needed": true }),
+                    request: None,
                 });
             }
             "fail" => {
                 reply.result = ToolResult::failure(*self.tools.pick(&CODES), "it does not work");
             }
-            "set" | "send" | "needy" => {
+            "set" | "send" => {
                 self.deliver(call);
                 reply.requests = vec![request("POST")];
+            }
+            "needy" => {
+                self.deliver(call);
+                let hash = Some(needed(call.arguments));
+                reply.requests = vec![OutgoingRequest { hash, consented: true, ..request("POST") }];
             }
             _ => self.deliver(call),
         }
@@ -182,6 +180,11 @@ impl Toolbox for Surroundings {
         }
         reply
     }
+}
+
+/// The request that a call of `needy` makes.
+pub fn needed(arguments: &serde_json::Value) -> ContentHash {
+    ContentHash::of(arguments.to_string().as_bytes())
 }
 
 fn request(method: &str) -> OutgoingRequest {
@@ -196,12 +199,14 @@ fn request(method: &str) -> OutgoingRequest {
         credentials: Vec::new(),
         error: None,
         rule: None,
+        hash: None,
+        consented: false,
     }
 }
 
 #[async_trait]
 impl Environment for SharedSurroundings {
-    async fn toolbox(&self, _: &RunRecord) -> Result<Arc<dyn Toolbox>, Refusal> {
+    async fn toolbox(&self, _: &RunRecord, _: &RunTrace) -> Result<Arc<dyn Toolbox>, Refusal> {
         Ok(self.0.clone())
     }
 
