@@ -23,7 +23,8 @@ fn asking() -> Value {
 
 /// Asks to be allowed a domain.
 fn wanting() -> Value {
-    let arguments = json!({ "action": "book the room", "reason": "the task says so", "domains": ["rooms.example.com"], "writes": true });
+    let arguments =
+        json!({ "action": "book the room", "reason": "the task says so", "domains": ["rooms.example.com"] });
     json!({ "turns": [
         { "tool_calls": [{ "name": "request_approval", "arguments": arguments }] },
         { "text": "done with it" },
@@ -155,12 +156,7 @@ fn consent_for_good_is_a_decision_that_says_whose_it_was() {
     let (world, run) = World::waiting(wanting());
     let mut asking = world.motor.at_terminal(&["task", "approve", &run]);
     let shown = asking.sees("n = no: ");
-    for words in [
-        "book the room",
-        "the task says so",
-        "rooms.example.com, writing included",
-        "a = all runs of the agent, for good",
-    ] {
+    for words in ["book the room", "the task says so", "rooms.example.com", "a = all runs of the agent, for good"] {
         assert!(shown.contains(words), "{words:?} is not on the screen: {shown}");
     }
     // What was not offered is no choice.
@@ -176,7 +172,7 @@ fn consent_for_good_is_a_decision_that_says_whose_it_was() {
     assert_eq!((&decided["consent"]["givenBy"], &decided["consent"]["door"]), (&json!("owner"), &json!("terminal")));
     let decisions = world.motor.json(&["network", "list"]);
     let decision = &decisions[0];
-    assert_eq!((&decision["pattern"], &decision["verdict"]), (&json!("rooms.example.com"), &json!("allow_writes")));
+    assert_eq!((&decision["pattern"], &decision["verdict"]), (&json!("rooms.example.com"), &json!("allow")));
     assert_eq!((&decision["level"], &decision["consent"]["door"]), (&json!("always"), &json!("terminal")));
 }
 

@@ -269,13 +269,15 @@ impl Motor {
     /// When it fails, or nothing happens any more.
     #[track_caller]
     pub fn wait_for(&self, arguments: &[&str], fits: impl Fn(&Value) -> bool) -> Value {
-        let mut patience = Patience::default();
+        let (mut patience, mut looks_at_the_end) = (Patience::default(), 0);
         loop {
             let now = self.json(arguments);
             if fits(&now) {
                 return now;
             }
-            assert!(patience.lasts(), "{arguments:?}: {now:#}");
+            // The commands themselves are at work, so patience alone would not end.
+            looks_at_the_end += u32::from(ENDS.iter().any(|end| now["status"] == *end));
+            assert!(looks_at_the_end < MAX_LOOKS_AT_THE_END && patience.lasts(), "{arguments:?}: {now:#}");
         }
     }
 
@@ -288,6 +290,11 @@ impl Motor {
         self.wait_for(&["task", "status", run], |now| now["status"] == status);
     }
 }
+
+/// The states of a run that is over.
+const ENDS: [&str; 3] = ["completed", "failed", "cancelled"];
+/// How often a run that is over is looked at before it is not what was waited for.
+const MAX_LOOKS_AT_THE_END: u32 = 200;
 
 /// The file of the program under test.
 ///

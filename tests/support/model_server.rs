@@ -173,6 +173,9 @@ pub struct Recorded {
     pub body: Value,
 }
 
+/// Decides a turn by the body of the request.
+pub type Decide = Box<dyn Fn(&Value) -> Turn + Send + Sync>;
+
 /// The running server. It stops when dropped.
 #[derive(Debug)]
 pub struct ModelServer {
@@ -181,13 +184,20 @@ pub struct ModelServer {
     task: tokio::task::JoinHandle<()>,
 }
 
-#[derive(Debug)]
 struct Shared {
     script: Script,
+    /// In place of the script's turns.
+    decide: Option<Decide>,
     requests: Mutex<Vec<Recorded>>,
     calls: watch::Sender<usize>,
     waiting: watch::Sender<usize>,
     gate: Semaphore,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("script", &self.script).finish_non_exhaustive()
+    }
 }
 
 impl ModelServer {
@@ -201,10 +211,20 @@ impl ModelServer {
         Self::start(serde_json::from_value(script).expect("a script")).await
     }
 
+    /// Starts without a script. It keeps no requests: such a server may get many.
+    pub async fn deciding(decide: Decide) -> Self {
+        Self::serving(Script::default(), Some(decide), 0).await
+    }
+
     /// Starts on a port of this machine.
     pub async fn start_on(script: Script, port: u16) -> Self {
+        Self::serving(script, None, port).await
+    }
+
+    async fn serving(script: Script, decide: Option<Decide>, port: u16) -> Self {
         let state = Arc::new(Shared {
             script,
+            decide,
             requests: Mutex::default(),
             calls: watch::Sender::new(0),
             waiting: watch::Sender::new(0),
@@ -295,11 +315,13 @@ impl Drop for AtGate<'_> {
 async fn chat(State(state): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     let text = |value: &header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-    state.requests.lock().expect("no panic in the server").push(Recorded {
-        path: uri.path().to_owned(),
-        headers: headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
-        body: body.clone(),
-    });
+    if state.decide.is_none() {
+        state.requests.lock().expect("no panic in the server").push(Recorded {
+            path: uri.path().to_owned(),
+            headers: headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
+            body: body.clone(),
+        });
+    }
     let mut number = 0;
     state.calls.send_modify(|calls| {
         *calls += 1;
@@ -333,7 +355,8 @@ async fn chat(State(state): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, bo
     let dialect = Dialect::of(uri.path());
     let number = dialect.turn(&body);
     let turns = state.script.of_attempt(dialect::attempt(&body));
-    let Some(turn) = turns.get(number) else {
+    let decided = state.decide.as_ref().map(|decide| decide(&body));
+    let Some(turn) = decided.as_ref().or_else(|| turns.get(number)) else {
         let message = format!("the script has {} turns, this is call {}", turns.len(), number + 1);
         return (StatusCode::BAD_REQUEST, Json(json!({"error": {"message": message}}))).into_response();
     };

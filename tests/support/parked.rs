@@ -63,6 +63,7 @@ impl Hosted {
                 approval_required: false,
                 may_ask: true,
                 skill: None,
+                web_sources: vec![],
             };
             let record = self.motor.start(self.motor.new_run_id(), request).await.expect("a run");
             parked.push(record.id);
@@ -89,7 +90,7 @@ struct Asking;
 
 #[async_trait::async_trait]
 impl Environment for Asking {
-    async fn toolbox(&self, _: &RunRecord) -> Result<Arc<dyn Toolbox>, Refusal> {
+    async fn toolbox(&self, _: &RunRecord, _: &RunTrace) -> Result<Arc<dyn Toolbox>, Refusal> {
         Ok(Arc::new(Self))
     }
 

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base::{AgentName, Clock, CredentialName, Refusal, RefusalCode, RunId};
 use motor::RunRecord;
-use network::{Gate, Pattern, Policy, RunNetwork, Taint, WeakRunNetwork, WebSource};
+use network::{AllowedShape, Exchanged, Gate, Pattern, Policy, RunNetwork, Shape, Taint, WeakRunNetwork, WebSource};
+use serde::Deserialize as _;
 use vault::{CredentialInfo, NewCredential, RunSecrets, Scrubber, Vault};
 
 use crate::decisions::{Decision, Decisions, Verdict};
@@ -27,9 +28,27 @@ pub(crate) struct Access {
 struct Open {
     agent: AgentName,
     domains: Vec<Pattern>,
-    writes: Vec<Pattern>,
+    writes: Vec<Shape>,
+    consents: RunConsents,
     /// Not the way itself: that goes with the run's last call, and its secrets with it.
     network: WeakRunNetwork,
+    /// What it has exchanged: a run that waits for its owner goes on from there.
+    exchanged: Exchanged,
+}
+
+/// How a run asks, and what the owner consented to for the rest of it.
+#[derive(Debug, Clone)]
+pub(crate) struct RunConsents {
+    pub allowed: Vec<AllowedShape>,
+    pub asks_always: bool,
+    pub may_ask: bool,
+}
+
+impl RunConsents {
+    /// Of a run that nothing was consented to yet.
+    pub fn new(asks_always: bool, may_ask: bool) -> Self {
+        Self { allowed: Vec::new(), asks_always, may_ask }
+    }
 }
 
 impl Access {
@@ -43,29 +62,36 @@ impl Access {
         agent: &AgentName,
         run: Option<&RunId>,
         domains: &[Pattern],
-        writes: &[Pattern],
+        writes: &[Shape],
+        consents: &RunConsents,
     ) -> Result<Policy, Refusal> {
         let mut policy = Policy {
             domains: domains.to_vec(),
-            writes: patterns(&self.config.writes)?,
-            refused: Vec::new(),
+            writes: self.config.write_shapes()?,
+            run: consents.allowed.clone(),
+            asks_always: consents.asks_always,
+            may_ask: consents.may_ask,
             tainted_write: self.config.tainted_write,
+            ..Policy::default()
         };
         policy.writes.extend_from_slice(writes);
         let mut decisions = self.decisions.of(agent, run)?;
         // The last word about a pattern counts, at whatever level it was said.
         decisions.sort_by_key(|decision| decision.decided_at);
-        for Decision { pattern, verdict, .. } in decisions {
-            policy.refused.retain(|other| *other != pattern);
+        for Decision { pattern: shape, verdict, .. } in decisions {
+            let host = shape.host().clone();
+            policy.refused.retain(|other| *other != host);
+            policy.reads.retain(|other| *other != host);
             match verdict {
-                Verdict::Deny => policy.refused.push(pattern),
+                Verdict::Deny => policy.refused.push(host),
                 Verdict::Allow => {
-                    policy.writes.retain(|other| *other != pattern);
-                    policy.domains.push(pattern);
+                    policy.writes.retain(|other| *other != shape);
+                    policy.reads.push(host.clone());
+                    policy.domains.push(host);
                 }
                 Verdict::AllowWrites => {
-                    policy.domains.push(pattern.clone());
-                    policy.writes.push(pattern);
+                    policy.domains.push(host);
+                    policy.writes.push(shape);
                 }
             }
         }
@@ -80,35 +106,41 @@ impl Access {
             self.secrets(&settings.credentials, settings.skill.as_ref().and_then(SkillUse::credentials_of)).await?,
         );
         let read = run.web_sources.iter().map(|host| WebSource { host: host.clone() }).collect();
-        let network = self.gate.run(Policy::default(), secrets, Taint::of(read));
+        let exchanged = self.ways().get(&run.id).map(|open| open.exchanged.clone()).unwrap_or_default();
+        let network = self.gate.resume(Policy::default(), secrets, Taint::of(read), exchanged.clone());
         // Read where a decision that comes now has to wait: it finds the run, or its policy has the decision.
         let mut ways = self.ways();
-        let (mut domains, mut writes) = (settings.domains.clone(), settings.writes.clone());
-        for grant in run.grants.iter().filter_map(NetworkGrant::read) {
-            domains.extend(grant.patterns());
-            if grant.writes {
-                writes.extend(grant.patterns());
+        let (mut domains, writes) = (settings.domains.clone(), settings.writes.clone());
+        let mut consents = RunConsents::new(run.approval_required, run.may_ask);
+        for grant in &run.grants {
+            match (NetworkGrant::read(grant), AllowedShape::deserialize(grant)) {
+                (Some(grant), _) => domains.extend(grant.patterns()),
+                (None, Ok(allowed)) => consents.allowed.push(allowed),
+                (None, Err(error)) => {
+                    tracing::warn!(run = %run.id, %error, "a consent cannot be read: it allows nothing")
+                }
             }
         }
-        network.change(self.policy(&run.agent, Some(&run.id), &domains, &writes)?);
-        let open = Open { agent: run.agent.clone(), domains, writes, network: network.downgrade() };
-        ways.insert(run.id.clone(), open);
+        network.change(self.policy(&run.agent, Some(&run.id), &domains, &writes, &consents)?);
+        let (agent, way) = (run.agent.clone(), network.downgrade());
+        ways.insert(run.id.clone(), Open { agent, domains, writes, consents, network: way, exchanged });
         drop(ways);
         Ok(network)
     }
 
     /// The hosts that the owner allowed all runs of the agent, and did not refuse since.
     pub fn allowed(&self, agent: &AgentName) -> Result<Vec<Pattern>, Refusal> {
-        Ok(self.policy(agent, None, &[], &[])?.domains)
+        Ok(self.policy(agent, None, &[], &[], &RunConsents::new(false, true))?.domains)
     }
 
     /// A way out for a program outside runs.
     pub async fn for_program(&self, agent: &AgentName) -> Result<RunNetwork, Refusal> {
         let domains = patterns(&self.config.code_domains)?;
         // What the owner allowed the agent's runs widens nothing here; what was refused is refused.
-        let refused = self.policy(agent, None, &[], &[])?.refused;
-        let writes = patterns(&self.config.writes)?;
-        let policy = Policy { domains, writes, refused, tainted_write: self.config.tainted_write };
+        let consents = RunConsents::new(false, false);
+        let Policy { refused, .. } = self.policy(agent, None, &[], &[], &consents)?;
+        let decided = Policy { domains, refused, writes: self.config.write_shapes()?, ..Policy::default() };
+        let policy = Policy { tainted_write: self.config.tainted_write, may_ask: false, ..decided };
         let secrets = Arc::new(self.secrets(&[], None).await?);
         Ok(self.gate.run(policy, secrets, Taint::default()))
     }
@@ -183,7 +215,18 @@ impl Access {
     }
 
     /// Makes a decision, and puts it in force in every run it is about.
+    ///
+    /// # Errors
+    /// When it is about single requests and does not allow them: a domain is reached or refused as a whole.
     pub async fn decide(&self, decision: Decision) -> Result<Decision, Refusal> {
+        if decision.verdict != Verdict::AllowWrites && !decision.pattern.is_whole_host() {
+            let reason =
+                format!("`{}` names requests, and a domain is reached or refused as a whole", decision.pattern);
+            return Err(Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy(format!(
+                "`motor network allow '{}' --writes`, or name the domain alone",
+                decision.pattern
+            )));
+        }
         let decision = self.decisions.decide(decision, &*self.clock).await?;
         self.renew(&decision);
         Ok(decision)
@@ -201,7 +244,7 @@ impl Access {
         for (run, open) in self.ways().iter() {
             let concerned = open.agent == decision.agent && decision.run.as_ref().is_none_or(|only| only == run);
             if concerned && let Some(network) = open.network.upgrade() {
-                let policy = self.policy(&open.agent, Some(run), &open.domains, &open.writes);
+                let policy = self.policy(&open.agent, Some(run), &open.domains, &open.writes, &open.consents);
                 let policy = policy.unwrap_or_else(|refusal| {
                     tracing::error!(%run, reason = %refusal, "the policy of a run cannot be read: it reaches nothing");
                     Policy::default()
@@ -225,6 +268,20 @@ pub(crate) fn patterns(texts: &[String]) -> Result<Vec<Pattern>, Refusal> {
         text.trim().parse().map_err(|error: network::InvalidPattern| {
             Refusal::new(RefusalCode::InvalidRequest, error.to_string())
                 .with_remedy("write `example.com`, `*.example.com` or `*`, with `:PORT` where it is not 80 or 443")
+        })
+    };
+    texts.iter().map(read).collect()
+}
+
+/// Reads shapes of requests that somebody wrote.
+///
+/// # Errors
+/// When one is none; says which.
+pub(crate) fn shapes(texts: &[String]) -> Result<Vec<Shape>, Refusal> {
+    let read = |text: &String| {
+        text.trim().parse().map_err(|error: network::InvalidShape| {
+            Refusal::new(RefusalCode::InvalidRequest, error.to_string())
+                .with_remedy("write `POST example.com/path`, or `example.com` for all that can be sent there")
         })
     };
     texts.iter().map(read).collect()
@@ -268,9 +325,12 @@ mod tests {
         let (agent, run) = (AgentName::default(), RunId::parse("run_1").unwrap());
         let now = async |verdict, level, of: Option<&RunId>| {
             access.decide(decision(verdict, level, of)).await.unwrap();
-            access.policy(&agent, Some(&run), &[], &[]).unwrap()
+            access.policy(&agent, Some(&run), &[], &[], &RunConsents::new(false, true)).unwrap()
         };
-        assert_eq!(access.policy(&agent, Some(&run), &[], &[]).unwrap(), Policy::default());
+        assert_eq!(
+            access.policy(&agent, Some(&run), &[], &[], &RunConsents::new(false, true)).unwrap(),
+            Policy::default()
+        );
         let policy = now(Verdict::Allow, Level::Run, Some(&run)).await;
         assert_eq!((policy.domains.len(), policy.writes.len(), policy.refused.len()), (1, 0, 0));
         let policy = now(Verdict::Deny, Level::Always, None).await;
@@ -281,7 +341,7 @@ mod tests {
         assert_eq!((policy.writes.len(), policy.refused.len()), (0, 0));
         // Another agent, and the run once it is over, have nothing of it.
         let other = AgentName::parse("other").unwrap();
-        assert_eq!(access.policy(&other, None, &[], &[]).unwrap(), Policy::default());
+        assert_eq!(access.policy(&other, None, &[], &[], &RunConsents::new(false, true)).unwrap(), Policy::default());
         access.close(&run, true).await;
         assert_eq!(access.decisions.of(&agent, Some(&run)).unwrap().len(), 3);
         access.close(&run, false).await;

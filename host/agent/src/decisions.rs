@@ -7,7 +7,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use base::{AgentName, Clock, Consent, Refusal, RefusalCode, RunId, Timestamp};
-use network::Pattern;
+use network::Shape;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Scan, Store, Table};
 
@@ -42,8 +42,8 @@ pub enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Decision {
-    /// The hosts.
-    pub pattern: Pattern,
+    /// The hosts, or the requests that are allowed.
+    pub pattern: Shape,
     /// What was decided.
     pub verdict: Verdict,
     /// For how long.

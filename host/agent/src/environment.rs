@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use base::{Clock, CredentialName, Random, Refusal, RefusalCode};
+use base::{Clock, CredentialName, Refusal, RefusalCode};
 use llm::Model;
-use motor::{Artifact, Environment, InstalledSkill, Preparing, RunRecord, RunTrace, Toolbox};
-use network::Pattern;
+use motor::{Artifact, Environment, InstalledSkill, Preparing, RunRecord, RunStatus, RunTrace, Toolbox};
+use network::{Pattern, Shape};
 use serde::{Deserialize, Serialize};
 use skills::Library;
 use tokio::sync::watch;
@@ -16,6 +16,7 @@ use tokio::task::JoinError;
 
 use crate::access::Access;
 use crate::config::Config;
+use crate::origins::Origins;
 use crate::sandboxes::Sandboxes;
 use crate::skill::{OwnTool, SkillUse, UsedAs, advise, tools_of};
 use crate::toolbox::{Parts, RunToolbox};
@@ -38,9 +39,9 @@ pub(crate) struct RunSettings {
     /// The domains it was granted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<Pattern>,
-    /// The domains it may write to after it has read from the web.
+    /// The requests it may send after it has read from the web.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub writes: Vec<Pattern>,
+    pub writes: Vec<Shape>,
     /// The credentials it was granted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<CredentialName>,
@@ -64,10 +65,10 @@ pub(crate) struct HostEnvironment {
     pub config: Config,
     pub env: Env,
     pub clock: Arc<dyn Clock>,
-    pub random: Arc<Random>,
     pub sandboxes: Arc<Sandboxes>,
     pub access: Access,
     pub skills: Library,
+    pub origins: Origins,
     pub traces: TraceWriter,
 }
 
@@ -114,7 +115,7 @@ impl HostEnvironment {
 
 #[async_trait::async_trait]
 impl Environment for HostEnvironment {
-    async fn toolbox(&self, run: &RunRecord) -> Result<Arc<dyn Toolbox>, Refusal> {
+    async fn toolbox(&self, run: &RunRecord, trace: &RunTrace) -> Result<Arc<dyn Toolbox>, Refusal> {
         let settings = Self::settings(run)?;
         let skill = match &settings.skill {
             Some(skill) => Some(self.skill(skill, &run.id).await?),
@@ -122,6 +123,7 @@ impl Environment for HostEnvironment {
         };
         self.home.check_workspace(&run.id)?;
         let network = self.access.open(run, &settings).await?;
+        words_of_user(trace).for_each(|words| network.given().user(words));
         let limits = match &settings.skill {
             Some(skill) => skill.limits(&self.config.limits)?,
             None => self.config.limits,
@@ -135,8 +137,6 @@ impl Environment for HostEnvironment {
             code: self.config.code.clone(),
             tools: self.config.tools.clone(),
             guard: settings.guard.unwrap_or(self.config.code.guard),
-            clock: self.clock.clone(),
-            random: self.random.clone(),
             workspace: self.home.workspace(&run.id),
             network,
             allowed: self.access.allowed(&run.agent)?,
@@ -161,11 +161,16 @@ impl Environment for HostEnvironment {
     }
 
     async fn artifacts(&self, run: &RunRecord) -> Result<Vec<Artifact>, Refusal> {
+        // Also what is not kept stays in the workspace, where it can be copied from.
+        self.origins.note_files(run).await?;
         let scrubber = self.access.scrubber(&run.id).await?;
-        artifacts::collect(&self.home, &run.id, scrubber, &self.config.limits).await
+        let artifacts = artifacts::collect(&self.home, &run.id, scrubber, &self.config.limits).await?;
+        self.origins.note_copies(run, &artifacts).await?;
+        Ok(artifacts)
     }
 
     async fn skills(&self, run: &RunRecord, answer: &str) -> Result<Vec<InstalledSkill>, Refusal> {
+        self.origins.note_answer(run, answer).await?;
         match Self::settings(run)?.skill {
             Some(skill) if skill.standing == UsedAs::Review => {
                 advise(self.skills.trust(), &skill, &run.id, Some(answer), self.clock.now()).await?;
@@ -183,8 +188,24 @@ impl Environment for HostEnvironment {
         // A failed run may be tried again: what the owner decided for it holds then too.
         let may_go_on = trace.failure.as_ref().is_some_and(|failure| failure.retryable);
         self.access.close(&trace.run_id, may_go_on).await;
+        if trace.status == RunStatus::Cancelled
+            && let Err(refusal) = self.origins.note_ended(&trace.run_id).await
+        {
+            tracing::warn!(run = %trace.run_id, reason = %refusal, "copies of the run's files will not be known as such");
+        }
         self.traces.write_and_wait(trace).await;
     }
+}
+
+/// The words of a run's user: the task, the answers to its questions, the guidance of its attempts. An answer that the run
+/// offered after it had read from the web is not the user's.
+fn words_of_user(trace: &RunTrace) -> impl Iterator<Item = &str> {
+    let answers = trace.questions.iter().filter_map(|asked| {
+        let offered = |answer: &&String| !asked.question.sources.is_empty() && asked.question.choices.contains(*answer);
+        asked.answer.as_ref().filter(|answer| !offered(answer))
+    });
+    let guidance = trace.attempts.iter().filter_map(|attempt| attempt.guidance.as_ref());
+    [&trace.task].into_iter().chain(answers).chain(guidance).map(String::as_str)
 }
 
 /// Runs file work on a thread that may wait for it.

@@ -2,7 +2,7 @@
 //! (SPEC RUN-13).
 
 use base::{AgentName, ContentHash, CredentialName, Refusal};
-use network::{Pattern, TaintedWrite};
+use network::{Pattern, Shape, TaintedWrite};
 use runtime::Limits;
 use serde::{Deserialize, Serialize};
 use skills::{Place, SkillName, SkillStatus};
@@ -86,8 +86,8 @@ pub struct ExplainedNetwork {
     pub domains: Vec<Pattern>,
     /// Those that the owner refused.
     pub refused: Vec<Pattern>,
-    /// Those that may be written to after the run has read from the web.
-    pub writes: Vec<Pattern>,
+    /// The requests that may be sent after the run has read from the web; a host alone is all that can be sent there.
+    pub writes: Vec<Shape>,
     /// What becomes of such a write to any other.
     pub tainted_write: TaintedWrite,
     /// Private addresses that exactly granted hosts may lead to.

@@ -24,6 +24,7 @@ use crate::decisions::Decisions;
 use crate::deliver::{DeliverParts, Deliveries, Follower, WaitingSignals};
 use crate::environment::{HostEnvironment, blocking};
 use crate::loss::check_new_state;
+use crate::origins::Origins;
 use crate::plan::{Plan, plan};
 use crate::receipt::ReceiptKey;
 use crate::retention::{Pruner, Retention};
@@ -164,9 +165,9 @@ impl Host {
             config: config.clone(),
             env,
             clock: clock.clone(),
-            random: random.clone(),
             sandboxes: sandboxes.clone(),
             access,
+            origins: Origins::new(store.clone(), home.clone()),
             traces,
         });
         let motor = Motor::new(MotorParts {
@@ -270,11 +271,11 @@ impl Host {
         let id = inner.motor.new_run_id();
         let directory = inner.home.workspace(&id);
         let (max_iterations, may_ask) = (skill::iterations(&request), !request.unattended && !request.skill_review);
-        let (files, limits, place) = (request.files, inner.config.limits, directory.clone());
+        let (files, limits, place) = (request.files.clone(), inner.config.limits, directory.clone());
         let used = settings.skill.clone();
         let label = used.as_ref().map(SkillUse::label);
         let versions = inner.skills.versions().clone();
-        blocking(move || {
+        let given = blocking(move || {
             // What the run is given is kept by content, so that a restart serves it from the same bytes.
             let skill = skill.map(|taken| taken.snapshot);
             if let Some(snapshot) = &skill {
@@ -283,6 +284,10 @@ impl Host {
             workspace::prepare(&place, skill.as_ref(), &files, &limits)
         })
         .await?;
+        let paths: Vec<_> = request.files.iter().map(|file| file.path.as_path()).collect();
+        let inputs = used.as_ref().and_then(|skill| skill.inputs.as_ref());
+        let web_sources = inner.environment.origins.of(&task, inputs, &paths, &given);
+        let web_sources = web_sources.inspect_err(|_| workspace::discard(&directory))?;
         let settings = serde_json::to_value(&settings)
             .map_err(|error| Refusal::new(RefusalCode::InvalidRequest, error.to_string()))?;
         let (agent, by, key) = (request.agent.clone(), request.by, request.key.clone());
@@ -302,6 +307,7 @@ impl Host {
                 approval_required: request.approval_required,
                 may_ask,
                 skill: label,
+                web_sources,
             },
         );
         let run = started.await.map_err(|refusal| inner.busy(&agent, by, refusal)).inspect_err(|refusal| {

@@ -20,6 +20,7 @@ pub mod home;
 mod host;
 mod loss;
 mod models;
+mod origins;
 mod output;
 mod owner;
 mod plan;

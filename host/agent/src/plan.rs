@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use base::{CredentialName, Refusal, RefusalCode};
 use energy::Activity;
-use network::{Pattern, Policy};
+use network::{Pattern, Policy, Shape};
 use skills::Taken;
 
-use crate::access::patterns;
+use crate::access::{RunConsents, patterns, shapes};
 use crate::api::{ActRequest, Caller};
 use crate::catalogue;
 use crate::environment::{HostEnvironment, RunSettings};
@@ -53,7 +53,7 @@ pub(crate) async fn plan(
 ) -> Result<Plan, Refusal> {
     let mut credentials = credentials(request)?;
     let mut domains = patterns(&request.domains)?;
-    let mut writes = patterns(&request.writes)?;
+    let mut writes = shapes(&request.writes)?;
     let commands = request.commands.as_deref().map(commands).transpose()?;
     let (mut warnings, mut problems) = (Vec::new(), Vec::new());
     let (mut skill, mut own, mut used) = (None, BTreeMap::new(), None);
@@ -66,8 +66,9 @@ pub(crate) async fn plan(
         }
         tools.extend(brought.keys().cloned());
         add(&mut domains, patterns(&policy.domains)?);
-        add(&mut domains, patterns(&policy.writes)?);
-        add(&mut writes, patterns(&policy.writes)?);
+        let of_policy = shapes(&policy.writes)?;
+        add(&mut domains, of_policy.iter().map(|shape| shape.host().clone()).collect());
+        add(&mut writes, of_policy);
         add(&mut credentials, policy.required_credentials);
         (skill, own, used) = (Some(taken), brought, Some(uses));
         problems.extend(wrong);
@@ -91,7 +92,9 @@ pub(crate) async fn plan(
             "`fetch` saves pages as files, and no tool that reads files is granted: add `read` or `bash`".to_owned(),
         );
     }
-    let policy = environment.access.policy(&request.agent, None, &domains, &writes)?;
+    let consents = RunConsents::new(request.approval_required, !request.unattended);
+    let policy = environment.access.policy(&request.agent, None, &domains, &writes, &consents)?;
+    warnings.extend(policy.writes.iter().filter(|shape| shape.is_whole_host()).map(whole_host));
     match energy.check(&request.agent, Activity::Agentic { browser: false }) {
         Ok(()) => {}
         Err(refusal) if request.by == Caller::Owner && refusal.code == RefusalCode::EnergyTooLow => {
@@ -122,6 +125,14 @@ pub(crate) async fn plan(
         problems.push(refusal);
     }
     Ok(Plan { tools, skill, own, settings, policy, problems, warnings })
+}
+
+/// All that can be sent to a host, also what a page has made up, passes without a question.
+fn whole_host(shape: &Shape) -> String {
+    format!(
+        "everything may be sent to `{shape}`, whatever the run has read: name the request instead, as in \
+         `--writes 'POST {shape}/PATH'`"
+    )
 }
 
 /// A credential of the environment has no domains of its own.

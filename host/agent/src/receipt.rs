@@ -118,19 +118,25 @@ fn components(trace: &RunTrace) -> Vec<Component> {
 }
 
 fn approvals(trace: &RunTrace) -> Vec<Approval> {
-    let approval = |asked: &motor::ApprovalTrace| Approval {
+    // Where some of the actions were allowed and the others refused, these are two.
+    trace
+        .approvals
+        .iter()
+        .flat_map(|asked| [true, false].into_iter().filter_map(|granted| approval(asked, granted)))
+        .collect()
+}
+
+/// The actions of an approval that were allowed, or those that were not. None when there are none of the kind.
+fn approval(asked: &motor::ApprovalTrace, granted: bool) -> Option<Approval> {
+    let items = asked.approval.items.iter().filter(|item| asked.allows(item.action_hash) == granted);
+    let actions: Vec<_> = items.map(|item| Action { summary: item.summary.clone(), hash: item.action_hash }).collect();
+    (!actions.is_empty()).then(|| Approval {
         id: asked.approval.id.clone(),
-        actions: asked
-            .approval
-            .items
-            .iter()
-            .map(|item| Action { summary: item.summary.clone(), hash: item.action_hash })
-            .collect(),
-        granted: asked.granted == Some(true),
+        actions,
+        granted,
         scope: asked.scope.map(|scope| scope.as_str().to_owned()),
         consent: asked.consent.clone(),
-    };
-    trace.approvals.iter().map(approval).collect()
+    })
 }
 
 /// Hosts by name. A request that the gate could not read names none.

@@ -7,12 +7,12 @@
 
 use base::{AgentName, Consent, ContentHash, Refusal, RefusalCode, RunId};
 use motor::{Answer, Approval, ApprovalTrace, Decided, Moved, Retried, RetryRequest, RunRecord, Scope};
-use network::Pattern;
+use network::Shape;
 use serde::{Deserialize, Serialize};
 use store::Table;
 
 use crate::Host;
-use crate::access::patterns;
+use crate::access::{patterns, shapes};
 use crate::api::Caller;
 use crate::decisions::{Decision, Level, Verdict};
 use crate::environment::RunSettings;
@@ -46,6 +46,9 @@ pub struct ApproveRequest {
     pub actions: Vec<ContentHash>,
     /// Whether it is allowed.
     pub grant: bool,
+    /// The actions that are allowed, by hash, when not all of them are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<ContentHash>,
     /// For how long.
     #[serde(default)]
     pub scope: Scope,
@@ -102,9 +105,9 @@ impl Host {
     /// # Errors
     /// `illegal_state` when it does not ask, asks for something else, or asked too long ago.
     pub async fn approve(&self, run: &RunId, request: ApproveRequest, consent: Consent) -> Result<Moved, Refusal> {
-        let ApproveRequest { approval, actions, grant, scope, reason, key } = request;
+        let ApproveRequest { approval, actions, grant, only, scope, reason, key } = request;
         let reason = self.clean(reason).await?;
-        let decided = Decided { approval, actions, grant, scope, reason, consent, key };
+        let decided = Decided { approval, actions, grant, only, scope, reason, consent, key };
         let moved = self.parts().motor.approve(run, decided).await?;
         // After it, and also when the same order was carried out before and its giver never heard of it.
         self.make_last(run, &moved.about).await?;
@@ -163,9 +166,9 @@ impl Host {
         };
         let mut settings: RunSettings = serde_json::from_value(record.settings).map_err(unreadable)?;
         add(&mut settings.domains, patterns(&request.domains)?);
-        // A domain that may be written to may be reached.
-        let writes = patterns(&request.writes)?;
-        add(&mut settings.domains, writes.clone());
+        // What may be sent to a host reaches it.
+        let writes = shapes(&request.writes)?;
+        add(&mut settings.domains, writes.iter().map(|shape| shape.host().clone()).collect());
         add(&mut settings.writes, writes);
         serde_json::to_value(settings).map_err(unreadable)
     }
@@ -216,20 +219,22 @@ fn decisions(
     if approval.grant.is_null() {
         return Ok(Vec::new());
     }
-    let NetworkGrant { domains, writes } = serde_json::from_value(approval.grant.clone()).map_err(|error| {
+    let grant: NetworkGrant = serde_json::from_value(approval.grant.clone()).map_err(|error| {
         Refusal::new(RefusalCode::StateUnusable, format!("what `{}` asks for cannot be read: {error}", approval.id))
     })?;
-    let verdict = if writes { Verdict::AllowWrites } else { Verdict::Allow };
-    let of = |pattern: Pattern| Decision {
+    let of = |pattern: Shape| Decision {
         pattern,
-        verdict,
+        // All that can be sent to a host is allowed by the owner's command only.
+        verdict: Verdict::Allow,
         level,
         agent: agent.clone(),
         run: None,
         decided_at: None,
         consent: Some(consent.clone()),
     };
-    Ok(patterns(&domains)?.into_iter().map(of).collect())
+    // Read as patterns: a model wrote them, and a shape is the owner's to write.
+    patterns(&grant.domains)?;
+    Ok(shapes(&grant.domains)?.into_iter().map(of).collect())
 }
 
 #[cfg(test)]
@@ -257,9 +262,9 @@ mod tests {
         let made = |grant| decisions(&approval(grant), Level::Always, &agent, &consent());
         assert!(made(Value::Null).unwrap().is_empty());
         assert!(made(json!({ "class": "x" })).is_err());
-        let two = made(json!({ "domains": ["a.example.com", "*.b.example.com"], "writes": true })).unwrap();
+        let two = made(json!({ "domains": ["a.example.com", "*.b.example.com"] })).unwrap();
         let told: Vec<_> = two.iter().map(|decision| (decision.pattern.to_string(), decision.verdict)).collect();
-        let expected = ["a.example.com", "*.b.example.com"].map(|text| (text.to_owned(), Verdict::AllowWrites));
+        let expected = ["a.example.com", "*.b.example.com"].map(|text| (text.to_owned(), Verdict::Allow));
         assert_eq!(told, expected);
         assert!(two.iter().all(|decision| decision.consent == Some(consent()) && decision.run.is_none()));
         let reads = made(json!({ "domains": ["a.example.com"] })).unwrap();
@@ -275,7 +280,9 @@ mod tests {
         let agent = AgentName::default();
         let of = |granted, scope, consent| {
             let approval = approval(json!({ "domains": ["a.example.com"] }));
-            lasting(&ApprovalTrace { approval, granted, scope, why: None, consent }, &agent).unwrap().len()
+            lasting(&ApprovalTrace { approval, granted, scope, only: vec![], why: None, consent }, &agent)
+                .unwrap()
+                .len()
         };
         assert_eq!(of(Some(true), Some(Scope::Always), Some(consent())), 1);
         assert_eq!(of(Some(true), Some(Scope::Session), Some(consent())), 1);

@@ -2,21 +2,21 @@
 
 mod briefing;
 mod code;
+mod consent;
 mod define;
 mod reply;
-mod review;
 
 pub(crate) use code::Around;
+pub(crate) use consent::NetworkGrant;
 pub(crate) use define::{all as define, effects_in_words};
-pub(crate) use review::NetworkGrant;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use base::{Clock, CredentialName, Random, Refusal};
+use base::{CredentialName, Refusal};
 use motor::{Planned, Review, ToolDefinition, ToolInvocation, ToolNote, ToolReply, Toolbox};
-use network::{Pattern, RunNetwork, TaintedWrite};
+use network::{Pattern, RunNetwork};
 use runtime::{Limits, Note, NoteSink, ToolCall};
 
 use crate::catalogue::{self, BASH, CODE, FETCH};
@@ -35,8 +35,6 @@ pub(crate) struct Parts {
     pub code: CodeConfig,
     pub tools: ToolsConfig,
     pub guard: bool,
-    pub clock: Arc<dyn Clock>,
-    pub random: Arc<Random>,
     pub workspace: PathBuf,
     /// The run's way out: for tools that reach the network, and for scrubbing secrets out of what any tool gives.
     pub network: RunNetwork,
@@ -93,6 +91,7 @@ impl RunToolbox {
         });
         let arguments = call.arguments.to_string();
         let deadline = define::timeout(call.name, &self.parts.tools, &self.parts.limits);
+        let way = self.way_out(call);
         let working = toolset.component.call(ToolCall {
             name,
             arguments: &arguments,
@@ -100,7 +99,7 @@ impl RunToolbox {
             step: call.step,
             idempotency_key: call.idempotency_key,
             workspace: Some(self.parts.workspace.clone()),
-            network: Some(self.way_out(call.grant)),
+            network: Some(way.clone()),
             environment,
             limits: self.parts.limits.with_deadline(deadline),
             notes,
@@ -114,12 +113,7 @@ impl RunToolbox {
         // The sink is dropped with the call, which ends the passing on.
         let (mut finished, ()) = tokio::join!(working, passing);
         tell_withheld(call, std::mem::take(&mut finished.withheld));
-        reply::of_tool(finished, call.run, self.asks())
-    }
-
-    /// Whether the owner wants to be asked about writes of a run that has read from the web.
-    fn asks(&self) -> bool {
-        self.parts.network.policy().tainted_write == TaintedWrite::Ask
+        reply::of_tool(finished, way.asked(), call.run)
     }
 
     fn commands(&self) -> Vec<(String, String)> {

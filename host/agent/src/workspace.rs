@@ -16,7 +16,8 @@ use store::{Links, open_regular};
 use crate::api::FileInput;
 use crate::artifacts::Baseline;
 
-/// Makes `directory`, puts the skill's files into it and copies `files` beside them. What they held is written down beside it, where no guest reaches.
+/// Makes `directory`, puts the skill's files into it and copies `files` beside them. What they held is written down beside it,
+/// where no guest reaches, and given back.
 ///
 /// # Errors
 /// When a file is missing, not a regular file, too large, or would land outside; nothing is left behind then.
@@ -25,14 +26,17 @@ pub(crate) fn prepare(
     skill: Option<&Snapshot>,
     files: &[FileInput],
     limits: &Limits,
-) -> Result<(), Refusal> {
+) -> Result<Vec<ContentHash>, Refusal> {
     let storage = |error: io::Error| {
         Refusal::new(RefusalCode::StorageFailed, format!("cannot make the run's workspace: {error}"))
     };
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(storage)?;
-    let filled = fill(directory, skill, files, limits).and_then(|given| match directory.parent() {
-        Some(run) if !given.is_empty() => Baseline::of(given).write(run),
-        _ => Ok(()),
+    let filled = fill(directory, skill, files, limits).and_then(|given| {
+        let hashes = given.values().copied().collect();
+        if let Some(run) = directory.parent().filter(|_| !given.is_empty()) {
+            Baseline::of(given).write(run)?;
+        }
+        Ok(hashes)
     });
     if filled.is_err() {
         discard(directory);

@@ -261,9 +261,18 @@ impl End {
 }
 
 impl End {
-    /// The same with what is expected in place of what is not known. A call that could have been made again is known.
+    /// How many calls have an outcome that nobody knows.
+    fn unknown(&self) -> usize {
+        self.calls.iter().filter(|(_, outcome)| outcome == UNKNOWN).count()
+    }
+
+    /// The same with what is expected in place of what is not known. A call that could have been made again is known. A call
+    /// whose host died before it was refused its request is not known, and was not asked about.
     fn as_far_as_known(&self, expected: &Self) -> Self {
         let mut known = self.clone();
+        if (1..=self.unknown()).contains(&expected.granted.len().saturating_sub(self.granted.len())) {
+            known.granted.clone_from(&expected.granted);
+        }
         for (call, expected) in known.calls.iter_mut().zip(&expected.calls) {
             if call.1 == UNKNOWN && ["append", "patch", "fetch", "code"].contains(&call.0.as_str()) {
                 call.clone_from(expected);
@@ -282,7 +291,7 @@ impl Story<'_> {
         let run = self.run.clone().unwrap();
         let trace = self.get(&format!("/v1/tasks/{run}")).unwrap();
         let end = End::of(&trace);
-        let unknown = end.calls.iter().filter(|(_, outcome)| outcome == UNKNOWN).count();
+        let unknown = end.unknown();
         if let Some(expected) = expected {
             assert_eq!(&end.as_far_as_known(expected), expected, "{name}: {trace:#}");
         }
@@ -309,6 +318,9 @@ impl Story<'_> {
                 "fetch" => {
                     let sent = arguments["body"].to_string();
                     of_run.iter().filter(|(_, body)| *body == sent).count()
+                }
+                "code" if arguments["code"].as_str().is_some_and(|code| code.contains("'POST'")) => {
+                    of_run.iter().filter(|(_, body)| body == "7").count()
                 }
                 _ => continue,
             };

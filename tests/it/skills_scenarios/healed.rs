@@ -118,7 +118,7 @@ fn a_correction_that_needs_a_new_domain_asks_the_owner_for_it() {
     api.route("/v1/send", Reply::redirect_as(301, &new.url("/v2/messages")));
     new.route("/v2/messages", Reply::text("sent"));
     let moved = new.address().to_string();
-    let ask = json!({ "action": "reach the service where it is now", "domains": [moved], "writes": false });
+    let ask = json!({ "action": "reach the service where it is now", "domains": [moved] });
     world.plays(vec![
         get(&api.url("/v1/send?to=john")),
         call("request_approval", ask),

@@ -8,7 +8,7 @@ use skills::{Form, Place, Policy, SkillError, SkillStatus, SkillSummary, Taken, 
 use super::subject;
 use super::used::limit_names;
 use crate::Host;
-use crate::access::patterns;
+use crate::access::{patterns, shapes};
 use crate::api::skills::{ApprovalQuestion, ApproveRequest, RejectRequest, UpdateRequest};
 use crate::catalogue;
 use crate::environment::blocking;
@@ -133,11 +133,8 @@ impl Host {
         };
         let mut policy = change.apply(base);
         // In the one form in which they are granted, shown and compared.
-        let written = |texts: &[String]| -> Result<Vec<String>, Refusal> {
-            Ok(patterns(texts)?.iter().map(ToString::to_string).collect())
-        };
-        policy.domains = written(&policy.domains)?;
-        policy.writes = written(&policy.writes)?;
+        policy.domains = patterns(&policy.domains)?.iter().map(ToString::to_string).collect();
+        policy.writes = shapes(&policy.writes)?.iter().map(ToString::to_string).collect();
         policy.tools = catalogue::resolve(&policy.tools)?;
         let names = limit_names();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -1,6 +1,8 @@
 //! What a run's prompt says of its way out: the domains, the rule about writing, the credentials.
 
-use network::{Pattern, RunNetwork, TaintedWrite};
+use std::fmt::Display;
+
+use network::{RunNetwork, TaintedWrite};
 
 /// A section of the prompt.
 pub(crate) fn of(network: &RunNetwork, commands: Option<&[String]>) -> String {
@@ -23,8 +25,8 @@ pub(crate) fn of(network: &RunNetwork, commands: Option<&[String]>) -> String {
             writes => format!(", except to {}", names(writes)),
         };
         text.push_str(&format!(
-            "\n- Once you have read anything from the network, requests that write (POST, PUT, PATCH, DELETE, or with a \
-             credential) are refused{except}."
+            "\n- Once you have read anything from the network, requests that write (POST, PUT, PATCH, DELETE), carry a \
+             credential or carry much in the URL wait for the owner{except}; what the owner refuses is refused."
         ));
     }
     let secrets = network.secrets();
@@ -46,6 +48,6 @@ pub(crate) fn of(network: &RunNetwork, commands: Option<&[String]>) -> String {
     text
 }
 
-fn names(patterns: &[Pattern]) -> String {
+fn names<T: Display>(patterns: &[T]) -> String {
     patterns.iter().map(|pattern| format!("`{pattern}`")).collect::<Vec<_>>().join(", ")
 }

@@ -1,5 +1,6 @@
 //! The `code` tool of a run: alone, or with the surroundings that the run was granted (SPEC CODE-6, CODE-7).
 
+use base::ContentHash;
 use motor::{ToolInvocation, ToolReply};
 use network::RunNetwork;
 use runtime::{Access, Program, Surroundings};
@@ -54,12 +55,14 @@ impl RunToolbox {
             source: source.to_owned(),
             timeout: parts.code.timeout_in_run(asked),
             guard: parts.guard,
-            seed: parts.random.next_u64(),
-            now_ms: parts.clock.now().as_millis(),
+            // A call that is made again after a consent computes the same.
+            seed: seed_of(call.idempotency_key),
+            now_ms: call.began.as_millis(),
         };
+        let way = self.way_out(call);
         let surroundings = Surroundings {
             // As the tool was described to the loop, whatever the owner has allowed the run since.
-            network: self.around.network.then(|| self.way_out(call.grant)),
+            network: self.around.network.then(|| way.clone()),
             scrubbed_by: Some(parts.network.clone()),
             workspace: self.around.files.map(|_| parts.workspace.clone()),
             access: self.around.files.unwrap_or_default(),
@@ -67,6 +70,12 @@ impl RunToolbox {
         };
         let mut report = sandbox.execute_in(&program, surroundings, &parts.limits, call.cancel).await;
         super::tell_withheld(call, std::mem::take(&mut report.withheld));
-        reply::of_code(report, call.run, self.asks())
+        reply::of_code(report, way.asked(), call.run)
     }
+}
+
+/// Of a key that differs between any two calls, and is the same for a call that is made again.
+fn seed_of(key: &str) -> u64 {
+    let hash = ContentHash::of(key.as_bytes());
+    u64::from_str_radix(hash.hex().get(..16).unwrap_or_default(), 16).unwrap_or_default()
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::review::refused_write;
+use super::consent::all_needed;
 use base::{ErrorCode, Provenance, RunId};
 use motor::{OutgoingRequest, SandboxUsage, ToolReply, ToolResult};
-use network::{Blocked, RequestTrace};
+use network::{AskedRequest, Blocked, RequestTrace};
 use runtime::{CodeErrorCode, CodeReport, Finished, Limit, Outcome, ToolError, Usage};
 
 /// Characters of a crashed guest's own last words that the model is shown.
@@ -17,15 +17,15 @@ pub(super) fn host_failed(reason: String) -> ToolReply {
 }
 
 /// A call of a tool.
-pub(super) fn of_tool(mut finished: Finished<String, ToolError>, run: &RunId, asks: bool) -> ToolReply {
+pub(super) fn of_tool(mut finished: Finished<String, ToolError>, asked: Vec<AskedRequest>, run: &RunId) -> ToolReply {
     let (requests, refused) = (std::mem::take(&mut finished.requests), finished.last_refusal.take());
-    with_network(tool_reply(finished), requests, refused, run, asks)
+    with_network(tool_reply(finished), requests, refused, asked, run)
 }
 
 /// A program.
-pub(super) fn of_code(mut report: CodeReport, run: &RunId, asks: bool) -> ToolReply {
+pub(super) fn of_code(mut report: CodeReport, asked: Vec<AskedRequest>, run: &RunId) -> ToolReply {
     let (requests, refused) = (std::mem::take(&mut report.requests), report.last_refusal.take());
-    with_network(code_reply(report), requests, refused, run, asks)
+    with_network(code_reply(report), requests, refused, asked, run)
 }
 
 /// Adds what the call asked of the network: content that came from there is marked, and a refusal is said with its
@@ -34,12 +34,12 @@ fn with_network(
     mut reply: ToolReply,
     requests: Vec<RequestTrace>,
     refused: Option<Blocked>,
+    asked: Vec<AskedRequest>,
     run: &RunId,
-    asks: bool,
 ) -> ToolReply {
     let is_web = requests.iter().any(|request| request.status.is_some());
     reply.requests = requests.into_iter().map(outgoing).collect();
-    reply.ask = refused.as_ref().and_then(|refused| refused_write(refused, asks, &reply.requests));
+    reply.asks = all_needed(asked);
     let result = &mut reply.result;
     if is_web {
         result.provenance = Provenance::Web;
@@ -76,6 +76,8 @@ fn outgoing(trace: RequestTrace) -> OutgoingRequest {
         credentials: trace.credentials,
         error: trace.error,
         rule: trace.rule.map(|rule| rule.as_str().to_owned()),
+        hash: trace.hash,
+        consented: trace.consented,
     }
 }
 

@@ -2,7 +2,7 @@
 //! on the terminal, and the answer names exactly what was shown (SPEC ASK-1, APPR-1).
 
 use agent::{ApproveRequest, RespondRequest, RetryTask};
-use base::{Random, Refusal, RefusalCode, RunId};
+use base::{ContentHash, Random, Refusal, RefusalCode, RunId};
 use clap::Args;
 use motor::{Approval, Moved, Question, Retried, RunTrace, Scope, Waiting};
 
@@ -44,6 +44,9 @@ pub(super) struct ApproveArgs {
     /// For how long: `once`, `run`, `session` or `always` [default: asked for, else the shortest]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_scope)]
     scope: Option<Scope>,
+    /// Allows only these of its actions, by their numbers, and refuses the others
+    #[arg(long, value_delimiter = ',', value_name = "NUMBERS", conflicts_with = "deny")]
+    only: Vec<usize>,
     /// Why, for the model
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -63,8 +66,8 @@ pub(super) struct RetryArgs {
     /// Domains it may reach beside those it was granted
     #[arg(long, value_delimiter = ',', value_name = "DOMAINS")]
     domains: Vec<String>,
-    /// Domains it may write to also after it has read from the web, beside those it was granted
-    #[arg(long, value_delimiter = ',', value_name = "DOMAINS")]
+    /// Requests it may send also after it has read from the web, beside those it was granted
+    #[arg(long, value_delimiter = ',', value_name = "SHAPES")]
     writes: Vec<String>,
     /// Model calls of the attempt [default: 15]
     #[arg(long, value_name = "N")]
@@ -81,7 +84,7 @@ fn parse_scope(text: &str) -> Result<Scope, String> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Said {
     Answer(String),
-    Decision { grant: bool, scope: Scope, reason: Option<String> },
+    Decision { grant: bool, only: Vec<ContentHash>, scope: Scope, reason: Option<String> },
 }
 
 /// `motor task respond`.
@@ -119,7 +122,7 @@ pub(super) async fn respond(arguments: RespondArgs, session: &mut Session, conte
 
 /// `motor task approve`.
 pub(super) async fn approve(arguments: ApproveArgs, session: &mut Session, context: &Context) -> Done {
-    let ApproveArgs { run, deny, scope, reason, id } = arguments;
+    let ApproveArgs { run, deny, scope, only, reason, id } = arguments;
     let trace = trace(&run, session).await?;
     let waiting = waits(&trace)?;
     let Waiting::Approval(approval) = waiting else {
@@ -134,21 +137,24 @@ pub(super) async fn approve(arguments: ApproveArgs, session: &mut Session, conte
         return Err(wrong(reason, format!("motor task status {run}")).into());
     }
     let first = approval.choices.first().copied().unwrap_or_default();
+    let only = numbered(&only, approval)?;
     let (said, word) = if let Some(word) = given(context)? {
-        (Said::Decision { grant: !deny, scope: scope.unwrap_or(first), reason }, word)
+        (Said::Decision { grant: !deny, only, scope: scope.unwrap_or(first), reason }, word)
     } else {
         let terminal = Terminal::open().ok_or_else(nobody)?;
         show(&terminal, &Card::of(&trace, waiting, now()), context).await?;
         let said = match (deny, scope) {
-            (true, _) => yes(&terminal, "refuse it? [y/N] ").await?.then_some((false, first)),
-            (false, Some(scope)) => {
-                let prompt = format!("allow it for {}? [y/N] ", in_words(scope));
-                yes(&terminal, &prompt).await?.then_some((true, scope))
+            (true, _) => {
+                yes(&terminal, "refuse it? [y/N] ").await?.then_some(Chosen { grant: false, only, scope: first })
             }
-            (false, None) => choose(&terminal, approval).await?,
+            (false, Some(scope)) => {
+                let prompt = format!("allow {} for {}? [y/N] ", what(&only, approval), in_words(scope));
+                yes(&terminal, &prompt).await?.then_some(Chosen { grant: true, only, scope })
+            }
+            (false, None) => choose(&terminal, approval, &only).await?,
         };
-        let (grant, scope) = said.ok_or_else(declined)?;
-        (Said::Decision { grant, scope, reason }, at(&terminal, context).await?)
+        let Chosen { grant, only, scope } = said.ok_or_else(declined)?;
+        (Said::Decision { grant, only, scope, reason }, at(&terminal, context).await?)
     };
     tell(&trace, waiting, said, word, session, context).await
 }
@@ -189,8 +195,8 @@ pub(super) async fn ask(
     match waiting {
         Waiting::Input(question) => put(terminal, question).await,
         Waiting::Approval(approval) => {
-            let chosen = choose(terminal, approval).await?;
-            Ok(chosen.map(|(grant, scope)| Said::Decision { grant, scope, reason: None }))
+            let chosen = choose(terminal, approval, &[]).await?;
+            Ok(chosen.map(|Chosen { grant, only, scope }| Said::Decision { grant, only, scope, reason: None }))
         }
     }
 }
@@ -205,13 +211,13 @@ pub(super) fn call(run: &RunId, waiting: &Waiting, said: Said, word: Word) -> Re
             let request = RespondRequest { answer, question: Some(waiting.id().to_owned()), key: Some(key()) };
             Call::post(format!("/v1/tasks/{run}/respond"), &request)?
         }
-        Said::Decision { grant, scope, reason } => {
+        Said::Decision { grant, only, scope, reason } => {
             let actions = match waiting {
                 Waiting::Approval(approval) => approval.items.iter().map(|item| item.action_hash).collect(),
                 Waiting::Input(_) => Vec::new(),
             };
             let approval = Some(waiting.id().to_owned());
-            let request = ApproveRequest { approval, actions, grant, scope, reason, key: Some(key()) };
+            let request = ApproveRequest { approval, actions, grant, only, scope, reason, key: Some(key()) };
             Call::post(format!("/v1/tasks/{run}/approve"), &request)?
         }
     };
@@ -249,17 +255,54 @@ fn answer_of(line: &str, choices: &[String]) -> Option<String> {
 }
 
 /// Has the owner choose for how long, or refuse. None when nothing was chosen.
-async fn choose(terminal: &Terminal, approval: &Approval) -> Result<Option<(bool, Scope)>, Refusal> {
+async fn choose(terminal: &Terminal, approval: &Approval, only: &[ContentHash]) -> Result<Option<Chosen>, Refusal> {
     let offered: Vec<String> =
         approval.choices.iter().map(|scope| format!("{} = {}", letter(*scope), in_words(*scope))).collect();
-    let prompt = format!("allow it? {}, n = no: ", offered.join(", "));
+    let some = if approval.items.len() > 1 && only.is_empty() { ", or the numbers of some (y 1,3)" } else { "" };
+    let prompt = format!("allow {}? {}, n = no{some}: ", what(only, approval), offered.join(", "));
     for _ in 0..QUESTIONS {
         let Some(line) = terminal.ask(&prompt).await.map_err(|error| gone(&error))? else { return Ok(None) };
-        if let Some(chosen) = choice_of(&line, &approval.choices) {
-            return Ok(Some(chosen));
+        let (letter, numbers) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
+        let numbers: Result<Vec<usize>, _> =
+            numbers.split(',').map(str::trim).filter(|number| !number.is_empty()).map(str::parse).collect();
+        let some = numbers.ok().and_then(|numbers| numbered(&numbers, approval).ok());
+        if let (Some((grant, scope)), Some(some)) = (choice_of(letter, &approval.choices), some) {
+            let only = if some.is_empty() || !only.is_empty() { only.to_vec() } else { some };
+            return Ok(Some(Chosen { grant, only, scope }));
         }
     }
     Ok(None)
+}
+
+/// What the owner chose at the terminal.
+struct Chosen {
+    grant: bool,
+    /// Empty: all that is asked.
+    only: Vec<ContentHash>,
+    scope: Scope,
+}
+
+/// The actions with these numbers, from 1.
+///
+/// # Errors
+/// When there is none with one of them.
+fn numbered(numbers: &[usize], approval: &Approval) -> Result<Vec<ContentHash>, Refusal> {
+    let action = |number: &usize| {
+        let item = number.checked_sub(1).and_then(|index| approval.items.get(index));
+        item.map(|item| item.action_hash).ok_or_else(|| {
+            let reason = format!("it asks about {} actions: there is no number {number}", approval.items.len());
+            usage(&reason, "`motor task status` shows them with their numbers")
+        })
+    };
+    numbers.iter().map(action).collect()
+}
+
+fn what(only: &[ContentHash], approval: &Approval) -> String {
+    match (only.len(), approval.items.len()) {
+        (0, 1) => "it".to_owned(),
+        (0, all) => format!("all {all}"),
+        (some, all) => format!("{some} of the {all}"),
+    }
 }
 
 /// Only a letter that was offered is a choice: an empty line is not a yes, and not a no.

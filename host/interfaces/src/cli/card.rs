@@ -5,7 +5,7 @@
 //! what tainted the run is named.
 
 use base::Timestamp;
-use motor::{Approval, ApprovalItem, Question, RunTrace, Scope, Waiting};
+use motor::{Approval, ApprovalItem, Origin, Question, RunTrace, Scope, ShownField, ShownRequest, Waiting};
 use serde_json::Value;
 
 use crate::output::{Palette, text};
@@ -98,10 +98,23 @@ impl Card {
     fn approval(self, approval: &Approval) -> Self {
         let mut card = self.with("why", &approval.reason);
         let several = approval.items.len() > 1;
-        for (index, ApprovalItem { tool, summary, arguments, .. }) in approval.items.iter().enumerate() {
+        for (index, ApprovalItem { tool, summary, arguments, request, .. }) in approval.items.iter().enumerate() {
             let number = if several { format!("{}. ", index + 1) } else { String::new() };
-            card = card.with("action", format!("{number}{summary}")).with("tool", tool);
-            card = card.with("arguments", serde_json::to_string_pretty(arguments).unwrap_or_default());
+            card = card.with("action", format!("{number}{summary}"));
+            card = match request {
+                Some(request) => card.request(request, summary),
+                None => {
+                    let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
+                    card.with("tool", tool).with("arguments", arguments)
+                }
+            };
+        }
+        // The call is the same for all of its requests.
+        if let Some(ApprovalItem { tool, .. }) = approval.items.first().filter(|item| item.request.is_some()) {
+            card = card.with("made by", format!("`{tool}`; the call is made again with what is allowed"));
+        }
+        if !approval.sent.is_empty() {
+            card = card.with("sends again", approval.sent.join("\n"));
         }
         if let Some(reach) = reach(&approval.grant) {
             card = card.with("reaches", reach);
@@ -112,6 +125,34 @@ impl Card {
             card = card.with("covers", format!("{class} (what a consent for longer than once is for)"));
         }
         card
+    }
+
+    /// What would be sent: the fields that are not the user's first, each with where it was first seen.
+    fn request(mut self, request: &ShownRequest, summary: &str) -> Self {
+        if !summary.contains(&request.url) {
+            self = self.with("url", &request.url);
+        }
+        if !request.credentials.is_empty() {
+            self = self.toned(Tone::Warning, "with", format!("the credentials {}", request.credentials.join(", ")));
+        }
+        let mut label = "sends";
+        for ShownField { name, value, origin } in &request.fields {
+            let (tone, origin) = match origin {
+                Origin::User => (Tone::Calm, "from your words".to_owned()),
+                Origin::Response { source } => (Tone::Alarm, format!("first seen in {source}")),
+                Origin::Model => (Tone::Warning, "the model's own".to_owned()),
+            };
+            self = self.toned(tone, label, format!("{name} = {value}  ({origin})"));
+            label = "";
+        }
+        match &request.body {
+            Some(body) => self = self.toned(Tone::Warning, label, body),
+            None if request.fields.is_empty() && request.body_bytes > 0 => {
+                self = self.with(label, format!("a body of {} bytes", text::thousands(request.body_bytes)));
+            }
+            None => {}
+        }
+        self
     }
 
     /// The card in rows of at most `columns`.

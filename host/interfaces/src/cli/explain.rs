@@ -92,8 +92,9 @@ fn render(explanation: &Explanation) -> String {
     }
     if !network.domains.is_empty() {
         page.line("writing", &writing(explanation));
-        for domain in &network.writes {
-            page.line("writing", &format!("to {domain} at any time"));
+        for shape in &network.writes {
+            let what = if shape.is_whole_host() { "everything to " } else { "" };
+            page.line("writing", &format!("{what}{shape} at any time"));
         }
         if !network.private.is_empty() {
             page.line(

@@ -20,8 +20,8 @@ pub(super) struct GrantArgs {
     /// Domains it may reach: `example.com`, `*.example.com` or `*`, with `:PORT` where it is not 80 or 443
     #[arg(long, value_delimiter = ',', value_name = "DOMAINS")]
     domains: Vec<String>,
-    /// Domains it may write to also after it has read from the web
-    #[arg(long, value_delimiter = ',', value_name = "DOMAINS")]
+    /// Requests it may send also after it has read from the web: `'POST example.com/path'`, or `example.com` for everything
+    #[arg(long, value_delimiter = ',', value_name = "SHAPES")]
     writes: Vec<String>,
     /// Credentials it may use. Those that the task has placeholders of are granted anyway
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]

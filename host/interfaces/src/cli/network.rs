@@ -3,7 +3,7 @@
 use agent::{Decision, Level, Verdict};
 use base::{Refusal, RunId};
 use clap::{Args, Subcommand};
-use network::Pattern;
+use network::Shape;
 use serde_json::json;
 
 use super::Done;
@@ -23,7 +23,7 @@ pub(super) enum NetworkCommand {
     Allow {
         #[command(flatten)]
         about: About,
-        /// Also lets it write there after it has read from the web
+        /// Lets it send the requests there after it has read from the web: everything, where only a domain is named
         #[arg(long)]
         writes: bool,
     },
@@ -44,8 +44,9 @@ pub(super) enum NetworkCommand {
 /// What a decision is about, and for how long.
 #[derive(Debug, Args)]
 pub(super) struct About {
-    /// `example.com`, `*.example.com` or `*`, with `:PORT` where it is not 80 or 443
-    pattern: Pattern,
+    /// `example.com`, `*.example.com` or `*`, with `:PORT` where it is not 80 or 443; with `--writes` also requests, as in
+    /// `'POST example.com/path'`
+    pattern: Shape,
     /// For this run [default: the newest of the agent]
     #[arg(long, value_name = "RUN", conflicts_with_all = ["session", "always"])]
     run: Option<RunId>,
@@ -116,10 +117,14 @@ pub(super) async fn run(command: NetworkCommand, context: &Context) -> Done {
 fn card(decision: &Decision, forgotten: bool, context: &Context) -> Card {
     let title = match (forgotten, decision.verdict) {
         (true, _) => "take back what was decided about a domain?",
-        (false, Verdict::AllowWrites) => "let runs reach a domain, and write to it after reading from the web?",
+        (false, Verdict::AllowWrites) if decision.pattern.is_whole_host() => {
+            "let runs send everything to a domain, whatever they have read from the web?"
+        }
+        (false, Verdict::AllowWrites) => "let runs send these requests, whatever they have read from the web?",
         (false, _) => "let runs reach a domain?",
     };
-    let card = Card::new(title).with("domain", decision.pattern.to_string()).with("for", whose(decision));
+    let label = if decision.pattern.is_whole_host() { "domain" } else { "requests" };
+    let card = Card::new(title).with(label, decision.pattern.to_string()).with("for", whose(decision));
     match &context.globals.home {
         Some(home) => card.with("home", home.display().to_string()),
         None => card,

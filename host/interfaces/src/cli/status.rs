@@ -193,7 +193,11 @@ impl Page {
         self.field(2, "asked", &format!("may it: {}", what.join("; ")));
         if let (Some(granted), Some(consent)) = (asked.granted, &asked.consent) {
             let scope = asked.scope.unwrap_or_default().as_str();
-            let decision = if granted { format!("allowed ({scope})") } else { "refused".to_owned() };
+            let some = match asked.only.len() {
+                0 => String::new(),
+                some => format!(", {some} of {}", asked.approval.items.len()),
+            };
+            let decision = if granted { format!("allowed ({scope}{some})") } else { "refused".to_owned() };
             let why = asked.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
             self.field(2, "decision", &format!("{decision} by {}{why}", door(consent)));
         }

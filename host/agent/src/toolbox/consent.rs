@@ -1,0 +1,160 @@
+//! Consents and requests, between the loop and the gate (SPEC APPR-1, TAINT-1).
+//!
+//! The gate refuses a request for want of a consent and hands it out; the loop shows it to the owner and keeps the answer. What
+//! comes back is applied to one call, or to the policy of the run, by the host.
+
+use motor::{ConsentNeeded, Origin, Planned, Review, ShownField, ShownRequest, ToolInvocation};
+use network::{AskedRequest, CallConsents, Pattern, RunNetwork, Target};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::RunToolbox;
+use crate::catalogue::FETCH;
+
+/// Characters of a path that a question shows in its first line.
+const SHOWN: usize = 160;
+
+/// Domains that the owner grants with a consent. JSON: `{ "domains": ["api.example.com"] }`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct NetworkGrant {
+    /// The hosts.
+    pub domains: Vec<String>,
+    /// Earlier versions also granted everything that can be sent to a host. That is granted by the owner's command only.
+    #[serde(default, skip_serializing)]
+    writes: bool,
+}
+
+impl NetworkGrant {
+    /// Reads a grant of a consent. What cannot be read grants nothing.
+    pub fn read(grant: &Value) -> Option<Self> {
+        Self::deserialize(grant).ok()
+    }
+
+    /// Its hosts. A model may have named them: what is no pattern is left out.
+    pub fn patterns(&self) -> Vec<Pattern> {
+        self.domains.iter().filter_map(|domain| domain.trim().parse().ok()).collect()
+    }
+
+    fn of(host: String) -> Value {
+        serde_json::to_value(Self { domains: vec![host], writes: false }).unwrap_or_default()
+    }
+}
+
+impl RunToolbox {
+    /// What a call would do, as far as it is asked about before it is made: pages that are fetched, so that one question is
+    /// enough for several. All other requests are asked about as the gate sees them. Tools that reach nothing but the run's
+    /// own workspace need no consent; those of a skill say themselves whether what they do can be undone.
+    pub(super) fn review_of(&self, call: &Planned<'_>) -> Review {
+        let review = Review { outward: false, ..Review::of(call) };
+        match call.name {
+            FETCH => self.of_fetch(call).unwrap_or(Review { irreversible: false, ..review }),
+            name if self.parts.own.contains_key(name) => {
+                Review { irreversible: review.irreversible && !call.effects.open_world, ..review }
+            }
+            _ => Review { irreversible: false, ..review },
+        }
+    }
+
+    /// A page whose URL can be read, from a host that was granted. Of any other the gate says why it is none.
+    fn of_fetch(&self, call: &Planned<'_>) -> Option<Review> {
+        let arguments = call.arguments;
+        let method = arguments.get("method").and_then(Value::as_str).unwrap_or("GET").to_ascii_uppercase();
+        let has_body = arguments.get("body").is_some_and(|body| !body.is_null());
+        let spelled =
+            percent_encoding::percent_decode_str(&arguments.to_string()).decode_utf8_lossy().to_ascii_lowercase();
+        if has_body || !network::reads(&method, headers(arguments)) || spelled.contains("credential:") {
+            return None;
+        }
+        let target = Target::parse(arguments.get("url")?.as_str()?).ok()?;
+        self.parts.network.policy().decide(&target).ok()?;
+        let host = target.authority();
+        let shown: String = target.path_and_query().path().chars().take(SHOWN).collect();
+        Some(Review {
+            summary: format!("{method} {}://{host}{shown}", target.scheme().as_str()),
+            outward: true,
+            irreversible: false,
+            low_risk: true,
+            class: Some(format!("read from {}://{host}", target.scheme().as_str())),
+            grant: NetworkGrant::of(format!("{}:{}", target.host(), target.port())),
+            covered: self.parts.allowed.iter().any(|pattern| pattern.covers(&target)),
+        })
+    }
+
+    /// The way out of one call, with what the owner consented to for it.
+    pub(super) fn way_out(&self, call: &ToolInvocation<'_>) -> RunNetwork {
+        let reads = call.grant.and_then(NetworkGrant::read).map(|grant| grant.patterns()).unwrap_or_default();
+        self.parts.network.with_consents(CallConsents {
+            leases: call.consents.leases.clone(),
+            sent: call.consents.sent.clone(),
+            run: call.run.to_string(),
+            reads,
+        })
+    }
+}
+
+/// The requests that the gate refused, as the owner is asked about them: those with values of responses first, and those of the
+/// user's words alone last.
+pub(super) fn all_needed(mut asked: Vec<AskedRequest>) -> Vec<ConsentNeeded> {
+    let rank = |field: &network::Field| match field.origin {
+        network::Origin::Response { .. } => 0,
+        network::Origin::Model => 1,
+        network::Origin::User => 2,
+    };
+    asked.sort_by_key(|request| request.fields.iter().map(rank).min().unwrap_or(1));
+    asked.into_iter().map(needed).collect()
+}
+
+/// A request that the gate refused, as the owner is asked about it.
+fn needed(asked: AskedRequest) -> ConsentNeeded {
+    let AskedRequest { hash, reason, method, url, credentials, class, allowed, fields, body_bytes, body, .. } = asked;
+    let place = url.split(['?', '#']).next().unwrap_or_default();
+    let mut shown: String = place.chars().take(SHOWN).collect();
+    if shown.len() < place.len() {
+        shown.push('…');
+    }
+    let keys = if credentials.is_empty() { String::new() } else { format!(" with {}", credentials.join(", ")) };
+    let fields = fields.into_iter().map(|field| ShownField {
+        name: field.name,
+        value: field.value,
+        origin: match field.origin {
+            network::Origin::User => Origin::User,
+            network::Origin::Response { source } => Origin::Response { source },
+            network::Origin::Model => Origin::Model,
+        },
+    });
+    ConsentNeeded {
+        action: hash,
+        summary: format!("{method} {shown}{keys}"),
+        reason,
+        class: Some(class.to_string()),
+        grant: serde_json::to_value(allowed).unwrap_or_default(),
+        request: Some(ShownRequest { fields: fields.collect(), method, url, credentials, body_bytes, body }),
+    }
+}
+
+/// The headers that a call names, as text.
+fn headers(arguments: &Value) -> impl Iterator<Item = (&str, &str)> {
+    let named = arguments.get("headers").and_then(Value::as_object).into_iter().flatten();
+    // What is no text is refused by the tool; here it must not pass for nothing.
+    named.map(|(name, value)| (name.as_str(), value.as_str().unwrap_or("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_grant_that_cannot_be_read_grants_nothing() {
+        for grant in
+            [json!({"domains": ["api.example.com", "*.com", "a b"]}), json!({"domains": ["b.example"], "writes": true})]
+        {
+            assert_eq!(NetworkGrant::read(&grant).unwrap().patterns().len(), 1, "{grant}");
+        }
+        for broken in [json!(null), json!("api.example.com"), json!({"domains": "x"}), json!({"domain": ["x"]})] {
+            assert_eq!(NetworkGrant::read(&broken), None, "{broken}");
+        }
+    }
+}
