@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask setup|guests|toolchains|test|demo|ci|bench|tidy`.
+//! The project's own commands: `cargo xtask setup|guests|toolchains|test|demo|ci|bench|tidy|ratchet`.
 //!
 //! It depends on next to nothing, so that it runs within seconds of a fresh clone, before anything heavy is built. It
 //! knows how the parts are built and checked, and nothing of what they do.
@@ -9,6 +9,7 @@ use anyhow::{Result, bail};
 mod guests;
 mod place;
 mod process;
+mod ratchet;
 mod setup;
 mod stamp;
 mod tidy;
@@ -20,14 +21,15 @@ use process::cargo;
 const USAGE: &str = "\
 usage: `cargo xtask COMMAND`
 
-  setup          installs what build and tests need, or names it
-  guests         builds the components that run in the sandbox, where their sources changed
-  toolchains     builds components with the toolchains of other languages, for the tests; skips what cannot be had here
+  setup          install the prerequisites of build and tests, or name them
+  guests         build the components that run in the sandbox, where their sources changed
+  toolchains     build components with the toolchains of other languages, for the tests; unavailable ones are skipped
   test           setup, guests, and every test
   demo [ARGS]    setup, guests, and the demonstration: no key and no network needed
   bench [ARGS]   setup, guests, and the benchmarks, optimised
-  tidy           checks the rules of the house that no compiler checks
-  ci             formatting, tidy, lints and tests: what has to pass";
+  tidy           check the house rules that no compiler checks
+  ratchet        record figures about comments that have fallen, and print them by crate
+  ci             formatting, tidy, lints and tests: everything that has to pass";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -54,6 +56,7 @@ fn main() -> Result<()> {
             process::command(place.target.join("release/bench")).args(rest).run()
         }
         "tidy" => tidy::check(&place.root),
+        "ratchet" => ratchet::lower(&place.root),
         "ci" => ci(&place),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::ratchet;
+
 /// Lines a file may have. Long before that it is two files.
 const MAX_LINES: usize = 600;
 
@@ -20,12 +22,8 @@ const UNFINISHED: [(&str, &str); 5] =
 /// # Errors
 /// With one line for each broken rule.
 pub fn check(root: &Path) -> Result<()> {
-    let mut files = Vec::new();
-    for directory in SOURCES {
-        collect(&root.join(directory), &mut files)?;
-    }
-    files.sort();
-    let mut broken = Vec::new();
+    let files = sources(root)?;
+    let mut broken = ratchet::problems(root)?;
     for file in &files {
         let name = file.strip_prefix(root).unwrap_or(file).to_string_lossy().into_owned();
         let text = fs::read_to_string(file).with_context(|| format!("cannot read `{name}`"))?;
@@ -36,6 +34,16 @@ pub fn check(root: &Path) -> Result<()> {
     }
     println!("{} files are tidy", files.len());
     Ok(())
+}
+
+/// Every Rust file of ours, in order.
+pub fn sources(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for directory in SOURCES {
+        collect(&root.join(directory), &mut files)?;
+    }
+    files.sort();
+    Ok(files)
 }
 
 fn problems(name: &str, text: &str) -> Vec<String> {
