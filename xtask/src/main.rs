@@ -10,6 +10,7 @@ mod guests;
 mod place;
 mod process;
 mod ratchet;
+mod requirements;
 mod setup;
 mod stamp;
 mod tidy;

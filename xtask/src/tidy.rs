@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::ratchet;
+use crate::{ratchet, requirements};
 
 /// Lines a file may have. Long before that it is two files.
 const MAX_LINES: usize = 600;
@@ -24,6 +24,7 @@ const UNFINISHED: [(&str, &str); 5] =
 pub fn check(root: &Path) -> Result<()> {
     let files = sources(root)?;
     let mut broken = ratchet::problems(root)?;
+    broken.extend(requirements::problems(root)?);
     for file in &files {
         let name = file.strip_prefix(root).unwrap_or(file).to_string_lossy().into_owned();
         let text = fs::read_to_string(file).with_context(|| format!("cannot read `{name}`"))?;
