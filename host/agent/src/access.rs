@@ -1,4 +1,4 @@
-//! What runs may reach: the one place where the policy of a run is put together, for the gate and for whoever explains it.
+//! What runs may reach: the one place where a run's policy is put together, for the gate and for explanations.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ use crate::environment::{RunSettings, blocking};
 use crate::skill::SkillUse;
 use crate::toolbox::NetworkGrant;
 
-/// The gate, the vault, and the ways out that are open.
+/// The gate, the vault, and the open network access of runs.
 pub(crate) struct Access {
     pub gate: Gate,
     pub vault: Vault,
@@ -24,19 +24,19 @@ pub(crate) struct Access {
     open: Mutex<HashMap<RunId, Open>>,
 }
 
-/// The way out of a run that goes on.
+/// The network access of a run that is not over.
 struct Open {
     agent: AgentName,
     domains: Vec<Pattern>,
     writes: Vec<Shape>,
     consents: RunConsents,
-    /// Not the way itself: that goes with the run's last call, and its secrets with it.
+    /// Weak: the access ends with the run's last call, and its secrets with it.
     network: WeakRunNetwork,
-    /// What it has exchanged: a run that waits for its owner goes on from there.
+    /// What the run has exchanged so far: a run that waits for its owner continues from there.
     exchanged: Exchanged,
 }
 
-/// How a run asks, and what the owner consented to for the rest of it.
+/// How a run asks for consent, and the consents it has for its remaining time.
 #[derive(Debug, Clone)]
 pub(crate) struct RunConsents {
     pub allowed: Vec<AllowedShape>,
@@ -45,7 +45,7 @@ pub(crate) struct RunConsents {
 }
 
 impl RunConsents {
-    /// Of a run that nothing was consented to yet.
+    /// For a run without any consents yet.
     pub fn new(asks_always: bool, may_ask: bool) -> Self {
         Self { allowed: Vec::new(), asks_always, may_ask }
     }
@@ -56,7 +56,7 @@ impl Access {
         Self { gate, vault, config, decisions, clock, open: Mutex::default() }
     }
 
-    /// What a run of the agent that was granted `domains` may reach. `run` is none for one that does not exist yet.
+    /// What a run of the agent that was granted `domains` may reach. `run` is `None` if the run does not exist yet.
     pub fn policy(
         &self,
         agent: &AgentName,
@@ -76,7 +76,7 @@ impl Access {
         };
         policy.writes.extend_from_slice(writes);
         let mut decisions = self.decisions.of(agent, run)?;
-        // The last word about a pattern counts, at whatever level it was said.
+        // The latest decision about a pattern counts, at any level.
         decisions.sort_by_key(|decision| decision.decided_at);
         for Decision { pattern: shape, verdict, .. } in decisions {
             let host = shape.host().clone();
@@ -100,7 +100,7 @@ impl Access {
         Ok(policy)
     }
 
-    /// Opens the way out of a run, as it was when an earlier host left it.
+    /// Opens the network access of a run, in the state in which an earlier host left it.
     pub async fn open(&self, run: &RunRecord, settings: &RunSettings) -> Result<RunNetwork, Refusal> {
         let secrets = Arc::new(
             self.secrets(&settings.credentials, settings.skill.as_ref().and_then(SkillUse::credentials_of)).await?,
@@ -108,7 +108,7 @@ impl Access {
         let read = run.web_sources.iter().map(|host| WebSource { host: host.clone() }).collect();
         let exchanged = self.ways().get(&run.id).map(|open| open.exchanged.clone()).unwrap_or_default();
         let network = self.gate.resume(Policy::default(), secrets, Taint::of(read), exchanged.clone());
-        // Read where a decision that comes now has to wait: it finds the run, or its policy has the decision.
+        // Read under the lock: a decision made now either finds the run or is already in its policy.
         let mut ways = self.ways();
         let (mut domains, writes) = (settings.domains.clone(), settings.writes.clone());
         let mut consents = RunConsents::new(run.approval_required, run.may_ask);
@@ -128,15 +128,15 @@ impl Access {
         Ok(network)
     }
 
-    /// The hosts that the owner allowed all runs of the agent, and did not refuse since.
+    /// The hosts that the owner allowed for all runs of the agent and has not refused since.
     pub fn allowed(&self, agent: &AgentName) -> Result<Vec<Pattern>, Refusal> {
         Ok(self.policy(agent, None, &[], &[], &RunConsents::new(false, true))?.domains)
     }
 
-    /// A way out for a program outside runs.
+    /// The network access of a program outside runs.
     pub async fn for_program(&self, agent: &AgentName) -> Result<RunNetwork, Refusal> {
         let domains = patterns(&self.config.code_domains)?;
-        // What the owner allowed the agent's runs widens nothing here; what was refused is refused.
+        // Domains allowed for the agent's runs add nothing here; refused ones stay refused.
         let consents = RunConsents::new(false, false);
         let Policy { refused, .. } = self.policy(agent, None, &[], &[], &consents)?;
         let decided = Policy { domains, refused, writes: self.config.write_shapes()?, ..Policy::default() };
@@ -145,17 +145,18 @@ impl Access {
         Ok(self.gate.run(policy, secrets, Taint::default()))
     }
 
-    /// Opens credentials, the skill's own before shared ones. The key may have to be fetched from the system's keyring, which may take its time.
+    /// Opens credentials, the skill's own before shared ones. May block while the key is fetched from the system's
+    /// keyring.
     ///
     /// # Errors
-    /// `credentials_needed` when one is missing.
+    /// `credentials_needed` if a credential is missing.
     pub async fn secrets(&self, credentials: &[CredentialName], skill: Option<&str>) -> Result<RunSecrets, Refusal> {
         let (vault, credentials, skill) = (self.vault.clone(), credentials.to_vec(), skill.map(str::to_owned));
         blocking(move || vault.for_run(&credentials, skill.as_deref())).await
     }
 
-    /// Takes secrets out of what a run leaves: those it was given, also when they were changed since, or else those of
-    /// the home.
+    /// Removes secrets from a run's output: those the run was given, even if changed since, otherwise those of the
+    /// home.
     pub async fn scrubber(&self, run: &RunId) -> Result<Arc<Scrubber>, Refusal> {
         let open = self.ways().get(run).and_then(|open| open.network.upgrade());
         if let Some(network) = open {
@@ -165,7 +166,7 @@ impl Access {
         blocking(move || vault.scrubber()).await
     }
 
-    /// A text that was given to a run, with placeholders in place of the values of credentials, and the names of those.
+    /// The text for a run with placeholders in place of credential values, and the names of those credentials.
     pub async fn clean(&self, text: String) -> Result<(String, Vec<CredentialName>), Refusal> {
         let vault = self.vault.clone();
         blocking(move || {
@@ -176,13 +177,13 @@ impl Access {
         .await
     }
 
-    /// The credentials there are.
+    /// Lists the stored credentials, without values.
     pub async fn credentials(&self) -> Result<Vec<CredentialInfo>, Refusal> {
         let vault = self.vault.clone();
         blocking(move || vault.list()).await
     }
 
-    /// Keeps a credential. Runs that go on with an earlier value of it may not use that one any more.
+    /// Stores a credential. Runs that use an earlier value of it lose access to that value.
     pub async fn set_credential(&self, credential: NewCredential) -> Result<(), Refusal> {
         let name = credential.name.clone();
         self.vault.set(credential).await?;
@@ -190,7 +191,7 @@ impl Access {
         Ok(())
     }
 
-    /// Forgets a credential, in the runs that go on too.
+    /// Deletes a credential, also for the runs that use it.
     pub async fn forget_credential(&self, name: &CredentialName, skill: Option<&str>) -> Result<(), Refusal> {
         self.vault.delete(name, skill).await?;
         self.revoke(name);
@@ -203,7 +204,7 @@ impl Access {
         }
     }
 
-    /// The run is over: its secrets are wiped when its last call is, and what was decided for it alone is of no use.
+    /// Closes a run: its secrets are wiped after its last call, and its own decisions are dropped unless it may go on.
     pub async fn close(&self, run: &RunId, may_go_on: bool) {
         self.ways().remove(run);
         if may_go_on {
@@ -214,10 +215,10 @@ impl Access {
         }
     }
 
-    /// Makes a decision, and puts it in force in every run it is about.
+    /// Makes a decision, and applies it to every run it concerns.
     ///
     /// # Errors
-    /// When it is about single requests and does not allow them: a domain is reached or refused as a whole.
+    /// If it is about single requests and does not allow them: a domain is reached or refused as a whole.
     pub async fn decide(&self, decision: Decision) -> Result<Decision, Refusal> {
         if decision.verdict != Verdict::AllowWrites && !decision.pattern.is_whole_host() {
             let reason =
@@ -232,14 +233,14 @@ impl Access {
         Ok(decision)
     }
 
-    /// Takes a decision back.
+    /// Withdraws an earlier decision.
     pub async fn forget(&self, decision: &Decision) -> Result<(), Refusal> {
         self.decisions.forget(decision).await?;
         self.renew(decision);
         Ok(())
     }
 
-    /// Swaps the policies of the runs that a decision is about. What cannot be read allows nothing.
+    /// Swaps the policies of the runs that a decision concerns. A policy that cannot be read allows nothing.
     fn renew(&self, decision: &Decision) {
         for (run, open) in self.ways().iter() {
             let concerned = open.agent == decision.agent && decision.run.as_ref().is_none_or(|only| only == run);
@@ -259,10 +260,10 @@ impl Access {
     }
 }
 
-/// Reads patterns that somebody wrote.
+/// Parses domain patterns written by a person.
 ///
 /// # Errors
-/// When one is none, or too wide; says which.
+/// If a pattern is invalid or too broad; the error names it.
 pub(crate) fn patterns(texts: &[String]) -> Result<Vec<Pattern>, Refusal> {
     let read = |text: &String| {
         text.trim().parse().map_err(|error: network::InvalidPattern| {
@@ -273,10 +274,10 @@ pub(crate) fn patterns(texts: &[String]) -> Result<Vec<Pattern>, Refusal> {
     texts.iter().map(read).collect()
 }
 
-/// Reads shapes of requests that somebody wrote.
+/// Parses request shapes written by a person.
 ///
 /// # Errors
-/// When one is none; says which.
+/// If a shape is invalid; the error names it.
 pub(crate) fn shapes(texts: &[String]) -> Result<Vec<Shape>, Refusal> {
     let read = |text: &String| {
         text.trim().parse().map_err(|error: network::InvalidShape| {
@@ -320,7 +321,7 @@ mod tests {
     #[tokio::test]
     async fn the_last_word_counts_at_whatever_level_it_was_said() {
         let directory = tempfile::tempdir().unwrap();
-        // The clock stands still: the order of decisions does not hang on it.
+        // The clock stands still: the order of decisions does not depend on it.
         let access = access(directory.path(), network::Config::default());
         let (agent, run) = (AgentName::default(), RunId::parse("run_1").unwrap());
         let now = async |verdict, level, of: Option<&RunId>| {
@@ -339,7 +340,7 @@ mod tests {
         assert_eq!((policy.writes.len(), policy.refused.len()), (1, 0));
         let policy = now(Verdict::Allow, Level::Run, Some(&run)).await;
         assert_eq!((policy.writes.len(), policy.refused.len()), (0, 0));
-        // Another agent, and the run once it is over, have nothing of it.
+        // Other agents are not affected, nor is the run after its end.
         let other = AgentName::parse("other").unwrap();
         assert_eq!(access.policy(&other, None, &[], &[], &RunConsents::new(false, true)).unwrap(), Policy::default());
         access.close(&run, true).await;

@@ -1,7 +1,7 @@
-//! What callers ask of the host and what they get. Serialised as camelCase JSON wherever it crosses a process.
+//! Requests from callers to the host, and its replies. Serialised as camelCase JSON between processes.
 //!
-//! These are the facade's own records and the wire's alike: each is plain data made for callers, and a second set
-//! beside them would say the same. What is stored has records of its own (`motor::event`, `signals`).
+//! The facade and the wire share these records: each is plain data made for callers, and a second set would say the
+//! same. Stored data has records of its own (`motor::event`, `signals`).
 
 pub mod skills;
 
@@ -12,18 +12,18 @@ use motor::{Preparing, RunStatus};
 use network::RequestTrace;
 use serde::{Deserialize, Serialize};
 
-/// Who asks. Energy binds models; the owner is only warned (SPEC EN-3).
+/// The caller of a request. Energy binds models; the owner is only warned (SPEC EN-3).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Caller {
-    /// A model. The default: who says nothing gets the fewest rights.
+    /// A model. The default: an unstated caller gets the fewest rights.
     #[default]
     Model,
     /// The owner's own command.
     Owner,
 }
 
-/// How to act.
+/// The way to act on a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -40,43 +40,43 @@ pub enum Mode {
 pub struct ActRequest {
     /// The task in plain language; JavaScript when the mode is oneshot.
     pub task: String,
-    /// Agentic or oneshot.
+    /// The mode: agentic or oneshot.
     #[serde(default)]
     pub mode: Mode,
     /// Names and aliases of the tools granted: exactly these. Agentic only.
     #[serde(default)]
     pub tools: Vec<String>,
-    /// Whose run it is.
+    /// The agent that the run belongs to.
     #[serde(default)]
     pub agent: AgentName,
     /// Patterns of the domains granted: `example.com`, `*.example.com`, `*`, each with an optional `:port`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<String>,
-    /// Patterns of domains that it may write to also after it has read from the web.
+    /// Patterns of domains that the run may still write to after reading web content.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
-    /// Names of the credentials granted. Those that the task has placeholders of are granted anyway.
+    /// Names of the credentials granted. Credentials with placeholders in the task are always granted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<String>,
-    /// Commands that `bash` is narrowed to; none: all it has.
+    /// Commands that `bash` is narrowed to. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<Vec<String>>,
-    /// Says what the run would be allowed to touch, and starts nothing (SPEC RUN-13).
+    /// Explains the run's possible access and starts nothing (SPEC RUN-13).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub explain: bool,
     /// Whether irreversible and outward actions wait for the owner's consent (SPEC APPR-1).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approval_required: bool,
-    /// Nobody can be asked: the run has no questions, and what would need consent is refused.
+    /// The run cannot ask questions, and actions that need consent are refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unattended: bool,
-    /// A skill to work by: its name, or its place (SPEC SKILL-8). What its policy grants is granted, when it is approved.
+    /// A skill to work by: its name or place (SPEC SKILL-8). If it is approved, the grants of its policy apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<String>,
-    /// What the skill takes: an object that matches the schema of its policy.
+    /// Inputs of the skill: an object that matches the schema of its policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<serde_json::Value>,
-    /// The run only reads the skill and says what it thinks of it (SPEC SKILL-9).
+    /// The run only reads the skill and gives its opinion of it (SPEC SKILL-9).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skill_review: bool,
     /// Files to copy into the workspace.
@@ -100,7 +100,7 @@ pub struct ActRequest {
     /// Idempotency key: the same key names the same run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Who asks.
+    /// The caller of this request.
     #[serde(default)]
     pub by: Caller,
 }
@@ -109,51 +109,51 @@ pub struct ActRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FileInput {
-    /// Where it is on this machine: absolute.
+    /// Absolute path on this machine.
     pub path: PathBuf,
     /// Its path in the workspace. Default: its file name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
-/// An accepted run.
+/// The reply for an accepted run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ActReply {
-    /// The run.
+    /// Id of the run.
     pub run_id: RunId,
-    /// `created`, or what an earlier run with the same key has become.
+    /// `created`, or the current status of an earlier run with the same key.
     pub status: RunStatus,
     /// Its workspace on this machine.
     pub workspace: PathBuf,
-    /// What the owner should know.
+    /// Warnings for the owner, if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// What a program outside runs may reach (SPEC CODE-5).
+/// The network access of a program outside runs (SPEC CODE-5).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
-    /// Nothing.
+    /// No network access at all.
     #[default]
     Isolated,
     /// The domains of `network.code_domains`, with `fetch`.
     Network,
 }
 
-/// A credential to keep. The one request that carries a secret; it is never logged.
+/// A credential to store. The one request that carries a secret; it is never logged.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SetCredential {
-    /// Its name.
+    /// Name of the credential.
     pub name: CredentialName,
-    /// Its value.
+    /// The secret value, never logged.
     pub value: String,
-    /// Patterns of the domains it may be sent to; none: nowhere, it is for computing only.
+    /// Patterns of the domains it may be sent to. If empty, it is sent nowhere and serves computing only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<String>,
-    /// The skill it belongs to; none: shared.
+    /// The skill that owns it. Default: shared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<String>,
     /// Whether a component may be given the value itself.
@@ -165,12 +165,12 @@ pub struct SetCredential {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExecuteRequest {
-    /// JavaScript.
+    /// JavaScript source to run.
     pub code: String,
-    /// What it is for, for the log.
+    /// The program's purpose, for the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
-    /// What it may reach. Default: nothing.
+    /// Its network access. Default: isolated.
     #[serde(default)]
     pub tier: Tier,
     /// Milliseconds it may take; clamped to 100..=5000, in the network tier to 100..=30000. Default: as configured.
@@ -179,68 +179,68 @@ pub struct ExecuteRequest {
     /// Whether the static guard is on. Default: as configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<bool>,
-    /// Whose energy it costs.
+    /// The agent that pays the energy.
     #[serde(default)]
     pub agent: AgentName,
-    /// Seeds its random numbers; random when absent.
+    /// Seeds its random numbers; random if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Who asks.
+    /// The caller of this request.
     #[serde(default)]
     pub by: Caller,
 }
 
-/// What became of a program.
+/// The result of a program.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecuteReply {
-    /// It has a value.
+    /// Whether it returned a value.
     pub ok: bool,
     /// The value as JSON text, or `EXECUTION_…: sentence`.
     pub output: String,
-    /// The code alone, when it failed.
+    /// The code alone, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
-    /// Where in the source it failed, from 1.
+    /// Line of the source where it failed, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// Where in that line, from 1.
+    /// Column of that line, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
-    /// The value was longer than 32 KiB and was cut.
+    /// Whether the value was longer than 32 KiB and was cut.
     pub truncated: bool,
-    /// Where what it gave may have come from: `web` as soon as it read anything from there.
+    /// The provenance of its output: `web` if it read anything from there.
     #[serde(default = "internal")]
     pub provenance: Provenance,
-    /// What it asked of the network.
+    /// The network requests it made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<RequestTrace>,
-    /// What it wrote to the console, at most 8 KiB.
+    /// Its console output, at most 8 KiB.
     pub console: String,
-    /// It wrote more.
+    /// Whether console output was cut.
     pub console_truncated: bool,
-    /// Wall-clock time in the sandbox.
+    /// Wall-clock time in the sandbox, in milliseconds.
     pub duration_ms: f64,
-    /// Units of work.
+    /// Units of work it used.
     pub fuel: u64,
-    /// The most memory it had.
+    /// Peak memory use in bytes.
     pub peak_memory_bytes: u64,
-    /// What the owner should know.
+    /// Warnings for the owner, if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// Which runs to list: newest first.
+/// Filter for listing runs, newest first.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TaskFilter {
-    /// Only those in this status.
+    /// Only runs with this status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<RunStatus>,
-    /// Only this agent's.
+    /// Only runs of this agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentName>,
-    /// At most so many. Default 20.
+    /// Maximum number of runs. Default 20.
     #[serde(default = "default_limit")]
     pub limit: usize,
 }
@@ -257,31 +257,31 @@ fn default_limit() -> usize {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EnergyReport {
-    /// Whose.
+    /// The agent it belongs to.
     pub agent: AgentName,
     /// From 0.05 to 1.
     pub level: f64,
     /// Whether the model is switched on.
     pub enabled: bool,
-    /// What the level allows a model: `oneshot`, `agentic`, `browser`.
+    /// Activities a model may start at this level: `oneshot`, `agentic`, `browser`.
     pub allows: Vec<String>,
 }
 
-/// What a running host says of itself.
+/// The status of a running host.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HostStatus {
-    /// Its process.
+    /// Process id of the host.
     pub pid: u32,
-    /// Its version.
+    /// Version of the host's program.
     pub version: String,
-    /// Its home.
+    /// Directory of the host's home.
     pub home: PathBuf,
-    /// Since when.
+    /// Time the host was started.
     pub started_at: Timestamp,
     /// Runs that are not over.
     pub running: Vec<RunId>,
-    /// The component that is being compiled, if that takes long.
+    /// The component being compiled, if that takes long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preparing: Option<Preparing>,
 }

@@ -1,8 +1,8 @@
-//! What a run produced: files of its workspace that are new or changed, copied to `artifacts/` beside it (SPEC RUN-12).
+//! The output of a run: new or changed files of its workspace, copied to `artifacts/` next to it (SPEC RUN-12).
 //!
-//! The workspace was filled by guests. No link is followed and nothing but files is read; what is copied is scrubbed of
-//! secrets, whatever kind of file it is, and bounded. What survives a crash: the copy is made aside and appears by one
-//! rename once it is durable, and a run that ends again after a crash copies again.
+//! The workspace was filled by guests. Links are not followed and only files are read; every copy is scrubbed of
+//! secrets, in any kind of file, and bounded. After a crash: the copy is staged and appears by one rename once it is
+//! durable, and a run that ends again copies again.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -22,23 +22,23 @@ use vault::Scrubber;
 use crate::Home;
 use crate::environment::blocking;
 
-/// Written by the host for the model to read, and produced by nobody.
+/// Written by the host for the model to read; not an output of the run.
 const OUTPUTS: &str = ".motor-output";
-/// Where the copy is made, in the run's directory.
+/// Staging directory of the copy, in the run's directory.
 const STAGE: &str = ".artifacts";
 const BASELINE: &str = "baseline.json";
 /// The largest baseline: of 10,000 files with long names.
 const MOST_BASELINE_BYTES: u64 = 16 << 20;
 
-/// What the files of a workspace held when its run was accepted. Runs that were given none have none, and runs of
-/// versions that wrote none down have produced all there is.
+/// Contents of the workspace's files when its run was accepted. Runs without input files have none; in runs of versions
+/// without a baseline, every file counts as produced.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Baseline {
     files: BTreeMap<String, ContentHash>,
 }
 
 impl Baseline {
-    /// These files, by path.
+    /// A baseline of these files, by path.
     pub fn of(files: BTreeMap<String, ContentHash>) -> Self {
         Self { files }
     }
@@ -50,7 +50,7 @@ impl Baseline {
         Ok(())
     }
 
-    /// That of the run's directory. One that cannot be read knows nothing: then too much is kept, not too little.
+    /// Reads the run's baseline. An unreadable one counts as empty: then too much is kept, not too little.
     pub fn read(run: &Path) -> Self {
         let read = || -> io::Result<Self> {
             let text = store::read_regular(&run.join(BASELINE), Links::Refused, MOST_BASELINE_BYTES)?;
@@ -64,21 +64,21 @@ impl Baseline {
         })
     }
 
-    /// Whether a file of this content was given, under whatever path.
+    /// Whether an input file had this content, under any path.
     pub fn holds(&self, hash: ContentHash) -> bool {
         self.files.values().any(|given| *given == hash)
     }
 
-    /// Whether the file was given like this.
+    /// Whether this path was an input file with this content.
     pub fn has(&self, path: &str, hash: ContentHash) -> bool {
         self.files.get(path) == Some(&hash)
     }
 }
 
-/// Copies what a run produced to its artifacts, in place of any that are there, and lists it by path.
+/// Copies the run's output to its artifacts, replaces existing ones, and lists them by path.
 ///
 /// # Errors
-/// When there is too much of it, or the disk fails; the artifacts are not to be relied on then.
+/// If there is too much output, or the disk fails; do not rely on the artifacts then.
 pub(crate) async fn collect(
     home: &Home,
     run: &RunId,
@@ -88,7 +88,7 @@ pub(crate) async fn collect(
     let (directory, artifacts, limits) = (home.run(run), home.artifacts(run), *limits);
     let workspace = home.workspace(run);
     blocking(move || {
-        // What a link leads to is not the run's.
+        // The target of a link does not belong to the run.
         if fs::symlink_metadata(&workspace).is_ok_and(|found| !found.is_dir()) {
             tracing::warn!(workspace = %workspace.display(), "a run's workspace is not a directory: nothing of it is kept");
             return Ok(Vec::new());
@@ -106,7 +106,7 @@ pub(crate) async fn collect(
     .await
 }
 
-/// Puts the copy in its place. No more than that is done to what was there: a run that is over is not copied again.
+/// Puts the copy in its place. Existing artifacts are only replaced: a run that is over is not copied again.
 fn appear(stage: &Path, artifacts: &Path, run: &Path) -> Result<(), Refusal> {
     remove(artifacts)?;
     if stage.exists() {
@@ -135,7 +135,7 @@ impl Copier {
         let most = self.limits.workspace_bytes;
         let (mut left, mut room) = (most, most);
         let mut produced = BTreeMap::new();
-        // The directory of long outputs is no part of what a guest may fill.
+        // The directory of long outputs does not count towards the guest's limit.
         let entries = self.limits.workspace_files.saturating_add(1);
         let read = walk(
             workspace,
@@ -147,7 +147,7 @@ impl Copier {
                 left = left.checked_sub(found.bytes).ok_or_else(|| too_much(most))?;
                 if !self.baseline.has(&path, found.hash) {
                     file.rewind().map_err(|error| storage(&error))?;
-                    // A name is told as freely as a content.
+                    // A name is disclosed as freely as a content.
                     let path = free(self.scrubber.text(path), &produced);
                     let (bytes, hash) = self.copy_one(&path, file, found.bytes, room)?;
                     room -= bytes;
@@ -161,7 +161,7 @@ impl Copier {
         Ok(produced.into_values().collect())
     }
 
-    /// Copies the first `bytes` of a file, or less when it has become shorter. At most `room` are written.
+    /// Copies the first `bytes` of a file, or fewer if it has become shorter. At most `room` are written.
     fn copy_one(&self, path: &str, from: File, bytes: u64, room: u64) -> Result<(u64, ContentHash), Refusal> {
         let to = self.stage.join(path);
         if let Some(parent) = to.parent() {
@@ -194,13 +194,13 @@ impl Copier {
     }
 }
 
-/// A path that no other file has: two names may have differed by a secret only.
+/// A path that no other file has: two names may have differed only by a secret.
 fn free(path: String, produced: &BTreeMap<String, Artifact>) -> String {
     let numbered = (2..).map(|number| format!("{path}.{number}"));
     std::iter::once(path.clone()).chain(numbered).find(|path| !produced.contains_key(path)).unwrap_or(path)
 }
 
-/// The copy's own directories: nobody else writes there.
+/// Syncs the copy's own directories: no other process writes there.
 fn sync_directories(stage: &Path) -> Result<(), Refusal> {
     let mut waiting = if stage.exists() { vec![stage.to_owned()] } else { Vec::new() };
     while let Some(directory) = waiting.pop() {

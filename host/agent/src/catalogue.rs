@@ -5,13 +5,13 @@ use base::{Refusal, RefusalCode};
 /// The tool that runs code.
 pub const CODE: &str = "code";
 
-/// The tool that gets a page or calls an API.
+/// The tool that gets pages and calls APIs.
 pub const FETCH: &str = "fetch";
 
 /// The shell that starts no process.
 pub const BASH: &str = "bash";
 
-/// What people also call it.
+/// Another common name of `bash`.
 const SHELL: &str = "shell";
 
 /// The tools of the bundled file component.
@@ -20,10 +20,10 @@ pub const FILE_TOOLS: [&str; 7] = ["read", "write", "append", "patch", "list", "
 /// The alias for all file tools.
 pub const FILESYSTEM: &str = "filesystem";
 
-/// Turns what a caller named into the exact tools granted: sorted as the catalogue is, each once.
+/// Resolves names to the exact tools granted: in the catalogue's order, each once.
 ///
 /// # Errors
-/// When a name is not known; says which is nearest, and what there is.
+/// If a name is unknown; the error names the nearest one and all valid names.
 pub fn resolve(names: &[String]) -> Result<Vec<String>, Refusal> {
     let mut granted = Vec::new();
     for name in names {
@@ -47,13 +47,13 @@ pub fn all() -> impl Iterator<Item = &'static str> {
     [CODE, FETCH, BASH].into_iter().chain(FILE_TOOLS)
 }
 
-/// Whether a name means something else than a tool that a skill brings: a bundled tool, an alias, or a tool of the host.
+/// Whether a name is taken by a bundled tool, an alias or a tool of the host, and not free for a skill's tool.
 pub fn is_reserved(name: &str) -> bool {
     all().chain([FILESYSTEM, SHELL, "browser", "save_credential"]).any(|known| known == name)
         || motor::is_host_tool(name)
 }
 
-/// Whether a tool can reach the network, when the run is granted domains.
+/// Whether a tool can reach the network if the run is granted domains.
 pub fn reaches_out(tool: &str) -> bool {
     [CODE, FETCH, BASH].contains(&tool)
 }

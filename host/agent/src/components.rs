@@ -1,4 +1,4 @@
-//! Looking at a component and calling it by hand, without a home (SPEC HOST-7, HOST-9).
+//! Inspecting a component and calling it by hand, without a home (SPEC HOST-7, HOST-9).
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -20,30 +20,30 @@ use crate::config::Config;
 use crate::preparing::Preparations;
 use crate::sandboxes::load;
 
-/// What a component is, needs and offers.
+/// The kind, imports and exports of a component.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ComponentReport {
     /// The hash of its bytes.
     pub hash: ContentHash,
-    /// Their number.
+    /// Number of its bytes.
     pub size_bytes: u64,
-    /// What it is: of our worlds `tool`, `skill` or `code`, a `command`, or `functions` of another WIT.
+    /// Its world: `tool`, `skill` or `code` of this project, a `command`, or `functions` of another WIT.
     pub world: &'static str,
-    /// What its imports let it do. Nothing else can it do.
+    /// The capabilities its imports give it. It has no others.
     pub capabilities: Vec<&'static str>,
-    /// What it cannot do: `network`, `files`, `credentials`, `clock`, `random numbers`.
+    /// The capabilities it lacks: `network`, `files`, `credentials`, `clock`, `random numbers`.
     pub cannot: Vec<&'static str>,
-    /// What it needs.
+    /// The interfaces it imports.
     pub imports: Vec<Import>,
-    /// What it offers.
+    /// The interfaces it exports.
     pub exports: Vec<Export>,
-    /// What it says of itself, in the world `skill`.
+    /// Its self-description, in the world `skill`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<About>,
-    /// Its tools.
+    /// The tools it offers.
     pub tools: Vec<ToolDescription>,
-    /// Its functions that are no tools, with the reasons.
+    /// Its functions that are not tools, with the reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unmapped: Vec<Unmapped>,
     /// Why its tools could not be listed.
@@ -51,42 +51,42 @@ pub struct ComponentReport {
     pub tools_error: Option<String>,
 }
 
-/// A call by hand.
+/// A tool call by hand.
 pub struct CallRequest {
-    /// The component's file.
+    /// Path of the component's file.
     pub path: PathBuf,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// Its arguments as JSON.
+    /// Arguments of the tool as JSON.
     pub arguments: String,
-    /// The directory that is `/workspace`; a fresh temporary one when absent.
+    /// The directory mounted as `/workspace`. Default: a new temporary one.
     pub workspace: Option<PathBuf>,
-    /// Where log lines and progress go.
+    /// Receiver of log lines and progress.
     pub notes: NoteSink,
-    /// Ends the call.
+    /// Cancels the call when triggered.
     pub cancel: CancellationToken,
 }
 
-/// What a call by hand came to.
+/// The result of a call by hand.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallReply {
-    /// The tool did it.
+    /// Whether the tool succeeded.
     pub ok: bool,
-    /// Its output, or why there is none.
+    /// Its output, or the reason for the failure.
     pub output: String,
     /// `denied`, `missing`, `bad_input`, `limit`, `failed`, `trap`, `cancelled` or `host_fault`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'static str>,
-    /// Wall-clock time.
+    /// Wall-clock time in milliseconds.
     pub duration_ms: f64,
-    /// Units of work.
+    /// Units of work it used.
     pub fuel: u64,
-    /// The most memory it had.
+    /// Peak memory use in bytes.
     pub peak_memory_bytes: u64,
-    /// Calls into the host.
+    /// Number of calls into the host.
     pub host_calls: u64,
-    /// What it wrote to standard output and error.
+    /// Its standard output and standard error.
     pub stdio: String,
 }
 
@@ -112,7 +112,7 @@ impl Workbench {
     /// [`runtime::EngineConfig`].
     ///
     /// # Errors
-    /// When the engine does not start.
+    /// If the engine does not start.
     pub fn new(config: &Config, cache: Option<PathBuf>, compile_worker: Option<PathBuf>) -> Result<Self, Refusal> {
         let keeps_code = cache.is_some();
         let engine = config.engine.engine(config.limits.memory_bytes, cache, compile_worker);
@@ -122,22 +122,22 @@ impl Workbench {
         Ok(Self { runtime, limits: config.limits, preparations: Preparations::default(), keeps_code })
     }
 
-    /// Whether a component is compiled once and not each time.
+    /// Whether compiled components are kept, so that each is compiled only once.
     #[must_use]
     pub fn keeps_code(&self) -> bool {
         self.keeps_code
     }
 
-    /// The component that is being compiled, once that takes long.
+    /// The component being compiled, if that takes long.
     #[must_use]
     pub fn preparations(&self) -> &Preparations {
         &self.preparations
     }
 
-    /// Inspects a file; one that offers tools is asked for them, in the sandbox.
+    /// Inspects a file; if it offers tools, it lists them itself, in the sandbox.
     ///
     /// # Errors
-    /// When the file cannot be read or is no component that could be used.
+    /// If the file cannot be read or is not a usable component.
     pub async fn inspect_file(&self, path: &Path) -> Result<ComponentReport, Refusal> {
         let bytes = read(path, self.most_bytes())?;
         let inspection = self.inspect(path, &bytes, Origin::Untrusted).await?;
@@ -148,7 +148,7 @@ impl Workbench {
     /// Inspects a bundled component by the name of [`BUNDLED`].
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// If no component has that name.
     pub async fn inspect_bundled(&self, name: &str) -> Result<ComponentReport, Refusal> {
         let found = BUNDLED.into_iter().find(|(known, _)| *known == name);
         let (_, bytes) = found
@@ -161,7 +161,7 @@ impl Workbench {
     /// Calls one tool under the real limits.
     ///
     /// # Errors
-    /// When the component cannot be used. What the tool does wrong is part of the reply.
+    /// If the component cannot be used. Failures of the tool are part of the reply.
     pub async fn call(&self, request: CallRequest) -> Result<CallReply, Refusal> {
         let bytes = read(&request.path, self.most_bytes())?;
         let refuse = |error: LoadError| invalid(&request.path, &error);
@@ -229,7 +229,7 @@ impl Workbench {
     ) -> ComponentReport {
         let (mut tools, mut about, mut tools_error) = (Vec::new(), None, None);
         match inspection.kind {
-            // What the types say needs nobody to run it.
+            // Information in the types does not require running the component.
             Kind::Command | Kind::Functions if !inspection.exports_host_interface("about") => {
                 tools = inspection.functions.iter().map(|function| function.tool.clone()).collect();
             }
@@ -254,7 +254,7 @@ impl Workbench {
         }
     }
 
-    /// Asks a component what it offers and what it is.
+    /// Asks a component for its tools and its self-description.
     async fn ask(
         &self,
         loading: impl Future<Output = Result<Component, LoadError>>,
@@ -291,7 +291,7 @@ fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1_000.0
 }
 
-/// Reads at most one byte more than is allowed: enough to know.
+/// Reads at most one byte more than is allowed: enough to detect an excess.
 fn read(path: &Path, most_bytes: u64) -> Result<Vec<u8>, Refusal> {
     let fail = |error: std::io::Error| {
         let code =

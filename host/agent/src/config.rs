@@ -1,5 +1,5 @@
-//! Configuration: flag, environment, file, default, in that order (SPEC CONF-2). Every key knows where its value came
-//! from, and an unknown key is an error that names the nearest one.
+//! Configuration: flag, environment, file, default, in that order (SPEC CONF-2). Every key records the origin of its
+//! value, and an unknown key is an error that names the nearest one.
 //!
 //! The sections belong to the crates that use them (`motor::Config`, `energy::Config`, `runtime::Limits`); this file
 //! lists them and loads them.
@@ -34,41 +34,41 @@ pub use skills::SkillsConfig;
 pub struct Config {
     /// Models and how they are called.
     pub models: ModelsConfig,
-    /// The motor loop.
+    /// Settings of the motor loop.
     pub motor: motor::Config,
-    /// What a run may spend, and what things cost.
+    /// Limits on a run's spending, and prices.
     pub budget: motor::Prices,
     /// The sandbox for code.
     pub code: CodeConfig,
     /// Limits of one guest call.
     pub limits: runtime::Limits,
-    /// Times of tools that have their own.
+    /// Timeouts of individual tools.
     pub tools: ToolsConfig,
-    /// What may be reached.
+    /// The network access of runs and code.
     pub network: network::Config,
     /// Credentials from the environment.
     pub credentials: vault::Config,
-    /// The component engine.
+    /// Settings of the component engine.
     pub engine: EngineSettings,
-    /// The energy model.
+    /// Settings of the energy model.
     pub energy: energy::Config,
-    /// Who is told what runs have to say.
+    /// Receivers of the signals of runs.
     pub signals: SignalsConfig,
-    /// Where skills lie, and what one may have.
+    /// The directories of skills, and the bounds of one.
     pub skills: SkillsConfig,
-    /// How long runs that are over are kept.
+    /// How long finished runs are kept.
     pub retention: RetentionConfig,
 }
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "from", content = "name")]
 pub enum Origin {
-    /// Nobody said anything.
+    /// No source set the value.
     Default,
-    /// The configuration file.
+    /// The configuration file at this path.
     File(PathBuf),
-    /// An environment variable.
+    /// An environment variable, by name.
     Env(String),
     /// A flag of the command line.
     Flag,
@@ -88,18 +88,18 @@ impl fmt::Display for Origin {
 /// One key with its effective value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
-    /// `section.key`.
+    /// The key as `section.key`.
     pub key: String,
     /// The value in force.
     pub value: Value,
-    /// Who set it.
+    /// The source that set the value.
     pub origin: Origin,
 }
 
-/// The configuration in force, and where each value came from.
+/// The configuration in force, and the origin of each value.
 #[derive(Debug, Clone)]
 pub struct Loaded {
-    /// The values.
+    /// The values of all keys.
     pub config: Config,
     origins: BTreeMap<String, Origin>,
 }
@@ -117,10 +117,11 @@ const CUSTOMARY: [(&str, &str); 5] = [
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 impl Loaded {
-    /// Loads the configuration: `file`, else the home's own if it is there; `overrides` are `section.key` and value.
+    /// Loads the configuration: `file`, otherwise the home's own if it exists; `overrides` are `section.key` and
+    /// value.
     ///
     /// # Errors
-    /// When a file that was named is missing, or any source has an unknown key or a value that does not fit.
+    /// If a named file is missing, or any source has an unknown key or an invalid value.
     pub fn load(home: &Home, file: Option<&Path>, env: &Env, overrides: &[(String, String)]) -> Result<Self, Refusal> {
         let mut tree = to_tree(&Config::default())?;
         let known = keys(&tree);
@@ -148,7 +149,7 @@ impl Loaded {
         Ok(Self { config, origins })
     }
 
-    /// Every key, sorted, with its effective value and where it came from.
+    /// Every key, sorted, with its effective value and origin.
     #[must_use]
     pub fn entries(&self) -> Vec<Entry> {
         let Ok(tree) = to_tree(&self.config) else { return Vec::new() };
@@ -167,7 +168,7 @@ fn to_tree(config: &Config) -> Result<Value, Refusal> {
     serde_json::to_value(config).map_err(|error| Refusal::new(RefusalCode::Failed, error.to_string()))
 }
 
-/// `section.key` for every key there is; maps within a section (prices) count as one key.
+/// `section.key` for every existing key; maps within a section (prices) count as one key.
 fn keys(tree: &Value) -> Vec<String> {
     let sections = tree.as_object().into_iter().flatten();
     let mut keys: Vec<String> = sections
@@ -207,7 +208,7 @@ fn set(
         let nearest = nearest.map_or_else(String::new, |known| format!("; the nearest key is `{known}`"));
         return Err(invalid(format!("unknown key `{key}` ({origin}){nearest}")));
     }
-    // A value is checked by itself, so that the error names its key and its source.
+    // A value is checked alone, so that the error names its key and its source.
     let mut trial = tree.clone();
     if let Some(place) = trial.pointer_mut(&format!("/{}", key.replace('.', "/"))) {
         *place = value;
@@ -224,7 +225,7 @@ fn read_file(path: &Path, named: bool) -> Result<Option<Map<String, Value>>, Ref
     let text = match store::read_regular(path, Links::Followed, MAX_FILE_BYTES).map(String::from_utf8) {
         Ok(Ok(text)) => text,
         Ok(Err(_)) => return Err(invalid(format!("the configuration `{}` is not UTF-8 text", path.display()))),
-        // Below a file there is nothing either: that such a home cannot be is said by whoever makes it.
+        // A path below a file is missing too: the code that creates the home reports the error.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) && !named => {
             return Ok(None);
         }
@@ -240,7 +241,7 @@ fn read_file(path: &Path, named: bool) -> Result<Option<Map<String, Value>>, Ref
     }
 }
 
-/// A value given as text: a TOML value when it is one, else a string.
+/// A value given as text: a TOML value if it parses, otherwise a string.
 fn scalar(text: &str) -> Value {
     let table: Result<toml::Table, _> = toml::from_str(&format!("value = {text}"));
     table

@@ -1,8 +1,8 @@
-//! What the owner decided about domains beyond the configuration: for one run, for as long as the host lives, or for
-//! good (SPEC NET-3).
+//! The owner's decisions about domains beyond the configuration: for one run, for the lifetime of the host, or for good
+//! (SPEC NET-3).
 //!
-//! Decisions for a run and for good are durable before they apply. Who reads them fails closed: a decision that cannot be
-//! read is never taken for an approval.
+//! Decisions for a run and for good are durable before they apply. Readers fail closed: an unreadable decision is never
+//! taken for an approval.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,14 +11,14 @@ use network::Shape;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Scan, Store, Table};
 
-/// Under which keys of [`Table::Meta`] decisions are kept.
+/// Prefix of the keys of [`Table::Meta`] that hold decisions.
 const PREFIX: &str = "decision/";
 
 /// How long a decision lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// For one run.
+    /// Only for one run.
     Run,
     /// For the agent's runs, until the host ends.
     Session,
@@ -26,7 +26,7 @@ pub enum Level {
     Always,
 }
 
-/// What was decided about a domain.
+/// The decision about a domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -34,7 +34,7 @@ pub enum Verdict {
     Allow,
     /// It may be reached, and written to after the run has read from the web.
     AllowWrites,
-    /// It may not be reached, whatever else allows it.
+    /// It may not be reached, even if another rule allows it.
     Deny,
 }
 
@@ -44,20 +44,20 @@ pub enum Verdict {
 pub struct Decision {
     /// The hosts, or the requests that are allowed.
     pub pattern: Shape,
-    /// What was decided.
+    /// The decision about the pattern.
     pub verdict: Verdict,
-    /// For how long.
+    /// How long the decision lasts.
     pub level: Level,
-    /// Whose runs.
+    /// The agent whose runs it concerns.
     #[serde(default)]
     pub agent: AgentName,
-    /// The run, when it is for one.
+    /// The run, if it is for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// When; filled in by the host.
+    /// Time of the decision; filled in by the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_at: Option<Timestamp>,
-    /// Whose word it is; filled in by the host.
+    /// The owner's consent; filled in by the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consent: Option<Consent>,
 }
@@ -75,7 +75,7 @@ impl Decisions {
 
     /// Makes a decision. It replaces an earlier one about the same pattern at the same level.
     pub async fn decide(&self, mut decision: Decision, clock: &dyn Clock) -> Result<Decision, Refusal> {
-        // Later than every other, also where the clock was set back: the last word must not lose to an earlier one.
+        // Later than all others, even if the clock was set back: the latest decision must not lose to an earlier one.
         let newest = self.all()?.iter().filter_map(|decision| decision.decided_at).max();
         let after = newest.map_or(0, |newest| newest.as_millis() + 1);
         decision.decided_at = Some(Timestamp::from_millis(clock.now().as_millis().max(after)));
@@ -91,10 +91,10 @@ impl Decisions {
         Ok(decision)
     }
 
-    /// Takes a decision back.
+    /// Withdraws a decision.
     ///
     /// # Errors
-    /// When there is none, or the store fails.
+    /// If the decision does not exist, or the store fails.
     pub async fn forget(&self, decision: &Decision) -> Result<(), Refusal> {
         let gone = match key(decision)? {
             Some(key) => {
@@ -118,7 +118,7 @@ impl Decisions {
         Err(Refusal::new(RefusalCode::NotFound, reason).with_remedy("`motor network list` shows those there are"))
     }
 
-    /// What applies to a run of the agent: for good, for the session, for the run, in this order.
+    /// The decisions for a run of the agent: for good, for the session, for the run, in this order.
     pub fn of(&self, agent: &AgentName, run: Option<&RunId>) -> Result<Vec<Decision>, Refusal> {
         let mut decisions = self.stored(&always_prefix(agent))?;
         let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
@@ -130,14 +130,14 @@ impl Decisions {
         Ok(decisions)
     }
 
-    /// All of them.
+    /// All decisions of the home.
     pub fn all(&self) -> Result<Vec<Decision>, Refusal> {
         let mut decisions = self.stored(PREFIX)?;
         decisions.extend(self.session.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
         Ok(decisions)
     }
 
-    /// Removes what was decided for a run that is over.
+    /// Removes the decisions for a run that is over.
     pub async fn end(&self, run: &RunId) -> Result<(), Refusal> {
         let decided = self.stored(&run_prefix(run))?;
         if decided.is_empty() {
@@ -166,7 +166,7 @@ fn run_prefix(run: &RunId) -> String {
     format!("{PREFIX}run/{run}/")
 }
 
-/// Where a decision is kept; none: in memory.
+/// The key of a stored decision; `None` if it is only in memory.
 fn key(decision: &Decision) -> Result<Option<String>, Refusal> {
     let pattern = &decision.pattern;
     match (decision.level, &decision.run) {

@@ -1,8 +1,8 @@
-//! Telling others what runs have to say: a webhook and a program of the owner's (SPEC SIG-2). One task each.
+//! Delivering the signals of runs: a webhook and a program of the owner's (SPEC SIG-2). One task each.
 //!
-//! A consumer has a durable position, so a host that dies goes on where it was: nothing is left out, and what was under
-//! way is told again. It must not know what a run does, and no run ever waits for it: a consumer that fails holds up its own
-//! deliveries alone. Nothing that a guest or a model can say chooses where they go or which program is run.
+//! A consumer has a durable position, so a restarted host continues from there: nothing is left out, and interrupted
+//! deliveries are repeated. It must not know the work of a run, and no run ever waits for it: a failing consumer delays
+//! only its own deliveries. Guests and models cannot choose their target or the program.
 
 mod follow;
 mod hook;
@@ -35,29 +35,29 @@ use hook::Hook;
 use line::{Consumer, Line, position_key};
 use webhook::PostWebhook;
 
-/// How long a host that ends waits for deliveries that are under way. A command that waits for its home waits longer.
+/// How long an ending host waits for running deliveries. A command that waits for its home waits longer.
 const GRACE: Duration = Duration::from_secs(3);
 /// Signals read at a time.
 const PAGE: usize = 64;
 
-/// The id up to which every one of these consumers has had its signals.
+/// The id up to which each of these consumers has received its signals.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// If the store cannot be read.
 pub(crate) fn delivered_to_all(waiting: &WaitingSignals, consumers: &[&str]) -> Result<u64, Refusal> {
     let mut all = waiting.signals.latest();
     for name in consumers {
-        // One without a position has had none.
+        // A consumer without a position has received nothing.
         let position = waiting.store.get::<Position>(Table::Meta, position_key(name))?;
         all = all.min(position.map_or(0, |position| position.done()));
     }
     Ok(all)
 }
 
-/// The runs that one of these consumers has yet to hear of.
+/// The runs with signals that one of these consumers has not received yet.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// If the store cannot be read.
 pub(crate) fn untold(waiting: &WaitingSignals, consumers: &[&str]) -> Result<HashSet<RunId>, Refusal> {
     let mut runs = HashSet::new();
     let mut after = delivered_to_all(waiting, consumers)?;
@@ -69,7 +69,7 @@ pub(crate) fn untold(waiting: &WaitingSignals, consumers: &[&str]) -> Result<Has
     }
 }
 
-/// What deliveries are made from.
+/// The dependencies of deliveries.
 pub(crate) struct DeliverParts {
     pub config: SignalsConfig,
     pub store: Store,
@@ -84,20 +84,20 @@ pub(crate) struct DeliverParts {
 /// The deliveries of a host. They end when this is dropped.
 pub(crate) struct Deliveries {
     tasks: TaskTracker,
-    /// Deliver also what an earlier host left.
+    /// Also deliver the signals left by an earlier host.
     begin: CancellationToken,
-    /// Come to an end: deliver what is there, and wait for nothing.
+    /// Finish: deliver the present signals without waiting.
     stop: CancellationToken,
-    /// End now.
+    /// End now without delivering.
     abort: CancellationToken,
 }
 
 impl Deliveries {
-    /// Starts a task for each consumer that is configured. It waits until there is a signal, or for [`Deliveries::begin`]: a
-    /// host that only answers a question tells nobody anything.
+    /// Starts a task for each configured consumer. It waits until there is a signal, or for [`Deliveries::begin`]: a
+    /// host that only answers a question delivers nothing.
     ///
     /// # Errors
-    /// When a setting is wrong.
+    /// If a setting is invalid.
     pub async fn start(parts: DeliverParts) -> Result<Self, Refusal> {
         let SignalsConfig { webhook, hook } = &parts.config;
         let webhook = webhook.as_ref().map(|config| PostWebhook::new(config, &parts)).transpose()?;
@@ -124,18 +124,18 @@ impl Deliveries {
         self.tasks.spawn(async move { abort.run_until_cancelled(line.run(begin, stop)).await });
     }
 
-    /// The names of the consumers that are configured.
+    /// The names of the configured consumers.
     pub fn consumers(config: &SignalsConfig) -> Vec<&'static str> {
         let webhook = config.webhook.is_some().then_some(webhook::NAME);
         webhook.into_iter().chain(config.hook.is_some().then_some(hook::NAME)).collect()
     }
 
-    /// Delivers also what an earlier host left. For a host that takes up its runs.
+    /// Also delivers the signals left by an earlier host. For a host that resumes its runs.
     pub fn begin(&self) {
         self.begin.cancel();
     }
 
-    /// Ends the deliveries. What is there and not yet told is tried once more, within a time.
+    /// Ends the deliveries. Undelivered signals are tried once more, within a time limit.
     pub async fn stop(&self) {
         self.stop.cancel();
         if tokio::time::timeout(GRACE, self.tasks.wait()).await.is_err() {

@@ -1,4 +1,4 @@
-//! What is configured, what is missing, and the one command that mends it (SPEC CONF-3).
+//! The configuration, the missing parts, and the one command that mends each (SPEC CONF-3).
 
 mod state;
 
@@ -11,24 +11,24 @@ use crate::config::Loaded;
 use crate::{Env, Home};
 pub use state::examine_without_host;
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// As it should be.
+    /// Works as it should.
     Ok,
-    /// Works, but look at it.
+    /// Works, but deserves attention.
     Warning,
-    /// Does not work.
+    /// Does not work; has to be mended.
     Problem,
 }
 
-/// One thing that was looked at.
+/// One result of the examination.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The examined part.
+    /// Name of the examined part.
     pub name: String,
-    /// How bad it is.
+    /// Severity of this finding.
     pub level: Level,
     /// The result, in one sentence.
     pub message: String,
@@ -51,7 +51,7 @@ impl Finding {
     }
 }
 
-/// Looks at everything that can be looked at without a request to anyone.
+/// Examines everything that needs no external request.
 #[must_use]
 pub fn examine(home: &Home, config: &Loaded, env: &Env) -> Vec<Finding> {
     let mut findings = vec![home_finding(home)];

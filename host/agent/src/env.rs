@@ -22,7 +22,7 @@ pub fn vault_variables_of_process() -> BTreeMap<String, String> {
     std::env::vars_os().filter_map(credentials).collect()
 }
 
-/// Variables a test gives.
+/// Variables from a list, for tests.
 #[must_use]
 pub fn of_list(variables: &[(&str, &str)]) -> Env {
     let variables: Vec<(String, String)> =

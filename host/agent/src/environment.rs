@@ -1,5 +1,5 @@
-//! The world a run works in: its toolbox, its model, and its trace file. What a run asked for is kept in its settings,
-//! so that the same world is rebuilt after a restart.
+//! The world a run works in: its toolbox, its model, and its trace file. The run's request is kept in its settings, so
+//! that the same world is rebuilt after a restart.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,14 +23,14 @@ use crate::toolbox::{Parts, RunToolbox};
 use crate::trace_file::TraceWriter;
 use crate::{Env, Home, artifacts, models};
 
-/// What a run keeps to rebuild its environment from. Stored with the run: a field may be added, never renamed.
+/// The settings from which a run's environment is rebuilt. Stored with the run: a field may be added, never renamed.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RunSettings {
-    /// The model it named.
+    /// The requested model, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The file its turns are recorded in.
+    /// The file that records its turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<PathBuf>,
     /// Whether the code tool's guard is on.
@@ -48,18 +48,18 @@ pub(crate) struct RunSettings {
     /// The commands its shell is narrowed to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<Vec<String>>,
-    /// The skill it works by, or looks at.
+    /// The skill it works by, or reviews.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<SkillUse>,
 }
 
-/// A skill, ready for a run.
+/// A skill, prepared for a run.
 struct InUse {
     own: BTreeMap<String, OwnTool>,
     briefing: String,
 }
 
-/// Builds runs' environments.
+/// Builds the environments of runs.
 pub(crate) struct HostEnvironment {
     pub home: Home,
     pub config: Config,
@@ -73,22 +73,22 @@ pub(crate) struct HostEnvironment {
 }
 
 impl HostEnvironment {
-    /// Looks whether the model that settings name can be connected to. Touches nothing: the run may yet be refused.
+    /// Checks that the model named in the settings can be connected to. Changes nothing: the run may still be refused.
     ///
     /// # Errors
-    /// When there is none, or what it needs is missing.
+    /// If there is no such model, or its requirements are missing.
     pub fn check(&self, settings: &RunSettings) -> Result<(), Refusal> {
         models::connect(&self.config.models, &self.env, settings.model.as_deref(), None, None)?;
         settings.record.as_deref().map_or(Ok(()), models::check_recording)
     }
 
-    /// The model that settings name, or the configured one.
+    /// The model named in the settings, or the configured one.
     pub fn model_name(&self, settings: &RunSettings) -> Option<String> {
         let configured = || self.config.models.roles().resolve(llm::Role::Motor).ok().map(ToString::to_string);
         settings.model.clone().or_else(configured)
     }
 
-    /// A skill as a run was given it, from the bytes that are kept. Whether they are still trusted is asked each time.
+    /// A run's skill, from the kept bytes. Its trust is checked each time.
     async fn skill(&self, skill: &SkillUse, run: &base::RunId) -> Result<InUse, Refusal> {
         skill.still_trusted(run, self.skills.trust())?;
         let (versions, hash) = (self.skills.versions().clone(), skill.hash);
@@ -153,7 +153,7 @@ impl Environment for HostEnvironment {
         let settings = Self::settings(run)?;
         let (config, env) = (self.config.models.clone(), self.env.clone());
         let scrubber = Some(self.access.scrubber(&run.id).await?);
-        // A recording is read and a new one written here: file work, which may wait.
+        // Reads a recording and writes a new one: file work, which may block.
         blocking(move || {
             models::connect(&config, &env, settings.model.as_deref(), settings.record.as_deref(), scrubber)
         })
@@ -161,7 +161,7 @@ impl Environment for HostEnvironment {
     }
 
     async fn artifacts(&self, run: &RunRecord) -> Result<Vec<Artifact>, Refusal> {
-        // Also what is not kept stays in the workspace, where it can be copied from.
+        // Files that are not kept stay in the workspace, from where they can be copied.
         self.origins.note_files(run).await?;
         let scrubber = self.access.scrubber(&run.id).await?;
         let artifacts = artifacts::collect(&self.home, &run.id, scrubber, &self.config.limits).await?;
@@ -185,7 +185,7 @@ impl Environment for HostEnvironment {
     }
 
     async fn finished(&self, trace: &RunTrace) {
-        // A failed run may be tried again: what the owner decided for it holds then too.
+        // A failed run may be retried: the owner's decisions for it still apply then.
         let may_go_on = trace.failure.as_ref().is_some_and(|failure| failure.retryable);
         self.access.close(&trace.run_id, may_go_on).await;
         if trace.status == RunStatus::Cancelled
@@ -197,8 +197,8 @@ impl Environment for HostEnvironment {
     }
 }
 
-/// The words of a run's user: the task, the answers to its questions, the guidance of its attempts. An answer that the run
-/// offered after it had read from the web is not the user's.
+/// The words of a run's user: the task, the answers to its questions, the guidance of its attempts. An answer offered
+/// by the run after it had read from the web is not the user's.
 fn words_of_user(trace: &RunTrace) -> impl Iterator<Item = &str> {
     let answers = trace.questions.iter().filter_map(|asked| {
         let offered = |answer: &&String| !asked.question.sources.is_empty() && asked.question.choices.contains(*answer);
@@ -208,7 +208,7 @@ fn words_of_user(trace: &RunTrace) -> impl Iterator<Item = &str> {
     [&trace.task].into_iter().chain(answers).chain(guidance).map(String::as_str)
 }
 
-/// Runs file work on a thread that may wait for it.
+/// Runs file work on a thread where it may block.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
@@ -216,7 +216,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     done.unwrap_or_else(|error| Err(broke_off(&error)))
 }
 
-/// Why work on another thread has no result. The error's own text names a number that means nothing to people.
+/// Why work on another thread has no result. The error's own text has a number that means nothing to people.
 pub(crate) fn broke_off(error: &JoinError) -> Refusal {
     if error.is_cancelled() {
         return Refusal::new(RefusalCode::TryLater, "the host is shutting down").with_remedy("try again");

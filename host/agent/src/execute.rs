@@ -12,10 +12,10 @@ use crate::api::{Caller, ExecuteReply, ExecuteRequest, Tier};
 use crate::sandboxes::Turn;
 
 impl Host {
-    /// Runs a program in the sandbox (SPEC CODE-5). What the program does wrong is part of the reply.
+    /// Runs a program in the sandbox (SPEC CODE-5). Failures of the program are part of the reply.
     ///
     /// # Errors
-    /// When the host itself cannot: the sandbox does not load, or the store fails.
+    /// If the host itself fails: the sandbox does not load, or the store fails.
     pub async fn execute(&self, request: ExecuteRequest) -> Result<ExecuteReply, Refusal> {
         let parts = self.parts();
         let activity = match request.tier {

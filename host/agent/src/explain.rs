@@ -1,5 +1,4 @@
-//! What a run would be allowed to touch, in words and numbers, from the plan that the run itself would start from
-//! (SPEC RUN-13).
+//! A run's possible access, in words and numbers, from the plan that the run itself would start from (SPEC RUN-13).
 
 use base::{AgentName, ContentHash, CredentialName, Refusal};
 use network::{Pattern, Shape, TaintedWrite};
@@ -12,20 +11,20 @@ use vault::CredentialSource;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
-    /// Whose run it would be.
+    /// The agent of the run.
     pub agent: AgentName,
-    /// The model it would talk to; none when none is configured.
+    /// The model it would use; `None` if no model is configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The tools, in the order the model is told of them.
+    /// The tools, in the order they are described to the model.
     pub tools: Vec<ExplainedTool>,
     /// The skill it would work by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<ExplainedSkill>,
-    /// The commands that `bash` would be narrowed to; none: all it has.
+    /// The commands that `bash` would be narrowed to. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<Vec<String>>,
-    /// What it could reach.
+    /// The network access it would have.
     pub network: ExplainedNetwork,
     /// The credentials it could use.
     pub credentials: Vec<ExplainedCredential>,
@@ -33,15 +32,15 @@ pub struct Explanation {
     pub files: ExplainedFiles,
     /// The limits of each tool call.
     pub limits: Limits,
-    /// Model calls it may take.
+    /// Maximum number of model calls.
     pub max_iterations: u32,
-    /// Milliseconds it may take.
+    /// Time limit of the run in milliseconds.
     pub timeout_ms: u64,
-    /// What it would cost.
+    /// Its cost in energy.
     pub energy: ExplainedEnergy,
-    /// Why it could not start now, with the way to mend it.
+    /// Reasons it could not start now, with remedies.
     pub problems: Vec<Refusal>,
-    /// What the owner should know.
+    /// Warnings for the owner, if any.
     pub warnings: Vec<String>,
 }
 
@@ -49,17 +48,17 @@ pub struct Explanation {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainedSkill {
-    /// Its name.
+    /// Name of the skill.
     pub name: SkillName,
-    /// Where it lies.
+    /// Its skills directory and entry.
     pub place: Place,
-    /// The bytes that the run would be given.
+    /// The hash of the bytes that the run would be given.
     pub hash: ContentHash,
-    /// Where they stand.
+    /// The status of these bytes.
     pub status: SkillStatus,
-    /// Why.
+    /// Reason for this status.
     pub reason: String,
-    /// The tools it brings.
+    /// The tools it adds to the run.
     pub tools: Vec<String>,
 }
 
@@ -67,28 +66,28 @@ pub struct ExplainedSkill {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainedTool {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// What it could do to the world, as it declares: `changes nothing`, `writes files`, `reaches out`, …
+    /// Its declared effects on the world: `changes nothing`, `writes files`, `reaches out`, …
     pub effects: String,
-    /// Milliseconds one call may take.
+    /// Time limit of one call in milliseconds.
     pub timeout_ms: u64,
-    /// The component behind it.
+    /// Hash of the component behind it, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<ContentHash>,
 }
 
-/// What a run could reach.
+/// The network access of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainedNetwork {
     /// The hosts granted: ports 80 and 443 unless a pattern names one.
     pub domains: Vec<Pattern>,
-    /// Those that the owner refused.
+    /// The hosts that the owner refused.
     pub refused: Vec<Pattern>,
-    /// The requests that may be sent after the run has read from the web; a host alone is all that can be sent there.
+    /// The requests that may be sent after reading web content; a bare host allows all requests to it.
     pub writes: Vec<Shape>,
-    /// What becomes of such a write to any other.
+    /// The rule for such a write to any other target.
     pub tainted_write: TaintedWrite,
     /// Private addresses that exactly granted hosts may lead to.
     pub private: Vec<String>,
@@ -98,14 +97,14 @@ pub struct ExplainedNetwork {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainedCredential {
-    /// Its name.
+    /// Name of the credential.
     pub name: CredentialName,
-    /// Where it comes from; none: it is not set.
+    /// Its source; `None` if it is not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<CredentialSource>,
-    /// Where it may be sent.
+    /// The domains it may be sent to.
     pub domains: Vec<String>,
-    /// A component may be given the value itself.
+    /// Whether a component may be given the value itself.
     pub raw: bool,
 }
 
@@ -113,42 +112,42 @@ pub struct ExplainedCredential {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainedFiles {
-    /// Whether it has a workspace at all, and may write to it.
+    /// Whether it has a workspace, and may write to it.
     pub access: FileAccess,
-    /// What would be copied into it.
+    /// The files copied into it.
     pub inputs: Vec<String>,
-    /// Bytes it may hold.
+    /// Maximum size in bytes.
     pub most_bytes: u64,
-    /// Files and directories it may hold.
+    /// Maximum number of files and directories.
     pub most_files: u64,
 }
 
-/// What a run may do with its workspace.
+/// A run's access to its workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileAccess {
     /// No granted tool sees files.
     None,
-    /// Its tools only read.
+    /// Its tools only read files.
     Read,
     /// Its tools read and write.
     ReadWrite,
 }
 
-/// What a run would cost.
+/// The energy cost of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainedEnergy {
-    /// The agent's level now.
+    /// The agent's level now, from 0.05 to 1.
     pub level: f64,
-    /// What the start costs.
+    /// Cost of starting the run.
     pub base: f64,
-    /// What each model call beyond the free ones costs.
+    /// Cost of each model call beyond the free ones.
     pub per_iteration: f64,
-    /// Model calls that the start pays for.
+    /// Number of free model calls.
     pub free_iterations: u32,
-    /// The most the whole run could cost.
+    /// Maximum cost of the whole run.
     pub most: f64,
-    /// Whether the model of energy is switched on.
+    /// Whether the energy model is switched on.
     pub enabled: bool,
 }

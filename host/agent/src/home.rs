@@ -1,4 +1,4 @@
-//! The home directory: where everything of one host lives (SPEC CONF-1).
+//! The home directory: all files of one host (SPEC CONF-1).
 
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::{fs, io};
 use base::{Refusal, RefusalCode, RunId};
 use store::{Links, first_special};
 
-/// The largest file that a cache has: compiled code is a few times its component, and an index of skills has 256 MiB.
+/// The largest file in a cache: compiled code is a few times its component, and an index of skills has 256 MiB.
 const MAX_CACHED_BYTES: u64 = 1 << 30;
 
 /// A home directory. Making one creates nothing; [`Home::create`] does.
@@ -21,10 +21,10 @@ impl Home {
         Self(path)
     }
 
-    /// The flag, else `MOTOR_HOME`, else `motor` in the XDG data directory.
+    /// The flag, otherwise `MOTOR_HOME`, otherwise `motor` in the XDG data directory.
     ///
     /// # Errors
-    /// When none of them, nor `HOME`, says where.
+    /// If none of them is set, nor `HOME`.
     pub fn locate(flag: Option<PathBuf>, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, Refusal> {
         let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         if let Some(path) = flag.or_else(|| env("MOTOR_HOME").map(PathBuf::from)) {
@@ -42,11 +42,11 @@ impl Home {
         })
     }
 
-    /// Creates what is missing of the directory and those inside, readable by their owner only. What is there is left
-    /// as it is, and refused when others could write there: compiled code and state are loaded from it.
+    /// Creates the missing parts of the directory, readable by their owner only. Existing parts are left as they are,
+    /// and refused if others could write there: compiled code and state are loaded from it.
     ///
     /// # Errors
-    /// When a directory cannot be made, or is not its owner's alone to write.
+    /// If a directory cannot be made, or others own it or can write to it.
     pub fn create(&self) -> Result<(), Refusal> {
         let wrong = |directory: &Path, what: &str| {
             Refusal::new(RefusalCode::StorageFailed, format!("`{}` {what}", directory.display()))
@@ -55,7 +55,7 @@ impl Home {
         let own =
             [self.0.clone(), self.state(), self.runs(), self.logs(), self.config(), self.cache(), self.versions()];
         let make = || -> io::Result<()> {
-            // Who else may write to the skills directory is the owner's business: what lies there is bound to its bytes.
+            // Other writers of the skills directory are the owner's business: a skill there is bound to its bytes.
             for directory in own.iter().chain([&self.skills()]) {
                 fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
             }
@@ -72,10 +72,10 @@ impl Home {
         Ok(())
     }
 
-    /// The cache of compiled code of a home that is there already.
+    /// The cache of compiled code of an existing home.
     ///
     /// # Errors
-    /// When others can write to it: compiled code is loaded from it.
+    /// If others can write to it: compiled code is loaded from it.
     pub fn existing_cache(&self) -> Result<Option<PathBuf>, Refusal> {
         let cache = self.cache();
         if !cache.is_dir() {
@@ -95,7 +95,7 @@ impl Home {
     /// for its owner only. `None` if there is no place for it.
     ///
     /// # Errors
-    /// When it is there, and is not its owner's alone to write: compiled code is loaded from it.
+    /// If it exists and others own it or can write to it: compiled code is loaded from it.
     pub fn user_cache(env: &dyn Fn(&str) -> Option<String>) -> Result<Option<PathBuf>, Refusal> {
         let absolute = |name| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let cache = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
@@ -115,46 +115,46 @@ impl Home {
         })
     }
 
-    /// The directory itself.
+    /// Path of the home directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// The socket its host listens on.
+    /// The socket that its host listens on.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.0.join("host.sock")
     }
 
-    /// The database.
+    /// Directory of the database.
     #[must_use]
     pub fn state(&self) -> PathBuf {
         self.0.join("state")
     }
 
-    /// Runs' directories.
+    /// Parent of all run directories.
     #[must_use]
     pub fn runs(&self) -> PathBuf {
         self.0.join("runs")
     }
 
-    /// One run's directory.
+    /// Directory of one run.
     #[must_use]
     pub fn run(&self, id: &RunId) -> PathBuf {
         self.runs().join(id.as_str())
     }
 
-    /// One run's workspace.
+    /// Workspace of one run.
     #[must_use]
     pub fn workspace(&self, id: &RunId) -> PathBuf {
         self.run(id).join("workspace")
     }
 
-    /// Checks that the directories of a run are directories. A guest reaches all that its workspace leads to.
+    /// Checks that the directories of a run are directories. A guest reaches everything its workspace leads to.
     ///
     /// # Errors
-    /// When one was replaced by a link or another kind of file.
+    /// If one was replaced by a link or another kind of file.
     pub(crate) fn check_workspace(&self, id: &RunId) -> Result<(), Refusal> {
         for path in [self.run(id), self.workspace(id)] {
             // A missing file is refused where it is opened.
@@ -167,13 +167,13 @@ impl Home {
         Ok(())
     }
 
-    /// The files that one run produced, once it is over.
+    /// The output files of one run, once it is over.
     #[must_use]
     pub fn artifacts(&self, id: &RunId) -> PathBuf {
         self.run(id).join("artifacts")
     }
 
-    /// The skills directory: what is dropped in here is seen, and waits for the owner.
+    /// The skills directory: new entries are noticed, and wait for the owner.
     #[must_use]
     pub fn skills(&self) -> PathBuf {
         self.0.join("skills")
@@ -185,13 +185,13 @@ impl Home {
         self.0.join("versions")
     }
 
-    /// What was found in the skills directories: a cache.
+    /// The index of the skills directories: a cache.
     #[must_use]
     pub fn skill_index(&self) -> PathBuf {
         self.cache().join("skills.json")
     }
 
-    /// Traces of runs.
+    /// Directory of the run traces.
     #[must_use]
     pub fn logs(&self) -> PathBuf {
         self.0.join("logs/motor-runs")
@@ -203,32 +203,32 @@ impl Home {
         self.logs().join(format!("{id}.json"))
     }
 
-    /// Configuration files.
+    /// Directory of configuration files.
     #[must_use]
     pub fn config(&self) -> PathBuf {
         self.0.join("config")
     }
 
-    /// The configuration file that is read when no other is named.
+    /// The default configuration file.
     #[must_use]
     pub fn config_file(&self) -> PathBuf {
         self.config().join("motor.toml")
     }
 
-    /// The public half of the key that signs receipts, once there is one.
+    /// The public half of the key that signs receipts, once it exists.
     #[must_use]
     pub fn receipt_key(&self) -> PathBuf {
         self.config().join(crate::receipt::PUBLIC_KEY)
     }
 
-    /// What can be made again: compiled code.
+    /// Data that can be made again: compiled code.
     #[must_use]
     pub fn cache(&self) -> PathBuf {
         self.0.join("cache")
     }
 }
 
-/// Removes from a cache what no cache has: the engine would wait for a pipe, and read a device to its end.
+/// Removes special files from a cache: the engine would wait for a pipe, and read a device to its end.
 fn clear_cache(directory: &Path) {
     while let Ok(Some((path, kind))) = first_special(directory, MAX_CACHED_BYTES, Links::Followed) {
         tracing::warn!(path = %path.display(), "removing {kind} from the cache");
@@ -239,7 +239,7 @@ fn clear_cache(directory: &Path) {
     }
 }
 
-/// Why a directory is not its owner's alone to write.
+/// Checks that only this user owns and writes to a directory; the error is the reason.
 fn check_owner(directory: &Path) -> Result<(), String> {
     let metadata = fs::metadata(directory).map_err(|error| format!("cannot be read: {error}"))?;
     if metadata.uid() != rustix::process::geteuid().as_raw() {
@@ -319,7 +319,7 @@ mod tests {
         fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
         assert!(Home::at(shared.clone()).create().unwrap_err().reason.contains("written by other users"));
         assert_eq!(fs::metadata(&shared).unwrap().permissions().mode() & 0o7777, 0o1777);
-        // The twin: one that others may only read is fine.
+        // For comparison: one that others may only read is fine.
         let open = directory.path().join("open");
         fs::create_dir(&open).unwrap();
         fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();

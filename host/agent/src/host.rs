@@ -1,4 +1,4 @@
-//! The facade: everything the product can do, for every surface. One per home, held by a lock.
+//! The facade: the full function of the product, for every surface. One per home, held by a lock.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -33,14 +33,14 @@ use crate::skill::{self, SkillUse, UsedAs};
 use crate::trace_file::TraceWriter;
 use crate::{Env, Home, workspace};
 
-/// The time for answers that are on their way when the host ends because its storage failed.
+/// The time for pending answers when the host ends because its storage failed.
 const LAST_ANSWERS: Duration = Duration::from_millis(200);
 
-/// What a host is made of.
+/// The dependencies of a host.
 pub struct HostOptions {
-    /// Its home.
+    /// The home to open.
     pub home: Home,
-    /// Its configuration.
+    /// The loaded configuration to use.
     pub config: Loaded,
     /// The environment's variables: keys and endpoints of models.
     pub env: Env,
@@ -48,13 +48,13 @@ pub struct HostOptions {
     pub vault_variables: BTreeMap<String, String>,
     /// The program that compiles untrusted components (see [`runtime::EngineConfig::compile_worker`]).
     pub compile_worker: Option<PathBuf>,
-    /// Time.
+    /// The source of time.
     pub clock: Arc<dyn Clock>,
-    /// Randomness.
+    /// The source of randomness.
     pub random: Arc<Random>,
 }
 
-/// A running host. Cheap to clone; the home is free again when the last clone is gone.
+/// A running host. Cheap to clone; the home is free again when the last clone is dropped.
 #[derive(Clone)]
 pub struct Host(Arc<Inner>);
 
@@ -85,26 +85,26 @@ impl Host {
         &self.0
     }
 
-    /// Takes the home, opens its state, and takes up the runs that an earlier host left.
+    /// Takes the home, opens its state, and resumes the runs that an earlier host left.
     ///
     /// # Errors
-    /// When another process owns the home, or its state cannot be used.
+    /// If another process owns the home, or its state cannot be used.
     pub async fn open(options: HostOptions) -> Result<Self, Refusal> {
         let host = Self::assemble(options, true).await?;
         host.resume().await?;
         Ok(host)
     }
 
-    /// Takes the home and opens its state, without taking up runs: for a host that lasts a moment, which would only
-    /// interrupt them once more.
+    /// Takes the home and opens its state without resuming runs: for a short-lived host, which would only interrupt
+    /// them again.
     ///
     /// # Errors
-    /// When another process owns the home, or its state cannot be used.
+    /// If another process owns the home, or its state cannot be used.
     pub async fn open_idle(options: HostOptions) -> Result<Self, Refusal> {
         Self::assemble(options, false).await
     }
 
-    /// `stays`: skills are watched, because there will be time to see them change.
+    /// `stays`: skills are watched, because the host lives long enough to see them change.
     async fn assemble(options: HostOptions, stays: bool) -> Result<Self, Refusal> {
         options.home.create()?;
         let lock = HomeLock::acquire(options.home.path())?;
@@ -216,11 +216,10 @@ impl Host {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// Takes up the runs that an earlier host left, and delivers the signals that it did not. Runs that already go on are
-    /// left alone.
+    /// Resumes the runs that an earlier host left, and delivers its remaining signals. Active runs are left alone.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn resume(&self) -> Result<Vec<RunId>, Refusal> {
         self.0.deliveries.begin();
         self.0.retention.begin();
@@ -231,10 +230,10 @@ impl Host {
         Ok(resumed)
     }
 
-    /// Takes up one run for its follower, if the run is neither over nor driven.
+    /// Resumes one run for its follower, if the run is neither over nor driven.
     ///
     /// # Errors
-    /// When there is no such run, the store fails, or the host is shutting down.
+    /// If the run does not exist, the store fails, or the host is shutting down.
     pub fn take_up(&self, id: &RunId) -> Result<(), Refusal> {
         self.0.deliveries.begin();
         self.0.motor.take_up(id)
@@ -243,7 +242,7 @@ impl Host {
     /// Accepts a task: the run is durable when this returns (SPEC RUN-1, DUR-4).
     ///
     /// # Errors
-    /// When anything about the request is wrong or missing; nothing is left behind then, and it cost no energy.
+    /// If any part of the request is wrong or missing; nothing is left behind then, and no energy is charged.
     pub async fn act(&self, request: ActRequest) -> Result<ActReply, Refusal> {
         let inner = &*self.0;
         if request.mode == Mode::Oneshot {
@@ -254,16 +253,16 @@ impl Host {
             let refusal = Refusal::new(RefusalCode::InvalidRequest, "the task is empty");
             return Err(refusal.with_remedy("say in plain language what is to be done"));
         }
-        // The same command again: its run is the answer, whatever has become of files, energy or keys since.
+        // A repeated command: the answer is its run, even if files, energy or keys have changed since.
         if let Some(key) = &request.key
             && let Some(run) = inner.motor.started_by(&request.agent, key)?
         {
             return Ok(inner.accepted(&run, Vec::new()));
         }
-        // What is missing is found before the run exists and before a token is spent.
+        // Missing parts are found before the run exists and before a token is spent.
         let Plan { tools, skill, settings, mut warnings, .. } =
             plan(&request, &inner.environment, &inner.energy).await?.ready()?;
-        // After the plan: a value that is written out grants no credential.
+        // After the plan: a credential's value in the text does not grant the credential.
         let (task, named) = inner.environment.access.clean(request.task.clone()).await?;
         warnings.extend(named.into_iter().map(|name| {
             format!("the task held the value of the credential `{name}`: `<credential:{name}>` was put there, which is what a run uses")
@@ -276,7 +275,7 @@ impl Host {
         let label = used.as_ref().map(SkillUse::label);
         let versions = inner.skills.versions().clone();
         let given = blocking(move || {
-            // What the run is given is kept by content, so that a restart serves it from the same bytes.
+            // The run's inputs are kept by content, so that a restart serves the same bytes.
             let skill = skill.map(|taken| taken.snapshot);
             if let Some(snapshot) = &skill {
                 versions.keep(snapshot)?;
@@ -311,18 +310,18 @@ impl Host {
             },
         );
         let run = started.await.map_err(|refusal| inner.busy(&agent, by, refusal)).inspect_err(|refusal| {
-            // After a failed write it may not be known whether the run is on the disk: if it is, it needs its files.
+            // After a failed write the run may or may not be on disk: if it is, it needs its files.
             if !matches!(refusal.code, RefusalCode::StorageFailed | RefusalCode::OutcomeUnknown) {
                 workspace::discard(&directory);
             }
         });
         let run = run.map_err(|refusal| unknown_act(refusal, key.as_deref()))?;
         if run.id != id {
-            // The same key named an earlier run: that one is the answer.
+            // The same key named an earlier run, which is the answer.
             workspace::discard(&directory);
         }
         if let Some(skill) = used {
-            // For people: that it cannot be written is no reason to say that the run was not accepted.
+            // For people only: failing to note the use does not make the run unaccepted.
             let noted = inner.skills.trust().used(&skill.name, &skill.place, inner.clock.now()).await;
             if let Err(error) = noted {
                 tracing::warn!(%error, "when a skill was last used is not noted");
@@ -331,10 +330,10 @@ impl Host {
         Ok(inner.accepted(&run, warnings))
     }
 
-    /// Acts in one go (SPEC RUN-1, mode oneshot): the task is a program, and its value comes back at once.
+    /// Acts in one go (SPEC RUN-1, mode oneshot): the task is a program, and its value is returned at once.
     ///
     /// # Errors
-    /// When the request asks for what only a run has, or the host itself cannot.
+    /// If the request has fields that only a run supports, or the host itself fails.
     pub async fn act_once(&self, request: ActRequest) -> Result<ExecuteReply, Refusal> {
         let run_only = !request.tools.is_empty() || !request.files.is_empty() || request.model.is_some();
         let run_only = run_only || !request.domains.is_empty() || !request.writes.is_empty();
@@ -358,18 +357,18 @@ impl Host {
         self.execute(ExecuteRequest { code, purpose: None, tier, timeout_ms, guard, agent, seed: None, by }).await
     }
 
-    /// Runs, newest first.
+    /// Lists runs, newest first.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn tasks(&self, filter: TaskFilter) -> Result<Vec<RunRecord>, Refusal> {
         self.0.motor.list(ListFilter { status: filter.status, agent: filter.agent, limit: filter.limit })
     }
 
-    /// Everything about one run.
+    /// The full trace of one run.
     ///
     /// # Errors
-    /// When there is no such run.
+    /// If the run does not exist.
     pub fn task(&self, id: &RunId) -> Result<RunTrace, Refusal> {
         self.0.motor.status(id)
     }
@@ -377,7 +376,7 @@ impl Host {
     /// The last 16 KiB of a run's log.
     ///
     /// # Errors
-    /// When there is no such run.
+    /// If the run does not exist.
     pub fn log(&self, id: &RunId) -> Result<String, Refusal> {
         self.0.motor.log(id)
     }
@@ -385,16 +384,16 @@ impl Host {
     /// Stops a run; the cancelled state is durable when this returns.
     ///
     /// # Errors
-    /// When there is no such run, or it is over.
+    /// If the run does not exist, or is over.
     pub async fn cancel(&self, id: &RunId) -> Result<Cancelled, Refusal> {
         self.0.motor.cancel(id).await
     }
 
-    /// Deletes a run that is over: its record and history, then its workspace, artifacts and trace. Its signals go when every
-    /// consumer has had them.
+    /// Deletes a run that is over: its record and history, then its workspace, artifacts and trace. Its signals are
+    /// deleted once every consumer has received them.
     ///
     /// # Errors
-    /// When there is no such run, it is not over, or the store fails.
+    /// If the run does not exist, it is not over, or the store fails.
     pub async fn delete(&self, id: &RunId) -> Result<(), Refusal> {
         self.0.pruner.delete(id).await?;
         self.0.retention.again();
@@ -404,7 +403,7 @@ impl Host {
     /// A run's events from its first, then as they happen.
     ///
     /// # Errors
-    /// When there is no such run.
+    /// If the run does not exist.
     pub fn watch(&self, id: &RunId) -> Result<Watch, Refusal> {
         self.0.motor.watch(id)
     }
@@ -412,7 +411,7 @@ impl Host {
     /// Waits until a run is over.
     ///
     /// # Errors
-    /// When there is no such run, or the host shuts down.
+    /// If the run does not exist, or the host shuts down.
     pub async fn wait(&self, id: &RunId) -> Result<RunRecord, Refusal> {
         self.0.motor.wait(id).await
     }
@@ -420,21 +419,20 @@ impl Host {
     /// Signals after an id, in order.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn signals(&self, after: u64, limit: usize) -> Result<Vec<Signal>, Refusal> {
         Ok(self.0.signals.since(after, limit)?)
     }
 
-    /// The signals of runs that still wait, behind the id `after`, oldest first, at most `limit` (SPEC DUR-3).
+    /// The signals of runs that still wait, after the id `after`, oldest first, at most `limit` (SPEC DUR-3).
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn signals_waiting(&self, after: u64, limit: usize) -> Result<Vec<Signal>, Refusal> {
         self.0.waiting_signals().since(after, limit)
     }
 
-    /// Follows signals: from behind an id, or, for whoever has none, first those of runs that still wait and then what
-    /// comes.
+    /// Follows signals: after an id, or, without one, first those of runs that still wait and then new ones.
     #[must_use]
     pub fn follow_signals(&self, after: Option<u64>) -> Follower {
         Follower::from(self.0.waiting_signals(), after)
@@ -446,10 +444,10 @@ impl Host {
         self.0.signals.latest()
     }
 
-    /// An agent's energy.
+    /// The energy of an agent.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn energy(&self, agent: &AgentName) -> Result<EnergyReport, Refusal> {
         let level = self.0.energy.level(agent)?;
         let activities = [
@@ -466,7 +464,7 @@ impl Host {
         })
     }
 
-    /// What the host says of itself.
+    /// The current status of the host.
     #[must_use]
     pub fn status(&self) -> HostStatus {
         HostStatus {
@@ -479,20 +477,20 @@ impl Host {
         }
     }
 
-    /// Runs that are not over. A store that fails is seen by whoever asks for more than a status.
+    /// Runs that are not over. Empty if the store fails; other requests report that error.
     fn running(&self) -> Vec<RunId> {
         let live = self.0.store.scan::<serde::de::IgnoredAny>(Table::Live, &Scan::all()).unwrap_or_default();
         live.into_iter().filter_map(|(key, _)| RunId::parse(&String::from_utf8(key).ok()?).ok()).collect()
     }
 
-    /// Waits until the state takes no more commits, because a write or sync failed. The host must end then, and the next
-    /// one open it again.
+    /// Waits until the state takes no more commits, because a write or sync failed. The host must end then, and the
+    /// next one opens it again.
     pub async fn storage_lost(&self) -> Refusal {
         if self.0.store.poisoned().wait_for(|is_poisoned| *is_poisoned).await.is_err() {
-            // It was closed.
+            // The store was closed.
             std::future::pending::<()>().await;
         }
-        // The answers that say so are on their way to their clients.
+        // Leaves time for the pending error answers to reach their clients.
         tokio::time::sleep(LAST_ANSWERS).await;
         StoreError::Poisoned.into()
     }
@@ -504,13 +502,13 @@ impl Host {
         self.0.store.poisoned().borrow().then(|| LiveEvent::Suspended { at: self.0.clock.now(), reason })
     }
 
-    /// Its home.
+    /// The home of this host.
     #[must_use]
     pub fn home(&self) -> &Home {
         &self.0.home
     }
 
-    /// Stops at a durable point. Runs are left as they are: the next host takes them up.
+    /// Stops at a durable point. Runs are left as they are: the next host resumes them.
     pub async fn shutdown(&self) {
         self.0.retention.stop().await;
         self.0.motor.shutdown().await;
@@ -522,7 +520,7 @@ impl Host {
     }
 }
 
-/// The credentials of a home. No key is looked for before one is needed.
+/// The credentials of a home. A key is only looked for once it is needed.
 pub(crate) fn open_vault(options: &HostOptions, store: &Store) -> Vault {
     let HostOptions { home, config, env, vault_variables, clock, .. } = options;
     Vault::open(VaultParts {
@@ -536,7 +534,7 @@ pub(crate) fn open_vault(options: &HostOptions, store: &Store) -> Vault {
     })
 }
 
-/// An act whose commit failed, with the key by which it can be given again.
+/// The error for an act whose commit failed, with the key for repeating it.
 fn unknown_act(refusal: Refusal, key: Option<&str>) -> Refusal {
     if refusal.code != RefusalCode::OutcomeUnknown {
         return refusal;
@@ -550,7 +548,7 @@ fn unknown_act(refusal: Refusal, key: Option<&str>) -> Refusal {
 }
 
 impl Inner {
-    /// That an agent is busy, for its owner: with which run, what that waits for, and the commands that go on.
+    /// The owner's error for a busy agent: its run, what it waits for, and the commands to continue.
     pub(crate) fn busy(&self, agent: &AgentName, by: Caller, refusal: Refusal) -> Refusal {
         if refusal.code != RefusalCode::Busy || by != Caller::Owner {
             return refusal;

@@ -54,10 +54,11 @@ pub use receipt::verify::{Checked, Unchecked, Verification, VerifyRequest};
 pub use retention::HomeUsage;
 pub use task::{ApproveRequest, RespondRequest, RetryTask};
 
-/// Runs the compile worker: what a process started by [`Host`] with the argument [`runtime::worker::ARGUMENT`] does.
+/// Runs the compile worker: the work of a process that [`Host`] started with the argument
+/// [`runtime::worker::ARGUMENT`].
 ///
 /// # Errors
-/// When its limits cannot be set or its pipes break.
+/// If its limits cannot be set or its pipes break.
 pub fn run_compile_worker(arguments: impl IntoIterator<Item = String>) -> std::io::Result<()> {
     runtime::worker::run(arguments)
 }

@@ -1,8 +1,8 @@
 //! A home whose state is gone, shortened or damaged: refused as long as the owner has not accepted the loss.
 //!
 //! The store notices a state that is behind its mark. Here are the other witnesses: directories of runs, traces and
-//! approved skills, which exist only beside a state. Accepting a loss deletes nothing: all that no longer belongs to
-//! the state is moved into a directory of its own.
+//! approved skills, which exist only next to a state. Accepting a loss deletes nothing: files that no longer belong
+//! to the state are moved into a directory of their own.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -46,7 +46,7 @@ pub(crate) fn check_new_state(home: &Home) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Goes on with the rest of the state: by the owner's order, and while no host has the home.
+/// Continues with the rest of the state: on the owner's command, and while no host has the home.
 ///
 /// # Errors
 /// If a host has the home, the state is refused for another reason than a loss, or the disk fails.
@@ -69,7 +69,7 @@ pub fn accept_loss(home: &Home, clock: &dyn Clock) -> Result<AcceptedLoss, Refus
             let loss = store::accept_loss(&home.state(), &aside, set_aside_rest)?;
             (loss.reason.map(|error| Refusal::from(error).reason), loss.is_new)
         }
-        // There is no state, nor a mark of one, so that every run is without a record.
+        // There is neither a state nor a mark of one, so that every run is without a record.
         Err(gone) => {
             set_aside_rest(&|_, _| false)?;
             (Some(gone.reason), true)
@@ -89,7 +89,7 @@ pub fn accept_loss(home: &Home, clock: &dyn Clock) -> Result<AcceptedLoss, Refus
 
 /// The directories of runs without a record in the state, by name.
 pub(crate) fn unrecorded_runs(home: &Home, store: &Store) -> Result<Vec<RunId>, Refusal> {
-    // A record that cannot be read is a record.
+    // An unreadable record counts as a record.
     runs_without(home, |run| !matches!(store.get::<IgnoredAny>(Table::Runs, run.as_str()), Ok(None)))
 }
 

@@ -1,4 +1,4 @@
-//! Which model a run talks to: the one it names, else the motor role's chain (SPEC CONF-3).
+//! Which model a run uses: the one it names, otherwise the motor role's chain (SPEC CONF-3).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,10 +12,11 @@ use crate::Env;
 use crate::config::ModelsConfig;
 use crate::withhold::Withholding;
 
-/// Connects to the model for a run, which is told no secret that `scrubber` knows. Nothing is sent yet: missing keys and models are found here, before the first token.
+/// Connects to the model for a run and hides from it all secrets known to `scrubber`. Nothing is sent yet: missing keys
+/// and models are found here, before the first token.
 ///
 /// # Errors
-/// When no model is configured, a reference is wrong, a key is missing, or the recording cannot be written.
+/// If no model is configured, a reference is wrong, a key is missing, or the recording cannot be written.
 pub(crate) fn connect(
     config: &ModelsConfig,
     env: &Env,
@@ -32,7 +33,7 @@ pub(crate) fn connect(
         None => chain(config, &settings)?,
     };
     let model: Arc<dyn Model> = if config.constrained { Arc::new(Constrained::new(model)) } else { model };
-    // On both sides of a recording: it knows requests as a replay gets them, and replies without secrets.
+    // On both sides of a recording: it sees requests as a replay gets them, and replies without secrets.
     let model = Withholding::wrap(model, scrubber.clone());
     let Some(path) = record else { return Ok(model) };
     let recorder = Recorder::open(model, path)
@@ -53,14 +54,14 @@ fn chain(config: &ModelsConfig, settings: &ProviderSettings) -> Result<Arc<dyn M
         )
     };
     let first = one(roles.resolve(Role::Motor).map_err(unset)?, settings)?;
-    // A fallback without its key is no fallback: it is left out, not an error.
+    // A fallback without its key is left out; this is not an error.
     let others: Vec<_> =
         roles.fallbacks(Role::Motor).into_iter().skip(1).filter_map(|model| one(model, settings).ok()).collect();
     Ok(if others.is_empty() { first } else { Arc::new(Fallback::new(first, others)) })
 }
 
 fn one(model: &ModelRef, settings: &ProviderSettings) -> Result<Arc<dyn Model>, Refusal> {
-    // A pipe in place of a recording would hold whoever opens it.
+    // Opening a pipe in place of a recording would block.
     if model.provider == Provider::Replay && Path::new(&model.model).metadata().is_ok_and(|file| !file.is_file()) {
         let reason = format!("`{}` is not a recording: it is not a regular file", model.model);
         return Err(Refusal::new(RefusalCode::ModelUnavailable, reason));
@@ -68,10 +69,10 @@ fn one(model: &ModelRef, settings: &ProviderSettings) -> Result<Arc<dyn Model>, 
     providers::connect(model, settings).map_err(|error| refusal(&error))
 }
 
-/// Looks whether turns can be recorded in `path`, without opening it: another run may be writing there.
+/// Checks that turns can be recorded in `path`, without opening it: another run may be writing there.
 ///
 /// # Errors
-/// When it is something else than a file, or its directory is not there.
+/// If it exists and is not a file, or its directory does not exist.
 pub(crate) fn check_recording(path: &Path) -> Result<(), Refusal> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let wrong = if path.exists() && !path.is_file() {

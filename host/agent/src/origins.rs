@@ -1,8 +1,8 @@
-//! Taint follows files: what a run wrote after it had read from the web carries its sources by content (SPEC TAINT-1).
+//! Taint follows files: output of a run after reading web content carries its sources by content (SPEC TAINT-1).
 //!
-//! A run that is given such bytes, as a file, as part of a skill, or in the words of its task, begins tainted. Files are told by
-//! their hash, so one changed byte is another file; a file that lies in the directory of another run of the home is told by
-//! that run as well, whatever it holds. Forgetting would let data out, so nothing here is ever removed.
+//! A run whose inputs have such bytes, as a file, as part of a skill, or in the words of its task, begins tainted.
+//! Files are identified by their hash, so one changed byte makes another file; a file in the directory of another run
+//! of the home is also identified by that run. Forgetting would let data out, so nothing here is ever removed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,18 +17,18 @@ use crate::Home;
 use crate::artifacts::Baseline;
 use crate::environment::blocking;
 
-/// Under which keys of [`Table::Meta`] the sources of contents are kept.
+/// Prefix of the keys of [`Table::Meta`] that hold the sources of contents.
 const PREFIX: &str = "origin/";
-/// Sources that are kept of one content.
+/// Maximum number of sources kept per content.
 const MAX_SOURCES: usize = 16;
-/// Files of one run that are noted, and the largest that is hashed, in bytes.
+/// Maximum number of files noted per run, and the largest that is hashed, in bytes.
 const MAX_FILES: u64 = 10_000;
 const MAX_FILE: u64 = 64 << 20;
-/// Directories within directories that are looked into.
+/// Maximum depth of nested directories that are read.
 const MAX_DEPTH: usize = 60;
-/// Letters of a line of an answer that is told apart: shorter ones stand anywhere.
+/// Letters of a distinguishable line: shorter ones occur anywhere.
 const MIN_LINE: usize = 40;
-/// Lines of one answer or task that are told apart.
+/// Maximum number of lines noted per answer or task.
 const MAX_LINES: usize = 1_000;
 
 /// The sources of contents, in the state of a home.
@@ -43,10 +43,10 @@ impl Origins {
         Self { store, home }
     }
 
-    /// Notes the files of a run's workspace, but those that it was given. Durable when this returns.
+    /// Notes the files of a run's workspace, except its inputs. Durable when this returns.
     ///
     /// # Errors
-    /// When the workspace cannot be read, or the store fails.
+    /// If the workspace cannot be read, or the store fails.
     pub async fn note_files(&self, run: &RunRecord) -> Result<(), Refusal> {
         if run.web_sources.is_empty() {
             return Ok(());
@@ -59,7 +59,7 @@ impl Origins {
         self.note(run, hashes.await?).await
     }
 
-    /// The same of a run that ended without an answer.
+    /// The same for a run that ended without an answer.
     pub async fn note_ended(&self, run: &RunId) -> Result<(), Refusal> {
         match self.store.get::<RunRecord>(Table::Runs, run.as_str())? {
             Some(record) => self.note_files(&record).await,
@@ -72,7 +72,7 @@ impl Origins {
         self.note(run, artifacts.iter().map(|artifact| artifact.hash).collect()).await
     }
 
-    /// Notes a run's answer, but for what stood in its task.
+    /// Notes a run's answer, except for lines of its task.
     pub async fn note_answer(&self, run: &RunRecord, answer: &str) -> Result<(), Refusal> {
         let told: BTreeSet<_> = texts(&run.task).collect();
         self.note(run, texts(answer).filter(|hash| !told.contains(hash)).collect()).await
@@ -95,10 +95,10 @@ impl Origins {
         Ok(self.store.commit(batch).await?)
     }
 
-    /// The sources of what a run is given.
+    /// The sources of a run's inputs.
     ///
     /// # Errors
-    /// When the store fails: what is not known may be tainted.
+    /// If the store fails: unknown content may be tainted.
     pub fn of(
         &self,
         task: &str,
@@ -122,7 +122,7 @@ impl Origins {
         Ok(sources.into_iter().collect())
     }
 
-    /// The run in whose directory a file lies.
+    /// The run whose directory has the file.
     fn run_of(&self, path: &Path) -> Option<RunId> {
         let runs = self.home.runs().canonicalize().ok()?;
         let path = path.canonicalize().ok()?;
@@ -139,14 +139,14 @@ fn key(hash: ContentHash) -> String {
     format!("{PREFIX}{}", hash.hex())
 }
 
-/// The hashes of a text: of the whole, and of its longer lines.
+/// The hashes of a whole text, and of its longer lines.
 fn texts(text: &str) -> impl Iterator<Item = ContentHash> {
     let lines = text.lines().map(str::trim).filter(|line| line.chars().count() >= MIN_LINE).take(MAX_LINES);
     let whole = Some(text.trim()).filter(|text| text.chars().count() >= MIN_LINE);
     whole.into_iter().chain(lines).map(|text| ContentHash::of(text.as_bytes()))
 }
 
-/// The texts in a value.
+/// All strings in a value.
 fn strings(value: &Value) -> Vec<&str> {
     match value {
         Value::String(text) => vec![text],
@@ -163,13 +163,13 @@ fn files_of(workspace: &Path) -> Result<BTreeSet<ContentHash>, Refusal> {
     }
     let visit = |Found { mut file, .. }: Found| {
         let found = sum(&mut file, MAX_FILE + 1).map_err(|source| TreeError::Io { path: String::new(), source })?;
-        // An empty file says nothing, and is in every workspace.
+        // An empty file has no content to trace, and occurs in many workspaces.
         if found.bytes > 0 && found.bytes <= MAX_FILE {
             hashes.insert(found.hash);
         }
         Ok(())
     };
-    // A directory too deep to be walked must not hide those beside it.
+    // A directory too deep to be walked must not hide its siblings.
     let is_deep = |path: &str| path.matches('/').count() >= MAX_DEPTH;
     match walk(workspace, MAX_FILES, Odd::Ignored, is_deep, visit) {
         Ok(()) => Ok(hashes),
@@ -177,7 +177,7 @@ fn files_of(workspace: &Path) -> Result<BTreeSet<ContentHash>, Refusal> {
             let reason = format!("the files of the run cannot be read: {error}");
             Err(Refusal::new(base::RefusalCode::StorageFailed, reason))
         }
-        // With more files than that the first are noted; those that stay in its directory are told by it.
+        // With more files than that only the first are noted; files in the run's directory are identified by the run.
         Err(_) => Ok(hashes),
     }
 }

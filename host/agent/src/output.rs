@@ -9,35 +9,35 @@ use cap_std::fs::Dir;
 const MOST_BYTES: usize = 50_000;
 /// Lines of output that fit in a conversation.
 const MOST_LINES: usize = 2_000;
-/// Bytes of output that are worth keeping beside the conversation.
+/// Bytes of output that are worth keeping next to the conversation.
 const KEPT_BYTES: usize = 4_096;
-/// Where long output goes, in the workspace.
+/// Directory of long output, in the workspace.
 const DIRECTORY: &str = ".motor-output";
 
 /// Which outputs are saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Save {
-    /// Those that do not fit.
+    /// Only outputs that do not fit.
     Long,
-    /// All of them.
+    /// All of the outputs.
     Always,
 }
 
-/// An output as the conversation gets it.
+/// An output in the form shown in the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fitted {
     pub output: String,
-    /// Where all of it is, in the workspace.
+    /// Path of the full output, in the workspace.
     pub saved: Option<String>,
 }
 
-/// Gives `output` as it is when it may stay; otherwise saves it in `workspace` and gives a pointer without a preview. One
-/// that may stay but is not short is saved too, for when the conversation has grown and shows its beginning only (SPEC
-/// RUN-11); when there is no room for that, it stays as it is. `call` names the call and nothing else. All saved outputs
+/// Returns `output` unchanged if it may stay; otherwise saves it in `workspace` and returns a pointer without a
+/// preview. An output that may stay but is not short is saved too, for when the conversation has grown and shows only
+/// its beginning (SPEC RUN-11); without room for that, it stays as it is. `call` only names the call. All saved outputs
 /// together have at most `most_bytes`.
 ///
 /// # Errors
-/// When an output that cannot stay cannot be written, or there are too many.
+/// If an output that cannot stay cannot be written, or there are too many.
 pub(crate) fn fit(
     workspace: &Path,
     call: &str,
@@ -60,9 +60,9 @@ pub(crate) fn fit(
     Ok(Fitted { output: pointer, saved: Some(path) })
 }
 
-/// Saves an output, and gives its path as guests know it.
+/// Saves an output, and returns its path as guests know it.
 fn keep(workspace: &Path, call: &str, output: &str, most_bytes: u64) -> std::io::Result<String> {
-    // Guests write here too: the directory handle keeps every step inside, whatever they made of it.
+    // Guests write here too: the directory handle keeps every step inside, even if they replaced it.
     let workspace = Dir::open_ambient_dir(workspace, ambient_authority())?;
     workspace.create_dir_all(DIRECTORY)?;
     let mut saved = output.len() as u64;

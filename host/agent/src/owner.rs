@@ -1,6 +1,6 @@
-//! What the owner decides and asks: credentials, domains, and what a run would be allowed to touch.
+//! The owner's decisions and questions: credentials, domains, and a run's possible access.
 //!
-//! Whatever changes what runs may do takes a [`Consent`], which nothing but the gate gives: no surface can forget to ask.
+//! Every change to what runs may do takes a [`Consent`], which only the gate gives: no surface can forget to ask.
 
 use base::{Consent, CredentialName, Refusal, RefusalCode, RunId, Secret};
 use consent::{Claim, OwnerStatus, Replacement};
@@ -21,10 +21,10 @@ use crate::toolbox::{Around, define, effects_in_words};
 use crate::workspace;
 
 impl Host {
-    /// Says what a run would be allowed to touch, from the plan it would start from (SPEC RUN-13). Starts nothing.
+    /// Explains a run's possible access, from the plan it would start from (SPEC RUN-13). Starts nothing.
     ///
     /// # Errors
-    /// When the request makes no sense, or a component cannot be used.
+    /// If the request is invalid, or a component cannot be used.
     pub async fn explain(&self, request: &ActRequest) -> Result<Explanation, Refusal> {
         let parts = self.parts();
         let Plan { tools, skill: taken, own, settings, policy, problems, warnings } =
@@ -40,7 +40,7 @@ impl Host {
         let set = parts.environment.access.credentials().await?;
         let of_skill = settings.skill.as_ref().map(|skill| skill.name.as_str());
         let explained = |name: &CredentialName| {
-            // As the vault finds them: the skill's before shared ones, its own before those of the environment.
+            // In the vault's order: the skill's before shared ones, stored ones before those of the environment.
             let own = set
                 .iter()
                 .find(|info| info.skill.is_some() && info.skill.as_deref() == of_skill && is_same(name, info));
@@ -87,7 +87,7 @@ impl Host {
             },
             credentials: settings.credentials.iter().map(explained).collect(),
             files: ExplainedFiles {
-                // A page is saved, and `fetch` saves where it is told to: it sees the workspace too.
+                // `fetch` saves pages to the workspace, so it sees the workspace too.
                 access: match (catalogue::sees_files(&tools) || fetches, catalogue::writes_files(&tools) || fetches) {
                     (false, _) => FileAccess::None,
                     (true, false) => FileAccess::Read,
@@ -113,32 +113,32 @@ impl Host {
         })
     }
 
-    /// The owner's word: lets through whoever holds the owner's token (SPEC CONSENT-1).
+    /// The owner's consent: admits the holder of the owner's token (SPEC CONSENT-1).
     ///
     /// # Errors
-    /// `consent_needed` for everybody else.
+    /// `consent_needed` for all other callers.
     pub async fn consent(&self, claim: Claim) -> Result<Consent, Refusal> {
         Ok(self.parts().consent.admit(claim).await?)
     }
 
-    /// What may be known of the owner's token.
+    /// The status of the owner's token.
     #[must_use]
     pub fn owner(&self) -> OwnerStatus {
         self.parts().consent.status()
     }
 
-    /// Puts another token in the place of the owner's. Durable, and the old one refused, when this returns.
+    /// Replaces the owner's token. Durable, and the old token is refused, when this returns.
     ///
     /// # Errors
-    /// When the claim is refused, the new file does not hold the new token, or the disk fails.
+    /// If the claim is refused, the new file does not hold the new token, or the disk fails.
     pub async fn replace_token(&self, claim: Claim, new: Replacement) -> Result<OwnerStatus, Refusal> {
         Ok(self.parts().consent.replace(claim, new).await?)
     }
 
-    /// Keeps a credential (SPEC VAULT-2). Durable when this returns.
+    /// Stores a credential (SPEC VAULT-2). Durable when this returns.
     ///
     /// # Errors
-    /// When a domain is none, the value cannot be kept secret, or the store fails.
+    /// If a domain is invalid, the value cannot be kept secret, or the store fails.
     pub async fn set_credential(&self, credential: SetCredential, consent: Consent) -> Result<Vec<String>, Refusal> {
         let SetCredential { name, value, domains, skill, raw } = credential;
         tracing::info!(credential = %name, by = consent.given_by, door = ?consent.door, "the owner sets a credential");
@@ -149,18 +149,18 @@ impl Host {
         Ok(access.vault.warnings())
     }
 
-    /// The credentials there are: names, never values.
+    /// The stored credentials: names, never values.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn credentials(&self) -> Result<Vec<CredentialInfo>, Refusal> {
         self.parts().environment.access.credentials().await
     }
 
-    /// Forgets a credential.
+    /// Deletes a stored credential.
     ///
     /// # Errors
-    /// When there is none, or the store fails.
+    /// If it does not exist, or the store fails.
     pub async fn delete_credential(
         &self,
         name: &CredentialName,
@@ -171,10 +171,10 @@ impl Host {
         self.parts().environment.access.forget_credential(name, skill).await
     }
 
-    /// Decides about a domain: for a run that goes on, for the session, or for good. In force when this returns.
+    /// Decides about a domain: for an active run, for the session, or for good. In force when this returns.
     ///
     /// # Errors
-    /// When there is no such run, it is over, or the store fails.
+    /// If the run does not exist, it is over, or the store fails.
     pub async fn decide(&self, mut decision: Decision, consent: Consent) -> Result<Decision, Refusal> {
         decision.consent = Some(consent);
         if let Some(run) = &decision.run {
@@ -183,10 +183,10 @@ impl Host {
         self.parts().environment.access.decide(decision).await
     }
 
-    /// Takes a decision back.
+    /// Withdraws a decision.
     ///
     /// # Errors
-    /// When there is none, or the store fails.
+    /// If it does not exist, or the store fails.
     pub async fn forget(&self, mut decision: Decision, consent: Consent) -> Result<(), Refusal> {
         let (by, door) = (consent.given_by, consent.door);
         tracing::info!(pattern = %decision.pattern, by, ?door, "the owner takes a decision back");
@@ -200,7 +200,7 @@ impl Host {
     /// Every decision in force.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn decisions(&self) -> Result<Vec<Decision>, Refusal> {
         self.parts().environment.access.decisions.all()
     }
@@ -216,7 +216,7 @@ impl Host {
     }
 }
 
-/// Whether a credential is the one that is meant: names of the vault are exact, those of variables know no case.
+/// Whether this is the named credential: names of the vault are exact, those of variables are case-insensitive.
 fn is_same(name: &CredentialName, info: &CredentialInfo) -> bool {
     let folded = |name: &CredentialName| name.as_str().to_ascii_lowercase().replace('-', "_");
     info.name == *name || (info.source == CredentialSource::Environment && folded(&info.name) == folded(name))

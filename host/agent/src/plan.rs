@@ -1,5 +1,4 @@
-//! What a run would be given, worked out before it exists: what `act` starts from and what `explain` shows are the same
-//! (SPEC RUN-13).
+//! A run's grants, worked out before it exists: `act` starts from the same plan that `explain` shows (SPEC RUN-13).
 
 use std::collections::BTreeMap;
 
@@ -14,26 +13,26 @@ use crate::catalogue;
 use crate::environment::{HostEnvironment, RunSettings};
 use crate::skill::{OwnTool, SkillGrant, SkillUse, grant};
 
-/// A run that could be started, or the reasons why not.
+/// A run that could be started, or the reasons against it.
 pub(crate) struct Plan {
     /// The tools, by exact name.
     pub tools: Vec<String>,
-    /// The bytes of its skill: what its workspace is made of.
+    /// The bytes of its skill, for the workspace.
     pub skill: Option<Taken>,
     /// The tools of its skill, by name.
     pub own: BTreeMap<String, OwnTool>,
-    /// What the run keeps to rebuild its surroundings.
+    /// The settings from which the run's environment is rebuilt.
     pub settings: RunSettings,
-    /// What it may reach.
+    /// The run's network policy.
     pub policy: Policy,
-    /// Why it cannot be started now: what is missing. In the order in which it should be mended.
+    /// Why it cannot be started now. In the order in which the problems should be mended.
     pub problems: Vec<Refusal>,
-    /// What the owner should know.
+    /// Warnings for the owner.
     pub warnings: Vec<String>,
 }
 
 impl Plan {
-    /// The plan, when nothing stands in its way.
+    /// The plan, if it has no problems.
     ///
     /// # Errors
     /// The first problem.
@@ -42,10 +41,10 @@ impl Plan {
     }
 }
 
-/// Works out what a request would be given.
+/// Works out the grants of a request.
 ///
 /// # Errors
-/// When the request itself makes no sense: an unknown tool, a domain that is none.
+/// If the request itself is invalid: an unknown tool, an invalid domain.
 pub(crate) async fn plan(
     request: &ActRequest,
     environment: &HostEnvironment,
@@ -60,7 +59,7 @@ pub(crate) async fn plan(
     let mut tools = catalogue::resolve(&request.tools)?;
     if let Some(granted) = grant(request, environment).await? {
         let SkillGrant { taken, used: uses, policy, own: brought, problems: wrong, warnings: said } = granted;
-        // The caller's tools are all the run has beside the skill's own; its policy's are for who names none.
+        // If the caller names tools, the run has only those and the skill's own; the policy's tools are the default.
         if request.tools.is_empty() {
             tools = catalogue::resolve(&policy.tools)?;
         }
@@ -127,7 +126,7 @@ pub(crate) async fn plan(
     Ok(Plan { tools, skill, own, settings, policy, problems, warnings })
 }
 
-/// All that can be sent to a host, also what a page has made up, passes without a question.
+/// Everything sent to such a host, even text made up by a page, passes without a question.
 fn whole_host(shape: &Shape) -> String {
     format!(
         "everything may be sent to `{shape}`, whatever the run has read: name the request instead, as in \
@@ -145,7 +144,7 @@ fn bound_nowhere(granted: &vault::Granted) -> String {
     )
 }
 
-/// The credentials a run is granted: those that are named, and those that its task has placeholders of.
+/// The credentials a run is granted: named ones, and those with placeholders in its task.
 fn credentials(request: &ActRequest) -> Result<Vec<CredentialName>, Refusal> {
     let mut names = CredentialName::mentioned_in(&request.task);
     for text in &request.credentials {
@@ -158,7 +157,7 @@ fn credentials(request: &ActRequest) -> Result<Vec<CredentialName>, Refusal> {
     Ok(names)
 }
 
-/// Adds what is not there yet.
+/// Adds the missing elements.
 pub(crate) fn add<T: PartialEq>(all: &mut Vec<T>, more: Vec<T>) {
     for one in more {
         if !all.contains(&one) {
@@ -167,7 +166,7 @@ pub(crate) fn add<T: PartialEq>(all: &mut Vec<T>, more: Vec<T>) {
     }
 }
 
-/// Names of commands for the shell: an allow-list that is empty allows none.
+/// Names of commands for the shell: an empty allow-list allows nothing.
 fn commands(names: &[String]) -> Result<Vec<String>, Refusal> {
     let plain = |name: &str| {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '[');

@@ -1,4 +1,4 @@
-//! Announces the component that is being compiled, once that takes long: loading from the cache is well below that.
+//! Announces the component being compiled, once that takes long: loading from the cache is well below that.
 
 use std::time::Duration;
 
@@ -19,13 +19,13 @@ impl Default for Preparations {
 }
 
 impl Preparations {
-    /// Follows it.
+    /// Subscribes to the announcement.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<Option<Preparing>> {
         self.0.subscribe()
     }
 
-    /// Loads a component, and says so while that takes long. `loading` must not block its thread.
+    /// Loads a component, and announces it if that takes long. `loading` must not block its thread.
     pub(crate) async fn of<T>(&self, preparing: Preparing, loading: impl Future<Output = T>) -> T {
         tokio::pin!(loading);
         tokio::select! {
@@ -39,7 +39,7 @@ impl Preparations {
     }
 }
 
-/// Withdraws the announcement, also when the load is given up. Another load may have replaced it since.
+/// Withdraws the announcement, also when the load is abandoned. Another load may have replaced it since.
 struct Over<'a> {
     sender: &'a watch::Sender<Option<Preparing>>,
     preparing: Preparing,
@@ -75,7 +75,7 @@ mod tests {
             tokio::select! { () = &mut long => panic!("it takes a minute"), changed = told.changed() => changed.unwrap() }
             assert_eq!(told.borrow_and_update().as_ref(), Some(&bash));
         }
-        // It was given up.
+        // The load was abandoned.
         assert_eq!(told.borrow_and_update().as_ref(), None);
         assert_eq!(bash.to_string(), "preparing tools for the first time: bash (2 of 4)");
     }

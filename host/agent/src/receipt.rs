@@ -1,4 +1,4 @@
-//! Receipts of runs (SPEC RUN-14): a fold of what is stored about a run, signed with the key of the home.
+//! Receipts of runs (SPEC RUN-14): a fold of a run's stored data, signed with the key of the home.
 
 mod key;
 pub(crate) mod verify;
@@ -17,10 +17,10 @@ use crate::environment::blocking;
 pub(crate) use key::{PUBLIC_KEY, ReceiptKey};
 
 impl Host {
-    /// The receipt of a run that is over. The first one that is asked for makes the key of the home.
+    /// The receipt of a run that is over. The first receipt makes the key of the home.
     ///
     /// # Errors
-    /// When there is no such run, it goes on, or the key cannot be used.
+    /// If the run does not exist, it is not over, or the key cannot be used.
     pub async fn receipt(&self, id: &RunId) -> Result<SignedReceipt, Refusal> {
         let trace = self.task(id)?;
         let outcome = outcome(&trace)?;
@@ -106,7 +106,7 @@ fn requests(trace: &RunTrace) -> impl Iterator<Item = &motor::OutgoingRequest> {
     calls(trace).flat_map(|call| &call.requests)
 }
 
-/// A call has its component from the moment it was about to be executed; one that was refused has none.
+/// A call has its component from the moment before its execution; a refused call has none.
 fn components(trace: &RunTrace) -> Vec<Component> {
     let mut tools = BTreeMap::<_, BTreeSet<String>>::new();
     for call in calls(trace) {
@@ -118,7 +118,7 @@ fn components(trace: &RunTrace) -> Vec<Component> {
 }
 
 fn approvals(trace: &RunTrace) -> Vec<Approval> {
-    // Where some of the actions were allowed and the others refused, these are two.
+    // An approval that allowed some actions and refused others becomes two.
     trace
         .approvals
         .iter()
@@ -126,7 +126,7 @@ fn approvals(trace: &RunTrace) -> Vec<Approval> {
         .collect()
 }
 
-/// The actions of an approval that were allowed, or those that were not. None when there are none of the kind.
+/// The allowed or the refused actions of an approval. `None` if it has no such actions.
 fn approval(asked: &motor::ApprovalTrace, granted: bool) -> Option<Approval> {
     let items = asked.approval.items.iter().filter(|item| asked.allows(item.action_hash) == granted);
     let actions: Vec<_> = items.map(|item| Action { summary: item.summary.clone(), hash: item.action_hash }).collect();
@@ -139,7 +139,7 @@ fn approval(asked: &motor::ApprovalTrace, granted: bool) -> Option<Approval> {
     })
 }
 
-/// Hosts by name. A request that the gate could not read names none.
+/// Hosts by name. A request that the gate could not read names no host.
 fn hosts(trace: &RunTrace) -> Vec<receipts::Host> {
     #[derive(Default)]
     struct Asked {
@@ -168,7 +168,7 @@ fn hosts(trace: &RunTrace) -> Vec<receipts::Host> {
     hosts.into_iter().map(host).collect()
 }
 
-/// A receipt has no fractions. What is negative or no number is nothing.
+/// A receipt has no fractions. Negative amounts and NaN become 0.
 fn millionths(amount: f64) -> u64 {
     (amount * 1e6).round() as u64
 }

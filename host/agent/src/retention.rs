@@ -1,9 +1,9 @@
-//! Deleting runs that are over: by age, by what all of them take, by number, or because the owner says so (`[retention]`).
+//! Deleting runs that are over: by age, by total size, by number, or on the owner's command (`[retention]`).
 //!
-//! A run goes in this order: its record, history and orders in one commit, then its files, then its signals once every consumer
-//! has had them, and a week later its idempotency key. A crash in between leaves files or signals without a run, which the next
-//! host removes; never a run without its files. It runs beside everything else, a run at a time, and no run waits for it. It
-//! must not touch a run that is not over: the motor refuses that.
+//! A run is deleted in this order: its record, history and commands in one commit, then its files, then its signals
+//! once every consumer has received them, and a week later its idempotency key. A crash in between leaves files or
+//! signals without a run, which the next host removes; never a run without its files. It works in the background, a run
+//! at a time, and no run waits for it. It must not touch a run that is not over: the motor refuses that.
 
 pub(crate) mod sweep;
 mod usage;
@@ -29,18 +29,18 @@ use crate::environment::{HostEnvironment, blocking};
 
 pub use usage::HomeUsage;
 
-/// Between two looks.
+/// Pause between two passes.
 const PAUSE: Duration = Duration::from_secs(3_600);
-/// How long a host lives before it judges by its clock how old a run is: one that is wrong at the start is soon set.
+/// How long a host lives before it judges the age of runs by its clock: a clock that is wrong at the start is soon set.
 const SETTLED: Duration = Duration::from_secs(600);
-/// Under which key of [`Table::Meta`] is when the last pass over the home ended.
+/// The key of [`Table::Meta`] with the end of the last pass over the home.
 const PASSED: &str = "retention/passed";
-/// Between two runs that are deleted, so that those at work have the disk for themselves.
+/// Pause between two deleted runs, so that active runs have the disk for themselves.
 const BREATH: Duration = Duration::from_millis(2);
-/// Records looked at, signals read and keys forgotten at a time.
+/// Number of records, signals or keys processed at a time.
 const PAGE: usize = 64;
 
-/// The parts that deleting works with.
+/// The dependencies of deletion.
 #[derive(Clone)]
 pub(crate) struct Pruner {
     pub home: Home,
@@ -49,7 +49,7 @@ pub(crate) struct Pruner {
     pub environment: Arc<HostEnvironment>,
     pub signals: SignalBus,
     pub waiting: WaitingSignals,
-    /// The names of the consumers that signals are delivered to.
+    /// The names of the consumers that receive signals.
     pub consumers: Vec<&'static str>,
     pub time: HostTime,
     /// Whether a loss from the state would always have been noticed.
@@ -65,8 +65,8 @@ pub(crate) struct Retention {
 }
 
 impl Retention {
-    /// Starts the task. It waits for [`Retention::begin`]: a host that only answers a question deletes nothing.
-    /// One that `stays` makes a pass when it begins; one that lasts as long as a command does if the last is an hour ago.
+    /// Starts the task. It waits for [`Retention::begin`]: a host that only answers a question deletes nothing. A host
+    /// that `stays` makes a pass when it begins; a short-lived one only if the last pass was an hour ago.
     pub fn start(pruner: Pruner, stays: bool) -> Self {
         let retention = Self {
             tasks: TaskTracker::new(),
@@ -110,12 +110,12 @@ impl Retention {
         retention
     }
 
-    /// Begins to delete. For a host that takes up its runs.
+    /// Begins to delete. For a host that resumes its runs.
     pub fn begin(&self) {
         self.begin.cancel();
     }
 
-    /// Looks for signals of runs that are gone, soon.
+    /// Soon looks again for signals of deleted runs.
     pub fn again(&self) {
         self.again.notify_one();
     }
@@ -134,7 +134,7 @@ impl Drop for Retention {
 }
 
 impl Pruner {
-    /// Whether the last pass over this home is so long ago that even a host that lasts a moment makes one.
+    /// Whether the last pass over this home is so long ago that even a short-lived host makes one.
     fn is_due(&self) -> bool {
         match self.waiting.store.get::<Timestamp>(Table::Meta, PASSED) {
             Ok(passed) => is_due(passed, self.time.earliest()),
@@ -145,12 +145,12 @@ impl Pruner {
         }
     }
 
-    /// From what age on runs go, if the host has lived long enough to judge by its clock.
+    /// The age at which runs are deleted, if the host has lived long enough to judge by its clock.
     fn age(&self) -> Option<Duration> {
         self.config.age.0.filter(|age| self.time.lived() >= SETTLED.min(*age))
     }
 
-    /// Until the next pass.
+    /// Time until the next pass.
     fn pause(&self) -> Duration {
         let settles = self.config.age.0.filter(|_| self.age().is_none()).map(|age| SETTLED.min(age));
         settles.map_or(PAUSE, |settles| settles.saturating_sub(self.time.lived()))
@@ -166,7 +166,7 @@ impl Pruner {
     /// Deletes runs beyond the limits, and notes the time of the pass. Safe to drop at any point.
     ///
     /// # Errors
-    /// What storage says.
+    /// If storage fails.
     pub async fn prune(&self, stop: &CancellationToken) -> Result<(), Refusal> {
         let deleted = self.prune_old().await? + self.prune_for_room(stop).await?;
         if deleted > 0 {
@@ -181,7 +181,7 @@ impl Pruner {
         Ok(())
     }
 
-    /// Deletes what ended too long ago.
+    /// Deletes runs that ended too long ago.
     async fn prune_old(&self) -> Result<usize, Refusal> {
         let Some(age) = self.age() else { return Ok(0) };
         let cutoff = Timestamp::from_millis(self.time.earliest().as_millis().saturating_sub(millis(age)));
@@ -199,8 +199,8 @@ impl Pruner {
         }
     }
 
-    /// Deletes the oldest until the rest fits into the number and the bytes that are configured. Only what may go counts: however
-    /// much waits, the others stay within the same limits.
+    /// Deletes the oldest runs until the rest fits the configured number and bytes. Only deletable runs count: other
+    /// runs do not reduce their room.
     async fn prune_for_room(&self, stop: &CancellationToken) -> Result<usize, Refusal> {
         let (bytes, runs) = (self.config.bytes.0, Some(self.config.runs).filter(|runs| *runs > 0));
         if bytes.is_none() && runs.is_none() {
@@ -219,12 +219,12 @@ impl Pruner {
         Ok(deleted)
     }
 
-    /// Whether this is a run that is over. One that cannot be read and a directory without a record are not.
+    /// Whether this run is over. `false` for an unreadable record and a directory without one.
     fn is_over(&self, run: &RunId) -> bool {
         self.motor.record(run).is_ok_and(|record| record.status.is_terminal())
     }
 
-    /// Deletes a run if it is still over. Whether it did.
+    /// Deletes a run if it is still over. Returns whether it was deleted.
     async fn delete_old(&self, run: &RunId) -> Result<bool, Refusal> {
         tokio::time::sleep(BREATH).await;
         if !self.is_over(run) {
@@ -236,7 +236,7 @@ impl Pruner {
     /// Deletes a run, then its files.
     ///
     /// # Errors
-    /// When there is no such run, it is not over, or storage fails.
+    /// If the run does not exist, it is not over, or storage fails.
     pub async fn delete(&self, run: &RunId) -> Result<(), Refusal> {
         self.motor.delete(run).await?;
         self.environment.access.close(run, false).await;
@@ -248,7 +248,7 @@ impl Pruner {
         .await
     }
 
-    /// Deletes signals that every consumer has had, and that are too old or tell of a run that is gone.
+    /// Deletes signals that every consumer has received, if they are too old or their run is gone.
     async fn prune_signals(&self) -> Result<(), Refusal> {
         let (now, age) = (self.time.earliest(), self.age());
         let end = delivered_to_all(&self.waiting, &self.consumers)?;
@@ -289,7 +289,7 @@ fn measured(home: &Home, sized: bool, stop: &CancellationToken) -> Vec<(RunId, u
         .collect()
 }
 
-/// How many runs of these sizes have to go, from the first on, until the others fit.
+/// The number of runs of these sizes to delete, from the first on, until the others fit.
 fn surplus(sizes: &[u64], most_bytes: Option<u64>, most_runs: Option<u64>) -> usize {
     let (mut bytes, mut runs) = (sizes.iter().sum::<u64>(), sizes.len() as u64);
     let gone = sizes.iter().take_while(|size| {
@@ -300,12 +300,12 @@ fn surplus(sizes: &[u64], most_bytes: Option<u64>, most_runs: Option<u64>) -> us
     gone.count()
 }
 
-/// One that is said to be in the future tells nothing.
+/// A time in the future is ignored.
 fn is_due(passed: Option<Timestamp>, now: Timestamp) -> bool {
     passed.is_none_or(|passed| passed > now || now.since(passed) >= PAUSE)
 }
 
-/// Removes the directory and the trace of a run. What cannot be removed is left for the next host.
+/// Removes the directory and the trace of a run. Entries that cannot be removed are left for the next host.
 pub(crate) fn remove_files(home: &Home, run: &RunId) {
     let gone = |result: std::io::Result<()>, what: &str| match result {
         Err(error) if error.kind() != ErrorKind::NotFound => {

@@ -1,5 +1,5 @@
-//! The components, each compiled when it is first needed (SPEC HOST-6): those that are part of the program, and those of
-//! skills, by the hash of the bytes that were verified.
+//! The components, each compiled at its first use (SPEC HOST-6): bundled ones, and those of skills, by the hash of the
+//! verified bytes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 use crate::environment::broke_off;
 use crate::preparing::Preparations;
 
-/// A component of tools with what it offers.
+/// A component with its tools.
 #[derive(Clone)]
 pub(crate) struct Toolset {
     pub component: ToolComponent,
@@ -45,10 +45,10 @@ impl Bundle {
     }
 }
 
-/// Which component is loaded, of how many that are needed together: for people who wait.
+/// The position of a component among those loaded together: for people who wait.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Turn {
-    /// From 1.
+    /// Position, counted from 1.
     pub number: usize,
     pub of: usize,
 }
@@ -70,11 +70,11 @@ pub(crate) struct Sandboxes {
     files: OnceCell<Toolset>,
     fetch: OnceCell<Toolset>,
     bash: OnceCell<Toolset>,
-    /// Of skills.
+    /// Components of skills, by hash.
     others: Mutex<HashMap<ContentHash, Arc<OnceCell<Toolset>>>>,
 }
 
-/// Components of skills that stay loaded. Which ones is of no matter: their code is in the engine's cache.
+/// Components of skills that stay loaded. It does not matter which: their code is in the engine's cache.
 const MOST_OTHERS: usize = 64;
 
 impl Sandboxes {
@@ -95,18 +95,18 @@ impl Sandboxes {
         }
     }
 
-    /// What takes long to load now.
+    /// The announcements of slow loads.
     pub fn preparations(&self) -> &Preparations {
         &self.preparations
     }
 
-    /// The JavaScript engine that reaches nothing.
+    /// The JavaScript engine without any access.
     pub async fn isolated(&self, turn: Turn) -> Result<&CodeSandbox, Refusal> {
         let loading = code(&self.runtime, &self.isolated, bundled::CODE_JS, CodeSandbox::link);
         self.preparations.of(turn.of("code"), loading).await
     }
 
-    /// The JavaScript engine that reaches what a run was granted.
+    /// The JavaScript engine with a run's granted access.
     pub async fn connected(&self, turn: Turn) -> Result<&CodeSandbox, Refusal> {
         let loading = code(&self.runtime, &self.connected, bundled::CODE_JS_CONNECTED, CodeSandbox::link_connected);
         self.preparations.of(turn.of("code"), loading).await
@@ -130,10 +130,10 @@ impl Sandboxes {
         self.preparations.of(turn.of(bundle.name()), toolset).await
     }
 
-    /// The component of these untrusted bytes. `hash` is theirs, and `path` what people are told that it is called.
+    /// The component of these untrusted bytes. `hash` is their hash, and `path` the name shown to people.
     ///
     /// # Errors
-    /// When it cannot be loaded, or does not say what it offers.
+    /// If it cannot be loaded, or does not list its tools.
     pub async fn component(&self, hash: ContentHash, bytes: &[u8], path: &str, turn: Turn) -> Result<Toolset, Refusal> {
         let cell = {
             let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
@@ -153,7 +153,7 @@ impl Sandboxes {
     }
 }
 
-/// Links a component and asks it what it offers.
+/// Links a component and asks it for its tools.
 async fn toolset(runtime: &Runtime, component: &Component) -> Result<Toolset, Refusal> {
     let component = ToolComponent::link(runtime, component).map_err(unusable)?;
     match component.describe(Limits::default()).await.outcome {
@@ -185,7 +185,7 @@ async fn code<'a>(
     sandbox.await.map_err(|error| broken("code", &error))
 }
 
-/// Compiles a component into the cache if it is cold, and loads it from there. Without a cache that takes a thread for
+/// Compiles a component into the cache if it is cold, and loads it from there. Without a cache that blocks a thread for
 /// seconds: not one that drives runs.
 pub(crate) async fn load(runtime: &Runtime, bytes: &'static [u8]) -> Result<Component, LoadError> {
     if let Err(error) = Component::prepare(runtime, bytes).await {

@@ -1,7 +1,7 @@
-//! Skills, for the surfaces: what there is, what it could do, and what the owner says of it (SPEC SKILL-4 to SKILL-12).
+//! Skills, for the surfaces: listing them, their possible powers, and the owner's decisions (SPEC SKILL-4 to SKILL-12).
 //!
-//! Whatever changes what a skill may do takes a [`Consent`], which nothing but the gate gives. What is shown and what is
-//! approved are the same bytes: they are read once here, and their hash goes to the owner and comes back.
+//! Every change to a skill's powers takes a [`Consent`], which only the gate gives. The shown and the approved bytes
+//! are the same: they are read once here, and their hash goes to the owner and comes back.
 
 mod add;
 mod advise;
@@ -35,19 +35,19 @@ pub(crate) use tools::{OwnTool, of as tools_of};
 pub(crate) use used::{SkillUse, UsedAs};
 
 impl Host {
-    /// Every skill there is, with its state, and the reason for those that may not run.
+    /// Every skill with its state, and the reason if it may not run.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn skills(&self) -> Result<Vec<SkillSummary>, Refusal> {
         Ok(self.parts().skills.list().await?)
     }
 
-    /// What can be said of a skill: facts, read off its bytes and its components' imports. Done with that its security review
-    /// is done; with `advisory` it is when a read-only run of the motor has found nothing against it (SPEC SKILL-9).
+    /// The facts of a skill, read from its bytes and its components' imports. This completes its security review; with
+    /// `advisory` the review is complete once a read-only run of the motor has found nothing against it (SPEC SKILL-9).
     ///
     /// # Errors
-    /// When there is no such skill, it cannot be read, or the run cannot be started.
+    /// If the skill does not exist, it cannot be read, or the run cannot be started.
     pub async fn review_skill(&self, request: ReviewRequest, agent: &AgentName) -> Result<SkillReviewReply, Refusal> {
         let library = &self.parts().skills;
         let taken = library.take(&request.skill).await?;
@@ -71,10 +71,10 @@ impl Host {
         Ok(SkillReviewReply { run_id: Some(started.await?.run_id), review: facts })
     }
 
-    /// Reads every byte of one skill, or of all, and says where they stand.
+    /// Reads every byte of one skill, or of all, and reports their status.
     ///
     /// # Errors
-    /// When there is no such skill.
+    /// If the skill does not exist.
     pub async fn verify_skills(&self, which: VerifySkills) -> Result<Vec<SkillVerification>, Refusal> {
         let library = &self.parts().skills;
         let verified = library.verify(which.skill.as_deref()).await?;
@@ -83,7 +83,7 @@ impl Host {
                 Ok((hash, standing)) => (standing.status, standing.reason, Some(hash)),
                 Err(error) => (SkillStatus::NeedsReapproval, error.to_string(), None),
             };
-            // What is not known counts as approved: then it has to be these bytes.
+            // An unreadable record counts as approved: then the bytes have to match.
             let was_approved = library.trust().of_place(&place).map_or(true, |records| {
                 records.iter().any(|record| record.status == SkillStatus::Approved && !record.superseded)
             });
@@ -92,14 +92,14 @@ impl Host {
         Ok(verified.into_iter().map(told).collect())
     }
 
-    /// Removes a skill, and what was decided about it. Its versions stay, and so do its credentials.
+    /// Removes a skill, and the decisions about it. Its versions and credentials are kept.
     ///
     /// # Errors
-    /// When there is no such skill, or it cannot be removed.
+    /// If the skill does not exist, or cannot be removed.
     pub async fn delete_skill(&self, which: WhichSkill, consent: Consent) -> Result<Place, Refusal> {
         let library = &self.parts().skills;
         let place = library.find(&which.skill).await?;
-        // No trust before no files: what is left after a crash in between is a skill that nobody approved.
+        // Trust is removed before the files: a crash in between leaves an unapproved skill.
         library.trust().forget(&place, consent).await?;
         let (root, entry) = (library.root_path(&place)?, place.entry.clone());
         blocking(move || Ok(skills::install::remove(&root, &entry)?)).await?;
@@ -107,12 +107,12 @@ impl Host {
         Ok(place)
     }
 
-    /// The facts of a skill against the version that was approved last, and what it says of itself when it is asked.
+    /// The facts of a skill compared with the version approved last, and its self-description if it was asked.
     async fn facts(&self, taken: &Taken) -> Result<(Review, Option<skills::trust::Described>), Refusal> {
         let library = &self.parts().skills;
         let approved = self.last_approved(&taken.place)?;
         let approved: Option<(Snapshot, Policy)> = match approved {
-            // A version that is not kept cannot be compared with; everything is new then.
+            // Without a kept version there is no comparison; everything is new then.
             Some(record) if library.versions().has(record.hash) => {
                 let (versions, hash) = (library.versions().clone(), record.hash);
                 let snapshot = blocking(move || Ok(versions.load(hash)?)).await;
@@ -129,7 +129,7 @@ impl Host {
             .await?;
         let records = library.trust().of_place(&taken.place)?;
         if taken.snapshot.proposal.as_deref().is_some_and(|bytes| records.iter().any(|record| wrote(bytes, record))) {
-            // The host's own note of what the owner decided: nobody asks for anything in it.
+            // The host's own note of the owner's decision: it asks for nothing.
             facts.proposal = None;
             facts.claims.clear();
         }
@@ -137,8 +137,8 @@ impl Host {
         Ok((facts, described))
     }
 
-    /// Does work that inspects components, on a thread that may block. It ends when its caller goes away, and fails when a
-    /// component could not be inspected for a reason of the host's: a review without its powers would be worse than none.
+    /// Runs work that inspects components on a thread that may block. It ends if its caller goes away, and fails if the
+    /// host could not inspect a component: a review without its powers would be worse than no review.
     async fn inspecting<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn Fn(&str, &[u8]) -> ComponentFact) -> T + Send + 'static,
@@ -162,7 +162,7 @@ impl Host {
         Ok(records.into_iter().find(approved))
     }
 
-    /// The facts with where the skill stands now.
+    /// The facts with the skill's current status.
     fn renewed(&self, mut facts: Review, taken: &Taken) -> Review {
         let Taken { place, manifest, snapshot, .. } = taken;
         let trust = self.parts().skills.trust();
@@ -172,7 +172,7 @@ impl Host {
     }
 }
 
-/// What a decision is about: these bytes in this place.
+/// The subject of a decision: these bytes in this place.
 fn subject(taken: &Taken) -> Subject {
     Subject::of(taken.manifest.name.clone(), taken.place.clone(), &taken.snapshot)
 }

@@ -1,9 +1,8 @@
-//! What people tell runs: answers, approvals, another attempt (SPEC RUN-7, ASK-1, APPR-1, RUN-10).
+//! Messages from people to runs: answers, approvals, another attempt (SPEC RUN-7, ASK-1, APPR-1, RUN-10).
 //!
-//! `motor` judges whether an answer fits what is asked, once, and keeps it. What is done here besides is what an approval
-//! for longer than a run means: a decision about domains that later runs find too. It is made from what stands in the
-//! run's history, after the approval is durable: a crash in between leaves a run that has what it asked for, and later
-//! runs that ask again.
+//! `motor` checks once whether an answer fits the question, and keeps it. This module adds the effect of an approval
+//! that outlasts its run: a decision about domains that later runs find too. It is made from the run's history, after
+//! the approval is durable: a crash in between leaves a run with its consent, and later runs that ask again.
 
 use base::{AgentName, Consent, ContentHash, Refusal, RefusalCode, RunId};
 use motor::{Answer, Approval, ApprovalTrace, Decided, Moved, Retried, RetryRequest, RunRecord, Scope};
@@ -24,9 +23,9 @@ use crate::toolbox::NetworkGrant;
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RespondRequest {
-    /// The answer.
+    /// Text of the answer.
     pub answer: String,
-    /// The question that is meant, `ask_…`. Default: whichever waits.
+    /// The answered question, `ask_…`. Default: the waiting one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
     /// Idempotency key: the same answer with the same key is given once.
@@ -34,25 +33,25 @@ pub struct RespondRequest {
     pub key: Option<String>,
 }
 
-/// The owner's decision about what a run asked to be allowed.
+/// The owner's decision about a run's request for approval.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApproveRequest {
-    /// The request that is meant, `apr_…`. Default: whichever waits.
+    /// The decided request, `apr_…`. Default: the waiting one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
-    /// The actions that were shown, by hash; none: not looked at.
+    /// The actions shown to the owner, by hash; empty: not shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<ContentHash>,
-    /// Whether it is allowed.
+    /// Whether the actions are allowed.
     pub grant: bool,
-    /// The actions that are allowed, by hash, when not all of them are.
+    /// The allowed actions, by hash, if not all are allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<ContentHash>,
-    /// For how long.
+    /// How long the decision lasts.
     #[serde(default)]
     pub scope: Scope,
-    /// Why, for the model.
+    /// Reason for the decision, for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Idempotency key: the same decision with the same key is made once.
@@ -64,16 +63,16 @@ pub struct ApproveRequest {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RetryTask {
-    /// What to do differently.
+    /// Guidance for the new attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guidance: Option<String>,
-    /// Domains it may reach beside those it was granted.
+    /// Domains it may reach in addition to those it was granted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<String>,
-    /// Domains it may write to also after it has read from the web, beside those it was granted.
+    /// Domains it may still write to after reading web content, in addition to those it was granted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
-    /// Model calls of the attempt. Default 15.
+    /// Maximum number of model calls. Default 15.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u32>,
     /// Idempotency key: the same request with the same key begins one attempt.
@@ -82,7 +81,7 @@ pub struct RetryTask {
 }
 
 impl RetryTask {
-    /// Whether the run gets more than it had, which is the owner's to give.
+    /// Whether the run gets more access, which only the owner may give.
     #[must_use]
     pub fn widens(&self) -> bool {
         !self.domains.is_empty() || !self.writes.is_empty()
@@ -93,23 +92,23 @@ impl Host {
     /// Answers a run's question. Durable when this returns.
     ///
     /// # Errors
-    /// `illegal_state` when it does not ask, asks something else, or asked too long ago.
+    /// `illegal_state` if the run does not wait for this answer, or asked too long ago.
     pub async fn respond(&self, run: &RunId, request: RespondRequest, consent: Consent) -> Result<Moved, Refusal> {
         let RespondRequest { answer, question, key } = request;
         let text = self.clean(Some(answer)).await?.unwrap_or_default();
         self.parts().motor.respond(run, Answer { text, question, consent, key }).await
     }
 
-    /// Decides about what a run asked to be allowed. Durable when this returns.
+    /// Decides about a run's request for approval. Durable when this returns.
     ///
     /// # Errors
-    /// `illegal_state` when it does not ask, asks for something else, or asked too long ago.
+    /// `illegal_state` if the run does not wait for this approval, or asked too long ago.
     pub async fn approve(&self, run: &RunId, request: ApproveRequest, consent: Consent) -> Result<Moved, Refusal> {
         let ApproveRequest { approval, actions, grant, only, scope, reason, key } = request;
         let reason = self.clean(reason).await?;
         let decided = Decided { approval, actions, grant, only, scope, reason, consent, key };
         let moved = self.parts().motor.approve(run, decided).await?;
-        // After it, and also when the same order was carried out before and its giver never heard of it.
+        // Afterwards, and also if the same command was applied before without a reply to the caller.
         self.make_last(run, &moved.about).await?;
         Ok(moved)
     }
@@ -117,8 +116,8 @@ impl Host {
     /// Tries a failed run again.
     ///
     /// # Errors
-    /// `illegal_state` when it did not fail or was tried as often as possible; `consent_needed` when it is to get more
-    /// than it had and the owner did not say so.
+    /// `illegal_state` if it did not fail or has no attempts left; `consent_needed` if it would get more access without
+    /// the owner's consent.
     pub async fn retry(&self, run: &RunId, request: RetryTask, consent: Option<Consent>) -> Result<Retried, Refusal> {
         self.may_retry(run)?;
         let widens = request.widens();
@@ -158,7 +157,7 @@ impl Host {
         }
     }
 
-    /// The settings of a run with what a retry adds to them.
+    /// The settings of a run with the additions of a retry.
     fn wider(&self, run: &RunId, request: &RetryTask) -> Result<serde_json::Value, Refusal> {
         let record = self.record(run)?;
         let unreadable = |error: serde_json::Error| {
@@ -166,20 +165,20 @@ impl Host {
         };
         let mut settings: RunSettings = serde_json::from_value(record.settings).map_err(unreadable)?;
         add(&mut settings.domains, patterns(&request.domains)?);
-        // What may be sent to a host reaches it.
+        // A host with allowed requests is also reachable.
         let writes = shapes(&request.writes)?;
         add(&mut settings.domains, writes.iter().map(|shape| shape.host().clone()).collect());
         add(&mut settings.writes, writes);
         serde_json::to_value(settings).map_err(unreadable)
     }
 
-    /// Makes what was decided for longer than the run a decision that later runs find, as it stands in the run's history.
+    /// Turns an approval that outlasts the run, as recorded in the run's history, into a decision for later runs.
     async fn make_last(&self, run: &RunId, approval: &str) -> Result<(), Refusal> {
         let trace = self.task(run)?;
         let Some(asked) = trace.approvals.iter().find(|asked| asked.approval.id == approval) else { return Ok(()) };
         let access = &self.parts().environment.access;
         for decision in lasting(asked, &trace.agent)? {
-            // A consent to read must not take away one to write.
+            // A consent to read must not remove one to write.
             let same = |other: &Decision| {
                 (&other.pattern, other.level, &other.agent) == (&decision.pattern, decision.level, &decision.agent)
             };
@@ -197,7 +196,7 @@ impl Host {
     }
 }
 
-/// The decisions that an approval for longer than the run makes.
+/// The decisions that follow from an approval that outlasts the run.
 fn lasting(asked: &ApprovalTrace, agent: &AgentName) -> Result<Vec<Decision>, Refusal> {
     let level = match asked.scope {
         Some(Scope::Session) => Level::Session,
@@ -224,7 +223,7 @@ fn decisions(
     })?;
     let of = |pattern: Shape| Decision {
         pattern,
-        // All that can be sent to a host is allowed by the owner's command only.
+        // Only the owner's own command allows all requests to a host.
         verdict: Verdict::Allow,
         level,
         agent: agent.clone(),
@@ -232,7 +231,7 @@ fn decisions(
         decided_at: None,
         consent: Some(consent.clone()),
     };
-    // Read as patterns: a model wrote them, and a shape is the owner's to write.
+    // Parsed as patterns: a model wrote them, and only the owner may write shapes.
     patterns(&grant.domains)?;
     Ok(shapes(&grant.domains)?.into_iter().map(of).collect())
 }
@@ -269,7 +268,7 @@ mod tests {
         assert!(two.iter().all(|decision| decision.consent == Some(consent()) && decision.run.is_none()));
         let reads = made(json!({ "domains": ["a.example.com"] })).unwrap();
         assert_eq!(reads.first().map(|decision| decision.verdict), Some(Verdict::Allow));
-        // A model wrote it: what is no pattern, or too wide, is refused and not read as something else.
+        // A model wrote it: an invalid or too broad pattern is refused, not reinterpreted.
         for domains in [json!(["*.com"]), json!(["https://a.example.com"]), json!([""]), json!("a.example.com")] {
             assert!(made(json!({ "domains": domains })).is_err(), "{domains}");
         }

@@ -1,4 +1,5 @@
-//! The tools of one run: the `Toolbox` port of `motor` over sandboxed components, one workspace, and one way out.
+//! The tools of one run: the `Toolbox` port of `motor` over sandboxed components, one workspace, and one network
+//! access.
 
 mod briefing;
 mod code;
@@ -28,7 +29,7 @@ use crate::skill::OwnTool;
 /// The variable that narrows the shell of a call to some of its commands (SPEC TOOL-2).
 const COMMANDS: &str = "MOTOR_COMMANDS";
 
-/// What a toolbox is made of.
+/// The dependencies of a toolbox.
 pub(crate) struct Parts {
     pub sandboxes: Arc<Sandboxes>,
     pub limits: Limits,
@@ -36,15 +37,15 @@ pub(crate) struct Parts {
     pub tools: ToolsConfig,
     pub guard: bool,
     pub workspace: PathBuf,
-    /// The run's way out: for tools that reach the network, and for scrubbing secrets out of what any tool gives.
+    /// The run's network access: for tools that reach the network, and for scrubbing secrets out of any tool's output.
     pub network: RunNetwork,
     /// Hosts that the owner allowed for longer than this run: reading from them needs no further consent.
     pub allowed: Vec<Pattern>,
-    /// The commands that the shell is narrowed to; none: all it has.
+    /// The commands that the shell is narrowed to; `None`: all.
     pub commands: Option<Vec<String>>,
     /// The tools of its skill, by the names that the model calls them by.
     pub own: BTreeMap<String, OwnTool>,
-    /// What the prompt says of its skill.
+    /// The section of the prompt about its skill.
     pub skill: Option<String>,
 }
 
@@ -52,7 +53,7 @@ pub(crate) struct Parts {
 pub(crate) struct RunToolbox {
     parts: Parts,
     tools: Vec<ToolDefinition>,
-    /// What is around a program of the `code` tool.
+    /// The access of programs of the `code` tool.
     around: code::Around,
 }
 
@@ -60,7 +61,7 @@ impl RunToolbox {
     /// Offers exactly the tools in `granted`.
     ///
     /// # Errors
-    /// When a tool is not there, or its component cannot be used.
+    /// If a tool is missing, or its component cannot be used.
     pub async fn new(parts: Parts, granted: &[String]) -> Result<Self, Refusal> {
         let around = code::Around::of(granted, &parts.network);
         let tools = define(&parts.sandboxes, &parts.tools, &parts.limits, around, granted, &parts.own).await?;
@@ -68,7 +69,7 @@ impl RunToolbox {
     }
 
     async fn run_bundled(&self, bundle: Bundle, call: &ToolInvocation<'_>) -> ToolReply {
-        // The file tools import no network; what they read is scrubbed by what the run knows of secrets.
+        // The file tools import no network; their output is scrubbed with the run's known secrets.
         let environment = if bundle == Bundle::Bash { self.commands() } else { Vec::new() };
         match self.parts.sandboxes.tools(bundle, Turn::ONLY).await {
             Ok(toolset) => self.run_tool(toolset, call.name, environment, call).await,
@@ -110,7 +111,7 @@ impl RunToolbox {
                 (call.notes)(convert(note));
             }
         };
-        // The sink is dropped with the call, which ends the passing on.
+        // The sink is dropped with the call, which ends the forwarding.
         let (mut finished, ()) = tokio::join!(working, passing);
         tell_withheld(call, std::mem::take(&mut finished.withheld));
         reply::of_tool(finished, way.asked(), call.run)
@@ -156,7 +157,7 @@ impl Toolbox for RunToolbox {
             (BASH, _) => self.run_bundled(Bundle::Bash, &call).await,
             _ => self.run_bundled(Bundle::Files, &call).await,
         };
-        // A page is always a file: it is long more often than not, and what is in it is not for the conversation.
+        // A page is always a file: most are long, and their content is not for the conversation.
         let save = if call.name == FETCH && reply.result.ok { Save::Always } else { Save::Long };
         let output = std::mem::take(&mut reply.result.output);
         let most = self.parts.limits.workspace_bytes;
@@ -167,7 +168,7 @@ impl Toolbox for RunToolbox {
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot save a long output");
-                // What the call did is done: only its words are lost, so it stays what it was, a success or not.
+                // The call's effects remain: only its output is lost, so its success or failure is unchanged.
                 "the call ended, but its output is too long to show and could not be saved; ask for less".to_owned()
             }
         };
@@ -175,7 +176,8 @@ impl Toolbox for RunToolbox {
     }
 }
 
-/// Tells the owner whose values a call gave back: the gate takes them out of what servers say, so the guest got them in another way.
+/// Tells the owner which credentials' values a call returned: the gate removes them from responses, so the guest got
+/// them another way.
 fn tell_withheld(call: &ToolInvocation<'_>, credentials: Vec<CredentialName>) {
     for name in credentials {
         let tool = call.name;

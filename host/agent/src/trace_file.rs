@@ -1,10 +1,10 @@
-//! Traces as files: `logs/motor-runs/<id>.json` (SPEC OBS-1), for reading without the host. The store has the truth.
+//! Traces as files: `logs/motor-runs/<id>.json` (SPEC OBS-1), for reading without the host. The store is authoritative.
 //!
-//! While a run lives, each step is one write: the new steps and the end of the file go over the old end of the file. So it is
-//! valid JSON but for the moment of that write, and a long run costs no more for a step than a short one. The end of the run
-//! replaces the file. One thread writes them all, in the order they were handed over: a run's loop never waits for a step's
-//! file, and a late step never replaces the end. It survives a file that is changed or removed under it: the next step writes
-//! all of it again.
+//! While a run lives, each step is one write: the new steps and the end of the file replace the old end of the file. So
+//! it is valid JSON except at the moment of that write, and a step of a long run costs no more than one of a short run.
+//! The end of the run replaces the file. One thread writes all files, in the order of hand-over: a run's loop never
+//! waits for a step's file, and a late step never replaces the end. If a file is changed or removed by others, the next
+//! step writes it whole.
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
@@ -19,7 +19,7 @@ use motor::RunTrace;
 use rustix::fs::OFlags;
 use tokio::sync::oneshot;
 
-/// What to write into the file of a run.
+/// A write to the file of a run.
 struct Order {
     run: RunId,
     content: Content,
@@ -27,18 +27,18 @@ struct Order {
 }
 
 enum Content {
-    /// A whole file, in place of the one that is there.
+    /// A whole file that replaces the existing one.
     Whole(Vec<u8>),
     /// Bytes from `at` to the end of a file of `length` bytes.
     Tail { at: u64, length: u64, bytes: Vec<u8> },
 }
 
-/// How far the file of a live run is.
+/// How much of a live run's file is written.
 #[derive(Debug, Clone, Copy, Default)]
 struct Written {
-    /// Steps that will not change.
+    /// Number of steps that will not change.
     settled: usize,
-    /// Where they end.
+    /// Offset of their end in bytes.
     at: u64,
     length: u64,
 }
@@ -55,7 +55,7 @@ impl TraceWriter {
     /// Starts the thread; files go to `logs`.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// If the system cannot start a thread.
     pub fn start(logs: PathBuf) -> io::Result<Self> {
         let (sender, orders) = mpsc::channel::<Order>();
         let files = Files::default();
@@ -75,7 +75,7 @@ impl TraceWriter {
         Ok(writer)
     }
 
-    /// Hands over the steps that are new since the last call, and everything beside the steps.
+    /// Hands over the new steps since the last call, and all parts other than the steps.
     pub fn write(&self, trace: &RunTrace) {
         let mut files = lock(&self.files);
         let written = files.entry(trace.run_id.clone()).or_default();
@@ -111,8 +111,8 @@ fn lock(files: &Files) -> MutexGuard<'_, HashMap<RunId, Written>> {
     files.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What brings a file that is as `written` says up to `trace`: `{"steps":[`, a line for each step, `],` and the rest. Only the
-/// last step can still change.
+/// The content that updates a file from the state `written` to `trace`: `{"steps":[`, a line for each step, `],` and
+/// the rest. Only the last step can still change.
 fn next(written: &mut Written, trace: &RunTrace) -> serde_json::Result<Content> {
     let before = *written;
     let mut bytes = if before.at == 0 { b"{\"steps\":[\n".to_vec() } else { Vec::new() };
@@ -146,7 +146,7 @@ fn next(written: &mut Written, trace: &RunTrace) -> serde_json::Result<Content> 
 
 fn write(path: &Path, content: &Content) -> io::Result<()> {
     match content {
-        // A reader sees the old one or the new one, never half of one.
+        // A reader sees the old file or the new one, never half of one.
         Content::Whole(bytes) => {
             let logs = path.parent().unwrap_or(Path::new("."));
             let mut file = tempfile::Builder::new().prefix(".trace-").tempfile_in(logs)?;
@@ -154,7 +154,7 @@ fn write(path: &Path, content: &Content) -> io::Result<()> {
             file.persist(path)?;
         }
         Content::Tail { at, length, bytes } => {
-            // A link or a device that was put in its place is not written to.
+            // A link or device put in its place is not written to.
             let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
             let file = OpenOptions::new().write(true).custom_flags(flags.bits().cast_signed()).open(path)?;
             let metadata = file.metadata()?;
@@ -227,7 +227,7 @@ mod tests {
         let mut logs = Logs::new();
         for steps in 0..50 {
             let mut now = trace(steps);
-            // The last step has no result yet, and then it has; what comes after the steps is now longer, now shorter.
+            // The last step first has no result and then has one; the part after the steps gets longer and shorter.
             now.task = "t".repeat(if steps % 3 == 0 { 5_000 } else { 10 });
             let wrote = logs.step(&now).unwrap();
             logs.check(&now);

@@ -1,8 +1,8 @@
-//! A model that is told no secrets and says none: the values of credentials in its messages and in its replies become
-//! placeholders (SPEC VAULT-3), and the run's owner is told.
+//! A model without access to secrets: the values of credentials in its messages and in its replies become placeholders
+//! (SPEC VAULT-3), and the run's owner is told.
 //!
-//! Tools and the network are scrubbed where they end. What is left is what people write into tasks and answers, and what a model
-//! works out for itself, for example from an encoding that the scrubber does not know.
+//! Tools and the network are scrubbed where they end. This covers the rest: text from people in tasks and answers, and
+//! values that a model works out itself, for example from an encoding unknown to the scrubber.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) struct Withholding {
 }
 
 impl Withholding {
-    /// The model itself when there is nothing to withhold.
+    /// The model itself if there is nothing to withhold.
     pub fn wrap(model: Arc<dyn Model>, scrubber: Option<Arc<Scrubber>>) -> Arc<dyn Model> {
         match scrubber.filter(|scrubber| !scrubber.is_empty()) {
             Some(scrubber) => Arc::new(Self { model, scrubber }),
@@ -60,7 +60,7 @@ impl Model for Withholding {
     }
 }
 
-/// Replaces secrets, and remembers whose they were.
+/// Replaces secrets, and remembers the names of their credentials.
 struct Search<'a> {
     scrubber: &'a Scrubber,
     found: BTreeSet<CredentialName>,
@@ -129,7 +129,7 @@ impl<'a> Search<'a> {
             tool_calls: self.calls(reply.tool_calls),
             reasoning: reply.reasoning.map(|text| self.text(text)),
             finish_detail: reply.finish_detail.map(|text| self.text(text)),
-            // Signed by the provider: it is whole or it is of no use.
+            // Signed by the provider: a scrubbed state would be useless.
             state: reply.state.filter(|state| !self.holds(&state_text(state))),
             ..reply
         }
@@ -252,7 +252,7 @@ mod tests {
         assert!(reply.notices.iter().all(|notice| notice.contains("`key`")), "{:?}", reply.notices);
     }
 
-    /// Says something that is no secret.
+    /// Replies with text that is not a secret.
     struct Plain;
 
     #[async_trait::async_trait]

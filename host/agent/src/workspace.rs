@@ -1,4 +1,4 @@
-//! A run's workspace: made before the run is accepted, filled with the files its owner gave.
+//! A run's workspace: made before the run is accepted, filled with the owner's input files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,11 +16,11 @@ use store::{Links, open_regular};
 use crate::api::FileInput;
 use crate::artifacts::Baseline;
 
-/// Makes `directory`, puts the skill's files into it and copies `files` beside them. What they held is written down beside it,
-/// where no guest reaches, and given back.
+/// Makes `directory`, unpacks the skill's files into it and copies `files` next to them. Their hashes are written next
+/// to the directory, out of reach of guests, and returned.
 ///
 /// # Errors
-/// When a file is missing, not a regular file, too large, or would land outside; nothing is left behind then.
+/// If a file is missing, not a regular file, too large, or would land outside; nothing is left behind then.
 pub(crate) fn prepare(
     directory: &Path,
     skill: Option<&Snapshot>,
@@ -53,7 +53,7 @@ pub(crate) fn discard(workspace: &Path) {
     }
 }
 
-/// Copies the files, and gives what each of them held.
+/// Copies the files, and returns the hash of each.
 fn fill(
     directory: &Path,
     skill: Option<&Snapshot>,
@@ -89,7 +89,7 @@ fn fill(
         if let Some(parent) = name.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             workspace.create_dir_all(parent).map_err(|error| io(&file.path, error))?;
         }
-        // Two files of one name are a mistake of the caller's, and a silent choice would lose one.
+        // Two files of one name are the caller's mistake, and a silent choice would lose one.
         let options = cap_std::fs::OpenOptions::new().write(true).create_new(true).clone();
         let target = workspace.open_with(&name, &options).map_err(|error| {
             let taken = error.kind() == io::ErrorKind::AlreadyExists;
@@ -97,7 +97,7 @@ fn fill(
             if taken { refusal.with_remedy("give one of them another name: `--file NAME=PATH`") } else { refusal }
         })?;
         let mut target = Hashed { to: target, hasher: ContentHasher::default() };
-        // What a file says of its size is not what it has: the bytes count.
+        // A file's stated size may be wrong: the copied bytes count.
         let copied = io::copy(&mut (&mut source).take(left.saturating_add(1)), &mut target);
         left = left.checked_sub(copied.map_err(|error| io(&file.path, error))?).ok_or_else(|| {
             let reason = format!("the files are larger than the workspace may be: `workspace_bytes` is {most_bytes}");
@@ -110,7 +110,7 @@ fn fill(
     Ok(given)
 }
 
-/// Writes the files of a skill from the bytes that were verified: nothing is read from its directory again.
+/// Writes the files of a skill from the verified bytes: its directory is not read again.
 fn unpack(
     workspace: &Dir,
     skill: &Snapshot,
@@ -140,7 +140,7 @@ fn unpack(
     Ok(left)
 }
 
-/// Hashes what is written.
+/// Hashes all written bytes.
 struct Hashed<W> {
     to: W,
     hasher: ContentHasher,
@@ -158,7 +158,7 @@ impl<W: Write> Write for Hashed<W> {
     }
 }
 
-/// What a file is called in the workspace, for people.
+/// The name of a file in the workspace, for people.
 pub(crate) fn name_of(file: &FileInput) -> String {
     let path =
         file.name.as_ref().map_or_else(|| file.path.file_name().map(PathBuf::from).unwrap_or_default(), PathBuf::from);

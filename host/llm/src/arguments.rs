@@ -1,5 +1,5 @@
-//! Arguments of a tool call against the tool's schema (SPEC LLM-2): what fits passes untouched, obvious slips are mended,
-//! the rest comes back as a sentence that says how to call the tool.
+//! Arguments of a tool call against the tool's schema (SPEC LLM-2): valid arguments pass untouched, obvious slips are
+//! mended, and the rest comes back as a sentence that explains how to call the tool.
 //!
 //! Both sides are untrusted: the schema comes with a component, the value from a model. Validation never resolves a
 //! reference to a file or a host, patterns are linear, and depth and size are bounded.
@@ -9,20 +9,21 @@ use serde_json::{Map, Value};
 
 use crate::{cut, nearest};
 
-/// Slips are mended this deep: deeper is no slip.
+/// Maximum depth of mending: a deeper mismatch is not a slip.
 const MAX_DEPTH: usize = 16;
 
 /// The largest schema that is compiled, in bytes of JSON.
 const MAX_SCHEMA_BYTES: usize = 256 << 10;
 
-/// At most this many problems are told at once.
+/// Maximum number of problems reported at once.
 const MAX_PROBLEMS: usize = 5;
 
-/// Checks `value` against `schema`. A value that fits is returned as it is; otherwise obvious slips are mended (`"5"` for 5,
-/// `"true"` for true, one value for a list of one, JSON in a string for an object or list, null for an optional parameter).
+/// Checks `value` against `schema`. A valid value is returned unchanged; otherwise obvious slips are mended (`"5"` for
+/// 5, `"true"` for true, one value for a list of one, JSON in a string for an object or list, null for an optional
+/// parameter).
 ///
 /// # Errors
-/// One sentence for the model: what does not fit, which parameter was meant, which are required.
+/// One sentence for the model: the mismatch, the parameter that was probably meant, the required ones.
 pub fn check_arguments(schema: &Value, value: Value) -> Result<Value, String> {
     let validator = compile(schema)?;
     if validator.is_valid(&value) {
@@ -47,7 +48,7 @@ fn compile(schema: &Value) -> Result<jsonschema::Validator, String> {
         .map_err(|error| format!("the tool's schema is not valid: {}", cut(&error.to_string(), 200)))
 }
 
-/// Resolves a reference within the schema itself; anything else stays unresolved and mends nothing.
+/// Resolves a reference within the schema itself; any other stays unresolved and mends nothing.
 fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     let mut schema = schema;
     for _ in 0..MAX_DEPTH {
@@ -70,7 +71,7 @@ fn allows(schema: &Value, kind: &str) -> bool {
     }
 }
 
-/// The value with its slips mended, wherever the schema says plainly what is wanted.
+/// The value with its slips mended, where the schema is unambiguous.
 fn mend(root: &Value, schema: &Value, value: Value, depth: usize) -> Value {
     let schema = resolve(root, schema);
     if depth == 0 {
@@ -108,7 +109,7 @@ fn mend_object(root: &Value, schema: &Value, map: Map<String, Value>, depth: usi
     mended
 }
 
-/// One value, when the schema wants another type and there is one way to read it as that.
+/// Converts one value if the schema wants another type and there is only one way to read it.
 fn convert(schema: &Value, value: Value) -> Value {
     let kind = match &value {
         Value::Null => "null",
@@ -169,7 +170,7 @@ fn names<'a>(schema: &'a Value, key: &str) -> Vec<&'a str> {
     schema.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// What is wrong and what would be right.
+/// The problems of the value, and the correct form.
 fn explain(validator: &jsonschema::Validator, schema: &Value, value: &Value) -> String {
     let schema = resolve(schema, schema);
     let known: Vec<&str> = schema
@@ -196,7 +197,7 @@ fn explain(validator: &jsonschema::Validator, schema: &Value, value: &Value) -> 
     }
     for error in validator.iter_errors(value).take(MAX_PROBLEMS) {
         let at_top = error.instance_path().as_str().is_empty();
-        // Names at the top level are told above, in better words.
+        // Names at the top level are reported above, in better words.
         let about_names = matches!(
             error.kind(),
             ValidationErrorKind::Required { .. } | ValidationErrorKind::AdditionalProperties { .. }

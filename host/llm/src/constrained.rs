@@ -1,4 +1,4 @@
-//! Tool calling for models that have none, or do it badly (SPEC LLM-2): instead of tools they get a JSON Schema that
+//! Tool calling for models that lack it, or do it badly (SPEC LLM-2): instead of tools they get a JSON Schema that
 //! their whole reply must match, either one tool call or the answer.
 //!
 //! The wrapped model sees a conversation without tools. A reply that does not match comes back as text: the loop tells
@@ -32,7 +32,7 @@ impl Model for Constrained {
         self.inner.name()
     }
 
-    /// The text of a reply is streamed when it is whole: before that it is JSON.
+    /// The text of a reply is streamed once it is complete: before that it is JSON.
     async fn chat(
         &self,
         request: &ChatRequest,
@@ -61,12 +61,12 @@ impl Model for Constrained {
                 let id = format!("constrained_{}", request.turn());
                 reply.text = String::new();
                 reply.tool_calls = vec![ToolCall { id, name, arguments }];
-                // A call in a reply that was cut off or filtered stays one that the loop does not make.
+                // The loop does not make a call in a reply that was cut off or filtered.
                 if reply.finish.is_complete() {
                     reply.finish = FinishReason::ToolCalls;
                 }
             }
-            // Left as it is: text that may still hold a call, or an answer without its JSON.
+            // Left unchanged: text that may still hold a call, or an answer without its JSON.
             None => {}
         }
         if !reply.text.is_empty() {
@@ -157,7 +157,7 @@ fn instructions(tools: &[ToolSpec]) -> String {
     text
 }
 
-/// The same message for a model that knows no tools: its calls as the JSON it writes, results as what it is told.
+/// The same message for a model without tools: its calls as the JSON it writes, and results as user messages.
 fn without_tools(message: &Message) -> Message {
     match message {
         Message::User { text } => Message::User { text: text.clone() },

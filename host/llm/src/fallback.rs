@@ -1,7 +1,7 @@
-//! A model that is several: when one fails with an error that another could mend, the next is asked.
+//! A chain of models: if one fails with an error that another could mend, the next is asked.
 //!
-//! It survives an endpoint that is down, out of quota or refuses its key. It does not hide a request that is wrong:
-//! that would be wrong everywhere.
+//! It survives an endpoint that is down, out of quota or refuses its key. It does not hide an invalid request: that
+//! would fail everywhere.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,8 +30,8 @@ impl Model for Fallback {
         &self.name
     }
 
-    /// [`ChatReply::model`] says which answered; each model that failed before it counts as a retry. When all fail, the
-    /// error is the first model's, because that is the one the owner chose, and its message names the others'.
+    /// [`ChatReply::model`] names the one that answered; each model that failed before it counts as a retry. If all
+    /// fail, the error is the first model's, because the owner chose that one, and its message names the others'.
     async fn chat(
         &self,
         request: &ChatRequest,

@@ -1,5 +1,5 @@
-//! The contract between the loops and a language model: messages, tools, replies, usage, errors; and what is true of
-//! every model whoever serves it: roles, fallbacks, recordings, and the mending of what models write.
+//! The contract between the loops and a language model: messages, tools, replies, usage, errors; and the parts
+//! common to all providers: roles, fallbacks, recordings, and the mending of model output.
 //!
 //! Architecture invariant: no HTTP here. `providers` speaks to real endpoints; `replay` serves recorded turns.
 
@@ -26,9 +26,9 @@ pub use repair::{ReasoningFilter, Recovery, TextCall, granted_name, recover_text
 pub use replay::Replay;
 pub use role::{Role, RoleSettings, RoleUnset};
 
-/// The nearest of `known` to `text`, when it is near enough to be what was meant.
+/// The nearest of `known` to `text`, if it is near enough to be a likely match.
 pub(crate) fn nearest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    /// Below this Jaro-Winkler similarity two names have nothing to do with each other.
+    /// Below this Jaro-Winkler similarity two names are unrelated.
     const SIMILAR: f64 = 0.82;
     let text = text.to_lowercase();
     known
@@ -44,7 +44,7 @@ pub(crate) fn nearest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> O
         .map(|(_, name)| name)
 }
 
-/// Cuts `text` to at most `max` characters, saying so: what comes from outside must not fill a message.
+/// Cuts `text` to at most `max` characters and marks the cut: outside text must not fill a message.
 pub(crate) fn cut(text: &str, max: usize) -> String {
     let mut short: String = text.chars().take(max).collect();
     if short.len() < text.len() {

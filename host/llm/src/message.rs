@@ -9,14 +9,14 @@ use crate::ChatReply;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
-    /// What the task-giver says.
+    /// A message from the task-giver.
     User {
-        /// The text.
+        /// Text of the message.
         text: String,
     },
-    /// What the model said, with the tools it called.
+    /// A reply of the model, with the tools it called.
     Assistant {
-        /// The text; may be empty when it only called tools.
+        /// The text; may be empty if it only called tools.
         text: String,
         /// The calls, in order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -29,9 +29,9 @@ pub enum Message {
     Tool {
         /// The call it answers.
         call_id: String,
-        /// The tool's name.
+        /// Name of the called tool.
         name: String,
-        /// What the model sees.
+        /// The result shown to the model.
         content: String,
     },
 }
@@ -42,9 +42,9 @@ impl From<ChatReply> for Message {
     }
 }
 
-/// Reasoning of a reply in the form its provider made it: signed thinking blocks, thought signatures, encrypted reasoning.
-/// Providers refuse the results of tool calls when the state of the reply that asked for them is missing or altered, so it
-/// is opaque to everything but the provider's own adapter.
+/// Reasoning of a reply in its provider's own form: signed thinking blocks, thought signatures, encrypted reasoning.
+/// Providers refuse the results of tool calls if the state of the reply that asked for them is missing or altered, so
+/// only the provider's own adapter reads it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProviderState {
     /// `provider/model` that made it. No other model may see it: signatures are valid for their maker only.
@@ -69,7 +69,7 @@ impl ProviderState {
         (self.model == model).then_some(&self.value)
     }
 
-    /// Its size as JSON.
+    /// Its size as JSON, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.value.to_string().len()
@@ -83,26 +83,26 @@ pub struct ToolCall {
     pub id: String,
     /// The tool's name, as the model wrote it.
     pub name: String,
-    /// The arguments.
+    /// The arguments, as JSON or malformed text.
     pub arguments: Arguments,
 }
 
-/// The arguments of a call: models do not always write JSON.
+/// The arguments of a call: models do not always write valid JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arguments {
     /// Valid JSON (not necessarily fitting the schema).
     Json(Value),
-    /// Text that is not JSON, kept so that the model can be told.
+    /// Text that is not JSON, kept so that the error can be explained to the model.
     Malformed(String),
 }
 
-/// A tool as a model is told of it.
+/// A tool's description for a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// When to use it, what comes back.
+    /// When to use it, and its result.
     pub description: String,
     /// JSON Schema of the arguments; an object.
     pub parameters: Value,

@@ -9,24 +9,24 @@ use crate::{Message, ProviderState, ToolCall, ToolSpec};
 /// One request to a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChatRequest {
-    /// The system prompt.
+    /// The system prompt to send.
     pub system: String,
     /// The conversation so far.
     pub messages: Vec<Message>,
     /// The tools the model may call.
     pub tools: Vec<ToolSpec>,
-    /// JSON Schema the text of the reply must match, for endpoints that can constrain what a model writes. Default: none.
+    /// JSON Schema that the text of the reply must match, for endpoints that can constrain output. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<serde_json::Value>,
-    /// How many turns the model has had, when `messages` do not hold them all. Not part of what is sent. Default: as many
-    /// as they hold.
+    /// The model's number of turns, if `messages` do not hold them all. Not sent. Default: the number of turns in
+    /// `messages`.
     #[serde(skip)]
     pub turn: Option<usize>,
 }
 
 impl ChatRequest {
-    /// How many turns the model has had in this conversation: the number of its messages, sent or not. The next reply is
-    /// turn `turn()`, counted from zero. Recorded and scripted models choose by it, so a resumed run gets the right reply.
+    /// The model's number of turns in this conversation: its messages, sent or not. The next reply is turn `turn()`,
+    /// counted from zero. Recorded and scripted models choose by it, so a resumed run gets the right reply.
     #[must_use]
     pub fn turn(&self) -> usize {
         let held = || self.messages.iter().filter(|message| matches!(message, Message::Assistant { .. })).count();
@@ -34,23 +34,23 @@ impl ChatRequest {
     }
 }
 
-/// What a model answered.
+/// A reply of a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChatReply {
-    /// The text; empty when it only called tools.
+    /// The text; empty if it only called tools.
     pub text: String,
     /// The calls it asks for, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// Reasoning that the provider returned beside the text.
+    /// Reasoning that the provider returned separately from the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
-    /// Tokens and cost.
+    /// Tokens and cost of the call.
     #[serde(default)]
     pub usage: Usage,
-    /// Why it stopped.
+    /// Why the model stopped writing.
     pub finish: FinishReason,
-    /// The provider's own words about why it stopped: its name for the reason, or the text of a refusal. At most
+    /// The provider's own words about the end of the reply: its name for the reason, or the text of a refusal. At most
     /// [`ChatReply::MAX_DETAIL`] characters. Absent after an ordinary end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_detail: Option<String>,
@@ -59,10 +59,10 @@ pub struct ChatReply {
     pub state: Option<ProviderState>,
     /// `provider/model` that answered (a fallback may have).
     pub model: String,
-    /// How many times the request was tried again before this reply.
+    /// Number of retries before this reply.
     #[serde(default)]
     pub retries: u32,
-    /// What the owner should know of the call, one sentence each: for people, not for the model.
+    /// Notices about the call for the owner, one sentence each; not shown to the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
 }
@@ -75,20 +75,20 @@ impl ChatReply {
 /// Tokens and cost of one model call, as the provider reported them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens of the prompt.
+    /// Number of tokens in the prompt.
     pub input_tokens: u64,
-    /// Tokens of the reply.
+    /// Number of tokens in the reply.
     pub output_tokens: u64,
-    /// US dollars, when the provider or the configuration gives a price.
+    /// US dollars, if the provider or the configuration gives a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
 }
 
-/// Why a model stopped writing. Only [`FinishReason::is_complete`] reasons end a reply as the model meant to end it.
+/// Why a model stopped writing. Only for [`FinishReason::is_complete`] reasons is the reply complete.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
-    /// It was done.
+    /// The model finished its reply.
     #[default]
     Stop,
     /// It waits for tool results.
@@ -99,7 +99,7 @@ pub enum FinishReason {
     Paused,
     /// A filter of the provider cut the reply: `content_filter`, `SAFETY`, `RECITATION`, `BLOCKLIST`.
     Filtered,
-    /// The model refused: `refusal`.
+    /// The model refused to answer: `refusal`.
     Refused,
     /// The conversation fills the model's context window: `model_context_window_exceeded`.
     ContextFull,
@@ -120,30 +120,30 @@ impl FinishReason {
 /// A piece of a reply while it streams.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delta {
-    /// More text.
+    /// More text of the reply.
     Text(String),
-    /// More reasoning.
+    /// More reasoning of the reply.
     Reasoning(String),
     /// The call is being tried again: what streamed so far is void.
     Restart {
-        /// Why, in one sentence.
+        /// The reason, in one sentence.
         reason: String,
         /// The wait before the next try.
         wait: Duration,
     },
 }
 
-/// A language model that can be called.
+/// A callable language model.
 #[async_trait::async_trait]
 pub trait Model: Send + Sync {
-    /// `provider/model`.
+    /// The model's name as `provider/model`.
     fn name(&self) -> &str;
 
     /// Asks once and waits for the whole reply. `on_delta` sees the reply as it streams. Dropping the future abandons
     /// the request.
     ///
     /// # Errors
-    /// A [`ModelError`], after whatever retries the implementation makes.
+    /// A [`ModelError`], after all retries of the implementation.
     async fn chat(
         &self,
         request: &ChatRequest,
@@ -151,13 +151,13 @@ pub trait Model: Send + Sync {
     ) -> Result<ChatReply, ModelError>;
 }
 
-/// A model call that gave no reply.
+/// The failure of a model call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("model `{model}`: {message}")]
 pub struct ModelError {
     /// `provider/model` that was asked.
     pub model: String,
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub kind: ModelErrorKind,
     /// One sentence for people; never holds a key.
     pub message: String,
@@ -193,8 +193,7 @@ impl ModelErrorKind {
         matches!(self, Self::RateLimited | Self::Unavailable | Self::Timeout | Self::Malformed)
     }
 
-    /// Whether another model may answer what this one could not: what has to do with the endpoint or its key, not with
-    /// the request.
+    /// Whether another model may answer instead: if the failure concerns the endpoint or its key, not the request.
     #[must_use]
     pub fn another_model_may_answer(self) -> bool {
         self.is_transient() || self == Self::Auth

@@ -1,8 +1,8 @@
-//! Recording of any run: a model that writes down each turn it passes on, so that [`crate::Replay`] can serve it.
+//! Recording of any run: a model that records each turn it passes on, so that [`crate::Replay`] can serve it.
 //!
 //! It survives a kill at any point: a line goes out in one write, a torn last line is dropped at the next start, and a
-//! turn that is asked for again replaces the one whose answer was lost. It does not survive a power cut, and need not:
-//! a recording is not the state of a run, which is why nothing here waits for the disk.
+//! repeated turn replaces the one whose answer was lost. It does not survive a power cut, and need not: a recording is
+//! not the state of a run, so nothing here waits for the disk.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::recording::{self, Header, Turn, conversation_key, request_hash};
 use crate::{ChatReply, ChatRequest, Delta, Model, ModelError};
 
-/// Writes down what another model answers.
+/// Records the replies of another model.
 pub struct Recorder {
     inner: Arc<dyn Model>,
     file: Arc<Mutex<RecordingFile>>,
@@ -25,7 +25,7 @@ pub enum RecordError {
     /// The file cannot be read or written.
     #[error("cannot write the recording: {}", .0.kind())]
     Io(#[from] io::Error),
-    /// There is a file, and it is not a recording: it is left alone.
+    /// The existing file is not a recording: it is left unchanged.
     #[error("the file to record into is something else: {0}; name a new file")]
     NotARecording(#[from] recording::InvalidRecording),
 }
@@ -34,7 +34,7 @@ impl Recorder {
     /// Records `inner` into `path`: a new file, or one that an earlier part of the same run began.
     ///
     /// # Errors
-    /// When the file cannot be written, or holds something that is not a recording.
+    /// If the file cannot be written, or is not a recording.
     pub fn open(inner: Arc<dyn Model>, path: &Path) -> Result<Self, RecordError> {
         Ok(Self { inner, file: Arc::new(Mutex::new(RecordingFile::open(path)?)) })
     }
@@ -46,8 +46,8 @@ impl Model for Recorder {
         self.inner.name()
     }
 
-    /// A reply is passed on even when it cannot be written down: the run is worth more than its recording. The failure
-    /// is logged, and nothing more is written, because a recording with a gap would replay wrongly.
+    /// A reply is passed on even if it cannot be recorded: the run is worth more than its recording. The failure is
+    /// logged, and recording stops, because a recording with a gap would replay wrongly.
     async fn chat(
         &self,
         request: &ChatRequest,
@@ -89,8 +89,8 @@ impl RecordingFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),
         }
-        // A line is written with its end in one piece: what follows the last end is torn. A file that has no line end
-        // at all may be anything, and is judged whole.
+        // A line and its end are written in one piece: a remainder after the last line end is torn. A file without any
+        // line end may be anything, and is judged whole.
         if let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n') {
             bytes.truncate(end + 1);
         }
@@ -106,7 +106,7 @@ impl RecordingFile {
         };
         let later = |other: &Turn| other.conversation == turn.conversation && other.turn >= turn.turn;
         if self.turns.iter().any(later) {
-            // The run was resumed before this turn: what was recorded from here on is not what it went on with.
+            // The run was resumed before this turn: the recorded turns from here on were not used.
             self.turns.retain(|other| !later(other));
             self.turns.push(turn);
             return self.rewrite();
@@ -126,7 +126,7 @@ impl RecordingFile {
         let mut name = self.path.file_name().unwrap_or_default().to_owned();
         name.push(".new");
         let new = self.path.with_file_name(name);
-        // A crash may have left one, and what else lies there is not opened: a pipe would be waited for.
+        // A crash may have left a file; any other kind of file is not opened either: a pipe would block.
         match std::fs::remove_file(&new) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -144,7 +144,7 @@ fn line(value: &impl serde::Serialize) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// What a model wrote about a run's files is for the owner alone.
+/// A model's text about a run's files is for the owner only.
 fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
@@ -189,7 +189,7 @@ mod tests {
             first.chat(&request(turn), &mut |_| {}).await.unwrap();
         }
         drop(first);
-        // The kill tore a line, and the answer of the last whole one never reached the run.
+        // The kill tore a line, and the answer of the last whole line never reached the run.
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"conversation\":\"to").unwrap();
         let resumed = Recorder::open(replay(&["a", "b", "c", "d"]), &path).unwrap();
         for turn in 2..4 {

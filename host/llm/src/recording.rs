@@ -1,4 +1,4 @@
-//! The file format of recorded turns: JSON Lines, read by [`crate::Replay`], written by [`crate::Recorder`] and by hand.
+//! The file format of recorded turns: JSON Lines, read by [`crate::Replay`], written by [`crate::Recorder`] or by hand.
 //!
 //! ```json
 //! {"format":"motor-replay","version":1}
@@ -6,11 +6,11 @@
 //! {"reply":{"text":"done"}}
 //! ```
 //!
-//! A line answers one model call. Optional in a line: `conversation` (which conversation it belongs to), `turn` (its
+//! A line answers one model call. Optional in a line: `conversation` (the conversation it belongs to), `turn` (its
 //! number there, from zero; default: one more than the line before), `request_hash`. Optional in a reply: `text`,
 //! `tool_calls`, `reasoning`, `usage`, `finish`, `finish_detail`, `state` (opaque, of the provider), `model`; in a call
-//! `id`, and `arguments_text` in place of `arguments` for what a model wrote that is not JSON. Optional in the header:
-//! `pace_ms`, a wait before each reply.
+//! `id`, and `arguments_text` in place of `arguments` for output that is not JSON. Optional in the header: `pace_ms`, a
+//! wait before each reply.
 //!
 //! The file is untrusted: it is bounded, unknown keys are errors, and every error names its line.
 
@@ -26,7 +26,7 @@ pub const VERSION: u32 = 1;
 /// The largest file that is read, in bytes: a long run is a few megabytes.
 pub const MAX_BYTES: u64 = 64 << 20;
 
-/// The first line.
+/// First line of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     format: Format,
@@ -52,11 +52,11 @@ enum Format {
     MotorReplay,
 }
 
-/// One recorded turn.
+/// One recorded turn of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Turn {
-    /// [`conversation_key`] of the request it answered. Absent in what people write.
+    /// [`conversation_key`] of the request it answered. Absent in files written by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<String>,
     /// Its number in its conversation, from zero.
@@ -65,11 +65,11 @@ pub struct Turn {
     /// [`request_hash`] of the request it answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_hash: Option<ContentHash>,
-    /// What the model answered.
+    /// The recorded reply of the model.
     pub reply: RecordedReply,
 }
 
-/// A reply as it stands in a file.
+/// A reply as written in a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedReply {
@@ -104,8 +104,8 @@ struct RecordedCall {
 }
 
 impl RecordedReply {
-    /// The reply as the loops see it. `turn` numbers the calls that have no id, `model` names who answered when the file
-    /// does not.
+    /// The reply as the loops see it. `turn` numbers the calls without an id, `model` is the default for the answering
+    /// model.
     #[must_use]
     pub fn into_reply(self, turn: usize, model: &str) -> ChatReply {
         let tool_calls: Vec<_> = self
@@ -163,24 +163,24 @@ impl From<&ChatReply> for RecordedReply {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidRecording {
-    /// The first line is something else.
+    /// The first line is not a header.
     #[error("not a recording: its first line must be `{{\"format\":\"motor-replay\",\"version\":{VERSION}}}`")]
     NoHeader,
-    /// A newer host wrote it.
+    /// The file has a newer version.
     #[error("the recording has version {version}, this host reads up to {VERSION}: use a newer host or record again")]
     Newer {
-        /// Its version.
+        /// The version of the file.
         version: u64,
     },
     /// A line is not a turn.
     #[error("line {line} of the recording is not a turn: {problem}")]
     Corrupt {
-        /// Its number, from one.
+        /// Number of the line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The problem of the line.
         problem: String,
     },
-    /// More than [`MAX_BYTES`].
+    /// Larger than [`MAX_BYTES`] allows.
     #[error("the recording is larger than {} MiB", MAX_BYTES >> 20)]
     TooLarge,
 }
@@ -188,7 +188,7 @@ pub enum InvalidRecording {
 /// Reads a recording. Every turn comes back with its `turn` set.
 ///
 /// # Errors
-/// [`InvalidRecording`].
+/// [`InvalidRecording`] gives the reason.
 pub fn parse(bytes: &[u8]) -> Result<(Header, Vec<Turn>), InvalidRecording> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(InvalidRecording::TooLarge);
@@ -217,8 +217,8 @@ pub fn parse(bytes: &[u8]) -> Result<(Header, Vec<Turn>), InvalidRecording> {
     Ok((header, turns))
 }
 
-/// Tells conversations of one recording apart: attempts of a run start anew with another system prompt, and a summary is
-/// asked for in a conversation of its own. The same conversation has the same key at every turn.
+/// Distinguishes conversations of one recording: attempts of a run begin with another system prompt, and a summary has
+/// a conversation of its own. The same conversation has the same key at every turn.
 #[must_use]
 pub fn conversation_key(request: &ChatRequest) -> String {
     let first = match request.messages.first() {
@@ -229,7 +229,7 @@ pub fn conversation_key(request: &ChatRequest) -> String {
     ContentHash::of(format!("{}\0{first}", request.system).as_bytes()).short()
 }
 
-/// The hash of a request, for recordings: it tells whether a replay is asked what was asked when it was recorded.
+/// The hash of a request, for recordings: it shows whether a replayed request equals the recorded one.
 #[must_use]
 pub fn request_hash(request: &ChatRequest) -> ContentHash {
     // A request is plain data with string keys: it always serialises.

@@ -1,7 +1,7 @@
 //! `provider/model`: how configuration, flags and records name a model (SPEC CONF-3).
 //!
-//! It knows the names of providers, not how to reach them. The text comes from people and files: an unknown provider
-//! is answered with the one that was meant.
+//! It knows the names of providers, not how to reach them. The text comes from people and files: the error for an
+//! unknown provider names the nearest known one.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,19 +10,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::{cut, nearest};
 
-/// Who serves a model.
+/// The server of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Provider {
-    /// OpenAI, or whatever `OPENAI_BASE_URL` points at.
+    /// OpenAI, or the endpoint in `OPENAI_BASE_URL`.
     OpenAi,
-    /// OpenRouter.
+    /// OpenRouter, a gateway to many models.
     OpenRouter,
-    /// Anthropic.
+    /// Anthropic, serving the Claude models.
     Anthropic,
-    /// Google Gemini.
+    /// Google Gemini, via Google's own API.
     Gemini,
-    /// A local Ollama.
+    /// A local Ollama server.
     Ollama,
     /// An OpenAI-compatible endpoint at `OPENAI_BASE_URL`, with or without a key.
     Compatible,
@@ -31,7 +31,7 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// Every provider.
+    /// All of the known providers.
     pub const ALL: [Self; 7] =
         [Self::OpenAi, Self::OpenRouter, Self::Anthropic, Self::Gemini, Self::Ollama, Self::Compatible, Self::Replay];
 
@@ -56,44 +56,44 @@ impl fmt::Display for Provider {
     }
 }
 
-/// A model and who serves it, written `provider/model`. Everything after the first slash is the model: names with
+/// A model and its provider, written `provider/model`. Everything after the first slash is the model: names with
 /// slashes (`openrouter/vendor/name`) and paths (`replay/demo/turns.jsonl`) stay whole.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ModelRef {
-    /// Who serves it.
+    /// The provider that serves it.
     pub provider: Provider,
-    /// Its name there; for [`Provider::Replay`] a file.
+    /// The model's name there; for [`Provider::Replay`] a file.
     pub model: String,
 }
 
-/// A text that names no model.
+/// A text that is not a model reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidModelRef {
-    /// There is no slash.
+    /// The text has no slash.
     #[error("`{text}` names no provider: write `provider/model`, for example `{example}`")]
     NoProvider {
-        /// What was written.
+        /// The text that was given.
         text: String,
-        /// What it may have meant.
+        /// A likely intended reference.
         example: String,
     },
     /// There is nothing after the slash.
     #[error("`{provider}/` names no model: write `{provider}/` and the model's name")]
     NoModel {
-        /// The provider that was named.
+        /// The provider before the slash.
         provider: Provider,
     },
-    /// The provider is not one of ours.
+    /// The provider is not a known one.
     #[error("unknown provider `{provider}`{}; known: {}", did_you_mean(.suggestion), known())]
     UnknownProvider {
-        /// What was written before the slash.
+        /// The text before the slash.
         provider: String,
-        /// The provider that may have been meant.
+        /// The nearest known provider, if any.
         suggestion: Option<Provider>,
     },
-    /// A control character or more than 512 bytes.
+    /// It has a control character or more than 512 bytes.
     #[error("a model's name is at most 512 bytes without control characters")]
     NotAName,
 }

@@ -1,7 +1,8 @@
-//! Tool calls that a model wrote as text (SPEC LLM-2): recovered if unambiguous, else left alone or reported.
+//! Tool calls that a model wrote as text (SPEC LLM-2): recovered if unambiguous, otherwise left alone or reported.
 //!
-//! The text is untrusted: it may quote a file or a web page. So calls are recovered only if the text *ends* with them and
-//! they name granted tools; JSON within an answer, an example and a quoted marker are prose. Time is linear in the text.
+//! The text is untrusted: it may quote a file or a web page. So calls are recovered only if the text *ends* with them
+//! and they name granted tools; JSON within an answer, an example and a quoted marker are prose. Time is linear in the
+//! text.
 
 use crate::{ToolSpec, cut, nearest};
 
@@ -21,40 +22,40 @@ const MAX_PROSE_BYTES: usize = 1_000;
 /// More calls than this in one text are not recovered.
 const MAX_CALLS: usize = 64;
 
-/// Advice for a model that wrote something after its call, in most cases the result that it imagines.
+/// Advice for a model that wrote text after its call, in most cases an imagined result.
 const GOES_ON: &str = "text goes on after the tool call: end the message with the call";
 const MORE_THAN_ONE: &str = "more than one tool call is written as text: call the tools instead";
 
-/// What a reply's text holds.
+/// The calls in a reply's text.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Recovery {
-    /// No call: the text is what the model wants to say.
+    /// No call: the text is the model's answer.
     None,
-    /// Calls, written as text.
+    /// Calls written as text.
     Calls {
         /// The calls, in order; at least one.
         calls: Vec<TextCall>,
         /// The text without the calls.
         text: String,
     },
-    /// It looks like a call and cannot be taken for one; the reason is for the model to read.
+    /// It looks like a call but is ambiguous; the reason is for the model to read.
     Ambiguous(String),
 }
 
 /// A call written as text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextCall {
-    /// The granted tool it names.
+    /// Name of the granted tool.
     pub name: String,
     /// Its arguments: an object, not yet checked against the tool's schema.
     pub arguments: serde_json::Value,
 }
 
-/// Text in the form of calls; or why the calls cannot be read, for the model.
+/// The calls in a text, or the reason they are unreadable, for the model.
 type Form = Result<Vec<TextCall>, String>;
 
-/// Finds the tool calls in `text`, if it ends with them and they cannot mean anything else. Known are a bare JSON object or
-/// list, a JSON code block, and the formats in which models are trained to write calls: those of `repair/markers.rs`.
+/// Finds the tool calls in `text`, if it ends with them and they are unambiguous. Known are a bare JSON object or list,
+/// a JSON code block, and the formats in which models are trained to write calls: those of `repair/markers.rs`.
 /// Reasoning must be removed first: [`take_reasoning`].
 #[must_use]
 pub fn recover_text_calls(text: &str, tools: &[ToolSpec]) -> Recovery {
@@ -86,8 +87,8 @@ pub fn recover_text_calls(text: &str, tools: &[ToolSpec]) -> Recovery {
     }
 }
 
-/// The tool that `name` means: a granted one, also with the namespace that some models put before it (`functions.read`) and
-/// the number that some put behind it (`functions.read:0`).
+/// The granted tool that `name` means, also with a namespace before it (`functions.read`) or a number after it
+/// (`functions.read:0`), as some models write.
 #[must_use]
 pub fn granted_name<'a>(name: &str, tools: &'a [ToolSpec]) -> Option<&'a str> {
     const NAMESPACES: [&str; 6] = ["functions.", "function.", "tools.", "tool.", "default_api.", "api."];
@@ -106,14 +107,14 @@ fn means_tool(name: &str, tools: &[ToolSpec]) -> bool {
         || nearest(&cut(name, 80), tools.iter().map(|tool| tool.name.as_str())).is_some()
 }
 
-/// Calls behind markers, outside of code.
+/// Decides about calls after markers, outside of code.
 fn decide_marked(text: &str, found: &[Found], tools: &[ToolSpec]) -> Recovery {
     let between = |start: usize, end: usize| markers::without_wrappers(text.get(start..end).unwrap_or_default());
     let (Some(first), Some(last)) = (found.first(), found.last()) else { return Recovery::None };
     let before = between(0, first.start);
     let goes_on = !between(last.end, text.len()).trim().is_empty();
     if goes_on && !found.iter().any(|found| concerns(text, found, tools)) {
-        // A text about the format, with an example of another's tool.
+        // A text about the format, with an example of a foreign tool.
         return Recovery::None;
     }
     if found.len() > MAX_CALLS {
@@ -203,7 +204,7 @@ fn too_many() -> String {
     format!("more than {MAX_CALLS} tool calls are written as text: call fewer at once")
 }
 
-/// The whole text as calls, or the call its last lines are.
+/// The whole text as calls, or the call in its last lines.
 fn bare(text: &str, tools: &[ToolSpec]) -> Recovery {
     if let Some(form) = whole(text, tools) {
         return unmarked(text, &Found { start: 0, end: text.len(), form }, tools);
@@ -236,11 +237,11 @@ fn bare(text: &str, tools: &[ToolSpec]) -> Recovery {
     Recovery::None
 }
 
-/// Words before a piece of JSON that present it as something to look at, not as something to do.
+/// Words before a piece of JSON that present it as an example.
 const EXAMPLES: [&str; 9] =
     ["example", "e.g.", "for instance", "like this", "looks like", "would look", "would you", "should i", "shall i"];
 
-/// Words that may present it so.
+/// Words that may present it as an example.
 const DOUBTS: [&str; 9] = ["such as", "format", "syntax", "schema", "could", "do not", "don't", "never", "instead of"];
 
 fn contains(text: &str, words: &[&str]) -> bool {

@@ -1,7 +1,7 @@
-//! `replay/FILE`: a model that answers with recorded turns (SPEC LLM-3), for demonstrations and tests without a network.
+//! `replay/FILE`: a model that answers with recorded turns (SPEC LLM-3), for demonstrations and offline tests.
 //!
-//! It keeps no position: the turn is chosen by how many messages of the model the request holds, so a run that is
-//! resumed after a crash, or a call that is made again, gets the reply that belongs there.
+//! It keeps no position: the turn is chosen by the number of the model's messages in the request, so a run resumed
+//! after a crash, or a repeated call, gets the reply that belongs there.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::recording::{self, RecordedReply, Turn, conversation_key, request_hash};
 use crate::{ChatReply, ChatRequest, Delta, Model, ModelError, ModelErrorKind};
 
-/// A recording that answers as a model.
+/// A recording that acts as a model.
 #[derive(Debug)]
 pub struct Replay {
     name: String,
@@ -19,15 +19,15 @@ pub struct Replay {
     strict: bool,
     /// Turns by conversation and number.
     turns: BTreeMap<(String, usize), Turn>,
-    /// The conversation that answers requests of conversations which were not recorded: the file's first.
+    /// The fallback for requests of unrecorded conversations: the file's first conversation.
     first: String,
 }
 
 impl Replay {
-    /// Opens a recording.
+    /// Opens a recording file.
     ///
     /// # Errors
-    /// When the file cannot be read or is not a recording; the message names the line.
+    /// If the file cannot be read or is not a recording; the message names the line.
     pub fn open(path: &Path) -> Result<Self, ModelError> {
         let name = format!("replay/{}", path.file_name().unwrap_or_default().to_string_lossy());
         let read = || -> std::io::Result<Vec<u8>> {
@@ -44,10 +44,10 @@ impl Replay {
         Self::from_bytes(name, &bytes)
     }
 
-    /// Reads a recording from memory. `name` is what [`Model::name`] says.
+    /// Reads a recording from memory. `name` becomes [`Model::name`].
     ///
     /// # Errors
-    /// When it is not a recording; the message names the line.
+    /// If it is not a recording; the message names the line.
     pub fn from_bytes(name: impl Into<String>, bytes: &[u8]) -> Result<Self, ModelError> {
         let name = name.into();
         let (header, turns) = recording::parse(bytes).map_err(|error| ModelError {
@@ -57,7 +57,7 @@ impl Replay {
             retry_after_ms: None,
         })?;
         let first = turns.first().and_then(|turn| turn.conversation.clone()).unwrap_or_default();
-        // A turn that is there twice: the later one is what the run went on with.
+        // Of duplicate turns, the later one is the one used by the run.
         let turns = turns
             .into_iter()
             .map(|turn| ((turn.conversation.clone().unwrap_or_default(), turn.turn.unwrap_or_default()), turn))

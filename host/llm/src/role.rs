@@ -1,6 +1,6 @@
-//! Which model serves which role, and what serves it when nothing is set for it (SPEC CONF-3).
+//! Which model serves which role, and the defaults for unset roles (SPEC CONF-3).
 //!
-//! Values come in; where they came from (flag, environment, file) is not known here.
+//! The origin of the values (flag, environment, file) is not known here.
 
 use std::fmt;
 
@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::ModelRef;
 
-/// What a model is wanted for.
+/// The purpose of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Small and quick work.
     Fast,
-    /// Work that needs the best.
+    /// Work that needs the best model.
     Smart,
-    /// The motor loop.
+    /// Runs of the motor loop.
     Motor,
-    /// Reflection on what happened.
+    /// Reflection on past events.
     Cortex,
 }
 
@@ -57,40 +57,40 @@ impl fmt::Display for Role {
     }
 }
 
-/// The models that were set. Default: none.
+/// The configured models. Default: all unset.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RoleSettings {
-    /// For [`Role::Fast`].
+    /// The model of [`Role::Fast`], if set.
     pub fast: Option<ModelRef>,
-    /// For [`Role::Smart`].
+    /// The model of [`Role::Smart`], if set.
     pub smart: Option<ModelRef>,
-    /// For [`Role::Motor`].
+    /// The model of [`Role::Motor`], if set.
     pub motor: Option<ModelRef>,
-    /// For [`Role::Cortex`].
+    /// The model of [`Role::Cortex`], if set.
     pub cortex: Option<ModelRef>,
-    /// For every role for which nothing else is set.
+    /// The model of every role without any other setting.
     pub default: Option<ModelRef>,
 }
 
-/// Nothing is set for a role, nor for any that could serve it.
+/// Neither the role nor any that could serve it has a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no model is set for the role `{role}`: set `{}` to `provider/model`", .role.variable())]
 pub struct RoleUnset {
-    /// The role.
+    /// The role without a model.
     pub role: Role,
 }
 
 impl RoleSettings {
-    /// The model of a role: its own, else the nearest of its chain, else the default.
+    /// The model of a role: its own, otherwise the nearest of its chain, otherwise the default.
     ///
     /// # Errors
-    /// [`RoleUnset`] when nothing of the chain is set.
+    /// [`RoleUnset`] if the whole chain is unset.
     pub fn resolve(&self, role: Role) -> Result<&ModelRef, RoleUnset> {
         self.candidates(role).next().ok_or(RoleUnset { role })
     }
 
-    /// Every distinct model of a role's chain in order: the first answers, the others when it cannot.
+    /// Every distinct model of a role's chain in order: the first answers, the others if it cannot.
     #[must_use]
     pub fn fallbacks(&self, role: Role) -> Vec<&ModelRef> {
         self.candidates(role).fold(Vec::new(), |mut models, model| {
@@ -119,7 +119,7 @@ impl RoleSettings {
 mod tests {
     use super::*;
 
-    /// Letters name the roles that are set, `d` the default; the answer is who serves `role`.
+    /// Letters name the configured roles, `d` the default; the answer is the model that serves `role`.
     fn check(set: &str, role: Role, expected: &[&str]) {
         let model = |letter: char| set.contains(letter).then(|| format!("openai/{letter}").parse().unwrap());
         let settings = RoleSettings {

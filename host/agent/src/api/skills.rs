@@ -1,4 +1,4 @@
-//! What surfaces ask about skills and what they get (SPEC SKILL-6, SKILL-9, SKILL-12). camelCase JSON.
+//! Requests and replies about skills (SPEC SKILL-6, SKILL-9, SKILL-12). camelCase JSON.
 
 use base::{ContentHash, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -9,111 +9,111 @@ use skills::{Place, Policy, SkillName, SkillStatus};
 
 use super::Caller;
 
-/// Names a skill.
+/// Names a single skill.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WhichSkill {
-    /// Its name, or its place as lists show it.
+    /// The skill's name, or its place as lists show it.
     pub skill: String,
 }
 
-/// Asks for a review.
+/// Asks for a skill review.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReviewRequest {
-    /// Its name, or its place.
+    /// The skill's name or place.
     pub skill: String,
-    /// Also has a read-only run of the motor look at it; the skill is `reviewed` only when that finds nothing against it.
+    /// Also has a read-only run of the motor look at it; the skill is `reviewed` only if that finds nothing against it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub advisory: bool,
-    /// Who asks: an advisory run costs energy.
+    /// The caller: an advisory run costs energy.
     #[serde(default)]
     pub by: Caller,
 }
 
-/// The facts, and the run that was started to look at them.
+/// The facts, and the advisory run if one was started.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillReviewReply {
-    /// The facts.
+    /// The facts about the skill.
     pub review: Review,
-    /// The advisory run.
+    /// The advisory run, if one was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
 }
 
-/// Approves, or asks what approving would do.
+/// Approves a skill, or asks for the effect of an approval.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApproveRequest {
-    /// Its name, or its place.
+    /// The skill's name or place.
     pub skill: String,
-    /// The bytes that the owner was shown. Needed to approve.
+    /// The hash of the bytes shown to the owner. Required to approve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<ContentHash>,
-    /// What is to be different from the policy that would be granted otherwise.
+    /// Changes to the policy that would be granted otherwise.
     #[serde(default)]
     pub policy: PolicyChange,
-    /// Takes what the author proposes in `policy.json` instead of the policy approved earlier.
+    /// Uses the policy that the author proposes in `policy.json` instead of the one approved earlier.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub proposed: bool,
-    /// The powers that the owner was shown. When others would be granted by now, the approval is refused: what the author
-    /// proposes is in no hash.
+    /// The powers shown to the owner. If other powers would be granted by now, the approval is refused: the author's
+    /// proposal is in no hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<Policy>,
 }
 
-/// What an approval would grant: shown to the owner, who then answers.
+/// The effect of an approval: shown to the owner, who then answers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalQuestion {
-    /// The skill.
+    /// The skill's own name.
     pub name: SkillName,
-    /// Where it lies.
+    /// Its skills directory and entry.
     pub place: Place,
-    /// The bytes that would be approved.
+    /// The hash of the bytes that would be approved.
     pub hash: ContentHash,
-    /// Where they stand now.
+    /// The current status of these bytes.
     pub status: SkillStatus,
-    /// The powers that they would be given.
+    /// The powers that would be granted.
     pub policy: Policy,
-    /// Against the version approved last.
+    /// Changes since the version approved last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<Changes>,
-    /// What its components can do.
+    /// The powers of its components.
     pub components: Vec<ComponentFact>,
-    /// What a bare component would tell the model.
+    /// Instructions of a bare component for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// Where it came from.
+    /// The origin of the skill, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provenance: Option<Provenance>,
-    /// What the advisory review said.
+    /// The result of the advisory review.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advisory: Option<Advisory>,
-    /// What the owner should know: hidden characters, a credential that is missing, a proposal that is not granted.
+    /// Warnings for the owner: hidden characters, a missing credential, a proposal that is not granted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// Rejects a skill.
+/// Rejects a single skill.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RejectRequest {
-    /// Its name, or its place.
+    /// The skill's name or place.
     pub skill: String,
-    /// Why.
+    /// The owner's reason, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Changes the policy of an approved skill, and nothing else of it.
+/// Changes only the policy of an approved skill.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdateRequest {
-    /// Its name, or its place.
+    /// The skill's name or place.
     pub skill: String,
-    /// What is to be different.
+    /// The changes to the policy.
     pub policy: PolicyChange,
 }
 
@@ -121,64 +121,64 @@ pub struct UpdateRequest {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillVersion {
-    /// Its bytes.
+    /// The hash of its bytes.
     pub hash: ContentHash,
-    /// Where they stood when they last counted.
+    /// Its status when it was last current.
     pub status: SkillStatus,
-    /// Another version was approved or made since.
+    /// Whether another version was approved or made since.
     pub superseded: bool,
-    /// They are what lies there now.
+    /// Whether these bytes are in place now.
     pub in_place: bool,
-    /// They are kept, so that one can go back to them.
+    /// Whether the bytes are kept for a rollback.
     pub kept: bool,
-    /// When the owner approved them.
+    /// Time of the owner's approval, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_at: Option<Timestamp>,
-    /// Where they came from.
+    /// The source of the bytes, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// The run that made them.
+    /// The run that made this version, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
-    /// When this was last changed.
+    /// Time of the last change.
     pub changed_at: Timestamp,
 }
 
-/// Compares two versions.
+/// Compares two versions of a skill.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DiffRequest {
-    /// Its name, or its place.
+    /// The skill's name or place.
     pub skill: String,
-    /// The beginning of a version's hash; none: the version approved last.
+    /// The beginning of a version's hash. Default: the version approved last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The beginning of a version's hash; none: what lies there now.
+    /// The beginning of a version's hash. Default: the bytes in place now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
 }
 
-/// What is different between two versions.
+/// The differences between two versions.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillDiff {
-    /// The older one.
+    /// Hash of the older version.
     pub from: ContentHash,
-    /// The newer one.
+    /// Hash of the newer version.
     pub to: ContentHash,
-    /// Powers, added ones first.
+    /// Changed powers, added ones first.
     pub powers: Vec<PowerChange>,
-    /// Files with their text.
+    /// Changed files with their text.
     pub files: Vec<skills::review::FileDiff>,
 }
 
-/// Goes back to a version.
+/// Rolls a skill back to a version.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RollbackRequest {
-    /// Its name, or its place.
+    /// The skill's name or place.
     pub skill: String,
-    /// The beginning of the version's hash; none: the version approved before.
+    /// The beginning of the version's hash. Default: the version approved before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
 }
@@ -187,30 +187,30 @@ pub struct RollbackRequest {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VerifySkills {
-    /// Its name, or its place; none: all.
+    /// The skill's name or place. Default: all skills.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<String>,
 }
 
-/// What verifying a skill found: every byte was read.
+/// The result of verifying a skill: every byte was read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillVerification {
-    /// Its name, when it can be read that far.
+    /// The skill's name, if it can be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Where it lies.
+    /// Its skills directory and entry.
     pub place: Place,
-    /// Where its bytes stand.
+    /// The status of its bytes.
     pub status: SkillStatus,
-    /// Why.
+    /// Reason for this status.
     pub reason: String,
-    /// The hash of its bytes.
+    /// The hash of its bytes, if they can be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<ContentHash>,
-    /// The owner approved a version of what lies in this place: these bytes should be it.
+    /// Whether the owner approved a version in this place: these bytes should match it.
     pub was_approved: bool,
-    /// How long it took.
+    /// Duration of the verification in milliseconds.
     pub millis: f64,
 }
 
@@ -218,7 +218,7 @@ pub struct SkillVerification {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AddRequest {
-    /// An absolute path of a directory, archive, `SKILL.md` or component; or an `http(s)` URL of an archive, a `SKILL.md` or a
-    /// component.
+    /// An absolute path of a directory, archive, `SKILL.md` or component; or an `http(s)` URL of an archive, a
+    /// `SKILL.md` or a component.
     pub source: String,
 }

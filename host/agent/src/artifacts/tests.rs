@@ -10,7 +10,7 @@ use crate::workspace::prepare;
 
 const SECRET: &str = "s3cr3t-canary-7f0e";
 
-/// A run in a home, and what it was given: `given.csv` and `in/given.csv`.
+/// A run in a home with the input files `given.csv` and `in/given.csv`.
 struct Place {
     home: Home,
     run: RunId,
@@ -43,7 +43,7 @@ impl Place {
         collect(&self.home, &self.run, Arc::new(Scrubber::new(known)), &self.limits).await
     }
 
-    /// What is there, which is what was said to be there.
+    /// The files that exist, after a check that they match the list.
     async fn collected(&self) -> BTreeMap<String, String> {
         let listed = self.collect().await.unwrap();
         let directory = self.home.artifacts(&self.run);
@@ -93,7 +93,7 @@ async fn collecting_again_gives_what_is_there_now() {
     place.write("a", "1");
     let first = place.collected().await;
     assert_eq!(place.collected().await, first);
-    // What a crash leaves: half a copy, or one that the run does not know of.
+    // Leftovers of a crash: a partial copy, and a file unknown to the run.
     fs::create_dir_all(place.home.run(&place.run).join(STAGE).join("x")).unwrap();
     fs::write(place.home.artifacts(&place.run).join("stale"), "").unwrap();
     place.write("a", "2");
@@ -119,7 +119,7 @@ async fn nothing_outside_and_nothing_but_files_is_taken() {
     pipe.unwrap();
     place.write("a", "1");
     assert_eq!(place.collected().await, expected(&[("a", "1")]));
-    // What was given and is a link now is not what was given, and not taken.
+    // An input file replaced by a link is not an input file, and is not copied.
     fs::remove_file(workspace.join("given.csv")).unwrap();
     symlink("/etc/passwd", workspace.join("given.csv")).unwrap();
     assert_eq!(place.collected().await, expected(&[("a", "1")]));
@@ -129,14 +129,14 @@ async fn nothing_outside_and_nothing_but_files_is_taken() {
 async fn secrets_are_taken_out_wherever_they_stand() {
     let place = Place::new();
     place.write("a.txt", format!("key={SECRET}\n"));
-    // Over the border of two pieces.
+    // Across the border of two pieces.
     let filler = "x".repeat((64 << 10) - 5);
     let place = Place { limits: Limits { workspace_bytes: 1 << 20, ..place.limits }, ..place };
     place.write("b.txt", format!("{filler}{SECRET}{filler}"));
     let produced = place.collected().await;
     assert_eq!(produced["a.txt"], "key=<credential:the-token-of-the-test>\n");
     assert_eq!(produced["b.txt"], format!("{filler}<credential:the-token-of-the-test>{filler}"));
-    // In a file that is no text.
+    // In a file that is not text.
     place.write("c.bin", [&[0xff, 0, 0xfe][..], SECRET.as_bytes(), &[0xff]].concat());
     place.collect().await.unwrap();
     let kept = fs::read(place.home.artifacts(&place.run).join("c.bin")).unwrap();

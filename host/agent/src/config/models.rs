@@ -9,41 +9,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::Env;
 
-/// Models and how they are called. Keys and endpoints are never here: they come from the environment.
+/// Models and how they are called. Keys and endpoints come only from the environment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelsConfig {
     /// `provider/model` for the motor loop; also `LLM_MOTOR_MODEL`. Falls back to fast, then default.
     pub motor: Option<ModelRef>,
-    /// For quick answers; also `LLM_FAST_MODEL`.
+    /// Model for quick answers; also `LLM_FAST_MODEL`.
     pub fast: Option<ModelRef>,
-    /// For hard answers; also `LLM_SMART_MODEL`.
+    /// Model for hard answers; also `LLM_SMART_MODEL`.
     pub smart: Option<ModelRef>,
-    /// For reflection; also `LLM_CORTEX_MODEL`. Falls back to smart, then motor.
+    /// Model for reflection; also `LLM_CORTEX_MODEL`. Falls back to smart, then motor.
     pub cortex: Option<ModelRef>,
-    /// For every role nothing else is set for; also `LLM_DEFAULT_MODEL`.
+    /// Model for every role without a setting of its own; also `LLM_DEFAULT_MODEL`.
     pub default: Option<ModelRef>,
     /// Seconds one model call may take with all its retries. Default 300.
     pub deadline_seconds: u64,
-    /// Seconds without a byte before a request is given up. Default 120.
+    /// Seconds without a byte before a request is abandoned. Default 120.
     pub idle_seconds: u64,
-    /// How often a failed request is made again. Default 4.
+    /// Number of retries of a failed request. Default 4.
     pub retries: usize,
     /// Milliseconds before the first retry; they double. Default 500.
     pub retry_first_ms: u64,
     /// Ask for tool calls as schema-constrained JSON text instead of natively: for small models. Default off.
     pub constrained: bool,
-    /// US dollars for a million tokens by `provider/model`, for endpoints that do not report what a call cost.
+    /// US dollars for a million tokens by `provider/model`, for endpoints that do not report the cost of a call.
     pub prices: BTreeMap<String, ModelPrice>,
 }
 
-/// What a model costs, in US dollars for a million tokens.
+/// The price of a model, in US dollars for a million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelPrice {
-    /// Of the prompt.
+    /// Price of the prompt, per million tokens.
     pub input: f64,
-    /// Of the reply.
+    /// Price of the reply, per million tokens.
     pub output: f64,
 }
 
@@ -78,7 +78,7 @@ impl ModelsConfig {
         }
     }
 
-    /// How to reach them: keys and endpoints from the environment, bounds from here.
+    /// Settings to reach them: keys and endpoints from the environment, bounds from here.
     #[must_use]
     pub fn providers(&self, env: &Env) -> ProviderSettings {
         let mut settings = ProviderSettings::from_env(&**env);

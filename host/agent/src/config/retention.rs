@@ -1,4 +1,4 @@
-//! `[retention]`: how long runs that are over are kept.
+//! `[retention]`: how long finished runs are kept.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,10 +13,11 @@ const SIZES: [(&str, u64); 5] = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 <
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetentionConfig {
-    /// How long a run is kept after its end, judged by hosts that have lived for ten minutes, such as `30d`, `12h` or `never` for as long as there is room. Default 30 days.
+    /// How long a run is kept after its end, judged by hosts that have lived for ten minutes, such as `30d`, `12h` or
+    /// `never` for as long as there is room. Default 30 days.
     pub age: Age,
-    /// Bytes that the directories and traces of all runs that are over may take, such as `2GiB` or `unlimited`; the oldest go first. Default
-    /// 2 GiB.
+    /// Bytes that the directories and traces of all finished runs may take, such as `2GiB` or `unlimited`; the oldest
+    /// go first. Default 2 GiB.
     pub bytes: Size,
     /// Runs that are over and kept; the oldest go first; 0: any number. Default 10,000.
     pub runs: u64,
@@ -28,11 +29,11 @@ impl Default for RetentionConfig {
     }
 }
 
-/// An age; none: `never`.
+/// An age, such as `30d`; `None` is `never`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Age(pub Option<Duration>);
 
-/// A number of bytes; none: `unlimited`.
+/// A number of bytes; `None` is `unlimited`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size(pub Option<u64>);
 
@@ -62,7 +63,7 @@ fn measured(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     number.checked_mul(factor)
 }
 
-/// In the largest unit that leaves nothing over.
+/// Writes a value in the largest unit that leaves no remainder.
 fn written(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, u64)]) -> fmt::Result {
     let fits = units.iter().filter(|(_, factor)| value.is_multiple_of(*factor)).max_by_key(|(_, factor)| *factor);
     match fits {

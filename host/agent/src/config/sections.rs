@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CodeConfig {
-    /// Milliseconds a program gets when nobody says. Default 5,000.
+    /// Milliseconds a program gets by default. Default 5,000.
     pub timeout_ms: u64,
     /// Refuse plain attempts to leave the sandbox before running (SPEC CODE-4). Default on.
     pub guard: bool,

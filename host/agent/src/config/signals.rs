@@ -1,10 +1,10 @@
-//! `[signals]`: who is told what runs have to say (SPEC SIG-2). Nobody is, unless the owner says so.
+//! `[signals]`: who receives the signals of runs (SPEC SIG-2). By default, they are sent nowhere.
 
 use base::CredentialName;
 use serde::{Deserialize, Serialize};
 use signals::SignalStatus;
 
-/// `[signals]`.
+/// The section `[signals]` of the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SignalsConfig {
@@ -14,12 +14,12 @@ pub struct SignalsConfig {
     pub hook: Option<HookConfig>,
 }
 
-/// `[signals.webhook]`.
+/// The section `[signals.webhook]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WebhookConfig {
-    /// Where to. `http`, an address of a private network and `localhost` are reached when they stand here; a name that
-    /// leads to a private address needs that address in `network.private`.
+    /// Target of the posts. `http`, private addresses and `localhost` are reached if named here; a name that resolves
+    /// to a private address needs that address in `network.private`.
     pub url: String,
     /// The credential that posts are signed with, by name: in the vault, or the variable `VAULT_<NAME>`.
     pub secret: CredentialName,
@@ -31,7 +31,7 @@ pub struct WebhookConfig {
     pub max_backoff_seconds: u64,
 }
 
-/// `[signals.hook]`.
+/// The section `[signals.hook]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HookConfig {
@@ -40,7 +40,8 @@ pub struct HookConfig {
     /// Seconds that it may take, from 1 to 300; then it is killed. Default 10.
     #[serde(default = "default_timeout")]
     pub timeout_seconds: u64,
-    /// What has to have become of a run. Default `awaiting_input`, `awaiting_approval`, `completed`, `failed`.
+    /// Statuses of a run that the program is run for. Default `awaiting_input`, `awaiting_approval`, `completed`,
+    /// `failed`.
     #[serde(default = "default_statuses")]
     pub statuses: Vec<SignalStatus>,
 }

@@ -1,4 +1,4 @@
-//! `[skills]`: where skills lie, and what one may have.
+//! `[skills]`: the directories of skills, and the bounds of one.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use skills::{Bounds, Root};
 
 use crate::Home;
 
-/// Where skills lie, and what one may have (SPEC SKILL-2, SKILL-3).
+/// The directories of skills, and the bounds of one (SPEC SKILL-2, SKILL-3).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SkillsConfig {
@@ -16,13 +16,13 @@ pub struct SkillsConfig {
     pub directory: Option<PathBuf>,
     /// More directories whose entries are skills: absolute paths. Default none.
     pub roots: Vec<PathBuf>,
-    /// Bytes of one file that is no component. Default 1 MiB.
+    /// Bytes of one file that is not a component. Default 1 MiB.
     pub file_bytes: u64,
-    /// Bytes of all files that are no components. Default 10 MiB.
+    /// Bytes of all files that are not components. Default 10 MiB.
     pub text_bytes: u64,
     /// Files and directories of one skill. Default 2,000.
     pub entries: u64,
-    /// Bytes of one skill, components and all. Default 256 MiB.
+    /// Bytes of one skill including components. Default 256 MiB.
     pub total_bytes: u64,
 }
 
@@ -34,14 +34,14 @@ impl Default for SkillsConfig {
 }
 
 impl SkillsConfig {
-    /// What a skill may have; `component_bytes` is the engine's.
+    /// The bounds of a skill; `component_bytes` is the engine's.
     #[must_use]
     pub fn bounds(&self, component_bytes: u64) -> Bounds {
         let Self { file_bytes, text_bytes, entries, total_bytes, .. } = *self;
         Bounds { file_bytes, text_bytes, component_bytes, entries, total_bytes }
     }
 
-    /// The directories, the one that new skills go to first. A relative path would mean another place for each command,
+    /// The directories, with the one for new skills first. A relative path would mean another place for each command,
     /// so it is below the home.
     #[must_use]
     pub fn roots(&self, home: &Home) -> Vec<Root> {

@@ -1,7 +1,7 @@
-//! Following signals: from a position, or, for whoever has none, first those of runs that still wait and then what comes.
+//! Following signals: from a position, or, for a new follower, first those of runs that still wait and then new ones.
 //!
-//! It must not know who follows. It survives a follower that is slow, or is gone for weeks: what is read is a page of the
-//! table, never all of it, and what was answered in the meantime is not told any more.
+//! Independent of the follower. Works for a follower that is slow or away for weeks: each read takes one page of the
+//! table, and signals answered in the meantime are skipped.
 
 use std::collections::VecDeque;
 
@@ -15,42 +15,42 @@ use super::waiting::WaitingSignals;
 /// Signals read from the store at a time.
 const PAGE: usize = 100;
 
-/// How far somebody is.
+/// How far a consumer has read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Position {
-    /// Everything up to this id is done with, but for the opening.
+    /// All signals up to this id are done, except for the opening.
     pub after: u64,
-    /// The opening is not over: of the signals up to `after` whose runs wait, those up to this one are done with.
+    /// The opening is not over: of the signals up to `after` whose runs wait, those up to this one are done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opening: Option<u64>,
 }
 
 impl Position {
-    /// Of somebody who begins now and has the waiting ones still to come.
+    /// The position of a new consumer, with the waiting signals still to come.
     pub fn beginning(signals: &SignalBus) -> Self {
         Self { after: signals.latest(), opening: Some(0) }
     }
 
-    /// The id up to which nothing is needed any more. What an opening still has to tell is found by the runs that wait.
+    /// All signals up to this id are no longer needed. The rest of an opening is found by the runs that wait.
     pub fn done(&self) -> u64 {
         self.after
     }
 
-    /// Behind a signal.
+    /// The position after a signal.
     pub fn behind(id: u64) -> Self {
         Self { after: id, opening: None }
     }
 }
 
-/// What a follower comes to.
+/// The next step of a follower.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Followed {
-    /// A signal from before, whose run still waits.
+    /// An earlier signal, whose run still waits.
     Waiting(Signal),
-    /// These were all; what comes now has higher ids than this one.
+    /// The opening is over; new signals have higher ids than this one.
     Opened(u64),
-    /// A signal.
+    /// A new signal in order.
     Signal(Signal),
 }
 
@@ -67,26 +67,26 @@ pub struct Follower {
 
 impl Follower {
     pub(crate) fn new(waiting: WaitingSignals, position: Position) -> Self {
-        // Subscribed before the first read: what is delivered in between wakes the next one.
+        // Subscribed before the first read: signals delivered in between wake the next one.
         let wake = waiting.signals.subscribe();
         Self { waiting, wake, position, opening: VecDeque::new(), is_opening_known: false, ready: VecDeque::new() }
     }
 
-    /// From behind an id, or from the beginning of an opening.
+    /// Starts after an id, or at the beginning of an opening.
     pub(crate) fn from(waiting: WaitingSignals, after: Option<u64>) -> Self {
         let position = after.map_or_else(|| Position::beginning(&waiting.signals), Position::behind);
         Self::new(waiting, position)
     }
 
-    /// Where the follower is when it is done with what it was given last.
+    /// The follower's position once its last result is done.
     pub(crate) fn position(&self) -> Position {
         self.position
     }
 
-    /// The next signal, when it comes.
+    /// Waits for the next signal.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// If the store cannot be read.
     pub async fn next(&mut self) -> Result<Followed, Refusal> {
         loop {
             if let Some(followed) = self.next_ready()? {
@@ -96,7 +96,7 @@ impl Follower {
         }
     }
 
-    /// The next signal that is there already.
+    /// The next signal that is already there.
     pub(crate) fn next_ready(&mut self) -> Result<Option<Followed>, Refusal> {
         if let Some(done) = self.position.opening {
             return self.next_waiting(done).map(Some);
@@ -131,7 +131,7 @@ impl Follower {
 
     /// Returns when there may be more.
     pub(crate) async fn changed(&mut self) {
-        // Whoever delivers lives as long as this follower: it has a handle of its own to it.
+        // The sender lives as long as this follower, which holds a handle to it.
         if self.wake.changed().await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -1,8 +1,8 @@
-//! The hook: a program of the owner's that is run for signals, for example to show a notification.
+//! The hook: the owner's program that is run for signals, for example to show a notification.
 //!
-//! What a run says comes from a model, and from the web behind it: it is never part of a command line, passes no shell, and
-//! reaches the program on its standard input, and as a title without control characters. The program gets a small
-//! environment without the host's secrets, no terminal, and is killed with all it has started when it takes too long.
+//! The text of a run comes from a model, and from the web behind it: it is never part of a command line, passes no
+//! shell, and reaches the program on its standard input, and as a title without control characters. The program gets a
+//! small environment without the host's secrets, no terminal, and is killed with all its processes on a timeout.
 
 #[cfg(test)]
 mod tests;
@@ -21,13 +21,13 @@ use super::DeliverParts;
 use super::line::{Consumer, Retries};
 use crate::config::HookConfig;
 
-/// Names its position.
+/// The name of the hook's position.
 pub(super) const NAME: &str = "hook";
 /// The variables of the host that the program gets: to find programs and the desktop.
 const PASSED: [&str; 6] = ["PATH", "HOME", "DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "WAYLAND_DISPLAY"];
-/// Characters of a title. What does not fit is on the standard input.
+/// Characters of a title. The full text is on the standard input.
 const TITLE_CHARACTERS: usize = 120;
-/// Two attempts after the first: a notification that comes much later is none.
+/// Two attempts after the first: a notification that comes much later is useless.
 const RETRIES: Retries = Retries { first: Duration::from_secs(1), longest: Duration::from_secs(5), most: Some(2) };
 
 /// Runs a program for each signal.
@@ -109,19 +109,19 @@ impl Consumer for Hook {
     }
 }
 
-/// A process and all that it has started. Dropped before its end it is killed whole.
+/// A process and its descendants. If dropped before its end, the whole group is killed.
 struct Group(Child);
 
 impl Group {
-    /// Gives it its input and waits for its end.
+    /// Writes its input and waits for its end.
     async fn run(&mut self, input: &[u8]) -> std::io::Result<ExitStatus> {
         let stdin = self.0.stdin.take();
         let feed = async {
             if let Some(mut stdin) = stdin {
-                // Who does not want to know need not read.
+                // The program is free to ignore its input.
                 stdin.write_all(input).await.ok();
             }
-            // Closed by now. What counts is the program's end, however much of its input it has read.
+            // Closed by now. Only the program's end counts, however much of its input it has read.
             std::future::pending().await
         };
         tokio::select! {
@@ -133,7 +133,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Without an id it was waited for, and the number may be another's by now.
+        // Without an id the process was reaped, and its number may already belong to another.
         let id = self.0.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         if let Some(Err(error)) = id.map(|id| kill_process_group(id, KillSignal::KILL)) {
             tracing::debug!(%error, "the hook's processes were gone already");
@@ -141,7 +141,7 @@ impl Drop for Group {
     }
 }
 
-/// What a run says, in one line of harmless characters.
+/// A signal's text in one line of harmless characters.
 fn title(signal: &Signal) -> String {
     let body = &signal.body;
     let said = [
@@ -168,7 +168,7 @@ fn title(signal: &Signal) -> String {
     }
 }
 
-/// Also those that turn the direction of writing or hide what follows.
+/// Includes characters that change the writing direction or hide the following text.
 fn is_control(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')

@@ -1,7 +1,7 @@
-//! One consumer and what is on its way to it: in order, each until it was taken or given up, the position durable behind it.
+//! One consumer and its pending signals: in order, each until it is delivered or given up, with a durable position.
 //!
-//! Survives a host that dies at any point (what was not noted as done is told again), a disk that takes no position (the
-//! deliveries go on, and are told again after a restart), and a consumer that is away for days.
+//! Works across a host that dies at any point (deliveries without a saved position are repeated), a disk that takes no
+//! position (deliveries continue, and are repeated after a restart), and a consumer that is away for days.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,38 +16,38 @@ use super::DeliverParts;
 use super::follow::{Followed, Follower, Position};
 use super::waiting::WaitingSignals;
 
-/// Pause after the store could not be read.
+/// Pause after a failed read of the store.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Somebody who is told.
+/// A receiver of signals.
 #[async_trait::async_trait]
 pub(super) trait Consumer: Send + Sync {
-    /// Names its position: `deliver/<name>` in the table of single values. It never changes.
+    /// The name of its position: `deliver/<name>` in the table of single values. It never changes.
     fn name(&self) -> &'static str;
 
-    /// When to try again.
+    /// The schedule of further attempts.
     fn retries(&self) -> Retries;
 
-    /// Whether it wants to hear of this. `timely` is true while the signal is worth acting upon, or its run waits.
+    /// Whether it wants this signal. `timely` is true while the signal is worth acting upon, or its run waits.
     fn wants(&self, signal: &Signal, timely: bool) -> bool;
 
-    /// Tells it. The error is why not, for the log: no secrets and nothing that the other side said.
+    /// Delivers a signal. The error is the reason for the log, without secrets or text from the other side.
     async fn deliver(&self, signal: &Signal) -> Result<(), String>;
 }
 
-/// When to try again.
+/// Schedule of further attempts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Retries {
-    /// The first pause, at most. Each is twice as long as the one before.
+    /// The first pause, at most. Each following pause is twice as long.
     pub first: Duration,
-    /// No pause is longer.
+    /// The longest pause between attempts.
     pub longest: Duration,
-    /// So many, and then the signal is given up; none: for ever.
+    /// Number of retries before the signal is given up; `None`: unlimited.
     pub most: Option<usize>,
 }
 
 impl Retries {
-    /// The pauses: half of each is chance, so that hosts which failed together do not come back together.
+    /// The pauses: half of each is random, so that hosts that failed together do not come back together.
     pub(super) fn pauses(self, seed: u64) -> impl Iterator<Item = Duration> + Send {
         let longest = self.longest / 2;
         let pauses = ExponentialBuilder::new()
@@ -62,7 +62,7 @@ impl Retries {
     }
 }
 
-/// One consumer, and what is on its way to it.
+/// One consumer and its pending signals.
 pub(super) struct Line<C> {
     consumer: C,
     store: Store,
@@ -70,24 +70,24 @@ pub(super) struct Line<C> {
     clock: Arc<dyn Clock>,
     random: Arc<Random>,
     follower: Follower,
-    /// What the disk has.
+    /// The position that is on disk.
     noted: Option<Position>,
 }
 
-/// Whether to go on.
+/// Whether to continue delivering.
 enum Next {
     GoOn,
     Stop,
 }
 
 impl<C: Consumer> Line<C> {
-    /// Goes on where an earlier host was. A consumer that is new begins here, and hears first of runs that wait.
+    /// Continues from the position of an earlier host. A new consumer begins here, first with the runs that wait.
     pub async fn open(consumer: C, parts: &DeliverParts) -> Self {
         let waiting = WaitingSignals { store: parts.store.clone(), signals: parts.signals.clone() };
         let noted = match parts.store.get::<Position>(Table::Meta, key(&consumer)) {
             Ok(noted) => noted,
             Err(error) => {
-                // To begin anew tells too little only of what nobody can read any more.
+                // Starting over skips at most signals after the unreadable position.
                 tracing::warn!(consumer = consumer.name(), %error, "the position of a consumer cannot be read");
                 None
             }
@@ -96,12 +96,12 @@ impl<C: Consumer> Line<C> {
         let follower = Follower::new(waiting.clone(), position);
         let (clock, random) = (parts.clock.clone(), parts.random.clone());
         let mut line = Self { consumer, store: parts.store.clone(), waiting, clock, random, follower, noted };
-        // Before the first signal of this host: were it lost, so would be those that came before the next beginning.
+        // Before the first signal of this host: without a saved position, signals before the next start would be lost.
         line.note().await;
         line
     }
 
-    /// Delivers until it is told to stop.
+    /// Delivers until it is stopped.
     pub async fn run(mut self, begin: CancellationToken, stop: CancellationToken) {
         tokio::select! {
             biased;
@@ -141,7 +141,7 @@ impl<C: Consumer> Line<C> {
             }
         };
         if !self.consumer.wants(&signal, timely) {
-            // Noted with the next that is delivered, or when there is no more.
+            // Saved with the next delivery, or when there are no more signals.
             return Next::GoOn;
         }
         let next = self.tell(&signal, stop).await;
@@ -151,7 +151,7 @@ impl<C: Consumer> Line<C> {
         next
     }
 
-    /// A run that cannot be looked up may wait: then it is better told of once too often.
+    /// If the lookup fails, the run may be waiting: a repeated delivery is better than a missing one.
     fn is_timely(&self, signal: &Signal) -> bool {
         !signal.is_expired(self.clock.now())
             || (signal.body.status.is_waiting() && self.waiting.is_waited_for(signal).unwrap_or(true))
@@ -173,7 +173,7 @@ impl<C: Consumer> Line<C> {
         }
     }
 
-    /// Makes the position durable.
+    /// Makes the current position durable.
     async fn note(&mut self) {
         let position = self.follower.position();
         if self.noted == Some(position) {
@@ -199,7 +199,7 @@ fn key(consumer: &impl Consumer) -> String {
     position_key(consumer.name())
 }
 
-/// Under which key of [`Table::Meta`] the position of a consumer is kept.
+/// The key of [`Table::Meta`] that holds a consumer's position.
 pub(super) fn position_key(name: &str) -> String {
     format!("deliver/{name}")
 }

@@ -1,4 +1,4 @@
-//! Deliveries against a real store, with a consumer that fails as it is told.
+//! Deliveries against a real store, with a consumer that fails on demand.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -101,7 +101,7 @@ fn head(batch: &mut Batch, run: u64, signal: Option<u64>) {
     }
 }
 
-/// Its run goes on.
+/// Answers the question of a run.
 async fn answer(parts: &DeliverParts, run: u64) {
     let mut batch = Batch::new();
     head(&mut batch, run, None);
@@ -113,7 +113,7 @@ fn waiting(parts: &DeliverParts) -> WaitingSignals {
     WaitingSignals { store: parts.store.clone(), signals: parts.signals.clone() }
 }
 
-/// What there is for a follower now: `w1` a waiting one, `o3` the end of the opening, `4` a signal.
+/// The signals for a follower now: `w1` a waiting one, `o3` the end of the opening, `4` a signal.
 fn there(follower: &mut Follower) -> Vec<String> {
     let mut found = Vec::new();
     while let Some(followed) = follower.next_ready().unwrap() {
@@ -134,7 +134,7 @@ async fn who_has_no_position_hears_first_of_runs_that_still_wait_and_then_what_c
     send(&parts, 2, SignalStatus::Completed).await;
     send(&parts, 3, SignalStatus::AwaitingApproval).await;
     send(&parts, 4, SignalStatus::AwaitingInput).await;
-    // Answered, and asks again: the newer one counts.
+    // Answered and asking again: the newer one counts.
     answer(&parts, 4).await;
     send(&parts, 4, SignalStatus::AwaitingInput).await;
     send(&parts, 5, SignalStatus::AwaitingInput).await;
@@ -146,11 +146,11 @@ async fn who_has_no_position_hears_first_of_runs_that_still_wait_and_then_what_c
     assert_eq!(there(&mut follower), ["w1", "w3", "w5", "o6"]);
     send(&parts, 6, SignalStatus::AwaitingInput).await;
     assert_eq!(there(&mut follower), ["7"]);
-    // What is answered while somebody reads is not told, and what came since comes behind the opening.
+    // Signals answered while the follower reads are skipped, and newer ones follow the opening.
     assert!(matches!(late.next().await.unwrap(), Followed::Waiting(signal) if signal.id == 1));
     answer(&parts, 3).await;
     assert_eq!(there(&mut late), ["w5", "o6", "7"]);
-    // With a position there is no opening.
+    // With a position, the opening is skipped.
     for (after, expected) in [(0, vec!["1", "2", "3", "4", "5", "6", "7"]), (5, vec!["6", "7"]), (7, vec![])] {
         assert_eq!(there(&mut Follower::from(waiting(&parts), Some(after))), expected, "{after}");
     }
@@ -161,10 +161,10 @@ async fn who_has_no_position_hears_first_of_runs_that_still_wait_and_then_what_c
     );
 }
 
-/// Hears everything, and fails as often as it is told.
+/// Hears everything, and fails a set number of times.
 struct Listener {
     name: &'static str,
-    /// Attempts that fail, from now on.
+    /// Number of upcoming attempts that fail.
     failures: AtomicUsize,
     most: Option<usize>,
     heard: mpsc::UnboundedSender<(u64, bool)>,
@@ -201,7 +201,7 @@ impl Consumer for Listener {
     }
 }
 
-/// Runs a listener until everything there was told, and gives what it heard.
+/// Runs a listener until everything is delivered, and returns the signals it heard.
 async fn tell_all(
     parts: &DeliverParts,
     listener: Listener,
@@ -232,7 +232,7 @@ async fn each_signal_is_told_in_order_until_it_is_taken_and_a_restart_goes_on() 
     let parts = home.open();
     send(&parts, 1, SignalStatus::AwaitingInput).await;
     send(&parts, 2, SignalStatus::Completed).await;
-    // New here: it hears of the run that waits, and not of what was over before.
+    // New here: it hears of the run that waits, and not of finished ones.
     let (listener, ears) = Listener::new(0, None);
     let line = Line::open(listener, &parts).await;
     assert_eq!(position(&parts, "test"), Some(json!({ "after": 2, "opening": 0 })));
@@ -292,7 +292,7 @@ async fn what_is_old_is_timely_only_while_its_run_waits() {
     send(&parts, 4, SignalStatus::Completed).await;
     let (listener, ears) = Listener::new(0, None);
     assert_eq!(tell_all(&parts, listener, ears).await, [(2, true), (4, true)]);
-    // Who wants all of it gets it, late or not.
+    // A consumer that wants all signals gets them, late or not.
     let (listener, ears) = Listener::new(0, None);
     let mut batch = Batch::new();
     batch.put(Table::Meta, "deliver/all", &json!({ "after": 0 })).unwrap();
@@ -326,7 +326,7 @@ async fn a_host_that_only_answers_a_question_tells_nobody_anything() {
     stop.cancel();
     task.await.unwrap();
     assert_eq!(ears.recv().await, None);
-    // A signal of its own is told, behind what was left, also when it ends at once.
+    // A new signal is delivered after the remaining ones, even if the host ends at once.
     let (listener, mut ears) = Listener::new(0, None);
     let line = Line::open(listener, &parts).await;
     send(&parts, 2, SignalStatus::Completed).await;

@@ -1,7 +1,7 @@
-//! The signals of runs that still wait: what somebody who comes late has to be told first (SPEC DUR-3).
+//! The signals of runs that still wait: the first ones for a consumer that comes late (SPEC DUR-3).
 //!
-//! Nothing is signalled twice for it: a waiting run has said once what it waits for, and that signal is given again, under its
-//! own id. It survives 10,000 runs that wait, because it reads their heads and not all signals that there ever were.
+//! No signal is sent twice for it: a waiting run has signalled once, and that signal is given again, under its own id.
+//! It copes with 10,000 waiting runs, because it reads their heads and not all signals ever sent.
 
 use base::{Refusal, RunId};
 use serde::Deserialize;
@@ -15,10 +15,10 @@ pub(crate) struct WaitingSignals {
     pub signals: SignalBus,
 }
 
-/// What matters here of the head of a run (`motor::RunRecord`).
+/// The relevant part of a run's head (`motor::RunRecord`).
 #[derive(Deserialize)]
 struct Head {
-    /// The signal that told of what the run waits for; none when it does not wait.
+    /// The signal of the question the run waits for; `None` if it does not wait.
     #[serde(default)]
     signal: Option<u64>,
 }
@@ -34,19 +34,19 @@ impl WaitingSignals {
         Ok(ids)
     }
 
-    /// The signal with this id, when its run still waits for what it asks.
+    /// The signal with this id, if its run still waits for an answer to it.
     pub fn get(&self, id: u64) -> Result<Option<Signal>, Refusal> {
         let Some(signal) = self.signals.get(id)? else { return Ok(None) };
         Ok(self.is_waited_for(&signal)?.then_some(signal))
     }
 
-    /// Whether the run of a signal still waits for what it asks.
+    /// Whether the run of a signal still waits for an answer to it.
     pub fn is_waited_for(&self, signal: &Signal) -> Result<bool, Refusal> {
         let head = self.store.get::<Head>(Table::Runs, signal.run.as_str())?;
         Ok(head.and_then(|head| head.signal) == Some(signal.id))
     }
 
-    /// Those behind the id `after`, oldest first, at most `limit`.
+    /// The waiting signals after the id `after`, oldest first, at most `limit`.
     pub fn since(&self, after: u64, limit: usize) -> Result<Vec<Signal>, Refusal> {
         let behind = self.ids()?.into_iter().filter(|id| *id > after);
         behind.filter_map(|id| self.get(id).transpose()).take(limit).collect()

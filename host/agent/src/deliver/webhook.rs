@@ -1,7 +1,8 @@
-//! The webhook: every signal is posted to a URL of the owner's, signed, until it is acknowledged with 2xx.
+//! The webhook: every signal is posted to the owner's URL, signed, until it is acknowledged with 2xx.
 //!
-//! It survives an endpoint that fails, redirects, is gone or never answers: the signal is kept and tried again, in order. The
-//! secret is read for each attempt, so one that is changed or set late is used without a restart, and it is in no message.
+//! It survives an endpoint that fails, redirects, is gone or never answers: the signal is kept and tried again, in
+//! order. The secret is read for each attempt, so a changed or late one is used without a restart, and it is in no
+//! message.
 
 #[cfg(test)]
 mod tests;
@@ -22,7 +23,7 @@ use super::line::{Consumer, Retries};
 use crate::config::WebhookConfig;
 use crate::environment::blocking;
 
-/// Names its position.
+/// The name of the webhook's position.
 pub(super) const NAME: &str = "webhook";
 /// The pause after the first failure, at most.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -38,7 +39,7 @@ pub(super) struct PostWebhook {
     clock: Arc<dyn Clock>,
     random: Arc<Random>,
     store: Store,
-    /// What tells the signals of this home from those of another, which has the same ids.
+    /// Distinguishes the signals of this home from those of another, which has the same ids.
     home: OnceCell<String>,
 }
 
@@ -76,7 +77,7 @@ impl PostWebhook {
         self.home.get_or_try_init(|| make).await.map(String::as_str).map_err(|error| error.to_string())
     }
 
-    /// The signal as JSON. It has no secrets from its run; one that became a secret since is taken out here.
+    /// The signal as JSON. It has no secrets from its run; values that became secrets since are removed here.
     async fn body(&self, signal: &Signal) -> Result<Vec<u8>, String> {
         let vault = self.vault.clone();
         let scrubber = blocking(move || vault.scrubber()).await.map_err(|refusal| refusal.to_string())?;

@@ -12,7 +12,7 @@ use crate::host::open_vault;
 use crate::loss::{check_new_state, unrecorded_runs};
 use crate::{Home, HomeUsage, Host, HostOptions};
 
-/// Less room than this is worth a warning.
+/// Less free space than this is worth a warning.
 const LOW_ROOM_BYTES: u64 = 256 << 20;
 /// Runs named in a finding.
 const MAX_NAMED: usize = 5;
@@ -58,7 +58,7 @@ fn examine(home: &Home, store: &Store, vault: &Vault) -> Vec<Finding> {
     findings
 }
 
-/// The free room of the disk, against what the store keeps in reserve.
+/// The free space of the disk, compared with the store's reserve.
 fn room(home: &Home) -> Finding {
     let disk = match statvfs(home.path()) {
         Ok(disk) => disk,
@@ -118,7 +118,7 @@ fn restore() -> Option<String> {
     Some("restore the home from a backup".to_owned())
 }
 
-/// Directories of runs and records that do not belong together.
+/// Directories of runs and records that do not match.
 fn directories(home: &Home, store: &Store) -> Vec<Finding> {
     let mut findings = Vec::new();
     match unrecorded_runs(home, store) {

@@ -1,8 +1,8 @@
-//! The key that signs the receipts of a home: `config/receipt.key`, and `config/receipt.pub` beside it for everybody.
+//! The key that signs the receipts of a home: `config/receipt.key`, and the public `config/receipt.pub` next to it.
 //!
-//! It is made when the first receipt is asked for, and never again: a key that is missing where there was one, or that
-//! cannot be read, is a refusal. Another one would sign in the name of the same home, and nobody could tell why the old
-//! receipts do not verify any more.
+//! It is made for the first receipt, and never again: if an existing key is lost or cannot be read, the request is
+//! refused. Another key would sign in the name of the same home, and there would be no explanation why old receipts no
+//! longer verify.
 
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -16,10 +16,10 @@ use zeroize::Zeroizing;
 
 const PRIVATE_KEY: &str = "receipt.key";
 pub(crate) const PUBLIC_KEY: &str = "receipt.pub";
-/// A key, its armour and the warning have less.
+/// Maximum size of a key file: a key, its armour and the warning are smaller.
 const MOST_BYTES: u64 = 4 << 10;
 
-/// Opens the key, one after another: two that make it at once would be in each other's way.
+/// Opens the key, one caller at a time: two that make it at once would conflict.
 #[derive(Debug, Clone)]
 pub(crate) struct ReceiptKey {
     directory: PathBuf,
@@ -32,9 +32,9 @@ impl ReceiptKey {
         Self { directory, turn: Arc::default() }
     }
 
-    /// The key, which is made when there never was one.
+    /// The key, which is made if there never was one.
     pub fn open(&self) -> Result<SigningKey, Refusal> {
-        // Nothing is kept behind the lock that a panic could leave half-changed.
+        // The lock protects no data that a panic could leave half-changed.
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let key = match (self.read(PRIVATE_KEY)?, self.read(PUBLIC_KEY)?) {
             (None, None) => {
@@ -42,7 +42,7 @@ impl ReceiptKey {
                 let text = key.to_text().map_err(|error| broken(PRIVATE_KEY, &error.to_string()))?;
                 create_file(&self.directory, PRIVATE_KEY, text.as_bytes())?;
                 self.publish(&key)?;
-                // As every later host will read it.
+                // Read back as every later host will read it.
                 let text = self.read(PRIVATE_KEY)?.ok_or_else(|| broken(PRIVATE_KEY, "is gone"))?;
                 private(&text)?
             }
@@ -77,7 +77,7 @@ impl ReceiptKey {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unreadable(error)),
         };
-        // The file that was opened is the file that is judged.
+        // The permissions are checked on the opened file.
         let found = file.metadata().map_err(unreadable)?;
         if name == PRIVATE_KEY && found.mode() & 0o077 != 0 {
             let reason = "the key of the receipts, `config/receipt.key` of the home, can be read by others";
@@ -129,7 +129,7 @@ mod tests {
         assert!(fs::read_to_string(directory.join(PRIVATE_KEY)).unwrap().starts_with("# Whoever has this key"));
         assert_eq!(fs::read_to_string(directory.join(PUBLIC_KEY)).unwrap(), format!("{}\n", all[0]));
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 2);
-        // A crash between the two, or an owner who gave it away.
+        // After a crash between the two, or after the owner removed it.
         fs::remove_file(directory.join(PUBLIC_KEY)).unwrap();
         assert_eq!(keys.open().unwrap().public(), all[0]);
         assert!(directory.join(PUBLIC_KEY).exists());
@@ -173,7 +173,7 @@ mod tests {
             assert_eq!(refusal.code, RefusalCode::StateUnusable, "{name}");
             assert!(refusal.reason.contains(said) && refusal.remedy.is_some(), "{name}: {refusal:?}");
             assert_eq!(fs::read(home.path().join(PRIVATE_KEY)).ok(), after, "{name}");
-            // The remedies help.
+            // Apply the remedies.
             fs::remove_dir(home.path().join(PRIVATE_KEY)).ok();
             fs::remove_file(home.path().join(PRIVATE_KEY)).ok();
             fs::remove_file(home.path().join(PUBLIC_KEY)).ok();

@@ -1,4 +1,4 @@
-//! Receipts made from histories: what stands in them, and that the same history says the same.
+//! Receipts made from histories: their content, and that it only depends on the history.
 
 use base::{ContentHash, Door};
 use receipts::SigningKey;
@@ -118,7 +118,7 @@ fn people_are_named_with_what_they_said() {
     assert_eq!(receipt.approvals[0].actions, [Action { summary: "POST".into(), hash: hash("x") }]);
     assert_eq!(receipt.approvals[0].consent.as_ref().unwrap().door, Door::Terminal);
     assert_eq!(receipt.approvals[2].consent, None);
-    // A question that nobody answered has no word in it.
+    // A question without an answer adds no entry.
     let [answer] = receipt.answers.as_slice() else { panic!("{:?}", receipt.answers) };
     assert_eq!((answer.question.as_str(), answer.consent.given_by.as_str()), ("which one?", "owner"));
 }

@@ -1,7 +1,7 @@
-//! Verifying a receipt without a host (SPEC RUN-14): from the file, and from whatever of the rest is there.
+//! Verifying a receipt without a host (SPEC RUN-14): from the file, and from the other parts that are available.
 //!
-//! What was not compared is said as clearly as what was: a signature alone proves that a receipt is whole, and not whose
-//! it is. A receipt that names a run of this home has to be signed with the key of this home.
+//! Skipped comparisons are reported as clearly as the others: a signature alone proves that a receipt is whole, but not
+//! its origin. A receipt that names a run of this home has to be signed with the key of this home.
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -16,76 +16,76 @@ use crate::components::BUNDLED;
 
 /// The largest component that is compared, in bytes.
 const MOST_COMPONENT_BYTES: u64 = 1 << 30;
-/// A public key has less.
+/// Maximum size of a public key file.
 const MOST_KEY_BYTES: u64 = 4 << 10;
 
-/// What to verify.
+/// The parts to verify.
 #[derive(Debug, Clone, Default)]
 pub struct VerifyRequest {
-    /// The receipt's file.
+    /// Path of the receipt's file.
     pub file: PathBuf,
-    /// The home whose key and artifacts are compared when the run is one of its.
+    /// The home whose key and artifacts are compared if the run is one of its own.
     pub home: Option<Home>,
-    /// The key that has to have signed it: `ed25519:…`, or a file that holds one.
+    /// The required signing key: `ed25519:…`, or a file that holds one.
     pub key: Option<String>,
-    /// A directory that has to hold the artifacts.
+    /// A directory with the artifacts to compare.
     pub artifacts: Option<PathBuf>,
-    /// A directory that has to hold the skill.
+    /// A directory with the skill to compare.
     pub skill: Option<PathBuf>,
-    /// Files that have to be components that the run used.
+    /// Files that have to be components of the run.
     pub components: Vec<PathBuf>,
 }
 
-/// A receipt that was not refused.
+/// A receipt that passed verification.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verification {
-    /// The run.
+    /// The run it describes.
     pub run_id: RunId,
-    /// How it ended.
+    /// The outcome of the run.
     pub status: Outcome,
-    /// The key that signed it.
+    /// The key that signed the receipt.
     pub key: PublicKey,
-    /// What was compared, and is as the receipt says.
+    /// Parts that were compared and match the receipt.
     pub checked: Vec<Checked>,
-    /// What the receipt speaks of and was not compared.
+    /// Parts named in the receipt that were not compared.
     pub not_checked: Vec<Unchecked>,
-    /// Files beside the artifacts, of which the receipt says nothing.
+    /// Files next to the artifacts that are not in the receipt.
     pub other_files: Vec<String>,
 }
 
-/// Something that is as the receipt says.
+/// A part that matches the receipt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Checked {
     /// `signature`, `key`, `artifacts`, `skill` or `component`.
     pub what: &'static str,
-    /// With what it was compared.
+    /// The other side of the comparison.
     pub detail: String,
 }
 
-/// Something that was not compared.
+/// A part that was not compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Unchecked {
-    /// As in [`Checked`].
+    /// The part, named as in [`Checked`].
     pub what: &'static str,
-    /// Why not.
+    /// Reason it was not compared.
     pub detail: String,
-    /// How it would be.
+    /// How to have it compared.
     pub remedy: &'static str,
 }
 
 impl Verification {
-    /// Verifies a receipt. It may block: files are read.
+    /// Verifies a receipt. May block: it reads files.
     ///
     /// # Errors
-    /// When anything that can be compared is not as the receipt says, or a file that was named cannot be read.
+    /// If a compared part does not match the receipt, or a named file cannot be read.
     pub fn of(request: &VerifyRequest) -> Result<Self, Refusal> {
         let bytes = read(&request.file, MOST_BYTES as u64 + 1)?;
         let signed = SignedReceipt::read(&bytes).map_err(refused)?;
         let receipt = signed.receipt();
-        // The home only counts when it knows the run.
+        // The home only counts if it knows the run.
         let home = request.home.as_ref().filter(|home| home.run(&receipt.run_id).is_dir());
         let mut verification = Self {
             run_id: receipt.run_id.clone(),
@@ -111,7 +111,7 @@ impl Verification {
         }
         let own = match (home, &request.home) {
             (Some(home), _) => home_key(home)?,
-            // A home that has nothing to do with the run need not have a key in order.
+            // The key of a home unrelated to the run may be missing or unreadable.
             (None, other) => other.as_ref().and_then(|home| home_key(home).ok().flatten()),
         };
         match (home, own) {
@@ -140,7 +140,7 @@ impl Verification {
     ) -> Result<(), Refusal> {
         let listed = signed.receipt().artifacts.len();
         let own = home.map(|home| home.artifacts(&self.run_id));
-        // A run that produced nothing has no directory.
+        // A run without artifacts has no directory.
         let own = own.filter(|directory| listed > 0 || directory.exists());
         match request.artifacts.clone().or(own) {
             Some(directory) => {
@@ -243,7 +243,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Refusal {
     Refusal::new(code, format!("cannot read `{}`: {error}", path.display()))
 }
 
-/// With every cause: a reason that says only that something could not be read helps nobody.
+/// With every cause: the outermost message alone does not explain the failure.
 fn refused(error: VerifyError) -> Refusal {
     let mut reason = error.to_string();
     let mut cause = std::error::Error::source(&error);

@@ -1,5 +1,5 @@
-//! Directories in `runs/` that belong to no run: what a crash left between a deleted record and its files, or between a
-//! workspace and its record. They are removed at the start of a host.
+//! Directories in `runs/` without a run: leftovers of a crash between deleting a record and its files, or between
+//! making a workspace and its record. They are removed at the start of a host.
 
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -14,7 +14,7 @@ use crate::Home;
 /// How much older than the host a directory must be: clocks of file systems are coarse, and remote ones differ.
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// How the state was found when the host opened it.
+/// The condition of the state when the host opened it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StateFound {
     /// As the last host left it.
@@ -24,7 +24,7 @@ pub(crate) enum StateFound {
 }
 
 impl StateFound {
-    /// A state without a single run has just begun; one that an earlier version made may have lost runs unnoticed.
+    /// A state without a single run has just begun; one of an earlier version may have lost runs unnoticed.
     pub fn of(motor: &Motor, was_counted: bool) -> Result<Self, Refusal> {
         let any = motor.list(motor::ListFilter { status: None, agent: None, limit: 1 })?;
         Ok(if any.is_empty() || !was_counted { Self::Doubtful } else { Self::Intact })
@@ -45,11 +45,11 @@ pub(crate) fn may_sweep(state: StateFound, candidate: Candidate, host_started: S
     state == StateFound::Intact && !candidate.has_record && is_old
 }
 
-/// Removes what [`may_sweep`] allows. Names that are not those of runs are left alone. How many were removed. `was_counted`
-/// is [`store::Store::was_counted`]. Goes no further once `stop` is cancelled.
+/// Removes the directories [`may_sweep`] allows, and returns their number. Other names than those of runs are left
+/// alone. `was_counted` is [`store::Store::was_counted`]. Stops once `stop` is cancelled.
 ///
 /// # Errors
-/// What storage says.
+/// If storage fails.
 pub(super) fn sweep(
     home: &Home,
     motor: &Motor,

@@ -1,4 +1,4 @@
-//! Which runs go and which stay, over the state of a host whose clock is set by hand.
+//! Which runs are deleted and which stay, over the state of a host whose clock is set by hand.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{Host, HostOptions};
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 const NEVER: RetentionConfig = RetentionConfig { age: Age(None), bytes: Size(None), runs: 0 };
 
-/// A host that begins nothing by itself.
+/// A host that starts nothing by itself.
 struct Fixture {
     _directory: TempDir,
     host: Host,
@@ -64,7 +64,7 @@ impl Fixture {
         id
     }
 
-    /// The runs of these that are left.
+    /// The remaining runs, by index.
     fn left(&self, runs: &[RunId]) -> Vec<usize> {
         let is_left = |run: &RunId| {
             let has_files = self.host.home().run(run).exists();
@@ -118,7 +118,7 @@ async fn a_run_that_a_consumer_has_yet_to_hear_of_stays() {
     let runs = [told, yet];
     pruner.prune(&stop).await.unwrap();
     assert_eq!(home.left(&runs), [1]);
-    // Nor does it go for room.
+    // Nor is it deleted for room.
     let for_room = RetentionConfig { bytes: Size(Some(1)), ..NEVER };
     Pruner { config: for_room, ..pruner.clone() }.prune(&stop).await.unwrap();
     assert_eq!(home.left(&runs), [1]);
@@ -144,7 +144,7 @@ async fn a_clock_that_is_ahead_at_the_start_and_set_soon_after_deletes_nothing()
     home.clock.advance(SETTLED);
     pruner.prune(&stop).await.unwrap();
     assert_eq!((home.left(&runs), pruner.pause()), (vec![0], PAUSE));
-    // Nor does one that is set ahead later.
+    // Nor is one deleted after the clock is set ahead later.
     let pruner = Pruner { time: HostTime::starting(home.clock.clone()), ..pruner };
     home.clock.advance(SETTLED);
     home.clock.jump(year);

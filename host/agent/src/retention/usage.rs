@@ -12,15 +12,15 @@ use crate::Home;
 /// Bytes of a block, as `st_blocks` counts them.
 const BLOCK: u64 = 512;
 
-/// What the parts of a home take on the disk.
+/// Disk usage of the parts of a home.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HomeUsage {
-    /// Bytes of `state`.
+    /// Bytes used by `state`.
     pub state_bytes: u64,
     /// Bytes of `runs`: workspaces and artifacts.
     pub runs_bytes: u64,
-    /// Directories in `runs`.
+    /// Number of directories in `runs`.
     pub runs: u64,
     /// Bytes of the trace files.
     pub traces_bytes: u64,
@@ -40,10 +40,10 @@ impl HomeUsage {
     }
 }
 
-/// The bytes of everything at or below `path`. What cannot be read, or goes away meanwhile, counts nothing.
+/// The bytes of everything at or below `path`. Unreadable or vanished entries count as 0.
 pub(super) fn on_disk(path: &Path) -> u64 {
     let mut bytes: u64 = 0;
-    // A list of its own instead of recursion: guests nest directories as deep as they like.
+    // A list instead of recursion: guests can nest directories to any depth.
     let mut left = vec![path.to_owned()];
     while let Some(path) = left.pop() {
         let metadata = match fs::symlink_metadata(&path) {

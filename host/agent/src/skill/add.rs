@@ -1,5 +1,5 @@
-//! Adding a skill from a path or a URL, with where it came from (SPEC SKILL-13). What is added waits for the owner like
-//! anything that was dropped in.
+//! Adding a skill from a path or a URL, with its origin (SPEC SKILL-13). An added skill waits for the owner like one
+//! dropped into the directory.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -20,18 +20,18 @@ use crate::environment::blocking;
 /// A source that was read.
 struct Source {
     snapshot: Snapshot,
-    /// What it is called where it comes from.
+    /// Its name at the origin.
     entry: String,
-    /// As it was given.
+    /// The source as the caller wrote it.
     said: String,
 }
 
 impl Host {
-    /// Adds a skill to the home's own. One that is there already is not touched.
+    /// Adds a skill to the home's own. An existing one is not touched.
     ///
     /// # Errors
-    /// When it cannot be had or read, or there is one of its name; `consent_needed` for a URL without the owner's word,
-    /// because it is asked for in the owner's name.
+    /// If it cannot be fetched or read, or its name is taken; `consent_needed` for a URL without the owner's consent,
+    /// because it is fetched in the owner's name.
     pub async fn add_skill(&self, request: AddRequest, consent: Option<Consent>) -> Result<SkillSummary, Refusal> {
         let library = &self.parts().skills;
         let bounds = *library.bounds();
@@ -76,7 +76,7 @@ impl Host {
             }
             _ => {
                 put(&directory, &at.entry, &snapshot, Expected::Absent)?;
-                // What its author asks for comes along: it is not part of what is hashed, and no more than a proposal.
+                // The author's proposal is copied too: it is not hashed, and remains a proposal.
                 if let Some(proposal) = snapshot.proposal.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok()) {
                     write_file(&directory.join(&at.entry), proposal)?;
                 }
@@ -109,8 +109,7 @@ fn of_path(path: &Path, bounds: &Bounds) -> Result<Source, Refusal> {
     let path = std::fs::canonicalize(path).map_err(|error| unreadable(path, &error))?;
     let entry = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let said = path.to_string_lossy().into_owned();
-    // One file that is named is one file, by whatever name it was handed on: what lies beside it in a directory of downloads
-    // is no part of it.
+    // A named file is added alone, under any name: other files in a directory of downloads are not part of it.
     if path.is_file() && path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md")) {
         let mut bytes = Vec::new();
         let reading = open_regular(&path, Links::Refused)
@@ -122,7 +121,7 @@ fn of_path(path: &Path, bounds: &Bounds) -> Result<Source, Refusal> {
     Ok(Source { snapshot, entry: entry(&path), said })
 }
 
-/// What was named is no skill: whoever named it has to name another.
+/// The error for a source that is not a skill: the caller has to name another.
 fn no_skill(error: impl Into<SkillError>) -> Refusal {
     Refusal::new(RefusalCode::InvalidRequest, error.into().to_string())
 }
@@ -131,7 +130,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Refusal {
     Refusal::new(RefusalCode::NotFound, format!("cannot read `{}`: {error}", path.display()))
 }
 
-/// What was fetched: an archive, a component, or a `SKILL.md`, by what its bytes are.
+/// A fetched archive, component, or `SKILL.md`, identified by its bytes.
 fn of_bytes(bytes: &[u8], entry: &str, bounds: &Bounds) -> Result<Snapshot, Refusal> {
     let snapshot = match bytes {
         [b'P', b'K', ..] => read_archive(bytes, bounds).map_err(no_skill)?,

@@ -1,5 +1,5 @@
-//! The advice of a read-only run about a skill (SPEC SKILL-9). It fails closed: from the moment the run is asked for until it has
-//! ended with a clear verdict, the advice is that the skill did not pass.
+//! The advice of a read-only run about a skill (SPEC SKILL-9). It fails closed: from the request for the run until its
+//! end with a clear verdict, the advice is that the skill did not pass.
 
 use base::{Refusal, RunId, Timestamp};
 use skills::TrustBook;
@@ -11,7 +11,7 @@ use super::used::verdict;
 /// Bytes of an answer that are kept.
 const MOST_TEXT: usize = 8 * 1024;
 
-/// Notes what a run said of a skill; none: it has not ended.
+/// Notes a run's advice about a skill; `None`: it has not ended.
 pub(crate) async fn advise(
     trust: &TrustBook,
     skill: &SkillUse,
@@ -26,7 +26,7 @@ pub(crate) async fn advise(
     let passed = answer.is_some_and(verdict);
     trust.advised(&subject, Advisory { run_id: run.clone(), passed, text, at }).await?;
     if passed {
-        // What a bare component said of itself stays as it was shown.
+        // A bare component's self-description stays as it was shown.
         let known = trust.get(&subject.name, &subject.place, subject.hash)?;
         trust.reviewed(&subject, known.and_then(|record| record.described)).await?;
     }

@@ -13,15 +13,15 @@ use crate::api::skills::{ApprovalQuestion, ApproveRequest, RejectRequest, Update
 use crate::catalogue;
 use crate::environment::blocking;
 
-/// What a skill is given that proposes nothing: tools that see its workspace and nothing else.
+/// Tools of a skill without a proposal: they see only its workspace.
 const DEFAULT_TOOLS: [&str; 3] = [catalogue::CODE, catalogue::BASH, catalogue::FILESYSTEM];
 
 impl Host {
-    /// What an approval would grant. What a bare component says of itself is noted, so that what is shown is what is approved;
-    /// nothing else changes.
+    /// The effect of an approval. A bare component's self-description is noted, so that the owner approves exactly the
+    /// shown text; nothing else changes.
     ///
     /// # Errors
-    /// When there is no such skill, it cannot be read, or the powers make no sense.
+    /// If the skill does not exist, it cannot be read, or the powers are invalid.
     pub async fn approval_question(&self, request: ApproveRequest) -> Result<ApprovalQuestion, Refusal> {
         let taken = self.parts().skills.take(&request.skill).await?;
         let (facts, described) = self.facts(&taken).await?;
@@ -48,7 +48,7 @@ impl Host {
     /// Approves exactly the bytes of the request's hash, with exactly these powers. Durable when this returns.
     ///
     /// # Errors
-    /// `skill_untrusted` when the bytes are others by now; `illegal_state` when the skill has to be reviewed first.
+    /// `skill_untrusted` if the bytes have changed; `illegal_state` if the skill has to be reviewed first.
     pub async fn approve_skill(&self, request: ApproveRequest, consent: Consent) -> Result<SkillSummary, Refusal> {
         let library = &self.parts().skills;
         let Some(shown) = request.hash else {
@@ -60,7 +60,7 @@ impl Host {
         if snapshot.hash != shown {
             return Err(SkillError::Changed.into());
         }
-        // What an author proposes is in no hash: it is granted as it was shown, or not at all.
+        // The author's proposal is in no hash: it is granted as it was shown, or not at all.
         if request.proposed && request.shown.is_none() {
             return Err(Refusal::new(RefusalCode::InvalidRequest, "an approval of what is proposed names the powers")
                 .with_remedy("ask what would be approved, and pass its `policy` as `shown`"));
@@ -72,7 +72,7 @@ impl Host {
         let trust = library.trust();
         if snapshot.form == Form::Component && standing.record.as_ref().is_none_or(|record| record.described.is_none())
         {
-            // What the component says of itself is part of what is approved, so it has to have been shown.
+            // The component's self-description is part of the approval, so it has to have been shown.
             if self.facts(&taken).await?.1.is_some() {
                 let reason = "the component describes itself, and nobody has looked at that yet".to_owned();
                 let remedy = "`motor skill review` it first".to_owned();
@@ -80,17 +80,17 @@ impl Host {
             }
         }
         let (versions, bytes) = (library.versions().clone(), snapshot.clone());
-        // Kept before they are approved: an approved version can always be gone back to.
+        // Kept before the approval: a rollback to an approved version is always possible.
         blocking(move || Ok(versions.keep(&bytes)?)).await?;
         let record = trust.approve(&subject(&taken), policy, consent).await?;
         self.write_policy(&record).await;
         self.summary(place).await
     }
 
-    /// Rejects a skill: it waits for another version, or another look.
+    /// Rejects a skill: it waits for another version, or another review.
     ///
     /// # Errors
-    /// `illegal_state` when it is approved.
+    /// `illegal_state` if it is approved.
     pub async fn reject_skill(&self, request: RejectRequest, consent: Consent) -> Result<SkillSummary, Refusal> {
         let library = &self.parts().skills;
         let taken = library.take(&request.skill).await?;
@@ -101,7 +101,7 @@ impl Host {
     /// Changes the powers of an approved skill, and nothing else: it stays approved (seed scenario 8).
     ///
     /// # Errors
-    /// `illegal_state` when these bytes are not approved.
+    /// `illegal_state` if these bytes are not approved.
     pub async fn update_skill(&self, request: UpdateRequest, consent: Consent) -> Result<SkillSummary, Refusal> {
         let library = &self.parts().skills;
         let taken = library.approved(&request.skill).await?;
@@ -111,8 +111,8 @@ impl Host {
         self.summary(&taken.place).await
     }
 
-    /// The powers that an approval would grant: those approved earlier, else those that the author proposes, else tools that
-    /// see the workspace alone; with the owner's changes.
+    /// The powers that an approval would grant: those approved earlier, otherwise the author's proposal, otherwise
+    /// tools that see only the workspace; with the owner's changes.
     fn policy_for(
         &self,
         taken: &Taken,
@@ -142,12 +142,12 @@ impl Host {
         Ok(policy)
     }
 
-    /// The policy in force, or the one kept for the next approval, or that of the version approved last.
+    /// The policy in force, otherwise the one kept for the next approval, otherwise that of the version approved last.
     fn kept_policy(&self, taken: &Taken) -> Result<Option<Policy>, Refusal> {
         if let Some(policy) = taken.standing.record.as_ref().and_then(|record| record.policy.clone()) {
             return Ok(Some(policy));
         }
-        // What is known of these bytes with other permissions is no trust, but what was granted before is where to begin.
+        // A record of these bytes with other permissions gives no trust, but its policy is the starting point.
         let trust = self.parts().skills.trust();
         let known = trust.get(&taken.manifest.name, &taken.place, taken.snapshot.hash)?;
         if let Some(policy) = known.and_then(|record| record.policy) {
@@ -156,7 +156,7 @@ impl Host {
         Ok(self.last_approved(&taken.place)?.and_then(|record| record.policy))
     }
 
-    /// What the owner should know before an approval.
+    /// Warnings for the owner before an approval.
     async fn warnings(&self, taken: &Taken, facts: &Review, policy: &Policy) -> Result<Vec<String>, Refusal> {
         let mut warnings = facts.claims.clone();
         let hidden: u64 = facts.hidden.iter().map(|hidden| hidden.count).sum();
@@ -206,8 +206,7 @@ impl Host {
         Ok(warnings)
     }
 
-    /// Writes `policy.json` beside the skill, for people: nothing reads it back as trust. That it cannot be written is said in
-    /// the log.
+    /// Writes `policy.json` into the skill, for people: it is never read back as trust. A failed write is logged.
     pub(super) async fn write_policy(&self, record: &TrustRecord) {
         if Form::of_file(&record.place.entry).is_some() {
             return;
@@ -226,7 +225,7 @@ impl Host {
         }
     }
 
-    /// A skill as lists show it, looked at again.
+    /// A skill as lists show it, after a refresh.
     pub(super) async fn summary(&self, place: &Place) -> Result<SkillSummary, Refusal> {
         let library = &self.parts().skills;
         library.refresh().await?;

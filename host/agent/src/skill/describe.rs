@@ -1,7 +1,7 @@
-//! Asking a skill's components what they offer, for a review: in the sandbox, with nothing granted (SPEC HOST-7, SKILL-9).
+//! Asking a skill's components for their tools for a review: sandboxed, with nothing granted (SPEC HOST-7, SKILL-9).
 //!
-//! What a component does meanwhile it does to itself: it has no files, no network, no credentials and no input, and ends
-//! with its limits. Nothing else of a skill that is not approved is ever run.
+//! A component can only affect itself: it has no files, no network, no credentials and no input, and ends with its
+//! limits. Nothing else of an unapproved skill is ever run.
 
 use std::time::Duration;
 
@@ -14,21 +14,21 @@ use super::inspect;
 use crate::Host;
 use crate::sandboxes::Turn;
 
-/// Components that are asked, and the time that each has for its answer.
+/// Number of components that are asked, and the time limit of each answer.
 const MOST_ASKED: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Characters of the description that a bare component gives of itself.
+/// Characters of a bare component's description of itself.
 const MOST_DESCRIPTION: usize = 1_024;
-/// Bytes of the instructions that it gives.
+/// Bytes of its instructions.
 const MOST_BODY: usize = 64 * 1024;
 
 impl Host {
-    /// Adds the tools of each component to the facts, and gives what a bare component says of itself.
+    /// Adds the tools of each component to the facts, and returns a bare component's self-description.
     pub(super) async fn describe(&self, taken: &Taken, facts: &mut Review) -> Option<Described> {
         let sandboxes = &self.parts().sandboxes;
         let limits = self.parts().config.limits;
         let limits = limits.with_deadline(limits.deadline().min(PATIENCE));
-        // What it said when it was asked first is what counts: a component may say something else each time.
+        // Its first answer counts: a component may answer differently each time.
         let known = taken.standing.record.as_ref().and_then(|record| record.described.clone());
         let mut described = known.clone();
         let of = facts.components.len().min(MOST_ASKED);

@@ -1,4 +1,4 @@
-//! Fetching a skill that the owner named: through the gate, like everything (SPEC NET-1).
+//! Fetching a skill that the owner named: through the gate, like all requests (SPEC NET-1).
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use network::{GetError, Got, Pattern, Policy, Taint, Target, get};
 
 use crate::access::Access;
 
-/// Gets what a URL names, from the host it names and no other. Gives the bytes and what they are called there.
+/// Gets a URL from its host and no other. Returns the bytes and their file name.
 pub(super) async fn download(access: &Access, url: &str, most_bytes: u64) -> Result<(Vec<u8>, String), Refusal> {
     let invalid = |reason: String| Refusal::new(RefusalCode::InvalidRequest, reason);
     let target = Target::parse(url).map_err(|blocked| invalid(blocked.reason))?;

@@ -1,4 +1,4 @@
-//! What a run by a skill is granted, worked out before it exists (SPEC SKILL-6, SKILL-8).
+//! The grants of a run by a skill, worked out before it exists (SPEC SKILL-6, SKILL-8).
 
 use std::collections::BTreeMap;
 
@@ -12,31 +12,31 @@ use crate::api::ActRequest;
 use crate::environment::HostEnvironment;
 use crate::workspace;
 
-/// The tools of a run that looks at a skill: they read and list, and nothing else (SPEC SKILL-9).
+/// The tools of a run that reviews a skill: they only read and list (SPEC SKILL-9).
 const REVIEW_TOOLS: [&str; 4] = ["read", "list", "glob", "grep"];
-/// Model calls it may take.
+/// Maximum number of model calls of a review.
 const REVIEW_ITERATIONS: u32 = 10;
 
-/// What a skill adds to a plan.
+/// A skill's contribution to a plan.
 pub(crate) struct SkillGrant {
-    /// The bytes: what is put into the workspace.
+    /// The bytes for the workspace.
     pub taken: Taken,
-    /// What the run keeps.
+    /// The record kept with the run.
     pub used: SkillUse,
-    /// Tools, domains, domains to write to, credentials: what the policy gives.
+    /// The policy's grants: tools, domains, domains to write to, credentials.
     pub policy: Policy,
     /// The tools of its components.
     pub own: BTreeMap<String, OwnTool>,
     /// Why it cannot be used now.
     pub problems: Vec<Refusal>,
-    /// What the owner should know.
+    /// Warnings for the owner.
     pub warnings: Vec<String>,
 }
 
-/// Works out what a request is granted by the skill that it names; none when it names none.
+/// Works out the grants of the skill that a request names; `None` if it names no skill.
 ///
 /// # Errors
-/// When there is no such skill, or the request makes no sense.
+/// If the skill does not exist, or the request is invalid.
 pub(crate) async fn grant(request: &ActRequest, environment: &HostEnvironment) -> Result<Option<SkillGrant>, Refusal> {
     let invalid = |reason: &str| Refusal::new(RefusalCode::InvalidRequest, reason);
     let Some(selector) = &request.skill else {
@@ -72,7 +72,7 @@ pub(crate) async fn grant(request: &ActRequest, environment: &HostEnvironment) -
     }
     match nothing.taken.standing.status {
         SkillStatus::Approved => approved(request, environment, nothing).await.map(Some),
-        // It was made here, and the caller says himself what the run may do: that is what it gets, and the skill nothing.
+        // It was made here, and the caller names the run's tools: the run gets those, and nothing from the skill.
         SkillStatus::PendingReview | SkillStatus::Reviewed
             if !request.tools.is_empty() && was_made_here(&nothing.taken) =>
         {
@@ -94,7 +94,7 @@ fn review(request: &ActRequest, mut grant: SkillGrant) -> Result<SkillGrant, Ref
     Ok(grant)
 }
 
-/// Model calls that a review may take, whatever was asked for.
+/// Number of model calls: fixed for a review, otherwise as requested.
 pub(crate) fn iterations(request: &ActRequest) -> Option<u32> {
     if request.skill_review { Some(REVIEW_ITERATIONS) } else { request.max_iterations }
 }
@@ -104,7 +104,7 @@ async fn approved(
     environment: &HostEnvironment,
     mut grant: SkillGrant,
 ) -> Result<SkillGrant, Refusal> {
-    // An approval without a policy is none.
+    // An approval without a policy does not count.
     let Some(policy) = grant.taken.standing.record.as_ref().and_then(|record| record.policy.clone()) else {
         return Ok(untrusted(grant));
     };
@@ -120,7 +120,7 @@ async fn approved(
     grant.used.inputs.clone_from(&request.inputs);
     grant.used.limits.clone_from(&policy.limits);
     grant.used.policy = Some(policy.clone());
-    // Its components are compiled here, at its first use.
+    // Its components are compiled here, at the first use.
     match tools_of(&environment.sandboxes, &grant.taken.snapshot).await {
         Ok(own) => grant.own = own,
         Err(refusal) => grant.problems.push(refusal),
@@ -139,12 +139,12 @@ fn explicit(request: &ActRequest, mut grant: SkillGrant) -> SkillGrant {
     grant
 }
 
-/// A run made it, in this home.
+/// Whether a run in this home made it.
 fn was_made_here(taken: &Taken) -> bool {
     taken.standing.record.as_ref().is_some_and(|record| record.extracted_from.is_some())
 }
 
-/// A file that lies where a skill's own do would become part of the skill after the run.
+/// An input file in a skill's own directory would become part of the skill after the run.
 fn check_files(request: &ActRequest) -> Result<(), Refusal> {
     let within = |name: &str| {
         let parts = ["references/", "scripts/", "assets/", "skills/"];

@@ -1,5 +1,5 @@
-//! The powers of a skill's components, for reviews (SPEC HOST-7, SKILL-9). They are read off the bytes, in the worker:
-//! nothing is compiled, and no file of a stranger can end or stall the host.
+//! The powers of a skill's components, for reviews (SPEC HOST-7, SKILL-9). They are read from the bytes, in the worker:
+//! nothing is compiled, and an untrusted file cannot end or stall the host.
 
 use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
@@ -9,11 +9,11 @@ use skills::review::{ComponentFact, ToolFact};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-/// Files that begin like a component without being named as one, and are inspected: they are never loaded, so the rest of
+/// Files that begin like a component without its file name, and are inspected: they are never loaded, so the rest of
 /// them is only counted.
 const MAX_DISGUISED: usize = 64;
 
-/// The first failure of one review that says nothing about the component: without a verdict there is no review.
+/// The first failure of a review that does not concern the component: without a verdict there is no review.
 pub(crate) type Failure = Arc<OnceLock<String>>;
 
 /// Inspects components from a thread that may block. Ends early when `cancel` is cancelled.
@@ -68,7 +68,7 @@ pub(crate) fn tool(tool: &runtime::ToolDescription) -> ToolFact {
     ToolFact { name: tool.name.clone(), description: tool.description.clone(), parameters: tool.parameters.clone() }
 }
 
-/// The stable word of a capability; what has no power of its own has none.
+/// The stable word of a capability; `None` if it has no power of its own.
 fn word(capability: runtime::inspect::Capability) -> Option<String> {
     use runtime::inspect::Capability as C;
     let word = match capability {

@@ -1,4 +1,4 @@
-//! Putting other bytes where a skill lies: after a run changed it, and when the owner goes back to a version.
+//! Replacing the bytes of a skill: after a run changed it, and when the owner rolls back.
 
 use base::{ContentHash, Refusal, RefusalCode};
 use skills::install::{Expected, put};
@@ -6,18 +6,18 @@ use skills::{Form, Library, Place, Snapshot};
 
 use crate::environment::blocking;
 
-/// Puts `new` in the place of what lies at `place`, which must be `expected` and whose bytes are kept as a version before. What
-/// a person changed meanwhile is not overwritten.
+/// Replaces the skill at `place` by `new`. Its bytes must be `expected` and already kept as a version. A concurrent
+/// change by a person is not overwritten.
 ///
 /// # Errors
-/// When something else lies there, or the disk fails: then what lay there still does.
+/// If other bytes are in place, or the disk fails: then the existing files are left in place.
 pub(super) async fn replace(
     library: &Library,
     place: &Place,
     expected: ContentHash,
     new: Snapshot,
 ) -> Result<(), Refusal> {
-    // Trust belongs to a place: what lay in one form is not moved to another, where its history would not be known.
+    // Trust belongs to a place: a skill of one form is not moved to another, where its history would not be known.
     let fits = match Form::of_file(&place.entry) {
         Some(Form::Component) => new.form == Form::Component,
         Some(_) => false,

@@ -1,7 +1,7 @@
 //! Taking over the skills that a run left in its workspace (SPEC SKILL-10): copied whole, and waiting for review.
 //!
-//! A crash at any point leaves the old skill or the new, and the new one unapproved: the files change in one step, and their
-//! trust is a record about the new bytes that is made after. A run that ends again finds its own work and says the same.
+//! A crash at any point leaves the old skill or the new, and the new one unapproved: the files change in one step, and
+//! their trust record is made after. A run that ends again finds its own work and returns the same result.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::artifacts;
 use crate::environment::{HostEnvironment, blocking};
 
 impl HostEnvironment {
-    /// Takes over what a finished run made of skills.
+    /// Takes over the skills that a finished run made or changed.
     pub(crate) async fn take_over(
         &self,
         run: &RunRecord,
@@ -28,7 +28,7 @@ impl HostEnvironment {
     ) -> Result<Vec<InstalledSkill>, Refusal> {
         let scrubber = self.access.scrubber(&run.id).await?;
         let found = self.extract(run, used, scrubber).await?;
-        // What its caller put into the workspace, skills among it, is not the run's work.
+        // The caller's input files, including skills, are not the run's work.
         let given = artifacts::Baseline::read(&self.home.run(&run.id));
         let own = used.map(|used| &used.name);
         let found = found.into_iter().filter(|extracted| match extracted {
@@ -85,7 +85,7 @@ impl HostEnvironment {
         let library = &self.skills;
         let trust = library.trust();
         let own = used.filter(|used| used.name == name);
-        // A skill goes back to where it was; any other name is the home's.
+        // A changed skill returns to its own place; any other goes to the home's.
         let place = match own {
             Some(used) => used.place.clone(),
             None => Place { root: self.first_root()?.id.clone(), entry: name.to_string() },
@@ -98,10 +98,10 @@ impl HostEnvironment {
                 let record = trust.get(&name, &place, hash)?;
                 let mine = record.as_ref().is_none_or(|record| from_run(record, run));
                 if !mine {
-                    // It is what was there already.
+                    // The same bytes were already there.
                     return Ok(None);
                 }
-                // An earlier end of this run put it there. What was decided about it since stays.
+                // An earlier end of this run put it there. Later decisions about it stay.
                 created = trust.of_place(&place)?.iter().all(|record| record.hash == hash);
                 if record.is_some() {
                     return Ok(Some(installed(&name, &place, hash, created)));
@@ -126,7 +126,7 @@ impl HostEnvironment {
         }
         let kept = trust.of_place(&place)?.into_iter().filter(|record| record.name == name);
         let kept = kept.into_iter().find_map(|record| record.policy);
-        // The bits as they lie there now: what the host wrote, not what the workspace had.
+        // The bits now in place: as written by the host, not as in the workspace.
         let modes = self.lies(&place).await?.map_or(snapshot.modes, |lies| lies.modes);
         let subject = Subject { name: name.clone(), place: place.clone(), hash, modes };
         let at: Timestamp = self.clock.now();
@@ -135,8 +135,8 @@ impl HostEnvironment {
         Ok(Some(installed(&name, &place, hash, created)))
     }
 
-    /// A run that was not given a skill may write another version of it, but not over anything that is somebody's work: only
-    /// over what the owner approved or a run made, which is kept.
+    /// A run without this skill may write another version of it, but only over a version that the owner approved or a
+    /// run made, which is kept; never over a person's work.
     fn may_replace(&self, name: &SkillName, place: &Place, lies: &Snapshot) -> Result<(), Refusal> {
         let theirs = lies.manifest(&place.entry).map_err(SkillError::from)?.name;
         let standing = self.skills.trust().standing(&theirs, place, lies.hash, lies.modes);
@@ -149,7 +149,7 @@ impl HostEnvironment {
         Err(Refusal::new(RefusalCode::IllegalState, reason))
     }
 
-    /// A new skill does not take the name of one that lies elsewhere: by that name neither could be used.
+    /// A new skill does not take the name of one elsewhere: neither could be used by that name.
     async fn is_free(&self, name: &SkillName) -> Result<(), Refusal> {
         let listed = self.skills.list().await?;
         match listed.iter().find(|listed| listed.name.as_deref() == Some(name.as_str())) {
@@ -161,12 +161,12 @@ impl HostEnvironment {
         }
     }
 
-    /// Where new skills go.
+    /// The directory for new skills.
     fn first_root(&self) -> Result<&Root, Refusal> {
         self.skills.roots().first().ok_or_else(|| Refusal::new(RefusalCode::Failed, "there is no skills directory"))
     }
 
-    /// What lies in a place; none when nothing does.
+    /// The files in a place; `None` if it is empty.
     async fn lies(&self, place: &Place) -> Result<Option<Snapshot>, Refusal> {
         let (path, bounds) = (self.skills.path(place)?, *self.skills.bounds());
         blocking(move || match std::fs::symlink_metadata(&path) {

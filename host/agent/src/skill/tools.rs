@@ -1,4 +1,4 @@
-//! The tools that a skill brings: its components, each loaded from the bytes that were verified (SPEC SKILL-8, HOST-8).
+//! The tools of a skill: its components, each loaded from the verified bytes (SPEC SKILL-8, HOST-8).
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,25 @@ use skills::Snapshot;
 use crate::catalogue;
 use crate::sandboxes::{Sandboxes, Toolset, Turn};
 
-/// The most components of a skill that bring tools: each is compiled and asked.
+/// Maximum number of components with tools in a skill: each is compiled and asked.
 const MOST_COMPONENTS: usize = 16;
-/// The longest name of a tool.
+/// Maximum characters of a tool's name.
 const MOST_NAME_CHARACTERS: usize = 64;
 
 /// A tool of a skill's component.
 #[derive(Clone)]
 pub(crate) struct OwnTool {
-    /// The component.
+    /// The loaded component of the tool.
     pub toolset: Toolset,
-    /// What its component calls it, and says of it.
+    /// The tool under its component's own name, with its description.
     pub tool: ToolDescription,
 }
 
-/// Loads the components of a skill, and gives their tools by the names that a model calls them by: their own, and where that is
-/// taken, `COMPONENT_NAME`. A bundled tool and a tool of the host never give way.
+/// Loads the components of a skill, and returns their tools by the names that a model uses: their own, and if that is
+/// taken, `COMPONENT_NAME`. Bundled tools and tools of the host keep their names.
 ///
 /// # Errors
-/// When a component cannot be used. A skill is used whole or not at all.
+/// If a component cannot be used. A skill is used whole or not at all.
 pub(crate) async fn of(sandboxes: &Sandboxes, snapshot: &Snapshot) -> Result<BTreeMap<String, OwnTool>, Refusal> {
     let components: Vec<_> = snapshot.files.iter().filter(|(path, _)| skills::snapshot::is_component(path)).collect();
     if components.len() > MOST_COMPONENTS {
@@ -54,8 +54,8 @@ pub(crate) async fn of(sandboxes: &Sandboxes, snapshot: &Snapshot) -> Result<BTr
     Ok(tools)
 }
 
-/// A tool with the effects that are believed of it. What a component with a way out says of itself could make the host send a
-/// request twice, or without asking: it is taken at its word only when it cannot send anything.
+/// A tool with its trusted effects. The claims of a component with network access could make the host send a request
+/// twice, or without asking: they are believed only if it cannot send anything.
 fn bounded(tool: &ToolDescription, toolset: &Toolset) -> ToolDescription {
     let mut tool = tool.clone();
     if toolset.component.component().inspection().capabilities().contains(&Capability::Network) {

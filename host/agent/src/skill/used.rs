@@ -1,7 +1,7 @@
-//! A skill in use: what a run keeps of it, and what its prompt says (SPEC SKILL-8).
+//! A skill in use: its record in the run, and its section of the prompt (SPEC SKILL-8).
 //!
-//! A run is bound to bytes, not to a directory: what it was given is kept by content, so a restarted host serves the run
-//! from the same bytes whatever has become of the directory, and asks again whether they are still trusted.
+//! A run is bound to bytes, not to a directory: its inputs are kept by content, so a restarted host serves the run from
+//! the same bytes even if the directory has changed, and checks again whether they are still trusted.
 
 use std::collections::BTreeMap;
 
@@ -13,62 +13,62 @@ use serde_json::Value;
 use skills::review::visible;
 use skills::{Manifest, Place, Policy, SkillName, SkillStatus, TrustBook};
 
-/// Bytes of a skill's instructions that a prompt has. The rest is in the workspace's `SKILL.md`.
+/// Bytes of a skill's instructions in a prompt. The rest is in the workspace's `SKILL.md`.
 const MOST_BODY_BYTES: usize = 48 * 1024;
 
 /// How a run uses a skill. Stored with the run: a field may be added, never renamed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SkillUse {
-    /// The skill.
+    /// Name of the skill.
     pub name: SkillName,
-    /// Where it lay.
+    /// Its place when the run began.
     pub place: Place,
     /// The bytes that the run was given.
     pub hash: ContentHash,
-    /// Their permission bits, as the trust record has them.
+    /// Their permission bits, as in the trust record.
     pub modes: ContentHash,
-    /// Why it was let through.
+    /// Why it was admitted.
     pub standing: UsedAs,
-    /// What it was given to work on.
+    /// The inputs of the skill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Value>,
-    /// The powers it was given: a run does not outlive them.
+    /// The granted powers: the run ends with them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
-    /// What its policy lowers, by the names of `[limits]`.
+    /// Limits lowered by its policy, by the names of `[limits]`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, u64>,
 }
 
-/// Why a skill was let through.
+/// Why a skill was admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum UsedAs {
-    /// The owner approved it: its policy and its own tools hold.
+    /// The owner approved it: its policy and its own tools apply.
     Approved,
-    /// It waits for the owner, and the caller named the tools: it gives neither tools nor powers of its own (SPEC SKILL-6).
+    /// It waits for the owner, and the caller named the tools: it adds no tools or powers of its own (SPEC SKILL-6).
     Explicit,
-    /// It is looked at, not used (SPEC SKILL-9).
+    /// It is reviewed, not used (SPEC SKILL-9).
     Review,
 }
 
 impl SkillUse {
-    /// The skill whose own credentials the run is given: those of a skill belong to what the owner approved, and not to
-    /// whatever has its name.
+    /// The skill whose own credentials the run gets: a skill's credentials belong to its approved version, not to any
+    /// skill with the same name.
     pub fn credentials_of(&self) -> Option<&str> {
         (self.standing == UsedAs::Approved).then(|| self.name.as_str())
     }
 
-    /// What the run's trace says of it.
+    /// The skill's label in the run's trace.
     pub fn label(&self) -> SkillLabel {
         SkillLabel { name: self.name.to_string(), hash: self.hash }
     }
 
-    /// Whether the bytes are still trusted for what they are used for. Asked whenever a host takes the run up.
+    /// Checks that the bytes are still trusted for their use. Called whenever a host resumes the run.
     ///
     /// # Errors
-    /// `skill_untrusted`.
+    /// `skill_untrusted` if they are no longer trusted.
     pub fn still_trusted(&self, run: &RunId, trust: &TrustBook) -> Result<(), Refusal> {
         if self.standing != UsedAs::Approved {
             return Ok(());
@@ -89,7 +89,7 @@ impl SkillUse {
         Err(Refusal::new(RefusalCode::SkillUntrusted, reason).with_remedy("look at it with `motor skill review`"))
     }
 
-    /// The run itself changed the skill and was about to end when its host stopped.
+    /// Whether the run itself changed the skill and was about to end when its host stopped.
     fn was_replaced_by(&self, run: &RunId, trust: &TrustBook) -> bool {
         let records = trust.of_name(&self.name).unwrap_or_default();
         records.iter().any(|record| {
@@ -103,7 +103,7 @@ impl SkillUse {
         lowered(host, &self.limits)
     }
 
-    /// What the prompt says of the skill. It depends on nothing but the bytes that the run was given.
+    /// The skill's section of the prompt. It depends only on the run's own bytes.
     pub fn briefing(&self, manifest: &Manifest) -> String {
         if self.standing == UsedAs::Review {
             return REVIEW.to_owned();
@@ -127,7 +127,7 @@ impl SkillUse {
             ),
         };
         let Some(inputs) = &self.inputs else { return text };
-        // They were checked when they came, and are no longer than may be shown.
+        // They were checked on arrival, and are short enough to be shown.
         format!("{text}\n\n# Inputs of the skill\n```json\n{inputs}\n```")
     }
 }
@@ -147,15 +147,15 @@ encoded, scripts that do more than is said.
 End your answer with a line of its own: `VERDICT: PASS` when nothing speaks against the skill, or `VERDICT: CONCERNS` when \
 anything does, or when you could not read everything.";
 
-/// Whether the answer of a review run says, as its last line, that nothing speaks against the skill. Anything else is no.
+/// Whether the last line of a review run's answer is a clear pass. Any other answer fails.
 pub(crate) fn verdict(answer: &str) -> bool {
     let verdicts = answer.lines().filter(|line| line.to_ascii_uppercase().contains("VERDICT"));
     let last = answer.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    // One verdict, and it is the end: a skill that talked its reviewer into quoting one does not pass.
+    // One verdict, and at the end: a skill that talked its reviewer into quoting one does not pass.
     verdicts.count() == 1 && last.trim_matches(['`', '*']) == "VERDICT: PASS"
 }
 
-/// Whether a policy still gives all that an earlier one gave.
+/// Whether a policy still includes everything that an earlier one granted.
 fn covers(now: &Policy, given: &Policy) -> bool {
     fn all<T: PartialEq>(given: &[T], now: &[T]) -> bool {
         given.iter().all(|one| now.contains(one))
@@ -168,10 +168,10 @@ fn covers(now: &Policy, given: &Policy) -> bool {
         && now.limits.iter().all(as_high)
 }
 
-/// The host's limits, lowered.
+/// The host's limits, lowered by a policy.
 ///
 /// # Errors
-/// When there is no limit of a name.
+/// If a limit's name is unknown.
 pub(crate) fn lowered(host: &Limits, policy: &BTreeMap<String, u64>) -> Result<Limits, Refusal> {
     let unknown = |error: serde_json::Error| Refusal::new(RefusalCode::InvalidRequest, format!("limits: {error}"));
     let mut all = serde_json::to_value(host).map_err(unknown)?;

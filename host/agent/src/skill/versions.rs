@@ -1,4 +1,4 @@
-//! Versions of a skill: which there are, what is different, and going back (SPEC SKILL-12).
+//! Versions of a skill: listing, comparing, and rolling back (SPEC SKILL-12).
 
 use base::{Consent, ContentHash, Refusal, RefusalCode};
 use skills::review::{diff, power_changes};
@@ -11,10 +11,10 @@ use crate::api::skills::{DiffRequest, RollbackRequest, SkillDiff, SkillVersion};
 use crate::environment::blocking;
 
 impl Host {
-    /// The versions of a skill that are known, newest first.
+    /// The known versions of a skill, newest first.
     ///
     /// # Errors
-    /// When there is no such skill.
+    /// If the skill does not exist.
     pub async fn skill_versions(&self, selector: &str) -> Result<Vec<SkillVersion>, Refusal> {
         let library = &self.parts().skills;
         let place = library.find(selector).await?;
@@ -35,10 +35,10 @@ impl Host {
         Ok(records.into_iter().map(version).collect())
     }
 
-    /// What is different between two versions: powers, then files.
+    /// The differences between two versions: powers, then files.
     ///
     /// # Errors
-    /// When there is no such skill or version.
+    /// If the skill or a version does not exist.
     pub async fn diff_skill(&self, request: DiffRequest) -> Result<SkillDiff, Refusal> {
         let taken = self.parts().skills.take(&request.skill).await?;
         let (from, from_policy) = match &request.from {
@@ -64,11 +64,11 @@ impl Host {
         .await
     }
 
-    /// Puts an earlier version in the place of what lies there, and approves it with the policy it had. What lies there is
-    /// kept.
+    /// Replaces the skill's files by an earlier version, and approves it with the policy it had. The replaced version
+    /// is kept.
     ///
     /// # Errors
-    /// When there is no such version, or it cannot be put there.
+    /// If the version does not exist, or cannot be put in place.
     pub async fn rollback_skill(&self, request: RollbackRequest, consent: Consent) -> Result<SkillSummary, Refusal> {
         let library = &self.parts().skills;
         let taken = library.take(&request.skill).await?;
@@ -80,7 +80,7 @@ impl Host {
             replace::replace(library, &place, taken.snapshot.hash, snapshot).await?;
         }
         library.refresh().await?;
-        // The bits as they lie there now.
+        // The permission bits now in place.
         let lies = library.take_at(&place).await?;
         if lies.snapshot.hash != record.hash {
             return Err(skills::SkillError::Changed.into());
@@ -91,7 +91,7 @@ impl Host {
         self.summary(&place).await
     }
 
-    /// The record of a version that was approved: the one that is named, or the last that is not what lies there.
+    /// The record of an approved version: the named one, or the last that differs from the files in place.
     fn approved_before(&self, taken: &Taken, prefix: Option<&str>) -> Result<TrustRecord, Refusal> {
         let records = self.parts().skills.trust().of_place(&taken.place)?;
         let approved = records.into_iter().filter(|record| record.consent.is_some());
@@ -133,7 +133,7 @@ impl Host {
     }
 }
 
-/// Whether a hash begins like this, with or without `sha256:`. Fewer than four digits name nothing.
+/// Whether a hash begins with this prefix, with or without `sha256:`. Fewer than four digits match nothing.
 fn matches(hash: ContentHash, prefix: &str) -> bool {
     let digits = prefix.strip_prefix("sha256:").unwrap_or(prefix);
     digits.len() >= 4 && hash.hex().starts_with(&digits.to_ascii_lowercase())

@@ -1,10 +1,10 @@
-//! What a run's prompt says of its way out: the domains, the rule about writing, the credentials.
+//! A prompt's section about network access: the domains, the rule about writing, the credentials.
 
 use std::fmt::Display;
 
 use network::{RunNetwork, TaintedWrite};
 
-/// A section of the prompt.
+/// The section of the prompt.
 pub(crate) fn of(network: &RunNetwork, commands: Option<&[String]>) -> String {
     let policy = network.policy();
     let reachable: Vec<_> =

@@ -1,4 +1,4 @@
-//! The `code` tool of a run: alone, or with the surroundings that the run was granted (SPEC CODE-6, CODE-7).
+//! The `code` tool of a run: alone, or with the run's granted access (SPEC CODE-6, CODE-7).
 
 use base::ContentHash;
 use motor::{ToolInvocation, ToolReply};
@@ -10,28 +10,28 @@ use super::{RunToolbox, reply};
 use crate::catalogue;
 use crate::sandboxes::Turn;
 
-/// What is around a program.
+/// A program's access to network and files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Around {
-    /// It has `fetch`: the run has domains.
+    /// Whether it has `fetch`: the run has domains.
     pub network: bool,
-    /// It has files: the run has tools for them, and can do no more with them here than there.
+    /// Access to files, if the run has tools for them, with the same rights as those tools.
     pub files: Option<Access>,
 }
 
 impl Around {
-    /// What the run was granted, for a program.
+    /// A run's grants, for a program.
     pub fn of(granted: &[String], network: &RunNetwork) -> Self {
         Self::planned(granted, !network.policy().domains.is_empty())
     }
 
-    /// What a run would have around its programs.
+    /// The planned access of a run's programs.
     pub fn planned(granted: &[String], network: bool) -> Self {
         let access = if catalogue::writes_files(granted) { Access::ReadWrite } else { Access::ReadOnly };
         Self { network, files: catalogue::sees_files(granted).then_some(access) }
     }
 
-    /// There is nothing around it.
+    /// Whether it has no access at all.
     pub fn is_nothing(self) -> bool {
         !self.network && self.files.is_none()
     }
@@ -55,13 +55,13 @@ impl RunToolbox {
             source: source.to_owned(),
             timeout: parts.code.timeout_in_run(asked),
             guard: parts.guard,
-            // A call that is made again after a consent computes the same.
+            // A call repeated after a consent computes the same.
             seed: seed_of(call.idempotency_key),
             now_ms: call.began.as_millis(),
         };
         let way = self.way_out(call);
         let surroundings = Surroundings {
-            // As the tool was described to the loop, whatever the owner has allowed the run since.
+            // As the tool was described to the loop, even if the owner has allowed more since.
             network: self.around.network.then(|| way.clone()),
             scrubbed_by: Some(parts.network.clone()),
             workspace: self.around.files.map(|_| parts.workspace.clone()),
@@ -74,7 +74,7 @@ impl RunToolbox {
     }
 }
 
-/// Of a key that differs between any two calls, and is the same for a call that is made again.
+/// A seed that differs between any two calls, and is the same for a repeated call.
 fn seed_of(key: &str) -> u64 {
     let hash = ContentHash::of(key.as_bytes());
     u64::from_str_radix(hash.hex().get(..16).unwrap_or_default(), 16).unwrap_or_default()

@@ -1,7 +1,7 @@
 //! Consents and requests, between the loop and the gate (SPEC APPR-1, TAINT-1).
 //!
-//! The gate refuses a request for want of a consent and hands it out; the loop shows it to the owner and keeps the answer. What
-//! comes back is applied to one call, or to the policy of the run, by the host.
+//! The gate refuses a request without consent and hands it out; the loop shows it to the owner and keeps the answer.
+//! The host applies the answer to one call, or to the policy of the run.
 
 use motor::{ConsentNeeded, Origin, Planned, Review, ShownField, ShownRequest, ToolInvocation};
 use network::{AskedRequest, CallConsents, Pattern, RunNetwork, Target};
@@ -11,27 +11,27 @@ use serde_json::Value;
 use super::RunToolbox;
 use crate::catalogue::FETCH;
 
-/// Characters of a path that a question shows in its first line.
+/// Characters of a path in the first line of a question.
 const SHOWN: usize = 160;
 
 /// Domains that the owner grants with a consent. JSON: `{ "domains": ["api.example.com"] }`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct NetworkGrant {
-    /// The hosts.
+    /// Names of the hosts.
     pub domains: Vec<String>,
-    /// Earlier versions also granted everything that can be sent to a host. That is granted by the owner's command only.
+    /// Earlier versions also granted all requests to a host. Only the owner's own command grants that.
     #[serde(default, skip_serializing)]
     writes: bool,
 }
 
 impl NetworkGrant {
-    /// Reads a grant of a consent. What cannot be read grants nothing.
+    /// Reads a grant of a consent. An unreadable one grants nothing.
     pub fn read(grant: &Value) -> Option<Self> {
         Self::deserialize(grant).ok()
     }
 
-    /// Its hosts. A model may have named them: what is no pattern is left out.
+    /// Its hosts. A model may have named them: invalid patterns are left out.
     pub fn patterns(&self) -> Vec<Pattern> {
         self.domains.iter().filter_map(|domain| domain.trim().parse().ok()).collect()
     }
@@ -42,9 +42,9 @@ impl NetworkGrant {
 }
 
 impl RunToolbox {
-    /// What a call would do, as far as it is asked about before it is made: pages that are fetched, so that one question is
-    /// enough for several. All other requests are asked about as the gate sees them. Tools that reach nothing but the run's
-    /// own workspace need no consent; those of a skill say themselves whether what they do can be undone.
+    /// The effects of a call that need consent before it is made: fetched pages, so that one question is enough for
+    /// several. The gate asks about all other requests. Tools that reach only the run's own workspace need no consent;
+    /// those of a skill declare whether their effects can be undone.
     pub(super) fn review_of(&self, call: &Planned<'_>) -> Review {
         let review = Review { outward: false, ..Review::of(call) };
         match call.name {
@@ -56,7 +56,7 @@ impl RunToolbox {
         }
     }
 
-    /// A page whose URL can be read, from a host that was granted. Of any other the gate says why it is none.
+    /// A page with a readable URL, from a granted host. For any other the gate gives the reason.
     fn of_fetch(&self, call: &Planned<'_>) -> Option<Review> {
         let arguments = call.arguments;
         let method = arguments.get("method").and_then(Value::as_str).unwrap_or("GET").to_ascii_uppercase();
@@ -81,7 +81,7 @@ impl RunToolbox {
         })
     }
 
-    /// The way out of one call, with what the owner consented to for it.
+    /// The network access of one call, with the owner's consents for it.
     pub(super) fn way_out(&self, call: &ToolInvocation<'_>) -> RunNetwork {
         let reads = call.grant.and_then(NetworkGrant::read).map(|grant| grant.patterns()).unwrap_or_default();
         self.parts.network.with_consents(CallConsents {
@@ -93,8 +93,8 @@ impl RunToolbox {
     }
 }
 
-/// The requests that the gate refused, as the owner is asked about them: those with values of responses first, and those of the
-/// user's words alone last.
+/// The requests that the gate refused, as questions to the owner: those with values of responses first, and those with
+/// only the user's words last.
 pub(super) fn all_needed(mut asked: Vec<AskedRequest>) -> Vec<ConsentNeeded> {
     let rank = |field: &network::Field| match field.origin {
         network::Origin::Response { .. } => 0,
@@ -105,7 +105,7 @@ pub(super) fn all_needed(mut asked: Vec<AskedRequest>) -> Vec<ConsentNeeded> {
     asked.into_iter().map(needed).collect()
 }
 
-/// A request that the gate refused, as the owner is asked about it.
+/// A request that the gate refused, as a question to the owner.
 fn needed(asked: AskedRequest) -> ConsentNeeded {
     let AskedRequest { hash, reason, method, url, credentials, class, allowed, fields, body_bytes, body, .. } = asked;
     let place = url.split(['?', '#']).next().unwrap_or_default();
@@ -133,10 +133,10 @@ fn needed(asked: AskedRequest) -> ConsentNeeded {
     }
 }
 
-/// The headers that a call names, as text.
+/// The headers of a call, as text.
 fn headers(arguments: &Value) -> impl Iterator<Item = (&str, &str)> {
     let named = arguments.get("headers").and_then(Value::as_object).into_iter().flatten();
-    // What is no text is refused by the tool; here it must not pass for nothing.
+    // The tool refuses a value that is not text; here it must not pass as empty.
     named.map(|(name, value)| (name.as_str(), value.as_str().unwrap_or("\n")))
 }
 

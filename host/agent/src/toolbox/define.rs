@@ -1,4 +1,4 @@
-//! What a model is told of the tools it was granted.
+//! The descriptions of granted tools for the model.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use crate::config::ToolsConfig;
 use crate::sandboxes::{Bundle, Sandboxes, Toolset, Turn};
 use crate::skill::OwnTool;
 
-/// How long a file tool may take (SPEC TOOL-3).
+/// Time limit of a file tool (SPEC TOOL-3).
 const FILE_TOOL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Definitions of the tools in `granted`, in that order.
 ///
 /// # Errors
-/// When a tool is not there, or its component cannot be used.
+/// If a tool is missing, or its component cannot be used.
 pub(crate) async fn all(
     sandboxes: &Sandboxes,
     config: &ToolsConfig,
@@ -31,7 +31,7 @@ pub(crate) async fn all(
     granted: &[String],
     own: &BTreeMap<String, OwnTool>,
 ) -> Result<Vec<ToolDefinition>, Refusal> {
-    // Several tools may be of one component.
+    // Several tools may share one component.
     let mut needed: Vec<&str> = Vec::new();
     for component in granted.iter().filter(|name| !own.contains_key(*name)).map(|name| component(name)) {
         if !needed.contains(&component) {
@@ -63,7 +63,7 @@ pub(crate) async fn all(
             _ => return Err(gone(name)),
         });
     }
-    // What a call may spend at most is what its sandbox allows it.
+    // A call can spend at most the limits of its sandbox.
     let most =
         SandboxUsage { fuel: limits.fuel, host_calls: limits.host_calls, peak_memory_bytes: limits.memory_bytes };
     tools.iter_mut().for_each(|tool| tool.most = Some(most));
@@ -74,7 +74,7 @@ fn gone(name: &str) -> Refusal {
     Refusal::new(RefusalCode::UnknownTool, format!("the tool `{name}` is not part of this host"))
 }
 
-/// What the component of a bundled tool is called.
+/// The component name of a bundled tool.
 fn component(tool: &str) -> &str {
     if FILE_TOOLS.contains(&tool) { FILESYSTEM } else { tool }
 }
@@ -116,7 +116,7 @@ fn own_timeout(name: &str, config: &ToolsConfig) -> Option<Duration> {
     }
 }
 
-/// Wall-clock time that one call of a tool may take. `limits.deadline_ms` is that of the tools without one of their own.
+/// Wall-clock time limit of one call of a tool. `limits.deadline_ms` is for tools without one of their own.
 pub(crate) fn timeout(name: &str, config: &ToolsConfig, limits: &Limits) -> Duration {
     own_timeout(name, config).unwrap_or_else(|| limits.deadline().min(FILE_TOOL_TIMEOUT))
 }
@@ -158,7 +158,7 @@ fn code(component: ContentHash, around: Around) -> ToolDefinition {
                 "additionalProperties": false
             }),
         },
-        // A program that can change nothing may run again after a crash; one that can is as bad as what it may do.
+        // A program without side effects may run again after a crash; otherwise it has the effects of its access.
         effects: Effects {
             read_only: !writes && !around.network,
             destructive: writes || around.network,
@@ -171,7 +171,7 @@ fn code(component: ContentHash, around: Around) -> ToolDefinition {
     }
 }
 
-/// What a tool may do to the world, for people.
+/// A tool's possible effects on the world, in words for people.
 pub(crate) fn effects_in_words(effects: Effects) -> String {
     let mut words = vec![match (effects.read_only, effects.destructive) {
         (true, _) => "changes nothing",

@@ -1,4 +1,4 @@
-//! What a sandboxed call came to, as the loop's envelope (SPEC RUN-8).
+//! The result of a sandboxed call, as the loop's envelope (SPEC RUN-8).
 
 use std::time::Duration;
 
@@ -8,28 +8,28 @@ use motor::{OutgoingRequest, SandboxUsage, ToolReply, ToolResult};
 use network::{AskedRequest, Blocked, RequestTrace};
 use runtime::{CodeErrorCode, CodeReport, Finished, Limit, Outcome, ToolError, Usage};
 
-/// Characters of a crashed guest's own last words that the model is shown.
+/// Characters of a crashed guest's last output that the model is shown.
 const LAST_WORDS: usize = 500;
 
-/// The host could not even begin.
+/// The reply if the host could not even begin.
 pub(super) fn host_failed(reason: String) -> ToolReply {
     failed(ErrorCode::Unknown, reason, false, Duration::ZERO, None)
 }
 
-/// A call of a tool.
+/// The reply to a tool call.
 pub(super) fn of_tool(mut finished: Finished<String, ToolError>, asked: Vec<AskedRequest>, run: &RunId) -> ToolReply {
     let (requests, refused) = (std::mem::take(&mut finished.requests), finished.last_refusal.take());
     with_network(tool_reply(finished), requests, refused, asked, run)
 }
 
-/// A program.
+/// The reply to a program.
 pub(super) fn of_code(mut report: CodeReport, asked: Vec<AskedRequest>, run: &RunId) -> ToolReply {
     let (requests, refused) = (std::mem::take(&mut report.requests), report.last_refusal.take());
     with_network(code_reply(report), requests, refused, asked, run)
 }
 
-/// Adds what the call asked of the network: content that came from there is marked, and a refusal is said with its
-/// reason and the next step, also when the guest kept it to itself (SPEC NET-3, TOOL-4).
+/// Adds the call's network requests: content from the network is marked, and a refusal is reported with its reason
+/// and the next step, even if the guest did not report it (SPEC NET-3, TOOL-4).
 fn with_network(
     mut reply: ToolReply,
     requests: Vec<RequestTrace>,
@@ -47,7 +47,7 @@ fn with_network(
     if let Some(blocked) = refused {
         let Blocked { rule, reason, remedy, .. } = blocked;
         let text = format!("network_blocked ({rule}): {reason}; {remedy} (the run is `{run}`)");
-        // A call may go on after a refusal and fail for another reason: that one is then its error.
+        // A call may continue after a refusal and fail for another reason, which is then its error.
         if !result.ok && result.output.contains(&reason) {
             result.error_code = Some(ErrorCode::NetworkBlocked);
             result.retryable = false;

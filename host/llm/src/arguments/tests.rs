@@ -1,4 +1,4 @@
-//! Arguments against schemas: what passes, what is mended, what is refused and how.
+//! Arguments against schemas: valid, mended and refused values, and the messages.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -117,7 +117,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A reference is relative to the whole schema: within another it would lead nowhere.
+/// A reference is relative to the whole schema: within another it would not resolve.
 fn without_reference() -> Value {
     let mut schema = schema();
     schema["properties"]["options"] = schema["$defs"]["options"].clone();

@@ -9,14 +9,14 @@ use crate::ToolSpec;
 const NAMES: [&str; 4] = ["name", "tool", "tool_name", "function"];
 const ARGUMENTS: [&str; 5] = ["arguments", "parameters", "input", "args", "params"];
 
-/// The JSON value that `text` begins with, and the rest.
+/// The JSON value at the beginning of `text`, and the rest.
 pub(super) fn first(text: &str) -> Option<(Value, &str)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let value = values.next()?.ok()?;
     Some((value, text.get(values.byte_offset()..)?))
 }
 
-/// The first `max` JSON values of `text`, and whether the text is nothing but these.
+/// The first `max` JSON values of `text`, and whether the text consists only of them.
 pub(super) fn objects(text: &str, max: usize) -> (Vec<Value>, bool) {
     let mut values = Vec::new();
     for value in serde_json::Deserializer::from_str(text).into_iter::<Value>().take(max) {
@@ -33,8 +33,8 @@ pub(super) fn has_call_keys(text: &str) -> bool {
     ARGUMENTS.iter().any(|key| text.contains(&format!("\"{key}\"")))
 }
 
-/// `text` as calls and nothing else. JSON that has a call's form by chance, like `{"name": "Ada", "input": {}}`, is one
-/// only if it names a granted tool or nearly does.
+/// The whole of `text` as calls. JSON in a call's form by chance, like `{"name": "Ada", "input": {}}`, counts only if
+/// it names a granted tool or nearly does.
 pub(super) fn whole(text: &str, tools: &[ToolSpec]) -> Option<Form> {
     let text = text.trim();
     if !text.starts_with(['{', '[']) || text.starts_with("[TOOL_CALLS]") {
@@ -59,7 +59,7 @@ pub(super) fn whole(text: &str, tools: &[ToolSpec]) -> Option<Form> {
     calls.iter().all(|call| means_tool(&call.name, tools)).then_some(Ok(calls))
 }
 
-/// A JSON value as calls: an object with a name, arguments and nothing that a call does not have; or a list of such.
+/// A JSON value as calls: an object with a name, arguments and no other keys than those of calls; or a list of such.
 pub(super) fn call(value: &Value) -> Option<Vec<TextCall>> {
     if let Value::Array(values) = value {
         return if values.is_empty() { None } else { values.iter().map(one).collect() };

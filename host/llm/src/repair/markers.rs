@@ -1,7 +1,8 @@
 //! The formats in which models are trained to write calls, as their chat templates have them.
 //!
-//! A server that does not know a model's format passes the call on as text. Each format begins with a marker that stands in
-//! no ordinary text but one about the format. Every reader looks ahead a bounded distance before it commits itself.
+//! A server that does not know a model's format passes the call on as text. Each format begins with a marker that
+//! occurs in no ordinary text except one about the format. Every reader looks ahead a bounded distance before it
+//! commits itself.
 
 use serde_json::{Map, Value};
 
@@ -13,13 +14,13 @@ const MAX_HEAD: usize = 256;
 
 const NOT_JSON: &str = "a tool call is written as text and is not valid JSON";
 
-/// The rest of the text behind the calls, and the calls; nothing if the marker is only mentioned.
+/// The rest of the text after the calls, and the calls; `None` if the marker is only mentioned.
 type Read<'a> = Option<(&'a str, Form)>;
 
 /// The beginning of a call.
 pub(super) struct Marker {
     pub(super) opening: &'static str,
-    /// Reads the text behind the opening.
+    /// Reads the text after the opening.
     pub(super) read: for<'a> fn(&'a str) -> Read<'a>,
 }
 
@@ -29,7 +30,7 @@ impl Marker {
     }
 }
 
-/// All formats.
+/// All known formats of calls.
 pub(super) const MARKERS: [Marker; 12] = [
     // Hermes, Qwen (JSON, or `<function=…>` in it), GLM (`<arg_key>` in it).
     Marker { opening: "<tool_call>", read: |text| tagged(text, "</tool_call>") },
@@ -60,7 +61,7 @@ pub(super) const MARKERS: [Marker; 12] = [
     Marker { opening: "<|channel|>", read: harmony },
 ];
 
-/// Stands around calls, and at the end of a message. Also openings whose readers leave the closing tag behind.
+/// Tags around calls, and at the end of a message. Also openings whose readers leave the closing tag behind.
 const WRAPPERS: [&str; 21] = [
     "<function_calls>",
     "</function_calls>",
@@ -90,14 +91,14 @@ pub(super) fn without_wrappers(text: &str) -> String {
     WRAPPERS.iter().fold(text.to_owned(), |text, wrapper| text.replace(wrapper, ""))
 }
 
-/// Whether the text begins with a marker, or a wrapper of calls, and has something like arguments.
+/// Whether the text begins with a marker or a wrapper of calls, and has likely arguments.
 pub(super) fn begins_call(text: &str) -> bool {
     let opens =
         MARKERS.iter().any(|marker| marker.opens(text)) || WRAPPERS.iter().any(|wrapper| text.starts_with(wrapper));
     opens && text.contains(['{', '('])
 }
 
-/// The part of `text` before `end`, if it is short, and the part behind it.
+/// The part of `text` before `end`, if it is short, and the part after it.
 fn head<'a>(text: &'a str, end: &str) -> Option<(&'a str, &'a str)> {
     text.get(..text.floor_char_boundary(MAX_HEAD + end.len()))?
         .find(end)
@@ -105,7 +106,7 @@ fn head<'a>(text: &'a str, end: &str) -> Option<(&'a str, &'a str)> {
         .map(|(head, rest)| (head, rest.strip_prefix(end).unwrap_or(rest)))
 }
 
-/// The name that `text` begins with, and the rest.
+/// The name at the beginning of `text`, and the rest.
 fn name(text: &str) -> Option<(&str, &str)> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
     let window = text.get(..text.floor_char_boundary(MAX_HEAD))?;
@@ -117,7 +118,7 @@ fn one(name: &str, arguments: Map<String, Value>) -> Form {
     Ok(vec![TextCall { name: name.to_owned(), arguments: Value::Object(arguments) }])
 }
 
-/// A call that cannot be read: it ends with the closing tag, or with the text.
+/// An unreadable call: it ends with the closing tag, or with the text.
 fn broken<'a>(text: &'a str, closing: &str, reason: impl Into<String>) -> Read<'a> {
     Some((text.split_once(closing).map_or("", |(_, rest)| rest), Err(reason.into())))
 }
@@ -131,8 +132,8 @@ fn tagged<'a>(text: &'a str, closing: &str) -> Read<'a> {
     if body.starts_with(['{', '[']) { listed(body, closing) } else { keyed(body, closing) }
 }
 
-/// One JSON call, a list of calls, or several of either. A call whose closing tag is missing at the end of the text counts:
-/// the tag is often the token that stops the model.
+/// One JSON call, a list of calls, or several of either. A call whose closing tag is missing at the end of the text
+/// counts: the tag is often the token that stops the model.
 fn listed<'a>(text: &'a str, closing: &str) -> Read<'a> {
     let separated = |rest: &'a str| rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ';' | ','));
     let mut body = text.trim_start();
@@ -155,7 +156,7 @@ fn listed<'a>(text: &'a str, closing: &str) -> Read<'a> {
     }
 }
 
-/// A name, the JSON object of its arguments, and `closing`; any of the last may be missing.
+/// A name, the JSON object of its arguments, and `closing`, which may be missing.
 fn with_object<'a>(name: &str, text: &'a str, closing: &str) -> Read<'a> {
     match json::first(text) {
         Some((Value::Object(arguments), rest)) => {
@@ -190,8 +191,8 @@ fn named<'a>(text: &'a str, end_of_name: char, closing: &str) -> Read<'a> {
     }
 }
 
-/// `<parameter=key>value</parameter>` or `<parameter name="key" …>value</parameter>`. One line break on either side of the
-/// value belongs to the tags.
+/// `<parameter=key>value</parameter>` or `<parameter name="key" …>value</parameter>`. One line break on either side of
+/// the value belongs to the tags.
 fn parameter(text: &str) -> Option<(&str, &str, &str)> {
     let rest = text.strip_prefix("<parameter")?;
     let (key, rest) = match rest.strip_prefix('=') {
@@ -254,8 +255,8 @@ fn python_tag(text: &str) -> Read<'_> {
     listed(body, "<|eom_id|>")
 }
 
-/// A name, `separator`, and a JSON object, which may stand in a code block; `function` in place of the name if the name is
-/// behind the separator.
+/// A name, `separator`, and a JSON object, possibly in a code block; `function` in place of the name if the name is
+/// after the separator.
 fn headed<'a>(text: &'a str, separator: &str, closing: &str) -> Read<'a> {
     let (before, rest) = head(text, separator)?;
     let (name, rest) = match before.trim() {

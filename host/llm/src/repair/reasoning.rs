@@ -1,13 +1,12 @@
-//! Reasoning that a server passed on within the text: `<think>` blocks, and the channels of gpt-oss's harmony format. It is
-//! neither part of the answer nor of calls.
+//! Reasoning that a server passed on within the text: `<think>` blocks, and the channels of gpt-oss's harmony format.
+//! It is not part of the answer or of calls.
 //!
-//! A text *about* these tags must stay as it is, so a tag counts only where models put it: a block at the beginning of a
-//! line, outside of code.
+//! A text *about* these tags must stay as it is, so a tag counts only in the place where models put it: a block at the
+//! beginning of a line, outside of code.
 
 use crate::{ChatReply, Delta};
 
-/// Tags around reasoning. The first pair is the one whose opening some servers keep to themselves, because it is part of
-/// the prompt.
+/// Tags around reasoning. Some servers omit the opening tag of the first pair, because it is part of the prompt.
 const TAGS: [(&str, &str); 4] =
     [("<think>", "</think>"), ("<thinking>", "</thinking>"), ("[THINK]", "[/THINK]"), ("◁think▷", "◁/think▷")];
 
@@ -18,7 +17,7 @@ const ENDS: [&str; 3] = ["<|end|>", "<|return|>", "<|call|>"];
 /// The longest header of a harmony message, in bytes.
 const MAX_HEADER: usize = 256;
 
-/// A text in two.
+/// A text, split into answer and reasoning.
 #[derive(Debug, Default)]
 struct Parts {
     said: String,
@@ -34,7 +33,7 @@ impl Parts {
     }
 }
 
-/// Moves the reasoning within the text of a reply to the reasoning beside it.
+/// Moves the reasoning within the text of a reply to its separate field.
 pub fn take_reasoning(reply: &mut ChatReply) {
     let Some((text, thought)) = separate_reasoning(&reply.text) else { return };
     reply.text = text;
@@ -48,8 +47,8 @@ pub fn take_reasoning(reply: &mut ChatReply) {
     }
 }
 
-/// The text without its reasoning, and the reasoning; nothing if there is none in it. Calls of the harmony format stay in
-/// the text, as messages with a recipient.
+/// The text without its reasoning, and the reasoning; `None` if the text has no reasoning. Calls of the harmony format
+/// stay in the text, as messages with a recipient.
 pub(super) fn separate_reasoning(text: &str) -> Option<(String, String)> {
     let mut parts = harmony(text).or_else(|| blocks(text))?;
     // Some models think in tags within a channel.
@@ -61,7 +60,7 @@ pub(super) fn separate_reasoning(text: &str) -> Option<(String, String)> {
     Some((parts.said.trim_start().to_owned(), parts.thought))
 }
 
-/// Blocks in tags. One that is not closed counts only at the beginning of the text.
+/// Blocks in tags. An unclosed block counts only at the beginning of the text.
 fn blocks(text: &str) -> Option<Parts> {
     let mut parts = Parts::default();
     let mut rest = text;
@@ -85,12 +84,12 @@ fn blocks(text: &str) -> Option<Parts> {
                     parts.think(inner);
                     return Some(parts);
                 }
-                // Not closed: it does not get better further on.
+                // Not closed, and the rest of the text cannot close it.
                 None => break,
             }
             continue;
         }
-        // A block in a block leaves its closing tag behind.
+        // A nested block leaves its closing tag behind.
         let stray = TAGS.iter().filter(|_| found && !has_begun).find_map(|(_, closing)| content.strip_prefix(closing));
         if let Some(after) = stray {
             rest = after;
@@ -106,7 +105,7 @@ fn blocks(text: &str) -> Option<Parts> {
     found.then_some(parts)
 }
 
-/// The length of the mark that opened the code block in which the text is after `line`; 0 outside of any.
+/// The length of the mark that opened the code block around the text after `line`; 0 outside of code blocks.
 fn fence_after(fence: usize, line: &str) -> usize {
     let ticks = line.len() - line.trim_start_matches('`').len();
     match fence {
@@ -116,7 +115,7 @@ fn fence_after(fence: usize, line: &str) -> usize {
     }
 }
 
-/// The text before a closing tag that was never opened, and the text behind it.
+/// The text before a closing tag that was never opened, and the text after it.
 fn unopened(text: &str) -> Option<(&str, &str)> {
     let [(opening, closing), ..] = TAGS;
     let (before, after) = text.split_once(closing)?;
@@ -134,12 +133,12 @@ fn is_fence(line: &str) -> bool {
     line.trim_start().starts_with("```")
 }
 
-/// The messages of a text in the harmony format. Only a text that is framed as a whole is taken for one: it begins with a
-/// header, or with the reasoning whose header the server kept to itself.
+/// The messages of a text in the harmony format. Only a text that is framed as a whole counts: it begins with a header,
+/// or with the reasoning whose header the server omitted.
 fn harmony(text: &str) -> Option<Parts> {
     let trimmed = text.trim_start();
     let framed = format!("<|end|>{START}assistant");
-    // An answer may quote a foreign call in its middle: without a header at its beginning nothing may follow a call.
+    // An answer may quote a foreign call in its middle: without a header at its beginning, no text may follow a call.
     let mut has_call = false;
     let (lead, mut rest) = if trimmed.starts_with(CHANNEL) || trimmed.starts_with("<|start|>assistant") {
         ("", trimmed)
@@ -181,13 +180,13 @@ fn harmony(text: &str) -> Option<Parts> {
             }
         }
     }
-    // The rest cannot be read.
+    // The rest is not readable.
     parts.said.push_str(rest);
     let is_quoted = has_call && !lead.is_empty() && !rest.trim().is_empty();
     (found && !is_quoted).then_some(parts)
 }
 
-/// The header of a message, and the text behind it.
+/// The header of a message, and the text after it.
 fn header(text: &str) -> Option<(&str, &str)> {
     if !text.starts_with(START) && !text.starts_with(CHANNEL) {
         return None;
@@ -200,7 +199,7 @@ fn header(text: &str) -> Option<(&str, &str)> {
     is_one.then(|| (header, body.strip_prefix(MESSAGE).unwrap_or(body)))
 }
 
-/// Where a message's body ends.
+/// The offset where a message's body ends.
 fn ends(body: &str) -> usize {
     let begins = |at: usize| {
         let rest = body.get(at..).unwrap_or_default();
@@ -209,8 +208,8 @@ fn ends(body: &str) -> usize {
     body.match_indices("<|").map(|(at, _)| at).find(|at| begins(*at)).unwrap_or(body.len())
 }
 
-/// Tells reasoning from text while a reply streams, for those who watch. Only blocks at the beginning of a reply are known
-/// as such: by then nothing else was shown.
+/// Separates reasoning from text while a reply streams, for live display. Only blocks at the beginning of a reply are
+/// recognised: until then no other text was shown.
 #[derive(Debug, Default)]
 pub struct ReasoningFilter {
     state: State,
@@ -219,10 +218,10 @@ pub struct ReasoningFilter {
 
 #[derive(Debug, Default)]
 enum State {
-    /// Nothing but reasoning so far.
+    /// Only reasoning so far.
     #[default]
     Begins,
-    /// Within reasoning that ends so.
+    /// Within reasoning with this closing tag.
     Thinks(&'static str),
     /// The text has begun.
     Says,
@@ -241,7 +240,7 @@ const OPENINGS: [(&str, &str); 6] = [
 const HEADERS: [&str; 2] = ["<|start|>assistant<|channel|>final<|message|>", "<|channel|>final<|message|>"];
 
 impl ReasoningFilter {
-    /// Takes the next piece of a reply, and gives the pieces that can be told apart by now.
+    /// Takes the next piece of a reply, and returns the pieces that can be classified by now.
     pub fn pass(&mut self, delta: Delta) -> Vec<Delta> {
         match delta {
             Delta::Text(text) => {
@@ -256,7 +255,7 @@ impl ReasoningFilter {
         }
     }
 
-    /// Gives the piece that was held back, once the reply is complete.
+    /// Returns the held-back piece, once the reply is complete.
     pub fn finish(&mut self) -> Option<Delta> {
         let held = std::mem::take(&mut self.held);
         let delta = if matches!(self.state, State::Thinks(_)) { Delta::Reasoning(held) } else { Delta::Text(held) };
@@ -278,7 +277,7 @@ impl ReasoningFilter {
                 }
                 State::Thinks(closing) => {
                     let Some((thought, rest)) = text.split_once(closing) else {
-                        // All but what may be the beginning of the closing tag.
+                        // Everything except a possible beginning of the closing tag.
                         let safe = text.floor_char_boundary(text.len().saturating_sub(closing.len() - 1));
                         let (thought, rest) = text.split_at(safe);
                         if !thought.is_empty() {

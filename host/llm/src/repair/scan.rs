@@ -1,4 +1,4 @@
-//! One pass over a text: the calls behind markers, and the code blocks. Inside of code no marker counts.
+//! One pass over a text: the calls after markers, and the code blocks. Inside of code no marker counts.
 
 use super::Form;
 use super::markers::{MARKERS, Marker};
@@ -22,7 +22,7 @@ pub(super) struct Fence<'a> {
     pub(super) body: &'a str,
 }
 
-/// The calls behind markers outside of code, and the code blocks outside of calls: arguments may hold either.
+/// The calls after markers outside of code, and the code blocks outside of calls: arguments may hold either.
 pub(super) fn scan(text: &str) -> (Vec<Found>, Vec<Fence<'_>>) {
     let (mut found, mut fences) = (Vec::new(), Vec::new());
     let mut position = 0;
@@ -81,6 +81,6 @@ fn fence(text: &str, start: usize) -> Option<Fence<'_>> {
         }
         position += line.len();
     }
-    // A model that stopped before the closing mark.
+    // The model stopped before the closing mark.
     Some(Fence { start, end: text.len(), body: text.get(body..)? })
 }

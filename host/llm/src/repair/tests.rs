@@ -1,4 +1,4 @@
-//! Tool calls written as text: what is recovered, what stays text, what is ambiguous.
+//! Tool calls written as text: recovered, left as text, or ambiguous.
 
 use std::time::{Duration, Instant};
 
@@ -117,19 +117,19 @@ fn without_tools_nothing_is_a_call() {
     assert_eq!(recover_text_calls(r#"{"name":"read","arguments":{}}"#, &[]), Recovery::None);
 }
 
-/// The expected outcome of a text in `tests/fixtures/replies`. Without any of these the text is the answer as it is.
+/// The expected outcome of a text in `tests/fixtures/replies`. Without any of these the text itself is the answer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Expected {
     #[serde(default)]
     calls: Vec<(String, Value)>,
-    /// The text beside the calls.
+    /// The text without the calls.
     #[serde(default)]
     text: String,
     #[serde(default)]
     reasoning: String,
     answer: Option<String>,
-    /// Part of what the model is told.
+    /// Part of the message to the model.
     doubt: Option<String>,
 }
 
@@ -201,7 +201,7 @@ fn names_with_a_namespace_or_a_number_are_those_of_tools() {
     assert_eq!(granted_name("functions.read", &own), Some("functions.read"));
 }
 
-/// Passes a reply in pieces; the text and the reasoning that watchers see.
+/// Passes a reply in pieces; returns the displayed text and reasoning.
 fn streamed(text: &str, size: usize) -> (String, String) {
     let mut filter = ReasoningFilter::default();
     let characters: Vec<char> = text.chars().collect();
@@ -233,14 +233,14 @@ fn reasoning_is_not_streamed_as_text() {
         check("<th", "<th", "");
         check("42 is <think>not</think>", "42 is <think>not</think>", "");
     }
-    // What was streamed before is void.
+    // Text streamed before is void.
     let mut filter = ReasoningFilter::default();
     filter.pass(Delta::Text("<think>hm".into()));
     filter.pass(Delta::Restart { reason: "again".into(), wait: Duration::ZERO });
     assert_eq!(filter.pass(Delta::Text("42".into())), [Delta::Text("42".into())]);
 }
 
-/// Everything in which calls and reasoning begin, end and are nested.
+/// All beginnings, ends and nestings of calls and reasoning.
 const PIECES: [&str; 42] = [
     "<tool_call>",
     "</tool_call>",
@@ -311,7 +311,7 @@ fn hostile_text_costs_little() {
         let took = start.elapsed();
         assert!(took < Duration::from_secs(1), "{took:?} for {pair:?}");
     }
-    // A call that is long is one all the same.
+    // A long call still counts.
     let content = "line\n".repeat(BYTES / 5);
     let long = json!({"name": "write_file", "arguments": {"content": content}});
     call(&format!("<tool_call>{long}</tool_call>"), "write_file", json!({"content": content}));
@@ -344,13 +344,13 @@ proptest! {
             prop_assert!(calls.iter().all(|call| call.arguments.is_object()));
             prop_assert!(said.len() < text.len());
         }
-        // Nothing that streams is lost or made up, but for tags and the white space around them.
+        // Streaming loses and adds nothing, except for tags and the white space around them.
         let (said, thought) = streamed(&text, size);
         prop_assert!(said.len() + thought.len() <= text.len());
         prop_assert_eq!(streamed(&text, size), streamed(&text, 1_000));
     }
 
-    /// What stands before a call does not change what it is, and half of it is never a call.
+    /// Text before a call does not change it, and half of a call is never a call.
     #[test]
     fn half_a_call_is_never_one(words in "[a-z ]{0,40}", value in "[a-z<>`{}\\[\\]]{1,20}", cut in 1_usize..200) {
         let arguments = json!({"path": value});
@@ -365,7 +365,7 @@ proptest! {
             prop_assert!(matches!(read(&text), Recovery::Calls { calls, .. } if calls == expected), "{}", text);
             let half = text.get(..text.floor_char_boundary(cut.min(text.len() - 1))).unwrap_or_default();
             if let Recovery::Calls { calls, .. } = read(half) {
-                // All of its arguments were there: only what closes it is missing.
+                // All of its arguments were there: only the closing part is missing.
                 prop_assert_eq!(calls, expected.clone());
             }
         }

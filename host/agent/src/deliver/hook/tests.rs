@@ -1,4 +1,4 @@
-//! The hook with real programs: what they get, and that they end.
+//! The hook with real programs: their input, and their end.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -40,7 +40,7 @@ fn hook_with(home: &Fixture, command: &[&str], timeout_seconds: u64) -> Hook {
     Hook::new(&HookConfig { command, timeout_seconds, statuses }, &home.open()).unwrap()
 }
 
-/// A pipe with a name. Reading it ends when the last process that has it open for writing is gone.
+/// A named pipe. Reading it ends when the last process that has it open for writing is gone.
 fn fifo(home: &Fixture) -> std::path::PathBuf {
     let fifo = home.path("fifo");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
@@ -112,7 +112,7 @@ async fn a_program_that_takes_too_long_is_killed_with_all_it_has_started() {
     let fifo = fifo(&home);
     let script = format!("exec 3> {}; sleep 1000 & sleep 1000; wait", fifo.display());
     let hook = hook_with(&home, &["sh", "-c", &script], 1);
-    // Opened without waiting for the program, which may be killed before it is that far.
+    // Opened without waiting for the program, which may be killed before it opens its end.
     let nonblocking = OFlags::RDONLY | OFlags::NONBLOCK;
     let mut reader = std::fs::File::from(rustix::fs::open(&fifo, nonblocking, Mode::empty()).unwrap());
     rustix::fs::fcntl_setfl(&reader, OFlags::empty()).unwrap();

@@ -11,7 +11,7 @@ use super::*;
 use crate::deliver::Deliveries;
 use crate::deliver::tests::{Fixture, position, send, webhook};
 
-/// A receiver of posts: answers with the statuses in turn, and with 204 when there are no more.
+/// A receiver of posts: answers with the statuses in turn, and with 204 after the last one.
 async fn receiver(statuses: &'static [u16]) -> (String, mpsc::UnboundedReceiver<(BTreeMap<String, String>, String)>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/signals?token=t", listener.local_addr().unwrap());

@@ -10,7 +10,7 @@ use receipts::{
 use super::*;
 use crate::receipt::ReceiptKey;
 
-/// A home with a run, its artifact, its receipt, and the skill and component that it used.
+/// A home with a run, its artifact, its receipt, and its skill and component.
 struct Place {
     directory: tempfile::TempDir,
     home: Home,
@@ -103,7 +103,7 @@ fn what_was_compared_is_said_and_what_was_not() {
     assert_eq!(checked(&place.whole()), (everything, vec![]));
     let left = vec!["key", "artifacts", "skill", "component"];
     assert_eq!(checked(&place.alone()), (vec!["signature", "component"], left));
-    // A home that does not know the run counts for nothing but its key, when it is that.
+    // If the home does not know the run, only its key counts, and only if it matches.
     let elsewhere = Home::at(place.at("elsewhere"));
     let request = VerifyRequest { home: Some(elsewhere.clone()), ..place.alone() };
     assert_eq!(checked(&request), checked(&place.alone()));
@@ -144,7 +144,7 @@ fn a_receipt_of_another_key_is_refused_where_it_can_be_told() {
     let request = VerifyRequest { file: place.at("stolen.json"), ..place.whole() };
     fs::write(&request.file, place.signed(&thief).text().unwrap()).unwrap();
     assert!(reason(&request).contains("signed with another key"));
-    // Without the home it only says whose word it is.
+    // Without the home only the signer's key is known.
     let alone = VerifyRequest { file: request.file.clone(), ..place.alone() };
     assert_eq!(Verification::of(&alone).unwrap().key, thief.public());
     let with = |key: &str| VerifyRequest { key: Some(key.to_owned()), ..alone.clone() };
