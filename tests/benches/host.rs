@@ -76,9 +76,8 @@ async fn execute(host: &Host) -> Result<()> {
         agent: Default::default(),
         tier: Default::default(),
         seed: None,
-        by: Caller::Owner,
     };
-    let reply = host.execute(request).await?;
+    let reply = host.execute(request, Caller::Owner).await?;
     anyhow::ensure!(reply.ok, "{}", reply.output);
     Ok(())
 }

@@ -8,7 +8,6 @@ use anyhow::Result;
 use base::{AgentName, Random, RunId, SystemClock, Timestamp};
 use energy::EnergyBook;
 use motor::{ListFilter, Motor, MotorParts, RunRecord, RunRequest};
-use serde_json::json;
 use signals::SignalBus;
 use store::{Batch, Store, Table};
 
@@ -52,7 +51,7 @@ fn request(agent: usize) -> Result<RunRequest> {
         tools: vec!["noop".into()],
         max_iterations: Some(50),
         timeout: None,
-        settings: json!({}),
+        grant: grants::Grant::default(),
         key: None,
         approval_required: false,
         may_ask: true,

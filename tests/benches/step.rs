@@ -57,7 +57,7 @@ async fn measure(directory: &std::path::Path) -> Result<Times> {
             tools: vec!["noop".into()],
             max_iterations: Some(50),
             timeout: None,
-            settings: json!({}),
+            grant: grants::Grant::default(),
             key: None,
             approval_required: false,
             may_ask: false,

@@ -9,7 +9,7 @@ const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../host");
 
 /// Every crate of the host with the crates of the host it may depend on. Lower crates never see higher ones; siblings
 /// do not see each other.
-const EDGES: [(&str, &[&str]); 18] = [
+const EDGES: [(&str, &[&str]); 19] = [
     ("base", &[]),
     ("store", &["base"]),
     ("llm", &["base"]),
@@ -25,7 +25,8 @@ const EDGES: [(&str, &[&str]); 18] = [
     ("capabilities", &["bindings", "network", "vault"]),
     ("runtime", &["base", "bindings", "capabilities", "network"]),
     ("bundled", &[]),
-    ("motor", &["base", "energy", "llm", "signals", "store"]),
+    ("grants", &["base", "network", "skills"]),
+    ("motor", &["base", "energy", "grants", "llm", "signals", "store"]),
     (
         "agent",
         &[
@@ -33,6 +34,7 @@ const EDGES: [(&str, &[&str]); 18] = [
             "bundled",
             "consent",
             "energy",
+            "grants",
             "llm",
             "motor",
             "network",
@@ -47,7 +49,10 @@ const EDGES: [(&str, &[&str]); 18] = [
     ),
     (
         "interfaces",
-        &["agent", "base", "consent", "llm", "motor", "network", "receipts", "runtime", "signals", "skills", "vault"],
+        &[
+            "agent", "base", "consent", "grants", "llm", "motor", "network", "receipts", "runtime", "signals",
+            "skills", "vault",
+        ],
     ),
 ];
 

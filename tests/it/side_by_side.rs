@@ -249,14 +249,17 @@ fn a_refused_act_leaves_the_recording_of_the_running_one_alone() {
 fn an_act_in_one_go_returns_its_value_and_makes_no_run() {
     let motor = Motor::new();
     let _serving = serve(&motor);
-    let post = |body: Value| {
+    let post = |route: &str, body: Value| {
         let client = reqwest::Client::builder().unix_socket(motor.home().join("host.sock")).build().unwrap();
-        let sent = client.post("http://motor/v1/act").body(body.to_string()).header("content-type", "application/json");
+        let sent = client
+            .post(format!("http://motor{route}"))
+            .body(body.to_string())
+            .header("content-type", "application/json");
         block_on(async { sent.send().await.unwrap().json::<Value>().await.unwrap() })
     };
-    let value = post(json!({ "mode": "oneshot", "task": "return 6 * 7", "by": "owner" }));
+    let value = post("/v1/execute", json!({ "code": "return 6 * 7" }));
     assert_eq!((&value["ok"], &value["output"]), (&json!(true), &json!("42")), "{value}");
-    let refused = post(json!({ "mode": "oneshot", "task": "1", "tools": ["read"] }));
+    let refused = post("/v1/execute", json!({ "code": "1", "tools": ["read"] }));
     assert_eq!(refused["error"]["code"], "invalid_request", "{refused}");
     assert_eq!(motor.json(&["task", "list"]), json!([]));
 }

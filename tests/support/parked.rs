@@ -58,7 +58,7 @@ impl Hosted {
                 tools: Vec::new(),
                 max_iterations: None,
                 timeout: None,
-                settings: json!({}),
+                grant: grants::Grant::default(),
                 key: None,
                 approval_required: false,
                 may_ask: true,

@@ -4,15 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::{AgentName, Clock, CredentialName, Refusal, RefusalCode, RunId};
+use grants::{RunConsent, patterns};
 use motor::RunRecord;
 use network::{AllowedShape, Exchanged, Gate, Pattern, Policy, RunNetwork, Shape, Taint, WeakRunNetwork, WebSource};
-use serde::Deserialize as _;
 use vault::{CredentialInfo, NewCredential, RunSecrets, Scrubber, Vault};
 
 use crate::decisions::{Decision, Decisions, Verdict};
-use crate::environment::{RunSettings, blocking};
-use crate::skill::SkillUse;
-use crate::toolbox::NetworkGrant;
+use crate::environment::blocking;
 
 /// The gate, the vault, and the open network access of runs.
 pub(crate) struct Access {
@@ -101,23 +99,21 @@ impl Access {
     }
 
     /// Opens the network access of a run, in the state in which an earlier host left it.
-    pub async fn open(&self, run: &RunRecord, settings: &RunSettings) -> Result<RunNetwork, Refusal> {
-        let secrets = Arc::new(
-            self.secrets(&settings.credentials, settings.skill.as_ref().and_then(SkillUse::credentials_of)).await?,
-        );
+    pub async fn open(&self, run: &RunRecord) -> Result<RunNetwork, Refusal> {
+        let secrets = Arc::new(self.secrets(&run.grant.credentials, run.grant.credentials_of()).await?);
         let read = run.web_sources.iter().map(|host| WebSource { host: host.clone() }).collect();
         let exchanged = self.ways().get(&run.id).map(|open| open.exchanged.clone()).unwrap_or_default();
         let network = self.gate.resume(Policy::default(), secrets, Taint::of(read), exchanged.clone());
         // Read under the lock: a decision made now either finds the run or is already in its policy.
         let mut ways = self.ways();
-        let (mut domains, writes) = (settings.domains.clone(), settings.writes.clone());
+        let (mut domains, writes) = (run.grant.domains.clone(), run.grant.writes.clone());
         let mut consents = RunConsents::new(run.approval_required, run.may_ask);
-        for grant in &run.grants {
-            match (NetworkGrant::read(grant), AllowedShape::deserialize(grant)) {
-                (Some(grant), _) => domains.extend(grant.patterns()),
-                (None, Ok(allowed)) => consents.allowed.push(allowed),
-                (None, Err(error)) => {
-                    tracing::warn!(run = %run.id, %error, "a consent cannot be read: it allows nothing")
+        for consent in &run.consents {
+            match consent {
+                RunConsent::Domains(allowed) => domains.extend(allowed.patterns()),
+                RunConsent::Requests(allowed) => consents.allowed.push(allowed.clone()),
+                RunConsent::Unreadable(_) => {
+                    tracing::warn!(run = %run.id, "a consent cannot be read: it allows nothing")
                 }
             }
         }
@@ -258,34 +254,6 @@ impl Access {
     fn ways(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Parses domain patterns written by a person.
-///
-/// # Errors
-/// If a pattern is invalid or too broad; the error names it.
-pub(crate) fn patterns(texts: &[String]) -> Result<Vec<Pattern>, Refusal> {
-    let read = |text: &String| {
-        text.trim().parse().map_err(|error: network::InvalidPattern| {
-            Refusal::new(RefusalCode::InvalidRequest, error.to_string())
-                .with_remedy("write `example.com`, `*.example.com` or `*`, with `:PORT` where it is not 80 or 443")
-        })
-    };
-    texts.iter().map(read).collect()
-}
-
-/// Parses request shapes written by a person.
-///
-/// # Errors
-/// If a shape is invalid; the error names it.
-pub(crate) fn shapes(texts: &[String]) -> Result<Vec<Shape>, Refusal> {
-    let read = |text: &String| {
-        text.trim().parse().map_err(|error: network::InvalidShape| {
-            Refusal::new(RefusalCode::InvalidRequest, error.to_string())
-                .with_remedy("write `POST example.com/path`, or `example.com` for all that can be sent there")
-        })
-    };
-    texts.iter().map(read).collect()
 }
 
 #[cfg(test)]

@@ -12,38 +12,23 @@ use motor::{Preparing, RunStatus};
 use network::RequestTrace;
 use serde::{Deserialize, Serialize};
 
-/// The caller of a request. Energy binds models; the owner is only warned (SPEC EN-3).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+/// The caller of a request, as the surface authenticated it. Energy binds models; the owner is only warned (SPEC EN-3).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Caller {
-    /// A model. The default: an unstated caller gets the fewest rights.
+    /// A model. The default: an unauthenticated caller gets the fewest rights.
     #[default]
     Model,
-    /// The owner's own command.
+    /// The holder of the owner's token.
     Owner,
 }
 
-/// The way to act on a task.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Mode {
-    /// The loop: returns a run id at once.
-    #[default]
-    Agentic,
-    /// One program in the sandbox: returns its value (SPEC CODE-5).
-    Oneshot,
-}
-
-/// A task to do (SPEC RUN-1).
+/// A task for the loop (SPEC RUN-1). A program alone is an [`ExecuteRequest`].
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ActRequest {
-    /// The task in plain language; JavaScript when the mode is oneshot.
+    /// The task in plain language.
     pub task: String,
-    /// The mode: agentic or oneshot.
-    #[serde(default)]
-    pub mode: Mode,
-    /// Names and aliases of the tools granted: exactly these. Agentic only.
+    /// Names and aliases of the tools granted: exactly these.
     #[serde(default)]
     pub tools: Vec<String>,
     /// The agent that the run belongs to.
@@ -61,9 +46,6 @@ pub struct ActRequest {
     /// Commands that `bash` is narrowed to. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<Vec<String>>,
-    /// Explains the run's possible access and starts nothing (SPEC RUN-13).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub explain: bool,
     /// Whether irreversible and outward actions wait for the owner's consent (SPEC APPR-1).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approval_required: bool,
@@ -76,9 +58,6 @@ pub struct ActRequest {
     /// Inputs of the skill: an object that matches the schema of its policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<serde_json::Value>,
-    /// The run only reads the skill and gives its opinion of it (SPEC SKILL-9).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub skill_review: bool,
     /// Files to copy into the workspace.
     #[serde(default)]
     pub files: Vec<FileInput>,
@@ -100,9 +79,6 @@ pub struct ActRequest {
     /// Idempotency key: the same key names the same run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The caller of this request.
-    #[serde(default)]
-    pub by: Caller,
 }
 
 /// A file for the workspace.
@@ -185,9 +161,6 @@ pub struct ExecuteRequest {
     /// Seeds its random numbers; random if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// The caller of this request.
-    #[serde(default)]
-    pub by: Caller,
 }
 
 /// The result of a program.

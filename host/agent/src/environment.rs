@@ -1,15 +1,13 @@
-//! The world a run works in: its toolbox, its model, and its trace file. The run's request is kept in its settings, so
-//! that the same world is rebuilt after a restart.
+//! The world a run works in: its toolbox, its model, and its trace file. It is made from the run's
+//! stored grant, so the same world is rebuilt after a restart.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use base::{Clock, CredentialName, Refusal, RefusalCode};
+use base::{Clock, Refusal, RefusalCode};
+use grants::{Admission, Grant, SkillGrant};
 use llm::Model;
 use motor::{Artifact, Environment, InstalledSkill, Preparing, RunRecord, RunStatus, RunTrace, Toolbox};
-use network::{Pattern, Shape};
-use serde::{Deserialize, Serialize};
 use skills::Library;
 use tokio::sync::watch;
 use tokio::task::JoinError;
@@ -18,40 +16,10 @@ use crate::access::Access;
 use crate::config::Config;
 use crate::origins::Origins;
 use crate::sandboxes::Sandboxes;
-use crate::skill::{OwnTool, SkillUse, UsedAs, advise, tools_of};
+use crate::skill::{OwnTool, advise, briefing, lowered, tools_of};
 use crate::toolbox::{Parts, RunToolbox};
 use crate::trace_file::TraceWriter;
 use crate::{Env, Home, artifacts, models};
-
-/// The settings from which a run's environment is rebuilt. Stored with the run: a field may be added, never renamed.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct RunSettings {
-    /// The requested model, if any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// The file that records its turns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub record: Option<PathBuf>,
-    /// Whether the code tool's guard is on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub guard: Option<bool>,
-    /// The domains it was granted.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub domains: Vec<Pattern>,
-    /// The requests it may send after it has read from the web.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub writes: Vec<Shape>,
-    /// The credentials it was granted.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub credentials: Vec<CredentialName>,
-    /// The commands its shell is narrowed to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub commands: Option<Vec<String>>,
-    /// The skill it works by, or reviews.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub skill: Option<SkillUse>,
-}
 
 /// A skill, prepared for a run.
 struct InUse {
@@ -73,24 +41,24 @@ pub(crate) struct HostEnvironment {
 }
 
 impl HostEnvironment {
-    /// Checks that the model named in the settings can be connected to. Changes nothing: the run may still be refused.
+    /// Checks that the model named in the grant can be connected to. Changes nothing: the run may still be refused.
     ///
     /// # Errors
     /// If there is no such model, or its requirements are missing.
-    pub fn check(&self, settings: &RunSettings) -> Result<(), Refusal> {
-        models::connect(&self.config.models, &self.env, settings.model.as_deref(), None, None)?;
-        settings.record.as_deref().map_or(Ok(()), models::check_recording)
+    pub fn check(&self, grant: &Grant) -> Result<(), Refusal> {
+        models::connect(&self.config.models, &self.env, grant.model.as_deref(), None, None)?;
+        grant.record.as_deref().map_or(Ok(()), models::check_recording)
     }
 
-    /// The model named in the settings, or the configured one.
-    pub fn model_name(&self, settings: &RunSettings) -> Option<String> {
+    /// The model named in the grant, or the configured one.
+    pub fn model_name(&self, grant: &Grant) -> Option<String> {
         let configured = || self.config.models.roles().resolve(llm::Role::Motor).ok().map(ToString::to_string);
-        settings.model.clone().or_else(configured)
+        grant.model.clone().or_else(configured)
     }
 
     /// A run's skill, from the kept bytes. Its trust is checked each time.
-    async fn skill(&self, skill: &SkillUse, run: &base::RunId) -> Result<InUse, Refusal> {
-        skill.still_trusted(run, self.skills.trust())?;
+    async fn skill(&self, skill: &SkillGrant, run: &base::RunId) -> Result<InUse, Refusal> {
+        skill.check_trust(run, self.skills.trust())?;
         let (versions, hash) = (self.skills.versions().clone(), skill.hash);
         let snapshot = blocking(move || Ok(versions.load(hash)?)).await?;
         let mut manifest = snapshot.manifest(&skill.place.entry).map_err(skills::SkillError::from)?;
@@ -99,33 +67,28 @@ impl HostEnvironment {
         {
             manifest.body = described.body;
         }
-        let own = match skill.standing {
-            UsedAs::Approved => tools_of(&self.sandboxes, &snapshot).await?,
-            UsedAs::Explicit | UsedAs::Review => BTreeMap::new(),
+        let own = match skill.admission {
+            Admission::Approved => tools_of(&self.sandboxes, &snapshot).await?,
+            Admission::Explicit | Admission::Review => BTreeMap::new(),
         };
-        Ok(InUse { own, briefing: skill.briefing(&manifest) })
-    }
-
-    fn settings(run: &RunRecord) -> Result<RunSettings, Refusal> {
-        serde_json::from_value(run.settings.clone()).map_err(|error| {
-            Refusal::new(RefusalCode::StateUnusable, format!("the settings of {} cannot be read: {error}", run.id))
-        })
+        Ok(InUse { own, briefing: briefing(skill, &manifest) })
     }
 }
 
 #[async_trait::async_trait]
 impl Environment for HostEnvironment {
     async fn toolbox(&self, run: &RunRecord, trace: &RunTrace) -> Result<Arc<dyn Toolbox>, Refusal> {
-        let settings = Self::settings(run)?;
-        let skill = match &settings.skill {
+        run.grant.check()?;
+        let grant = &run.grant;
+        let skill = match &grant.skill {
             Some(skill) => Some(self.skill(skill, &run.id).await?),
             None => None,
         };
         self.home.check_workspace(&run.id)?;
-        let network = self.access.open(run, &settings).await?;
+        let network = self.access.open(run).await?;
         words_of_user(trace).for_each(|words| network.given().user(words));
-        let limits = match &settings.skill {
-            Some(skill) => skill.limits(&self.config.limits)?,
+        let limits = match &grant.skill {
+            Some(skill) => lowered(&self.config.limits, &skill.limits)?,
             None => self.config.limits,
         };
         let (own, skill) = skill.map(|InUse { own, briefing }| (own, Some(briefing))).unwrap_or_default();
@@ -136,11 +99,11 @@ impl Environment for HostEnvironment {
             limits,
             code: self.config.code.clone(),
             tools: self.config.tools.clone(),
-            guard: settings.guard.unwrap_or(self.config.code.guard),
+            guard: grant.guard.unwrap_or(self.config.code.guard),
             workspace: self.home.workspace(&run.id),
             network,
             allowed: self.access.allowed(&run.agent)?,
-            commands: settings.commands,
+            commands: grant.commands.clone(),
         };
         Ok(Arc::new(RunToolbox::new(parts, &run.tools).await?))
     }
@@ -150,14 +113,13 @@ impl Environment for HostEnvironment {
     }
 
     async fn model(&self, run: &RunRecord) -> Result<Arc<dyn Model>, Refusal> {
-        let settings = Self::settings(run)?;
+        run.grant.check()?;
+        let grant = run.grant.clone();
         let (config, env) = (self.config.models.clone(), self.env.clone());
         let scrubber = Some(self.access.scrubber(&run.id).await?);
         // Reads a recording and writes a new one: file work, which may block.
-        blocking(move || {
-            models::connect(&config, &env, settings.model.as_deref(), settings.record.as_deref(), scrubber)
-        })
-        .await
+        blocking(move || models::connect(&config, &env, grant.model.as_deref(), grant.record.as_deref(), scrubber))
+            .await
     }
 
     async fn artifacts(&self, run: &RunRecord) -> Result<Vec<Artifact>, Refusal> {
@@ -171,9 +133,9 @@ impl Environment for HostEnvironment {
 
     async fn skills(&self, run: &RunRecord, answer: &str) -> Result<Vec<InstalledSkill>, Refusal> {
         self.origins.note_answer(run, answer).await?;
-        match Self::settings(run)?.skill {
-            Some(skill) if skill.standing == UsedAs::Review => {
-                advise(self.skills.trust(), &skill, &run.id, Some(answer), self.clock.now()).await?;
+        match &run.grant.skill {
+            Some(skill) if run.grant.is_review() => {
+                advise(self.skills.trust(), skill, &run.id, Some(answer), self.clock.now()).await?;
                 Ok(Vec::new())
             }
             skill => self.take_over(run, skill.as_ref()).await,

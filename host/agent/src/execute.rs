@@ -16,7 +16,7 @@ impl Host {
     ///
     /// # Errors
     /// If the host itself fails: the sandbox does not load, or the store fails.
-    pub async fn execute(&self, request: ExecuteRequest) -> Result<ExecuteReply, Refusal> {
+    pub async fn execute(&self, request: ExecuteRequest, by: Caller) -> Result<ExecuteReply, Refusal> {
         let parts = self.parts();
         let activity = match request.tier {
             Tier::Isolated => Activity::Oneshot,
@@ -25,7 +25,7 @@ impl Host {
         let warnings = match parts.energy.check(&request.agent, activity) {
             Ok(()) => Vec::new(),
             // Energy refuses a model and warns the owner (SPEC EN-3).
-            Err(refusal) if request.by == Caller::Owner && refusal.code == RefusalCode::EnergyTooLow => {
+            Err(refusal) if by == Caller::Owner && refusal.code == RefusalCode::EnergyTooLow => {
                 vec![format!("{}; going on because the owner asks", refusal.reason)]
             }
             Err(refusal) => return Ok(denied(&refusal)),

@@ -16,9 +16,7 @@ use store::{HomeLock, Links, Scan, Store, StoreError, Table, open_regular};
 use vault::{Vault, VaultParts};
 
 use crate::access::Access;
-use crate::api::{
-    ActReply, ActRequest, Caller, EnergyReport, ExecuteReply, ExecuteRequest, HostStatus, Mode, TaskFilter, Tier,
-};
+use crate::api::{ActReply, ActRequest, Caller, EnergyReport, HostStatus, TaskFilter};
 use crate::config::{Config, Loaded};
 use crate::decisions::Decisions;
 use crate::deliver::{DeliverParts, Deliveries, Follower, WaitingSignals};
@@ -29,7 +27,7 @@ use crate::plan::{Plan, plan};
 use crate::receipt::ReceiptKey;
 use crate::retention::{Pruner, Retention};
 use crate::sandboxes::Sandboxes;
-use crate::skill::{self, SkillUse, UsedAs};
+use crate::skill::{self, Purpose};
 use crate::trace_file::TraceWriter;
 use crate::{Env, Home, workspace};
 
@@ -243,12 +241,12 @@ impl Host {
     ///
     /// # Errors
     /// If any part of the request is wrong or missing; nothing is left behind then, and no energy is charged.
-    pub async fn act(&self, request: ActRequest) -> Result<ActReply, Refusal> {
+    pub async fn act(&self, request: ActRequest, by: Caller) -> Result<ActReply, Refusal> {
+        self.start(request, Purpose::Task, by).await
+    }
+
+    pub(crate) async fn start(&self, request: ActRequest, purpose: Purpose, by: Caller) -> Result<ActReply, Refusal> {
         let inner = &*self.0;
-        if request.mode == Mode::Oneshot {
-            let reason = "a oneshot is not a run";
-            return Err(Refusal::new(RefusalCode::InvalidRequest, reason));
-        }
         if request.task.trim().is_empty() {
             let refusal = Refusal::new(RefusalCode::InvalidRequest, "the task is empty");
             return Err(refusal.with_remedy("say in plain language what is to be done"));
@@ -260,8 +258,8 @@ impl Host {
             return Ok(inner.accepted(&run, Vec::new()));
         }
         // Missing parts are found before the run exists and before a token is spent.
-        let Plan { tools, skill, settings, mut warnings, .. } =
-            plan(&request, &inner.environment, &inner.energy).await?.ready()?;
+        let Plan { tools, skill, grant, mut warnings, .. } =
+            plan(&request, purpose, by, &inner.environment, &inner.energy).await?.ready()?;
         // After the plan: a credential's value in the text does not grant the credential.
         let (task, named) = inner.environment.access.clean(request.task.clone()).await?;
         warnings.extend(named.into_iter().map(|name| {
@@ -269,10 +267,10 @@ impl Host {
         }));
         let id = inner.motor.new_run_id();
         let directory = inner.home.workspace(&id);
-        let (max_iterations, may_ask) = (skill::iterations(&request), !request.unattended && !request.skill_review);
+        let (max_iterations, may_ask) = (purpose.iterations(&request), !request.unattended);
         let (files, limits, place) = (request.files.clone(), inner.config.limits, directory.clone());
-        let used = settings.skill.clone();
-        let label = used.as_ref().map(SkillUse::label);
+        let used = grant.skill.clone();
+        let label = used.as_ref().map(skill::label);
         let versions = inner.skills.versions().clone();
         let given = blocking(move || {
             // The run's inputs are kept by content, so that a restart serves the same bytes.
@@ -287,10 +285,8 @@ impl Host {
         let inputs = used.as_ref().and_then(|skill| skill.inputs.as_ref());
         let web_sources = inner.environment.origins.of(&task, inputs, &paths, &given);
         let web_sources = web_sources.inspect_err(|_| workspace::discard(&directory))?;
-        let settings = serde_json::to_value(&settings)
-            .map_err(|error| Refusal::new(RefusalCode::InvalidRequest, error.to_string()))?;
-        let (agent, by, key) = (request.agent.clone(), request.by, request.key.clone());
-        if let Some(skill) = used.as_ref().filter(|skill| skill.standing == UsedAs::Review) {
+        let (agent, key) = (request.agent.clone(), request.key.clone());
+        if let Some(skill) = used.as_ref().filter(|_| purpose == Purpose::Review) {
             skill::advise(inner.skills.trust(), skill, &id, None, inner.clock.now()).await?;
         }
         let started = inner.motor.start(
@@ -301,7 +297,7 @@ impl Host {
                 tools,
                 max_iterations,
                 timeout: request.timeout_ms.map(Duration::from_millis),
-                settings,
+                grant,
                 key: request.key,
                 approval_required: request.approval_required,
                 may_ask,
@@ -328,33 +324,6 @@ impl Host {
             }
         }
         Ok(inner.accepted(&run, warnings))
-    }
-
-    /// Acts in one go (SPEC RUN-1, mode oneshot): the task is a program, and its value is returned at once.
-    ///
-    /// # Errors
-    /// If the request has fields that only a run supports, or the host itself fails.
-    pub async fn act_once(&self, request: ActRequest) -> Result<ExecuteReply, Refusal> {
-        let run_only = !request.tools.is_empty() || !request.files.is_empty() || request.model.is_some();
-        let run_only = run_only || !request.domains.is_empty() || !request.writes.is_empty();
-        let run_only = run_only || !request.credentials.is_empty();
-        let run_only = run_only || request.approval_required || request.unattended;
-        let run_only = run_only || request.skill.is_some() || request.inputs.is_some() || request.skill_review;
-        if run_only
-            || request.commands.is_some()
-            || request.record.is_some()
-            || request.max_iterations.is_some()
-            || request.key.is_some()
-        {
-            let reason = "a oneshot runs its task as a program: it has no tools, domains, files, model, iterations or \
-                          key";
-            return Err(
-                Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy("leave them out, or act agentically")
-            );
-        }
-        let ActRequest { task: code, timeout_ms, guard, agent, by, .. } = request;
-        let tier = Tier::Isolated;
-        self.execute(ExecuteRequest { code, purpose: None, tier, timeout_ms, guard, agent, seed: None, by }).await
     }
 
     /// Lists runs, newest first.

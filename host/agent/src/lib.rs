@@ -36,8 +36,8 @@ mod withhold;
 mod workspace;
 
 pub use api::{
-    ActReply, ActRequest, Caller, EnergyReport, ExecuteReply, ExecuteRequest, FileInput, HostStatus, Mode,
-    SetCredential, TaskFilter, Tier,
+    ActReply, ActRequest, Caller, EnergyReport, ExecuteReply, ExecuteRequest, FileInput, HostStatus, SetCredential,
+    TaskFilter, Tier,
 };
 pub use decisions::{Decision, Level, Verdict};
 pub use deliver::{Followed, Follower};

@@ -4,11 +4,11 @@
 
 use base::{Consent, CredentialName, Refusal, RefusalCode, RunId, Secret};
 use consent::{Claim, OwnerStatus, Replacement};
+use grants::patterns;
 use vault::{CredentialInfo, CredentialSource, NewCredential};
 
 use crate::Host;
-use crate::access::patterns;
-use crate::api::{ActRequest, SetCredential};
+use crate::api::{ActRequest, Caller, SetCredential};
 use crate::catalogue;
 use crate::decisions::{Decision, Level};
 use crate::explain::{
@@ -16,7 +16,7 @@ use crate::explain::{
     FileAccess,
 };
 use crate::plan::{Plan, plan};
-use crate::skill;
+use crate::skill::{Purpose, lowered};
 use crate::toolbox::{Around, define, effects_in_words};
 use crate::workspace;
 
@@ -25,20 +25,20 @@ impl Host {
     ///
     /// # Errors
     /// If the request is invalid, or a component cannot be used.
-    pub async fn explain(&self, request: &ActRequest) -> Result<Explanation, Refusal> {
+    pub async fn explain(&self, request: &ActRequest, by: Caller) -> Result<Explanation, Refusal> {
         let parts = self.parts();
-        let Plan { tools, skill: taken, own, settings, policy, problems, warnings } =
-            plan(request, &parts.environment, &parts.energy).await?;
+        let Plan { tools, skill: taken, own, grant, policy, problems, warnings } =
+            plan(request, Purpose::Task, by, &parts.environment, &parts.energy).await?;
         let reaches = !policy.domains.is_empty();
-        let limits = match &settings.skill {
-            Some(skill) => skill.limits(&parts.config.limits)?,
+        let limits = match &grant.skill {
+            Some(skill) => lowered(&parts.config.limits, &skill.limits)?,
             None => parts.config.limits,
         };
         let definitions =
             define(&parts.sandboxes, &parts.config.tools, &limits, Around::planned(&tools, reaches), &tools, &own)
                 .await?;
         let set = parts.environment.access.credentials().await?;
-        let of_skill = settings.skill.as_ref().map(|skill| skill.name.as_str());
+        let of_skill = grant.skill.as_ref().map(|skill| skill.name.as_str());
         let explained = |name: &CredentialName| {
             // In the vault's order: the skill's before shared ones, stored ones before those of the environment.
             let own = set
@@ -54,12 +54,12 @@ impl Host {
         };
         let energy = &parts.config.energy;
         let fetches = tools.iter().any(|tool| tool == catalogue::FETCH);
-        let max_iterations = parts.config.motor.iterations(skill::iterations(request))?;
+        let max_iterations = parts.config.motor.iterations(request.max_iterations)?;
         let timeout = parts.config.motor.timeout(request.timeout_ms.map(std::time::Duration::from_millis))?;
         let beyond = f64::from(max_iterations.saturating_sub(energy.free_iterations));
         Ok(Explanation {
             agent: request.agent.clone(),
-            model: parts.environment.model_name(&settings),
+            model: parts.environment.model_name(&grant),
             tools: definitions
                 .iter()
                 .map(|tool| ExplainedTool {
@@ -77,7 +77,7 @@ impl Host {
                 reason: taken.standing.reason,
                 tools: own.keys().cloned().collect(),
             }),
-            commands: settings.commands,
+            commands: grant.commands,
             network: ExplainedNetwork {
                 domains: policy.domains,
                 refused: policy.refused,
@@ -85,7 +85,7 @@ impl Host {
                 tainted_write: policy.tainted_write,
                 private: parts.config.network.private.clone(),
             },
-            credentials: settings.credentials.iter().map(explained).collect(),
+            credentials: grant.credentials.iter().map(explained).collect(),
             files: ExplainedFiles {
                 // `fetch` saves pages to the workspace, so it sees the workspace too.
                 access: match (catalogue::sees_files(&tools) || fetches, catalogue::writes_files(&tools) || fetches) {

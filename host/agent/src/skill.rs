@@ -8,8 +8,8 @@ mod advise;
 mod approve;
 mod describe;
 mod download;
-mod grant;
 mod inspect;
+mod plan;
 mod replace;
 mod take_over;
 mod tools;
@@ -26,13 +26,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Host;
 use crate::api::skills::{ReviewRequest, SkillReviewReply, SkillVerification, VerifySkills, WhichSkill};
-use crate::api::{ActRequest, Mode};
+use crate::api::{ActRequest, Caller};
 use crate::environment::blocking;
 
 pub(crate) use advise::advise;
-pub(crate) use grant::{SkillGrant, grant, iterations};
+pub(crate) use plan::{Purpose, SkillPlan, skill_plan};
 pub(crate) use tools::{OwnTool, of as tools_of};
-pub(crate) use used::{SkillUse, UsedAs};
+pub(crate) use used::{briefing, label, lowered};
 
 impl Host {
     /// Every skill with its state, and the reason if it may not run.
@@ -48,7 +48,12 @@ impl Host {
     ///
     /// # Errors
     /// If the skill does not exist, it cannot be read, or the run cannot be started.
-    pub async fn review_skill(&self, request: ReviewRequest, agent: &AgentName) -> Result<SkillReviewReply, Refusal> {
+    pub async fn review_skill(
+        &self,
+        request: ReviewRequest,
+        agent: &AgentName,
+        by: Caller,
+    ) -> Result<SkillReviewReply, Refusal> {
         let library = &self.parts().skills;
         let taken = library.take(&request.skill).await?;
         let (facts, described) = self.facts(&taken).await?;
@@ -58,17 +63,15 @@ impl Host {
             let review = self.renewed(facts, &taken);
             return Ok(SkillReviewReply { review, run_id: None });
         }
-        let started = self.act(ActRequest {
+        let task = ActRequest {
             task: format!("Review the skill `{}`: read all of its files and judge it.", taken.manifest.name),
-            mode: Mode::Agentic,
             agent: agent.clone(),
             skill: Some(taken.place.full()),
-            skill_review: true,
             unattended: true,
-            by: request.by,
             ..ActRequest::default()
-        });
-        Ok(SkillReviewReply { run_id: Some(started.await?.run_id), review: facts })
+        };
+        let started = self.start(task, Purpose::Review, by).await?;
+        Ok(SkillReviewReply { run_id: Some(started.run_id), review: facts })
     }
 
     /// Reads every byte of one skill, or of all, and reports their status.

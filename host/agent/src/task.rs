@@ -5,19 +5,15 @@
 //! the approval is durable: a crash in between leaves a run with its consent, and later runs that ask again.
 
 use base::{AgentName, Consent, ContentHash, Refusal, RefusalCode, RunId};
+use grants::{Grant, RunConsent, patterns, shapes};
 use motor::{Answer, Approval, ApprovalTrace, Decided, Moved, Retried, RetryRequest, RunRecord, Scope};
 use network::Shape;
 use serde::{Deserialize, Serialize};
 use store::Table;
 
 use crate::Host;
-use crate::access::{patterns, shapes};
 use crate::api::Caller;
 use crate::decisions::{Decision, Level, Verdict};
-use crate::environment::RunSettings;
-use crate::plan::add;
-use crate::skill::UsedAs;
-use crate::toolbox::NetworkGrant;
 
 /// The answer to a run's question.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -124,11 +120,11 @@ impl Host {
         if widens && consent.is_none() {
             return Err(Refusal::new(RefusalCode::ConsentNeeded, "more can be granted to a run by its owner only"));
         }
-        let settings = if widens { Some(self.wider(run, &request)?) } else { None };
+        let grant = if widens { Some(Box::new(self.wider(run, &request)?)) } else { None };
         let RetryTask { guidance, max_iterations, key, .. } = request;
         let guidance = self.clean(guidance).await?;
         let parts = self.parts();
-        let retried = parts.motor.retry(run, RetryRequest { guidance, settings, max_iterations, consent, key }).await;
+        let retried = parts.motor.retry(run, RetryRequest { guidance, grant, max_iterations, consent, key }).await;
         match retried {
             Err(refusal) if refusal.code == RefusalCode::Busy => {
                 Err(parts.busy(&self.record(run)?.agent, Caller::Owner, refusal))
@@ -147,29 +143,19 @@ impl Host {
 
     /// A review has one attempt (SPEC SKILL-9).
     fn may_retry(&self, run: &RunId) -> Result<(), Refusal> {
-        let settings = serde_json::from_value::<RunSettings>(self.record(run)?.settings);
-        match settings {
-            Ok(RunSettings { skill: Some(skill), .. }) if skill.standing == UsedAs::Review => {
-                let reason = "the review of a skill has one attempt";
-                Err(Refusal::new(RefusalCode::IllegalState, reason).with_remedy("review the skill again"))
-            }
-            _ => Ok(()),
+        if self.record(run)?.grant.is_review() {
+            let reason = "the review of a skill has one attempt";
+            return Err(Refusal::new(RefusalCode::IllegalState, reason).with_remedy("review the skill again"));
         }
+        Ok(())
     }
 
-    /// The settings of a run with the additions of a retry.
-    fn wider(&self, run: &RunId, request: &RetryTask) -> Result<serde_json::Value, Refusal> {
-        let record = self.record(run)?;
-        let unreadable = |error: serde_json::Error| {
-            Refusal::new(RefusalCode::StateUnusable, format!("the settings of {run} cannot be read: {error}"))
-        };
-        let mut settings: RunSettings = serde_json::from_value(record.settings).map_err(unreadable)?;
-        add(&mut settings.domains, patterns(&request.domains)?);
-        // A host with allowed requests is also reachable.
-        let writes = shapes(&request.writes)?;
-        add(&mut settings.domains, writes.iter().map(|shape| shape.host().clone()).collect());
-        add(&mut settings.writes, writes);
-        serde_json::to_value(settings).map_err(unreadable)
+    /// The grant of a run with the additions of a retry.
+    fn wider(&self, run: &RunId, request: &RetryTask) -> Result<Grant, Refusal> {
+        let mut grant = self.record(run)?.grant;
+        grant.check()?;
+        grant.extend(patterns(&request.domains)?, shapes(&request.writes)?);
+        Ok(grant)
     }
 
     /// Turns an approval that outlasts the run, as recorded in the run's history, into a decision for later runs.
@@ -215,12 +201,14 @@ fn decisions(
     agent: &AgentName,
     consent: &Consent,
 ) -> Result<Vec<Decision>, Refusal> {
-    if approval.grant.is_null() {
-        return Ok(Vec::new());
-    }
-    let grant: NetworkGrant = serde_json::from_value(approval.grant.clone()).map_err(|error| {
-        Refusal::new(RefusalCode::StateUnusable, format!("what `{}` asks for cannot be read: {error}", approval.id))
-    })?;
+    let allowed = match &approval.grant {
+        None => return Ok(Vec::new()),
+        Some(RunConsent::Domains(allowed)) => allowed,
+        Some(_) => {
+            let reason = format!("the domains of `{}` cannot be read", approval.id);
+            return Err(Refusal::new(RefusalCode::StateUnusable, reason));
+        }
+    };
     let of = |pattern: Shape| Decision {
         pattern,
         // Only the owner's own command allows all requests to a host.
@@ -232,8 +220,8 @@ fn decisions(
         consent: Some(consent.clone()),
     };
     // Parsed as patterns: a model wrote them, and only the owner may write shapes.
-    patterns(&grant.domains)?;
-    Ok(shapes(&grant.domains)?.into_iter().map(of).collect())
+    patterns(&allowed.domains)?;
+    Ok(shapes(&allowed.domains)?.into_iter().map(of).collect())
 }
 
 #[cfg(test)]

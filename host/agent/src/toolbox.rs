@@ -8,7 +8,6 @@ mod define;
 mod reply;
 
 pub(crate) use code::Around;
-pub(crate) use consent::NetworkGrant;
 pub(crate) use define::{all as define, effects_in_words};
 
 use std::collections::BTreeMap;

@@ -61,6 +61,7 @@ pub enum Lifetime {
 fn router(door: Door) -> Router {
     Router::new()
         .route("/v1/act", post(act::act))
+        .route("/v1/explain", post(act::explain))
         .route("/v1/execute", post(act::execute))
         .route("/v1/tasks", get(tasks::list))
         .route("/v1/tasks/{id}", get(tasks::show))

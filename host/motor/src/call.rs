@@ -113,7 +113,7 @@ impl Execution<'_> {
             name: &self.call.call.name,
             arguments: &self.intent.arguments,
             idempotency_key: &self.intent.idempotency_key,
-            grant: Some(&self.intent.grant).filter(|grant| !grant.is_null()),
+            grant: self.intent.grant.as_ref(),
             consents: self.consents,
             began: self.intent.began.unwrap_or_else(|| self.clock.now()),
             notes: &notes,

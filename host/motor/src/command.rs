@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use base::{Consent, ContentHash, ErrorCode, Provenance, Refusal, RefusalCode, RunId, Timestamp};
+use grants::Grant;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -62,7 +63,7 @@ pub struct RetryRequest {
     /// What to do differently.
     pub guidance: Option<String>,
     /// The run's settings from now on, when it gets more than before.
-    pub settings: Option<Value>,
+    pub grant: Option<Box<Grant>>,
     /// Model calls of the attempt. Default 15.
     pub max_iterations: Option<u32>,
     /// Whose word it is; needed when it gets more than before.
@@ -120,8 +121,8 @@ impl Command {
             Self::Approve(Decided { approval, actions, grant, only, scope, reason, .. }) => {
                 json!(["approve", approval, actions, grant, only, scope, reason])
             }
-            Self::Retry(RetryRequest { guidance, settings, max_iterations, .. }) => {
-                json!(["retry", guidance, settings, max_iterations])
+            Self::Retry(RetryRequest { guidance, grant, max_iterations, .. }) => {
+                json!(["retry", guidance, grant, max_iterations])
             }
         })
     }
@@ -332,14 +333,14 @@ fn retry(record: &RunRecord, request: &RetryRequest, config: &Config) -> Result<
     if let Some(guidance) = &request.guidance {
         check_words("guidance", guidance)?;
     }
-    if request.settings.is_some() && request.consent.is_none() {
+    if request.grant.is_some() && request.consent.is_none() {
         return Err(Refusal::new(RefusalCode::ConsentNeeded, "more can be granted to a run by its owner only"));
     }
     let attempt = record.attempt + 1;
     let event = RunEvent::Retried {
         attempt,
         guidance: request.guidance.clone(),
-        settings: request.settings.clone(),
+        grant: request.grant.clone(),
         max_iterations: config.retry_iterations(request.max_iterations)?,
         consent: request.consent.clone(),
     };

@@ -5,6 +5,7 @@
 //! A call that was refused requests is held: the owner is asked about them, and after a consent the host makes it again.
 
 use base::{ContentHash, ErrorCode};
+use grants::RunConsent;
 use serde_json::Value;
 
 use crate::call::{Interrupt, admit};
@@ -22,7 +23,7 @@ use crate::wait::{Approval, ApprovalItem, Question, Scope, action_hash, waiting_
 /// Whether a call may be made now.
 pub(crate) enum Leave {
     /// It may. With the consent it uses, if it needs one, and what the environment gets with that.
-    Go { approval: Option<String>, grant: Value },
+    Go { approval: Option<String>, grant: Option<RunConsent> },
     /// It may not; the model gets this in place of an execution.
     Refused(ToolResult),
     /// The run has to ask first.
@@ -81,7 +82,7 @@ impl Driver {
             return Ok(Err(refused_by_owner(why.as_deref())));
         }
         let grant = request.grant();
-        let choices = if grant.is_null() { vec![Scope::Once] } else { vec![Scope::Run, Scope::Session, Scope::Always] };
+        let choices = if grant.is_none() { vec![Scope::Once] } else { vec![Scope::Run, Scope::Session, Scope::Always] };
         let reason = request.reason.clone().unwrap_or_else(|| "the model asks before it acts".to_owned());
         let item = item(call, arguments, request.summary(), action);
         let approval = self.approval(journal, vec![item], reason, None, grant, choices);
@@ -118,7 +119,7 @@ impl Driver {
             ..item(call, &arguments, ask.summary, ask.action)
         });
         let items = items.collect();
-        Some(Approval { repeat: true, sent, ..self.approval(journal, items, reason, class, Value::Null, choices) })
+        Some(Approval { repeat: true, sent, ..self.approval(journal, items, reason, class, None, choices) })
     }
 
     /// What the owner said before about requests that a call was refused, in words.
@@ -160,7 +161,7 @@ impl Driver {
             Err(interrupt) => return Leave::Interrupted(interrupt),
         };
         let Some(reason) = needs(&review, state.record.approval_required) else {
-            return Leave::Go { approval: None, grant: Value::Null };
+            return Leave::Go { approval: None, grant: None };
         };
         match state.ledger.standing(action, review.class.as_deref()) {
             Standing::Granted(approval, grant) => Leave::Go { approval: Some(approval), grant },
@@ -220,7 +221,7 @@ impl Driver {
         items: Vec<ApprovalItem>,
         reason: String,
         class: Option<String>,
-        grant: Value,
+        grant: Option<RunConsent>,
         choices: Vec<Scope>,
     ) -> Approval {
         let now = self.books.clock.now();
@@ -273,7 +274,7 @@ fn item(call: &OpenCall, arguments: &Value, summary: String, action_hash: Conten
         arguments: arguments.clone(),
         action_hash,
         class: None,
-        grant: Value::Null,
+        grant: None,
         request: None,
     }
 }

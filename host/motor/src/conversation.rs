@@ -6,6 +6,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use base::{Provenance, Timestamp};
+use grants::RunConsent;
 use llm::{Arguments, ChatReply, FinishReason, Message, ToolCall};
 use serde_json::Value;
 
@@ -43,7 +44,7 @@ pub(crate) struct Held {
     /// What it came to without the requests that it was refused.
     pub(crate) result: ToolResult,
     /// What the environment was given with the owner's consent to the call.
-    pub(crate) grant: Value,
+    pub(crate) grant: Option<RunConsent>,
 }
 
 /// What was about to be executed.
@@ -51,7 +52,7 @@ pub(crate) struct Held {
 pub(crate) struct Intent {
     pub(crate) arguments: Value,
     /// What the environment was given with the owner's consent.
-    pub(crate) grant: Value,
+    pub(crate) grant: Option<RunConsent>,
     /// Credits set aside.
     pub(crate) reserved: u64,
     pub(crate) idempotency_key: String,
@@ -151,7 +152,7 @@ impl Conversation {
             RunEvent::ToolReturned { call_id, result, requests, held: true, .. } => {
                 self.reads(result, requests);
                 if let Some(open) = self.open.front_mut().filter(|open| open.call.id == *call_id) {
-                    let grant = open.intent.take().map(|intent| intent.grant).unwrap_or_default();
+                    let grant = open.intent.take().and_then(|intent| intent.grant);
                     open.held = Some(Held { result: result.clone(), grant });
                     open.holds += 1;
                 }
@@ -343,7 +344,7 @@ mod tests {
             tools: vec![],
             max_iterations: 20,
             timeout_ms: 1,
-            settings: Value::Null,
+            grant: Box::default(),
             key: None,
             energy: 0.0,
             approval_required: false,
@@ -374,7 +375,7 @@ mod tests {
             effects: Effects::default(),
             component: None,
             approval: None,
-            grant: Value::Null,
+            grant: None,
             reserved: 0,
             began: None,
         }

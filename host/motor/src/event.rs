@@ -5,6 +5,7 @@
 //! change what one means.
 
 use base::{AgentName, Consent, ContentHash, RunId, Timestamp};
+use grants::{Grant, RunConsent};
 use llm::ChatReply;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -48,7 +49,8 @@ pub enum RunEvent {
         /// Milliseconds of wall clock it may take.
         timeout_ms: u64,
         /// What the host needs to rebuild the run's environment. The loop does not look inside.
-        settings: Value,
+        #[serde(rename = "settings", deserialize_with = "Grant::stored")]
+        grant: Box<Grant>,
         /// The idempotency key of the command that asked for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<String>,
@@ -114,8 +116,8 @@ pub enum RunEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         approval: Option<String>,
         /// What the environment was given with the consent.
-        #[serde(default, skip_serializing_if = "Value::is_null")]
-        grant: Value,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        grant: Option<RunConsent>,
         /// Credits set aside for it (SPEC EN-2).
         #[serde(default, skip_serializing_if = "is_zero")]
         reserved: u64,
@@ -212,8 +214,8 @@ pub enum RunEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         guidance: Option<String>,
         /// New settings, when it was given more than before.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        settings: Option<Value>,
+        #[serde(default, rename = "settings", skip_serializing_if = "Option::is_none")]
+        grant: Option<Box<Grant>>,
         /// How many model calls this attempt may take.
         max_iterations: u32,
         /// Whose word it is, when more was given.
@@ -300,7 +302,7 @@ mod tests {
                 effects: Effects::default(),
                 component: None,
                 approval: None,
-                grant: Value::Null,
+                grant: None,
                 reserved: 0,
                 began: None,
             },

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use base::ErrorCode;
+use grants::{DomainConsent, RunConsent};
 use llm::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -130,11 +131,9 @@ impl Request {
     }
 
     /// What the environment gets when the owner consents.
-    pub(crate) fn grant(&self) -> Value {
-        if self.domains.is_empty() {
-            return Value::Null;
-        }
-        json!({ "domains": self.domains })
+    pub(crate) fn grant(&self) -> Option<RunConsent> {
+        let domains = DomainConsent::of(self.domains.clone());
+        (!self.domains.is_empty()).then_some(RunConsent::Domains(domains))
     }
 }
 
@@ -172,9 +171,9 @@ mod tests {
         ] {
             assert_eq!(Ask::read(&hostile).unwrap_err().error_code, Some(ErrorCode::InvalidArgs));
         }
-        assert_eq!(Request::read(&json!({"action": "delete it"})).unwrap().grant(), Value::Null);
+        assert_eq!(Request::read(&json!({"action": "delete it"})).unwrap().grant(), None);
         let request = Request::read(&json!({"action": "look it up", "domains": ["a.example"]})).unwrap();
-        assert_eq!(request.grant(), json!({"domains": ["a.example"]}));
+        assert_eq!(serde_json::to_value(request.grant()).unwrap(), json!({"domains": ["a.example"]}));
         assert_eq!(request.summary(), "access to a.example: look it up");
         assert!(Request::read(&json!({"action": "x", "domains": vec!["d"; MAX_DOMAINS + 1]})).is_err());
     }

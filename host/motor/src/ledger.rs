@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use base::{ContentHash, ErrorCode, RunId};
-use serde_json::Value;
+use grants::RunConsent;
 
 use crate::event::RunEvent;
 use crate::record::beginning;
@@ -27,7 +27,7 @@ const MAX_DENIALS: u32 = 3;
 struct Lease {
     approval: String,
     action: ContentHash,
-    grant: Value,
+    grant: Option<RunConsent>,
     /// It is on a request that a call was refused, and not on a call.
     is_request: bool,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Ledger {
     /// The call that is held, and what it has sent.
     held: Option<(ContentHash, Vec<OutgoingRequest>)>,
     /// Classes the owner consented to for the run or longer.
-    allowed: HashMap<String, (String, Value)>,
+    allowed: HashMap<String, (String, Option<RunConsent>)>,
     /// The actions that the owner refused, and why.
     denied_actions: HashMap<ContentHash, Option<String>>,
     denied_classes: HashMap<String, Denials>,
@@ -80,7 +80,7 @@ pub(crate) struct Ledger {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Standing {
     /// There is consent: under this id, with what the environment gets.
-    Granted(String, Value),
+    Granted(String, Option<RunConsent>),
     /// The owner has refused it, for this reason.
     Denied(Option<String>),
     /// The owner has not been asked.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use base::{AgentName, Clock, HostTime, Random, Refusal, RefusalCode, RunId};
 use energy::EnergyBook;
+use grants::Grant;
 use llm::Model;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -118,7 +119,7 @@ pub struct RunRequest {
     /// Wall clock. Default and most: the configuration's.
     pub timeout: Option<Duration>,
     /// What the environment needs to serve the run, now and after a restart.
-    pub settings: Value,
+    pub grant: Grant,
     /// Asking again with the same key gives the same run, not another.
     pub key: Option<String>,
     /// Whether irreversible and outward actions wait for consent.
@@ -251,7 +252,7 @@ impl Motor {
             mut tools,
             max_iterations,
             timeout,
-            settings,
+            grant,
             key,
             approval_required,
             may_ask,
@@ -276,7 +277,7 @@ impl Motor {
             tools,
             max_iterations: self.inner.config.iterations(max_iterations)?,
             timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
-            settings,
+            grant: Box::new(grant),
             key,
             energy: 0.0,
             approval_required,

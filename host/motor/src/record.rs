@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use base::{AgentName, ErrorCode, Provenance, RunId, Timestamp};
+use grants::{Grant, RunConsent};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::artifact::Artifact;
 use crate::budget::Budget;
@@ -46,7 +46,8 @@ pub struct RunRecord {
     /// The tools granted, by exact name.
     pub tools: Vec<String>,
     /// What the host needs to rebuild the run's environment. The loop does not look inside.
-    pub settings: Value,
+    #[serde(rename = "settings", deserialize_with = "Grant::stored")]
+    pub grant: Grant,
     /// How many model calls its attempt may take.
     pub max_iterations: u32,
     /// Milliseconds of wall clock that an attempt may take, across restarts of the host, waiting for people not counted.
@@ -121,8 +122,8 @@ pub struct RunRecord {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_ask: bool,
     /// What the owner granted beyond the settings, for the rest of the run. The loop does not look inside.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub grants: Vec<Value>,
+    #[serde(default, rename = "grants", skip_serializing_if = "Vec::is_empty")]
+    pub consents: Vec<RunConsent>,
     /// Calls of which nobody knows whether they took effect, for the owner (SPEC DUR-2).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown_outcomes: Vec<String>,
@@ -160,7 +161,7 @@ impl RunRecord {
             tools,
             max_iterations,
             timeout_ms,
-            settings,
+            grant,
             key: _,
             energy,
             approval_required,
@@ -178,7 +179,7 @@ impl RunRecord {
             status: RunStatus::Created,
             task: beginning(task, TASK_CHARACTERS),
             tools: tools.clone(),
-            settings: settings.clone(),
+            grant: (**grant).clone(),
             max_iterations: *max_iterations,
             timeout_ms: *timeout_ms,
             created_at: first.at,
@@ -207,7 +208,7 @@ impl RunRecord {
             last_event_at: Some(first.at),
             approval_required: *approval_required,
             may_ask: *may_ask,
-            grants: Vec::new(),
+            consents: Vec::new(),
             unknown_outcomes: Vec::new(),
             notices: Vec::new(),
             artifacts: Vec::new(),
@@ -260,15 +261,15 @@ impl RunRecord {
                 {
                     let items = approval.items.into_iter().filter(|item| allows(only, item.action_hash));
                     let grants = items.map(|item| item.grant).chain([approval.grant]);
-                    self.grants.extend(grants.filter(|grant| !grant.is_null()));
+                    self.consents.extend(grants.flatten());
                 }
             }
-            RunEvent::Retried { attempt, guidance, settings, max_iterations, consent: _ } => {
+            RunEvent::Retried { attempt, guidance, grant, max_iterations, consent: _ } => {
                 self.status = self.status.transition(StatusEvent::Retry)?;
                 self.attempt = *attempt;
                 self.guidance.clone_from(guidance);
-                if let Some(settings) = settings {
-                    self.settings.clone_from(settings);
+                if let Some(grant) = grant {
+                    self.grant = (**grant).clone();
                 }
                 self.max_iterations = *max_iterations;
                 self.earlier_iterations = self.iterations;
@@ -472,7 +473,7 @@ mod tests {
             tools: vec![],
             max_iterations: 20,
             timeout_ms: 1,
-            settings: Value::Null,
+            grant: Box::default(),
             key: None,
             energy: 0.0,
             approval_required: false,
@@ -493,12 +494,12 @@ mod tests {
             step: 1,
             call_id: "c".into(),
             tool: tool.into(),
-            arguments: Value::Null,
+            arguments: serde_json::Value::Null,
             idempotency_key: "k".into(),
             effects: Effects { open_world, ..Effects::default() },
             component: None,
             approval: None,
-            grant: Value::Null,
+            grant: None,
             reserved: 0,
             began: None,
         }

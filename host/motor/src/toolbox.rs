@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use base::{ContentHash, ErrorCode, Provenance, RunId, Timestamp};
+use grants::RunConsent;
 use llm::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -113,7 +114,7 @@ pub struct Review {
     /// What a consent for longer than once would cover; none: nothing but this very call.
     pub class: Option<String>,
     /// What the environment needs to serve the call after a consent.
-    pub grant: Value,
+    pub grant: Option<RunConsent>,
     /// The owner consented to the class for longer than this run.
     pub covered: bool,
 }
@@ -128,7 +129,7 @@ impl Review {
             irreversible: call.effects.destructive && !call.effects.repeatable(),
             low_risk: false,
             class: None,
-            grant: Value::Null,
+            grant: None,
             covered: false,
         }
     }
@@ -146,7 +147,7 @@ pub struct ConsentNeeded {
     /// The requests that a consent for longer than once covers.
     pub class: Option<String>,
     /// What the environment needs to serve the run after such a consent.
-    pub grant: Value,
+    pub grant: Option<RunConsent>,
     /// The request as the owner is to see it.
     pub request: Option<ShownRequest>,
 }
@@ -167,7 +168,7 @@ pub struct ToolInvocation<'a> {
     /// The same for every repetition of this call, also after a crash (SPEC DUR-4).
     pub idempotency_key: &'a str,
     /// What the owner consented to for this call (see [`Review::grant`]).
-    pub grant: Option<&'a Value>,
+    pub grant: Option<&'a RunConsent>,
     /// The consents to single requests.
     pub consents: &'a CallConsents,
     /// When the call was first made: a call that is made again after a consent is to send the same.

@@ -4,6 +4,7 @@
 //! from the place in the history, so a question that was asked stays the same question after a crash.
 
 use base::{ContentHash, RunId, Timestamp};
+use grants::RunConsent;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -88,8 +89,8 @@ pub struct Approval {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
     /// What the environment needs to serve the run after the consent. The loop does not look inside.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub grant: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<RunConsent>,
     /// For how long the owner may consent. The first is meant when nothing else is said.
     pub choices: Vec<Scope>,
     /// When.
@@ -125,8 +126,8 @@ pub struct ApprovalItem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
     /// What the environment needs to serve the run after such a consent. The loop does not look inside.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub grant: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<RunConsent>,
     /// The request, when the action is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<ShownRequest>,

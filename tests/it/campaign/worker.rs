@@ -171,9 +171,8 @@ impl Worker {
             "credentials": credentials,
             "unattended": matches!(case.owner, Owner::Absent | Owner::Careless),
             "model": format!("openai/{name}"),
-            "by": "owner",
         });
-        let (status, reply) = self.motor.ask("/v1/act", Some(&request), &[]).expect("the host");
+        let (status, reply) = self.motor.ask_as_owner("/v1/act", &request).expect("the host");
         assert_eq!(status, 200, "{reply}");
         reply["runId"].as_str().expect("a run").to_owned()
     }

@@ -7,8 +7,6 @@ use skills::review::{Changes, ComponentFact, PowerChange, Review};
 use skills::trust::Advisory;
 use skills::{Place, Policy, SkillName, SkillStatus};
 
-use super::Caller;
-
 /// Names a single skill.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -26,9 +24,6 @@ pub struct ReviewRequest {
     /// Also has a read-only run of the motor look at it; the skill is `reviewed` only if that finds nothing against it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub advisory: bool,
-    /// The caller: an advisory run costs energy.
-    #[serde(default)]
-    pub by: Caller,
 }
 
 /// The facts, and the advisory run if one was started.

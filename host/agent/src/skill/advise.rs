@@ -2,10 +2,10 @@
 //! end with a clear verdict, the advice is that the skill did not pass.
 
 use base::{Refusal, RunId, Timestamp};
+use grants::SkillGrant;
 use skills::TrustBook;
 use skills::trust::{Advisory, Subject};
 
-use super::SkillUse;
 use super::used::verdict;
 
 /// Bytes of an answer that are kept.
@@ -14,12 +14,12 @@ const MOST_TEXT: usize = 8 * 1024;
 /// Notes a run's advice about a skill; `None`: it has not ended.
 pub(crate) async fn advise(
     trust: &TrustBook,
-    skill: &SkillUse,
+    skill: &SkillGrant,
     run: &RunId,
     answer: Option<&str>,
     at: Timestamp,
 ) -> Result<(), Refusal> {
-    let SkillUse { name, place, hash, modes, .. } = skill.clone();
+    let SkillGrant { name, place, hash, modes, .. } = skill.clone();
     let subject = Subject { name, place, hash, modes };
     let text = answer.unwrap_or("the review has not ended with a verdict");
     let text = text.get(..text.floor_char_boundary(MOST_TEXT)).unwrap_or_default().to_owned();

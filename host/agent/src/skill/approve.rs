@@ -1,6 +1,7 @@
 //! The owner's decisions about a skill: exact powers for exact bytes (SPEC SKILL-4, SKILL-6, CONSENT-1).
 
 use base::{Consent, Refusal, RefusalCode};
+use grants::{patterns, shapes};
 use skills::policy::{PolicyChange, read_proposal, render, write_file};
 use skills::review::Review;
 use skills::{Form, Place, Policy, SkillError, SkillStatus, SkillSummary, Taken, TrustRecord};
@@ -8,7 +9,6 @@ use skills::{Form, Place, Policy, SkillError, SkillStatus, SkillSummary, Taken, 
 use super::subject;
 use super::used::limit_names;
 use crate::Host;
-use crate::access::{patterns, shapes};
 use crate::api::skills::{ApprovalQuestion, ApproveRequest, RejectRequest, UpdateRequest};
 use crate::catalogue;
 use crate::environment::blocking;

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use base::{ContentHash, Refusal, RefusalCode, Timestamp};
+use grants::SkillGrant;
 use motor::{InstalledSkill, RunRecord};
 use skills::extract::{Baseline, ExtractFailure, Extracted, Extraction, extract};
 use skills::install::{Expected, put};
@@ -14,7 +15,6 @@ use skills::trust::Subject;
 use skills::{Place, Root, SkillError, SkillName, SkillStatus, Snapshot, TrustRecord};
 use vault::Scrubber;
 
-use super::SkillUse;
 use super::replace::replace;
 use crate::artifacts;
 use crate::environment::{HostEnvironment, blocking};
@@ -24,7 +24,7 @@ impl HostEnvironment {
     pub(crate) async fn take_over(
         &self,
         run: &RunRecord,
-        used: Option<&SkillUse>,
+        used: Option<&SkillGrant>,
     ) -> Result<Vec<InstalledSkill>, Refusal> {
         let scrubber = self.access.scrubber(&run.id).await?;
         let found = self.extract(run, used, scrubber).await?;
@@ -55,7 +55,7 @@ impl HostEnvironment {
     async fn extract(
         &self,
         run: &RunRecord,
-        used: Option<&SkillUse>,
+        used: Option<&SkillGrant>,
         scrubber: Arc<Scrubber>,
     ) -> Result<Vec<Result<Extracted, ExtractFailure>>, Refusal> {
         let (workspace, bounds) = (self.home.workspace(&run.id), *self.skills.bounds());
@@ -78,7 +78,7 @@ impl HostEnvironment {
     async fn take_one(
         &self,
         run: &RunRecord,
-        used: Option<&SkillUse>,
+        used: Option<&SkillGrant>,
         extracted: Extracted,
     ) -> Result<Option<InstalledSkill>, Refusal> {
         let Extracted { name, snapshot, changed, deleted, .. } = extracted;

@@ -3,9 +3,9 @@
 //! The gate refuses a request without consent and hands it out; the loop shows it to the owner and keeps the answer.
 //! The host applies the answer to one call, or to the policy of the run.
 
+use grants::{DomainConsent, RunConsent};
 use motor::{ConsentNeeded, Origin, Planned, Review, ShownField, ShownRequest, ToolInvocation};
-use network::{AskedRequest, CallConsents, Pattern, RunNetwork, Target};
-use serde::{Deserialize, Serialize};
+use network::{AskedRequest, CallConsents, RunNetwork, Target};
 use serde_json::Value;
 
 use super::RunToolbox;
@@ -13,33 +13,6 @@ use crate::catalogue::FETCH;
 
 /// Characters of a path in the first line of a question.
 const SHOWN: usize = 160;
-
-/// Domains that the owner grants with a consent. JSON: `{ "domains": ["api.example.com"] }`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct NetworkGrant {
-    /// Names of the hosts.
-    pub domains: Vec<String>,
-    /// Earlier versions also granted all requests to a host. Only the owner's own command grants that.
-    #[serde(default, skip_serializing)]
-    writes: bool,
-}
-
-impl NetworkGrant {
-    /// Reads a grant of a consent. An unreadable one grants nothing.
-    pub fn read(grant: &Value) -> Option<Self> {
-        Self::deserialize(grant).ok()
-    }
-
-    /// Its hosts. A model may have named them: invalid patterns are left out.
-    pub fn patterns(&self) -> Vec<Pattern> {
-        self.domains.iter().filter_map(|domain| domain.trim().parse().ok()).collect()
-    }
-
-    fn of(host: String) -> Value {
-        serde_json::to_value(Self { domains: vec![host], writes: false }).unwrap_or_default()
-    }
-}
 
 impl RunToolbox {
     /// The effects of a call that need consent before it is made: fetched pages, so that one question is enough for
@@ -76,14 +49,17 @@ impl RunToolbox {
             irreversible: false,
             low_risk: true,
             class: Some(format!("read from {}://{host}", target.scheme().as_str())),
-            grant: NetworkGrant::of(format!("{}:{}", target.host(), target.port())),
+            grant: Some(RunConsent::Domains(DomainConsent::of(vec![format!("{}:{}", target.host(), target.port())]))),
             covered: self.parts.allowed.iter().any(|pattern| pattern.covers(&target)),
         })
     }
 
     /// The network access of one call, with the owner's consents for it.
     pub(super) fn way_out(&self, call: &ToolInvocation<'_>) -> RunNetwork {
-        let reads = call.grant.and_then(NetworkGrant::read).map(|grant| grant.patterns()).unwrap_or_default();
+        let reads = match call.grant {
+            Some(RunConsent::Domains(allowed)) => allowed.patterns(),
+            _ => Vec::new(),
+        };
         self.parts.network.with_consents(CallConsents {
             leases: call.consents.leases.clone(),
             sent: call.consents.sent.clone(),
@@ -128,7 +104,7 @@ fn needed(asked: AskedRequest) -> ConsentNeeded {
         summary: format!("{method} {shown}{keys}"),
         reason,
         class: Some(class.to_string()),
-        grant: serde_json::to_value(allowed).unwrap_or_default(),
+        grant: Some(RunConsent::Requests(allowed)),
         request: Some(ShownRequest { fields: fields.collect(), method, url, credentials, body_bytes, body }),
     }
 }
@@ -138,23 +114,4 @@ fn headers(arguments: &Value) -> impl Iterator<Item = (&str, &str)> {
     let named = arguments.get("headers").and_then(Value::as_object).into_iter().flatten();
     // The tool refuses a value that is not text; here it must not pass as empty.
     named.map(|(name, value)| (name.as_str(), value.as_str().unwrap_or("\n")))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_grant_that_cannot_be_read_grants_nothing() {
-        for grant in
-            [json!({"domains": ["api.example.com", "*.com", "a b"]}), json!({"domains": ["b.example"], "writes": true})]
-        {
-            assert_eq!(NetworkGrant::read(&grant).unwrap().patterns().len(), 1, "{grant}");
-        }
-        for broken in [json!(null), json!("api.example.com"), json!({"domains": "x"}), json!({"domain": ["x"]})] {
-            assert_eq!(NetworkGrant::read(&broken), None, "{broken}");
-        }
-    }
 }

@@ -10,7 +10,7 @@ use super::context::Context;
 use super::follow::{Ended, Followed, follow};
 use super::grants::{GrantArgs, absolute};
 use super::skill::left_behind;
-use super::{CliError, Done, input};
+use super::{CliError, Done, consent, input};
 use crate::client::Call;
 use crate::exit::Exit;
 use crate::http::Resumed;
@@ -86,7 +86,8 @@ async fn detached(request: &ActRequest, context: &Context) -> Done {
 }
 
 async fn start(request: &ActRequest, session: &mut Session, context: &Context) -> Result<ActReply, Refusal> {
-    let reply: Result<ActReply, Refusal> = session.ask(&Call::post("/v1/act", request)?).await;
+    let reply: Result<ActReply, Refusal> =
+        session.ask(&consent::signed(Call::post("/v1/act", request)?, context)).await;
     let reply = reply.map_err(|refusal| match (&request.key, refusal.code) {
         // No host answered.
         (Some(key), RefusalCode::OutcomeUnknown) if refusal.key.is_none() => refusal.with_key(key),

@@ -5,8 +5,8 @@
 //! what tainted the run is named.
 
 use base::Timestamp;
+use grants::RunConsent;
 use motor::{Approval, ApprovalItem, Origin, Question, RunTrace, Scope, ShownField, ShownRequest, Waiting};
-use serde_json::Value;
 
 use crate::output::{Palette, text};
 
@@ -116,8 +116,8 @@ impl Card {
         if !approval.sent.is_empty() {
             card = card.with("sends again", approval.sent.join("\n"));
         }
-        if let Some(reach) = reach(&approval.grant) {
-            card = card.with("reaches", reach);
+        if let Some(RunConsent::Domains(asked)) = &approval.grant {
+            card = card.with("reaches", asked.domains.join(", "));
         }
         if let Some(class) =
             approval.class.as_ref().filter(|_| approval.choices.iter().any(|scope| *scope != Scope::Once))
@@ -185,18 +185,10 @@ fn bounded(text: &str) -> (&str, usize) {
     (shown, text.len() - shown.len())
 }
 
-/// The domains that are asked for.
-fn reach(grant: &Value) -> Option<String> {
-    let domains = grant.get("domains")?.as_array()?;
-    let names: Vec<&str> = domains.iter().filter_map(Value::as_str).collect();
-    let writes = if grant.get("writes").and_then(Value::as_bool) == Some(true) { ", writing included" } else { "" };
-    (!names.is_empty()).then(|| format!("{}{writes}", names.join(", ")))
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use expect_test::expect;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -240,7 +232,7 @@ pub(super) mod tests {
                        │   "url": "https://rooms.example.com/book",
                        │   "method": "POST"
                        │ }
-            reaches    │ rooms.example.com, writing included
+            reaches    │ rooms.example.com
             covers     │ POST rooms.example.com (what a consent for longer than once is for)
             tainted by │ it has read untrusted content of evil.example
             expires    │ in 14 min"#]]

@@ -11,7 +11,7 @@ use consent::{ConsentError, OwnerToken, TokenFile};
 use super::card::Card;
 use super::context::Context;
 use super::terminal::Terminal;
-use crate::client::Word;
+use crate::client::{Call, Word};
 use crate::output::Palette;
 
 /// The variable that stands for the owner where nobody sits.
@@ -53,6 +53,18 @@ pub(super) async fn unasked(context: &Context) -> Result<Word, Refusal> {
         open(file)?
     };
     Ok(Word { door: Door::Token, token })
+}
+
+/// The call with the owner's token, if that is at hand without a question: then energy does not bind it (SPEC EN-3).
+pub(super) fn signed(call: Call, context: &Context) -> Call {
+    let opened = || {
+        let file = file(context).ok().filter(|file| !file.is_sealed())?;
+        Some(Word { door: Door::Token, token: open(file).ok()? })
+    };
+    match given(context).ok().flatten().or_else(opened) {
+        Some(word) => call.with(word),
+        None => call,
+    }
 }
 
 /// The word of whoever sits at the terminal, after the question was answered there.

@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use agent::{ActReply, ActRequest, Caller, FileInput, Home};
+use agent::{ActReply, ActRequest, FileInput, Home};
 use base::{Refusal, RefusalCode, RunId};
 use motor::{RunStatus, RunTrace};
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,6 @@ pub(super) async fn run(context: &Context) -> Done {
         agent: context.globals.agent.clone(),
         files: vec![FileInput { path: orders, name: None }],
         model: Some(format!("replay/{}", recording.display())),
-        by: Caller::Owner,
         ..ActRequest::default()
     };
     context.output.say(&format!("task: {TASK}\n"));

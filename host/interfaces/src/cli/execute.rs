@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agent::{Caller, ExecuteReply, ExecuteRequest, Tier};
+use agent::{ExecuteReply, ExecuteRequest, Tier};
 use clap::Args;
 
 use super::context::Context;
-use super::{Done, input};
+use super::{Done, consent, input};
 use crate::client::Call;
 use crate::duration;
 use crate::exit::Exit;
@@ -62,11 +62,10 @@ pub(super) async fn run(arguments: ExecuteArgs, context: &Context) -> Done {
         guard: arguments.no_guard.then_some(false),
         agent: context.globals.agent.clone(),
         seed: arguments.seed,
-        by: Caller::Owner,
     };
-    let call = Call::post("/v1/execute", &request)?;
     context
         .with_host(async |session| {
+            let call = consent::signed(Call::post("/v1/execute", &request)?, context);
             let reply: ExecuteReply = session.ask(&call).await?;
             show(&reply, context)
         })

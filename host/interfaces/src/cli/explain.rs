@@ -6,10 +6,9 @@ use agent::{ExplainedCredential, Explanation, FileAccess};
 use clap::Args;
 use network::TaintedWrite;
 
-use super::Done;
 use super::context::Context;
 use super::grants::GrantArgs;
-use super::input;
+use super::{Done, consent, input};
 use crate::client::Call;
 use crate::exit::Exit;
 use crate::output::{Palette, text};
@@ -25,11 +24,10 @@ pub(super) struct ExplainArgs {
 
 pub(super) async fn run(arguments: ExplainArgs, context: &Context) -> Done {
     let task = input::text_or_stdin(&arguments.task.unwrap_or_default()).await?;
-    let mut request = arguments.grants.request(task, context)?;
-    request.explain = true;
-    let call = Call::post("/v1/act", &request)?;
+    let request = arguments.grants.request(task, context)?;
     context
         .with_host(async |session| {
+            let call = consent::signed(Call::post("/v1/explain", &request)?, context);
             let explanation: Explanation = session.ask(&call).await?;
             context.answer(&explanation, || render(&explanation))?;
             for warning in &explanation.warnings {

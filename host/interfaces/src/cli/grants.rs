@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use agent::{ActRequest, Caller};
+use agent::ActRequest;
 use base::Refusal;
 use clap::Args;
 
@@ -75,7 +75,6 @@ impl GrantArgs {
             timeout_ms: self.timeout.map(duration::millis),
             model: self.model,
             guard: self.no_guard.then_some(false),
-            by: Caller::Owner,
             ..ActRequest::default()
         })
     }

@@ -6,11 +6,14 @@
 
 use std::convert::Infallible;
 
+use agent::Caller;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use base::{Door, Secret};
 use consent::Claim;
+
+use super::Door as ApiState;
 
 /// The header that names the door.
 pub const DOOR: &str = "motor-door";
@@ -29,6 +32,20 @@ impl Claimed {
     /// Whether it claims anything at all.
     pub(super) fn is_given(&self) -> bool {
         self.0.token.is_some()
+    }
+}
+
+/// The caller of a request that needs no consent: the owner if it has the owner's token, otherwise a model.
+#[derive(Debug)]
+pub(super) struct By(pub Caller);
+
+impl FromRequestParts<ApiState> for By {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Infallible> {
+        let claim = claim(&parts.headers);
+        let is_owner = claim.token.is_some() && state.host.consent(claim).await.is_ok();
+        Ok(Self(if is_owner { Caller::Owner } else { Caller::Model }))
     }
 }
 

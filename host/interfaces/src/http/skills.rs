@@ -10,6 +10,7 @@ use base::AgentName;
 use serde::{Deserialize, Serialize};
 use skills::{Place, SkillSummary};
 
+use super::claim::By;
 use super::reply::Reply;
 use super::{Body, Claimed, Door, Query};
 
@@ -28,11 +29,12 @@ pub(super) struct Whose {
 
 pub(super) async fn review(
     State(door): State<Door>,
+    By(caller): By,
     Query(whose): Query<Whose>,
     Body(request): Body<ReviewRequest>,
 ) -> Reply<SkillReviewReply> {
     let _attachment = door.attached.attach();
-    Ok(Json(door.host.review_skill(request, &whose.agent).await?))
+    Ok(Json(door.host.review_skill(request, &whose.agent, caller).await?))
 }
 
 /// What approving would grant. It is asked before the owner is, so it takes nobody's word.

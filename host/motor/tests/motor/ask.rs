@@ -363,7 +363,10 @@ async fn a_failed_run_is_tried_again_with_what_was_learnt() {
     assert!(home.motor.retry(&id, RetryRequest::default()).await.unwrap_err().reason.contains("3 attempts"));
     assert_eq!(home.motor.status(&id).unwrap().attempts.len(), 3);
     assert_eq!(home.signals_of(&id), 3, "each attempt ends once");
-    let more = RetryRequest { settings: Some(json!({"domains": ["*"]})), ..RetryRequest::default() };
+    let more = RetryRequest {
+        grant: Some(serde_json::from_value(json!({"domains": ["*"]})).unwrap()),
+        ..RetryRequest::default()
+    };
     assert!(home.motor.retry(&id, more).await.is_err());
 }
 

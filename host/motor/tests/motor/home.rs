@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base::{AgentName, Clock, ContentHash, ErrorCode, Provenance, Random, Refusal, RunId, SystemClock, Timestamp};
 use energy::EnergyBook;
+use grants::Grant;
 use llm::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Model, ModelError, ToolCall, ToolSpec, Usage};
 use motor::{
     Config, ConsentNeeded, Effects, Environment, Motor, MotorParts, OutgoingRequest, Planned, Review, RunRecord,
@@ -201,7 +202,7 @@ impl Toolbox for Tools {
                             summary: format!("POST {word}"),
                             reason: "it is tainted".into(),
                             class: Some("POST".into()),
-                            grant: json!({ "shape": "POST" }),
+                            grant: serde_json::from_value(json!({ "shape": "POST" })).unwrap(),
                             request: None,
                         });
                         reply.result = ToolResult::failure(ErrorCode::NetworkBlocked, "refused without consent");
@@ -419,7 +420,7 @@ pub fn request() -> RunRequest {
         tools,
         max_iterations: None,
         timeout: None,
-        settings: json!({"model": "test/script"}),
+        grant: Grant { model: Some("test/script".into()), ..Grant::default() },
         key: None,
         skill: None,
         web_sources: vec![],

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base::{AgentName, Random, Refusal, SystemClock};
 use energy::EnergyBook;
+use grants::Grant;
 use llm::{ChatRequest, Message, Model, ToolSpec};
 use motor::{
     Config, Effects, Environment, FailureCategory, Motor, MotorParts, Prices, RunRecord, RunRequest, RunStatus,
@@ -92,7 +93,7 @@ async fn run(reads: usize, usage: Option<SandboxUsage>, config: Config) -> (RunR
         tools: vec!["read".into()],
         max_iterations: Some(50),
         timeout: None,
-        settings: Value::Null,
+        grant: Grant::default(),
         key: None,
         approval_required: false,
         may_ask: false,

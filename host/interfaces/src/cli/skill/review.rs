@@ -1,6 +1,5 @@
 //! `motor skill review`: the facts, and with `--advisory` what a read-only run thinks of them (SPEC SKILL-9).
 
-use agent::Caller;
 use agent::api::skills::{ApprovalQuestion, ReviewRequest, SkillReviewReply};
 use base::{Refusal, RefusalCode, RunId};
 use clap::Args;
@@ -8,9 +7,9 @@ use serde_json::json;
 use skills::SkillSummary;
 use skills::review::Review;
 
-use super::super::Done;
 use super::super::context::Context;
 use super::super::follow::{Followed, follow};
+use super::super::{Done, consent};
 use super::page;
 use crate::client::Call;
 use crate::exit::Exit;
@@ -89,9 +88,9 @@ async fn ask(
     session: &mut Session,
     context: &Context,
 ) -> Result<SkillReviewReply, Refusal> {
-    let request = ReviewRequest { skill: skill.to_owned(), advisory, by: Caller::Owner };
+    let request = ReviewRequest { skill: skill.to_owned(), advisory };
     let agent = &context.globals.agent;
-    session.ask(&Call::post(format!("/v1/skills/review?agent={agent}"), &request)?).await
+    session.ask(&consent::signed(Call::post(format!("/v1/skills/review?agent={agent}"), &request)?, context)).await
 }
 
 fn show(reply: &SkillReviewReply, called: &str, context: &Context) -> Result<(), super::super::CliError> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{AgentName, Clock, Consent, ContentHash, Door, Refusal, RunId};
+use grants::Grant;
 use motor::{Answer, Decided, ListFilter, Motor, RetryRequest, RunRecord, RunRequest, RunStatus, Scope, Waiting};
 use store::SimulatedDisk;
 
@@ -138,7 +139,10 @@ impl People {
         let mark = self.mark();
         let asked = RetryRequest {
             guidance: self.chance.percent(50).then(|| "better".into()),
-            settings: self.chance.percent(10).then(|| serde_json::json!({ "model": "test/other" })),
+            grant: self
+                .chance
+                .percent(10)
+                .then(|| Grant { model: Some("test/other".into()), ..Grant::default() }.into()),
             max_iterations: None,
             consent: Some(self.consent(&mark)),
             key: self.chance.percent(50).then(|| mark.clone()),

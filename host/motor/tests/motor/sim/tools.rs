@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use base::{ContentHash, ErrorCode, Provenance, Refusal, RunId};
+use grants::RunConsent;
 use llm::{Model, ToolSpec};
 use motor::{
     ConsentNeeded, Effects, Environment, OutgoingRequest, Planned, Review, RunEvent, RunRecord, RunTrace, StoredEvent,
@@ -124,7 +125,7 @@ impl Toolbox for Surroundings {
         Review {
             low_risk: call.name == "fetch",
             class: (call.name == "fetch").then(|| format!("fetch:{place}")),
-            grant: if call.name == "fetch" { json!({ "place": place }) } else { serde_json::Value::Null },
+            grant: (call.name == "fetch").then(|| RunConsent::Unreadable(json!({ "place": place }))),
             ..Review::of(&call)
         }
     }
@@ -154,7 +155,7 @@ impl Toolbox for Surroundings {
                     summary: "need something".into(),
                     reason: refused.into(),
                     class: self.tools.percent(50).then(|| "needs".into()),
-                    grant: json!({ "needed": true }),
+                    grant: Some(RunConsent::Unreadable(json!({ "needed": true }))),
                     request: None,
                 });
             }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use base::{CredentialName, Refusal, RefusalCode};
+use base::{Refusal, RefusalCode};
+use grants::{Admission, SkillGrant};
 use skills::policy::check_inputs;
 use skills::{Policy, SkillStatus, Taken};
 
-use super::used::{SkillUse, UsedAs, lowered};
+use super::used::lowered;
 use super::{OwnTool, tools_of};
 use crate::api::ActRequest;
 use crate::environment::HostEnvironment;
@@ -17,12 +18,31 @@ const REVIEW_TOOLS: [&str; 4] = ["read", "list", "glob", "grep"];
 /// Maximum number of model calls of a review.
 const REVIEW_ITERATIONS: u32 = 10;
 
+/// Whether a run works by its skill or reviews it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It does the task of its caller.
+    Task,
+    /// It only reads the skill and gives its opinion of it (SPEC SKILL-9).
+    Review,
+}
+
+impl Purpose {
+    /// Number of model calls: fixed for a review, otherwise as requested.
+    pub fn iterations(self, request: &ActRequest) -> Option<u32> {
+        match self {
+            Self::Task => request.max_iterations,
+            Self::Review => Some(REVIEW_ITERATIONS),
+        }
+    }
+}
+
 /// A skill's contribution to a plan.
-pub(crate) struct SkillGrant {
+pub(crate) struct SkillPlan {
     /// The bytes for the workspace.
     pub taken: Taken,
     /// The record kept with the run.
-    pub used: SkillUse,
+    pub grant: SkillGrant,
     /// The policy's grants: tools, domains, domains to write to, credentials.
     pub policy: Policy,
     /// The tools of its components.
@@ -37,38 +57,40 @@ pub(crate) struct SkillGrant {
 ///
 /// # Errors
 /// If the skill does not exist, or the request is invalid.
-pub(crate) async fn grant(request: &ActRequest, environment: &HostEnvironment) -> Result<Option<SkillGrant>, Refusal> {
-    let invalid = |reason: &str| Refusal::new(RefusalCode::InvalidRequest, reason);
+pub(crate) async fn skill_plan(
+    request: &ActRequest,
+    purpose: Purpose,
+    environment: &HostEnvironment,
+) -> Result<Option<SkillPlan>, Refusal> {
     let Some(selector) = &request.skill else {
         if request.inputs.is_some() {
-            return Err(invalid("inputs are for a skill, and none is named").with_remedy("add `--skill NAME`"));
-        }
-        if request.skill_review {
-            return Err(invalid("a review needs the skill that it is of"));
+            let reason = "inputs are for a skill, and none is named";
+            return Err(Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy("add `--skill NAME`"));
         }
         return Ok(None);
     };
     let taken = environment.skills.take(selector).await?;
-    let used = SkillUse {
+    let grant = SkillGrant {
         name: taken.manifest.name.clone(),
         place: taken.place.clone(),
         hash: taken.snapshot.hash,
         modes: taken.snapshot.modes,
-        standing: UsedAs::Review,
+        admission: Admission::Review,
         inputs: None,
         policy: None,
         limits: BTreeMap::new(),
     };
-    let nothing = SkillGrant {
+    let mut nothing = SkillPlan {
         taken,
-        used,
+        grant,
         policy: Policy::default(),
         own: BTreeMap::new(),
         problems: Vec::new(),
         warnings: Vec::new(),
     };
-    if request.skill_review {
-        return review(request, nothing).map(Some);
+    if purpose == Purpose::Review {
+        nothing.policy.tools = REVIEW_TOOLS.map(str::to_owned).to_vec();
+        return Ok(Some(nothing));
     }
     match nothing.taken.standing.status {
         SkillStatus::Approved => approved(request, environment, nothing).await.map(Some),
@@ -82,31 +104,14 @@ pub(crate) async fn grant(request: &ActRequest, environment: &HostEnvironment) -
     }
 }
 
-fn review(request: &ActRequest, mut grant: SkillGrant) -> Result<SkillGrant, Refusal> {
-    let wide = !request.tools.is_empty() || !request.domains.is_empty() || !request.writes.is_empty();
-    let wide = wide || !request.credentials.is_empty() || !request.files.is_empty() || request.inputs.is_some();
-    if wide || !CredentialName::mentioned_in(&request.task).is_empty() {
-        let reason =
-            "a review reads the skill and nothing else: it has no tools, domains, credentials, files or inputs";
-        return Err(Refusal::new(RefusalCode::InvalidRequest, reason));
-    }
-    grant.policy.tools = REVIEW_TOOLS.map(str::to_owned).to_vec();
-    Ok(grant)
-}
-
-/// Number of model calls: fixed for a review, otherwise as requested.
-pub(crate) fn iterations(request: &ActRequest) -> Option<u32> {
-    if request.skill_review { Some(REVIEW_ITERATIONS) } else { request.max_iterations }
-}
-
 async fn approved(
     request: &ActRequest,
     environment: &HostEnvironment,
-    mut grant: SkillGrant,
-) -> Result<SkillGrant, Refusal> {
+    mut plan: SkillPlan,
+) -> Result<SkillPlan, Refusal> {
     // An approval without a policy does not count.
-    let Some(policy) = grant.taken.standing.record.as_ref().and_then(|record| record.policy.clone()) else {
-        return Ok(untrusted(grant));
+    let Some(policy) = plan.taken.standing.record.as_ref().and_then(|record| record.policy.clone()) else {
+        return Ok(untrusted(plan));
     };
     check_inputs(policy.inputs.as_ref(), request.inputs.as_ref())?;
     check_files(request)?;
@@ -114,29 +119,29 @@ async fn approved(
     if !policy.dependencies.is_empty() {
         let names: Vec<_> = policy.dependencies.keys().map(String::as_str).collect();
         let reason = format!("the skill needs packages, which this host cannot fetch: {}", names.join(", "));
-        grant.problems.push(Refusal::new(RefusalCode::InvalidRequest, reason));
+        plan.problems.push(Refusal::new(RefusalCode::InvalidRequest, reason));
     }
-    grant.used.standing = UsedAs::Approved;
-    grant.used.inputs.clone_from(&request.inputs);
-    grant.used.limits.clone_from(&policy.limits);
-    grant.used.policy = Some(policy.clone());
+    plan.grant.admission = Admission::Approved;
+    plan.grant.inputs.clone_from(&request.inputs);
+    plan.grant.limits.clone_from(&policy.limits);
+    plan.grant.policy = Some(policy.clone());
     // Its components are compiled here, at the first use.
-    match tools_of(&environment.sandboxes, &grant.taken.snapshot).await {
-        Ok(own) => grant.own = own,
-        Err(refusal) => grant.problems.push(refusal),
+    match tools_of(&environment.sandboxes, &plan.taken.snapshot).await {
+        Ok(own) => plan.own = own,
+        Err(refusal) => plan.problems.push(refusal),
     }
-    grant.policy = policy;
-    Ok(grant)
+    plan.policy = policy;
+    Ok(plan)
 }
 
-fn explicit(request: &ActRequest, mut grant: SkillGrant) -> SkillGrant {
-    grant.used.standing = UsedAs::Explicit;
-    grant.used.inputs.clone_from(&request.inputs);
-    grant.warnings.push(format!(
+fn explicit(request: &ActRequest, mut plan: SkillPlan) -> SkillPlan {
+    plan.grant.admission = Admission::Explicit;
+    plan.grant.inputs.clone_from(&request.inputs);
+    plan.warnings.push(format!(
         "the skill `{}` is not approved: it is given as information, without its own tools and powers",
-        grant.used.name
+        plan.grant.name
     ));
-    grant
+    plan
 }
 
 /// Whether a run in this home made it.
@@ -163,11 +168,11 @@ fn check_files(request: &ActRequest) -> Result<(), Refusal> {
     }
 }
 
-fn untrusted(mut grant: SkillGrant) -> SkillGrant {
-    let standing = &grant.taken.standing;
-    let reason = format!("the skill `{}` is {}: {}", grant.used.name, standing.status, standing.reason);
-    let name = &grant.used.name;
+fn untrusted(mut plan: SkillPlan) -> SkillPlan {
+    let standing = &plan.taken.standing;
+    let reason = format!("the skill `{}` is {}: {}", plan.grant.name, standing.status, standing.reason);
+    let name = &plan.grant.name;
     let remedy = format!("`motor skill review {name}`, then `motor skill approve {name}`");
-    grant.problems.push(Refusal::new(RefusalCode::SkillUntrusted, reason).with_remedy(remedy));
-    grant
+    plan.problems.push(Refusal::new(RefusalCode::SkillUntrusted, reason).with_remedy(remedy));
+    plan
 }
