@@ -9,6 +9,9 @@ use tests::binary::Motor;
 use tests::block_on;
 use tests::model_server::ModelServer;
 
+/// Fields of the stored record that a list of runs once showed.
+const INTERNAL: [&str; 3] = ["nextSequence", "reaching", "settings"];
+
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/homes").join(name)
 }
@@ -59,7 +62,11 @@ fn script() -> Value {
 fn a_home_of_schema_2_holds_what_it_held() {
     let server = block_on(ModelServer::scripted(script()));
     let (motor, before) = opened(2, &server);
-    holds(&motor.json(&["task", "list", "--all"]), &before["tasks"]);
+    let mut tasks = before["tasks"].clone();
+    for task in tasks.as_array_mut().unwrap() {
+        INTERNAL.iter().for_each(|name| drop(task.as_object_mut().unwrap().remove(*name)));
+    }
+    holds(&motor.json(&["task", "list", "--all"]), &tasks);
     for trace in before["traces"].as_array().unwrap() {
         holds(&motor.json(&["task", "status", trace["runId"].as_str().unwrap()]), trace);
     }

@@ -1,9 +1,10 @@
 //! Requests from callers to the host, and its replies. Serialised as camelCase JSON between processes.
 //!
-//! The facade and the wire share these records: each is plain data made for callers, and a second set would say the
-//! same. Stored data has records of its own (`motor::event`, `signals`).
+//! The facade and the wire share these records: each is plain data made for callers. Stored data has records of its own
+//! (`motor::record`, `motor::event`, `signals`).
 
 pub mod skills;
+pub mod tasks;
 
 use std::path::PathBuf;
 

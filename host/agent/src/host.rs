@@ -16,6 +16,7 @@ use store::{HomeLock, Links, Scan, Store, StoreError, Table, open_regular};
 use vault::{Vault, VaultParts};
 
 use crate::access::Access;
+use crate::api::tasks::TaskSummary;
 use crate::api::{ActReply, ActRequest, Caller, EnergyReport, HostStatus, TaskFilter};
 use crate::config::{Config, Loaded};
 use crate::decisions::Decisions;
@@ -330,8 +331,9 @@ impl Host {
     ///
     /// # Errors
     /// If the store fails.
-    pub fn tasks(&self, filter: TaskFilter) -> Result<Vec<RunRecord>, Refusal> {
-        self.0.motor.list(ListFilter { status: filter.status, agent: filter.agent, limit: filter.limit })
+    pub fn tasks(&self, filter: TaskFilter) -> Result<Vec<TaskSummary>, Refusal> {
+        let filter = ListFilter { status: filter.status, agent: filter.agent, limit: filter.limit };
+        Ok(self.0.motor.list(filter)?.into_iter().map(TaskSummary::from).collect())
     }
 
     /// The full trace of one run.
@@ -381,8 +383,8 @@ impl Host {
     ///
     /// # Errors
     /// If the run does not exist, or the host shuts down.
-    pub async fn wait(&self, id: &RunId) -> Result<RunRecord, Refusal> {
-        self.0.motor.wait(id).await
+    pub async fn wait(&self, id: &RunId) -> Result<TaskSummary, Refusal> {
+        self.0.motor.wait(id).await.map(TaskSummary::from)
     }
 
     /// Signals after an id, in order.

@@ -35,6 +35,7 @@ mod trace_file;
 mod withhold;
 mod workspace;
 
+pub use api::tasks::TaskSummary;
 pub use api::{
     ActReply, ActRequest, Caller, EnergyReport, ExecuteReply, ExecuteRequest, FileInput, HostStatus, SetCredential,
     TaskFilter, Tier,

@@ -26,75 +26,202 @@ use crate::wait::{Approval, Question, Scope};
 /// Events a watcher may be behind before it loses hints.
 const BACKLOG: usize = 1024;
 
-/// Something that a run does. JSON: `{ "type": "toolStarted", "at": …, … }`.
+/// An event of a run, as its watchers see it. JSON: `{ "type": "toolStarted", "at": …, … }`.
+///
+/// Durable events are derived from the stored ones and keep their order and number. Hints exist only in the stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the fields are those of the stored events")]
 pub enum LiveEvent {
-    /// A driver took the run up for the first time.
-    RunStarted { at: Timestamp, run: RunId },
-    /// A driver took it up again after the host had stopped.
-    Resumed { at: Timestamp },
-    /// The tools are not ready yet: their code is compiled, which is done once. A hint.
-    Preparing {
+    /// A driver started the run.
+    RunStarted {
+        /// Time of the event.
         at: Timestamp,
+        /// Id of the run.
+        run: RunId,
+    },
+    /// A driver resumed the run after the host had stopped.
+    Resumed {
+        /// Time of the event.
+        at: Timestamp,
+    },
+    /// A component is compiled before its first use. A hint.
+    Preparing {
+        /// Time of the event.
+        at: Timestamp,
+        /// The component and its number.
         #[serde(flatten)]
         preparing: Preparing,
     },
-    /// The model is being asked. A hint.
-    StepStarted { at: Timestamp, step: u32, max: u32 },
-    /// The model writes. A hint.
-    TextDelta { at: Timestamp, text: String },
-    /// The model thinks. A hint.
-    ReasoningDelta { at: Timestamp, text: String },
-    /// The request is tried again: what streamed so far is void. A hint.
-    ModelRetry { at: Timestamp, reason: String, wait_ms: u64 },
-    /// The model's reply is complete.
-    ModelReplied { at: Timestamp, step: u32, model: String, usage: Usage, duration_ms: u64, text: String },
-    /// A tool call begins.
-    ToolStarted { at: Timestamp, step: u32, call_id: String, tool: String, arguments: Value },
-    /// The call says something. A hint; its log lines are also in the trace.
-    ToolNote { at: Timestamp, step: u32, call_id: String, tool: String, note: ToolNote },
-    /// The call has its result.
-    ToolFinished {
+    /// The model is asked. A hint.
+    StepStarted {
+        /// Time of the event.
         at: Timestamp,
+        /// Number of the step, from 1.
         step: u32,
+        /// Maximum number of steps of the attempt.
+        max: u32,
+    },
+    /// Part of the reply's text. A hint.
+    TextDelta {
+        /// Time of the event.
+        at: Timestamp,
+        /// The text since the last delta.
+        text: String,
+    },
+    /// Part of the model's reasoning. A hint.
+    ReasoningDelta {
+        /// Time of the event.
+        at: Timestamp,
+        /// The text since the last delta.
+        text: String,
+    },
+    /// The request is retried: the deltas so far are void. A hint.
+    ModelRetry {
+        /// Time of the event.
+        at: Timestamp,
+        /// Why the request failed.
+        reason: String,
+        /// Milliseconds until the retry.
+        wait_ms: u64,
+    },
+    /// The model's reply is complete.
+    ModelReplied {
+        /// Time of the event.
+        at: Timestamp,
+        /// Number of the step, from 1.
+        step: u32,
+        /// `provider/model` that replied.
+        model: String,
+        /// Tokens and cost of the reply.
+        usage: Usage,
+        /// Milliseconds of the request, including retries.
+        duration_ms: u64,
+        /// Text of the reply; empty if it only calls tools.
+        text: String,
+    },
+    /// A tool call begins.
+    ToolStarted {
+        /// Time of the event.
+        at: Timestamp,
+        /// Number of the step, from 1.
+        step: u32,
+        /// The model's id of the call.
         call_id: String,
+        /// Name of the tool.
         tool: String,
+        /// The arguments as executed.
+        arguments: Value,
+    },
+    /// A log line, progress or notice of a call. A hint; log lines are also in the trace.
+    ToolNote {
+        /// Time of the event.
+        at: Timestamp,
+        /// Number of the step, from 1.
+        step: u32,
+        /// The model's id of the call.
+        call_id: String,
+        /// Name of the tool.
+        tool: String,
+        /// The note.
+        note: ToolNote,
+    },
+    /// A tool call has a result.
+    ToolFinished {
+        /// Time of the event.
+        at: Timestamp,
+        /// Number of the step, from 1.
+        step: u32,
+        /// The model's id of the call.
+        call_id: String,
+        /// Name of the tool.
+        tool: String,
+        /// The result, cut to the limit of a tool message.
         result: ToolResult,
+        /// Resources used in the sandbox; absent if no sandbox ran.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<SandboxUsage>,
+        /// The network requests of the call, refused ones included.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         requests: Vec<OutgoingRequest>,
     },
-    /// The host told the model something.
-    HostSaid { at: Timestamp, step: u32, text: String },
-    /// The run waits for an answer.
-    Asked { at: Timestamp, question: Question },
+    /// The host adds a message for the model.
+    HostSaid {
+        /// Time of the event.
+        at: Timestamp,
+        /// Number of the step, from 1.
+        step: u32,
+        /// Text of the message.
+        text: String,
+    },
+    /// The run asks its user and waits for an answer.
+    Asked {
+        /// Time of the event.
+        at: Timestamp,
+        /// The question.
+        question: Question,
+    },
     /// The user answered.
-    Answered { at: Timestamp, question: String, answer: String, consent: Consent },
-    /// The run waits for the owner's consent.
-    ApprovalAsked { at: Timestamp, approval: Approval },
+    Answered {
+        /// Time of the event.
+        at: Timestamp,
+        /// Id of the question, `ask_…`.
+        question: String,
+        /// Text of the answer.
+        answer: String,
+        /// Who answered, and through which door.
+        consent: Consent,
+    },
+    /// The run asks for the owner's consent and waits.
+    ApprovalAsked {
+        /// Time of the event.
+        at: Timestamp,
+        /// The request for consent.
+        approval: Approval,
+    },
     /// The owner decided.
-    ApprovalDecided { at: Timestamp, approval: String, granted: bool, scope: Scope, consent: Consent },
+    ApprovalDecided {
+        /// Time of the event.
+        at: Timestamp,
+        /// Id of the request, `apr_…`.
+        approval: String,
+        /// Whether the owner consented.
+        granted: bool,
+        /// How long the decision lasts.
+        scope: Scope,
+        /// Who decided, and through which door.
+        consent: Consent,
+    },
     /// Another attempt begins.
     Retried {
+        /// Time of the event.
         at: Timestamp,
+        /// Number of the attempt, from 1; the first attempt is 0.
         attempt: u32,
+        /// Guidance for the attempt, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         guidance: Option<String>,
     },
-    /// The host stops driving the run; it goes on when the host starts again. A hint, and the last event.
-    Suspended { at: Timestamp, reason: String },
+    /// The host stops driving the run, and resumes it at its next start. A hint, and the last event.
+    Suspended {
+        /// Time of the event.
+        at: Timestamp,
+        /// Why the host stops.
+        reason: String,
+    },
     /// The run is over. The last event.
     Finished {
+        /// Time of the event.
         at: Timestamp,
+        /// A terminal status.
         status: RunStatus,
+        /// The answer; absent if the run did not complete.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         summary: Option<String>,
+        /// Why the run failed or was cancelled.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<RunError>,
+        /// The skills it installed.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         installed_skills: Vec<InstalledSkill>,
     },

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use agent::TaskSummary;
 use base::{Refusal, RefusalCode, RunId, Timestamp};
 use clap::Subcommand;
-use motor::{Cancelled, RunRecord, RunStatus, RunTrace, Waiting};
+use motor::{Cancelled, RunStatus, RunTrace, Waiting};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -89,7 +90,7 @@ pub(super) async fn run(command: TaskCommand, context: &Context) -> Done {
                 if !all {
                     write!(path, "&agent={}", context.globals.agent).ok();
                 }
-                let records: Vec<RunRecord> = session.ask(&Call::get(path)).await?;
+                let records: Vec<TaskSummary> = session.ask(&Call::get(path)).await?;
                 if records.is_empty() && !context.output.is_json() {
                     context.output.say("no runs; `motor act \"…\"` starts one");
                     return Ok(Exit::Ok);
@@ -167,7 +168,7 @@ pub(super) async fn or_newest(run: Option<RunId>, session: &mut Session, context
         return Ok(run);
     }
     let path = format!("/v1/tasks?limit=1&agent={}", context.globals.agent);
-    let newest: Vec<RunRecord> = session.ask(&Call::get(path)).await?;
+    let newest: Vec<TaskSummary> = session.ask(&Call::get(path)).await?;
     newest.into_iter().next().map(|record| record.id).ok_or_else(|| {
         Refusal::new(RefusalCode::NotFound, format!("agent `{}` has no runs", context.globals.agent))
             .with_remedy("`motor act \"…\"` starts one; `motor task list --all` shows those of other agents")
@@ -182,7 +183,7 @@ async fn waiting(all: bool, limit: usize, session: &mut Session, context: &Conte
         if !all {
             write!(path, "&agent={}", context.globals.agent).ok();
         }
-        let found: Vec<RunRecord> = session.ask(&Call::get(path)).await?;
+        let found: Vec<TaskSummary> = session.ask(&Call::get(path)).await?;
         records.extend(found);
     }
     records.sort_by_key(|record| record.waiting.as_ref().map(|waiting| (waiting.expires_at(), record.id.to_string())));
@@ -195,7 +196,7 @@ async fn waiting(all: bool, limit: usize, session: &mut Session, context: &Conte
     Ok(Exit::Ok)
 }
 
-fn asking(records: &[RunRecord], now: Timestamp, columns: usize) -> String {
+fn asking(records: &[TaskSummary], now: Timestamp, columns: usize) -> String {
     let mut table = Table::new(&["RUN", "WAITS FOR", ">LEFT", "ASKS"]);
     for record in records {
         let Some(waiting) = &record.waiting else { continue };
@@ -218,13 +219,14 @@ pub(super) fn now() -> Timestamp {
     Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-fn list(records: &[RunRecord], now: Timestamp, columns: usize) -> String {
+fn list(records: &[TaskSummary], now: Timestamp, columns: usize) -> String {
     let first = records.first().map(|record| &record.agent);
     // Agents are worth a column only when there are several.
     let several = records.iter().any(|record| Some(&record.agent) != first);
     let mut table = Table::new(&["RUN", "STATUS", ">AGE", ">TOOK", ">STEPS", "TASK"]);
     for record in records {
-        let took: Duration = record.elapsed(now);
+        let took =
+            record.started_at.map_or(Duration::ZERO, |started| record.completed_at.unwrap_or(now).since(started));
         let task = if several { format!("[{}] {}", record.agent, record.task) } else { record.task.clone() };
         table.row([
             record.id.to_string(),
@@ -244,12 +246,12 @@ mod tests {
 
     use super::*;
 
-    fn record(id: &str, status: &str, task: &str) -> RunRecord {
+    fn record(id: &str, status: &str, task: &str) -> TaskSummary {
         serde_json::from_value(json!({
-            "id": id, "agent": "main", "status": status, "task": task, "tools": [], "settings": {},
+            "id": id, "agent": "main", "status": status, "task": task, "tools": [],
             "maxIterations": 20, "timeoutMs": 600_000, "createdAt": 1_000, "startedAt": 1_000, "completedAt": 14_200,
             "iterations": 5, "modelCalls": 5, "toolCalls": 4, "errors": 0, "inputTokens": 0, "outputTokens": 0,
-            "energy": 0.1, "resumes": 0, "nextSequence": 9,
+            "energy": 0.1, "resumes": 0,
         }))
         .unwrap()
     }

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use agent::{Host, TaskFilter};
+use agent::{Host, TaskFilter, TaskSummary};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, header};
@@ -10,7 +10,7 @@ use axum::response::sse::Event;
 use axum::response::{IntoResponse, Sse};
 use base::{Refusal, RefusalCode, RunId};
 use futures_util::{Stream, stream};
-use motor::{Cancelled, LiveEvent, RunRecord, RunTrace};
+use motor::{Cancelled, LiveEvent, RunTrace};
 use serde::{Deserialize, Serialize};
 
 use super::attached::Attachment;
@@ -18,7 +18,7 @@ use super::events::{event, last_event_id, sse};
 use super::reply::{Failure, Reply, run_id};
 use super::{Door, Query};
 
-pub(super) async fn list(State(door): State<Door>, Query(filter): Query<TaskFilter>) -> Reply<Vec<RunRecord>> {
+pub(super) async fn list(State(door): State<Door>, Query(filter): Query<TaskFilter>) -> Reply<Vec<TaskSummary>> {
     Ok(Json(door.host.tasks(filter)?))
 }
 
@@ -64,7 +64,7 @@ pub(super) async fn delete(State(door): State<Door>, Path(id): Path<String>) -> 
 }
 
 /// Answers when the run is over, or waits for somebody.
-pub(super) async fn wait(State(door): State<Door>, Path(id): Path<String>) -> Reply<RunRecord> {
+pub(super) async fn wait(State(door): State<Door>, Path(id): Path<String>) -> Reply<TaskSummary> {
     let _attachment = door.attached.attach();
     let id = run_id(&id)?;
     tokio::select! {

@@ -12,7 +12,7 @@ use motor::{
     Config, Effects, Environment, FailureCategory, Motor, MotorParts, Prices, RunRecord, RunRequest, RunStatus,
     RunTrace, SandboxUsage, ToolDefinition, ToolInvocation, ToolReply, ToolResult, Toolbox,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use signals::SignalBus;
 use store::{NoFaults, Store};
 

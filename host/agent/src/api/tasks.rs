@@ -1,0 +1,132 @@
+//! Runs as callers see them (SPEC RUN-3). camelCase JSON, times in milliseconds since the epoch.
+//!
+//! The stored record of a run has more fields, which are internal and change with the host.
+
+use base::{AgentName, RunId, Timestamp};
+use motor::{Artifact, Budget, FailureSummary, InstalledSkill, RunError, RunRecord, RunStatus, SkillLabel, Waiting};
+use serde::{Deserialize, Serialize};
+
+/// A run in a list: its state and its totals. Its steps are in the trace.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskSummary {
+    /// Id of the run.
+    pub id: RunId,
+    /// The agent that the run belongs to.
+    pub agent: AgentName,
+    /// Its current status.
+    pub status: RunStatus,
+    /// The first 200 characters of the task.
+    pub task: String,
+    /// The granted tools, by exact name.
+    pub tools: Vec<String>,
+    /// Maximum number of model calls of the current attempt.
+    pub max_iterations: u32,
+    /// Time limit of an attempt in milliseconds. Time spent waiting for people is not counted.
+    pub timeout_ms: u64,
+    /// Time of acceptance.
+    pub created_at: Timestamp,
+    /// Time of the first step; absent before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// Time of the end; absent before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<Timestamp>,
+    /// Number of steps begun, in all attempts.
+    pub iterations: u32,
+    /// Number of requests to the model, including retries.
+    pub model_calls: u32,
+    /// Number of tool calls with a result.
+    pub tool_calls: u32,
+    /// Number of failed tool calls.
+    pub errors: u32,
+    /// Tokens of all prompts.
+    pub input_tokens: u64,
+    /// Tokens of all replies.
+    pub output_tokens: u64,
+    /// Cost in US dollars, if prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Energy drained so far.
+    pub energy: f64,
+    /// Number of times that a host resumed it.
+    pub resumes: u32,
+    /// The current attempt; the first is 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempt: u32,
+    /// Sources of the untrusted content that the run has read (SPEC TAINT-1).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub web_sources: Vec<String>,
+    /// The question or request for consent that the run waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
+    /// How the last attempt failed, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureSummary>,
+    /// Tool calls with an unknown outcome, for the owner (SPEC DUR-2).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown_outcomes: Vec<String>,
+    /// Notices for the owner, such as a credential's value that was withheld (SPEC VAULT-3).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
+    /// The files it produced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
+    /// The skill it works by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<SkillLabel>,
+    /// The skills it installed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub installed_skills: Vec<InstalledSkill>,
+    /// Its budget and spending; absent if budgets are switched off (SPEC EN-2).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+    /// The first 2,000 characters of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// Why it failed or was cancelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<RunError>,
+}
+
+impl From<RunRecord> for TaskSummary {
+    fn from(record: RunRecord) -> Self {
+        Self {
+            id: record.id,
+            agent: record.agent,
+            status: record.status,
+            task: record.task,
+            tools: record.tools,
+            max_iterations: record.max_iterations,
+            timeout_ms: record.timeout_ms,
+            created_at: record.created_at,
+            started_at: record.started_at,
+            completed_at: record.completed_at,
+            iterations: record.iterations,
+            model_calls: record.model_calls,
+            tool_calls: record.tool_calls,
+            errors: record.errors,
+            input_tokens: record.input_tokens,
+            output_tokens: record.output_tokens,
+            cost_usd: record.cost_usd,
+            energy: record.energy,
+            resumes: record.resumes,
+            attempt: record.attempt,
+            web_sources: record.web_sources,
+            waiting: record.waiting,
+            failure: record.failure,
+            unknown_outcomes: record.unknown_outcomes,
+            notices: record.notices,
+            artifacts: record.artifacts,
+            skill: record.skill,
+            installed_skills: record.installed_skills,
+            budget: record.budget,
+            summary: record.summary,
+            error: record.error,
+        }
+    }
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
