@@ -9,7 +9,7 @@ const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../host");
 
 /// Every crate of the host with the crates of the host it may depend on. Lower crates never see higher ones; siblings
 /// do not see each other.
-const EDGES: [(&str, &[&str]); 19] = [
+const EDGES: [(&str, &[&str]); 20] = [
     ("base", &[]),
     ("store", &["base"]),
     ("llm", &["base"]),
@@ -26,6 +26,7 @@ const EDGES: [(&str, &[&str]); 19] = [
     ("runtime", &["base", "bindings", "capabilities", "network"]),
     ("bundled", &[]),
     ("grants", &["base", "network", "skills"]),
+    ("deliveries", &["base", "network", "signals", "store", "vault"]),
     ("motor", &["base", "energy", "grants", "llm", "signals", "store"]),
     (
         "agent",
@@ -33,6 +34,7 @@ const EDGES: [(&str, &[&str]); 19] = [
             "base",
             "bundled",
             "consent",
+            "deliveries",
             "energy",
             "grants",
             "llm",

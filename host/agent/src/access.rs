@@ -10,7 +10,7 @@ use network::{AllowedShape, Exchanged, Gate, Pattern, Policy, RunNetwork, Shape,
 use vault::{CredentialInfo, NewCredential, RunSecrets, Scrubber, Vault};
 
 use crate::decisions::{Decision, Decisions, Verdict};
-use crate::environment::blocking;
+use store::blocking;
 
 /// The gate, the vault, and the open network access of runs.
 pub(crate) struct Access {

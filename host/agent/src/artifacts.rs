@@ -16,11 +16,10 @@ use motor::Artifact;
 use receipts::tree::{Found, Odd, TreeError, sum, walk};
 use runtime::Limits;
 use serde::{Deserialize, Serialize};
-use store::Links;
+use store::{Links, blocking};
 use vault::Scrubber;
 
 use crate::Home;
-use crate::environment::blocking;
 
 /// Written by the host for the model to read; not an output of the run.
 const OUTPUTS: &str = ".motor-output";

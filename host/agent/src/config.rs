@@ -7,7 +7,6 @@
 mod models;
 mod retention;
 mod sections;
-mod signals;
 mod skills;
 
 use std::collections::BTreeMap;
@@ -22,10 +21,10 @@ use store::Links;
 
 use crate::{Env, Home};
 
+pub use deliveries::{HookConfig, SignalsConfig, WebhookConfig};
 pub use models::{ModelPrice, ModelsConfig};
 pub use retention::{Age, RetentionConfig, Size};
 pub use sections::{CodeConfig, EngineSettings, ToolsConfig};
-pub use signals::{HookConfig, SignalsConfig, WebhookConfig};
 pub use skills::SkillsConfig;
 
 /// Everything that can be configured.

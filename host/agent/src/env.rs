@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Looks a variable up. An empty value counts as unset.
-pub type Env = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+use base::Env;
+pub use base::env_of_list as of_list;
 
 /// The variables of this process.
 #[must_use]
@@ -20,14 +20,4 @@ pub fn vault_variables_of_process() -> BTreeMap<String, String> {
         Some((name, value.into_string().ok().filter(|value| !value.is_empty())?))
     };
     std::env::vars_os().filter_map(credentials).collect()
-}
-
-/// Variables from a list, for tests.
-#[must_use]
-pub fn of_list(variables: &[(&str, &str)]) -> Env {
-    let variables: Vec<(String, String)> =
-        variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Arc::new(move |name| {
-        variables.iter().find(|(known, value)| known == name && !value.is_empty()).map(|(_, value)| value.clone())
-    })
 }

@@ -4,13 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::{Clock, Refusal, RefusalCode};
+use base::{Clock, Refusal};
 use grants::{Admission, Grant, SkillGrant};
 use llm::Model;
 use motor::{Artifact, Environment, InstalledSkill, Preparing, RunRecord, RunStatus, RunTrace, Toolbox};
 use skills::Library;
 use tokio::sync::watch;
-use tokio::task::JoinError;
 
 use crate::access::Access;
 use crate::config::Config;
@@ -20,6 +19,7 @@ use crate::skill::{OwnTool, advise, briefing, lowered, tools_of};
 use crate::toolbox::{Parts, RunToolbox};
 use crate::trace_file::TraceWriter;
 use crate::{Env, Home, artifacts, models};
+use store::blocking;
 
 /// A skill, prepared for a run.
 struct InUse {
@@ -168,40 +168,4 @@ fn words_of_user(trace: &RunTrace) -> impl Iterator<Item = &str> {
     });
     let guidance = trace.attempts.iter().filter_map(|attempt| attempt.guidance.as_ref());
     [&trace.task].into_iter().chain(answers).chain(guidance).map(String::as_str)
-}
-
-/// Runs file work on a thread where it may block.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
-) -> Result<T, Refusal> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(broke_off(&error)))
-}
-
-/// Why work on another thread has no result. The error's own text has a number that means nothing to people.
-pub(crate) fn broke_off(error: &JoinError) -> Refusal {
-    if error.is_cancelled() {
-        return Refusal::new(RefusalCode::TryLater, "the host is shutting down").with_remedy("try again");
-    }
-    Refusal::new(RefusalCode::Failed, "the host failed while it worked on this")
-        .with_remedy("try again; the host's log says where it failed")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn work_that_broke_off_is_told_without_its_number() {
-        let stopped = tokio::spawn(std::future::pending::<()>());
-        stopped.abort();
-        let refusal = broke_off(&stopped.await.unwrap_err());
-        assert_eq!((refusal.code, refusal.reason.as_str()), (RefusalCode::TryLater, "the host is shutting down"));
-        let failed = blocking::<()>(|| panic!("why")).await.unwrap_err();
-        assert_eq!(failed.code, RefusalCode::Failed);
-        for refusal in [refusal, failed] {
-            assert!(!refusal.reason.contains("task") && refusal.remedy.is_some(), "{refusal:?}");
-        }
-        assert_eq!(blocking(|| Ok(7)).await, Ok(7));
-    }
 }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{AgentName, Clock, HostTime, Random, Refusal, RefusalCode, RunId, Secret, Timestamp};
+use deliveries::{DeliverParts, Deliveries, Follower, WaitingSignals};
 use energy::{Activity, EnergyBook};
 use motor::{Cancelled, ListFilter, LiveEvent, Motor, MotorParts, RunRecord, RunRequest, RunTrace, Waiting, Watch};
 use network::Gate;
 use runtime::Runtime;
 use signals::{Signal, SignalBus};
 use skills::{Library, LibraryParts};
-use store::{HomeLock, Links, Scan, Store, StoreError, Table, open_regular};
+use store::{HomeLock, Links, Scan, Store, StoreError, Table, blocking, open_regular};
 use vault::{Vault, VaultParts};
 
 use crate::access::Access;
@@ -20,8 +21,7 @@ use crate::api::tasks::TaskSummary;
 use crate::api::{ActReply, ActRequest, Caller, EnergyReport, HostStatus, TaskFilter};
 use crate::config::{Config, Loaded};
 use crate::decisions::Decisions;
-use crate::deliver::{DeliverParts, Deliveries, Follower, WaitingSignals};
-use crate::environment::{HostEnvironment, blocking};
+use crate::environment::HostEnvironment;
 use crate::loss::check_new_state;
 use crate::origins::Origins;
 use crate::plan::{Plan, plan};

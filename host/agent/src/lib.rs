@@ -10,7 +10,6 @@ pub mod catalogue;
 pub mod components;
 pub mod config;
 mod decisions;
-mod deliver;
 pub mod doctor;
 pub mod env;
 mod environment;
@@ -40,9 +39,9 @@ pub use api::{
     ActReply, ActRequest, Caller, EnergyReport, ExecuteReply, ExecuteRequest, FileInput, HostStatus, SetCredential,
     TaskFilter, Tier,
 };
+pub use base::Env;
 pub use decisions::{Decision, Level, Verdict};
-pub use deliver::{Followed, Follower};
-pub use env::Env;
+pub use deliveries::{Followed, Follower};
 pub use explain::{
     ExplainedCredential, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedSkill, ExplainedTool, Explanation,
     FileAccess,

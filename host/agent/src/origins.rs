@@ -11,11 +11,10 @@ use base::{ContentHash, Refusal, RunId};
 use motor::{Artifact, RunRecord};
 use receipts::tree::{Found, Odd, TreeError, sum, walk};
 use serde_json::Value;
-use store::{Batch, Store, Table};
+use store::{Batch, Store, Table, blocking};
 
 use crate::Home;
 use crate::artifacts::Baseline;
-use crate::environment::blocking;
 
 /// Prefix of the keys of [`Table::Meta`] that hold the sources of contents.
 const PREFIX: &str = "origin/";

@@ -13,8 +13,8 @@ use receipts::{
 };
 
 use crate::Host;
-use crate::environment::blocking;
 pub(crate) use key::{PUBLIC_KEY, ReceiptKey};
+use store::blocking;
 
 impl Host {
     /// The receipt of a run that is over. The first receipt makes the key of the home.

@@ -14,9 +14,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use base::{HostTime, Refusal, RunId, Timestamp};
+use deliveries::{WaitingSignals, delivered_to_all, untold};
 use motor::Motor;
 use signals::SignalBus;
-use store::{Batch, Table};
+use store::{Batch, Table, blocking};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -24,8 +25,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::Home;
 use crate::config::RetentionConfig;
-use crate::deliver::{WaitingSignals, delivered_to_all, untold};
-use crate::environment::{HostEnvironment, blocking};
+use crate::environment::HostEnvironment;
 
 pub use usage::HomeUsage;
 

@@ -9,8 +9,8 @@ use motor::Preparing;
 use runtime::{CodeSandbox, Component, Limits, LoadError, Origin, Outcome, Runtime, ToolComponent, ToolDescription};
 use tokio::sync::OnceCell;
 
-use crate::environment::broke_off;
 use crate::preparing::Preparations;
+use store::broke_off;
 
 /// A component with its tools.
 #[derive(Clone)]

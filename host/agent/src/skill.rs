@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Host;
 use crate::api::skills::{ReviewRequest, SkillReviewReply, SkillVerification, VerifySkills, WhichSkill};
 use crate::api::{ActRequest, Caller};
-use crate::environment::blocking;
+use store::blocking;
 
 pub(crate) use advise::advise;
 pub(crate) use plan::{Purpose, SkillPlan, skill_plan};

@@ -6,6 +6,7 @@
 pub mod canonical;
 pub mod consent;
 pub mod credential;
+mod env;
 pub mod hash;
 pub mod id;
 pub mod outcome;
@@ -16,6 +17,7 @@ pub mod time;
 
 pub use consent::{Consent, Door};
 pub use credential::CredentialName;
+pub use env::{Env, env_of_list};
 pub use hash::{ContentHash, ContentHasher};
 pub use id::{AgentName, RunId};
 pub use outcome::{ErrorCode, Provenance};

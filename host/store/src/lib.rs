@@ -7,6 +7,7 @@
 //! before anything in it is changed, and so is one that is behind the mark beside it, which says how far it was.
 
 mod batch;
+mod blocking;
 mod error;
 mod faults;
 mod file;
@@ -29,6 +30,7 @@ mod watermark;
 mod writer;
 
 pub use batch::Batch;
+pub use blocking::{blocking, broke_off};
 pub use error::StoreError;
 pub use faults::{Faults, NoFaults};
 pub use file::{Creation, create_file, replace_file, sync};

@@ -10,12 +10,11 @@ use skills::policy::{Provenance, write_file};
 use skills::snapshot::{read, read_archive, read_component};
 use skills::trust::Subject;
 use skills::{Bounds, Form, Place, SkillError, SkillSummary, Snapshot};
-use store::{Links, open_regular};
+use store::{Links, blocking, open_regular};
 
 use super::download::download;
 use crate::Host;
 use crate::api::skills::AddRequest;
-use crate::environment::blocking;
 
 /// A source that was read.
 struct Source {

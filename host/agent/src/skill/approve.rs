@@ -11,7 +11,7 @@ use super::used::limit_names;
 use crate::Host;
 use crate::api::skills::{ApprovalQuestion, ApproveRequest, RejectRequest, UpdateRequest};
 use crate::catalogue;
-use crate::environment::blocking;
+use store::blocking;
 
 /// Tools of a skill without a proposal: they see only its workspace.
 const DEFAULT_TOOLS: [&str; 3] = [catalogue::CODE, catalogue::BASH, catalogue::FILESYSTEM];

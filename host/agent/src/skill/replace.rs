@@ -3,8 +3,7 @@
 use base::{ContentHash, Refusal, RefusalCode};
 use skills::install::{Expected, put};
 use skills::{Form, Library, Place, Snapshot};
-
-use crate::environment::blocking;
+use store::blocking;
 
 /// Replaces the skill at `place` by `new`. Its bytes must be `expected` and already kept as a version. A concurrent
 /// change by a person is not overwritten.

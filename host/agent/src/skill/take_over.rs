@@ -17,7 +17,8 @@ use vault::Scrubber;
 
 use super::replace::replace;
 use crate::artifacts;
-use crate::environment::{HostEnvironment, blocking};
+use crate::environment::HostEnvironment;
+use store::blocking;
 
 impl HostEnvironment {
     /// Takes over the skills that a finished run made or changed.

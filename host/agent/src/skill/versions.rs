@@ -8,7 +8,7 @@ use skills::{Policy, SkillSummary, Snapshot, Taken, TrustRecord};
 use super::replace;
 use crate::Host;
 use crate::api::skills::{DiffRequest, RollbackRequest, SkillDiff, SkillVersion};
-use crate::environment::blocking;
+use store::blocking;
 
 impl Host {
     /// The known versions of a skill, newest first.

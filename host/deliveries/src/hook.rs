@@ -17,12 +17,12 @@ use signals::{Signal, SignalStatus};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
 
-use super::DeliverParts;
-use super::line::{Consumer, Retries};
+use crate::DeliverParts;
 use crate::config::HookConfig;
+use crate::line::{Consumer, Retries};
 
 /// The name of the hook's position.
-pub(super) const NAME: &str = "hook";
+pub(crate) const NAME: &str = "hook";
 /// The variables of the host that the program gets: to find programs and the desktop.
 const PASSED: [&str; 6] = ["PATH", "HOME", "DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "WAYLAND_DISPLAY"];
 /// Characters of a title. The full text is on the standard input.
@@ -31,7 +31,7 @@ const TITLE_CHARACTERS: usize = 120;
 const RETRIES: Retries = Retries { first: Duration::from_secs(1), longest: Duration::from_secs(5), most: Some(2) };
 
 /// Runs a program for each signal.
-pub(super) struct Hook {
+pub(crate) struct Hook {
     program: OsString,
     arguments: Vec<OsString>,
     timeout: Duration,

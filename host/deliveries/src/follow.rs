@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use signals::{Signal, SignalBus};
 use tokio::sync::watch;
 
-use super::waiting::WaitingSignals;
+use crate::waiting::WaitingSignals;
 
 /// Signals read from the store at a time.
 const PAGE: usize = 100;
@@ -73,7 +73,8 @@ impl Follower {
     }
 
     /// Starts after an id, or at the beginning of an opening.
-    pub(crate) fn from(waiting: WaitingSignals, after: Option<u64>) -> Self {
+    #[must_use]
+    pub fn from(waiting: WaitingSignals, after: Option<u64>) -> Self {
         let position = after.map_or_else(|| Position::beginning(&waiting.signals), Position::behind);
         Self::new(waiting, position)
     }

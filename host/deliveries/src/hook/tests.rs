@@ -10,7 +10,7 @@ use serde_json::Value;
 use signals::{MotorResult, Priority, SignalApproval, SignalError, TTL_MS, TaskResult, TaskStats};
 
 use super::*;
-use crate::deliver::tests::Fixture;
+use crate::tests::Fixture;
 
 fn signal(body: impl FnOnce(MotorResult) -> MotorResult) -> Signal {
     let run = RunId::parse("run_0123456789abcdef").unwrap();

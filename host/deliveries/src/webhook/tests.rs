@@ -8,8 +8,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::deliver::Deliveries;
-use crate::deliver::tests::{Fixture, position, send, webhook};
+use crate::Deliveries;
+use crate::tests::{Fixture, position, send, webhook};
 
 /// A receiver of posts: answers with the statuses in turn, and with 204 after the last one.
 async fn receiver(statuses: &'static [u16]) -> (String, mpsc::UnboundedReceiver<(BTreeMap<String, String>, String)>) {

@@ -4,6 +4,7 @@
 //! deliveries are repeated. It must not know the work of a run, and no run ever waits for it: a failing consumer delays
 //! only its own deliveries. Guests and models cannot choose their target or the program.
 
+mod config;
 mod follow;
 mod hook;
 mod line;
@@ -16,7 +17,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Clock, Random, Refusal, RunId};
+use base::{Clock, Env, Random, Refusal, RunId};
 use network::Gate;
 use signals::SignalBus;
 use store::{Store, Table};
@@ -24,12 +25,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vault::Vault;
 
-use crate::Env;
-use crate::config::SignalsConfig;
-
+pub use config::{HookConfig, SignalsConfig, WebhookConfig};
 use follow::Position;
 pub use follow::{Followed, Follower};
-pub(crate) use waiting::WaitingSignals;
+pub use waiting::WaitingSignals;
 
 use hook::Hook;
 use line::{Consumer, Line, position_key};
@@ -44,7 +43,7 @@ const PAGE: usize = 64;
 ///
 /// # Errors
 /// If the store cannot be read.
-pub(crate) fn delivered_to_all(waiting: &WaitingSignals, consumers: &[&str]) -> Result<u64, Refusal> {
+pub fn delivered_to_all(waiting: &WaitingSignals, consumers: &[&str]) -> Result<u64, Refusal> {
     let mut all = waiting.signals.latest();
     for name in consumers {
         // A consumer without a position has received nothing.
@@ -58,7 +57,7 @@ pub(crate) fn delivered_to_all(waiting: &WaitingSignals, consumers: &[&str]) -> 
 ///
 /// # Errors
 /// If the store cannot be read.
-pub(crate) fn untold(waiting: &WaitingSignals, consumers: &[&str]) -> Result<HashSet<RunId>, Refusal> {
+pub fn untold(waiting: &WaitingSignals, consumers: &[&str]) -> Result<HashSet<RunId>, Refusal> {
     let mut runs = HashSet::new();
     let mut after = delivered_to_all(waiting, consumers)?;
     loop {
@@ -70,19 +69,27 @@ pub(crate) fn untold(waiting: &WaitingSignals, consumers: &[&str]) -> Result<Has
 }
 
 /// The dependencies of deliveries.
-pub(crate) struct DeliverParts {
+pub struct DeliverParts {
+    /// The configured consumers.
     pub config: SignalsConfig,
+    /// Keeps the positions.
     pub store: Store,
+    /// The signals to deliver.
     pub signals: SignalBus,
+    /// Dates the signatures of webhooks.
     pub clock: Arc<dyn Clock>,
+    /// Spreads the pauses between attempts.
     pub random: Arc<Random>,
+    /// Makes the connections of webhooks.
     pub gate: Gate,
+    /// Holds the secrets of webhooks, and those that no signal may carry.
     pub vault: Vault,
+    /// The variables that a hook's program gets a few of.
     pub env: Env,
 }
 
 /// The deliveries of a host. They end when this is dropped.
-pub(crate) struct Deliveries {
+pub struct Deliveries {
     tasks: TaskTracker,
     /// Also deliver the signals left by an earlier host.
     begin: CancellationToken,

@@ -10,8 +10,10 @@ use store::{Scan, Store, Table};
 
 /// Finds the signals of runs that still wait. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct WaitingSignals {
+pub struct WaitingSignals {
+    /// Holds the heads of runs.
     pub store: Store,
+    /// Holds their signals.
     pub signals: SignalBus,
 }
 

@@ -11,12 +11,11 @@ use store::{Batch, Table};
 use tokio::sync::mpsc;
 use vault::VaultParts;
 
-use super::line::Retries;
 use super::*;
-use crate::config::{HookConfig, WebhookConfig};
+use crate::line::Retries;
 
 /// A home that can be closed and opened again.
-pub(super) struct Fixture {
+pub(crate) struct Fixture {
     directory: tempfile::TempDir,
     clock: Arc<TestClock>,
 }
@@ -57,7 +56,7 @@ impl Fixture {
             random: Arc::new(Random::seeded(7)),
             gate: Gate::new(&network::Config::default()).unwrap(),
             vault,
-            env: crate::env::of_list(&[("PATH", &path), ("HOME", "/home/owner"), ("OPENAI_API_KEY", "sk-secret")]),
+            env: base::env_of_list(&[("PATH", &path), ("HOME", "/home/owner"), ("OPENAI_API_KEY", "sk-secret")]),
         }
     }
 
@@ -81,7 +80,7 @@ fn run_id(run: u64) -> RunId {
 }
 
 /// Sends a signal as the motor does: with the head of its run in the same batch.
-pub(super) async fn send(parts: &DeliverParts, run: u64, status: SignalStatus) -> Signal {
+pub(crate) async fn send(parts: &DeliverParts, run: u64, status: SignalStatus) -> Signal {
     let body = MotorResult { question: Some("which?".to_owned()), ..MotorResult::new(run_id(run), status) };
     let mut batch = Batch::new();
     let staged = parts.signals.stage(&mut batch, &AgentName::default(), body).await.unwrap();
@@ -222,7 +221,7 @@ async fn tell_all(
     heard
 }
 
-pub(super) fn position(parts: &DeliverParts, name: &str) -> Option<Value> {
+pub(crate) fn position(parts: &DeliverParts, name: &str) -> Option<Value> {
     parts.store.get(Table::Meta, format!("deliver/{name}")).unwrap()
 }
 
@@ -349,7 +348,7 @@ async fn a_host_that_ends_does_not_wait_for_who_fails() {
     assert_eq!((ears.recv().await, ears.recv().await), (Some((1, false)), None));
 }
 
-pub(super) fn webhook(url: &str, secret: &str) -> SignalsConfig {
+pub(crate) fn webhook(url: &str, secret: &str) -> SignalsConfig {
     let secret = base::CredentialName::parse(secret).unwrap();
     let config = WebhookConfig { url: url.to_owned(), secret, timeout_seconds: 10, max_backoff_seconds: 1 };
     SignalsConfig { webhook: Some(config), hook: None }

@@ -14,24 +14,23 @@ use std::time::Duration;
 use base::{Clock, CredentialName, Random, Refusal, RefusalCode};
 use network::Webhook;
 use signals::Signal;
-use store::{Batch, Store, Table};
+use store::{Batch, Store, Table, blocking};
 use tokio::sync::OnceCell;
 use vault::{Vault, compute};
 
-use super::DeliverParts;
-use super::line::{Consumer, Retries};
+use crate::DeliverParts;
 use crate::config::WebhookConfig;
-use crate::environment::blocking;
+use crate::line::{Consumer, Retries};
 
 /// The name of the webhook's position.
-pub(super) const NAME: &str = "webhook";
+pub(crate) const NAME: &str = "webhook";
 /// The pause after the first failure, at most.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The key of the home's name for receivers, in the table of single values.
 const HOME_KEY: &str = "deliver/home";
 
 /// Posts signals to a URL.
-pub(super) struct PostWebhook {
+pub(crate) struct PostWebhook {
     webhook: Webhook,
     secret: CredentialName,
     longest: Duration,

@@ -12,16 +12,16 @@ use signals::Signal;
 use store::{Batch, Store, StoreError, Table};
 use tokio_util::sync::CancellationToken;
 
-use super::DeliverParts;
-use super::follow::{Followed, Follower, Position};
-use super::waiting::WaitingSignals;
+use crate::DeliverParts;
+use crate::follow::{Followed, Follower, Position};
+use crate::waiting::WaitingSignals;
 
 /// Pause after a failed read of the store.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// A receiver of signals.
 #[async_trait::async_trait]
-pub(super) trait Consumer: Send + Sync {
+pub(crate) trait Consumer: Send + Sync {
     /// The name of its position: `deliver/<name>` in the table of single values. It never changes.
     fn name(&self) -> &'static str;
 
@@ -37,7 +37,7 @@ pub(super) trait Consumer: Send + Sync {
 
 /// Schedule of further attempts.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Retries {
+pub(crate) struct Retries {
     /// The first pause, at most. Each following pause is twice as long.
     pub first: Duration,
     /// The longest pause between attempts.
@@ -48,7 +48,7 @@ pub(super) struct Retries {
 
 impl Retries {
     /// The pauses: half of each is random, so that hosts that failed together do not come back together.
-    pub(super) fn pauses(self, seed: u64) -> impl Iterator<Item = Duration> + Send {
+    pub(crate) fn pauses(self, seed: u64) -> impl Iterator<Item = Duration> + Send {
         let longest = self.longest / 2;
         let pauses = ExponentialBuilder::new()
             .with_min_delay(longest.min(self.first / 2))
@@ -63,7 +63,7 @@ impl Retries {
 }
 
 /// One consumer and its pending signals.
-pub(super) struct Line<C> {
+pub(crate) struct Line<C> {
     consumer: C,
     store: Store,
     waiting: WaitingSignals,
@@ -200,7 +200,7 @@ fn key(consumer: &impl Consumer) -> String {
 }
 
 /// The key of [`Table::Meta`] that holds a consumer's position.
-pub(super) fn position_key(name: &str) -> String {
+pub(crate) fn position_key(name: &str) -> String {
     format!("deliver/{name}")
 }
 
