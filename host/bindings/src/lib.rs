@@ -4,6 +4,9 @@
 //! how a component is loaded and called is in `runtime`.
 #![allow(missing_docs, clippy::all, reason = "generated code is documented in `wit/`")]
 
+/// The version of `motor:host` this host speaks.
+pub const HOST_VERSION: &str = "0.1.1";
+
 mod imports {
     wasmtime::component::bindgen!({
         path: "../../wit",

@@ -10,11 +10,13 @@ mod json;
 mod markers;
 mod reasoning;
 mod scan;
+mod value;
 
 pub use reasoning::{ReasoningFilter, take_reasoning};
 
-use json::{has_call_keys, objects, whole};
+use json::whole;
 use scan::{Found, scan};
+use value::{has_call_keys, objects};
 
 /// With more prose than this around it, in bytes, a call in a code block is an example in an answer.
 const MAX_PROSE_BYTES: usize = 1_000;
@@ -214,7 +216,7 @@ fn bare(text: &str, tools: &[ToolSpec]) -> Recovery {
     }
     if text.starts_with('{') {
         let (values, is_whole) = objects(text, MAX_CALLS);
-        if values.iter().filter(|value| json::call(value).is_some()).count() > 1 {
+        if values.iter().filter(|value| value::call(value).is_some()).count() > 1 {
             return Recovery::Ambiguous(MORE_THAN_ONE.into());
         }
         if !is_whole && names_tool(text, tools) && has_call_keys(text) {
@@ -225,8 +227,8 @@ fn bare(text: &str, tools: &[ToolSpec]) -> Recovery {
     // The first line that opens a call; a few tries keep this linear.
     for (start, _) in text.match_indices("\n{").take(8) {
         let Some(tail) = text.get(start + 1..) else { continue };
-        let Some((value, rest)) = json::first(tail) else { continue };
-        let Some(calls) = json::call(&value)
+        let Some((value, rest)) = value::first(tail) else { continue };
+        let Some(calls) = value::call(&value)
             .filter(|calls| calls.len() <= MAX_CALLS)
             .filter(|calls| calls.iter().all(|call| means_tool(&call.name, tools)))
         else {

@@ -16,7 +16,7 @@ use crate::config::{Config, MAX_ATTEMPTS, MAX_WORDS_BYTES};
 use crate::event::{RunEvent, TellReason};
 use crate::guard::Verdict;
 use crate::host_tools::REQUEST_APPROVAL;
-use crate::journal::{Journal, JournalError};
+use crate::journal::{Given, Journal, JournalError};
 use crate::record::RunRecord;
 use crate::state::RunState;
 use crate::status::{IllegalTransition, RunStatus, StatusEvent};
@@ -168,15 +168,6 @@ impl Command {
             Self::Retry(_) => Ok(()),
         }
     }
-}
-
-/// What is kept of an order with an idempotency key.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Given {
-    /// Which order it was.
-    pub(crate) order: ContentHash,
-    /// What was replied.
-    pub(crate) reply: Value,
 }
 
 /// An order on its way to a driver.

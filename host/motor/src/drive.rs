@@ -17,13 +17,14 @@ use crate::command::{Order, obey};
 use crate::config::{ARTIFACTS, Config, span};
 use crate::consent::is_host_tool;
 use crate::conversation::Next;
-use crate::event::{RunEvent, StoredEvent};
+use crate::environment::Environment;
+use crate::event::RunEvent;
 use crate::failure::{FailureCategory, FailureSummary, RunError};
 use crate::guard::Verdict;
 use crate::host_tools;
 use crate::journal::{Books, Ending, Journal, JournalError};
-use crate::live::{LiveEvent, LiveLog};
-use crate::motor::Environment;
+use crate::live::{LiveEvent, LiveLog, history};
+use crate::phase::Outcome;
 use crate::record::RunRecord;
 use crate::skill::InstalledSkill;
 use crate::status::RunStatus;
@@ -45,17 +46,6 @@ pub(crate) struct Driver {
     /// What it was made for, when somebody ordered something.
     pub(crate) order: Mutex<Option<Order>>,
     pub(crate) timers: Arc<Timers>,
-}
-
-/// How a driver leaves its run.
-#[derive(Debug, Clone)]
-pub(crate) enum Outcome {
-    /// The run is over, and that is durable.
-    Finished(Box<RunRecord>),
-    /// The run waits for people, and that is durable.
-    Parked(Box<RunRecord>),
-    /// The run is as it was last durable, and nobody drives it. `again`: it will be tried again in a while.
-    Suspended { refusal: Refusal, again: bool },
 }
 
 /// Why the loop was left.
@@ -453,11 +443,6 @@ impl Driver {
     fn located(&self, journal: &Journal, error: RunError) -> RunError {
         RunError { last_step: journal.state().conversation.last_step(), ..error }
     }
-}
-
-/// The events of a history that watchers see.
-pub(crate) fn history<'a>(run: &'a RunId, events: &'a [StoredEvent]) -> impl Iterator<Item = LiveEvent> + 'a {
-    events.iter().filter_map(move |stored| LiveEvent::of(run, stored))
 }
 
 fn closing() -> Refusal {

@@ -16,11 +16,11 @@ use tokio_util::task::TaskTracker;
 
 use crate::command::{Command, Order};
 use crate::config::{Config, DISK_WAIT, HEARING, STOP_GRACE};
-use crate::drive::{Driver, Outcome};
+use crate::drive::Driver;
+use crate::environment::Environment;
 use crate::journal::Books;
 use crate::live::{LiveEvent, LiveLog};
-use crate::motor::Environment;
-use crate::phase::Progress;
+use crate::phase::{Outcome, Progress};
 use crate::timers::Timers;
 use crate::wait::Waiting;
 

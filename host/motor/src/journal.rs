@@ -7,9 +7,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Clock, HostTime, Refusal, RefusalCode, RunId};
+use base::{Clock, ContentHash, HostTime, Refusal, RefusalCode, RunId};
 use energy::{Activity, EnergyBook};
 use llm::Message;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use signals::{
     MotorResult, SignalApproval, SignalArtifact, SignalBus, SignalError, SignalSkill, SignalStatus, TaskResult,
     TaskStats,
@@ -17,7 +19,6 @@ use signals::{
 use store::{Batch, Scan, Store, StoreError, Table};
 
 use crate::artifact::Artifact;
-use crate::command::Given;
 use crate::event::{RunEvent, StoredEvent, event_key, event_prefix};
 use crate::failure::{FailureSummary, RunError};
 use crate::guard::Verdict;
@@ -103,6 +104,15 @@ pub(crate) fn place_key(agent: &base::AgentName) -> String {
 /// The key under which a command's idempotency key leads to its run (SPEC DUR-4).
 pub(crate) fn command_key(agent: &base::AgentName, key: &str) -> String {
     format!("command/{agent}/{key}")
+}
+
+/// What is kept of an order with an idempotency key.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Given {
+    /// Which order it was.
+    pub(crate) order: ContentHash,
+    /// What was replied.
+    pub(crate) reply: Value,
 }
 
 /// The key under which the reply to an order with an idempotency key is kept.

@@ -8,7 +8,8 @@
 pub mod artifact;
 pub mod budget;
 pub mod config;
-pub mod event;
+pub mod environment;
+mod event;
 pub mod failure;
 pub mod live;
 pub mod record;
@@ -18,6 +19,7 @@ pub mod status;
 pub mod toolbox;
 pub mod trace;
 pub mod wait;
+mod watch;
 
 mod call;
 mod command;
@@ -49,10 +51,11 @@ pub use budget::{Budget, Exhausted, Prices};
 pub use command::{Answer, Decided, Moved, Retried, RetryRequest};
 pub use config::Config;
 pub use consent::is_host_tool;
+pub use environment::Environment;
 pub use event::{RunEvent, StoredEvent, TellReason};
 pub use failure::{FailureCategory, FailureSummary, LastToolResult, RunError};
-pub use live::{LiveEvent, Preparing, Watch};
-pub use motor::{Cancelled, Environment, Motor, MotorParts, RunRequest};
+pub use live::{LiveEvent, Preparing};
+pub use motor::{Cancelled, Motor, MotorParts, RunRequest};
 pub use prune::{Expired, KEY_MEMORY};
 pub use query::ListFilter;
 pub use record::RunRecord;
@@ -65,3 +68,4 @@ pub use toolbox::{
 };
 pub use trace::{ApprovalTrace, AttemptTrace, QuestionTrace, RunTrace, StepTrace, ToolCallTrace, TransitionTrace};
 pub use wait::{Approval, ApprovalItem, Question, Scope, Waiting};
+pub use watch::Watch;

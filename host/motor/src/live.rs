@@ -4,7 +4,6 @@
 //! one lock. Text deltas, notes and retries are hints that live nowhere else; a watcher too slow for them loses them,
 //! and never a durable event.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +15,6 @@ use tokio::sync::broadcast;
 
 use crate::event::{RunEvent, StoredEvent};
 use crate::failure::RunError;
-use crate::relay::Relay;
 use crate::request::OutgoingRequest;
 use crate::skill::InstalledSkill;
 use crate::status::RunStatus;
@@ -24,7 +22,7 @@ use crate::toolbox::{SandboxUsage, ToolNote, ToolResult};
 use crate::wait::{Approval, Question, Scope};
 
 /// Events a watcher may be behind before it loses hints.
-const BACKLOG: usize = 1024;
+pub(crate) const BACKLOG: usize = 1024;
 
 /// An event of a run, as its watchers see it. JSON: `{ "type": "toolStarted", "at": …, … }`.
 ///
@@ -307,11 +305,16 @@ impl LiveEvent {
     }
 }
 
+/// The events of a history that watchers see.
+pub(crate) fn history<'a>(run: &'a RunId, events: &'a [StoredEvent]) -> impl Iterator<Item = LiveEvent> + 'a {
+    events.iter().filter_map(move |stored| LiveEvent::of(run, stored))
+}
+
 /// An event on its way to watchers, and how many durable ones there are up to and with it.
 #[derive(Debug, Clone)]
-struct Item {
-    durable: usize,
-    event: Arc<LiveEvent>,
+pub(crate) struct Item {
+    pub(crate) durable: usize,
+    pub(crate) event: Arc<LiveEvent>,
 }
 
 /// What the driver of one run writes and its watchers read.
@@ -363,11 +366,10 @@ impl LiveLog {
         self.lock().sender = None;
     }
 
-    pub(crate) fn watch(self: &Arc<Self>) -> Watch {
+    /// The durable events so far, and a receiver of those that follow, if any can.
+    pub(crate) fn subscribe(&self) -> (Vec<Arc<LiveEvent>>, Option<broadcast::Receiver<Item>>) {
         let inner = self.lock();
-        let queue = inner.durable.iter().cloned().collect();
-        let receiver = inner.sender.as_ref().map(broadcast::Sender::subscribe);
-        Watch { queue, seen: inner.durable.len(), receiver, log: Some(Arc::clone(self)), relay: None }
+        (inner.durable.clone(), inner.sender.as_ref().map(broadcast::Sender::subscribe))
     }
 }
 
@@ -380,130 +382,9 @@ impl Inner {
     }
 }
 
-/// The events of a run: those that were, then those that come, also while it waits for people. Ends when the run is over,
-/// or when nobody is going to drive it.
-#[derive(Debug)]
-pub struct Watch {
-    queue: VecDeque<Arc<LiveEvent>>,
-    /// Durable events given out or queued.
-    seen: usize,
-    receiver: Option<broadcast::Receiver<Item>>,
-    log: Option<Arc<LiveLog>>,
-    /// Finds the next driver when one is done.
-    relay: Option<Relay>,
-}
-
-impl Watch {
-    /// The events of a run that nobody drives.
-    pub(crate) fn of_history(events: impl Iterator<Item = LiveEvent>) -> Self {
-        let queue: VecDeque<_> = events.map(Arc::new).collect();
-        Self { seen: queue.len(), queue, receiver: None, log: None, relay: None }
-    }
-
-    /// Goes on with the run's next driver when this one is done.
-    pub(crate) fn relayed(self, relay: Relay) -> Self {
-        Self { relay: Some(relay), ..self }
-    }
-
-    /// The next event, or `None` after the last: that is [`LiveEvent::Finished`] when the run is over, and
-    /// [`LiveEvent::Suspended`] or any other when the host stopped driving it.
-    ///
-    /// Cancel safe: dropping the future loses no event.
-    pub async fn next(&mut self) -> Option<LiveEvent> {
-        loop {
-            if let Some(event) = self.queue.pop_front() {
-                return Some(Arc::unwrap_or_clone(event));
-            }
-            let Some(receiver) = self.receiver.as_mut() else {
-                let Some(next) = self.relay.as_mut()?.next(self.log.as_ref()).await else {
-                    // Nobody drives it any more: what was needed to look for somebody is not kept.
-                    self.relay = None;
-                    return None;
-                };
-                self.queue = next.queue.into_iter().skip(self.seen).collect();
-                (self.seen, self.receiver, self.log) = (self.seen.max(next.seen), next.receiver, next.log);
-                continue;
-            };
-            match receiver.recv().await {
-                // A driver that is made anew tells the run's history first.
-                Ok(item) if item.durable <= self.seen && !item.event.is_hint() => {}
-                Ok(item) => {
-                    self.seen = self.seen.max(item.durable);
-                    return Some(Arc::unwrap_or_clone(item.event));
-                }
-                Err(broadcast::error::RecvError::Lagged(_)) => self.catch_up(),
-                Err(broadcast::error::RecvError::Closed) => self.receiver = None,
-            }
-        }
-    }
-
-    /// Too slow: hints are lost, the durable events missed come from the log.
-    fn catch_up(&mut self) {
-        let Some(log) = &self.log else { return };
-        let fresh = log.watch();
-        self.queue = fresh.queue.into_iter().skip(self.seen).collect();
-        self.seen = self.seen.max(fresh.seen);
-        self.receiver = fresh.receiver;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn durable(step: u32) -> LiveEvent {
-        LiveEvent::HostSaid { at: Timestamp::from_millis(0), step, text: String::new() }
-    }
-
-    fn hint() -> LiveEvent {
-        LiveEvent::TextDelta { at: Timestamp::from_millis(0), text: "x".into() }
-    }
-
-    async fn steps(watch: &mut Watch) -> Vec<u32> {
-        let mut steps = Vec::new();
-        while let Some(event) = watch.next().await {
-            if let LiveEvent::HostSaid { step, .. } = event {
-                steps.push(step);
-            }
-        }
-        steps
-    }
-
-    #[tokio::test]
-    async fn history_then_what_follows_without_gap_or_double() {
-        let log = LiveLog::new();
-        log.load([durable(1), durable(2)].into_iter());
-        let mut early = log.watch();
-        log.publish_hint(hint());
-        log.publish_durable(durable(3));
-        let mut late = log.watch();
-        log.publish_durable(durable(4));
-        log.close();
-        assert_eq!(steps(&mut early).await, [1, 2, 3, 4]);
-        assert_eq!(steps(&mut late).await, [1, 2, 3, 4]);
-        assert_eq!(steps(&mut log.watch()).await, [1, 2, 3, 4]);
-    }
-
-    #[tokio::test]
-    async fn a_slow_watcher_loses_hints_only() {
-        let log = LiveLog::new();
-        let mut watch = log.watch();
-        let mut expected = Vec::new();
-        for step in 0..50 {
-            log.publish_durable(durable(step));
-            expected.push(step);
-            for _ in 0..BACKLOG / 10 {
-                log.publish_hint(hint());
-            }
-        }
-        let first = watch.next().await;
-        assert!(matches!(first, Some(LiveEvent::HostSaid { step: 0, .. })), "{first:?}");
-        log.publish_durable(durable(50));
-        expected.push(50);
-        log.close();
-        expected.remove(0);
-        assert_eq!(steps(&mut watch).await, expected);
-    }
 
     #[test]
     fn json_is_tagged_and_in_camel_case() {

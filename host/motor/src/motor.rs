@@ -10,82 +10,26 @@ use std::time::Duration;
 use base::{AgentName, Clock, HostTime, Random, Refusal, RefusalCode, RunId};
 use energy::EnergyBook;
 use grants::Grant;
-use llm::Model;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use signals::SignalBus;
 use store::{Scan, Store, Table};
-use tokio::sync::watch;
 
-use crate::artifact::Artifact;
-use crate::command::{Answer, Command, Decided, Given, Moved, Retried, RetryRequest};
+use crate::command::{Answer, Command, Decided, Moved, Retried, RetryRequest};
 use crate::config::Config;
-use crate::drive::Outcome;
 use crate::drivers::Drivers;
+use crate::environment::Environment;
 use crate::event::RunEvent;
-use crate::journal::{Books, JournalError, command_key, order_key, place_key};
-use crate::live::Preparing;
+use crate::journal::{Books, Given, JournalError, command_key, order_key, place_key};
+use crate::phase::Outcome;
 use crate::record::RunRecord;
-use crate::skill::{InstalledSkill, SkillLabel};
+use crate::skill::SkillLabel;
 use crate::status::{IllegalTransition, RunStatus, StatusEvent};
-use crate::toolbox::Toolbox;
-use crate::trace::RunTrace;
 
 /// Bytes of an idempotency key.
 const MAX_KEY_BYTES: usize = 200;
 /// Bytes of a task.
 const MAX_TASK_BYTES: usize = 256 * 1024;
-
-/// What a run works with, made by the host from the run's record: at its start and again after every restart.
-#[async_trait::async_trait]
-pub trait Environment: Send + Sync {
-    /// The tools of the run. The trace has the user's words: the task, the answers, the guidance of attempts.
-    ///
-    /// # Errors
-    /// Why the run cannot have them; the run fails with this reason.
-    async fn toolbox(&self, run: &RunRecord, trace: &RunTrace) -> Result<Arc<dyn Toolbox>, Refusal>;
-
-    /// What [`Environment::toolbox`] is at, for the run's watchers, when it takes long.
-    fn preparing(&self) -> watch::Receiver<Option<Preparing>> {
-        watch::channel(None).1
-    }
-
-    /// The model of the run.
-    ///
-    /// # Errors
-    /// Why the run cannot have it; the run fails with this reason.
-    async fn model(&self, run: &RunRecord) -> Result<Arc<dyn Model>, Refusal>;
-
-    /// Hears of a run that is over, after that is durable. What goes wrong here is nobody's but the environment's. Does
-    /// not hear of a run that failed because its history cannot be read: there is no trace then.
-    ///
-    /// Must not block its thread, and is dropped after a second, as is [`Environment::stepped`]: work given to another
-    /// thread then goes on, and may end after what is begun later.
-    async fn finished(&self, trace: &RunTrace);
-
-    /// Puts the files that the run produced where they stay, and lists them (SPEC RUN-12). Called before the run ends, and
-    /// again when the host stopped meanwhile: the second time replaces the first.
-    ///
-    /// # Errors
-    /// Why they cannot be put there. The run ends all the same, and they stay in its workspace.
-    async fn artifacts(&self, _run: &RunRecord) -> Result<Vec<Artifact>, Refusal> {
-        Ok(Vec::new())
-    }
-
-    /// Takes over the skills that a run which answered left in its workspace, and says which (SPEC SKILL-10). Called
-    /// after its artifacts are in their place and before the run ends, and again when the host stopped meanwhile: the
-    /// second time gives the same answer.
-    ///
-    /// # Errors
-    /// Why none can be taken over. The run ends all the same.
-    async fn skills(&self, _run: &RunRecord, _answer: &str) -> Result<Vec<InstalledSkill>, Refusal> {
-        Ok(Vec::new())
-    }
-
-    /// Hears of a step that is durable, before the next one begins. Dropped at once when the run is cancelled. Also hears
-    /// of a run that has begun to wait.
-    async fn stepped(&self, _trace: &RunTrace) {}
-}
 
 /// What the motor is built from.
 pub struct MotorParts {

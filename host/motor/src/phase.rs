@@ -5,9 +5,21 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use base::Refusal;
 use tokio::sync::Notify;
 
-use crate::drive::Outcome;
+use crate::record::RunRecord;
+
+/// How a driver leaves its run.
+#[derive(Debug, Clone)]
+pub(crate) enum Outcome {
+    /// The run is over, and that is durable.
+    Finished(Box<RunRecord>),
+    /// The run waits for people, and that is durable.
+    Parked(Box<RunRecord>),
+    /// The run is as it was last durable, and nobody drives it. `again`: it will be tried again in a while.
+    Suspended { refusal: Refusal, again: bool },
+}
 
 /// How far a driver is.
 #[derive(Debug, Clone)]

@@ -5,16 +5,17 @@
 use base::{AgentName, Refusal, RefusalCode, RunId};
 use store::{Scan, Table};
 
-use crate::drive::{Outcome, history};
 use crate::event::{StoredEvent, event_prefix};
-use crate::live::Watch;
+use crate::live::history;
 use crate::log;
 use crate::motor::Motor;
+use crate::phase::Outcome;
 use crate::record::RunRecord;
 use crate::relay::Relay;
 use crate::state::RunState;
 use crate::status::RunStatus;
 use crate::trace::RunTrace;
+use crate::watch::Watch;
 
 /// Events read for a log: more than fit into it.
 const LOG_EVENTS: usize = 500;
@@ -112,7 +113,7 @@ impl Motor {
         let (drivers, books) = (&self.inner.drivers, &self.inner.books);
         let relay = Relay::new(drivers.active().clone(), books.clone(), id.clone());
         if let Some(live) = drivers.active().live(id) {
-            return Ok(live.watch().relayed(relay));
+            return Ok(Watch::of(&live).relayed(relay));
         }
         // Without a driver nothing can happen between this reading and the watcher's, unless one is made: the relay
         // finds it, and what it did meanwhile.

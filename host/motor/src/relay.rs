@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use base::RunId;
 
-use crate::drive::history;
 use crate::drivers::ActiveRuns;
 use crate::journal::Books;
-use crate::live::{LiveLog, Watch};
+use crate::live::{LiveLog, history};
+use crate::watch::Watch;
 
 /// Finds the next driver of a run.
 pub(crate) struct Relay {
@@ -34,7 +34,7 @@ impl Relay {
             }
             let live = self.active.live(&self.run);
             if let Some(live) = live.filter(|live| !done.is_some_and(|done| Arc::ptr_eq(done, live))) {
-                return Some(live.watch());
+                return Some(Watch::of(&live));
             }
             let record = self.books.record(&self.run).ok()?;
             if record.status.is_terminal() {

@@ -11,9 +11,10 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method};
 use vault::Scrubber;
 
-use crate::call::Shared;
 use crate::carried::Carried;
+use crate::consent::Consents;
 use crate::leak::{self, LARGE_BYTES};
+use crate::run::RunNetwork;
 use crate::substitute::Parts;
 use crate::target::{Target, encoded};
 use crate::values::CarriedBytes;
@@ -21,7 +22,8 @@ use crate::{AskedRequest, Blocked, Grant, Nature, Needed, Policy, Rule, Seen, Ta
 
 /// A request at the gate.
 pub(crate) struct Admission<'a> {
-    call: &'a Shared,
+    run: &'a RunNetwork,
+    consents: &'a Consents,
     pub(crate) unit: Unit,
     pub(crate) hash: ContentHash,
 }
@@ -44,13 +46,14 @@ pub(crate) struct Credentials<'a> {
 
 impl<'a> Admission<'a> {
     pub(crate) async fn new(
-        call: &'a Shared,
+        run: &'a RunNetwork,
+        consents: &'a Consents,
         method: &Method,
         target: &Target,
         parts: &Parts,
         credentials: Credentials<'_>,
     ) -> Result<Self, Blocked> {
-        let secrets = call.run.secrets();
+        let secrets = run.secrets();
         let (mut shown, mut target, mut is_showable) = (parts.clone(), target.clone(), true);
         if credentials.holds_value {
             shown = without_values(shown, secrets.scrubber());
@@ -68,16 +71,14 @@ impl<'a> Admission<'a> {
             is_showable,
         };
         let hash = hash_of(&unit).await;
-        Ok(Self { call, unit, hash })
+        Ok(Self { run, consents, unit, hash })
     }
 
     /// Checks policy, taint and consent as they are now.
     pub(crate) fn check(&self) -> Result<Arc<Policy>, Blocked> {
-        let decision = self.decide(&self.call.run.carried())?;
+        let decision = self.decide(&self.run.carried())?;
         match decision.needed {
-            Some(needed) if needed.class.is_none() || !self.call.consents.allow(&self.hash) => {
-                Err(self.refused(*needed))
-            }
+            Some(needed) if needed.class.is_none() || !self.consents.allow(&self.hash) => Err(self.refused(*needed)),
             _ => Ok(decision.policy),
         }
     }
@@ -85,23 +86,23 @@ impl<'a> Admission<'a> {
     /// The same for the last time: the request leaves.
     pub(crate) fn pass(&self) -> Result<Pass, Blocked> {
         // Locked until it is counted: of two reads that fit one by one only one may leave.
-        let mut carried = self.call.run.carried();
+        let mut carried = self.run.carried();
         let decision = self.decide(&carried)?;
         let consented = decision.needed.is_some();
         if let Some(needed) = decision.needed {
             // A consent of before does not outweigh a refusal that the owner cannot be asked about.
-            if needed.class.is_none() || !self.call.consents.use_up(&self.hash) {
+            if needed.class.is_none() || !self.consents.use_up(&self.hash) {
                 return Err(self.refused(*needed));
             }
-        } else if decision.carried.run > 0 && !decision.policy.lets_data_out(&self.unit, self.call.run.given()) {
+        } else if decision.carried.run > 0 && !decision.policy.lets_data_out(&self.unit, self.run.given()) {
             carried.add(&self.unit.target, decision.grant, decision.carried.run);
         }
-        let key = self.call.consents.leave(&self.hash).filter(|_| self.unit.nature() == Nature::Write);
+        let key = self.consents.leave(&self.hash).filter(|_| self.unit.nature() == Nature::Write);
         Ok(Pass { consented, key })
     }
 
     fn decide(&self, carried: &Carried) -> Result<Decision, Blocked> {
-        let (run, unit) = (&self.call.run, &self.unit);
+        let (run, unit) = (self.run, &self.unit);
         let policy = run.policy();
         let grant = policy.decide(&unit.target)?;
         let sources = run.taint().sources();
@@ -113,7 +114,7 @@ impl<'a> Admission<'a> {
         let seen = Seen { sources: &sources, given: run.given(), excess };
         let is_read = |needed: &Needed| {
             let is_plain = needed.blocked.rule == Rule::ConsentNeeded && unit.nature() == Nature::Read;
-            is_plain && self.call.consents.may_read(&unit.target)
+            is_plain && self.consents.may_read(&unit.target)
         };
         let needed = policy.decide_unit(unit, &seen).err().filter(|needed| !is_read(needed));
         Ok(Decision { policy, grant, carried: bytes, needed })
@@ -123,8 +124,8 @@ impl<'a> Admission<'a> {
     fn refused(&self, needed: Needed) -> Blocked {
         let Needed { blocked, class } = needed;
         if let Some(class) = class {
-            let request = || AskedRequest::new(&self.unit, self.hash, &blocked, class, self.call.run.given());
-            self.call.consents.ask(&self.hash, request);
+            let request = || AskedRequest::new(&self.unit, self.hash, &blocked, class, self.run.given());
+            self.consents.ask(&self.hash, request);
         }
         blocked
     }

@@ -5,6 +5,7 @@
 
 mod decode;
 
+use std::error::Error as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -219,7 +220,7 @@ impl Scrubbed {
                         self.pending = piece;
                     }
                     Some(Err(error)) => {
-                        let message = crate::send::described(&error);
+                        let message = described(&error);
                         return Poll::Ready(Some(Err(GateError::Protocol {
                             host: self.patience.host.clone(),
                             message,
@@ -295,6 +296,11 @@ impl Body for Scrubbed {
 
 fn broken(host: &str, error: &std::io::Error) -> GateError {
     GateError::Protocol { host: host.to_owned(), message: format!("the encoded body is damaged: {error}") }
+}
+
+/// An error of the HTTP library with its cause.
+pub(crate) fn described(error: &hyper::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 //! The order is the protection: everything is checked before anything leaves, the address before the connection, the policy and
 //! what was read once more before the first byte, because a run changes while its requests are under way.
 
-use std::error::Error as _;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use hyper_util::rt::TokioIo;
 use tokio::time::{Instant, timeout_at};
 
 use crate::admit::{Admission, Credentials};
-use crate::body::{Decoder, Feed, Http, Patience, Scrubbed, gather, timeout};
+use crate::body::{Decoder, Feed, Http, Patience, Scrubbed, described, gather, timeout};
 use crate::connect::Connection;
 use crate::substitute::{Parts, Permitted, in_clear_text, permit};
 use crate::target::{Scheme, Target};
@@ -79,7 +78,8 @@ impl Exchange<'_> {
             headers::remove_ranges(&mut parts.headers);
         }
         let credentials = Credentials { names: permitted.names(), holds_value };
-        let admission = Admission::new(self.call, method, target, &parts, credentials).await?;
+        let admission =
+            Admission::new(&self.call.run, &self.call.consents, method, target, &parts, credentials).await?;
         trace.identify(admission.hash, admission.unit.nature());
         admission.check()?;
 
@@ -254,9 +254,4 @@ pub(crate) fn failed(error: &hyper::Error, target: &Target, most_header_bytes: u
         return GateError::Limit { limit: "response_header_bytes", value: most_header_bytes as u64 };
     }
     GateError::Protocol { host: target.authority(), message: described(error) }
-}
-
-/// An error of the HTTP library with its cause.
-pub(crate) fn described(error: &hyper::Error) -> String {
-    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }

@@ -135,13 +135,22 @@ fn status_of(name: &Value) -> Option<u16> {
     }
 }
 
+/// No endpoint means a longer wait; a larger number is a mistake or an attack on arithmetic.
+pub(crate) const LONGEST: Duration = Duration::from_secs(86_400);
+
+/// A wait in seconds, with or without a fraction.
+pub(crate) fn seconds(text: &str) -> Option<Duration> {
+    let seconds: f64 = text.parse().ok()?;
+    Duration::try_from_secs_f64(seconds.clamp(0.0, LONGEST.as_secs_f64())).ok()
+}
+
 /// Google's `RetryInfo` in the details of an error: `"retryDelay": "34.07s"`.
 fn retry_delay(words: &str) -> Option<Duration> {
     let body: Value = serde_json::from_str(words).ok()?;
     let error = body.get("error").or_else(|| body.pointer("/0/error"))?;
     let details = error.get("details")?.as_array()?;
     let delay = details.iter().find_map(|detail| detail.get("retryDelay"))?.as_str()?;
-    crate::http::seconds(delay.strip_suffix('s')?)
+    seconds(delay.strip_suffix('s')?)
 }
 
 /// The endpoint's words: the message within a JSON error, else the text itself, on one line and cut.

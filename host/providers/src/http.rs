@@ -10,7 +10,7 @@ use base::Secret;
 use llm::ModelErrorKind;
 use reqwest::header::{HeaderMap, HeaderValue};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, LONGEST, seconds};
 use crate::remedy::Origin;
 use crate::settings::Limits;
 
@@ -175,15 +175,6 @@ fn from_reqwest(error: reqwest::Error, origin: &Origin) -> Failure {
         String::new()
     };
     Failure::new(kind, format!("{what}{cause}"))
-}
-
-/// No endpoint means a longer wait; a larger number is a mistake or an attack on arithmetic.
-const LONGEST: Duration = Duration::from_secs(86_400);
-
-/// A wait in seconds, with or without a fraction.
-pub(crate) fn seconds(text: &str) -> Option<Duration> {
-    let seconds: f64 = text.parse().ok()?;
-    Duration::try_from_secs_f64(seconds.clamp(0.0, LONGEST.as_secs_f64())).ok()
 }
 
 /// Retry-After in either form (RFC 9110, 10.2.3), or `retry-after-ms`.

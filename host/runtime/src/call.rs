@@ -6,8 +6,9 @@ use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wasmtime::Store;
 
-use crate::engine::{Runtime, YIELD_INTERVAL};
+use crate::engine::Runtime;
 use crate::limits::Limits;
+use crate::limits::YIELD_INTERVAL;
 use crate::outcome::{Outcome, Usage, classify};
 use crate::supervise::{Supervised, supervise};
 use crate::{Limit, LimitExceeded};

@@ -20,7 +20,7 @@ use tokio::runtime::Handle;
 
 use crate::engine::{Lanes, Runtime};
 use crate::inspect::{Inspection, check_size, inspect};
-use crate::load::{LoadError, Origin, told};
+use crate::load_error::{LoadError, Origin, told};
 use crate::worker::{self, ANSWER_DONE, ANSWER_REFUSED, ARGUMENT, Job, PROCESSORS};
 
 /// A worker may wait for a processor this many times longer than it may use one: only a busy machine makes it wait.

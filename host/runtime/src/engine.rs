@@ -13,12 +13,8 @@ use wasmtime::{
     Cache, CacheConfig, Config, Enabled, Engine, InstanceAllocationStrategy, OperatorCost, PoolingAllocationConfig,
 };
 
-use crate::load::Origin;
+use crate::load_error::Origin;
 use crate::verdict::{Refusals, Verdicts};
-
-/// Fuel between two looks at the deadline and the cancellation: well under a millisecond of JavaScript where a branch
-/// costs one, and of the slowest instructions where each costs one.
-pub(crate) const YIELD_INTERVAL: u64 = 100_000;
 
 /// Untrusted components that are compiled at the same time, and of those that take long: each may take the memory of the
 /// compile limit.

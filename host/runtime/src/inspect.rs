@@ -20,13 +20,14 @@ use serde::{Deserialize, Serialize};
 use wasmparser::component_types::ComponentEntityType;
 use wasmparser::{Encoding, Parser, Payload, types::TypesRef};
 
+pub use bindings::HOST_VERSION;
 pub use functions::{FunctionTool, Unmapped};
 pub(crate) use functions::{Shape, Signature};
-pub use imports::{Capability, HOST_VERSION};
+pub use imports::Capability;
 
 use docs::Docs;
 
-use crate::load::{LoadError, told};
+use crate::load_error::{LoadError, told};
 use crate::tool::command;
 
 /// The imports, and the exports, that a component may have: they are listed in reviews.

@@ -15,6 +15,7 @@ pub mod inspect;
 pub mod limits;
 pub mod link;
 pub mod load;
+mod load_error;
 mod meter;
 pub mod outcome;
 mod scrub;
@@ -31,6 +32,7 @@ pub use code::{CodeError, CodeErrorCode, CodeReport, CodeSandbox, CodeValue, Pro
 pub use engine::{EngineConfig, Runtime};
 pub use inspect::{FunctionTool, Inspection, Kind, Unmapped, inspect};
 pub use limits::Limits;
-pub use load::{Component, LoadError, Origin};
-pub use outcome::{Finished, Outcome, Trap, Usage};
-pub use tool::{About, Effects, ToolCall, ToolComponent, ToolDescription, ToolError};
+pub use load::Component;
+pub use load_error::{LoadError, Origin};
+pub use outcome::{Finished, Outcome, ToolError, Trap, Usage};
+pub use tool::{About, Effects, ToolCall, ToolComponent, ToolDescription};

@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+/// Fuel between two looks at the deadline and the cancellation: well under a millisecond of JavaScript where a branch
+/// costs one, and of the slowest instructions where each costs one.
+pub(crate) const YIELD_INTERVAL: u64 = 100_000;
+
 /// The limits of one call. What exceeds one ends with an error that names it; the host and other guests go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

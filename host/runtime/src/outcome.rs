@@ -26,6 +26,26 @@ pub enum Outcome<T, E> {
     HostFault(String),
 }
 
+/// A tool's own error (SPEC HOST-2): each case means one thing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolError {
+    /// Policy forbids it.
+    Denied(String),
+    /// The thing named does not exist.
+    Missing(String),
+    /// The arguments are wrong.
+    BadInput(String),
+    /// The tool met a limit of its own.
+    Limit(String),
+    /// It was tried and failed.
+    Failed {
+        /// How.
+        message: String,
+        /// Trying again may work.
+        retryable: bool,
+    },
+}
+
 impl<T, E> Outcome<T, E> {
     /// Changes the value of a call that returned.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Outcome<U, E> {

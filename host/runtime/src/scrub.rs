@@ -11,8 +11,7 @@ use capabilities::{Note, NoteSink};
 use network::{Blocked, RequestTrace, RunNetwork};
 
 use crate::code::{CodeError, CodeReport, MARKER};
-use crate::outcome::{Finished, Outcome};
-use crate::tool::ToolError;
+use crate::outcome::{Finished, Outcome, ToolError};
 
 /// Knows the secrets of a run; without a run it changes nothing.
 #[derive(Clone)]

@@ -23,8 +23,8 @@ use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::Limit;
-use crate::engine::YIELD_INTERVAL;
 use crate::limits::Limits;
+use crate::limits::YIELD_INTERVAL;
 use crate::meter::Meter;
 use crate::outcome::Usage;
 

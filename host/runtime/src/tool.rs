@@ -31,10 +31,12 @@ use crate::engine::Runtime;
 use crate::inspect::{Capability, FunctionTool, Kind, Shape, Signature};
 use crate::limits::Limits;
 use crate::link;
-use crate::load::{Component, LoadError, told};
-use crate::outcome::{Finished, Outcome, Usage};
+use crate::load::Component;
+use crate::load_error::{LoadError, told};
+use crate::outcome::{Finished, Outcome, ToolError, Usage};
 use crate::scrub::Scrub;
 use crate::state::{self, CallState, CommandLine, Given};
+use crate::wit_json::read;
 use crate::{Limit, LimitExceeded};
 
 /// A component that offers tools, linked and ready. Cheap to clone.
@@ -87,26 +89,6 @@ pub struct ToolCall<'a> {
     pub notes: NoteSink,
     /// Ends the call early.
     pub cancel: CancellationToken,
-}
-
-/// A tool's own error (SPEC HOST-2): each case means one thing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ToolError {
-    /// Policy forbids it.
-    Denied(String),
-    /// The thing named does not exist.
-    Missing(String),
-    /// The arguments are wrong.
-    BadInput(String),
-    /// The tool met a limit of its own.
-    Limit(String),
-    /// It was tried and failed.
-    Failed {
-        /// How.
-        message: String,
-        /// Trying again may work.
-        retryable: bool,
-    },
 }
 
 /// The most tools one component may offer.
@@ -250,7 +232,7 @@ impl ToolComponent {
         };
         let bad = |message| Finished::of(Outcome::Refused(ToolError::BadInput(message)), Usage::default());
         match &tool.shape {
-            Shape::Function(signature) => match functions::arguments(&signature.parameters, call.arguments) {
+            Shape::Function(signature) => match read::from_text(&signature.parameters, call.arguments) {
                 Ok(arguments) => self.run_function(call, tool, signature, &arguments, scrub).await,
                 Err(message) => bad(message),
             },

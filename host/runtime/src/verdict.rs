@@ -7,7 +7,7 @@ use base::ContentHash;
 use tokio::sync::OnceCell;
 
 use crate::inspect::Inspection;
-use crate::load::LoadError;
+use crate::load_error::LoadError;
 
 /// Verdicts that are kept, and the bytes of their answers together. In memory a verdict takes a few times that.
 const MAX_VERDICTS: usize = 256;

@@ -12,7 +12,7 @@ use wasmtime::Engine;
 
 use crate::engine::common_config;
 use crate::inspect::{Inspection, inspect};
-use crate::load::{LoadError, Origin, told};
+use crate::load_error::{LoadError, Origin, told};
 
 /// The argument that makes a program the worker.
 pub const ARGUMENT: &str = "compile-worker";

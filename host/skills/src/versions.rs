@@ -18,18 +18,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use base::ContentHash;
 
 use self::objects::Objects;
-use self::tree::Tree;
+use self::tree::{BOUNDS, Tree};
 use crate::snapshot::check_tree;
-use crate::{Bounds, SkillError, Snapshot};
-
-/// What a version may have: more than any configuration of [`Bounds`] lets in, so that what was approved can be read back.
-const BOUNDS: Bounds = Bounds {
-    file_bytes: 1 << 30,
-    text_bytes: 1 << 30,
-    component_bytes: 1 << 30,
-    entries: 100_000,
-    total_bytes: 1 << 30,
-};
+use crate::{SkillError, Snapshot};
 
 /// A directory of objects (`objects/ab/HEX`) and trees (`trees/HEX`, each naming paths, permission bits and objects).
 ///

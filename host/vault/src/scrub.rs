@@ -22,7 +22,8 @@ use base::{ContentHash, CredentialName, Secret};
 use serde_json::Value;
 use zeroize::{Zeroize as _, Zeroizing};
 
-use index::{End, Finder, Index, Next};
+use escape::End;
+use index::{Finder, Index, Next};
 use placeholder::Within;
 
 pub use stream::{FalseStarts, ScrubStream};

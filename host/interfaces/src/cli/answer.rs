@@ -8,8 +8,8 @@ use motor::{Approval, Moved, Question, Retried, RunTrace, Scope, Waiting};
 
 use super::card::Card;
 use super::consent::{self, at, declined, given, gone, nobody, show, yes};
+use super::context::now;
 use super::context::{Context, usage};
-use super::task::now;
 use super::terminal::Terminal;
 use super::{CliError, Done};
 use crate::client::{Call, Word};

@@ -1,10 +1,10 @@
 //! What every command is given.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent::{Env, Home};
-use base::{Refusal, RefusalCode};
+use base::{Refusal, RefusalCode, Timestamp};
 
 use super::interrupt::Wishes;
 use super::{CliError, Done, Globals};
@@ -104,4 +104,10 @@ pub(super) fn compile_worker() -> Option<PathBuf> {
 /// A usage error with its remedy.
 pub(super) fn usage(reason: impl Into<String>, remedy: impl Into<String>) -> Refusal {
     Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy(remedy)
+}
+
+/// The wall clock, for ages only.
+pub(super) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

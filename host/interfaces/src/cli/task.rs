@@ -1,7 +1,7 @@
 //! `motor task`: lists, shows, answers, retries and cancels runs (SPEC RUN-7).
 
 use std::fmt::Write as _;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use agent::TaskSummary;
 use base::{Refusal, RefusalCode, RunId, Timestamp};
@@ -10,7 +10,7 @@ use motor::{Cancelled, RunStatus, RunTrace, Waiting};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::context::Context;
+use super::context::{Context, now};
 use super::{Done, answer, status};
 use crate::client::Call;
 use crate::exit::Exit;
@@ -211,12 +211,6 @@ fn asking(records: &[TaskSummary], now: Timestamp, columns: usize) -> String {
         table.row([record.id.to_string(), what.to_owned(), left, text::revealed(&asks).into_owned()]);
     }
     table.render(columns)
-}
-
-/// The wall clock, for ages only.
-pub(super) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 fn list(records: &[TaskSummary], now: Timestamp, columns: usize) -> String {

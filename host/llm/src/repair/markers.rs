@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use super::json;
+use super::value;
 use super::{Form, MAX_CALLS, TextCall};
 
 /// The longest name of a tool, and the longest header before a call's arguments, in bytes.
@@ -142,8 +142,8 @@ fn listed<'a>(text: &'a str, closing: &str) -> Read<'a> {
     }
     let mut calls = Vec::new();
     while body.starts_with(['{', '[']) && !body.starts_with("[TOOL_CALLS]") && calls.len() <= MAX_CALLS {
-        let Some((value, rest)) = json::first(body) else { return broken(body, closing, NOT_JSON) };
-        let Some(some) = json::call(&value) else {
+        let Some((value, rest)) = value::first(body) else { return broken(body, closing, NOT_JSON) };
+        let Some(some) = value::call(&value) else {
             return broken(rest, closing, "a tool call needs `name` and `arguments`, an object");
         };
         calls.extend(some);
@@ -158,7 +158,7 @@ fn listed<'a>(text: &'a str, closing: &str) -> Read<'a> {
 
 /// A name, the JSON object of its arguments, and `closing`, which may be missing.
 fn with_object<'a>(name: &str, text: &'a str, closing: &str) -> Read<'a> {
-    match json::first(text) {
+    match value::first(text) {
         Some((Value::Object(arguments), rest)) => {
             let rest = rest.trim_start();
             Some((rest.strip_prefix(closing).unwrap_or(rest), one(name, arguments)))
@@ -175,7 +175,7 @@ fn named<'a>(text: &'a str, end_of_name: char, closing: &str) -> Read<'a> {
     let mut body = rest.trim_start();
     let mut arguments = Map::new();
     if body.starts_with('{') {
-        match json::first(body) {
+        match value::first(body) {
             Some((Value::Object(map), rest)) => (arguments, body) = (map, rest.trim_start()),
             _ => return broken(body, closing, format!("the arguments of `{name}` are not valid JSON")),
         }

@@ -17,7 +17,8 @@ use crate::engine::Runtime;
 use crate::inspect::Capability;
 use crate::limits::Limits;
 use crate::link;
-use crate::load::{Component, LoadError, told};
+use crate::load::Component;
+use crate::load_error::{LoadError, told};
 use crate::outcome::{Outcome, Usage};
 use crate::state::{self, CallState, Given};
 

@@ -5,7 +5,7 @@ use wasmparser::types::Types;
 use wasmparser::{Parser, Payload, Validator, WasmFeatures};
 
 use super::imports;
-use crate::load::{LoadError, told};
+use crate::load_error::{LoadError, told};
 
 /// The proposals that a component may use: those that the Component Model's own toolchains emit. The engine is configured
 /// to the same.

@@ -4,10 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::load::LoadError;
-
-/// The version of `motor:host` this host speaks.
-pub const HOST_VERSION: &str = "0.1.1";
+use crate::load_error::LoadError;
 
 /// Characters of a component's own names that an error shows.
 const MAX_SHOWN_NAME: usize = 120;

@@ -7,10 +7,9 @@ use capabilities::stdio::BoundedOutput;
 use serde_json::Value;
 use wasmtime::component::Val;
 
-use super::{ToolError, functions};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, ToolError};
 use crate::state::CommandLine;
-use crate::wit_json::{Field, Type, schema};
+use crate::wit_json::{Field, Type, read, schema};
 use crate::{Limit, Limits};
 
 /// What a model is told when its author said nothing.
@@ -53,7 +52,7 @@ pub(crate) fn parameters() -> Value {
 /// One sentence for the model.
 pub(super) fn command_line(name: &str, json: &str, limits: &Limits) -> Result<CommandLine, String> {
     let (mut arguments, mut stdin) = (vec![name.to_owned()], String::new());
-    for value in functions::arguments(&fields(), json)? {
+    for value in read::from_text(&fields(), json)? {
         match value {
             Val::Option(Some(value)) => match *value {
                 Val::List(values) => arguments.extend(values.into_iter().filter_map(text)),

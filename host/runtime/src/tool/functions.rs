@@ -4,25 +4,14 @@
 //! the component's own types once more.
 
 use capabilities::{Limit, LimitExceeded};
-use serde_json::Value;
 use wasmtime::Store;
 use wasmtime::component::{Func, InstancePre, Val};
 
-use super::ToolError;
 use crate::inspect::{FunctionTool, Signature};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, ToolError};
 use crate::state::CallState;
 use crate::wit_json::write::WriteError;
-use crate::wit_json::{Field, Type, read, write};
-
-/// The values of a call's arguments.
-///
-/// # Errors
-/// One sentence for the model that names the place.
-pub(super) fn arguments(parameters: &[Field], json: &str) -> Result<Vec<Val>, String> {
-    let json: Value = serde_json::from_str(json).map_err(|error| format!("the arguments are not JSON: {error}"))?;
-    read::arguments(parameters, &json)
-}
+use crate::wit_json::{Type, write};
 
 /// Calls the function in a fresh instance. None: it gives nothing back.
 pub(super) async fn call(

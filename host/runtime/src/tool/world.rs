@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use bindings::skill::exports::motor::host::about as wit;
 use bindings::types;
 
-use super::{About, Effects, MOST_SCHEMA_BYTES, MOST_TOOLS, ToolDescription, ToolError};
+use super::{About, Effects, MOST_SCHEMA_BYTES, MOST_TOOLS, ToolDescription};
 use crate::inspect::Capability;
 use crate::inspect::name::is_tool_name;
+use crate::outcome::ToolError;
 
 /// The longest description of a tool that is read, in bytes.
 const MOST_DESCRIPTION_BYTES: usize = 4 * 1024;

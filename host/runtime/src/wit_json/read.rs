@@ -19,6 +19,15 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// What is shown of a name that nobody vouches for, in characters.
 const MOST_SHOWN: usize = 40;
 
+/// The arguments of a function, from the text of a JSON object.
+///
+/// # Errors
+/// One sentence for the model that names the place.
+pub(crate) fn from_text(parameters: &[Field], json: &str) -> Result<Vec<Val>, String> {
+    let json: Value = serde_json::from_str(json).map_err(|error| format!("the arguments are not JSON: {error}"))?;
+    arguments(parameters, &json)
+}
+
 /// The arguments of a function, in the order of its parameters.
 ///
 /// # Errors

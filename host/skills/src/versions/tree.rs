@@ -5,12 +5,21 @@
 use base::ContentHash;
 use serde::{Deserialize, Serialize};
 
-use crate::{Form, SkillError, Snapshot};
+use crate::{Bounds, Form, SkillError, Snapshot};
 
 /// The version of the form of tree files.
 const VERSION: u32 = 1;
 /// A larger tree file is not read and not written.
 pub(super) const MOST_BYTES: usize = 32 << 20;
+
+/// What a version may have: more than any configuration of [`Bounds`] lets in, so that what was approved can be read back.
+pub(super) const BOUNDS: Bounds = Bounds {
+    file_bytes: 1 << 30,
+    text_bytes: 1 << 30,
+    component_bytes: 1 << 30,
+    entries: 100_000,
+    total_bytes: 1 << 30,
+};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -43,7 +52,7 @@ impl Tree {
     /// The text of the file, the same for the same version.
     pub(super) fn text(&self) -> Result<String, SkillError> {
         let text = serde_json::to_string(self).unwrap_or_default();
-        if text.is_empty() || text.len() > MOST_BYTES || self.files.len() as u64 > super::BOUNDS.entries {
+        if text.is_empty() || text.len() > MOST_BYTES || self.files.len() as u64 > BOUNDS.entries {
             return Err(SkillError::Invalid {
                 reason: "the skill has too many files for a version of it to be kept".to_owned(),
             });
@@ -53,6 +62,6 @@ impl Tree {
 
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         let tree: Self = serde_json::from_slice(text).ok()?;
-        (tree.version == VERSION && tree.files.len() as u64 <= super::BOUNDS.entries).then_some(tree)
+        (tree.version == VERSION && tree.files.len() as u64 <= BOUNDS.entries).then_some(tree)
     }
 }

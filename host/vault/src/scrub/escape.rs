@@ -4,7 +4,6 @@
 //! Knows no secrets. It survives any bytes: what is no escape is the byte that stands there, and every escape has a
 //! longest form, so that a stream can never be made to wait for ever.
 
-use super::index::End;
 use super::references;
 
 /// Percent signs that are themselves encoded (`%252541`) are followed so many levels deep.
@@ -15,6 +14,13 @@ const MAX_BACKSLASHES: usize = 8;
 const CHARACTER_DIGITS: usize = 6;
 /// White space that quoted-printable may have before a line break that does not count (RFC 2045, section 6.7).
 const MAX_TRAILING_SPACE: usize = 8;
+
+/// Whether more text may follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    More,
+    Final,
+}
 
 /// Escapes that contradict each other are read one kind at a time: `\73` is another character in C than in CSS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::ops::Range;
 use zeroize::Zeroizing;
 
 use super::bits::{is_set, second_slot, set, slot};
-use super::escape::{Dialect, Token, Written, is_break, special, token};
+use super::escape::{Dialect, End, Token, Written, is_break, special, token};
 use super::variants::{Form, Gaps};
 
 /// The filter looks at so many bytes; shorter forms cannot be found.
@@ -61,13 +61,6 @@ static FOLD: [u16; 256] = {
         byte += 1;
     }
 };
-
-/// Whether more text may follow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
-    More,
-    Final,
-}
 
 /// What comes next in a text.
 #[derive(Debug, PartialEq, Eq)]

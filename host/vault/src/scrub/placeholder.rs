@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::KnownSecret;
-use super::index::End;
+use super::escape::End;
 use crate::environment::folded;
 
 const WORD: &[u8] = b"credential";

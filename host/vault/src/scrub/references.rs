@@ -2,8 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::escape::{NotRead, Token, character, digits};
-use super::index::End;
+use super::escape::{End, NotRead, Token, character, digits};
 
 /// The longest name, `DiacriticalGrave`, and its `;`.
 const MAX_NAME: usize = 17;

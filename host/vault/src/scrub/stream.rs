@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use zeroize::{Zeroize as _, Zeroizing};
 
-use super::index::{End, Next};
+use super::escape::End;
+use super::index::Next;
 use super::placeholder::MOST_BYTES;
 use super::{Replaced, Scrubber};
 
