@@ -1,4 +1,6 @@
-//! Rules of the architecture that a machine can check: which crate may see which.
+//! Rules of the architecture that a machine can check: which crate and which file may see which.
+
+mod imports;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -138,6 +140,20 @@ fn sources() -> Vec<(PathBuf, String)> {
     }
     assert!(found.len() > 100);
     found
+}
+
+/// Files that use one another in a circle can only be read all at once.
+#[test]
+fn no_more_than_two_files_use_one_another_in_a_circle() {
+    let sources = sources();
+    let is_code = |path: &Path| !path.iter().any(|part| part == "tests" || part == "tests.rs");
+    for (name, _) in EDGES {
+        let source = Path::new(HOST).join(name).join("src");
+        let files = sources.iter().filter(|(path, _)| path.starts_with(&source) && is_code(path));
+        let files: Vec<(&Path, &str)> = files.map(|(path, text)| (path.as_path(), text.as_str())).collect();
+        let circles = imports::circles(&source, &files);
+        assert!(circles.is_empty(), "`{name}`: {circles:?}");
+    }
 }
 
 /// A connection that some other code of the host made would pass no gate. (The command line reaches its own host by a Unix
