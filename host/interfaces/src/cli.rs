@@ -82,7 +82,7 @@ struct Globals {
     /// Sets a configuration key for this command, such as `limits.fuel=1000000`
     #[arg(long = "set", global = true, value_name = "KEY=VALUE", value_parser = input::setting)]
     settings: Vec<(String, String)>,
-    /// Whose runs and whose energy
+    /// Agent that owns the runs and their energy
     #[arg(long, global = true, value_name = "NAME", default_value_t)]
     agent: AgentName,
     /// Answers in JSON on stdout (JSON Lines for streams)
@@ -103,17 +103,17 @@ struct Globals {
 enum Command {
     /// Delegates a task and shows its steps; the answer goes to stdout
     Act(act::ActArgs),
-    /// Says what a run would be allowed to touch, and starts nothing
+    /// Shows what a run would be allowed to touch, and starts nothing
     Explain(explain::ExplainArgs),
     /// Runs JavaScript in the sandbox and prints its value
     Execute(execute::ExecuteArgs),
     /// Lists, shows, answers, retries and cancels runs
     #[command(subcommand)]
     Task(task::TaskCommand),
-    /// Shows what made a run's result, signed, and verifies it
+    /// Shows the signed record of a run's result, and verifies it
     #[command(subcommand)]
     Receipt(receipt::ReceiptCommand),
-    /// Keeps credentials that runs may use and nobody may see
+    /// Keeps credentials that runs may use and nothing displays
     #[command(subcommand)]
     Credential(credential::CredentialCommand),
     /// Lists, reviews, approves and changes skills
@@ -125,11 +125,11 @@ enum Command {
     /// Keeps the token that stands for the owner
     #[command(subcommand)]
     Owner(owner::OwnerCommand),
-    /// Prints what runs reported
+    /// Prints the signals of runs
     Signals(signals::SignalsArgs),
     /// Lists a component's tools, or calls one under the real limits
     Call(call::CallArgs),
-    /// Says what a component offers and what it could do, before it ever runs
+    /// Shows the tools of a component and its possible powers, before it ever runs
     Inspect(inspect::InspectArgs),
     /// Shows an agent's energy
     Energy,
@@ -146,7 +146,7 @@ enum Command {
     Completions(completions::CompletionsArgs),
 }
 
-/// Why a command did not do what it was asked.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 enum CliError {
     #[error(transparent)]
@@ -155,7 +155,7 @@ enum CliError {
     Output(#[from] io::Error),
 }
 
-/// What a command gives.
+/// The result of a command.
 type Done = Result<Exit, CliError>;
 
 /// Runs the command line of this process.
@@ -218,11 +218,11 @@ async fn dispatch(cli: Cli, env: Env, output: &Output) -> Done {
     }
 }
 
-/// Says what went wrong, and with which code the process ends.
+/// Reports a failure, and gives the exit code of the process.
 fn report(done: Done, output: &Output) -> Exit {
     let refusal = match done {
         Ok(exit) => return exit,
-        // Whoever read the answer has read enough.
+        // A closed pipe: the reader has read enough.
         Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Exit::Ok,
         Err(CliError::Output(error)) => {
             output.fail(&format!("cannot write to stdout: {error}"), None);

@@ -1,5 +1,5 @@
-//! `motor credential`: what runs may use and nobody may see (SPEC VAULT-2). A value comes from a prompt or from standard
-//! input: never from an argument, which every process on the machine could read.
+//! `motor credential`: secrets that runs may use and nothing displays (SPEC VAULT-2). A value comes from a prompt or
+//! from standard input: never from an argument, which every process on the machine could read.
 
 use std::io::{IsTerminal as _, Read as _};
 
@@ -45,7 +45,7 @@ pub(super) enum CredentialCommand {
     List,
     /// Forgets a credential
     Delete {
-        /// Its name
+        /// Name of the credential
         name: CredentialName,
         /// That of this skill
         #[arg(long, value_name = "SKILL")]
@@ -103,7 +103,7 @@ pub(super) async fn run(command: CredentialCommand, context: &Context) -> Done {
     }
 }
 
-/// What is asked before a credential is kept. Of the value not even the length.
+/// The question before a credential is kept. Not even the length of its value is shown.
 fn card(request: &SetCredential) -> Card {
     let to =
         if request.domains.is_empty() { "nowhere: for computing only".to_owned() } else { request.domains.join(", ") };

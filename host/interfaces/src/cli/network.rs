@@ -27,7 +27,7 @@ pub(super) enum NetworkCommand {
         #[arg(long)]
         writes: bool,
     },
-    /// Refuses a domain, whatever else allows it
+    /// Refuses a domain, even if something else allows it
     Deny {
         #[command(flatten)]
         about: About,
@@ -41,10 +41,10 @@ pub(super) enum NetworkCommand {
     List,
 }
 
-/// What a decision is about, and for how long.
+/// The subject of a decision, and how long it lasts.
 #[derive(Debug, Args)]
 pub(super) struct About {
-    /// `example.com`, `*.example.com` or `*`, with `:PORT` where it is not 80 or 443; with `--writes` also requests, as in
+    /// `example.com`, `*.example.com` or `*`, with `:PORT` if it is not 80 or 443; with `--writes` also requests, as in
     /// `'POST example.com/path'`
     pattern: Shape,
     /// For this run [default: the newest of the agent]
@@ -113,7 +113,7 @@ pub(super) async fn run(command: NetworkCommand, context: &Context) -> Done {
         .await
 }
 
-/// What is asked before it is decided.
+/// The question before a decision is made or taken back.
 fn card(decision: &Decision, forgotten: bool, context: &Context) -> Card {
     let title = match (forgotten, decision.verdict) {
         (true, _) => "take back what was decided about a domain?",

@@ -31,7 +31,7 @@ pub(super) enum TaskCommand {
         /// At most so many
         #[arg(long, value_name = "N", default_value_t = 20)]
         limit: usize,
-        /// Only runs that wait for an answer or for consent, and what they ask
+        /// Only runs that wait for an answer or for consent, with their questions
         #[arg(long, conflicts_with = "status")]
         waiting: bool,
     },
@@ -50,19 +50,19 @@ pub(super) enum TaskCommand {
     },
     /// Answers a run's question. Without an answer it is shown and asked on the terminal
     Respond(answer::RespondArgs),
-    /// Shows what a run asks to be allowed, and allows or refuses it
+    /// Shows the actions a run asks to be allowed, and allows or refuses them
     Approve(answer::ApproveArgs),
     /// Tries a failed run again, with advice and with more domains if wanted
     Retry(answer::RetryArgs),
     /// Deletes runs that are over, with their workspaces, artifacts and traces: they cannot be had back
     Delete {
-        /// The runs
+        /// Ids of the runs
         #[arg(required = true, value_name = "RUN")]
         runs: Vec<RunId>,
     },
     /// Stops a run, and the guest that works for it
     Cancel {
-        /// The run
+        /// Id of the run
         run: RunId,
     },
 }
@@ -174,7 +174,7 @@ pub(super) async fn or_newest(run: Option<RunId>, session: &mut Session, context
     })
 }
 
-/// The runs that wait for somebody, the oldest question first.
+/// The runs that wait for a person, the oldest question first.
 async fn waiting(all: bool, limit: usize, session: &mut Session, context: &Context) -> Done {
     let mut records = Vec::new();
     for status in RunStatus::ALL.into_iter().filter(|status| status.is_waiting()) {
@@ -220,7 +220,7 @@ pub(super) fn now() -> Timestamp {
 
 fn list(records: &[RunRecord], now: Timestamp, columns: usize) -> String {
     let first = records.first().map(|record| &record.agent);
-    // Agents are worth a column only when there are several.
+    // Agents are worth a column only if there are several.
     let several = records.iter().any(|record| Some(&record.agent) != first);
     let mut table = Table::new(&["RUN", "STATUS", ">AGE", ">TOOK", ">STEPS", "TASK"]);
     for record in records {

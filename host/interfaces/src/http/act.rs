@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::reply::Reply;
 use super::{Body, Door};
 
-/// An agentic act answers with its run, a oneshot with its value, one that is only explained with what it could touch.
+/// An agentic act answers with its run, a oneshot with its value, and an explained one with what it could touch.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Acted {

@@ -1,4 +1,4 @@
-//! `motor skill review`: the facts, and with `--advisory` what a read-only run thinks of them (SPEC SKILL-9).
+//! `motor skill review`: the facts, and with `--advisory` a read-only run's opinion of them (SPEC SKILL-9).
 
 use agent::Caller;
 use agent::api::skills::{ApprovalQuestion, ReviewRequest, SkillReviewReply};
@@ -33,7 +33,7 @@ impl ReviewArgs {
     }
 }
 
-/// The facts.
+/// Shows the facts about a skill.
 pub(super) async fn facts(arguments: ReviewArgs, session: &mut Session, context: &Context) -> Done {
     let reply = ask(&arguments.skill, false, session, context).await?;
     show(&reply, &arguments.skill, context)?;
@@ -68,8 +68,8 @@ async fn looked_at(skill: &str, session: &mut Session, context: &Context) -> Don
     Ok(if passed(&after, &run) { Exit::Ok } else { Exit::Failed })
 }
 
-/// The facts with what the run said, and what follows from it. Asking for another review would complete one, whatever the run
-/// said: so it is looked up where it changes nothing.
+/// The facts with the run's opinion, and the resulting status. A second review request would complete a review, even if
+/// the run objected: so the status is looked up by a question, which changes nothing.
 async fn renewed(review: Review, session: &mut Session) -> Result<Review, Refusal> {
     let place = review.place.to_string();
     let question: ApprovalQuestion =
