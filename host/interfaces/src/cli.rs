@@ -79,70 +79,70 @@ struct Globals {
     /// Directory that new skills go to [default: `skills` in the home]
     #[arg(long, global = true, value_name = "DIR")]
     skills_dir: Option<PathBuf>,
-    /// Sets a configuration key for this command, such as `limits.fuel=1000000`
+    /// Set a configuration key for this command, such as `limits.fuel=1000000`
     #[arg(long = "set", global = true, value_name = "KEY=VALUE", value_parser = input::setting)]
     settings: Vec<(String, String)>,
     /// Agent that owns the runs and their energy
     #[arg(long, global = true, value_name = "NAME", default_value_t)]
     agent: AgentName,
-    /// Answers in JSON on stdout (JSON Lines for streams)
+    /// Print JSON on stdout (JSON Lines for streams)
     #[arg(long, global = true)]
     json: bool,
-    /// Logs more on stderr (twice: even more); `MOTOR_LOG` sets a filter
+    /// Log more on stderr (twice: even more); `MOTOR_LOG` sets a filter
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
     /// Form of the logs on stderr: `human` or `json`
     #[arg(long, global = true, value_name = "FORM", default_value = "human", hide_possible_values = true)]
     log_format: logging::Format,
-    /// Colours: `auto`, `always` or `never`; `NO_COLOR` is heeded
+    /// Colours: `auto`, `always` or `never`; `NO_COLOR` is respected
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     color: ColorChoice,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Delegates a task and shows its steps; the answer goes to stdout
+    /// Delegate a task and follow its steps; the answer goes to stdout
     Act(act::ActArgs),
-    /// Shows what a run would be allowed to touch, and starts nothing
+    /// Show what a run could touch, without starting it
     Explain(explain::ExplainArgs),
-    /// Runs JavaScript in the sandbox and prints its value
+    /// Run JavaScript in the sandbox and print its value
     Execute(execute::ExecuteArgs),
-    /// Lists, shows, answers, retries and cancels runs
+    /// List, show, answer, retry and cancel runs
     #[command(subcommand)]
     Task(task::TaskCommand),
-    /// Shows the signed record of a run's result, and verifies it
+    /// Show or verify the signed record of a run's result
     #[command(subcommand)]
     Receipt(receipt::ReceiptCommand),
-    /// Keeps credentials that runs may use and nothing displays
+    /// Manage credentials: runs can use them, nothing displays them
     #[command(subcommand)]
     Credential(credential::CredentialCommand),
-    /// Lists, reviews, approves and changes skills
+    /// List, review, approve and change skills
     #[command(subcommand)]
     Skill(skill::SkillCommand),
-    /// Decides about domains: for a run, for the session, for good
+    /// Allow or refuse domains: for a run, for the session, always
     #[command(subcommand)]
     Network(network::NetworkCommand),
-    /// Keeps the token that stands for the owner
+    /// Manage the owner's token
     #[command(subcommand)]
     Owner(owner::OwnerCommand),
-    /// Prints the signals of runs
+    /// Print the signals of runs
     Signals(signals::SignalsArgs),
-    /// Lists a component's tools, or calls one under the real limits
+    /// List a component's tools, or call one under the real limits
     Call(call::CallArgs),
-    /// Shows the tools of a component and its possible powers, before it ever runs
+    /// Show the tools of a component and its possible powers, without running it
     Inspect(inspect::InspectArgs),
-    /// Shows an agent's energy
+    /// Show an agent's energy
     Energy,
     /// Examine home, state, credentials and models, and name the command that mends each problem
     Doctor(doctor::DoctorArgs),
-    /// Shows the configuration in force and where each value came from
+    /// Show the configuration in force and the source of each value
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Stays, so that other commands and detached runs have a host
+    /// Run a host in the foreground for other commands and detached runs
     Serve,
-    /// Shows a whole run without a key and without a network
+    /// Show a whole run without a key and without a network
     Demo,
-    /// Prints completions for a shell
+    /// Print completions for a shell
     Completions(completions::CompletionsArgs),
 }
 

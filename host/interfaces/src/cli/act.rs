@@ -24,19 +24,19 @@ pub(super) struct ActArgs {
     task: Option<String>,
     #[command(flatten)]
     grants: GrantArgs,
-    /// Records the model's turns in a file, to play them again with `--model replay/FILE`
+    /// Record the model's turns in a file, to replay them with `--model replay/FILE`
     #[arg(long, value_name = "FILE")]
     record: Option<std::path::PathBuf>,
-    /// Has the owner approve each action that reaches outside or cannot be undone, before it is done
+    /// Ask the owner before each action that reaches outside or cannot be undone
     #[arg(long, conflicts_with = "resume")]
     approval: bool,
-    /// Never asks: the run has no questions, and anything that would need approval is refused
+    /// Never ask: the run has no questions, and anything that would need approval is refused
     #[arg(long, conflicts_with_all = ["resume", "approval"])]
     unattended: bool,
-    /// Prints the run's id at once and leaves it to a running host
+    /// Print the run's id at once and leave the run to a running host
     #[arg(long, conflicts_with = "resume")]
     detach: bool,
-    /// Goes on with an interrupted run, or with all of this home
+    /// Resume an interrupted run, or all of this home
     #[arg(long, value_name = "RUN", num_args = 0..=1)]
     resume: Option<Option<RunId>>,
     /// Idempotency key: the same key names the same run

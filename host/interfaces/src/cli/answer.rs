@@ -44,10 +44,10 @@ pub(super) struct ApproveArgs {
     /// For how long: `once`, `run`, `session` or `always` [default: asked for, else the shortest]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_scope)]
     scope: Option<Scope>,
-    /// Allows only these of its actions, by their numbers, and refuses the others
+    /// Allow only these actions, by number, and refuse the others
     #[arg(long, value_delimiter = ',', value_name = "NUMBERS", conflicts_with = "deny")]
     only: Vec<usize>,
-    /// Why, for the model
+    /// Reason, for the model
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// Decide only this request, `apr_…`: other waiting requests are left alone

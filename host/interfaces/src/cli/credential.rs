@@ -24,7 +24,7 @@ const MOST_BYTES: u64 = 128 << 10;
 /// Subcommands of `motor credential`.
 #[derive(Debug, Subcommand)]
 pub(super) enum CredentialCommand {
-    /// Keeps a credential, encrypted. The value is asked for, or read from standard input
+    /// Store a credential, encrypted. The value is asked for, or read from standard input
     Set {
         /// Its name: `<credential:NAME>` stands for it in tasks and requests
         name: CredentialName,
@@ -37,13 +37,13 @@ pub(super) enum CredentialCommand {
         /// Only for this skill
         #[arg(long, value_name = "SKILL")]
         skill: Option<String>,
-        /// Lets components of a run that is granted it see the value itself
+        /// Let components of a run that is granted it see the value itself
         #[arg(long)]
         raw: bool,
     },
-    /// Lists names, domains and sources; never values
+    /// List names, domains and sources; never values
     List,
-    /// Forgets a credential
+    /// Delete a credential
     Delete {
         /// Name of the credential
         name: CredentialName,

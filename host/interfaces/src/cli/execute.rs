@@ -28,10 +28,10 @@ pub(super) struct ExecuteArgs {
     /// Time it may take, such as `2s`; a bare number is milliseconds. Between 100 ms and 5 s (`network`: 30 s)
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     timeout: Option<Duration>,
-    /// Turns the static guard off. The sandbox is the boundary, with it or without
+    /// Turn off the static guard. The sandbox is the boundary, with it or without
     #[arg(long)]
     no_guard: bool,
-    /// Seeds its random numbers
+    /// Seed its random numbers
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
     /// Purpose of the program, for the log

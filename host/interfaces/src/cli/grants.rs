@@ -50,7 +50,7 @@ pub(super) struct GrantArgs {
     /// Model to use instead of the configured one
     #[arg(long, value_name = "PROVIDER/MODEL")]
     model: Option<String>,
-    /// Turns the code tool's static guard off. The sandbox is the boundary, with it or without
+    /// Turn off the code tool's static guard. The sandbox is the boundary, with it or without
     #[arg(long)]
     no_guard: bool,
 }

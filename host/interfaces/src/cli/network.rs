@@ -19,25 +19,25 @@ use crate::session::Session;
 /// Subcommands of `motor network`.
 #[derive(Debug, Subcommand)]
 pub(super) enum NetworkCommand {
-    /// Lets a run reach a domain, or all runs of the agent
+    /// Allow a run, or all runs of the agent, to reach a domain
     Allow {
         #[command(flatten)]
         about: About,
-        /// Lets it send the requests there after it has read from the web: everything, where only a domain is named
+        /// Also allow these requests after it has read from the web: all requests, if only a domain is named
         #[arg(long)]
         writes: bool,
     },
-    /// Refuses a domain, even if something else allows it
+    /// Refuse a domain, even if something else allows it
     Deny {
         #[command(flatten)]
         about: About,
     },
-    /// Takes a decision back
+    /// Withdraw a decision
     Forget {
         #[command(flatten)]
         about: About,
     },
-    /// Lists the decisions in force
+    /// List the decisions in force
     List,
 }
 

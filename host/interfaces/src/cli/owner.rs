@@ -23,15 +23,15 @@ use crate::session::Session;
 /// Subcommands of `motor owner`.
 #[derive(Debug, Subcommand)]
 pub(super) enum OwnerCommand {
-    /// Says how the owner's token is kept
+    /// Show how the owner's token is kept
     Status,
-    /// Seals it with a passphrase, so that other programs of the same user cannot consent
+    /// Seal it with a passphrase, so that other programs of the same user cannot consent
     Seal,
-    /// Keeps it without a passphrase again
+    /// Remove the passphrase
     Unseal,
-    /// Makes a new one; the old one is refused at once
+    /// Replace it with a new one; the old one is refused at once
     Rotate,
-    /// Prints it, for `MOTOR_OWNER_TOKEN` in unattended use
+    /// Print it, for `MOTOR_OWNER_TOKEN` in unattended use
     Token,
 }
 

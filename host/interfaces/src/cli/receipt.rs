@@ -19,15 +19,15 @@ use crate::output::text;
 /// Subcommands of `motor receipt`.
 #[derive(Debug, Subcommand)]
 pub(super) enum ReceiptCommand {
-    /// Shows the receipt of a run that is over; with `--json` the receipt itself
+    /// Show the receipt of a run that is over; with `--json` the receipt itself
     Show {
         /// The run [default: the newest]
         run: Option<RunId>,
-        /// Writes the receipt to a file
+        /// Write the receipt to a file
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Verifies a receipt, and the files it names that are present here
+    /// Verify a receipt, and the files it names that are present here
     Verify {
         /// The receipt's file
         file: PathBuf,

@@ -27,13 +27,13 @@ const PAGE: usize = 500;
 /// Arguments of `motor signals`.
 #[derive(Debug, Args)]
 pub(super) struct SignalsArgs {
-    /// Goes on with new signals
+    /// Follow new signals
     #[arg(long, short)]
     follow: bool,
-    /// Those after this id; 0 for all [default: the last 20; with --follow those of runs that wait, and new ones]
+    /// Signals after this id; 0 for all [default: the last 20; with --follow those of runs that wait, and new ones]
     #[arg(long, value_name = "ID")]
     since: Option<u64>,
-    /// Those of runs that wait for an answer or an approval
+    /// Signals of runs that wait for an answer or an approval
     #[arg(long, conflicts_with_all = ["follow", "since"])]
     waiting: bool,
 }

@@ -26,15 +26,15 @@ use crate::output::text;
 /// Subcommands of `motor skill`.
 #[derive(Debug, Subcommand)]
 pub(super) enum SkillCommand {
-    /// Lists the skills there are, where each stands, and why one may not run
+    /// List the skills with their status, and why one may not run
     List,
-    /// Shows a skill, its possible powers, and its changes since it was approved
+    /// Show a skill, its possible powers, and its changes since it was approved
     Review(review::ReviewArgs),
-    /// Lets a skill be used: exactly these bytes, with exactly these powers
+    /// Approve a skill: exactly these bytes, with exactly these powers
     Approve(decide::ApproveArgs),
-    /// Changes the powers of an approved skill
+    /// Change the powers of an approved skill
     Update(decide::UpdateArgs),
-    /// Refuses a skill that waits
+    /// Reject a skill that waits
     Reject {
         /// Its name, or its place as `motor skill list` shows it
         skill: String,
@@ -42,23 +42,23 @@ pub(super) enum SkillCommand {
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
-    /// Removes a skill's files, and the decisions about them
+    /// Remove a skill's files, and the decisions about them
     Delete {
         /// Its name, or its place
         skill: String,
     },
-    /// Adds a skill, not yet trusted
+    /// Add a skill, not yet trusted
     Add {
         /// A directory, an archive, a `SKILL.md` or a component, or the `https` URL of one
         #[arg(value_name = "PATH|URL")]
         source: String,
     },
-    /// Lists the versions of a skill that are known
+    /// List the known versions of a skill
     Versions {
         /// Its name, or its place
         skill: String,
     },
-    /// Compares two versions of a skill: powers, then lines
+    /// Compare two versions of a skill: powers, then lines
     Diff {
         /// Its name, or its place
         skill: String,
@@ -69,7 +69,7 @@ pub(super) enum SkillCommand {
         #[arg(long, value_name = "HASH")]
         to: Option<String>,
     },
-    /// Goes back to an earlier version of a skill
+    /// Restore an earlier version of a skill
     Rollback {
         /// Its name, or its place
         skill: String,
@@ -77,7 +77,7 @@ pub(super) enum SkillCommand {
         #[arg(long, value_name = "HASH")]
         to: Option<String>,
     },
-    /// Reads every byte and compares it with the approved version; exit code 5 if something differs
+    /// Compare every byte with the approved version; exit code 5 if something differs
     Verify {
         /// Its name, or its place [default: all]
         skill: Option<String>,

@@ -20,7 +20,7 @@ use crate::session::Session;
 /// Subcommands of `motor task`.
 #[derive(Debug, Subcommand)]
 pub(super) enum TaskCommand {
-    /// Lists runs, newest first
+    /// List runs, newest first
     List {
         /// Only runs in this status, such as `running` or `failed`
         #[arg(long, value_parser = parse_status)]
@@ -35,32 +35,32 @@ pub(super) enum TaskCommand {
         #[arg(long, conflicts_with = "status")]
         waiting: bool,
     },
-    /// Shows a run with every call: arguments, result, time, fuel and where the result came from
+    /// Show a run with every call: arguments, result, time, fuel and the source of the result
     Status {
         /// The run [default: the newest]
         run: Option<RunId>,
-        /// Shows arguments, results and texts whole
+        /// Show arguments, results and texts in full
         #[arg(long)]
         full: bool,
     },
-    /// Prints the end of a run's log
+    /// Print the end of a run's log
     Log {
         /// The run [default: the newest]
         run: Option<RunId>,
     },
-    /// Answers a run's question. Without an answer it is shown and asked on the terminal
+    /// Answer a run's question. Without an answer, ask on the terminal
     Respond(answer::RespondArgs),
-    /// Shows the actions a run asks to be allowed, and allows or refuses them
+    /// Show the actions a run asks for, and allow or refuse them
     Approve(answer::ApproveArgs),
-    /// Tries a failed run again, with advice and with more domains if wanted
+    /// Retry a failed run, with advice and with more domains if wanted
     Retry(answer::RetryArgs),
-    /// Deletes runs that are over, with their workspaces, artifacts and traces: they cannot be had back
+    /// Delete runs that are over, with their workspaces, artifacts and traces, irrecoverably
     Delete {
         /// Ids of the runs
         #[arg(required = true, value_name = "RUN")]
         runs: Vec<RunId>,
     },
-    /// Stops a run, and the guest that works for it
+    /// Cancel a run, and stop the guest that works for it
     Cancel {
         /// Id of the run
         run: RunId,

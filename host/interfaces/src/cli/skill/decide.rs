@@ -27,7 +27,7 @@ use crate::session::Session;
 pub(in crate::cli) struct ApproveArgs {
     /// Its name, or its place as `motor skill list` shows it
     skill: String,
-    /// Begins with the powers its author asks for, even if a policy was approved before
+    /// Start from the powers its author asks for, even if a policy was approved before
     #[arg(long)]
     proposed: bool,
     #[command(flatten)]

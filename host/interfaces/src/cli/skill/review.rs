@@ -21,7 +21,7 @@ use crate::session::Session;
 pub(in crate::cli) struct ReviewArgs {
     /// Its name, or its place as `motor skill list` shows it
     skill: String,
-    /// Also has a read-only run of the motor look at it; without a clear verdict it does not pass
+    /// Also let a read-only run review it; without a clear verdict it does not pass
     #[arg(long)]
     advisory: bool,
 }
