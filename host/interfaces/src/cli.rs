@@ -79,74 +79,74 @@ struct Globals {
     /// Directory that new skills go to [default: `skills` in the home]
     #[arg(long, global = true, value_name = "DIR")]
     skills_dir: Option<PathBuf>,
-    /// Sets a configuration key for this command, such as `limits.fuel=1000000`
+    /// Set a configuration key for this command, such as `limits.fuel=1000000`
     #[arg(long = "set", global = true, value_name = "KEY=VALUE", value_parser = input::setting)]
     settings: Vec<(String, String)>,
-    /// Whose runs and whose energy
+    /// Agent that owns the runs and their energy
     #[arg(long, global = true, value_name = "NAME", default_value_t)]
     agent: AgentName,
-    /// Answers in JSON on stdout (JSON Lines for streams)
+    /// Print JSON on stdout (JSON Lines for streams)
     #[arg(long, global = true)]
     json: bool,
-    /// Logs more on stderr (twice: even more); `MOTOR_LOG` sets a filter
+    /// Log more on stderr (twice: even more); `MOTOR_LOG` sets a filter
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
     /// Form of the logs on stderr: `human` or `json`
     #[arg(long, global = true, value_name = "FORM", default_value = "human", hide_possible_values = true)]
     log_format: logging::Format,
-    /// Colours: `auto`, `always` or `never`; `NO_COLOR` is heeded
+    /// Colours: `auto`, `always` or `never`; `NO_COLOR` is respected
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     color: ColorChoice,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Delegates a task and shows its steps; the answer goes to stdout
+    /// Delegate a task and follow its steps; the answer goes to stdout
     Act(act::ActArgs),
-    /// Says what a run would be allowed to touch, and starts nothing
+    /// Show what a run could touch, without starting it
     Explain(explain::ExplainArgs),
-    /// Runs JavaScript in the sandbox and prints its value
+    /// Run JavaScript in the sandbox and print its value
     Execute(execute::ExecuteArgs),
-    /// Lists, shows, answers, retries and cancels runs
+    /// List, show, answer, retry and cancel runs
     #[command(subcommand)]
     Task(task::TaskCommand),
-    /// Shows what made a run's result, signed, and verifies it
+    /// Show or verify the signed record of a run's result
     #[command(subcommand)]
     Receipt(receipt::ReceiptCommand),
-    /// Keeps credentials that runs may use and nobody may see
+    /// Manage credentials: runs can use them, nothing displays them
     #[command(subcommand)]
     Credential(credential::CredentialCommand),
-    /// Lists, reviews, approves and changes skills
+    /// List, review, approve and change skills
     #[command(subcommand)]
     Skill(skill::SkillCommand),
-    /// Decides about domains: for a run, for the session, for good
+    /// Allow or refuse domains: for a run, for the session, always
     #[command(subcommand)]
     Network(network::NetworkCommand),
-    /// Keeps the token that stands for the owner
+    /// Manage the owner's token
     #[command(subcommand)]
     Owner(owner::OwnerCommand),
-    /// Prints what runs reported
+    /// Print the signals of runs
     Signals(signals::SignalsArgs),
-    /// Lists a component's tools, or calls one under the real limits
+    /// List a component's tools, or call one under the real limits
     Call(call::CallArgs),
-    /// Says what a component offers and what it could do, before it ever runs
+    /// Show the tools of a component and its possible powers, without running it
     Inspect(inspect::InspectArgs),
-    /// Shows an agent's energy
+    /// Show an agent's energy
     Energy,
     /// Examine home, state, credentials and models, and name the command that mends each problem
     Doctor(doctor::DoctorArgs),
-    /// Shows the configuration in force and where each value came from
+    /// Show the configuration in force and the source of each value
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Stays, so that other commands and detached runs have a host
+    /// Run a host in the foreground for other commands and detached runs
     Serve,
-    /// Shows a whole run without a key and without a network
+    /// Show a whole run without a key and without a network
     Demo,
-    /// Prints completions for a shell
+    /// Print completions for a shell
     Completions(completions::CompletionsArgs),
 }
 
-/// Why a command did not do what it was asked.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 enum CliError {
     #[error(transparent)]
@@ -155,7 +155,7 @@ enum CliError {
     Output(#[from] io::Error),
 }
 
-/// What a command gives.
+/// The result of a command.
 type Done = Result<Exit, CliError>;
 
 /// Runs the command line of this process.
@@ -218,11 +218,11 @@ async fn dispatch(cli: Cli, env: Env, output: &Output) -> Done {
     }
 }
 
-/// Says what went wrong, and with which code the process ends.
+/// Reports a failure, and gives the exit code of the process.
 fn report(done: Done, output: &Output) -> Exit {
     let refusal = match done {
         Ok(exit) => return exit,
-        // Whoever read the answer has read enough.
+        // A closed pipe: the reader has read enough.
         Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Exit::Ok,
         Err(CliError::Output(error)) => {
             output.fail(&format!("cannot write to stdout: {error}"), None);

@@ -33,13 +33,13 @@ const CONNECT: Duration = Duration::from_secs(2);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// Nobody listens, or the host went away before it answered. Whether it took the request is not known.
+    /// No host listens, or it went away before it answered. Whether it took the request is unknown.
     #[error("the host is not there")]
     Gone {
         /// Whether the request may have been taken.
         sent: bool,
     },
-    /// The host refused.
+    /// The host refused the request.
     #[error(transparent)]
     Refused(#[from] Refusal),
 }
@@ -51,7 +51,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the host whose socket this is. Nothing is connected yet.
+    /// A client of the host at this socket. It does not connect yet.
     #[must_use]
     pub fn new(socket: &Path) -> Self {
         Self { socket: socket.to_owned() }
@@ -60,7 +60,7 @@ impl Client {
     /// Asks and reads the whole answer.
     ///
     /// # Errors
-    /// When there is no host, or it refuses.
+    /// If there is no host, or it refuses.
     pub async fn ask<T: DeserializeOwned>(&self, call: &Call) -> Result<T, ClientError> {
         let response = self.send(call, None).await?;
         let ok = response.status().is_success();
@@ -73,7 +73,7 @@ impl Client {
     /// Asks for a stream of events, those after the id `after`.
     ///
     /// # Errors
-    /// When there is no host, or it refuses.
+    /// If there is no host, or it refuses.
     pub async fn stream(&self, path: &str, after: Option<u64>) -> Result<EventStream, ClientError> {
         let response = self.send(&Call::get(path), after).await?;
         if response.status().is_success() {
@@ -121,11 +121,11 @@ impl Client {
 pub struct Word {
     /// How the owner was asked: on the terminal, or not at all.
     pub door: Door,
-    /// What proves it.
+    /// The token that proves it.
     pub token: OwnerToken,
 }
 
-/// One request.
+/// One request to the host.
 #[derive(Clone)]
 pub struct Call {
     method: Method,
@@ -148,10 +148,10 @@ impl Call {
         Self { method: Method::GET, path: path.into(), body: None, word: None }
     }
 
-    /// Asks for something to be done.
+    /// A request for an action.
     ///
     /// # Errors
-    /// When the body cannot be JSON, which only a path that is not UTF-8 makes happen.
+    /// If the body cannot be written as JSON, which only a path that is not UTF-8 causes.
     pub fn post(path: impl Into<String>, body: &impl serde::Serialize) -> Result<Self, Refusal> {
         let body = serde_json::to_vec(body).map_err(|error| {
             Refusal::new(RefusalCode::InvalidRequest, format!("the request cannot be written as JSON: {error}"))
@@ -174,7 +174,7 @@ fn refusal(body: &[u8]) -> ClientError {
     }
 }
 
-/// An answer that is none of ours: another version listens there.
+/// An answer in an unknown form: another version listens there.
 fn foreign(error: &dyn std::error::Error) -> ClientError {
     let refusal = Refusal::new(RefusalCode::Failed, format!("the host's answer cannot be understood: {error}"))
         .with_remedy("another version of `motor` may be running on this home: stop it and try again");

@@ -5,14 +5,14 @@ use std::time::Duration;
 /// Longest duration taken: a day. Longer is a slip of the keyboard, and sums of it could overflow elsewhere.
 const MOST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A text that is no duration.
+/// Why a text is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidDuration {
     /// It does not read as one.
     #[error("`{text}` is not a duration: write `500ms`, `2s`, `10m` or `1h30m`; a bare number is milliseconds")]
     Form {
-        /// What was written, at most 40 characters of it.
+        /// The text, at most 40 characters of it.
         text: String,
     },
     /// It is more than a day.
@@ -23,7 +23,7 @@ pub enum InvalidDuration {
 /// Reads a duration. A bare number is milliseconds.
 ///
 /// # Errors
-/// When it does not read as one, or is more than a day.
+/// If it is not a duration, or is more than a day.
 pub fn parse(text: &str) -> Result<Duration, InvalidDuration> {
     let form = || InvalidDuration::Form { text: text.chars().take(40).collect() };
     let mut rest = text.trim();

@@ -9,7 +9,7 @@ use base::RefusalCode;
 #[repr(u8)]
 #[non_exhaustive]
 pub enum Exit {
-    /// It did what it was asked.
+    /// The command did its work.
     Ok = 0,
     /// It was tried and failed.
     Failed = 1,
@@ -23,7 +23,7 @@ pub enum Exit {
     Energy = 6,
     /// Storage failed under this host, which ended: a supervisor starts it again (`EX_IOERR`).
     Storage = 74,
-    /// Somebody else is at work: the same command may succeed later.
+    /// Another process or run is at work: the same command may succeed later.
     TryLater = 75,
     /// Ended by a signal.
     Interrupted = 130,

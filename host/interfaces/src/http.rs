@@ -1,8 +1,8 @@
-//! The HTTP API (SPEC API-1): one router, whatever it is served on.
+//! The HTTP API (SPEC API-1): one router for every kind of listener.
 //!
-//! A handler reads a request, calls the facade and writes its answer; nothing else is decided here. Served on the home's
-//! socket, whoever can connect runs as the owner's user; what is the owner's to say takes the owner's token besides
-//! ([`claim`]). Long-lived answers (events, waiting) end when the host closes.
+//! A handler reads a request, calls the facade and writes its answer; nothing else is decided here. Served on the
+//! home's socket, every client runs as the owner's user; the owner's decisions also take the owner's token ([`claim`]).
+//! Long-lived answers (events, waiting) end when the host closes.
 
 mod act;
 mod answer;
@@ -36,7 +36,7 @@ pub use tasks::Deleted;
 /// The largest request body, in bytes: a task or a program with data in it. Files are passed by path.
 const MOST_BYTES: usize = 4 << 20;
 
-/// What the handlers share.
+/// State shared by the handlers.
 #[derive(Clone)]
 pub struct Door {
     host: Host,
@@ -44,7 +44,7 @@ pub struct Door {
     attached: Attached,
     /// Ends long-lived answers.
     closing: CancellationToken,
-    /// Somebody asked the host to end.
+    /// A client asked the host to end.
     shutdown: CancellationToken,
 }
 

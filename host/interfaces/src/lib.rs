@@ -1,8 +1,8 @@
 //! The surfaces of the product: the `motor` command line, and the HTTP API on the home's socket.
 //!
 //! Architecture invariant: no decision about runs, tools, energy or state is made here. A surface turns words into a
-//! request for [`agent::Host`] and its answer into words; whatever two surfaces need to agree on lives in the facade.
-//! The command line is a client of the HTTP API like any other, also when it is its own host.
+//! request for [`agent::Host`] and its answer into words; logic that two surfaces share lives in the facade. The
+//! command line is a client of the HTTP API like any other, even if it is its own host.
 
 pub mod cli;
 pub mod client;

@@ -1,7 +1,7 @@
-//! What a person or a script sees: the answer on stdout, everything else on stderr (SPEC CLI-0).
+//! Output for people and scripts: the answer on stdout, everything else on stderr (SPEC CLI-0).
 //!
 //! Models and tools write text that may hold escape sequences; on a terminal those could move the cursor, change the
-//! title or forge what was printed before. Whatever comes from them goes through [`text`].
+//! title or forge earlier output. All text from them goes through [`text`].
 
 pub mod flow;
 pub mod style;
@@ -20,7 +20,7 @@ use serde_json::json;
 use flow::Flow;
 pub use style::{ColorChoice, Palette};
 
-/// Columns for tables where there is no terminal to ask.
+/// Columns for tables if there is no terminal to ask.
 const COLUMNS: usize = 80;
 /// Goes to the beginning of the line and clears it.
 pub const CLEAR: &str = "\r\u{1b}[2K";
@@ -33,9 +33,9 @@ pub struct Output {
     pub columns: usize,
     /// Columns of stderr, if it is a terminal, or 80.
     pub err_columns: usize,
-    /// Colours for stdout.
+    /// Colours for text on stdout.
     pub out: Palette,
-    /// Colours for stderr.
+    /// Colours for text on stderr.
     pub err: Palette,
     /// Whether stderr is a terminal: spinners only there.
     pub live: bool,
@@ -75,10 +75,10 @@ impl Output {
         self.json
     }
 
-    /// Text for stdout, a newline added where there is none.
+    /// Prints text to stdout, with a newline at its end.
     ///
     /// # Errors
-    /// When stdout is closed or full.
+    /// If stdout is closed or full.
     pub fn print(&self, text: &str) -> io::Result<()> {
         let shown = if self.out_is_terminal { text::printable(text) } else { text.into() };
         self.print_trusted(&shown)
@@ -87,7 +87,7 @@ impl Output {
     /// The answer of a run: on a terminal broken between words, elsewhere exactly as it is.
     ///
     /// # Errors
-    /// When stdout is closed or full.
+    /// If stdout is closed or full.
     pub fn print_answer(&self, answer: &str) -> io::Result<()> {
         if !self.out_is_terminal {
             return self.print_trusted(answer);
@@ -97,7 +97,7 @@ impl Output {
         self.print_trusted(&(shown + &flow.finish()))
     }
 
-    /// Columns that a line of stdout may have: as many as it takes where there is no terminal.
+    /// Columns that a line of stdout may have: unlimited without a terminal.
     #[must_use]
     pub fn row_columns(&self) -> usize {
         if self.out_is_terminal { self.columns } else { usize::MAX }
@@ -106,7 +106,7 @@ impl Output {
     /// A page of this program's own making: on a terminal, lines that are too long for it are broken between words.
     ///
     /// # Errors
-    /// When stdout is closed or full.
+    /// If stdout is closed or full.
     pub fn print_page(&self, page: &str) -> io::Result<()> {
         self.print_trusted(&text::fitted(page, self.row_columns()))
     }
@@ -114,7 +114,7 @@ impl Output {
     /// Text that this program made itself, colours included, as it is.
     ///
     /// # Errors
-    /// When stdout is closed or full.
+    /// If stdout is closed or full.
     pub fn print_trusted(&self, text: &str) -> io::Result<()> {
         let mut stdout = io::stdout().lock();
         stdout.write_all(text.as_bytes())?;
@@ -127,7 +127,7 @@ impl Output {
     /// One JSON value for stdout, over several lines.
     ///
     /// # Errors
-    /// When stdout is closed or full.
+    /// If stdout is closed or full.
     pub fn print_json(&self, value: &impl Serialize) -> io::Result<()> {
         self.print_trusted(&serde_json::to_string_pretty(value)?)
     }
@@ -135,7 +135,7 @@ impl Output {
     /// One JSON value for stdout, on one line: an item of a stream.
     ///
     /// # Errors
-    /// When stdout is closed or full.
+    /// If stdout is closed or full.
     pub fn print_json_line(&self, value: &impl Serialize) -> io::Result<()> {
         self.print_trusted(&serde_json::to_string(value)?)
     }
@@ -162,7 +162,7 @@ impl Output {
         self.say_labelled("warning:", Palette::yellow, text);
     }
 
-    /// What went wrong, on stderr, with its remedy.
+    /// Reports an error on stderr, with its remedy.
     pub fn fail(&self, reason: &str, remedy: Option<&str>) {
         self.say_labelled("error:", Palette::red, reason);
         if let Some(remedy) = remedy {
@@ -170,7 +170,7 @@ impl Output {
         }
     }
 
-    /// Says what takes its time: on a terminal in a line that the next one replaces, elsewhere once. `None` takes the line away.
+    /// Reports slow work: on a terminal in a line that the next one replaces, elsewhere once. `None` removes the line.
     pub fn notice(&self, text: Option<&str>) {
         let shown = self.noticed.load(Ordering::Relaxed);
         match text {
@@ -192,10 +192,10 @@ impl Output {
         stderr.flush().ok();
     }
 
-    /// Says why something was refused: on stderr for people, and as the answer when answers are JSON.
+    /// Reports a refusal: on stderr for people, and as the answer if answers are JSON.
     ///
     /// # Errors
-    /// When stdout is closed or full.
+    /// If stdout is closed or full.
     pub fn refuse(&self, refusal: &Refusal) -> io::Result<()> {
         self.fail(&refusal.reason, refusal.remedy.as_deref());
         if self.json { self.print_json(&json!({ "error": refusal })) } else { Ok(()) }

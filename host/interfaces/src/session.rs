@@ -1,10 +1,10 @@
-//! How a command comes by its host (SPEC CONF-4): it connects to the one that owns the home; where there is none it
-//! opens one, serves it for as long as the command lasts, and is a client of it like any other.
+//! How a command reaches its host (SPEC CONF-4): it connects to the one that owns the home; otherwise it opens one,
+//! serves it for as long as the command lasts, and is a client of it like any other.
 //!
-//! What it survives: two commands that start at once (one gets the lock, the other waits for its socket), and a host
-//! that ends while it is asked. Every request may be made twice: acting carries a key, the rest changes nothing twice.
-//! A command that becomes the host after another takes up the runs ([`Session::take_up_runs`]), and a run that is followed
-//! goes on at each host, because its stream asks for that.
+//! It survives two commands that start at once (one gets the lock, the other waits for its socket), and a host that
+//! ends while it is asked. Every request may be made twice: acting carries a key, the rest changes nothing twice. A
+//! command that becomes the host after another takes up the runs ([`Session::take_up_runs`]), and a run that is
+//! followed goes on at each host, because its stream asks for that.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,19 +26,19 @@ use crate::output::{Output, text};
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long `motor serve` waits for a command that is the host for as long as it lasts.
 const SERVE_PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Before a host is asked again that ended the stream of a run that is not over.
 const SAME_HOST_PAUSE: Duration = Duration::from_secs(1);
 
-/// How often it is looked what a host is at that does not answer yet.
+/// How often the status of a host that has not answered yet is looked up.
 const LOOK: Duration = Duration::from_millis(200);
 const LOOK_WITHOUT_TERMINAL: Duration = Duration::from_secs(2);
 
 /// Where and how to open a host.
 #[derive(Clone)]
 pub struct Place {
-    /// The home.
+    /// The home of the host.
     pub home: Home,
     /// The configuration file that was named.
     pub config: Option<PathBuf>,
@@ -46,11 +46,11 @@ pub struct Place {
     pub overrides: Vec<(String, String)>,
     /// The environment's variables.
     pub env: Env,
-    /// The variables `VAULT_*`.
+    /// The variables whose names begin with `VAULT_`.
     pub vault_variables: std::collections::BTreeMap<String, String>,
     /// The program that compiles untrusted components.
     pub compile_worker: Option<PathBuf>,
-    /// Where it is said that something takes its time.
+    /// Where slow work is reported.
     pub output: Output,
 }
 
@@ -58,7 +58,7 @@ impl Place {
     /// The configuration in force here.
     ///
     /// # Errors
-    /// When a source of it is wrong.
+    /// If one of its sources is invalid.
     pub fn load(&self) -> Result<Loaded, Refusal> {
         Loaded::load(&self.home, self.config.as_deref(), &self.env, &self.overrides)
     }
@@ -66,7 +66,7 @@ impl Place {
     /// Opens the home in this process, and serves it.
     ///
     /// # Errors
-    /// When another process owns it, or its state cannot be used.
+    /// If another process owns it, or its state cannot be used.
     async fn serve(&self, lifetime: Lifetime) -> Result<Server, Refusal> {
         let options = self.options()?;
         let host = match lifetime {
@@ -92,11 +92,11 @@ impl Place {
         })
     }
 
-    /// Opens the home for a host that stays. Waits for a command that is the host for as long as it lasts, and calls
-    /// `waits` once when it begins to; another host that stays is not waited for.
+    /// Opens the home for a host that stays. If a command is the host, waits for its end, and calls `waits` once at the
+    /// beginning; another host that stays is not waited for.
     ///
     /// # Errors
-    /// When the home is not free in time, or its state cannot be used.
+    /// If the home is not free in time, or its state cannot be used.
     pub async fn serve_staying(&self, mut waits: impl FnMut(&Refusal)) -> Result<Server, Refusal> {
         let deadline = Instant::now() + SERVE_PATIENCE;
         let (client, status) = (self.client(), Call::get("/v1/status"));
@@ -130,7 +130,7 @@ impl Place {
 pub struct Session {
     place: Place,
     client: Client,
-    /// The host, when it is this process's own.
+    /// The host, if it is this process's own.
     own: Option<Server>,
     /// Whether this process took up the runs since it became the host.
     has_taken_up: bool,
@@ -141,7 +141,7 @@ impl Session {
     /// Connects to the home's host, or becomes it.
     ///
     /// # Errors
-    /// When the home cannot be opened, or its host does not answer.
+    /// If the home cannot be opened, or its host does not answer.
     pub async fn open(place: Place) -> Result<Self, Refusal> {
         let (own, status) = reach(&place).await?;
         Ok(Self { client: place.client(), place, own, has_taken_up: false, status })
@@ -150,7 +150,7 @@ impl Session {
     /// Connects to the home's host, if it has one.
     ///
     /// # Errors
-    /// When there is one and it refuses.
+    /// If there is one and it refuses.
     pub async fn connect(place: Place) -> Result<Option<Self>, Refusal> {
         let client = place.client();
         match client.ask(&Call::get("/v1/status")).await {
@@ -160,7 +160,7 @@ impl Session {
         }
     }
 
-    /// What the host said of itself when the session began.
+    /// The host's status when the session began.
     #[must_use]
     pub fn status(&self) -> &Status {
         &self.status
@@ -172,16 +172,16 @@ impl Session {
         self.own.is_some()
     }
 
-    /// Asks. When the host ends meanwhile, the next one is asked.
+    /// Sends a request. If the host ends before it answers, the next one is asked.
     ///
     /// # Errors
-    /// What the host refuses; `outcome_unknown` when a host took the request and no host answered it.
+    /// A refusal of the host; `outcome_unknown` if a host took the request and no host answered it.
     pub async fn ask<T: DeserializeOwned>(&mut self, call: &Call) -> Result<T, Refusal> {
         self.asked(call, &mut false).await
     }
 
-    /// Asks for something to be deleted. One that is not there any more was deleted by this very request if a host took it and
-    /// went away before it answered: nothing is left to be told then. Whether it was there is not asked again.
+    /// Asks for a deletion. If a host took the request and went away before it answered, a target that is not found
+    /// counts as deleted by this very request: whether it existed is not asked again.
     ///
     /// # Errors
     /// As [`Session::ask`].
@@ -215,7 +215,7 @@ impl Session {
         refusal.code == RefusalCode::TryLater && self.own.is_none() && !self.status.stays && Instant::now() < deadline
     }
 
-    /// Waits for an answer, and says which component the host compiles for it.
+    /// Waits for an answer, and shows which component the host compiles for it.
     async fn told<T>(&self, asking: impl Future<Output = T>) -> T {
         let output = &self.place.output;
         let looking = async {
@@ -240,7 +240,7 @@ impl Session {
     /// Asks for events after the id `after`.
     ///
     /// # Errors
-    /// What the host refuses.
+    /// A refusal of the host.
     pub async fn events(&mut self, path: &str, after: Option<u64>) -> Result<EventStream, Refusal> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -255,11 +255,11 @@ impl Session {
         }
     }
 
-    /// Takes up the runs that an earlier host left, once, if this process has become the host. Another command may follow
-    /// runs of which this one knows nothing.
+    /// Takes up the runs that an earlier host left, once, if this process has become the host. Another command may
+    /// follow runs that this one does not know.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn take_up_runs(&mut self) -> Result<(), Refusal> {
         if self.own.is_some() && !self.has_taken_up {
             self.ask::<Resumed>(&Call::post("/v1/resume", &serde_json::json!({}))?).await?;
@@ -268,11 +268,11 @@ impl Session {
         Ok(())
     }
 
-    /// Whether the host that was there lasted only as long as another command: then the next one is reached, and may
-    /// be this process. A host that was meant to stay and is gone was stopped by somebody, and that is respected.
+    /// Whether the lost host lasted only as long as another command: then the next one is reached, and may be this
+    /// process. A host that was meant to stay and is gone was stopped on purpose, and that is respected.
     ///
     /// # Errors
-    /// When the home cannot be opened.
+    /// If the home cannot be opened.
     pub async fn succeed(&mut self) -> Result<bool, Refusal> {
         if self.own.is_some() || self.status.stays {
             return Ok(false);
@@ -320,7 +320,7 @@ impl Session {
         }
     }
 
-    /// Ends the host, when it is this process's own.
+    /// Ends the host, if it is this process's own.
     pub async fn close(self) {
         if let Some(server) = self.own {
             server.stop().await;
@@ -348,7 +348,7 @@ async fn reach(place: &Place) -> Result<(Option<Server>, Status), Refusal> {
                 Err(ClientError::Refused(refusal)) => return Err(refusal),
                 Err(ClientError::Gone { .. }) => return Err(unreachable(false)),
             },
-            // Somebody has the lock and no socket yet, or no longer.
+            // Another process has the lock and no socket yet, or no longer.
             Err(refusal) if refusal.code == RefusalCode::HomeInUse && Instant::now() < deadline => {
                 tokio::time::sleep(PAUSE).await;
             }
@@ -415,7 +415,7 @@ mod tests {
         }
         let own = sessions.iter().position(Session::is_own).unwrap();
         sessions.swap_remove(own).close().await;
-        // Whoever asks first is the next host.
+        // The first session to ask is the next host.
         for session in &mut sessions {
             assert!(alive(session).await);
         }
@@ -436,7 +436,7 @@ mod tests {
         assert!(!place(&directory).home.socket().exists());
     }
 
-    /// A host that dies after it took a request that is no question about itself.
+    /// A host that dies after it took any request but one for its status.
     async fn dies_over_a_request(listener: tokio::net::UnixListener, status: Status) {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         loop {

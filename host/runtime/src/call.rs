@@ -1,4 +1,4 @@
-//! One call of one guest: a place, a fresh store, fuel, supervision, and what came of it.
+//! One call of one guest: a sandbox slot, a fresh store, fuel, supervision, and the outcome.
 
 use std::future::Future;
 use std::time::Instant;
@@ -13,8 +13,8 @@ use crate::outcome::{Outcome, Usage, classify};
 use crate::supervise::{Supervised, supervise};
 use crate::{Limit, LimitExceeded};
 
-/// Runs `work` on `store` with the limits' fuel and deadline. The place is waited for first: waiting is not the
-/// guest's time.
+/// Runs `work` on `store` with the limits' fuel and deadline. Waits for a slot first; that time is not charged to the
+/// guest.
 pub(crate) async fn run<S, T, E, W>(
     runtime: &Runtime,
     store: &mut Store<S>,

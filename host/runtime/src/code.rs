@@ -1,9 +1,9 @@
-//! The sandbox for code a model wrote (SPEC CODE-1 to CODE-5).
+//! The sandbox for model-written code (SPEC CODE-1 to CODE-5).
 //!
 //! JavaScript runs in an engine that is itself a component: pre-initialised, a fresh instance for each program. There
 //! are two kinds. The isolated one has an empty import list and an empty linker, so there is nothing to reach. The
-//! connected one, for runs that were granted domains or files, is linked like a tool and reaches what its
-//! [`Surroundings`] say (SPEC CODE-6, CODE-7). Nothing is ever thrown at the caller: every end has a code.
+//! connected one, for runs that were granted domains or files, is linked like a tool and reaches only its
+//! [`Surroundings`] (SPEC CODE-6, CODE-7). Failures are returned as codes, never thrown.
 
 mod connected;
 
@@ -33,22 +33,22 @@ use crate::{Limit, LimitExceeded};
 
 pub use connected::Surroundings;
 
-/// Bytes of JSON a result may have (SPEC CODE-2).
+/// Maximum size of a result, in bytes of JSON (SPEC CODE-2).
 pub const MOST_RESULT_BYTES: u32 = 32 * 1024;
 /// Bytes of console output that are kept (SPEC CODE-1).
 pub const MOST_CONSOLE_BYTES: u32 = 8 * 1024;
 /// Bytes of an error's message that are kept.
 const MOST_MESSAGE_BYTES: usize = 4 * 1024;
-/// What the engine puts in place of the rest of a result, and how long it can be: `…[truncated: 36 bytes]`.
+/// Start of the marker that replaces the rest of a result, such as `…[truncated: 36 bytes]`, and its maximum length.
 pub(crate) const MARKER: &str = "…[truncated: ";
 const MARKER_BYTES: usize = 64;
-/// Bytes of source that are accepted.
+/// Maximum size of the source, in bytes.
 pub const MOST_SOURCE_BYTES: usize = 1 << 20;
-/// The shortest time a program gets (SPEC CODE-2).
+/// The shortest timeout of a program (SPEC CODE-2).
 pub const LEAST_TIMEOUT: Duration = Duration::from_millis(100);
-/// The longest time a program gets outside a run (SPEC CODE-2).
+/// The longest timeout of a program outside a run (SPEC CODE-2).
 pub const MOST_TIMEOUT: Duration = Duration::from_secs(5);
-/// The longest time a program gets inside an agentic run (SPEC CODE-2).
+/// The longest timeout of a program inside an agentic run (SPEC CODE-2).
 pub const MOST_TIMEOUT_IN_RUN: Duration = Duration::from_secs(30);
 
 /// The engine, linked and ready. Cheap to clone.
@@ -59,7 +59,7 @@ pub struct CodeSandbox {
     engine: Engine,
 }
 
-/// An engine with its linker: an isolated one cannot be given surroundings.
+/// An engine with its linker. An isolated engine has no surroundings.
 #[derive(Clone)]
 enum Engine {
     Isolated(CodePre<Meter>),
@@ -69,77 +69,77 @@ enum Engine {
 /// One program to run.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// The source text.
+    /// The JavaScript source text, at most [`MOST_SOURCE_BYTES`].
     pub source: String,
-    /// Wall-clock time it gets; clamped by the caller.
+    /// Wall-clock timeout; clamped by the caller.
     pub timeout: Duration,
     /// Refuse plain attempts to leave the sandbox before running.
     pub guard: bool,
-    /// Seeds its random numbers.
+    /// Seed of the program's random numbers.
     pub seed: u64,
-    /// What its clock shows: milliseconds since the epoch.
+    /// The program's clock, in milliseconds since the epoch.
     pub now_ms: u64,
 }
 
-/// What became of a program.
+/// The result of running a program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CodeReport {
-    /// Its value, or why there is none.
+    /// The returned value, or the error.
     pub outcome: Result<CodeValue, CodeError>,
-    /// What it wrote to the console, at most 8 KiB.
+    /// Console output, at most 8 KiB.
     pub console: String,
-    /// It wrote more than that.
+    /// Whether the console output was longer than that.
     pub console_truncated: bool,
-    /// What it used.
+    /// Fuel, memory, host calls and time used.
     pub usage: Usage,
-    /// What it asked of the network, in the order it asked.
+    /// Network requests of the program, in order.
     pub requests: Vec<RequestTrace>,
     /// The last request that a rule refused.
     pub last_refusal: Option<Blocked>,
-    /// The credentials whose values stood in what the program gave back, and were replaced there.
+    /// The credentials whose values were replaced in the program's output.
     pub withheld: Vec<CredentialName>,
 }
 
 /// A value a program returned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CodeValue {
-    /// JSON text; when truncated, cut and ending in a marker.
+    /// JSON text; if truncated, cut and ending in a marker.
     pub json: String,
-    /// It was longer than 32 KiB.
+    /// Whether the value was longer than 32 KiB.
     pub truncated: bool,
 }
 
 /// Why a program has no value (SPEC CODE-3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum CodeErrorCode {
-    /// It ran out of time.
+    /// The program exceeded its timeout.
     #[serde(rename = "EXECUTION_TIMEOUT")]
     Timeout,
-    /// It failed.
+    /// The program or the host failed.
     #[serde(rename = "EXECUTION_ERROR")]
     Error,
-    /// The guard refused it.
+    /// The static guard refused the program.
     #[serde(rename = "EXECUTION_BLOCKED")]
     Blocked,
-    /// It exceeded a limit other than time.
+    /// The program exceeded a limit other than time.
     #[serde(rename = "EXECUTION_LIMIT")]
     Limit,
-    /// The caller cancelled it.
+    /// The caller cancelled the program.
     #[serde(rename = "EXECUTION_CANCELLED")]
     Cancelled,
 }
 
-/// An error, as a code and a sentence.
+/// An error: a stable code, a message and a source position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CodeError {
-    /// The stable code.
+    /// The stable code that callers compare.
     pub code: CodeErrorCode,
-    /// One sentence.
+    /// One sentence for the reader.
     pub message: String,
-    /// Line in the source, from 1.
+    /// Line in the source, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// Column in that line, from 1.
+    /// Column in that line, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
 }
@@ -169,27 +169,28 @@ impl CodeError {
 }
 
 impl CodeSandbox {
-    /// Links an engine of the world `code`. Its linker is empty: an engine that imports anything is refused.
+    /// Links an engine of the world `code`. The linker is empty, so an engine that imports anything is refused.
     ///
     /// # Errors
-    /// When the component is not such an engine.
+    /// If the component is not such an engine.
     pub fn link(runtime: &Runtime, component: &Component) -> Result<Self, LoadError> {
         let pre = linked(component, &Linker::new(component.compiled.engine()))?;
         Ok(Self { runtime: runtime.clone(), component: component.clone(), engine: Engine::Isolated(pre) })
     }
 
-    /// The component behind it.
+    /// The component of the JavaScript engine.
     #[must_use]
     pub fn component(&self) -> &Component {
         &self.component
     }
 
-    /// Runs a program to its end, with nothing around it. `limits` gives everything but the time, which is the program's.
+    /// Runs a program to its end, without surroundings. `limits` sets every limit except the time, which the program
+    /// sets.
     pub async fn execute(&self, program: &Program, limits: &Limits, cancel: &CancellationToken) -> CodeReport {
         self.execute_in(program, Surroundings::default(), limits, cancel).await
     }
 
-    /// Runs a program to its end. What the surroundings offer is there for a connected engine only.
+    /// Runs a program to its end. Only a connected engine can use the surroundings.
     pub async fn execute_in(
         &self,
         program: &Program,
@@ -210,10 +211,10 @@ impl CodeSandbox {
             grants: surroundings.grants(),
         };
         let scrub = Scrub::new(surroundings.scrubbed_by.clone().or_else(|| surroundings.network.clone()));
-        // Cut afterwards: half a secret would not be found.
+        // Cut after scrubbing: half a secret would not be found.
         within_bounds(scrub.report(match &self.engine {
             Engine::Isolated(pre) => self.isolated(pre, &request, &limits, cancel).await,
-            // In a box, so that the isolated path does not carry its state around.
+            // Boxed, so that the isolated path does not carry this future's state.
             Engine::Connected(pre) => Box::pin(self.connected(pre, &request, surroundings, &limits, cancel)).await,
         }))
     }
@@ -267,7 +268,7 @@ fn report(outcome: Result<CodeValue, CodeError>, usage: Usage) -> CodeReport {
     CodeReport { outcome, console, console_truncated: false, usage, requests, last_refusal: None, withheld: Vec::new() }
 }
 
-/// Takes the guest's answer, however long it is.
+/// Converts the guest's answer without checking its length.
 fn accept(answer: wit::Report, usage: Usage) -> CodeReport {
     let outcome = match answer.outcome {
         Ok(value) => Ok(CodeValue { json: value.json, truncated: value.truncated }),
@@ -284,7 +285,7 @@ fn accept(answer: wit::Report, usage: Usage) -> CodeReport {
 fn within_bounds(mut report: CodeReport) -> CodeReport {
     report.console_truncated |= cut(&mut report.console, MOST_CONSOLE_BYTES as usize);
     match &mut report.outcome {
-        // The marker the guest adds is part of its text; it has room for it.
+        // The guest's truncation marker is part of the text and needs extra room.
         Ok(value) => value.truncated |= cut(&mut value.json, MOST_RESULT_BYTES as usize + MARKER_BYTES),
         Err(error) => {
             cut(&mut error.message, MOST_MESSAGE_BYTES);
@@ -293,7 +294,7 @@ fn within_bounds(mut report: CodeReport) -> CodeReport {
     report
 }
 
-/// Cuts `text` to at most `most` bytes at a character boundary, and says whether it did.
+/// Cuts `text` to at most `most` bytes at a character boundary; returns whether it did.
 fn cut(text: &mut String, most: usize) -> bool {
     if text.len() <= most {
         return false;

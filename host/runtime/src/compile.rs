@@ -1,8 +1,8 @@
-//! Inspecting and compiling: in a child, but for inspecting components of this program.
+//! Inspecting and compiling components: in a child process, except that bundled components are read in this process.
 //!
 //! A hostile component can make a validator overflow its stack and a compiler take hours and gigabytes. In a child with
-//! resource limits that ends with the child. The child is this program again, so its answer is as trustworthy as the
-//! code that asked; to this process a component is only bytes. Dropping a future here kills its child.
+//! resource limits only the child is affected. The child is this program again, so its answer is as trustworthy as its
+//! caller; this process treats a component only as bytes. Dropping a future here kills its child.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -25,9 +25,9 @@ use crate::worker::{self, ANSWER_DONE, ANSWER_REFUSED, ARGUMENT, Job, PROCESSORS
 
 /// A worker may wait for a processor this many times longer than it may use one: only a busy machine makes it wait.
 const PATIENCE: u32 = 10;
-/// The time after which a job leaves its lane to others.
+/// The time after which a job leaves the quick lane.
 const QUICK: Duration = Duration::from_secs(5);
-/// Bytes of a worker's last words that are read.
+/// Bytes of a worker's standard error that are read.
 const MAX_LAST_WORDS_BYTES: u64 = 4096;
 /// The largest answer of an inspection: names, schemas and texts have bounds of their own.
 const MAX_INSPECTION_BYTES: u64 = 16 << 20;
@@ -36,11 +36,10 @@ const SIGTERM: i32 = 15;
 const SIGXCPU: i32 = 24;
 
 impl Runtime {
-    /// Reads what a component is and could do. Untrusted bytes are read in a child process, and the verdict is kept by
-    /// their content.
+    /// Inspects a component. Untrusted bytes are read in a child process, and the verdict is cached by content hash.
     ///
     /// # Errors
-    /// A [`LoadError`] that says what is wrong and what to do.
+    /// A [`LoadError`] that names the problem and the remedy.
     pub async fn inspect(&self, bytes: &[u8], origin: Origin) -> Result<Arc<Inspection>, LoadError> {
         let max_bytes = self.config().component_bytes;
         if origin == Origin::Bundled {
@@ -105,7 +104,7 @@ pub(crate) async fn prepare(runtime: &Runtime, bytes: &[u8]) -> Result<(), LoadE
 
 /// The limits of one job.
 struct Bounds<'a> {
-    /// None for components of this program: nothing holds them up.
+    /// `None` for bundled components, which never queue.
     lanes: Option<&'a Lanes>,
     seconds: u64,
     memory_bytes: u64,
@@ -126,7 +125,7 @@ impl Bounds<'_> {
                 lanes: (job == Job::Compile).then(|| runtime.compiling()),
                 seconds: config.compile_seconds,
                 memory_bytes: config.compile_memory_bytes,
-                // Compiled code is a few times its source.
+                // Compiled code is a few times larger than its source.
                 answer_bytes: config.component_bytes.saturating_mul(8),
             },
         }
@@ -141,15 +140,15 @@ impl Bounds<'_> {
     }
 }
 
-/// The answer of a worker, when its turn has come.
+/// Runs a job in a worker when its turn comes, and returns the answer.
 async fn in_child(runtime: &Runtime, job: Job, bytes: &[u8]) -> Result<Vec<u8>, LoadError> {
     let bounds = Bounds::of(runtime, job);
     let Some(lanes) = bounds.lanes else { return run(runtime, job, bytes, &bounds).await };
     take_turns(lanes, || run(runtime, job, bytes, &bounds)).await?
 }
 
-/// Does a job in the quick lane. One that takes long goes on in the slow lane; if that is full it is given up, and started
-/// again when there is room, so that it never keeps the quick lane for longer.
+/// Runs a job in the quick lane. A slow job continues in the slow lane; if that is full, it is aborted and restarted
+/// when there is room, so that it never holds the quick lane for longer.
 async fn take_turns<T, F: Future<Output = T>>(lanes: &Lanes, start: impl Fn() -> F) -> Result<T, LoadError> {
     let closed = |_| LoadError::Worker { message: "the host is shutting down".to_owned() };
     {
@@ -178,7 +177,7 @@ async fn run(runtime: &Runtime, job: Job, bytes: &[u8], bounds: &Bounds<'_>) -> 
         .arg(job.as_str())
         .arg(bounds.seconds.to_string())
         .arg(bounds.memory_bytes.to_string())
-        // The worker takes text: a directory of another name would be another directory there.
+        // The worker takes its arguments as text: a path that is not UTF-8 would name another directory there.
         .args(runtime.config().cache.as_ref().filter(|cache| cache.to_str().is_some()))
         .env_clear()
         .stdin(Stdio::piped())
@@ -192,7 +191,7 @@ async fn run(runtime: &Runtime, job: Job, bytes: &[u8], bounds: &Bounds<'_>) -> 
     };
     let exchange = async {
         let send = async move {
-            // A worker that refused early has closed its end; its answer counts.
+            // A worker that refuses early closes its end of the pipe; its answer counts.
             stdin.write_all(bytes).await.ok();
         };
         let ((), answer, words) =
@@ -218,8 +217,8 @@ async fn run(runtime: &Runtime, job: Job, bytes: &[u8], bounds: &Bounds<'_>) -> 
     }
 }
 
-/// A worker that dies with the future that asked it, and is reaped in either case: the runtime leaves a child that is
-/// dropped a zombie until the next one dies.
+/// A worker that is killed if its caller's future is dropped, and reaped in either case: the runtime leaves a dropped
+/// child a zombie until the next child exits.
 struct Worker(Option<Child>);
 
 impl Worker {
@@ -250,7 +249,7 @@ async fn read(pipe: impl AsyncRead + Unpin, max_bytes: u64) -> std::io::Result<V
 
 /// Why a worker died without an answer.
 fn death(status: ExitStatus, words: &str, bounds: &Bounds<'_>) -> LoadError {
-    // The standard library's words for an allocation, a mapping and a thread that the memory limit forbade.
+    // The standard library's messages for an allocation, a mapping and a thread that the memory limit forbade.
     let memory = ["memory allocation of", "Cannot allocate memory", "Resource temporarily unavailable"];
     if status.success() {
         return LoadError::Worker { message: "it ended without an answer".to_owned() };
@@ -270,7 +269,7 @@ fn death(status: ExitStatus, words: &str, bounds: &Bounds<'_>) -> LoadError {
     if words.contains("has overflowed its stack") {
         return LoadError::Nested;
     }
-    // Under a limit that leaves no room to start, the loader or the allocator dies without these words.
+    // If the limit leaves no room to start, the loader or the allocator dies without these messages.
     if bounds.memory_bytes < MIN_MEMORY_BYTES {
         return LoadError::CompileLimit { limit: bounds.memory() };
     }
@@ -289,7 +288,7 @@ fn deserialize(runtime: &Runtime, code: &[u8]) -> Result<wasmtime::component::Co
     // SAFETY: `deserialize` trusts its input to be the output of this version of wasmtime. It is: `code` came over a
     // private pipe from a child running this program's own compiler, and from nowhere else.
     unsafe { wasmtime::component::Component::deserialize(engine, code) }.map_err(|error| {
-        // Sound code that this engine does not take asks for more than one slot of its pool has.
+        // If the engine refuses sound code, the component needs more than one slot of its pool has.
         let message = told(&error.root_cause().to_string());
         let remedy = if message.contains("memory has a minimum") {
             "raise `limits.memory_bytes`, or build it with a smaller initial memory"
@@ -330,7 +329,7 @@ mod tests {
             take_turns(&lanes, work).await.unwrap();
             began.elapsed().as_secs()
         };
-        // Five that take ten minutes each, and behind them two of a second.
+        // Five jobs of ten minutes each, and behind them two of one second.
         let (a, b, c, d, e, quick, last) =
             tokio::join!(job(600), job(600), job(600), job(600), job(600), job(1), job(1));
         assert_eq!((quick, last), (5 * QUICK.as_secs() + 1, 5 * QUICK.as_secs() + 2));

@@ -1,9 +1,10 @@
 //! The one place that configures wasmtime.
 //!
 //! Pooled slots so that a fresh instance costs microseconds, copy-on-write memory images, fuel with yields as the only
-//! metering, and every proposal that no component toolchain emits switched off. Two engines differ in what work costs: bundled
-//! components are metered by their branches, which is cheap and enough for code we built; a component nobody vouches
-//! for pays for every instruction, or it could put a second of work between two branches and outrun its deadline.
+//! metering, and every proposal that no component toolchain emits switched off. There are two engines with different
+//! metering: bundled components are metered at their branches, which is cheap and sufficient for code we built; an
+//! untrusted component pays for every instruction, or it could put a second of work between two branches and outrun its
+//! deadline.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -16,11 +17,11 @@ use wasmtime::{
 use crate::load_error::Origin;
 use crate::verdict::{Refusals, Verdicts};
 
-/// Untrusted components that are compiled at the same time, and of those that take long: each may take the memory of the
-/// compile limit.
+/// Untrusted components that are compiled at the same time, in the quick and in the slow lane: each may take the memory
+/// of the compile limit.
 const MAX_COMPILING: [usize; 2] = [1, 2];
 
-/// Untrusted components that are inspected at the same time, and of those that take long.
+/// Untrusted components that are inspected at the same time, in the quick and in the slow lane.
 const MAX_INSPECTING: [usize; 2] = [2, 2];
 
 /// Core instances of one component. componentize-py makes 14 to 38 of them, jco 11; a slot costs a few bytes.
@@ -33,29 +34,29 @@ const MAX_MEMORIES: u32 = 8;
 /// Tables of one component: each part of a composed component brings a few.
 const MAX_TABLES: u32 = 32;
 
-/// Host stack below a guest's: what a host function called from the deepest guest frame has.
+/// Host stack below a guest's, for a host function that is called from the deepest guest frame.
 const HOST_STACK_BYTES: usize = 512 * 1024;
 
-/// How a process runs components.
+/// Configuration of the engines of a process.
 #[derive(Debug, Clone)]
 pub struct EngineConfig {
     /// Guests that may run at the same time; more wait. Default 64. Each reserves 32 GiB of address space, no memory.
     pub sandboxes: u32,
-    /// The most any call's `memory_bytes` may be. Default 64 MiB (SPEC HOST-5).
+    /// Upper bound of any call's `memory_bytes`. Default 64 MiB (SPEC HOST-5).
     pub memory_bytes: u64,
-    /// Bytes of call stack a guest has. Default 512 KiB (SPEC HOST-5). One size for the engine, not one for each call:
-    /// stacks are pooled.
+    /// Bytes of call stack of a guest. Default 512 KiB (SPEC HOST-5). One size per engine, not per call, because stacks
+    /// are pooled.
     pub stack_bytes: usize,
-    /// Bytes of each slot that stay resident between calls. Default 256 KiB: what a short call touches.
+    /// Bytes of each slot that stay resident between calls. Default 256 KiB: the memory that a short call touches.
     pub keep_resident_bytes: usize,
     /// Largest component that is loaded. Default 64 MiB (SPEC HOST-4).
     pub component_bytes: u64,
-    /// Where compiled code is cached; none when absent.
+    /// Cache directory for compiled code; if `None`, nothing is cached.
     pub cache: Option<PathBuf>,
-    /// The program that compiles components nobody vouches for, when called with the argument `compile-worker`.
-    /// Without it such components are refused.
+    /// The program that compiles untrusted components, when called with the argument `compile-worker`. Without it such
+    /// components are refused.
     pub compile_worker: Option<PathBuf>,
-    /// Seconds of two processors that compiling an untrusted component may take; ten times as long by the clock.
+    /// Seconds of two processors for compiling an untrusted component; the wall-clock limit is ten times as long.
     /// Default 60.
     pub compile_seconds: u64,
     /// Bytes of memory that compiling an untrusted component may take. Default 2 GiB.
@@ -84,13 +85,13 @@ impl Default for EngineConfig {
     }
 }
 
-/// Engines and what belongs to them. Cheap to clone.
+/// The engines with their configuration, semaphores and caches. Cheap to clone.
 #[derive(Clone)]
 pub struct Runtime(Arc<Inner>);
 
 struct Inner {
     bundled: Engine,
-    /// Made when the first such component is loaded: most processes never load one.
+    /// Created when the first untrusted component is loaded: most processes never load one.
     untrusted: OnceLock<Engine>,
     config: EngineConfig,
     places: Semaphore,
@@ -100,8 +101,8 @@ struct Inner {
     refusals: Refusals,
 }
 
-/// The turns of jobs of one kind. A job that takes long leaves the first lane to others, so that a component that is made
-/// to be slow delays those that are not by seconds, however many of them there are.
+/// The queues of one kind of job. A slow job leaves the quick lane, so that components crafted to be slow delay the
+/// others by seconds only, however many of them there are.
 pub(crate) struct Lanes {
     pub quick: Semaphore,
     pub slow: Semaphore,
@@ -114,10 +115,10 @@ impl Lanes {
 }
 
 impl Runtime {
-    /// Makes the engine.
+    /// Creates the engine for bundled components.
     ///
     /// # Errors
-    /// When the cache directory cannot be used or the machine does not offer what the engine needs.
+    /// If the cache directory cannot be used or the machine lacks a feature that the engine needs.
     pub fn new(config: EngineConfig) -> wasmtime::Result<Self> {
         Ok(Self(Arc::new(Inner {
             bundled: pooled(&config, Origin::Bundled)?,
@@ -168,15 +169,15 @@ impl Runtime {
         &self.0.refusals
     }
 
-    /// The largest component that is loaded.
+    /// Largest component that is loaded, in bytes.
     #[must_use]
     pub fn most_component_bytes(&self) -> u64 {
         self.0.config.component_bytes
     }
 }
 
-/// Whether the kernel lets the engine find the pages a guest touched (`PAGEMAP_SCAN`, Linux 6.7). Without it each call
-/// pays for page faults that it would not have had.
+/// Whether the kernel can report the pages a guest touched (`PAGEMAP_SCAN`, Linux 6.7). Without it each call pays for
+/// extra page faults.
 #[must_use]
 pub fn pagemap_scan() -> bool {
     PoolingAllocationConfig::is_pagemap_scan_available()
@@ -189,7 +190,7 @@ fn pooled(config: &EngineConfig, origin: Origin) -> wasmtime::Result<Engine> {
     Engine::new(&engine)
 }
 
-/// What the host and its compile worker must agree on, or the host could not load what the worker compiled.
+/// Settings on which the host and its compile worker must agree, or the host could not load the worker's code.
 pub(crate) fn common_config(origin: Origin, cache: Option<&Path>) -> wasmtime::Result<Config> {
     let mut config = Config::new();
     if origin == Origin::Bundled {
@@ -223,7 +224,7 @@ pub(crate) fn common_config(origin: Origin, cache: Option<&Path>) -> wasmtime::R
 fn pool(config: &EngineConfig) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
     let sandboxes = config.sandboxes;
-    // No component may take more than its place's share, or it would take others' places.
+    // No component may take more than its slot's share of the pool, or other slots would run short.
     pool.total_component_instances(sandboxes)
         .total_core_instances(sandboxes * MAX_CORE_INSTANCES)
         .total_memories(sandboxes * MAX_MEMORIES)
@@ -243,10 +244,10 @@ fn pool(config: &EngineConfig) -> PoolingAllocationConfig {
     pool
 }
 
-/// One unit for each branch; function entries cost one of themselves. Every loop goes round by a branch and every
-/// recursion through an entry, so nothing runs for ever free of charge, and straight-line code costs no instruction to
-/// meter. Bulk operations keep the engine's charge by length. For components of ours only: how much work lies between
-/// two branches is up to whoever made the component.
+/// One unit for each branch; function entries cost one of themselves. Every loop goes through a branch and every
+/// recursion through an entry, so nothing runs forever free of charge, and straight-line code costs no instruction to
+/// meter. Bulk operations keep the engine's charge by length. For bundled components only: the author of a component
+/// decides how much work lies between two branches.
 fn branches_only() -> OperatorCost {
     macro_rules! free {
         ($( @$proposal:ident $op:ident $({ $($arg:ident: $argty:ty),* })? => $visit:ident ($($ann:tt)*) )*) => {

@@ -1,13 +1,13 @@
 //! The static guard: refuses code that plainly tries to leave the sandbox, with a clear message (SPEC CODE-4).
 //!
-//! It is a courtesy, not the boundary: any of these can be written so that no pattern sees it. The boundary is the
+//! It is a courtesy, not the boundary: all of these can be written so that no pattern matches. The boundary is the
 //! component's empty import list. Escape tests run with the guard off.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// What is refused: a pattern, and how it is called in the message.
+/// The blocked constructs: a pattern, and its name in the message.
 const BLOCKED: [(&str, &str); 10] = [
     (r"\bimport\s*\(", "dynamic import()"),
     (r"\brequire\s*\(", "require()"),
@@ -26,7 +26,7 @@ static PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
     BLOCKED.iter().filter_map(|(pattern, name)| Regex::new(pattern).ok().map(|regex| (regex, *name))).collect()
 });
 
-/// The first disallowed thing in `source`, if any.
+/// The name of the first disallowed construct in `source`, if any.
 #[must_use]
 pub fn blocked(source: &str) -> Option<&'static str> {
     PATTERNS.iter().find(|(pattern, _)| pattern.is_match(source)).map(|(_, name)| *name)

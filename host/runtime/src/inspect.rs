@@ -1,7 +1,7 @@
-//! What a component can do, read off its bytes before anything of it runs (SPEC HOST-4, HOST-7).
+//! A component's capabilities and tools, read from its bytes before any of it runs (SPEC HOST-4, HOST-7).
 //!
-//! Works on hostile bytes: it validates, never compiles, and refuses with one sentence that says what to do. Of a
-//! component that targets none of our worlds it also reads the tools: its functions, with their types.
+//! Works on hostile bytes: it validates, never compiles, and refuses with one sentence that names the remedy. For a
+//! component that targets none of our worlds it also derives the tools: its functions, with their types.
 
 mod docs;
 mod features;
@@ -30,32 +30,32 @@ use docs::Docs;
 use crate::load_error::{LoadError, told};
 use crate::tool::command;
 
-/// The imports, and the exports, that a component may have: they are listed in reviews.
+/// Maximum number of imports, and of exports: they are listed in reviews.
 const MAX_NAMES: usize = 1_000;
-/// The bytes of their names together.
+/// Maximum size of their names together, in bytes.
 const MAX_NAME_BYTES: usize = 256 << 10;
 /// Functions of exported interfaces that are listed, and the bytes of one name. The tools have bounds of their own.
 const MAX_FUNCTIONS: usize = 2_000;
 const MAX_FUNCTION_NAME: usize = 200;
 
-/// What a component is to the host, by its exports.
+/// The kind of a component, by its exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Of our world `tool`: it lists its tools when it is asked.
+    /// A component of our world `tool`, which lists its tools on request.
     Tool,
-    /// Of our world `skill`: a `tool` that also says what it is.
+    /// A component of our world `skill`: a `tool` that also describes itself.
     Skill,
-    /// An engine for code: no tools.
+    /// An engine for code, without tools.
     Code,
     /// A `wasi:cli/run` command: a tool with `args` and `stdin`.
     Command,
-    /// Of any other WIT: its functions are tools, as far as their types go.
+    /// A component of any other WIT: its functions are tools if their types have a JSON form.
     Functions,
 }
 
 impl Kind {
-    /// The word for it.
+    /// The kind in snake case, the same as in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -68,54 +68,54 @@ impl Kind {
     }
 }
 
-/// One imported interface.
+/// One interface that a component imports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Import {
-    /// Its name, such as `wasi:io/streams@0.2.6`.
+    /// Full name, such as `wasi:io/streams@0.2.6`.
     pub name: String,
-    /// What it lets the component do.
+    /// The capability that the interface grants.
     pub capability: Capability,
 }
 
-/// One export.
+/// One interface or function that a component exports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Export {
-    /// Its name, such as `motor:host/tools@0.1.1`.
+    /// Full name, such as `motor:host/tools@0.1.1`.
     pub name: String,
     /// The functions of an exported interface, at most 2,000 over all interfaces; empty for a function.
     pub functions: Vec<String>,
 }
 
-/// What a component is and could do.
+/// The result of inspecting a component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inspection {
     /// Hash of exactly these bytes.
     pub hash: ContentHash,
-    /// Their number.
+    /// Size of the component in bytes.
     pub size_bytes: u64,
-    /// What it offers.
+    /// Exported interfaces and functions, in order.
     pub exports: Vec<Export>,
-    /// What it needs.
+    /// Imported interfaces, with their capabilities.
     pub imports: Vec<Import>,
-    /// What it is to the host.
+    /// The kind of component, by its exports.
     pub kind: Kind,
-    /// The functions that are tools, when it is of none of our worlds. The others are asked, which runs them
-    /// ([`crate::ToolComponent::describe`]).
+    /// The functions that are tools, if it targets none of our worlds. A component of our worlds is run to list its
+    /// tools ([`crate::ToolComponent::describe`]).
     pub functions: Vec<FunctionTool>,
-    /// The functions that are none, at most 256 of them.
+    /// The functions that are not tools, at most 256 of them.
     pub unmapped: Vec<Unmapped>,
-    /// What its author says of it as a whole, from its `package-docs`: untrusted text.
+    /// The author's documentation of the whole component, from its `package-docs`: untrusted text.
     pub docs: Option<String>,
 }
 
 impl Inspection {
-    /// The capabilities its imports add up to. What is not here it cannot do.
+    /// The capabilities of its imports together. It has no others.
     #[must_use]
     pub fn capabilities(&self) -> BTreeSet<Capability> {
         self.imports.iter().map(|import| import.capability).collect()
     }
 
-    /// What it cannot do, as it imports nothing for it: `network`, `files`, `credentials`, `clock`, `random numbers`.
+    /// Abilities that it lacks for want of an import: `network`, `files`, `credentials`, `clock`, `random numbers`.
     #[must_use]
     pub fn cannot(&self) -> Vec<&'static str> {
         let has = self.capabilities();
@@ -141,7 +141,8 @@ impl Inspection {
         self.exports.iter().map(|export| export.name.as_str()).find(|export| export.starts_with(&wanted))
     }
 
-    /// Whether it offers anything that could be a tool. Whether it really does is known when it was asked.
+    /// Whether it exports anything that could be a tool. Only a component of our worlds that was run is known to have
+    /// one.
     #[must_use]
     pub fn is_toolbox(&self) -> bool {
         match self.kind {
@@ -152,11 +153,11 @@ impl Inspection {
     }
 }
 
-/// Reads a component, in this process: for components of this program, and for the worker. Untrusted bytes go through
+/// Inspects a component in this process: for bundled components, and for the worker. Untrusted bytes go through
 /// [`crate::Runtime::inspect`].
 ///
 /// # Errors
-/// A [`LoadError`] that says what is wrong with the bytes and what to do.
+/// A [`LoadError`] that names the problem with the bytes and the remedy.
 pub fn inspect(bytes: &[u8], most_bytes: u64) -> Result<Inspection, LoadError> {
     check_size(bytes, most_bytes)?;
     check_kind(bytes)?;
@@ -203,8 +204,8 @@ pub fn inspect(bytes: &[u8], most_bytes: u64) -> Result<Inspection, LoadError> {
             _ => (),
         }
     }
-    // An author who asked for sockets is told at once. Python's library imports them whether or not it is asked to: they
-    // are not given either, and a call to one ends the tool.
+    // An author who asked for sockets is told at once. Python's library always imports them: they are not granted there
+    // either, and a call to one ends the tool.
     if let Some(refused) = sockets
         && !imports_unasked
     {
@@ -258,7 +259,7 @@ fn names_of_functions(types: TypesRef<'_>, export: &str, max: usize) -> Vec<Stri
         .collect()
 }
 
-/// Refuses what is too large to be looked at, and nothing at all.
+/// Refuses empty input and input that is too large to be read.
 pub(crate) fn check_size(bytes: &[u8], most_bytes: u64) -> Result<(), LoadError> {
     if bytes.len() as u64 > most_bytes {
         return Err(LoadError::TooLarge { size_bytes: bytes.len() as u64, most_bytes });
@@ -276,7 +277,7 @@ fn check_names(imports: &[Import], exports: &[Export], bytes: &mut usize, name: 
     }
 }
 
-/// Tells a component from the things people pass instead of one.
+/// Refuses core modules and other files that are commonly passed by mistake.
 fn check_kind(bytes: &[u8]) -> Result<(), LoadError> {
     if !bytes.starts_with(b"\0asm") {
         return Err(LoadError::NotWebAssembly { looks_like: looks_like(bytes).into() });

@@ -1,8 +1,8 @@
-//! Components: engine, limits, loading, calling, and the sandbox for code a model wrote.
+//! Components: engine, limits, loading, calling, and the sandbox for model-written code.
 //!
-//! Every call runs in a fresh instance with its own store, under one set of [`Limits`]; what became of it is an
-//! [`Outcome`] that keeps a guest's error, a trap, an exceeded limit and a fault of the host apart. Loading is bounded
-//! too: bytes nobody vouches for are compiled in a child process with resource limits.
+//! Every call runs in a fresh instance with its own store, under one set of [`Limits`]; its result is an [`Outcome`]
+//! that distinguishes a guest's error, a trap, an exceeded limit and a fault of the host. Loading is bounded too:
+//! untrusted bytes are compiled in a child process with resource limits.
 //!
 //! Architecture invariant: no runs, no models, no store, no policy. This crate knows bytes, limits and calls.
 

@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Fuel between two looks at the deadline and the cancellation: well under a millisecond of JavaScript where a branch
-/// costs one, and of the slowest instructions where each costs one.
+/// Fuel between two checks of the deadline and the cancellation: well under a millisecond of JavaScript if a branch
+/// costs one, and of the slowest instructions if each costs one.
 pub(crate) const YIELD_INTERVAL: u64 = 100_000;
 
-/// The limits of one call. What exceeds one ends with an error that names it; the host and other guests go on.
+/// The limits of one call. A guest that exceeds one ends with an error that names it; the host and other guests go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Units of work: in bundled components one for each function entry and each branch, in others one for nearly every
-    /// instruction. Default 20,000,000,000: more than the deadline allows, so that the deadline is what binds; lower it to
-    /// bound work independently of the machine's speed.
+    /// instruction. Default 20,000,000,000: more than the deadline allows, so that the deadline is reached first; lower
+    /// it to bound work independently of the machine's speed.
     pub fuel: u64,
     /// Wall-clock milliseconds. Default 10,000 (SPEC TOOL-3).
     pub deadline_ms: u64,
@@ -39,21 +39,22 @@ pub struct Limits {
     pub log_lines: u64,
     /// Bytes of log lines and progress reports. Default 64 KiB.
     pub log_bytes: u64,
-    /// Crossings into the host: calls, and a yield for each 100,000 units of fuel. Default 100,000,000: the
-    /// shell makes a few for each step of a script, and what ends one that goes on for ever is its deadline.
+    /// Crossings into the host: calls, and a yield for each 100,000 units of fuel. Default 100,000,000: the shell makes
+    /// a few for each step of a script, and an endless script is ended by its deadline.
     pub host_calls: u64,
     /// Bytes of files in the workspace. Default 256 MiB.
     pub workspace_bytes: u64,
     /// Files and directories in the workspace. Default 10,000.
     pub workspace_files: u64,
-    /// Requests to the network, refused ones included. Default 100: a page and what belongs to it, not a crawl.
+    /// Requests to the network, refused ones included. Default 100: enough for a page and its resources, not for a
+    /// crawl.
     pub outgoing_requests: u64,
     /// Bytes of request bodies and headers together. Default 10 MiB.
     pub request_bytes: u64,
-    /// Bytes of response bodies together. Default 64 MiB: what the guest's memory could hold.
+    /// Bytes of response bodies together. Default 64 MiB: as much as the guest's memory could hold.
     pub response_bytes: u64,
-    /// Bytes of one set of HTTP header fields in the host's memory, bookkeeping included. Default 64 KiB: eight times what
-    /// servers usually take.
+    /// Bytes of one set of HTTP header fields in the host's memory, bookkeeping included. Default 64 KiB: eight times
+    /// the usual limit of servers.
     pub http_header_bytes: u64,
 }
 
@@ -84,7 +85,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The lower of the two in every limit: how a policy applies to the host's configuration.
+    /// The lower of the two in every limit: applies a policy to the host's configuration.
     #[must_use]
     pub fn lowered_to(self, policy: &Self) -> Self {
         Self {
@@ -117,7 +118,7 @@ impl Limits {
         self
     }
 
-    /// The wall-clock deadline.
+    /// The wall-clock deadline as a duration.
     #[must_use]
     pub fn deadline(&self) -> Duration {
         Duration::from_millis(self.deadline_ms)

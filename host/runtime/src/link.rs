@@ -1,4 +1,4 @@
-//! Linking: an interface exists for a component only when it imports it and the call grants it.
+//! Linking: an interface exists for a component only if it imports it and the call grants it.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use wasmtime_wasi::p2::bindings::{cli, clocks, filesystem, io, random};
 use crate::inspect::Capability;
 use crate::state::CallState;
 
-/// What a call to a socket ends with.
+/// The error of a call to a socket.
 const NO_SOCKETS: &str = "sockets are never given to a component: make requests through `wasi:http`";
 
 /// The resources of `wasi:sockets` 0.2.
@@ -39,7 +39,7 @@ impl HasData for HasTable {
     type Data<'a> = &'a mut ResourceTable;
 }
 
-/// Offers the interfaces of `capabilities`, and nothing else.
+/// A linker with the interfaces of `capabilities`, and no others.
 pub(crate) fn linker(engine: &Engine, capabilities: &BTreeSet<Capability>) -> wasmtime::Result<Linker<CallState>> {
     type S = CallState;
     let mut linker = Linker::new(engine);
@@ -85,15 +85,15 @@ pub(crate) fn linker(engine: &Engine, capabilities: &BTreeSet<Capability>) -> wa
                 cli::terminal_stdout::add_to_linker::<S, WasiCli>(l, S::cli)?;
                 cli::terminal_stderr::add_to_linker::<S, WasiCli>(l, S::cli)?;
             }
-            // Types have no functions to link, and sockets are never given.
+            // Types have no functions to link, and sockets are never granted.
             Capability::Types | Capability::Sockets => (),
         }
     }
     Ok(linker)
 }
 
-/// Defines the sockets that a component imports so that a call to one ends it. Of the types only those of sockets are
-/// defined: what sockets share with `wasi:io` is linked already.
+/// Defines the sockets that a component imports so that a call to one ends it. Only the socket types are defined: the
+/// types that sockets share with `wasi:io` are linked already.
 pub(crate) fn refuse_sockets(linker: &mut Linker<CallState>, component: &Component) -> wasmtime::Result<()> {
     let engine = component.engine();
     for (interface, item) in component.component_type().imports(engine) {

@@ -17,27 +17,27 @@ pub struct Component {
 }
 
 impl Component {
-    /// Loads a component from the bytes that were verified.
+    /// Loads a component from the verified bytes.
     ///
     /// # Errors
-    /// A [`LoadError`] that says what is wrong and what to do.
+    /// A [`LoadError`] that names the problem and the remedy.
     pub async fn load(runtime: &Runtime, bytes: &[u8], origin: Origin) -> Result<Self, LoadError> {
         let inspection = runtime.inspect(bytes, origin).await?;
         let compiled = compile::compile(runtime, bytes, inspection.hash, origin).await?;
         Ok(Self { compiled, inspection })
     }
 
-    /// Has a bundled component compiled in a child, which leaves the code in the cache for [`Component::load`]: a compiler
-    /// takes hundreds of megabytes that a process does not give back. Does nothing without a cache or a worker, or when
-    /// that was done before.
+    /// Compiles a bundled component in a child, which leaves the code in the cache for [`Component::load`]: a compiler
+    /// takes hundreds of megabytes that a process does not give back. Does nothing without a cache or a worker, or if
+    /// it was done before.
     ///
     /// # Errors
-    /// When the child fails. Loading compiles the component then.
+    /// If the child fails. Loading compiles the component then.
     pub async fn prepare(runtime: &Runtime, bytes: &[u8]) -> Result<(), LoadError> {
         compile::prepare(runtime, bytes).await
     }
 
-    /// What it is and could do.
+    /// The kind, imports and exports of the component.
     #[must_use]
     pub fn inspection(&self) -> &Inspection {
         &self.inspection

@@ -5,137 +5,137 @@ use std::borrow::Cow;
 use bindings::HOST_VERSION;
 use serde::{Deserialize, Serialize};
 
-/// Who vouches for the bytes.
+/// The source of a component's bytes, which decides how far they are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// This program, which they are part of: read in this process, and compiled here unless a child did so before
-    /// ([`Component::prepare`]).
+    /// Part of this program: read in this process, and compiled here unless a child already did so
+    /// ([`Component::prepare`](crate::Component::prepare)).
     Bundled,
-    /// No one: read and compiled in a child process with resource limits, where a kill is harmless.
+    /// From outside: read and compiled in a child process with resource limits, where a kill is harmless.
     Untrusted,
 }
 
-/// Why a component is not loaded.
+/// The reason a component is not loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// There is nothing in it.
+    /// The file has no bytes.
     #[error("the file is empty")]
     Empty,
-    /// Over the size cap.
+    /// The file is larger than the cap.
     #[error(
         "the component has {size_bytes} bytes, more than the {most_bytes} that are loaded; strip debug information"
     )]
     TooLarge {
-        /// What it has.
+        /// Size of the file in bytes.
         size_bytes: u64,
-        /// What is allowed.
+        /// The cap in bytes.
         most_bytes: u64,
     },
-    /// It does not begin like WebAssembly.
+    /// The file does not begin like WebAssembly.
     #[error("this is {looks_like}, not a WebAssembly component")]
     NotWebAssembly {
-        /// What its first bytes look like.
+        /// The file type that its first bytes suggest.
         looks_like: Cow<'static, str>,
     },
-    /// A core module.
+    /// The file is a core module.
     #[error(
         "this is a WebAssembly core module, not a component; build it for `wasm32-wasip2`, or turn it into a component \
          with `wasm-tools component new`"
     )]
     CoreModule,
-    /// It does not validate.
+    /// The component does not validate.
     #[error("the component is corrupt: {message} (at byte {offset})")]
     Corrupt {
-        /// Where.
+        /// Offset of the error in bytes.
         offset: usize,
-        /// What the validator says.
+        /// The validator's message.
         message: String,
     },
-    /// It would validate with proposals that are off.
+    /// The component would validate with proposals that are off.
     #[error(
         "the component uses {proposal}, a WebAssembly proposal that is off here ({message}, at byte {offset}); {remedy}"
     )]
     Proposal {
         /// The proposals, by their names.
         proposal: String,
-        /// Where it is used first.
+        /// Offset of the first use in bytes.
         offset: usize,
-        /// What the validator says.
+        /// The validator's message.
         message: String,
-        /// What to do.
+        /// The remedy, for the component's author.
         remedy: Cow<'static, str>,
     },
-    /// WASI of another generation.
+    /// The component needs WASI of another generation.
     #[error(
         "the component needs `{import}`, of WASI {version}; this host runs WASI 0.2: build it for `wasm32-wasip2`{hint}"
     )]
     UnsupportedWasi {
-        /// The import or export.
+        /// Full name of the import or export.
         import: String,
-        /// Its version, such as `0.3.0`.
+        /// The WASI version, such as `0.3.0`.
         version: String,
-        /// More to do, for a version that toolchains make on request.
+        /// A further remedy, for a version that toolchains produce on request.
         hint: Cow<'static, str>,
     },
-    /// Something no component is given.
+    /// The component imports an interface that is never granted.
     #[error("the component imports `{import}`: {why}")]
     ForbiddenImport {
-        /// The import.
+        /// Full name of the import.
         import: String,
-        /// Why not, and what to do.
+        /// The reason and the remedy.
         why: Cow<'static, str>,
     },
-    /// Built against another version of our WIT.
+    /// The component was built against another version of our WIT.
     #[error(
         "`{interface}` is of version {found} of `motor:host`, this host speaks {HOST_VERSION}: rebuild against its `wit/`"
     )]
     HostVersion {
         /// The version it was built for.
         found: String,
-        /// The import or export.
+        /// Full name of the import or export.
         interface: String,
     },
-    /// It has none of the exports that this use of it needs.
+    /// The component lacks the export that this use needs.
     #[error("the component does not export `{wanted}`; build it for that world of `motor:host` {HOST_VERSION}")]
     MissingExport {
-        /// What was looked for.
+        /// The interface that is missing.
         wanted: Cow<'static, str>,
     },
-    /// Nothing that it exports can be called as a tool.
+    /// None of its exports can be called as a tool.
     #[error(
         "the component offers no tools: {why}; export `motor:host/tools`, `wasi:cli/run`, or a function whose types are \
          plain data"
     )]
     NoTools {
-        /// What it has instead.
+        /// The reason that no export is a tool.
         why: String,
     },
-    /// It needs a capability that this use does not grant.
+    /// The component needs a capability that this use does not grant.
     #[error("the component cannot be linked: {message}")]
     NotLinked {
-        /// What the linker says.
+        /// The linker's message.
         message: String,
     },
-    /// The compiler refused it.
+    /// The compiler refused the component.
     #[error("the component does not compile: {message}")]
     NotCompiled {
-        /// What the compiler says.
+        /// The compiler's message.
         message: String,
     },
-    /// Inspecting or compiling it took more than it may.
+    /// Inspecting or compiling the component exceeded a limit.
     #[error(
         "reading the component took more than {limit}, the limit for components from outside (`[engine]` in \
          `motor.toml`): it is too large, or made to be slow"
     )]
     CompileLimit {
-        /// Which limit, with its value.
+        /// The limit, with its value.
         limit: String,
     },
-    /// The worker had no answer in time, which also happens on a machine that is busy with other things.
+    /// The worker had no answer in time, which also happens on a busy machine.
     #[error("reading the component took longer than {seconds} s; try again when the machine is less busy")]
     WorkerTimeout {
-        /// The time by the clock.
+        /// The wall-clock limit in seconds.
         seconds: u64,
     },
     /// Its types or components are nested deeper than the validator can follow.
@@ -144,17 +144,17 @@ pub enum LoadError {
     /// Its instances, memories or tables are more, or larger, than those of one sandbox.
     #[error("the component does not fit into a sandbox: {message}; {remedy}")]
     TooLargeForSandbox {
-        /// What the engine says: the number and the limit.
+        /// The engine's message: the number and the limit.
         message: String,
-        /// What to do.
+        /// The remedy, for the author or the operator.
         remedy: Cow<'static, str>,
     },
-    /// It has more imports or exports than are listed.
+    /// The component has more imports or exports than are listed.
     #[error("the component has more than {max} {what}; split it into several components")]
     TooManyNames {
         /// `imports` or `exports`.
         what: Cow<'static, str>,
-        /// The limit.
+        /// The limit, in number of names.
         max: usize,
     },
     /// No compile worker is configured, and the bytes are untrusted.
@@ -166,21 +166,21 @@ pub enum LoadError {
          affected, and the component is not loaded"
     )]
     WorkerCrash {
-        /// How it ended.
+        /// The worker's exit status or signal.
         status: String,
-        /// The first line of its last words.
+        /// The first line of the worker's standard error.
         words: String,
     },
-    /// The host failed.
+    /// The host or the worker process failed.
     #[error("the process that reads components from outside failed: {message}")]
     Worker {
-        /// How.
+        /// The cause of the failure.
         message: String,
     },
 }
 
 impl LoadError {
-    /// Whether the same bytes would be refused again: a failure of the host or a busy machine says nothing about them.
+    /// Whether the same bytes would be refused again: a failure of the host or a busy machine is not about the bytes.
     #[must_use]
     pub fn is_about_the_bytes(&self) -> bool {
         use LoadError::{NoCompileWorker, Worker, WorkerCrash, WorkerTimeout};
@@ -188,10 +188,11 @@ impl LoadError {
     }
 }
 
-/// Characters of a message of the validator, the compiler or the linker that are shown: it holds a component's own names.
+/// Characters of a message of the validator, the compiler or the linker that are shown: it holds a component's own
+/// names.
 const MAX_MESSAGE: usize = 300;
 
-/// Such a message on one line, cut.
+/// Puts such a message on one line and cuts it.
 pub(crate) fn told(message: &str) -> String {
     let plain = message.chars().map(|character| if character.is_control() { ' ' } else { character });
     let mut shown: String = plain.clone().take(MAX_MESSAGE).collect();

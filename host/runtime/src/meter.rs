@@ -1,12 +1,12 @@
-//! The store's limiter: memory and tables over a whole call, not each for itself.
+//! The store's limiter: memory and tables over a whole call, not each on its own.
 
 use capabilities::{Limit, LimitExceeded};
 use wasmtime::ResourceLimiter;
 
 use crate::limits::Limits;
 
-/// Counts what a call's instances hold. Going over ends the guest rather than failing the growth: a guest that
-/// survives a failed allocation would go on with the memory it has, and nobody would learn which limit it met.
+/// Counts the resources of a call's instances. Exceeding a limit ends the guest rather than failing the growth: a guest
+/// that survives a failed allocation would go on with less memory, and the limit would never be reported.
 #[derive(Debug)]
 pub struct Meter {
     memory_limit: usize,
@@ -46,7 +46,7 @@ fn grow(held: usize, current: usize, desired: usize, most: usize, limit: Limit) 
 impl ResourceLimiter for Meter {
     fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
         let total = grow(self.memory, current, desired, self.memory_limit, Limit::MemoryBytes)?;
-        // Beyond what the guest itself declared: that is between it and its allocator.
+        // Beyond the guest's own declared maximum: its allocator handles that.
         if maximum.is_some_and(|maximum| desired > maximum) {
             return Ok(false);
         }

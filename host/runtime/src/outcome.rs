@@ -1,4 +1,4 @@
-//! What became of a call.
+//! The result of a call: outcome, resource usage and traces.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use crate::limits::Limits;
 /// How a call ended. `E` is the guest's own error.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome<T, E> {
-    /// It returned a value.
+    /// The guest returned a value.
     Returned(T),
-    /// The guest says it could not do it.
+    /// The guest reports that it could not do it.
     Refused(E),
-    /// It exceeded a limit and was ended.
+    /// The guest exceeded a limit and was ended.
     Exceeded(LimitExceeded),
-    /// It trapped.
+    /// The guest trapped or exited.
     Trapped(Trap),
-    /// The caller cancelled it.
+    /// The caller cancelled the call.
     Cancelled,
     /// The host failed; the guest is not to blame.
     HostFault(String),
@@ -29,19 +29,19 @@ pub enum Outcome<T, E> {
 /// A tool's own error (SPEC HOST-2): each case means one thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolError {
-    /// Policy forbids it.
+    /// A policy forbids the call.
     Denied(String),
     /// The thing named does not exist.
     Missing(String),
-    /// The arguments are wrong.
+    /// The arguments are wrong or incomplete.
     BadInput(String),
     /// The tool met a limit of its own.
     Limit(String),
-    /// It was tried and failed.
+    /// The attempt was made and failed.
     Failed {
-        /// How.
+        /// The error in one sentence.
         message: String,
-        /// Trying again may work.
+        /// Whether another attempt may succeed.
         retryable: bool,
     },
 }
@@ -63,18 +63,18 @@ impl<T, E> Outcome<T, E> {
 /// A trap: the guest did something that WebAssembly forbids, or ended itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trap {
-    /// What it did, in the words of the engine.
+    /// The cause, in the engine's words.
     pub message: String,
 }
 
-/// What a call used.
+/// Resources that a call used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Units of work.
+    /// Units of work (see [`Limits::fuel`]).
     pub fuel: u64,
-    /// The most linear memory it had, in bytes.
+    /// Peak linear memory, in bytes.
     pub peak_memory_bytes: u64,
-    /// Calls into the host.
+    /// Number of calls into the host.
     pub host_calls: u64,
     /// Wall-clock time, instantiation included.
     pub duration: Duration,
@@ -83,32 +83,32 @@ pub struct Usage {
 /// A call that ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished<T, E> {
-    /// How.
+    /// The way it ended, with the value or error.
     pub outcome: Outcome<T, E>,
-    /// What it used.
+    /// Fuel, memory, host calls and time used.
     pub usage: Usage,
-    /// What it wrote to standard output and error, bounded.
+    /// Standard output and error, bounded.
     pub stdio: String,
-    /// What it asked of the network, in the order it asked.
+    /// Network requests of the call, in order.
     pub requests: Vec<RequestTrace>,
     /// The last request that a rule refused.
     pub last_refusal: Option<Blocked>,
-    /// The credentials whose values stood in what the call gave back, and were replaced there.
+    /// The credentials whose values were replaced in the call's output.
     pub withheld: Vec<CredentialName>,
 }
 
 impl<T, E> Finished<T, E> {
-    /// A call that told nothing but its end.
+    /// A call without output and requests.
     pub(crate) fn of(outcome: Outcome<T, E>, usage: Usage) -> Self {
         Self { outcome, usage, stdio: String::new(), requests: Vec::new(), last_refusal: None, withheld: Vec::new() }
     }
 
-    /// A call that never began.
+    /// A call that failed before it began.
     pub(crate) fn host_fault(message: String) -> Self {
         Self::of(Outcome::HostFault(message), Usage::default())
     }
 
-    /// Changes how it ended.
+    /// Converts the outcome and keeps everything else.
     pub(crate) fn map<U>(self, change: impl FnOnce(Outcome<T, E>) -> Outcome<U, E>) -> Finished<U, E> {
         Finished {
             outcome: change(self.outcome),
@@ -121,7 +121,7 @@ impl<T, E> Finished<T, E> {
     }
 }
 
-/// Says what an error out of the engine means. `limits` and `stack_bytes` are those the call ran under.
+/// Classifies an error of the engine. `limits` and `stack_bytes` are those the call ran under.
 pub(crate) fn classify<T, E>(error: &wasmtime::Error, limits: &Limits, stack_bytes: usize) -> Outcome<T, E> {
     if let Some(exceeded) = error.downcast_ref::<LimitExceeded>() {
         return Outcome::Exceeded(*exceeded);
@@ -147,7 +147,7 @@ pub(crate) fn classify<T, E>(error: &wasmtime::Error, limits: &Limits, stack_byt
         return exceeded(Limit::HttpHeaderBytes, limits.http_header_bytes);
     }
     let text = root_message(error);
-    // The engine keeps the types of these errors to itself.
+    // The engine keeps the types of these errors private.
     if text.contains("fuel allocated for hostcalls") {
         return exceeded(Limit::HostcallBytes, limits.hostcall_bytes);
     }
@@ -157,8 +157,8 @@ pub(crate) fn classify<T, E>(error: &wasmtime::Error, limits: &Limits, stack_byt
     if text.contains("count too high at") {
         return exceeded(Limit::Instances, limits.instances);
     }
-    // Everything else comes out of the guest's own bad data (a pointer out of bounds, a string that is not UTF-8):
-    // a host fault is returned by the code that meets one, never guessed from an error text.
+    // Every other error stems from the guest's own bad data (a pointer out of bounds, a string that is not UTF-8): a
+    // host fault is returned by the code that meets one, never guessed from an error text.
     Outcome::Trapped(Trap { message: text })
 }
 

@@ -1,7 +1,7 @@
-//! The one place where secrets are taken out of whatever a call gives back (SPEC VAULT-3).
+//! The one place where secrets are removed from the output of a call (SPEC VAULT-3).
 //!
 //! A guest should know no secret. One that was granted the value itself, or read it where the host did not look, may
-//! still put it into its output, its errors, a log line or the path of a request; behind this file nobody sees it.
+//! still put it into its output, its errors, a log line or the path of a request; this module removes it there.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,11 +13,11 @@ use network::{Blocked, RequestTrace, RunNetwork};
 use crate::code::{CodeError, CodeReport, MARKER};
 use crate::outcome::{Finished, Outcome, ToolError};
 
-/// Knows the secrets of a run; without a run it changes nothing.
+/// Removes the secrets of a run; without a run it changes nothing.
 #[derive(Clone)]
 pub(crate) struct Scrub {
     network: Option<RunNetwork>,
-    /// Whose secrets were replaced so far.
+    /// Credentials whose secrets were replaced so far.
     withheld: Arc<Mutex<BTreeSet<CredentialName>>>,
 }
 
@@ -39,7 +39,7 @@ impl Scrub {
         !secrets.is_empty()
     }
 
-    /// A text that was cut, perhaps in the middle of a secret: what may be the beginning of one at its end is left out.
+    /// A text that was cut, perhaps in the middle of a secret: a possible beginning of a secret at its end is removed.
     fn cut_text(&self, text: String) -> String {
         let Some(network) = &self.network else { return text };
         self.holds(network, &text);
@@ -47,7 +47,7 @@ impl Scrub {
         String::from_utf8_lossy(&stream.push(text.as_bytes())).into_owned()
     }
 
-    /// A result that was cut, with the mark of that.
+    /// A truncated result, including its marker.
     fn cut_result(&self, json: String) -> String {
         match json.rfind(MARKER).and_then(|at| json.split_at_checked(at)) {
             Some((front, mark)) => self.cut_text(front.to_owned()) + &self.text(mark.to_owned()),
@@ -55,12 +55,12 @@ impl Scrub {
         }
     }
 
-    /// Whose secrets were replaced in what a call gave back.
+    /// The credentials whose secrets were replaced in a call's output.
     fn withheld(&self) -> Vec<CredentialName> {
         self.withheld.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    /// A sink that gets no secrets.
+    /// Wraps a sink so that it receives no secrets.
     pub fn notes(&self, sink: NoteSink) -> NoteSink {
         if self.network.is_none() {
             return sink;
@@ -74,7 +74,7 @@ impl Scrub {
         })
     }
 
-    /// A call of a tool.
+    /// Scrubs a finished tool call.
     pub fn finished(&self, finished: Finished<String, ToolError>) -> Finished<String, ToolError> {
         if self.network.is_none() {
             return finished;
@@ -99,7 +99,7 @@ impl Scrub {
         Finished { withheld: self.withheld(), ..finished }
     }
 
-    /// A program.
+    /// Scrubs the report of a program.
     pub fn report(&self, report: CodeReport) -> CodeReport {
         if self.network.is_none() {
             return report;
@@ -174,7 +174,7 @@ mod tests {
         format!("before {SECRET} after")
     }
 
-    /// Whatever is in it, the secret is gone and the rest is there; without secrets to know, nothing changes.
+    /// Replaces the secret everywhere in a call with this outcome and leaves the rest unchanged.
     fn check(outcome: Outcome<String, ToolError>) {
         let words_of = |finished: &Finished<String, ToolError>| format!("{finished:?}");
         let blocked = Blocked { rule: Rule::InvalidUrl, asked: words(), reason: words(), remedy: words() };
@@ -249,7 +249,7 @@ mod tests {
             assert_eq!(scrubbed.console.trim_end(), "<credential:token>", "{cut}");
             assert_eq!(scrubbed.withheld.iter().map(CredentialName::as_str).collect::<Vec<_>>(), ["token"]);
         }
-        // A whole text, or one without a part of a secret, stays.
+        // A text that was not cut, or that holds no part of a secret, is unchanged.
         let whole = report("\"s3cr3t-\"", "s3cr3t-", false);
         assert_eq!(scrub().report(whole.clone()), whole);
         let other = scrub().report(report("\"other words…[truncated: 99999 bytes]", "other words.", true));

@@ -1,6 +1,6 @@
-//! What a store holds during one call: a context for each capability, and the limits' counters.
+//! The state of a store during one call: a context for each capability, and the limits' counters.
 //!
-//! Everything is per call and goes with it. When a call has ended, nothing that it began is under way any more: see
+//! Everything is per call and is dropped with it. When a call has ended, none of its operations is still running: see
 //! [`end`].
 
 use std::path::Path;
@@ -28,21 +28,21 @@ use crate::limits::YIELD_INTERVAL;
 use crate::meter::Meter;
 use crate::outcome::Usage;
 
-/// What a call is given. Nothing of it exists for a component that does not import it.
+/// The inputs and resources of a call. A component reaches only those whose interfaces it imports.
 pub(crate) struct Given {
     pub workspace: WorkspaceCtx,
-    /// None: every request is refused, and no credential is granted.
+    /// `None`: every request is refused, and no credential is granted.
     pub network: Option<RunNetwork>,
     pub idempotency_key: Option<String>,
     pub environment: Vec<(String, String)>,
     pub notes: NoteSink,
-    /// Standard error, and standard output where it is not the result.
+    /// Standard error, and standard output if it is not the result.
     pub stdio: BoundedOutput,
-    /// What a program is started with; none: no arguments, no input.
+    /// The command line of a program; if `None`, there are no arguments and no input.
     pub command: Option<CommandLine>,
 }
 
-/// The command line of a program, and where its standard output goes.
+/// The command line of a program, and the buffer of its standard output.
 pub(crate) struct CommandLine {
     pub arguments: Vec<String>,
     pub stdin: bytes::Bytes,
@@ -50,7 +50,7 @@ pub(crate) struct CommandLine {
 }
 
 impl Given {
-    /// Nothing but bounded standard streams.
+    /// No resources except bounded standard streams.
     pub fn nothing(limits: &Limits) -> Self {
         Self {
             workspace: WorkspaceCtx::default(),
@@ -64,7 +64,7 @@ impl Given {
     }
 }
 
-/// Opens a directory as `/workspace`, with its quota; none: no directory at all.
+/// Opens a directory as `/workspace`, with its quota; without a directory there are no files.
 pub(crate) fn open_workspace(
     directory: Option<&Path>,
     access: Access,
@@ -72,7 +72,7 @@ pub(crate) fn open_workspace(
 ) -> Result<WorkspaceCtx, String> {
     let Some(directory) = directory else { return Ok(WorkspaceCtx::default()) };
     let most = WorkspaceUsage { bytes: limits.workspace_bytes, files: limits.workspace_files };
-    // The error names a host path: it is for the host's log, and whoever shows it to a model says less.
+    // The error names a host path: it is for the host's log, and must be shortened before a model sees it.
     WorkspaceCtx::open(directory, access, Quota::new(directory, most))
         .map_err(|error| format!("cannot open the workspace: {}", error.root_cause()))
 }
@@ -165,7 +165,7 @@ impl WasiView for CallState {
     }
 }
 
-/// Makes a store that counts every call into the host.
+/// Creates a store that counts every call into the host.
 pub(crate) fn store(engine: &Engine, state: CallState, limits: &Limits) -> wasmtime::Result<Store<CallState>> {
     let mut store = Store::new(engine, state);
     store.limiter(|state| &mut state.meter);
@@ -177,21 +177,21 @@ pub(crate) fn store(engine: &Engine, state: CallState, limits: &Limits) -> wasmt
     Ok(store)
 }
 
-/// What is known of a call when nothing of it is under way any more.
+/// The record of a call after all of its operations have ended.
 pub(crate) struct Ended {
     pub usage: Usage,
     pub requests: Vec<RequestTrace>,
     pub last_refusal: Option<Blocked>,
 }
 
-/// Ends a call whose guest has ended. `usage` is what is known so far.
+/// Ends a call whose guest has ended. `usage` is the usage measured so far.
 pub(crate) async fn end(store: Store<CallState>, usage: Usage) -> Ended {
     let state = store.data();
-    // A guest that yields crosses into the host too, once for each slice of fuel: that is not a call of its own.
+    // A guest that yields crosses into the host too, once for each slice of fuel: that is not a host call.
     let host_calls = state.host_calls.used().saturating_sub(usage.fuel / YIELD_INTERVAL);
     let usage = Usage { peak_memory_bytes: state.meter.memory_peak(), host_calls, ..usage };
     let egress = state.http.egress().clone();
-    // The guest's handles go with the store, and with them the requests that it waited for or forgot.
+    // The guest's handles are dropped with the store, and with them all of its pending requests.
     drop(store);
     egress.settled().await;
     Ended { usage, requests: egress.traces(), last_refusal: egress.last_refusal() }

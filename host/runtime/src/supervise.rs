@@ -1,7 +1,7 @@
-//! Deadline and cancellation of one guest, checked whenever it yields.
+//! Deadline and cancellation of one guest, checked at every yield.
 //!
-//! A guest that computes yields to the host each time it used up a slice of fuel; one that waits is woken by a timer.
-//! The common call is over before its first yield and pays for neither timer nor cancellation.
+//! A guest that computes yields to the host after each slice of fuel; one that waits is woken by a timer. The common
+//! call is over before its first yield and pays for neither timer nor cancellation.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -12,15 +12,15 @@ use tokio_util::sync::CancellationToken;
 
 /// How a supervised future ended.
 pub enum Supervised<R> {
-    /// By itself.
+    /// The future completed by itself.
     Done(R),
-    /// Its time was up.
+    /// The deadline passed before it completed.
     DeadlineExceeded,
-    /// Its caller gave up.
+    /// The caller cancelled it.
     Cancelled,
 }
 
-/// Runs `work` for at most `deadline`. Whatever ends it early drops it where it is.
+/// Runs `work` for at most `deadline`. If it ends early, `work` is dropped as it is.
 pub async fn supervise<R>(
     work: impl Future<Output = R>,
     deadline: Duration,
@@ -37,8 +37,8 @@ pub async fn supervise<R>(
         if let Poll::Ready(result) = work.as_mut().poll(context) {
             return Poll::Ready(Supervised::Done(result));
         }
-        // A worker thread busy with guests does not turn its timers often enough to be on time, so the clock is read
-        // at each yield; the timer is for guests that wait.
+        // A worker thread busy with guests does not run its timers often enough to be on time, so the clock is read at
+        // each yield; the timer is for guests that wait.
         if Instant::now() >= end {
             return Poll::Ready(Supervised::DeadlineExceeded);
         }

@@ -1,7 +1,7 @@
-//! Components as toolboxes, whatever they were made for: what they offer, and calling it (SPEC HOST-2, HOST-3).
+//! Components as toolboxes: describing their tools and calling them (SPEC HOST-2, HOST-3).
 //!
-//! Four kinds have one face: our worlds `tool` and `skill`, `wasi:cli/run` commands, and functions of any other WIT. Each
-//! call runs in a fresh instance under the same limits, scrubbed of the same secrets, whatever the kind.
+//! Four kinds share one interface: our worlds `tool` and `skill`, `wasi:cli/run` commands, and functions of any other
+//! WIT. Each call of any kind runs in a fresh instance under the same limits, scrubbed of the same secrets.
 
 pub(crate) mod command;
 mod effects;
@@ -45,65 +45,65 @@ pub struct ToolComponent {
     runtime: Runtime,
     component: Component,
     pre: InstancePre<CallState>,
-    /// The exports of our worlds; none: its functions are the tools.
+    /// The exports of our worlds; if `None`, the functions of the component are the tools.
     world: Option<Arc<ToolPre<CallState>>>,
 }
 
 /// A tool as its component describes it: untrusted text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolDescription {
-    /// Its name.
+    /// Name of the tool, as a model calls it.
     pub name: String,
-    /// What it is for.
+    /// Purpose of the tool, for a model.
     pub description: String,
     /// JSON Schema of the arguments.
     pub parameters: serde_json::Value,
-    /// JSON Schema of the output, when it is JSON.
+    /// JSON Schema of the output, if the output is JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<serde_json::Value>,
-    /// What it does to the world.
+    /// Effects of a call on the outside.
     pub effects: Effects,
 }
 
 /// One call of a tool.
 pub struct ToolCall<'a> {
-    /// The tool.
+    /// Name of the tool to call.
     pub name: &'a str,
-    /// Its arguments, as JSON text.
+    /// The arguments, as JSON text.
     pub arguments: &'a str,
-    /// The run, or empty.
+    /// Id of the run, or empty.
     pub run_id: &'a str,
-    /// The step, or 0.
+    /// Number of the run's step, or 0.
     pub step: u32,
     /// The same for every repetition of this call.
     pub idempotency_key: &'a str,
-    /// The directory that is `/workspace`; none: the component has no files.
+    /// The directory behind `/workspace`; if `None`, the component has no files.
     pub workspace: Option<PathBuf>,
-    /// The run's way out; none: every request is refused, and no credential is granted.
+    /// The run's network access; if `None`, every request is refused, and no credential is granted.
     pub network: Option<RunNetwork>,
     /// Variables of `wasi:cli/environment`.
     pub environment: Vec<(String, String)>,
-    /// The limits.
+    /// The limits of this call.
     pub limits: Limits,
-    /// Where log lines and progress go.
+    /// Sink for log lines and progress.
     pub notes: NoteSink,
-    /// Ends the call early.
+    /// Ends the call early when cancelled.
     pub cancel: CancellationToken,
 }
 
-/// The most tools one component may offer.
+/// Maximum number of tools of one component.
 pub(crate) const MOST_TOOLS: usize = 64;
 /// The longest schema that is read, in bytes.
 pub(crate) const MOST_SCHEMA_BYTES: usize = 32 * 1024;
 
-/// What a component says of itself (world `skill`): untrusted text.
+/// A component's description of itself (world `skill`): untrusted text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct About {
-    /// What it wants to be called, as it is: not checked to be a name.
+    /// The name it asks for; not checked to be a valid name.
     pub name: String,
-    /// What it does and when to use it.
+    /// Its purpose and when to use it.
     pub description: String,
-    /// How to go about it, in Markdown.
+    /// Instructions for its use, in Markdown.
     pub instructions: String,
 }
 
@@ -112,7 +112,7 @@ impl ToolComponent {
     /// functions of any other WIT.
     ///
     /// # Errors
-    /// When it offers no tool, or imports what tools are not given.
+    /// If it offers no tool, or imports an interface that tools are not granted.
     pub fn link(runtime: &Runtime, component: &Component) -> Result<Self, LoadError> {
         let inspection = component.inspection();
         match inspection.kind {
@@ -129,7 +129,8 @@ impl ToolComponent {
         let not_linked =
             |error: wasmtime::Error| LoadError::NotLinked { message: told(&error.root_cause().to_string()) };
         let mut capabilities = inspection.capabilities();
-        // Interfaces of `wasi:cli`, `wasi:clocks` and `wasi:filesystem` hand out streams without importing them by name.
+        // Interfaces of `wasi:cli`, `wasi:clocks` and `wasi:filesystem` hand out streams without importing them by
+        // name.
         capabilities.insert(Capability::Streams);
         let mut linker = link::linker(component.compiled.engine(), &capabilities).map_err(not_linked)?;
         if capabilities.contains(&Capability::Sockets) {
@@ -143,14 +144,14 @@ impl ToolComponent {
         Ok(Self { runtime: runtime.clone(), component: component.clone(), pre, world })
     }
 
-    /// The component behind it.
+    /// The component that offers the tools.
     #[must_use]
     pub fn component(&self) -> &Component {
         &self.component
     }
 
-    /// What it offers. A component of our worlds is asked, and its answer checked: a model reads it. Of others the
-    /// inspection says it, and nothing runs.
+    /// The tools of the component. A component of our worlds is run, and its answer checked because a model reads it.
+    /// For others the inspection has the tools, and nothing runs.
     pub async fn describe(&self, limits: Limits) -> Finished<Vec<ToolDescription>, ToolError> {
         let inspection = self.component.inspection();
         let Some(world) = &self.world else {
@@ -165,7 +166,7 @@ impl ToolComponent {
         checked(asked.await, |tools| world::descriptions(tools, &capabilities))
     }
 
-    /// What it says of itself; none when it does not export `motor:host/about`.
+    /// The component's description of itself; `None` if it does not export `motor:host/about`.
     pub async fn about(&self, limits: Limits) -> Finished<Option<About>, ToolError> {
         let Some(export) = self.component.inspection().host_export("about") else {
             return Finished::of(Outcome::Returned(None), Usage::default());
@@ -182,7 +183,7 @@ impl ToolComponent {
         checked(asked.await, |description| world::about(description).map(Some))
     }
 
-    /// Calls a tool in a fresh instance. What comes back holds no secret of the run, whatever the guest knew.
+    /// Calls a tool in a fresh instance. The output holds no secret of the run, even if the guest knew one.
     pub async fn call(&self, call: ToolCall<'_>) -> Finished<String, ToolError> {
         let scrub = Scrub::new(call.network.clone());
         scrub.finished(match &self.world {
@@ -293,7 +294,7 @@ impl ToolComponent {
         })
     }
 
-    /// Asks the component something of itself, with nothing given to it.
+    /// Queries the component about itself, without granting it anything.
     async fn ask<T>(
         &self,
         limits: &Limits,
@@ -328,7 +329,7 @@ impl ToolComponent {
     }
 }
 
-/// What a call is given.
+/// The inputs and resources of a call.
 fn given(call: ToolCall<'_>, command: Option<CommandLine>, scrub: &Scrub) -> Result<Given, String> {
     Ok(Given {
         workspace: state::open_workspace(call.workspace.as_deref(), Access::ReadWrite, &call.limits)?,
@@ -341,7 +342,7 @@ fn given(call: ToolCall<'_>, command: Option<CommandLine>, scrub: &Scrub) -> Res
     })
 }
 
-/// Believes what a component says of itself when it passes a check.
+/// Accepts a component's description of itself if it passes a check.
 fn checked<T, U>(
     finished: Finished<T, ToolError>,
     check: impl FnOnce(T) -> Result<U, String>,

@@ -1,4 +1,4 @@
-//! Verdicts about untrusted components, kept by content: a component that takes seconds to inspect takes them once.
+//! Verdicts on untrusted components, cached by content: a component that takes seconds to inspect takes them once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,8 +26,8 @@ struct Kept {
 }
 
 impl Verdicts {
-    /// The verdict about the bytes of `hash`, from `inspect` if there is none yet, which also gives the size of its answer.
-    /// Callers that ask at the same time wait for one inspection; if its caller goes away, the next one starts it again.
+    /// The verdict on the bytes of `hash`. If there is none yet, `inspect` returns it with the size of its answer.
+    /// Concurrent callers wait for one inspection; if its caller is dropped, the next one restarts it.
     pub async fn of(
         &self,
         hash: ContentHash,
@@ -59,17 +59,17 @@ impl Verdicts {
     }
 }
 
-/// What the compiler refused, by content: a component that uses up the limits does so once, however often it is asked for.
+/// Refusals of the compiler, by content: a component that exhausts the limits does so once, not on every request.
 #[derive(Default)]
 pub(crate) struct Refusals(Mutex<HashMap<ContentHash, LoadError>>);
 
 impl Refusals {
-    /// Why these bytes were refused, if they were.
+    /// The reason these bytes were refused, if they were.
     pub fn of(&self, hash: ContentHash) -> Option<LoadError> {
         self.kept().get(&hash).cloned()
     }
 
-    /// Keeps a refusal, unless the same bytes may be taken another time.
+    /// Keeps a refusal, unless the same bytes may be accepted another time.
     pub fn keep(&self, hash: ContentHash, error: &LoadError) {
         if error.is_about_the_bytes() {
             let mut kept = self.kept();

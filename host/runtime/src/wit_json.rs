@@ -1,10 +1,10 @@
 //! The value types of WIT as JSON: their schemas, and values in both directions (SPEC HOST-3).
 //!
-//! One [`Type`] is behind the schema that a model reads, the check of what it sends and the text of what comes back, so
-//! the three cannot disagree. The forms are documented in `docs/wit.md`. Types and values are hostile: both are bounded,
-//! and a value that does not fit says where.
+//! One [`Type`] is behind the schema that a model reads, the check of its arguments and the text of the result, so the
+//! three cannot disagree. The forms are documented in `docs/wit.md`. Types and values are hostile: both are bounded,
+//! and the error for an invalid value names its position.
 //!
-//! It must not know components: [`crate::inspect`] reads types off bytes, [`crate::tool`] calls functions.
+//! It must not know components: [`crate::inspect`] reads types from bytes, [`crate::tool`] calls functions.
 
 pub(crate) mod read;
 pub(crate) mod schema;
@@ -16,10 +16,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The deepest nesting of a type: everything that walks one may recurse.
+/// The deepest nesting of a type: bounds the recursion over types.
 pub(crate) const MOST_DEPTH: usize = 64;
 
-/// The largest number that every reader of JSON takes exactly (RFC 8259, section 6).
+/// The largest integer that every JSON parser reads exactly (RFC 8259, section 6).
 pub(crate) const SAFE_INTEGER: u64 = 1 << 53;
 
 /// A value type that has a form in JSON.
@@ -59,7 +59,7 @@ pub(crate) enum Integer {
 pub(crate) struct Field {
     pub name: String,
     pub ty: Type,
-    /// What its author says of it.
+    /// The author's documentation of the field.
     pub docs: Option<String>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Case {
 }
 
 impl Type {
-    /// Bytes, which have a form of their own.
+    /// Whether this is a byte list, which has a JSON form of its own.
     pub fn is_bytes(&self) -> bool {
         matches!(self, Self::List(element) if **element == Self::Integer(Integer::U8))
     }
@@ -96,7 +96,7 @@ impl Integer {
         }
     }
 
-    /// The least and the greatest.
+    /// The least and the greatest value.
     pub fn range(self) -> (i64, u64) {
         match self {
             Self::S8 => (i8::MIN.into(), i8::MAX as u64),
@@ -164,7 +164,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// `x: f64, y: f64`
+/// Writes fields as in `x: f64, y: f64`.
 pub(crate) fn fmt_fields(f: &mut fmt::Formatter<'_>, fields: &[Field]) -> fmt::Result {
     separated(f, fields, |f, field| write!(f, "{}: {}", field.name, field.ty))
 }

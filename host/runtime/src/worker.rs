@@ -17,21 +17,22 @@ use crate::load_error::{LoadError, Origin, told};
 /// The argument that makes a program the worker.
 pub const ARGUMENT: &str = "compile-worker";
 
-/// Processors that one worker is expected to use: its limit of processor time is this many times the configured seconds.
+/// Processors that one worker is expected to use: its limit of processor time is this many times the configured
+/// seconds.
 pub(crate) const PROCESSORS: u64 = 2;
 
 /// The first byte of an answer.
 pub(crate) const ANSWER_DONE: u8 = b'D';
 pub(crate) const ANSWER_REFUSED: u8 = b'R';
 
-/// The work that a worker is started for.
+/// The job that a worker is started for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Job {
     /// Answers with an [`Inspection`] as JSON.
     Inspect,
     /// Answers with compiled code.
     Compile,
-    /// Compiles a component of this program into the cache; the answer is empty.
+    /// Compiles a bundled component into the cache; the answer is empty.
     Prepare,
 }
 
@@ -45,11 +46,11 @@ impl Job {
     }
 }
 
-/// Runs the worker. `arguments` are those after [`ARGUMENT`]: `inspect`, `compile` or `prepare`, seconds, bytes of memory, and the
-/// cache directory, if any.
+/// Runs the worker. `arguments` are those after [`ARGUMENT`]: `inspect`, `compile` or `prepare`, seconds, bytes of
+/// memory, and the cache directory, if any.
 ///
 /// # Errors
-/// When the limits cannot be set or a pipe breaks; the parent then sees no answer.
+/// If the limits cannot be set or a pipe breaks; the parent then sees no answer.
 pub fn run(arguments: impl IntoIterator<Item = String>) -> io::Result<()> {
     let mut arguments = arguments.into_iter();
     let wrong = |expected: &'static str| io::Error::new(io::ErrorKind::InvalidInput, expected);
@@ -93,7 +94,7 @@ fn compile(bytes: &[u8], origin: Origin, cache: Option<PathBuf>) -> wasmtime::Re
     wasmtime::component::Component::from_binary(&engine, bytes)
 }
 
-/// Empty when the value has no JSON form, which the parent reports as a failed worker.
+/// Empty if the value has no JSON form, which the parent reports as a failed worker.
 fn to_json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }

@@ -1,6 +1,6 @@
 //! Computing with a secret on behalf of a component that never sees it (SPEC VAULT-5).
 //!
-//! Messages name the credential and what is wrong with it as a key, never anything of its value.
+//! Messages name the credential and the expected kind of key, never any part of its value.
 
 use aws_lc_rs::hmac;
 use aws_lc_rs::rand::SystemRandom;
@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 use crate::Granted;
 use crate::seal::from_hex;
 
-/// How to sign.
+/// A signature algorithm, with its key format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Algorithm {
     /// RFC 8032. The key is PKCS#8 in PEM, or 32 bytes in hexadecimal.
@@ -26,28 +26,28 @@ pub enum Algorithm {
     RsaPkcs1Sha256,
 }
 
-/// Why it was not computed.
+/// The reason a computation was refused or failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ComputeError {
-    /// The owner did not allow it.
+    /// The owner did not allow the value itself to be given out.
     #[error("credential `{name}` is not given out: the owner has to set it with `--raw`")]
     Denied {
-        /// The credential.
+        /// Name of the denied credential.
         name: CredentialName,
     },
-    /// The value is no key of that kind.
+    /// The value is not a key of the expected kind.
     #[error("credential `{name}` is no {expected}")]
     Unusable {
-        /// The credential.
+        /// Name of the unusable credential.
         name: CredentialName,
-        /// What it should be.
+        /// The expected kind of key.
         expected: &'static str,
     },
-    /// The computation failed.
+    /// The computation itself failed.
     #[error("signing with credential `{name}` failed")]
     Failed {
-        /// The credential.
+        /// Name of the credential used.
         name: CredentialName,
     },
 }
@@ -64,7 +64,7 @@ pub fn hmac_sha256(credential: &Granted, data: &[u8]) -> [u8; 32] {
 /// Signs the data with the credential as the private key.
 ///
 /// # Errors
-/// When the value is no key of that kind.
+/// If the value is not a key of that kind, or the computation fails.
 pub fn sign(credential: &Granted, algorithm: Algorithm, data: &[u8]) -> Result<Vec<u8>, ComputeError> {
     let unusable = |expected| ComputeError::Unusable { name: credential.name.clone(), expected };
     let failed = |_| ComputeError::Failed { name: credential.name.clone() };
@@ -97,15 +97,15 @@ pub fn sign(credential: &Granted, algorithm: Algorithm, data: &[u8]) -> Result<V
     }
 }
 
-/// The secret itself, for the few protocols that leave no other way.
+/// The secret itself, for the few protocols that have no alternative.
 ///
 /// # Errors
-/// When the owner did not allow exactly this for the credential.
+/// If the owner did not allow exactly this for the credential.
 pub fn reveal(credential: &Granted) -> Result<&Secret<String>, ComputeError> {
     if credential.raw { Ok(&credential.value) } else { Err(ComputeError::Denied { name: credential.name.clone() }) }
 }
 
-/// What is in the armour of a private key. Line breaks may be written `\n`, as in an environment variable.
+/// The content of a private key's armour. Line breaks may be written `\n`, as in an environment variable.
 fn pkcs8(value: &str) -> Option<Zeroizing<Vec<u8>>> {
     let (_, body) = value.split_once("-----BEGIN PRIVATE KEY-----")?;
     let (body, _) = body.split_once("-----END PRIVATE KEY-----")?;

@@ -16,7 +16,7 @@ pub(crate) struct Variable {
     pub(crate) domains: Vec<String>,
 }
 
-/// The credentials among the variables, by name, and what there is to warn of.
+/// The credentials among the variables, by name, and warnings about unusable entries.
 pub(crate) fn read(variables: BTreeMap<String, String>, config: &Config) -> (Vec<Variable>, Vec<String>) {
     let (mut found, mut warnings) = (Vec::<Variable>::new(), Vec::new());
     for (variable, value) in variables {
@@ -47,23 +47,24 @@ pub(crate) fn read(variables: BTreeMap<String, String>, config: &Config) -> (Vec
     (found, warnings)
 }
 
-/// Whether two names are the same variable.
+/// Whether two names denote the same variable.
 pub(crate) fn is_same(left: &str, right: &str) -> bool {
     folded(left) == folded(right)
 }
 
-/// A name as variables that are the same have it.
+/// The normal form of a name: names of the same variable have the same.
 pub(crate) fn folded(name: &str) -> String {
     name.to_ascii_uppercase().replace('-', "_")
 }
 
-/// Fewer bytes than that would be found, and replaced, in texts that have nothing to do with the credential.
+/// A shorter value would be found, and replaced, in unrelated texts.
 const LEAST_BYTES: usize = 8;
 const MOST_BYTES: usize = 64 << 10;
-/// The same goes for `--------` and `00000000`.
+/// The same goes for repetitive values such as `--------` and `00000000`.
 const LEAST_DIFFERENT: usize = 4;
 
-/// Whether a value can be kept secret: found wherever it flows back, and told from its own placeholder.
+/// Whether a value can be kept secret: it can be found wherever it flows back, and is distinct from its own
+/// placeholder.
 pub(crate) fn fitness(name: &CredentialName, value: &str) -> Result<(), &'static str> {
     let (whole, value) = (value, value.trim());
     let mut bytes: Vec<u8> = value.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();

@@ -1,67 +1,67 @@
-//! Why the vault refused. No message holds a value, a key or a host path.
+//! Errors of the vault. No message holds a value, a key or a host path.
 
 use base::{CredentialName, Refusal, RefusalCode};
 use store::StoreError;
 
-/// What went wrong.
+/// An error of the vault.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum VaultError {
-    /// The store failed.
+    /// The underlying store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A credential cannot be kept as it is.
     #[error("credential `{name}` cannot be kept: {reason}")]
     Unfit {
-        /// Its name.
+        /// Name of the unfit credential.
         name: CredentialName,
-        /// What is wrong with it.
+        /// The problem with the value.
         reason: &'static str,
     },
     /// A credential begins or ends with white space, which servers cut off.
     #[error("credential `{name}` begins or ends with white space, which servers do not take for a part of it")]
     Padded {
-        /// Its name.
+        /// Name of the padded credential.
         name: CredentialName,
     },
     /// There is no such credential.
     #[error("there is no credential `{name}`{}", skill.as_ref().map(|skill| format!(" of the skill `{skill}`")).unwrap_or_default())]
     NotFound {
-        /// Its name.
+        /// Name of the missing credential.
         name: CredentialName,
-        /// The skill asked for.
+        /// The requested skill; `None` for shared credentials.
         skill: Option<String>,
     },
     /// A run needs credentials that are not set.
     #[error("{}", missing_in_words(names))]
     Missing {
-        /// Their names.
+        /// Names of the missing credentials.
         names: Vec<CredentialName>,
     },
-    /// A record does not decrypt.
+    /// A record does not decrypt or decode.
     #[error("credential `{name}` is unreadable: set it again")]
     Unreadable {
-        /// Its name.
+        /// Name of the unreadable credential.
         name: CredentialName,
     },
-    /// The key of the vault is not to be had.
+    /// The key of the vault is not available.
     #[error("the credentials cannot be decrypted: {reason}")]
     Key {
-        /// Why.
+        /// The reason, for people.
         reason: String,
-        /// What to do.
+        /// The remedy, for people.
         remedy: String,
     },
-    /// The key from the environment cannot be one.
+    /// The value of `MOTOR_CREDENTIALS_KEY` is not a valid key.
     #[error("`MOTOR_CREDENTIALS_KEY` is no key: {reason}")]
     WeakKey {
-        /// What is wrong with it.
+        /// The problem with the key.
         reason: &'static str,
     },
-    /// The system gave no randomness, or no thread.
+    /// The system provided no randomness or no thread.
     #[error("{action} failed")]
     System {
-        /// What was being done.
+        /// The action that failed.
         action: &'static str,
     },
 }

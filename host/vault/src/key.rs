@@ -1,7 +1,7 @@
-//! Where the key comes from: the system's keyring, the environment, or a file for development (SPEC VAULT-2).
+//! The sources of the key: the system's keyring, the environment, or a file for development (SPEC VAULT-2).
 //!
-//! Architecture invariant: which of them it was is remembered with the first credential, and only that one is asked from then
-//! on. A keyring that does not answer for a moment is a refusal, and never a reason to make another key.
+//! Architecture invariant: the source is recorded with the first credential, and only that source is asked from then
+//! on. A keyring that is temporarily unavailable is a refusal, and never a reason to make another key.
 
 mod file;
 #[cfg(feature = "keyring")]
@@ -17,37 +17,37 @@ use crate::VaultError;
 use crate::seal::{Key, Sealed};
 pub(crate) use secret::Passphrase;
 
-/// What the check value says, sealed with the key.
+/// Associated data of the check value, which is sealed with the key.
 const CHECK: &[u8] = b"motor credentials key 1";
 
-/// Where a key is.
+/// The source of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum KeySource {
-    /// In the system's keyring.
+    /// The key is in the system's keyring.
     Keyring,
-    /// In `MOTOR_CREDENTIALS_KEY`.
+    /// The key is in the variable `MOTOR_CREDENTIALS_KEY`.
     Environment,
-    /// In `config/credentials.key` of the home.
+    /// The key is in `config/credentials.key` of the home.
     File,
 }
 
-/// What is known of the key without having it.
+/// The stored record about the key, readable without it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeyRecord {
     pub(crate) source: KeySource,
-    /// Which one of the keyring.
+    /// The key's id in the keyring, if it is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    /// How it is made of a passphrase, when it is.
+    /// Parameters of the key derivation, if the key is derived from a passphrase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     passphrase: Option<Passphrase>,
     /// Opens with the right key only, and differs for each key ever made.
     pub(crate) check: Sealed,
 }
 
-/// The places where a key may be.
+/// The possible sources of a key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sources<'a> {
     pub(crate) keyring: bool,
@@ -55,22 +55,22 @@ pub(crate) struct Sources<'a> {
     pub(crate) directory: &'a Path,
 }
 
-/// Why the keyring did not do it.
+/// The reason the keyring failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(feature = "keyring"), expect(dead_code, reason = "nothing can fail that is not there"))]
 enum KeyringFault {
-    /// There is none.
+    /// There is no keyring.
     Absent,
-    /// It is locked.
+    /// The keyring is locked.
     Locked,
     /// It did not answer, or with an error.
     Failed,
-    /// It has no such key.
+    /// The keyring has no such key.
     NoKey,
 }
 
 impl Sources<'_> {
-    /// Makes the key of a vault that has none, at the first place that can hold it.
+    /// Makes the key of a vault that has none, in the first source that can hold it.
     pub(crate) fn create(&self) -> Result<(Key, KeyRecord), VaultError> {
         self.create_with(keyring_put)
     }
@@ -84,7 +84,7 @@ impl Sources<'_> {
             match keyring_put(&key) {
                 Ok(id) => return recorded(key, KeySource::Keyring, Some(id), None),
                 Err(KeyringFault::Absent) => {}
-                // A key that the owner gave is as good. A file is not: it is remembered, and used for ever after.
+                // A key from the owner is as good. A file is not: it would be recorded as the source for good.
                 Err(fault) if self.environment.is_some() => {
                     tracing::warn!(?fault, "the system's keyring cannot keep the key of the credentials");
                 }
@@ -98,7 +98,7 @@ impl Sources<'_> {
         recorded(file::read_or_create(self.directory)?, KeySource::File, None, None)
     }
 
-    /// The key that was made before.
+    /// Reads the recorded key, and checks that it is the right one.
     pub(crate) fn open(&self, record: &KeyRecord) -> Result<Key, VaultError> {
         let (key, place) = match record.source {
             KeySource::Keyring => (self.of_keyring(record)?, "of the system's keyring"),
@@ -146,7 +146,7 @@ impl Sources<'_> {
     }
 }
 
-/// There is a keyring, and it does not keep the key now.
+/// The error if there is a keyring that currently does not keep the key.
 fn unkept(fault: KeyringFault) -> VaultError {
     let reason = match fault {
         KeyringFault::Locked => "the system's keyring, which is to keep their key, is locked",

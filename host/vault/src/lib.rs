@@ -1,8 +1,8 @@
-//! Credentials: kept encrypted, handed out to the network gate only, scrubbed from what flows back,
-//! and stopped on the way out.
+//! Credentials: kept encrypted, handed out to the network gate only, scrubbed from incoming data and blocked in
+//! outgoing requests.
 //!
-//! Architecture invariant: a value goes in through [`Vault::set`] or the environment and comes out inside a [`RunSecrets`] only.
-//! Nothing here knows the network, runs or wasm.
+//! Architecture invariant: a value goes in through [`Vault::set`] or the environment and comes out inside a
+//! [`RunSecrets`] only. Nothing here knows the network, runs or wasm.
 
 pub mod compute;
 mod config;

@@ -1,6 +1,7 @@
-//! What is stored: one record for each credential, and one about the key.
+//! The stored records: one for each credential, and one about the key.
 //!
-//! Names, scopes and domains are stored in clear, so that they can be listed without the key; the value is sealed to them.
+//! Names, scopes and domains are stored in clear, so that they can be listed without the key; the value is sealed to
+//! them.
 
 use base::{CredentialName, Secret, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -12,9 +13,9 @@ use crate::seal::{Key, Sealed};
 use crate::{NewCredential, VaultError};
 
 const KEY_RECORD: &str = "key";
-/// Before the scope and the name of a credential; none of the three can hold a zero.
+/// Prefix before the scope and the name of a credential; neither can contain a zero byte.
 const CREDENTIALS: &str = "credential\0";
-/// What a sealed value is bound to begins with this.
+/// The first element of the associated data of a sealed value.
 const VERSION: &str = "motor credential 1";
 
 /// A credential as it is stored.
@@ -29,7 +30,7 @@ pub(crate) struct Stored {
     value: Sealed,
 }
 
-/// A record of the table, whether it reads as one or not.
+/// A record of the table, decodable or not.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) name: CredentialName,
@@ -53,7 +54,7 @@ impl Stored {
         })
     }
 
-    /// None when the value does not belong to the rest of the record, or to the key.
+    /// Returns `None` if the value does not belong to the rest of the record, or to the key.
     pub(crate) fn open(&self, key: &Key) -> Option<Secret<String>> {
         let beside = beside(&self.name, self.skill.as_deref(), &self.domains, self.raw, self.set_at);
         let value = key.open(&self.value, &beside)?;
@@ -62,7 +63,7 @@ impl Stored {
 }
 
 impl Entry {
-    /// The value; none when the record is damaged or was sealed with another key.
+    /// The value; `None` if the record is damaged or was sealed with another key.
     pub(crate) fn open(&self, key: &Key) -> Option<Secret<String>> {
         self.stored.as_ref()?.open(key)
     }
@@ -72,7 +73,7 @@ impl Entry {
     }
 }
 
-/// JSON, so that no two different things are bound to the same bytes.
+/// The associated data as JSON, so that different fields never give the same bytes.
 fn beside(name: &CredentialName, skill: Option<&str>, domains: &[String], raw: bool, set_at: Timestamp) -> Vec<u8> {
     serde_json::json!([VERSION, name, skill, domains, raw, set_at]).to_string().into_bytes()
 }
@@ -82,7 +83,7 @@ pub(crate) fn key_of(name: &CredentialName, skill: Option<&str>) -> String {
     format!("{CREDENTIALS}{}\0{name}", skill.unwrap_or_default())
 }
 
-/// All credentials, in order of scope and name, as they were at one moment.
+/// A snapshot of all credentials, in order of scope and name.
 pub(crate) fn all(store: &Store) -> Result<Vec<Entry>, StoreError> {
     let records = store.scan::<Value>(Table::Vault, &Scan::prefix(CREDENTIALS))?;
     Ok(records.into_iter().filter_map(|(key, record)| entry(&key, record)).collect())
@@ -94,13 +95,13 @@ fn entry(key: &[u8], record: Value) -> Option<Entry> {
     let name = CredentialName::parse(name).ok()?;
     let skill = (!skill.is_empty()).then(|| skill.to_owned());
     let tag = record.to_string();
-    // A record that was moved under another key is none.
+    // A record that was moved under another key is invalid.
     let stored = serde_json::from_value::<Stored>(record).ok();
     let stored = stored.filter(|stored| stored.name == name && stored.skill == skill);
     Some(Entry { name, skill, stored, tag })
 }
 
-/// What is known of the key, when credentials were ever set.
+/// The record about the key, if a credential was ever set.
 pub(crate) fn key_record(store: &Store) -> Result<Option<KeyRecord>, StoreError> {
     store.get(Table::Vault, KEY_RECORD)
 }

@@ -1,4 +1,4 @@
-//! What one run may use, until it is taken back.
+//! The credentials that one run may use until they are revoked.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,9 +12,9 @@ use crate::{FalseStarts, KnownSecret, ScrubStream, Scrubber};
 #[derive(Debug, Default)]
 pub struct RunSecrets {
     granted: Vec<Granted>,
-    /// Which of them were taken back since.
+    /// Whether each of them was revoked since.
     revoked: Vec<AtomicBool>,
-    /// A component has computed with one of them, or seen it.
+    /// Whether a component has computed with one of them, or seen it.
     computed: AtomicBool,
     scrubber: Arc<Scrubber>,
     false_starts: Arc<FalseStarts>,
@@ -23,41 +23,41 @@ pub struct RunSecrets {
 /// One credential that a run was granted.
 #[derive(Debug)]
 pub struct Granted {
-    /// Its name.
+    /// Name under which the run was granted it.
     pub name: CredentialName,
-    /// Its value.
+    /// The secret value in clear.
     pub value: Secret<String>,
-    /// Patterns of the domains it may be sent to, in the grammar of the network gate. None: nowhere.
+    /// Domain patterns it may be sent to, in the grammar of the network gate. Empty: nowhere.
     pub domains: Vec<String>,
     /// Whether a component may be given the value itself (SPEC VAULT-5).
     pub raw: bool,
 }
 
 impl RunSecrets {
-    /// The credentials granted, and the scrubber for everything that flows back.
+    /// Combines granted credentials with the scrubber for incoming data.
     #[must_use]
     pub fn new(granted: Vec<Granted>, scrubber: Arc<Scrubber>) -> Self {
         let revoked = granted.iter().map(|_| AtomicBool::new(false)).collect();
         Self { granted, revoked, computed: AtomicBool::new(false), scrubber, false_starts: Arc::default() }
     }
 
-    /// The credential of that name, when the run was granted it and it was not revoked since.
+    /// The credential of that name, if it was granted to the run and not revoked since.
     ///
-    /// A name that was not granted stands for the one that differs from it as names of variables may: a variable of the
-    /// environment is granted as it was asked for, and shown under a spelling of its own.
+    /// A name that was not granted matches one that denotes the same variable: a variable of the environment is granted
+    /// under the requested name, and listed under its own spelling.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Granted> {
         let (granted, revoked) = self.find(name)?;
         (!revoked.load(Ordering::SeqCst)).then_some(granted)
     }
 
-    /// The credentials granted and not revoked since that have a value, by its hash ([`KnownSecret::hash_of`]).
+    /// The granted, unrevoked credentials with a given value, by its hash ([`KnownSecret::hash_of`]).
     pub fn with_value(&self, value: ContentHash) -> impl Iterator<Item = &Granted> {
         let usable = self.granted.iter().zip(&self.revoked).filter(|(_, revoked)| !revoked.load(Ordering::SeqCst));
         usable.map(|(granted, _)| granted).filter(move |granted| KnownSecret::hash_of(&granted.value) == value)
     }
 
-    /// Records that a component computed with a credential. What came of that is as good as the credential, and may be in
+    /// Records that a component computed with a credential. The result is as sensitive as the credential, and may be in
     /// any later request of the run.
     pub fn note_computed(&self) {
         self.computed.store(true, Ordering::SeqCst);
@@ -69,39 +69,39 @@ impl RunSecrets {
         self.computed.load(Ordering::SeqCst)
     }
 
-    /// Takes a credential back: the run cannot use it any more. It stays known to the scrubber.
+    /// Revokes a credential: the run can no longer use it. It stays known to the scrubber.
     pub fn revoke(&self, name: &CredentialName) {
         if let Some((_, revoked)) = self.find(name.as_str()) {
             revoked.store(true, Ordering::SeqCst);
         }
     }
 
-    /// Whether a credential was granted to the run and taken back since.
+    /// Whether a credential was granted to the run and revoked since.
     #[must_use]
     pub fn is_revoked(&self, name: &CredentialName) -> bool {
         self.find(name.as_str()).is_some_and(|(_, revoked)| revoked.load(Ordering::SeqCst))
     }
 
-    /// The same name before one that is only like it, so that a vault may have both.
+    /// Prefers the exact name over an equivalent one, so that a vault may have both.
     fn find(&self, name: &str) -> Option<(&Granted, &AtomicBool)> {
         let all = || self.granted.iter().zip(&self.revoked);
         let exact = all().find(|(granted, _)| granted.name.as_str() == name);
         exact.or_else(|| all().find(|(granted, _)| is_same(granted.name.as_str(), name)))
     }
 
-    /// Those granted, revoked ones too.
+    /// All granted credentials, including revoked ones.
     #[must_use]
     pub fn granted(&self) -> &[Granted] {
         &self.granted
     }
 
-    /// Replaces every secret of the home by its placeholder.
+    /// The scrubber, which replaces every secret of the home by its placeholder.
     #[must_use]
     pub fn scrubber(&self) -> &Arc<Scrubber> {
         &self.scrubber
     }
 
-    /// Starts on a stream that the run reads. Its false starts count with those of all streams of the run.
+    /// A scrubber for a stream that the run reads. Its false starts count with those of all streams of the run.
     #[must_use]
     pub fn stream(&self) -> ScrubStream {
         ScrubStream::new(self.scrubber.clone(), self.false_starts.clone())
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!((value("token"), value("TOKEN"), value("other")), (None, Some("TOKEN"), Some("other")));
         assert!(secrets.is_revoked(&name("token")) && !secrets.is_revoked(&name("TOKEN")));
         assert!(!secrets.is_revoked(&name("never-granted")));
-        // By a spelling of the environment's.
+        // By an equivalent spelling of the variable.
         secrets.revoke(&name("Other"));
         assert_eq!((value("other"), value("OTHER")), (None, None));
     }

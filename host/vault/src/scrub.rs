@@ -1,9 +1,10 @@
-//! Finds secrets in what flows back or is about to leave, in every encoding that has a name, and puts their placeholders there
-//! instead.
+//! Finds secrets in incoming and outgoing data, in every encoding that has a name, and replaces them with their
+//! placeholders.
 //!
-//! Knows no vault and no network. It survives a server that sends a secret back encoded, split at any byte, or both, and
-//! one that sends what nearly is a secret, piece by piece, to have it compared again and again. `docs/credentials.md` lists
-//! the encodings. It cannot find a secret that was encrypted, compressed, cut into parts or encoded in another way.
+//! Knows no vault and no network. It survives a server that sends a secret back encoded, split at any byte, or both,
+//! and one that sends near matches of a secret, piece by piece, to have it compared again and again.
+//! `docs/credentials.md` lists the encodings. It cannot find a secret that was encrypted, compressed, cut into parts or
+//! encoded in another way.
 
 mod bits;
 mod escape;
@@ -31,7 +32,7 @@ pub use stream::{FalseStarts, ScrubStream};
 #[cfg(test)]
 mod table;
 
-/// Knows secrets by name. Cheap to share; made anew when a secret changes.
+/// Knows secrets by name. Cheap to share; rebuilt when a secret changes.
 #[derive(Default)]
 pub struct Scrubber {
     index: Index,
@@ -41,7 +42,7 @@ pub struct Scrubber {
 /// A secret that the scrubber knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownSecret {
-    /// Its name.
+    /// Name of the credential it belongs to.
     pub name: CredentialName,
     /// The hash of its value ([`KnownSecret::hash_of`]): several credentials may have the same value.
     pub value: ContentHash,
@@ -49,7 +50,7 @@ pub struct KnownSecret {
 }
 
 impl KnownSecret {
-    /// The hash of a value. White space at its ends does not count.
+    /// The hash of a value without white space at its ends.
     #[must_use]
     pub fn hash_of(value: &Secret<String>) -> ContentHash {
         ContentHash::of(value.expose().trim().as_bytes())
@@ -57,10 +58,10 @@ impl KnownSecret {
 }
 
 impl Scrubber {
-    /// Knows these secrets. Those under eight bytes are not looked for: they would be found everywhere.
+    /// Builds a scrubber for these secrets. Those under eight bytes are ignored: they would be found everywhere.
     #[must_use]
     pub fn new(secrets: Vec<(CredentialName, Secret<String>)>) -> Self {
-        // Servers cut white space off the ends of what they are sent, and send the rest back.
+        // Servers cut white space off the ends of a value and send the rest back.
         let trimmed = secrets.iter().enumerate().map(|(owner, (_, secret))| (owner, secret.expose().trim()));
         let forms = trimmed
             .filter(|(_, secret)| secret.len() >= index::KEY_BYTES)
@@ -74,13 +75,13 @@ impl Scrubber {
         Self { index, known: known.collect() }
     }
 
-    /// Whether there is nothing to look for.
+    /// Whether there are no secrets to find.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
     }
 
-    /// The secrets in a text, each once. Not those that lie within another, or in the placeholder of another.
+    /// The secrets in a text, each once, except those within another secret or in the placeholder of another.
     #[must_use]
     pub fn secrets_in(&self, text: &[u8]) -> Vec<&KnownSecret> {
         let (mut matches, mut found, mut done) = (self.matches(text, 0, End::Final), Vec::new(), 0);
@@ -100,7 +101,7 @@ impl Scrubber {
             None => text,
             Some(replaced) => {
                 Zeroizing::new(text).zeroize();
-                // A secret may have been cut out of the middle of a character that it did not begin in.
+                // A secret may have been cut out in the middle of a character.
                 String::from_utf8(replaced)
                     .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
             }
@@ -119,14 +120,14 @@ impl Scrubber {
         }
     }
 
-    /// The value with every secret replaced, in texts, names of fields, numbers (which become texts), and structures that are a
-    /// secret only as a whole, such as a list of numbers.
+    /// The value with every secret replaced, in texts, names of fields, numbers (which become texts), and structures
+    /// that are a secret only as a whole, such as a list of numbers.
     #[must_use]
     pub fn json(&self, value: Value) -> Value {
         if self.is_empty() { value } else { self.whole(self.fields(value)) }
     }
 
-    /// The smallest parts of the value that are a secret only as a whole become texts.
+    /// Converts the smallest parts of the value that are a secret only as a whole to texts.
     fn whole(&self, value: Value) -> Value {
         let is_clean = |value: &Value| self.secrets_in(value.to_string().as_bytes()).is_empty();
         if is_clean(&value) {
@@ -161,13 +162,13 @@ impl Scrubber {
         }
     }
 
-    /// Starts on a stream.
+    /// A scrubber for one stream, with false starts of its own.
     #[must_use]
     pub fn stream(self: &Arc<Self>) -> ScrubStream {
         ScrubStream::new(self.clone(), Arc::default())
     }
 
-    /// None when there is nothing to replace.
+    /// Returns `None` if there is nothing to replace.
     fn replaced(&self, text: &[u8]) -> Option<Vec<u8>> {
         let mut matches = self.matches(text, 0, End::Final);
         let mut written = Replaced::default();
@@ -204,20 +205,20 @@ impl Matches<'_> {
             match placeholder::around(self.text, range, self.end, self.known) {
                 Within::No => return next,
                 Within::Yes => {}
-                // The whole of a secret stands there, so nothing is learned of a part.
+                // A whole secret matched here, so waiting reveals nothing about a part.
                 Within::Unknown => return Next::Wait { from: range.start, matched: 0 },
             }
         }
     }
 }
 
-/// A text with placeholders for secrets, as far as it is written.
+/// A text with placeholders for secrets, written so far.
 #[derive(Default)]
 struct Replaced {
     bytes: Vec<u8>,
-    /// So much of the text is written or replaced.
+    /// Bytes of the text already written or replaced.
     done: usize,
-    /// Whose the last placeholder is.
+    /// Index of the secret of the last placeholder.
     owner: Option<usize>,
 }
 
@@ -227,7 +228,7 @@ impl Replaced {
         self.done = self.done.max(end);
     }
 
-    /// Replaces what stands at `range`. Secrets that overlap are replaced together, and each is named.
+    /// Replaces the secret at `range`. Secrets that overlap are replaced together, and each is named.
     fn put(&mut self, scrubber: &Scrubber, text: &[u8], owner: usize, range: &Range<usize>) {
         if range.end <= self.done {
             return;

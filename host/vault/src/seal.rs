@@ -1,7 +1,7 @@
-//! Encryption of one value at a time: XChaCha20-Poly1305 under a random nonce, bound to what stands beside it.
+//! Encryption of one value at a time: XChaCha20-Poly1305 under a random nonce, bound to associated data.
 //!
-//! It survives whoever can write the state but has no key: nothing can be moved to another name or scope, widened to other
-//! domains, or changed, without being noticed.
+//! It survives an attacker who can write the state but has no key: moving a value to another name or scope, widening
+//! its domains or changing it is detected.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,21 +13,21 @@ use zeroize::Zeroizing;
 
 use crate::VaultError;
 
-/// Bytes of a key.
+/// Size of a key in bytes.
 pub(crate) const KEY_BYTES: usize = 32;
-/// A random nonce of so many bytes does not repeat.
+/// A random nonce of this many bytes does not repeat.
 const NONCE_BYTES: usize = 24;
 
-/// The key of a vault.
+/// The encryption key of a vault.
 pub(crate) struct Key(Box<Zeroizing<[u8; KEY_BYTES]>>);
 
 /// An encrypted value, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Sealed {
-    /// Base64.
+    /// The nonce in base64.
     nonce: String,
-    /// Base64, with the tag at its end.
+    /// The ciphertext in base64, with the tag at its end.
     text: String,
 }
 
@@ -38,7 +38,7 @@ impl Key {
         Ok(key)
     }
 
-    /// From exactly so many bytes.
+    /// A key from exactly [`KEY_BYTES`] bytes.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         let mut key = Self(Box::default());
         if bytes.len() != KEY_BYTES {
@@ -59,7 +59,7 @@ impl Key {
         &**self.0
     }
 
-    /// Encrypts `value`. Only with the same `beside` can it be opened again.
+    /// Encrypts `value`. It can be opened only with the same `beside`.
     pub(crate) fn seal(&self, value: &[u8], beside: &[u8]) -> Result<Sealed, VaultError> {
         let mut nonce = [0; NONCE_BYTES];
         fill(&mut nonce)?;
@@ -70,7 +70,7 @@ impl Key {
         Ok(Sealed { nonce: STANDARD.encode(nonce), text: STANDARD.encode(text) })
     }
 
-    /// None when it was sealed with another key or beside something else, or changed.
+    /// Returns `None` if it was changed, or sealed with another key or another `beside`.
     pub(crate) fn open(&self, sealed: &Sealed, beside: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         let nonce: [u8; NONCE_BYTES] = STANDARD.decode(&sealed.nonce).ok()?.try_into().ok()?;
         let text = STANDARD.decode(&sealed.text).ok()?;
@@ -90,14 +90,14 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// Fills `bytes` from the operating system. A seed would make keys that can be made again.
+/// Fills `bytes` from the operating system. A seed would make reproducible keys.
 pub(crate) fn fill(bytes: &mut [u8]) -> Result<(), VaultError> {
     rand::rngs::SysRng
         .try_fill_bytes(bytes)
         .map_err(|_| VaultError::System { action: "asking the system for randomness" })
 }
 
-/// The bytes that hexadecimal digits stand for.
+/// Decodes hexadecimal digits, two for each byte.
 pub(crate) fn from_hex(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     if !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;

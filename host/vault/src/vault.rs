@@ -1,7 +1,7 @@
 //! The credentials of a home.
 //!
-//! It survives a crash at any instant, the wrong key, a keyring that is away, and records that somebody changed: each is a
-//! refusal that says so, and never an empty value, another key, or a credential of a lower source in place of the one meant.
+//! It survives a crash at any instant, the wrong key, an unavailable keyring, and tampered records: each is an explicit
+//! refusal, never an empty value, another key, or a credential of a lower source in place of the intended one.
 
 #[cfg(test)]
 mod tests;
@@ -20,12 +20,12 @@ use crate::records::{self, Entry, Stored};
 use crate::seal::Key;
 use crate::{Granted, RunSecrets, Scrubber, VaultError, VaultParts};
 
-/// A key that was not to be had is asked for again after so long: every run asks, and a keyring that hangs takes seconds.
+/// Time before an unavailable key is requested again: every run requests it, and a keyring that hangs takes seconds.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
 const MOST_DOMAINS: usize = 64;
 const MOST_SKILL_BYTES: usize = 128;
 
-/// What is warned of while the key lies beside what it protects.
+/// Warning while the key is stored next to the data it protects.
 const KEY_FILE_WARNING: &str = "the credentials are encrypted with a key that lies unprotected in `config/credentials.key` of \
     the home: whoever can read the home can read them; use a system with a keyring, or set `MOTOR_CREDENTIALS_KEY`, then \
     delete the credentials and set them again";
@@ -46,76 +46,76 @@ struct Inner {
     warnings: Vec<String>,
     lock: Mutex<Lock>,
     scrubber: Mutex<Known>,
-    /// One change at a time: the first makes the key.
+    /// Serializes changes: the first one makes the key.
     writing: tokio::sync::Mutex<()>,
 }
 
-/// What is known of the key.
+/// The state of the key in this process.
 enum Lock {
     Closed,
     Open { key: Arc<Key>, record: KeyRecord },
     Failed { at: Duration, error: VaultError },
 }
 
-/// The scrubber made last, and what it was made of. Held by those who use it: with the last of them it is wiped.
+/// The latest scrubber, and the hash of its secrets. Its users own it: it is wiped with the last of them.
 #[derive(Default)]
 struct Known {
     of: Option<ContentHash>,
     scrubber: Weak<Scrubber>,
 }
 
-/// A credential to keep.
+/// A credential to store.
 #[derive(Debug)]
 pub struct NewCredential {
-    /// Its name.
+    /// Name of the credential, unique in its scope.
     pub name: CredentialName,
-    /// The skill it belongs to; none: shared by all.
+    /// The skill it belongs to; `None` if shared by all.
     pub skill: Option<String>,
-    /// Its value.
+    /// The secret value in clear.
     pub value: Secret<String>,
-    /// Patterns of the domains it may be sent to. The caller has checked their grammar. None: nowhere; then it is only good
-    /// for computing with it, or for a component that may have the value.
+    /// Domain patterns it may be sent to. The caller has checked their grammar. Empty: nowhere; then it is only usable
+    /// for computing, or by a component that may have the value.
     pub domains: Vec<String>,
     /// Whether a component may be given the value itself.
     pub raw: bool,
 }
 
-/// What may be told of a credential: never its value.
+/// Public information about a credential, without its value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CredentialInfo {
-    /// Its name.
+    /// Name of the credential, unique in its scope.
     pub name: CredentialName,
-    /// The skill it belongs to; none: shared by all.
+    /// The skill it belongs to; `None` if shared by all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<String>,
-    /// Patterns of the domains it may be sent to.
+    /// Domain patterns it may be sent to.
     pub domains: Vec<String>,
     /// Whether a component may be given the value itself.
     pub raw: bool,
-    /// Where it comes from.
+    /// The source that the credential comes from.
     pub source: CredentialSource,
-    /// When it was set; unknown for the environment.
+    /// Time it was set; unknown for the environment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set_at: Option<Timestamp>,
-    /// Whether it is known that the value cannot be had: damaged, sealed with another key, or unfit. To list credentials the
-    /// keyring is not asked for the key, so one that nobody has needed yet may turn out to be unreadable.
+    /// Whether the value is known to be unavailable: damaged, sealed with another key, or unfit. Listing does not ask
+    /// the keyring for the key, so a credential that was not needed yet may turn out to be unreadable.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unreadable: bool,
 }
 
-/// Where a credential comes from (SPEC VAULT-1).
+/// The source of a credential (SPEC VAULT-1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CredentialSource {
-    /// The encrypted vault.
+    /// The encrypted vault of the home.
     Vault,
     /// A variable `VAULT_NAME` of the host's environment.
     Environment,
 }
 
 impl Vault {
-    /// The credentials in the store and in the environment. No key is looked for before one is needed.
+    /// Opens the credentials in the store and in the environment. The key is not fetched before it is needed.
     #[must_use]
     pub fn open(parts: VaultParts) -> Self {
         let VaultParts { store, clock, directory, key, keyring, variables, config } = parts;
@@ -135,7 +135,7 @@ impl Vault {
         Self { inner: Arc::new(inner) }
     }
 
-    /// What the owner should know, one sentence each.
+    /// Warnings for the owner, one sentence each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.inner.warnings.clone();
@@ -146,11 +146,11 @@ impl Vault {
         warnings
     }
 
-    /// Keeps a credential, replacing one of the same name and scope. Durable when this returns.
+    /// Stores a credential, replacing one of the same name and scope. Durable when this returns.
     ///
     /// # Errors
-    /// When the value cannot be kept secret or begins or ends with white space, the key of the vault is not to be had, or the
-    /// store fails. Line breaks at the end of a value of several lines, such as a PEM file, are cut off.
+    /// If the value cannot be kept secret or begins or ends with white space, the key of the vault is not available, or
+    /// the store fails. Line breaks at the end of a value of several lines, such as a PEM file, are cut off.
     pub async fn set(&self, mut credential: NewCredential) -> Result<(), Refusal> {
         cut_last_breaks(&mut credential.value);
         check(&credential)?;
@@ -166,10 +166,10 @@ impl Vault {
         Ok(())
     }
 
-    /// What there is: the vault's by scope and name, then the environment's by name.
+    /// All credentials: the vault's by scope and name, then the environment's by name.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn list(&self) -> Result<Vec<CredentialInfo>, Refusal> {
         let entries = self.inner.entries()?;
         let key = self.inner.key_at_hand();
@@ -195,10 +195,10 @@ impl Vault {
         self.inner.key_for(&entries).map(drop).map_err(Refusal::from)
     }
 
-    /// Forgets a credential. The key is not needed for it; with the last credential it is forgotten too.
+    /// Deletes a credential. This does not need the key; with the last credential the key is forgotten too.
     ///
     /// # Errors
-    /// When there is none, or the store fails.
+    /// If there is no such credential, or the store fails.
     pub async fn delete(&self, name: &CredentialName, skill: Option<&str>) -> Result<(), Refusal> {
         let _writing = self.inner.writing.lock().await;
         let entries = self.inner.entries()?;
@@ -214,12 +214,12 @@ impl Vault {
         Ok(())
     }
 
-    /// Opens the credentials named, for a run: the skill's own before shared ones before the environment's. It may block for
-    /// seconds when the key has to come from the keyring.
+    /// Opens the named credentials for a run: the skill's own take precedence over shared ones, and those over the
+    /// environment's. It may block for seconds if the key comes from the keyring.
     ///
     /// # Errors
-    /// `credentials_needed`: naming every one that is missing and the command that sets it, or the one that cannot be read,
-    /// or the reason why the key is not to be had.
+    /// `credentials_needed`, which names every missing credential and the command that sets it, or the unreadable one,
+    /// or the reason the key is not available.
     pub fn for_run(&self, names: &[CredentialName], skill: Option<&str>) -> Result<RunSecrets, Refusal> {
         let entries = self.inner.entries()?;
         let key = self.inner.key_for(&entries);
@@ -239,17 +239,17 @@ impl Vault {
         Ok(RunSecrets::new(granted, self.inner.scrubber(&entries, &key)))
     }
 
-    /// Knows every secret of the home and the environment that can be read. It may block like [`Vault::for_run`].
+    /// A scrubber for every readable secret of the home and the environment. It may block like [`Vault::for_run`].
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub fn scrubber(&self) -> Result<Arc<Scrubber>, Refusal> {
         let entries = self.inner.entries()?;
         Ok(self.inner.scrubber(&entries, &self.inner.key_for(&entries)))
     }
 }
 
-/// The key, when there are credentials to open.
+/// The key, or `None` if there are no credentials to open.
 type MaybeKey = Result<Option<Arc<Key>>, VaultError>;
 
 impl Inner {
@@ -258,7 +258,7 @@ impl Inner {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Lock> {
-        // Each change of it is one assignment, so a poisoned lock is still good.
+        // Each change of it is one assignment, so a poisoned lock is still consistent.
         self.lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -266,13 +266,13 @@ impl Inner {
         Sources { keyring: self.keyring, environment: self.environment_key.as_ref(), directory: &self.directory }
     }
 
-    /// The batch that keeps a credential, and the key that was made for it, when it is the first.
+    /// The batch that stores a credential, and the key that was made for it if it is the first.
     #[expect(clippy::type_complexity, reason = "two things that belong together, once")]
     fn prepare(&self, credential: &NewCredential) -> Result<(Batch, Option<(Arc<Key>, KeyRecord)>), VaultError> {
         let mut batch = Batch::new();
         let (key, made) = match self.key()? {
             Some(key) => (key, None),
-            // Credentials without a record of their key: to make another would be to give them up.
+            // Credentials without a record of their key: making another key would lose them.
             None if !self.entries()?.is_empty() => return Err(no_key_record()),
             None => {
                 let (key, record) = self.sources().create()?;
@@ -286,7 +286,7 @@ impl Inner {
         Ok((batch, made))
     }
 
-    /// The key of the vault; none when there is no record of one.
+    /// The key of the vault; `None` if there is no record of one.
     fn key(&self) -> MaybeKey {
         let Some(record) = records::key_record(&self.store)? else { return Ok(None) };
         let mut lock = self.lock();
@@ -323,7 +323,7 @@ impl Inner {
         }
     }
 
-    /// The key, unless the keyring would have to be asked for it: then none. An error when it is known not to be had.
+    /// The key, or `None` if that would take a request to the keyring. An error if it is known to be unavailable.
     fn key_at_hand(&self) -> Option<MaybeKey> {
         let is_away = match records::key_record(&self.store) {
             Ok(Some(record)) => {
@@ -335,7 +335,7 @@ impl Inner {
         (!is_away).then(|| self.key())
     }
 
-    /// None when there is no such credential.
+    /// Returns `None` if there is no such credential.
     fn grant(
         &self,
         name: &CredentialName,
@@ -369,12 +369,12 @@ impl Inner {
             return scrubber;
         }
         if let Err(error) = key {
-            // They cannot flow back from where they never were sent by this host.
+            // This host never sent them, so they cannot flow back.
             tracing::warn!(%error, "stored credentials are not looked for in what flows back");
         }
         let key = key.as_ref().ok().and_then(Option::as_deref);
         let stored = entries.iter().filter_map(|entry| Some((entry.name.clone(), entry.open(key?)?)));
-        // Values that are never granted would be found in texts that have nothing to do with them.
+        // Values that are never granted would be found in unrelated texts.
         let fit = self.variables.iter().filter(|variable| fitness(&variable.name, variable.value.expose()).is_ok());
         let variables = fit.map(|variable| (variable.name.clone(), variable.value.clone()));
         let scrubber = Arc::new(Scrubber::new(stored.chain(variables).collect()));
@@ -390,7 +390,7 @@ fn no_key_record() -> VaultError {
     )
 }
 
-/// Files end with a line break; of a value of one line it would be no file's.
+/// Cuts off the line breaks with which files end. A value of one line does not count as a file.
 fn cut_last_breaks(value: &mut Secret<String>) {
     let cut = value.expose().trim_end_matches(['\r', '\n']);
     if cut.contains('\n') && cut.len() < value.expose().len() {

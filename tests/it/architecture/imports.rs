@@ -21,7 +21,8 @@ pub(super) fn circles(source: &Path, files: &[(&Path, &str)]) -> Vec<Vec<String>
     }
     let known: BTreeSet<Module> = uses.keys().cloned().collect();
     for (module, paths) in &mut uses {
-        let file = |path: &Module| (1..=path.len()).rev().map(|end| path[..end].to_vec()).find(|part| known.contains(part));
+        let file =
+            |path: &Module| (1..=path.len()).rev().map(|end| path[..end].to_vec()).find(|part| known.contains(part));
         *paths = paths.iter().filter_map(file).filter(|other| other != module).collect();
     }
     let reach: BTreeMap<&Module, BTreeSet<&Module>> = uses.keys().map(|from| (from, reachable(from, &uses))).collect();

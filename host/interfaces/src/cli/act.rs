@@ -24,19 +24,19 @@ pub(super) struct ActArgs {
     task: Option<String>,
     #[command(flatten)]
     grants: GrantArgs,
-    /// Records the model's turns in a file, to play them again with `--model replay/FILE`
+    /// Record the model's turns in a file, to replay them with `--model replay/FILE`
     #[arg(long, value_name = "FILE")]
     record: Option<std::path::PathBuf>,
-    /// Has the owner approve each action that reaches outside or cannot be undone, before it is done
+    /// Ask the owner before each action that reaches outside or cannot be undone
     #[arg(long, conflicts_with = "resume")]
     approval: bool,
-    /// Nobody can be asked: the run has no questions, and what would need approval is refused
+    /// Never ask: the run has no questions, and anything that would need approval is refused
     #[arg(long, conflicts_with_all = ["resume", "approval"])]
     unattended: bool,
-    /// Prints the run's id at once and leaves it to a running host
+    /// Print the run's id at once and leave the run to a running host
     #[arg(long, conflicts_with = "resume")]
     detach: bool,
-    /// Goes on with an interrupted run, or with all of this home
+    /// Resume an interrupted run, or all of this home
     #[arg(long, value_name = "RUN", num_args = 0..=1)]
     resume: Option<Option<RunId>>,
     /// Idempotency key: the same key names the same run
@@ -66,7 +66,7 @@ async fn request(arguments: ActArgs, context: &Context) -> Result<ActRequest, Re
         record: absolute(arguments.record)?,
         approval_required: arguments.approval,
         unattended: arguments.unattended,
-        // A request whose answer was lost is made again: without a key that would be a second run.
+        // A request whose answer was lost is sent again: without a key that would be a second run.
         key: Some(arguments.key.unwrap_or_else(|| format!("cli-{:016x}", Random::from_system().next_u64()))),
         ..arguments.grants.request(task, context)?
     })
@@ -110,7 +110,7 @@ async fn attached(request: &ActRequest, session: &mut Session, context: &Context
 async fn resume(wanted: Option<RunId>, session: &mut Session, context: &Context) -> Done {
     let Resumed { running, .. } = session.ask(&Call::post("/v1/resume", &json!({}))?).await?;
     let runs = match wanted {
-        // Also a run that is over by now: its answer is what was asked for.
+        // Includes a run that is already over: its answer was asked for.
         Some(run) => vec![run],
         None => running,
     };
@@ -197,7 +197,7 @@ fn exit(ended: &Ended) -> Exit {
     match (ended.status, ended.error.as_ref().and_then(|error| error.code)) {
         (RunStatus::Completed, _) => Exit::Ok,
         (_, Some(code)) => match Exit::from(code) {
-            // The command line was right; what failed is the run.
+            // The command line was right; the run failed.
             Exit::Usage => Exit::Failed,
             exit => exit,
         },
@@ -232,7 +232,7 @@ mod tests {
         ] {
             assert_eq!(exit(&ended(status, code)), expected, "{status} {code:?}");
         }
-        // What was refused makes a difference to a run that failed, and none to one that did without.
+        // A refusal changes the exit code of a failed run, and of no other.
         let denied = |status| Ended { denied: true, ..ended(status, None) };
         assert_eq!(exit(&denied(RunStatus::Failed)), Exit::Consent);
         assert_eq!(exit(&denied(RunStatus::Completed)), Exit::Ok);

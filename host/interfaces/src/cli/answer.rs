@@ -1,5 +1,5 @@
-//! `motor task respond`, `approve`, `retry`, and the same questions where a run is followed: what is asked is shown whole
-//! on the terminal, and the answer names exactly what was shown (SPEC ASK-1, APPR-1).
+//! `motor task respond`, `approve`, `retry`, and the same questions where a run is followed: each question is shown
+//! whole on the terminal, and the answer names exactly the question shown (SPEC ASK-1, APPR-1).
 
 use agent::{ApproveRequest, RespondRequest, RetryTask};
 use base::{ContentHash, Random, Refusal, RefusalCode, RunId};
@@ -17,9 +17,9 @@ use crate::exit::Exit;
 use crate::output::text;
 use crate::session::Session;
 
-/// Answers a question.
+/// The command that answers a question.
 pub(super) const RESPOND: &str = "motor task respond";
-/// Decides about what a run asks to be allowed.
+/// The command that decides on a run's approval request.
 pub(super) const APPROVE: &str = "motor task approve";
 /// How often a question is put before it is left unanswered.
 const QUESTIONS: u32 = 3;
@@ -27,7 +27,7 @@ const QUESTIONS: u32 = 3;
 /// Arguments of `motor task respond`.
 #[derive(Debug, Args)]
 pub(super) struct RespondArgs {
-    /// The run
+    /// Id of the run
     run: RunId,
     /// The answer; without it the question is shown and the answer asked for
     answer: Option<String>,
@@ -36,21 +36,21 @@ pub(super) struct RespondArgs {
 /// Arguments of `motor task approve`.
 #[derive(Debug, Args)]
 pub(super) struct ApproveArgs {
-    /// The run
+    /// Id of the run
     run: RunId,
-    /// Refuses what it asks for
+    /// Refuse the actions it asks for
     #[arg(long, conflicts_with = "scope")]
     deny: bool,
     /// For how long: `once`, `run`, `session` or `always` [default: asked for, else the shortest]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_scope)]
     scope: Option<Scope>,
-    /// Allows only these of its actions, by their numbers, and refuses the others
+    /// Allow only these actions, by number, and refuse the others
     #[arg(long, value_delimiter = ',', value_name = "NUMBERS", conflicts_with = "deny")]
     only: Vec<usize>,
-    /// Why, for the model
+    /// Reason, for the model
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Only this request, `apr_…`: another that waits meanwhile is left alone
+    /// Decide only this request, `apr_…`: other waiting requests are left alone
     #[arg(long, value_name = "ID")]
     id: Option<String>,
 }
@@ -58,9 +58,9 @@ pub(super) struct ApproveArgs {
 /// Arguments of `motor task retry`.
 #[derive(Debug, Args)]
 pub(super) struct RetryArgs {
-    /// The run
+    /// Id of the run
     run: RunId,
-    /// What to do differently
+    /// Instructions for the new attempt
     #[arg(long, value_name = "TEXT")]
     guidance: Option<String>,
     /// Domains it may reach beside those it was granted
@@ -80,14 +80,14 @@ fn parse_scope(text: &str) -> Result<Scope, String> {
     all.into_iter().find(|scope| scope.as_str() == text).ok_or_else(|| format!("expected one of {}", known()))
 }
 
-/// What somebody said to what a run asks.
+/// A person's reply to a waiting run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Said {
     Answer(String),
     Decision { grant: bool, only: Vec<ContentHash>, scope: Scope, reason: Option<String> },
 }
 
-/// `motor task respond`.
+/// Runs the command `motor task respond`.
 pub(super) async fn respond(arguments: RespondArgs, session: &mut Session, context: &Context) -> Done {
     let RespondArgs { run, answer } = arguments;
     let trace = trace(&run, session).await?;
@@ -120,7 +120,7 @@ pub(super) async fn respond(arguments: RespondArgs, session: &mut Session, conte
     tell(&trace, waiting, said, word, session, context).await
 }
 
-/// `motor task approve`.
+/// Runs the command `motor task approve`.
 pub(super) async fn approve(arguments: ApproveArgs, session: &mut Session, context: &Context) -> Done {
     let ApproveArgs { run, deny, scope, only, reason, id } = arguments;
     let trace = trace(&run, session).await?;
@@ -159,7 +159,7 @@ pub(super) async fn approve(arguments: ApproveArgs, session: &mut Session, conte
     tell(&trace, waiting, said, word, session, context).await
 }
 
-/// `motor task retry`.
+/// Runs the command `motor task retry`.
 pub(super) async fn retry(arguments: RetryArgs, session: &mut Session, context: &Context) -> Done {
     let RetryArgs { run, guidance, domains, writes, max_iterations } = arguments;
     let request = RetryTask { guidance, domains, writes, max_iterations, key: Some(key()) };
@@ -181,10 +181,10 @@ pub(super) async fn retry(arguments: RetryArgs, session: &mut Session, context: 
     Ok(Exit::Ok)
 }
 
-/// Asks at the terminal what a run asks. None when nobody gave an answer, which is none to the run either.
+/// Asks the run's question at the terminal. Returns `None` if no answer was given; the run keeps waiting.
 ///
 /// # Errors
-/// When the terminal is gone.
+/// If the terminal is gone.
 pub(super) async fn ask(
     terminal: &Terminal,
     trace: &RunTrace,
@@ -201,10 +201,10 @@ pub(super) async fn ask(
     }
 }
 
-/// The request that tells a run what was said, about exactly what was shown.
+/// The request that sends a reply to a run, bound to exactly the question shown.
 ///
 /// # Errors
-/// Never, but for what cannot be JSON.
+/// Only if the reply cannot be written as JSON.
 pub(super) fn call(run: &RunId, waiting: &Waiting, said: Said, word: Word) -> Result<Call, Refusal> {
     let call = match said {
         Said::Answer(answer) => {
@@ -224,7 +224,7 @@ pub(super) fn call(run: &RunId, waiting: &Waiting, said: Said, word: Word) -> Re
     Ok(call.with(word))
 }
 
-/// The command that answers what a run waits for.
+/// The command that answers a run's question or approval request.
 pub(super) fn command(run: &RunId, waiting: &Waiting) -> String {
     match waiting {
         Waiting::Input(_) => format!("{RESPOND} {run}"),
@@ -254,7 +254,7 @@ fn answer_of(line: &str, choices: &[String]) -> Option<String> {
     chosen.map(String::as_str).or(Some(line)).filter(|answer| !answer.is_empty()).map(str::to_owned)
 }
 
-/// Has the owner choose for how long, or refuse. None when nothing was chosen.
+/// Has the owner choose a scope, or refuse. `None` if nothing was chosen.
 async fn choose(terminal: &Terminal, approval: &Approval, only: &[ContentHash]) -> Result<Option<Chosen>, Refusal> {
     let offered: Vec<String> =
         approval.choices.iter().map(|scope| format!("{} = {}", letter(*scope), in_words(*scope))).collect();
@@ -274,7 +274,7 @@ async fn choose(terminal: &Terminal, approval: &Approval, only: &[ContentHash]) 
     Ok(None)
 }
 
-/// What the owner chose at the terminal.
+/// The owner's choice at the terminal.
 struct Chosen {
     grant: bool,
     /// Empty: all that is asked.
@@ -285,7 +285,7 @@ struct Chosen {
 /// The actions with these numbers, from 1.
 ///
 /// # Errors
-/// When there is none with one of them.
+/// If a number names no action.
 fn numbered(numbers: &[usize], approval: &Approval) -> Result<Vec<ContentHash>, Refusal> {
     let action = |number: &usize| {
         let item = number.checked_sub(1).and_then(|index| approval.items.get(index));
@@ -353,7 +353,7 @@ async fn tell(
     Ok(Exit::Ok)
 }
 
-/// A run goes on where there is a host; one that ends with this command is none.
+/// A waiting run continues only on a host that stays; a host of this command ends with it.
 fn goes_on(run: &RunId, session: &Session, context: &Context) {
     if session.is_own() {
         context.output.say(&format!("no host stays: `motor act --resume {run}` goes on with it"));
@@ -377,7 +377,7 @@ fn wrong(reason: String, command: String) -> Refusal {
     Refusal::new(RefusalCode::IllegalState, reason).with_remedy(format!("run `{command}`"))
 }
 
-/// A request whose answer was lost is made again: with a key it counts once.
+/// A request whose answer was lost is sent again: with a key it counts once.
 fn key() -> String {
     format!("cli-{:016x}", Random::from_system().next_u64())
 }

@@ -76,7 +76,7 @@ pub(super) async fn run(arguments: CallArgs, context: &Context) -> Done {
     show(&reply, &context.output)
 }
 
-/// Says what the guest says while it works.
+/// Prints the guest's log lines and progress while it works.
 fn notes(output: Output) -> runtime::NoteSink {
     Arc::new(move |note| {
         let line = match note {

@@ -1,8 +1,8 @@
-//! What the owner is shown before saying yes: everything that is asked, and nothing that could pass for something else.
+//! The card shown to the owner before they say yes: all that is asked, and nothing that could pass for something else.
 //!
-//! Most of it was written by a model, or by a page that the model has read. So every line of it stands behind a bar that
-//! only this program draws, what cannot be seen is written by its number, nothing is cut without saying how much, and
-//! what tainted the run is named.
+//! Most of it was written by a model, or by a page that the model has read. So every line of it stands behind a bar
+//! that only this program draws, invisible characters are written by their numbers, nothing is cut without saying how
+//! much, and the sources of the run's taint are named.
 
 use base::Timestamp;
 use grants::RunConsent;
@@ -15,17 +15,17 @@ const LABEL: usize = 10;
 /// The most of one text that is shown, in bytes: more is a file, not something to read at a prompt.
 const MOST_BYTES: usize = 64 << 10;
 
-/// How a text of a card looks where there are colours. What it says does not depend on them.
+/// How a text of a card looks where there are colours. Its meaning does not depend on them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Tone {
-    /// As it is.
+    /// Text without any colour.
     #[default]
     Plain,
     /// To be read first: it gives something away, or speaks against it.
     Alarm,
     /// It takes something away, or speaks for it.
     Calm,
-    /// To be considered.
+    /// A fact to be considered.
     Warning,
 }
 
@@ -53,18 +53,18 @@ impl Card {
         Self { title: title.into(), fields: Vec::new() }
     }
 
-    /// With a text of anybody's.
+    /// Adds a field with untrusted text.
     pub(super) fn with(self, label: &'static str, text: impl Into<String>) -> Self {
         self.toned(Tone::Plain, label, text)
     }
 
-    /// With a text of anybody's that stands out. Without a label it belongs to the one before.
+    /// Adds a field with untrusted text in a tone. Without a label it belongs to the field before.
     pub(super) fn toned(mut self, tone: Tone, label: &'static str, text: impl Into<String>) -> Self {
         self.fields.push((label, text.into(), tone));
         self
     }
 
-    /// What a run waits for.
+    /// The card of a run's question or approval request.
     pub(super) fn of(trace: &RunTrace, waiting: &Waiting, now: Timestamp) -> Self {
         let (what, id) = match waiting {
             Waiting::Input(_) => ("asks a question", waiting.id()),
@@ -127,7 +127,7 @@ impl Card {
         card
     }
 
-    /// What would be sent: the fields that are not the user's first, each with where it was first seen.
+    /// The request that would be sent: fields not from the user first, each with where it was first seen.
     fn request(mut self, request: &ShownRequest, summary: &str) -> Self {
         if !summary.contains(&request.url) {
             self = self.with("url", &request.url);
@@ -179,7 +179,7 @@ impl Card {
     }
 }
 
-/// The beginning of a text, and how many bytes there are besides.
+/// The beginning of a text, and how many bytes were left out.
 fn bounded(text: &str) -> (&str, usize) {
     let shown = text.get(..text.floor_char_boundary(MOST_BYTES)).unwrap_or_default();
     (shown, text.len() - shown.len())

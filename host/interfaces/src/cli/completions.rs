@@ -11,7 +11,7 @@ use crate::exit::Exit;
 #[derive(Debug, Args)]
 #[command(after_help = "For bash: motor completions bash > ~/.local/share/bash-completion/completions/motor")]
 pub(super) struct CompletionsArgs {
-    /// The shell
+    /// Shell to print completions for
     shell: Shell,
 }
 

@@ -16,7 +16,7 @@ const VALUE: usize = 30;
 /// Subcommands of `motor config`.
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
-    /// Prints every key with its value and where it came from
+    /// Print every key with its value and the source of the value
     Show {
         /// Only this key, or the keys of this section
         key: Option<String>,

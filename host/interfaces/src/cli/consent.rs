@@ -14,17 +14,17 @@ use super::terminal::Terminal;
 use crate::client::{Call, Word};
 use crate::output::Palette;
 
-/// The variable that stands for the owner where nobody sits.
+/// The variable that holds the owner's token where no person can be asked.
 pub(super) const VARIABLE: &str = "MOTOR_OWNER_TOKEN";
 /// How often a passphrase may be mistyped.
 const TRIES: u32 = 3;
 /// How often a question is put.
 const QUESTIONS: u32 = 3;
 
-/// Has the owner say yes to what the card says.
+/// Asks the owner to consent to the card.
 ///
 /// # Errors
-/// `consent_needed` when nobody can be asked, or the answer is no.
+/// `consent_needed` if no terminal is available, or the answer is no.
 pub(super) async fn confirm(card: &Card, context: &Context) -> Result<Word, Refusal> {
     if let Some(word) = given(context)? {
         return Ok(word);
@@ -37,10 +37,10 @@ pub(super) async fn confirm(card: &Card, context: &Context) -> Result<Word, Refu
     at(&terminal, context).await
 }
 
-/// The owner's word for what takes rights away: it is not asked for, but it has to be the owner's.
+/// The owner's word for an action that takes rights away: no question is asked, but the owner's token is needed.
 ///
 /// # Errors
-/// `consent_needed` when the token is sealed and nobody can be asked for its passphrase.
+/// `consent_needed` if the token is sealed and no terminal is available for its passphrase.
 pub(super) async fn unasked(context: &Context) -> Result<Word, Refusal> {
     if let Some(word) = given(context)? {
         return Ok(word);
@@ -67,10 +67,10 @@ pub(super) fn signed(call: Call, context: &Context) -> Call {
     }
 }
 
-/// The word of whoever sits at the terminal, after the question was answered there.
+/// The word of the person at the terminal, after they answered the question there.
 ///
 /// # Errors
-/// When the token cannot be read, or the passphrase is not the one.
+/// If the token cannot be read, or the passphrase is wrong.
 pub(super) async fn at(terminal: &Terminal, context: &Context) -> Result<Word, Refusal> {
     let token = match given(context)? {
         Some(word) => word.token,
@@ -79,10 +79,10 @@ pub(super) async fn at(terminal: &Terminal, context: &Context) -> Result<Word, R
     Ok(Word { door: Door::Terminal, token })
 }
 
-/// The word that was given beforehand.
+/// The owner's word from the environment, if it is set.
 ///
 /// # Errors
-/// When it cannot be one.
+/// If its value is not an owner's token.
 pub(super) fn given(context: &Context) -> Result<Option<Word>, Refusal> {
     let Some(text) = (context.env)(VARIABLE).filter(|text| !text.is_empty()) else { return Ok(None) };
     let token = OwnerToken::parse(&text).ok_or_else(|| {
@@ -95,7 +95,7 @@ pub(super) fn given(context: &Context) -> Result<Option<Word>, Refusal> {
 /// Shows a card page by page.
 ///
 /// # Errors
-/// When the terminal is gone.
+/// If the terminal is gone.
 pub(super) async fn show(terminal: &Terminal, card: &Card, context: &Context) -> Result<(), Refusal> {
     let (columns, height) = terminal.size();
     let palette = Palette::new(context.output.err.enabled());
@@ -118,10 +118,10 @@ pub(super) async fn show(terminal: &Terminal, card: &Card, context: &Context) ->
     Ok(())
 }
 
-/// Asks for a yes. What is neither yes nor no is asked again; what stays unclear is no.
+/// Asks for a yes. An answer that is neither yes nor no is asked for again; if it stays unclear, it counts as no.
 ///
 /// # Errors
-/// When the terminal is gone.
+/// If the terminal is gone.
 pub(super) async fn yes(terminal: &Terminal, prompt: &str) -> Result<bool, Refusal> {
     for _ in 0..QUESTIONS {
         let said = terminal.ask(prompt).await.map_err(|error| gone(&error))?;
@@ -134,10 +134,10 @@ pub(super) async fn yes(terminal: &Terminal, prompt: &str) -> Result<bool, Refus
     Ok(false)
 }
 
-/// The token's file.
+/// The file of the owner's token.
 ///
 /// # Errors
-/// When there is none, or it cannot be used.
+/// If it is missing, or cannot be used.
 pub(super) fn file(context: &Context) -> Result<TokenFile, Refusal> {
     let home = Home::locate(context.globals.home.clone(), &*context.env)?;
     TokenFile::read(&home.config())?.ok_or_else(|| {
@@ -146,10 +146,10 @@ pub(super) fn file(context: &Context) -> Result<TokenFile, Refusal> {
     })
 }
 
-/// The token in the file; the terminal is asked for the passphrase when there is one.
+/// The token in the file; if it is sealed, the terminal is asked for the passphrase.
 ///
 /// # Errors
-/// When the passphrase is not the one.
+/// If the passphrase is wrong.
 pub(super) async fn unseal(file: TokenFile, terminal: &Terminal) -> Result<OwnerToken, Refusal> {
     if !file.is_sealed() {
         return open(file);
@@ -176,7 +176,7 @@ fn open(file: TokenFile) -> Result<OwnerToken, Refusal> {
     Ok(file.open(|| Err(ConsentError::Passphrase))?)
 }
 
-/// Nobody can be asked.
+/// The refusal if there is no terminal to ask at.
 pub(super) fn nobody() -> Refusal {
     Refusal::new(RefusalCode::ConsentNeeded, "only the owner can do this, and there is no terminal to ask at")
         .with_remedy(format!(
@@ -189,15 +189,15 @@ pub(super) fn declined() -> Refusal {
     Refusal::new(RefusalCode::ConsentNeeded, "nothing was done: the answer was not yes")
 }
 
-/// The terminal went away while somebody was asked there.
+/// The refusal if the terminal went away during a question.
 pub(super) fn gone(error: &std::io::Error) -> Refusal {
     Refusal::new(RefusalCode::ConsentNeeded, format!("the terminal gave no answer: {error}"))
 }
 
-/// A thing that takes a person at a terminal, whatever token there is.
+/// The terminal for an action that takes a person there, even with a token.
 ///
 /// # Errors
-/// When there is none.
+/// If the process has no terminal.
 pub(super) fn terminal(what: &str) -> Result<Terminal, Refusal> {
     Terminal::open().ok_or_else(|| {
         Refusal::new(RefusalCode::ConsentNeeded, format!("{what} takes a terminal, and there is none"))

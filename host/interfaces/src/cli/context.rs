@@ -1,4 +1,4 @@
-//! What every command is given.
+//! The inputs that every command shares.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -45,7 +45,7 @@ impl Context {
         })
     }
 
-    /// Does something with a host, and ends it afterwards when it is this process's own. Ctrl-C ends the work.
+    /// Runs work on a host, and closes the host afterwards if it is this process's own. Ctrl-C ends the work.
     pub(super) async fn with_host(&self, work: impl AsyncFnOnce(&mut Session) -> Done) -> Done {
         let mut session = Session::open(self.place()?).await?;
         let done = tokio::select! {
@@ -78,7 +78,7 @@ impl Context {
         done
     }
 
-    /// An answer: as JSON when that is asked for, else as text.
+    /// Prints an answer: as JSON if that is asked for, otherwise as text.
     pub(super) fn answer(&self, value: &impl serde::Serialize, text: impl FnOnce() -> String) -> Result<(), CliError> {
         if self.output.is_json() {
             self.output.print_json(value)?

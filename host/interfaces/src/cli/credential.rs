@@ -1,5 +1,5 @@
-//! `motor credential`: what runs may use and nobody may see (SPEC VAULT-2). A value comes from a prompt or from standard
-//! input: never from an argument, which every process on the machine could read.
+//! `motor credential`: secrets that runs may use and nothing displays (SPEC VAULT-2). A value comes from a prompt or
+//! from standard input: never from an argument, which every process on the machine could read.
 
 use std::io::{IsTerminal as _, Read as _};
 
@@ -24,7 +24,7 @@ const MOST_BYTES: u64 = 128 << 10;
 /// Subcommands of `motor credential`.
 #[derive(Debug, Subcommand)]
 pub(super) enum CredentialCommand {
-    /// Keeps a credential, encrypted. The value is asked for, or read from standard input
+    /// Store a credential, encrypted. The value is asked for, or read from standard input
     Set {
         /// Its name: `<credential:NAME>` stands for it in tasks and requests
         name: CredentialName,
@@ -37,15 +37,15 @@ pub(super) enum CredentialCommand {
         /// Only for this skill
         #[arg(long, value_name = "SKILL")]
         skill: Option<String>,
-        /// Lets components of a run that is granted it see the value itself
+        /// Let components of a run that is granted it see the value itself
         #[arg(long)]
         raw: bool,
     },
-    /// Lists names, domains and sources; never values
+    /// List names, domains and sources; never values
     List,
-    /// Forgets a credential
+    /// Delete a credential
     Delete {
-        /// Its name
+        /// Name of the credential
         name: CredentialName,
         /// That of this skill
         #[arg(long, value_name = "SKILL")]
@@ -103,7 +103,7 @@ pub(super) async fn run(command: CredentialCommand, context: &Context) -> Done {
     }
 }
 
-/// What is asked before a credential is kept. Of the value not even the length.
+/// The question before a credential is kept. Not even the length of its value is shown.
 fn card(request: &SetCredential) -> Card {
     let to =
         if request.domains.is_empty() { "nowhere: for computing only".to_owned() } else { request.domains.join(", ") };

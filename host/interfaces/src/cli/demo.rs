@@ -1,9 +1,9 @@
 //! `motor demo`: a whole run without a key and without a network.
 //!
-//! What is recorded and what is real: the model's words were recorded once, over this very CSV. Everything they ask for
-//! happens anew each time: the file is listed and read, the totals are computed in the sandbox, the report is written by
-//! a tool. The recorded words hold numbers, so they are not believed: the demo takes the result of the `code` call from
-//! this run's trace, and fails unless report and answer state exactly those totals.
+//! Recorded and real parts: the model's words were recorded once, over this very CSV. Everything they ask for happens
+//! on each run: the file is listed and read, the totals are computed in the sandbox, the report is written by a tool.
+//! The recorded words hold numbers, so they are not believed: the demo takes the result of the `code` call from this
+//! run's trace, and fails unless report and answer state exactly those totals.
 
 use std::fs;
 use std::io;
@@ -35,7 +35,7 @@ pub(super) async fn run(context: &Context) -> Done {
         home: home.clone(),
         config: context.globals.config.clone(),
         overrides: context.globals.settings.clone(),
-        // Whatever models this person has set up have no part in it.
+        // The models that this person has configured are not used.
         env: agent::env::of_list(&[]),
         vault_variables: std::collections::BTreeMap::new(),
         compile_worker: compile_worker(),
@@ -90,17 +90,17 @@ fn failed(error: &io::Error) -> Refusal {
         .with_remedy("pass a directory that can be written: `--home DIR`")
 }
 
-/// What the run came to. JSON: `{ runId, answer, totals, report, reportFile, checked }`.
+/// The outcome of the demo run. JSON: `{ runId, answer, totals, report, reportFile, checked }`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Told {
     run_id: RunId,
     answer: String,
-    /// What the sandbox computed in this run.
+    /// The totals that the sandbox computed in this run.
     totals: Totals,
     report: String,
     report_file: PathBuf,
-    /// Report and answer agree with what the sandbox computed.
+    /// Report and answer agree with the totals from the sandbox.
     checked: bool,
     #[serde(skip)]
     tool_calls: u32,
@@ -111,7 +111,7 @@ struct Told {
     is_shown: bool,
 }
 
-/// What the program of the demo returns.
+/// The result of the demo's program.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Totals {
     orders: u64,
@@ -250,7 +250,7 @@ mod tests {
         Totals { orders, total: money(sum), regions, products }
     }
 
-    /// What the recorded model writes, computes and answers.
+    /// The recorded model's report, code and answer.
     async fn recorded() -> (String, String, String) {
         let replay = Replay::from_bytes("replay/demo", RECORDING.as_bytes()).unwrap();
         let mut request = llm::ChatRequest::default();

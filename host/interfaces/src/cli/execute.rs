@@ -22,24 +22,24 @@ pub(super) struct ExecuteArgs {
     /// A file with JavaScript
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// What it may reach: nothing, or with `fetch` the domains of `network.code_domains`
+    /// Network access: nothing, or with `fetch` the domains of `network.code_domains`
     #[arg(long, value_name = "TIER", default_value = "isolated")]
     tier: TierName,
     /// Time it may take, such as `2s`; a bare number is milliseconds. Between 100 ms and 5 s (`network`: 30 s)
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     timeout: Option<Duration>,
-    /// Turns the static guard off. The sandbox is the boundary, with it or without
+    /// Turn off the static guard. The sandbox is the boundary, with it or without
     #[arg(long)]
     no_guard: bool,
-    /// Seeds its random numbers
+    /// Seed its random numbers
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// What it is for, for the log
+    /// Purpose of the program, for the log
     #[arg(long, value_name = "TEXT")]
     purpose: Option<String>,
 }
 
-/// What a program may reach.
+/// The network access of a program.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum TierName {
     Isolated,

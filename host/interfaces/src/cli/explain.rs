@@ -1,4 +1,4 @@
-//! `motor explain`: what a run would be allowed to touch, before there is one (SPEC RUN-13).
+//! `motor explain`: shows what a run would be allowed to touch, before it starts (SPEC RUN-13).
 
 use std::fmt::Write as _;
 
@@ -149,7 +149,7 @@ fn render(explanation: &Explanation) -> String {
     page.text
 }
 
-/// What becomes of writing after reading from the web (SPEC TAINT-1).
+/// How writes are treated after reading from the web (SPEC TAINT-1).
 fn writing(explanation: &Explanation) -> String {
     let then = match explanation.network.tainted_write {
         TaintedWrite::Allow => "allowed",

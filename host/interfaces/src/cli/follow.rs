@@ -31,14 +31,14 @@ pub(super) enum Followed {
     Interrupted {
         /// Whether the run was cancelled.
         cancelled: bool,
-        /// The command that answers what the run waits for.
+        /// The command that answers the run's question or approval request.
         waiting: Option<&'static str>,
     },
     /// The host stopped before the run was over.
     HostGone {
-        /// What it said last.
+        /// The host's last message, if any.
         reason: Option<String>,
-        /// The command that answers what the run waits for.
+        /// The command that answers the run's question or approval request.
         waiting: Option<&'static str>,
     },
 }
@@ -73,7 +73,7 @@ pub(super) struct Ended {
     /// The command that answers the question or approval it waits for.
     #[serde(skip)]
     pub(super) waiting: Option<&'static str>,
-    /// The last thing it asked to be allowed was refused, or nobody decided about it.
+    /// Its last approval request was refused, or expired undecided.
     #[serde(skip)]
     pub(super) denied: bool,
     /// It is over, as far as the events so far say.
@@ -164,10 +164,10 @@ impl Ended {
     }
 }
 
-/// Follows `run` and shows what it does.
+/// Follows `run` and shows its events.
 ///
 /// # Errors
-/// When there is no such run, or no host can be had.
+/// If the run does not exist, or no host can be reached.
 pub(super) async fn follow(session: &mut Session, run: &RunId, context: &Context) -> Result<Followed, CliError> {
     let mut live = Live::new(&context.output, context.globals.verbose > 0);
     let mut followed = watch(session, run, &mut live, context).await;
@@ -209,7 +209,7 @@ async fn watch(
                 Went::Put => continue,
                 Went::Wished(wish) => {
                     live.end();
-                    // Only a person gives a run up; when a process has to go, the run stays resumable.
+                    // Only a person cancels a run; if a process has to stop, the run stays resumable.
                     let cancelled = wish == Wish::Interrupt && cancel(session, run, context).await;
                     return Ok(Followed::Interrupted { cancelled, waiting: ended.waiting });
                 }

@@ -1,4 +1,4 @@
-//! What a run is granted on the command line: the same words for `act`, which starts it, and `explain`, which does not.
+//! The grants of a run on the command line: the same flags for `act`, which starts it, and `explain`, which does not.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,13 +11,13 @@ use super::context::Context;
 use super::input;
 use crate::duration;
 
-/// What a run is granted.
+/// The flags that grant a run access.
 #[derive(Debug, Args)]
 pub(super) struct GrantArgs {
     /// Tools the run is granted: exactly these. `code`, `fetch`, `bash`, `filesystem`, or single file tools
     #[arg(long, value_delimiter = ',', value_name = "TOOLS")]
     tools: Vec<String>,
-    /// Domains it may reach: `example.com`, `*.example.com` or `*`, with `:PORT` where it is not 80 or 443
+    /// Domains it may reach: `example.com`, `*.example.com` or `*`, with `:PORT` if it is not 80 or 443
     #[arg(long, value_delimiter = ',', value_name = "DOMAINS")]
     domains: Vec<String>,
     /// Requests it may send also after it has read from the web: `'POST example.com/path'`, or `example.com` for everything
@@ -32,10 +32,10 @@ pub(super) struct GrantArgs {
     /// A skill to work by, once it is approved: its name, or its place as `motor skill list` shows it
     #[arg(long, value_name = "SKILL")]
     skill: Option<String>,
-    /// What the skill takes, one by one: JSON where the value is JSON, else text
+    /// Inputs of the skill, one by one: JSON if the value is JSON, otherwise text
     #[arg(long = "input", value_name = "NAME=VALUE", requires = "skill", value_parser = input::setting)]
     input: Vec<(String, String)>,
-    /// What the skill takes, as a JSON object
+    /// Inputs of the skill, as a JSON object
     #[arg(long, value_name = "JSON", requires = "skill")]
     inputs: Option<String>,
     /// A file to copy into the workspace, under another name if wanted
@@ -50,7 +50,7 @@ pub(super) struct GrantArgs {
     /// Model to use instead of the configured one
     #[arg(long, value_name = "PROVIDER/MODEL")]
     model: Option<String>,
-    /// Turns the code tool's static guard off. The sandbox is the boundary, with it or without
+    /// Turn off the code tool's static guard. The sandbox is the boundary, with it or without
     #[arg(long)]
     no_guard: bool,
 }
@@ -80,7 +80,7 @@ impl GrantArgs {
     }
 }
 
-/// A path as the host will see it, whatever directory that runs in.
+/// A path made absolute, so that it does not depend on the host's working directory.
 pub(super) fn absolute(path: Option<PathBuf>) -> Result<Option<PathBuf>, Refusal> {
     let absolute = path.map(std::path::absolute).transpose();
     absolute.map_err(|_| super::context::usage("`--record` is not a path", "write `--record FILE`"))

@@ -1,4 +1,4 @@
-//! What people give on the command line, read into requests.
+//! Reads command-line input into requests.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::context::usage;
 /// The most that is read from standard input or a file in place of an argument, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// `key=value`.
+/// Reads a setting of the form `key=value`.
 pub(super) fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
@@ -20,7 +20,7 @@ pub(super) fn setting(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// What a skill is given: an object, and single values that go into it. A value that is no JSON is a text.
+/// The inputs of a skill: an object, and single values that go into it. A value that is not JSON is text.
 pub(super) fn of_skill(object: Option<&str>, single: Vec<(String, String)>) -> Result<Option<Value>, Refusal> {
     let wrong = |reason: String| usage(reason, "write `--inputs '{\"name\": …}'`, or `--input name=value`");
     let mut inputs = match object.map(serde_json::from_str::<Map<String, Value>>) {
@@ -38,7 +38,7 @@ pub(super) fn of_skill(object: Option<&str>, single: Vec<(String, String)>) -> R
     Ok(Some(Value::Object(inputs)))
 }
 
-/// `path` or `name=path`. A file whose own name has a `=` in it is taken as it is.
+/// Reads `path` or `name=path`. If a file with the whole text as its name exists, the text is its path.
 pub(super) fn file(text: &str, exists: &dyn Fn(&Path) -> bool) -> Result<FileInput, Refusal> {
     let absolute = |path: &str| -> Result<PathBuf, Refusal> {
         std::path::absolute(path).map_err(|_| usage(format!("`{text}` is not a path"), "write `PATH` or `NAME=PATH`"))
@@ -52,7 +52,7 @@ pub(super) fn file(text: &str, exists: &dyn Fn(&Path) -> bool) -> Result<FileInp
     Ok(FileInput { path: absolute(text)?, name: None })
 }
 
-/// An argument, or standard input when it is `-`.
+/// An argument, or standard input if it is `-`.
 pub(super) async fn text_or_stdin(argument: &str) -> Result<String, Refusal> {
     if argument != "-" {
         return Ok(argument.to_owned());

@@ -28,7 +28,7 @@ pub(super) async fn run(arguments: InspectArgs, context: &Context) -> Done {
     let bench = workbench(context)?;
     let bundled = BUNDLED.into_iter().map(|(name, _)| name).find(|name| arguments.component == Path::new(name));
     let report = match bundled {
-        // A file of that name is meant when there is one.
+        // An existing file of that name takes precedence.
         Some(name) if !arguments.component.exists() => at(&bench, context, bench.inspect_bundled(name)).await?,
         _ => at(&bench, context, bench.inspect_file(&arguments.component)).await?,
     };
@@ -147,7 +147,7 @@ pub(super) fn tools(tools: &[ToolDescription], columns: usize) -> String {
     page
 }
 
-/// Each argument with its type and what is said of it, a line each: `path (string): where it is`.
+/// Each argument with its type and description, a line each: `path (string): where it is`.
 fn arguments(schema: &serde_json::Value) -> Vec<String> {
     let properties = schema.get("properties").and_then(|properties| properties.as_object());
     let line = |(name, schema): (&String, &serde_json::Value)| {
@@ -181,7 +181,7 @@ fn type_of(schema: &serde_json::Value) -> String {
     }
 }
 
-/// `path, offset?, limit?`
+/// The names of the arguments: `path, offset?, limit?`.
 pub(super) fn parameters(schema: &serde_json::Value) -> String {
     let required: Vec<&str> = schema
         .get("required")

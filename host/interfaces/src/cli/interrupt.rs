@@ -1,7 +1,7 @@
 //! Ctrl-C and SIGTERM.
 //!
-//! What it survives: a signal that comes while nobody waits for one, between two events of a run. It is kept for whoever
-//! waits next, and wakes one waiter only.
+//! It survives a signal that arrives between two events of a run, while no task waits for one: the signal is kept for
+//! the next waiter, and wakes one waiter only.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Mutex, OnceCell};
@@ -9,14 +9,14 @@ use tokio::sync::{Mutex, OnceCell};
 /// A wish to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wish {
-    /// Ctrl-C: somebody does not want this any more.
+    /// Ctrl-C: a person wants the work to end.
     Interrupt,
     /// SIGTERM: the machine or a supervisor wants the process to be gone.
     Terminate,
 }
 
-/// The wishes that reach this process. Until somebody waits for the first one, signals end the process as they always
-/// did: a command that does not listen must not be deaf.
+/// The wishes that reach this process. Until the first one is waited for, signals end the process as they always did: a
+/// command that does not listen must not be deaf.
 #[derive(Debug, Default)]
 pub(super) struct Wishes(OnceCell<Mutex<Option<Listeners>>>);
 
@@ -27,8 +27,8 @@ struct Listeners {
 }
 
 impl Wishes {
-    /// From here on signals are kept for whoever waits next. To be called before anything tells others that this
-    /// process is there: they may send a signal at once.
+    /// From here on signals are kept for the next waiter. To be called before anything tells others that this process
+    /// is there: they may send a signal at once.
     pub(super) async fn listen(&self) {
         self.listeners().await;
     }

@@ -15,11 +15,11 @@ const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 /// Columns left of the model's words, which belong to a step.
 const INDENT: usize = 2;
 
-/// Shows events.
+/// Shows the events of a run on the terminal.
 pub(super) struct Live<'a> {
     output: &'a Output,
     verbose: bool,
-    /// What is waited for, since when.
+    /// The thing waited for, and since when.
     waiting: Option<(String, Instant)>,
     frame: usize,
     /// The spinner is on the screen.
@@ -30,7 +30,7 @@ pub(super) struct Live<'a> {
     streamed: Option<Streamed>,
     /// The text of the last reply, if the whole of it is on the screen.
     shown: Option<String>,
-    /// Text that came with calls: shown when it turns out not to be the answer.
+    /// Text that came with calls: shown if it turns out not to be the answer.
     said: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl<'a> Live<'a> {
         self.shown.as_deref() == Some(answer.trim())
     }
 
-    /// Shows an event.
+    /// Shows one event of the run.
     pub(super) fn show(&mut self, event: &LiveEvent) {
         match event {
             LiveEvent::Preparing { preparing, .. } if self.output.live => {
@@ -80,7 +80,8 @@ impl<'a> Live<'a> {
             LiveEvent::ModelReplied { step, text, .. } => {
                 // That the next one begins may be lost on its way.
                 self.step = step + 1;
-                // Words can be lost on their way, and a reply can be other than what streamed: that is shown again.
+                // Words can be lost on their way, and a reply can differ from the streamed text: such a reply is shown
+                // again.
                 let streamed = self.end_stream();
                 match line(event, usize::MAX, self.verbose, Palette::new(false)) {
                     // Below the words and the step's number, which are there already.
@@ -103,13 +104,13 @@ impl<'a> Live<'a> {
             }
             LiveEvent::ToolFinished { requests, .. } => {
                 self.line(event);
-                // What was refused the owner may want to allow: it is worth a line of its own.
+                // The owner may want to allow a refused request: it is worth a line of its own.
                 for refused in requests.iter().filter(|request| request.rule.is_some()) {
                     let line = text::cut(&text::one_line(&asked(refused)), self.columns(4));
                     self.print(&format!("    {}", self.output.err.yellow(&line)));
                 }
             }
-            // From here on somebody else has the screen.
+            // From here on another prompt has the screen.
             LiveEvent::Asked { .. } | LiveEvent::ApprovalAsked { .. } => {
                 self.line(event);
                 self.end();
@@ -200,7 +201,7 @@ impl<'a> Live<'a> {
     }
 }
 
-/// An event as a line of at most `columns`, when it is worth one.
+/// An event as a line of at most `columns`, if it is worth one.
 fn line(event: &LiveEvent, columns: usize, verbose: bool, palette: Palette) -> Option<String> {
     Some(match event {
         LiveEvent::Resumed { .. } => palette.yellow("the host had stopped: the run goes on"),

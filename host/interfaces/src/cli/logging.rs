@@ -27,7 +27,7 @@ pub(super) fn start(
         .map_err(|error| usage(format!("`MOTOR_LOG` is no filter: {error}"), "write `info`, or `warn,motor=debug`"))?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let colours = output.err.enabled();
-    // An error means that somebody who embeds this has a subscriber already: then that one is used.
+    // An error means that an embedding program has set a subscriber already: then that one is used.
     match format {
         Format::Human => builder.with_ansi(colours).with_target(verbose > 0).try_init().ok(),
         Format::Json => builder.json().with_ansi(false).try_init().ok(),

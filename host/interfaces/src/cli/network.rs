@@ -19,32 +19,32 @@ use crate::session::Session;
 /// Subcommands of `motor network`.
 #[derive(Debug, Subcommand)]
 pub(super) enum NetworkCommand {
-    /// Lets a run reach a domain, or all runs of the agent
+    /// Allow a run, or all runs of the agent, to reach a domain
     Allow {
         #[command(flatten)]
         about: About,
-        /// Lets it send the requests there after it has read from the web: everything, where only a domain is named
+        /// Also allow these requests after it has read from the web: all requests, if only a domain is named
         #[arg(long)]
         writes: bool,
     },
-    /// Refuses a domain, whatever else allows it
+    /// Refuse a domain, even if something else allows it
     Deny {
         #[command(flatten)]
         about: About,
     },
-    /// Takes a decision back
+    /// Withdraw a decision
     Forget {
         #[command(flatten)]
         about: About,
     },
-    /// Lists the decisions in force
+    /// List the decisions in force
     List,
 }
 
-/// What a decision is about, and for how long.
+/// The subject of a decision, and how long it lasts.
 #[derive(Debug, Args)]
 pub(super) struct About {
-    /// `example.com`, `*.example.com` or `*`, with `:PORT` where it is not 80 or 443; with `--writes` also requests, as in
+    /// `example.com`, `*.example.com` or `*`, with `:PORT` if it is not 80 or 443; with `--writes` also requests, as in
     /// `'POST example.com/path'`
     pattern: Shape,
     /// For this run [default: the newest of the agent]
@@ -113,7 +113,7 @@ pub(super) async fn run(command: NetworkCommand, context: &Context) -> Done {
         .await
 }
 
-/// What is asked before it is decided.
+/// The question before a decision is made or taken back.
 fn card(decision: &Decision, forgotten: bool, context: &Context) -> Card {
     let title = match (forgotten, decision.verdict) {
         (true, _) => "take back what was decided about a domain?",

@@ -1,7 +1,7 @@
 //! `motor owner`: the token that stands for the owner (SPEC CONSENT-1).
 //!
 //! A new token is made and sealed here, where the passphrase is typed: the host gets the finished file and never sees a
-//! passphrase. Every change makes a new token, because what could be read before may have been.
+//! passphrase. Every change makes a new token, because the old one may have been read before.
 
 use base::{Refusal, RefusalCode, Secret, Timestamp};
 use clap::Subcommand;
@@ -23,15 +23,15 @@ use crate::session::Session;
 /// Subcommands of `motor owner`.
 #[derive(Debug, Subcommand)]
 pub(super) enum OwnerCommand {
-    /// Says how the owner's token is kept
+    /// Show how the owner's token is kept
     Status,
-    /// Seals it with a passphrase, so that other programs of the same user cannot consent
+    /// Seal it with a passphrase, so that other programs of the same user cannot consent
     Seal,
-    /// Keeps it without a passphrase again
+    /// Remove the passphrase
     Unseal,
-    /// Makes a new one; the old one is refused at once
+    /// Replace it with a new one; the old one is refused at once
     Rotate,
-    /// Prints it, for `MOTOR_OWNER_TOKEN` where nobody sits
+    /// Print it, for `MOTOR_OWNER_TOKEN` in unattended use
     Token,
 }
 
@@ -115,7 +115,7 @@ async fn print(context: &Context) -> Done {
 async fn replace(kept: Kept, session: &mut Session, context: &Context) -> Done {
     let (word, passphrase) = match (given(context)?, kept) {
         (Some(word), Kept::Plain) => (word, None),
-        // A passphrase is typed, whoever consents.
+        // A passphrase is typed at the terminal, even with a token from the environment.
         (_, kept) => {
             let terminal = Terminal::open().ok_or_else(nobody)?;
             let card = match kept {
@@ -153,8 +153,8 @@ async fn replace(kept: Kept, session: &mut Session, context: &Context) -> Done {
     Ok(Exit::Ok)
 }
 
-/// Replaces the token. When the host's answer was lost, the request comes again with a token that is refused by then:
-/// what the file holds says whether it was done.
+/// Replaces the token. If the host's answer was lost, the request is sent again with a token that is refused by then:
+/// the content of the file then tells whether the change was made.
 async fn send(
     token: &OwnerToken,
     new: &TokenFile,

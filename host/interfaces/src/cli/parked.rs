@@ -1,7 +1,7 @@
 //! A run that is followed and parks: the question is shown where the person sits, and answered right there.
 //!
-//! It may be settled elsewhere meanwhile, expire, or be cancelled: the run's events are listened to while the person
-//! thinks, and then the question is taken back. Where nobody can be asked, the command that answers is named.
+//! The question may be settled elsewhere, expire, or be cancelled: the run's events are listened to while the person
+//! thinks, and then the question is taken back. Without a terminal, the command that answers is named.
 
 use base::{Refusal, RunId};
 use motor::{Moved, Waiting};
@@ -17,18 +17,18 @@ use crate::session::Session;
 
 /// How it went on while a run waited.
 pub(super) enum Went {
-    /// The question was put, answered or not: the events tell what comes of it.
+    /// The question was put, answered or not: the events tell the outcome.
     Put,
-    /// An event came first; none: the host is gone.
+    /// An event came first; `None` if the host is gone.
     On(Option<Event>),
     /// Ctrl-C or SIGTERM.
     Wished(Wish),
 }
 
-/// Asks what the run waits for under `id`, when it still does.
+/// Asks the question or approval request `id` of the run, if it is still open.
 ///
 /// # Errors
-/// When the run cannot be looked at.
+/// If the run cannot be read.
 pub(super) async fn settle(
     session: &mut Session,
     run: &RunId,
@@ -37,7 +37,7 @@ pub(super) async fn settle(
     context: &Context,
 ) -> Result<Went, Refusal> {
     let trace = trace(run, session).await?;
-    // Events of the past are followed as well: what was asked then may have been answered.
+    // Events of the past are followed as well: their question may have been answered since.
     let Some(waiting) = trace.waiting.as_ref().filter(|waiting| waiting.id() == id) else { return Ok(Went::Put) };
     let Some(terminal) = Terminal::open() else {
         context.output.say(&context.output.err.yellow(&format!("waiting: `{}` answers", command(run, waiting))));
@@ -51,7 +51,7 @@ pub(super) async fn settle(
     let answered: Result<Option<(Said, Word)>, Refusal> = tokio::select! {
         answered = asking => answered,
         event = events.next() => {
-            // The terminal may be gone as well, and then nobody reads this.
+            // The terminal may be gone as well; then the message is lost.
             terminal.write("\n").ok();
             context.output.say("settled elsewhere, or too late: no answer is needed any more");
             return Ok(Went::On(event));

@@ -1,4 +1,4 @@
-//! `motor receipt`: what made a result, and whether it is so (SPEC RUN-14). Verifying needs no host and no network.
+//! `motor receipt`: shows how a result was made, and verifies it (SPEC RUN-14). Verifying needs no host and no network.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -19,22 +19,22 @@ use crate::output::text;
 /// Subcommands of `motor receipt`.
 #[derive(Debug, Subcommand)]
 pub(super) enum ReceiptCommand {
-    /// Shows the receipt of a run that is over; with `--json` the receipt itself
+    /// Show the receipt of a run that is over; with `--json` the receipt itself
     Show {
         /// The run [default: the newest]
         run: Option<RunId>,
-        /// Writes the receipt to a file
+        /// Write the receipt to a file
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Verifies a receipt, and what it speaks of as far as that is here
+    /// Verify a receipt, and the files it names that are present here
     Verify {
         /// The receipt's file
         file: PathBuf,
         /// The key that has to have signed it: `ed25519:…`, or a file that holds it [default: the home's, for its runs]
         #[arg(long, value_name = "PUB")]
         key: Option<String>,
-        /// A directory that has to hold the artifacts [default: the run's, when it is in the home]
+        /// A directory that has to hold the artifacts [default: the run's, if it is in the home]
         #[arg(long, value_name = "DIR")]
         artifacts: Option<PathBuf>,
         /// A directory that has to hold the skill in the version that was used

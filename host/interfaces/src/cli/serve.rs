@@ -11,7 +11,7 @@ pub(super) async fn run(context: &Context) -> Done {
     let server = place.serve_staying(|refusal| context.output.say(&format!("waiting: {}", refusal.reason))).await?;
     let socket = place.home.socket();
     context.wishes.listen().await;
-    // Printed when connections are accepted: whoever started this process may wait for the line.
+    // Printed once connections are accepted: the process that started this one may wait for the line.
     if context.output.is_json() {
         context.output.print_json_line(&json!({ "listening": socket, "pid": std::process::id() }))?;
     } else {

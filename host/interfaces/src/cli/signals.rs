@@ -1,4 +1,4 @@
-//! `motor signals`: what runs reported (SPEC SIG-1).
+//! `motor signals`: prints the signals of runs (SPEC SIG-1).
 
 use std::fmt::Write as _;
 
@@ -15,11 +15,11 @@ use crate::exit::Exit;
 use crate::output::text;
 use crate::session::Session;
 
-/// Signals shown when nothing else is said.
+/// Signals shown by default.
 const LATEST: u64 = 20;
-/// Columns for what a run said.
+/// Columns for the text of a signal.
 const SAID: usize = 100;
-/// Columns before what belongs to a signal.
+/// Columns of indentation for the continuation lines of a signal.
 const BELOW: usize = 6;
 /// Signals asked for at a time.
 const PAGE: usize = 500;
@@ -27,13 +27,13 @@ const PAGE: usize = 500;
 /// Arguments of `motor signals`.
 #[derive(Debug, Args)]
 pub(super) struct SignalsArgs {
-    /// Goes on with what comes
+    /// Follow new signals
     #[arg(long, short)]
     follow: bool,
-    /// Those after this id; 0 for all [default: the last 20; with --follow those of runs that wait, and what comes]
+    /// Signals after this id; 0 for all [default: the last 20; with --follow those of runs that wait, and new ones]
     #[arg(long, value_name = "ID")]
     since: Option<u64>,
-    /// Those of runs that wait for an answer or an approval
+    /// Signals of runs that wait for an answer or an approval
     #[arg(long, conflicts_with_all = ["follow", "since"])]
     waiting: bool,
 }
@@ -49,7 +49,7 @@ pub(super) async fn run(arguments: SignalsArgs, context: &Context) -> Done {
                 let after = arguments.since.unwrap_or_else(|| latest.saturating_sub(LATEST));
                 return list(session, Listed { path: "/v1/signals", after, end: u64::MAX }, context).await;
             }
-            // A host that stays for a while takes up what an earlier one left: there is nothing to follow else.
+            // A host that stays for a while resumes the runs of an earlier one: otherwise there is nothing to follow.
             session.take_up_runs().await?;
             if arguments.since.is_none() {
                 // Up to where the stream begins: of the others each comes with the stream.
@@ -60,7 +60,7 @@ pub(super) async fn run(arguments: SignalsArgs, context: &Context) -> Done {
         .await
 }
 
-/// What is listed.
+/// The signals to list, by path and ids.
 struct Listed {
     path: &'static str,
     /// Ids behind this one.
@@ -125,7 +125,7 @@ fn line(signal: &Signal, columns: usize) -> String {
     };
     let said = text::brief(said, SAID);
     let mut lines = format!("{:>4}  {}  {}  {}", signal.id, seconds(signal.created_at), signal.run, body.status);
-    // Where there is no room for it, it has rows of its own.
+    // If there is no room for the text, it has rows of its own.
     let gap = if lines.len() + 2 + text::width(&said) > columns { format!("\n{:BELOW$}", "") } else { "  ".to_owned() };
     lines.push_str(gap.as_str());
     lines.push_str(&said);

@@ -1,5 +1,5 @@
-//! `motor skill`: what lies in the skills directories, what it could do, and what the owner makes of it (SPEC SKILL-6, SKILL-9,
-//! SKILL-12).
+//! `motor skill`: the skills in the skills directories, their possible powers, and the owner's decisions about them
+//! (SPEC SKILL-6, SKILL-9, SKILL-12).
 //!
 //! All of a skill's own words are a stranger's. They are shown in ways that cannot be mistaken for this program's.
 
@@ -26,50 +26,50 @@ use crate::output::text;
 /// Subcommands of `motor skill`.
 #[derive(Debug, Subcommand)]
 pub(super) enum SkillCommand {
-    /// Lists the skills there are, where each stands, and why one may not run
+    /// List the skills with their status, and why one may not run
     List,
-    /// Shows what a skill is, what it could do, and what changed since it was approved
+    /// Show a skill, its possible powers, and its changes since it was approved
     Review(review::ReviewArgs),
-    /// Lets a skill be used: exactly these bytes, with exactly these powers
+    /// Approve a skill: exactly these bytes, with exactly these powers
     Approve(decide::ApproveArgs),
-    /// Changes what an approved skill may do
+    /// Change the powers of an approved skill
     Update(decide::UpdateArgs),
-    /// Refuses a skill that waits
+    /// Reject a skill that waits
     Reject {
         /// Its name, or its place as `motor skill list` shows it
         skill: String,
-        /// Why
+        /// Reason for the rejection
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
-    /// Removes a skill's files, and what was decided about them
+    /// Remove a skill's files, and the decisions about them
     Delete {
         /// Its name, or its place
         skill: String,
     },
-    /// Adds a skill; nobody trusts it for that
+    /// Add a skill, not yet trusted
     Add {
         /// A directory, an archive, a `SKILL.md` or a component, or the `https` URL of one
         #[arg(value_name = "PATH|URL")]
         source: String,
     },
-    /// Lists the versions of a skill that are known
+    /// List the known versions of a skill
     Versions {
         /// Its name, or its place
         skill: String,
     },
-    /// Compares two versions of a skill: powers, then lines
+    /// Compare two versions of a skill: powers, then lines
     Diff {
         /// Its name, or its place
         skill: String,
         /// The beginning of the older version's hash [default: the version approved last]
         #[arg(long, value_name = "HASH")]
         from: Option<String>,
-        /// The beginning of the newer version's hash [default: what lies there now]
+        /// The beginning of the newer version's hash [default: the present files]
         #[arg(long, value_name = "HASH")]
         to: Option<String>,
     },
-    /// Goes back to an earlier version of a skill
+    /// Restore an earlier version of a skill
     Rollback {
         /// Its name, or its place
         skill: String,
@@ -77,14 +77,14 @@ pub(super) enum SkillCommand {
         #[arg(long, value_name = "HASH")]
         to: Option<String>,
     },
-    /// Reads every byte and compares it with what was approved; exit code 5 when something differs
+    /// Compare every byte with the approved version; exit code 5 if something differs
     Verify {
         /// Its name, or its place [default: all]
         skill: Option<String>,
     },
 }
 
-/// What a run left of a skill, and what its owner can do about it.
+/// A skill that a run left, and the owner's next step.
 pub(super) fn left_behind(name: &str, created: bool, problem: Option<&str>) -> String {
     let (shown, called) = (text::quoted(name), page::shell(name));
     match problem {

@@ -1,4 +1,4 @@
-//! A whole run for people: what was asked, each step, each call, what came of it.
+//! A whole run for people: the task, each step, each call, the outcome.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ use crate::output::{Palette, text};
 
 /// Columns before the value of a field.
 const LABEL: usize = 10;
-/// Columns of what is asked, where nothing is cut.
+/// Columns of a question if nothing is cut.
 const MOST_COLUMNS: usize = 160;
 
 /// The run in at most `columns`; with `usize::MAX` nothing is cut.
@@ -251,7 +251,7 @@ impl Page {
         }
     }
 
-    /// A field on one line, cut; whole and over several lines when nothing is to be cut.
+    /// A field on one line, cut; whole and over several lines if nothing is to be cut.
     fn field(&mut self, indent: usize, label: &str, value: &str) {
         let label = self.palette.dim(&format!("{label:<LABEL$}"));
         let margin = " ".repeat(indent);
@@ -277,7 +277,7 @@ impl Page {
     }
 }
 
-/// Whose word it was, and through which door.
+/// The source of a consent, and the door it came through.
 pub(super) fn door(consent: &Consent) -> String {
     let by = text::one_line(&consent.given_by);
     match consent.door {
@@ -291,7 +291,7 @@ fn ago(age: &str) -> String {
     if age == "now" { "just now".to_owned() } else { format!("{age} ago") }
 }
 
-/// A request on one line: what was asked and what came of it.
+/// A request on one line: method, URL and outcome.
 pub(super) fn asked(request: &OutgoingRequest) -> String {
     let OutgoingRequest { method, url, status, .. } = request;
     let came = match (status, &request.rule, &request.error) {

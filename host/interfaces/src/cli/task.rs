@@ -21,7 +21,7 @@ use crate::session::Session;
 /// Subcommands of `motor task`.
 #[derive(Debug, Subcommand)]
 pub(super) enum TaskCommand {
-    /// Lists runs, newest first
+    /// List runs, newest first
     List {
         /// Only runs in this status, such as `running` or `failed`
         #[arg(long, value_parser = parse_status)]
@@ -32,38 +32,38 @@ pub(super) enum TaskCommand {
         /// At most so many
         #[arg(long, value_name = "N", default_value_t = 20)]
         limit: usize,
-        /// Only runs that wait for an answer or for consent, and what they ask
+        /// Only runs that wait for an answer or for consent, with their questions
         #[arg(long, conflicts_with = "status")]
         waiting: bool,
     },
-    /// Shows a run with every call: arguments, result, time, fuel and where the result came from
+    /// Show a run with every call: arguments, result, time, fuel and the source of the result
     Status {
         /// The run [default: the newest]
         run: Option<RunId>,
-        /// Shows arguments, results and texts whole
+        /// Show arguments, results and texts in full
         #[arg(long)]
         full: bool,
     },
-    /// Prints the end of a run's log
+    /// Print the end of a run's log
     Log {
         /// The run [default: the newest]
         run: Option<RunId>,
     },
-    /// Answers a run's question. Without an answer it is shown and asked on the terminal
+    /// Answer a run's question. Without an answer, ask on the terminal
     Respond(answer::RespondArgs),
-    /// Shows what a run asks to be allowed, and allows or refuses it
+    /// Show the actions a run asks for, and allow or refuse them
     Approve(answer::ApproveArgs),
-    /// Tries a failed run again, with advice and with more domains if wanted
+    /// Retry a failed run, with advice and with more domains if wanted
     Retry(answer::RetryArgs),
-    /// Deletes runs that are over, with their workspaces, artifacts and traces: they cannot be had back
+    /// Delete runs that are over, with their workspaces, artifacts and traces, irrecoverably
     Delete {
-        /// The runs
+        /// Ids of the runs
         #[arg(required = true, value_name = "RUN")]
         runs: Vec<RunId>,
     },
-    /// Stops a run, and the guest that works for it
+    /// Cancel a run, and stop the guest that works for it
     Cancel {
-        /// The run
+        /// Id of the run
         run: RunId,
     },
 }
@@ -175,7 +175,7 @@ pub(super) async fn or_newest(run: Option<RunId>, session: &mut Session, context
     })
 }
 
-/// The runs that wait for somebody, the oldest question first.
+/// The runs that wait for a person, the oldest question first.
 async fn waiting(all: bool, limit: usize, session: &mut Session, context: &Context) -> Done {
     let mut records = Vec::new();
     for status in RunStatus::ALL.into_iter().filter(|status| status.is_waiting()) {
@@ -215,7 +215,7 @@ fn asking(records: &[TaskSummary], now: Timestamp, columns: usize) -> String {
 
 fn list(records: &[TaskSummary], now: Timestamp, columns: usize) -> String {
     let first = records.first().map(|record| &record.agent);
-    // Agents are worth a column only when there are several.
+    // Agents are worth a column only if there are several.
     let several = records.iter().any(|record| Some(&record.agent) != first);
     let mut table = Table::new(&["RUN", "STATUS", ">AGE", ">TOOK", ">STEPS", "TASK"]);
     for record in records {

@@ -1,8 +1,8 @@
 //! The controlling terminal: where a person is asked (SPEC CONSENT-1).
 //!
-//! It is opened by its own name, so that neither standard input nor a flag can answer in a person's place. What was typed
-//! before the question was there is thrown away, a process in the background asks nobody, and waiting for an answer can be
-//! given up: the question may be settled elsewhere meanwhile.
+//! It is opened by its own name, so that neither standard input nor a flag can answer in a person's place. Input typed
+//! before the question is thrown away, a background process never asks, and waiting for an answer can be given up: the
+//! question may be settled elsewhere.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -16,7 +16,7 @@ use rustix::termios::{
 };
 use zeroize::Zeroizing;
 
-/// The controlling terminal of a process, whatever it is.
+/// The path of the controlling terminal of any process.
 const PATH: &str = "/dev/tty";
 /// Between two looks whether the answer is still wanted.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -25,19 +25,20 @@ const MOST_BYTES: usize = 64 << 10;
 /// Where the terminal does not say how large it is.
 const SIZE: (usize, usize) = (80, 24);
 
-/// The terminal of this process, in front of somebody.
+/// The terminal of this process, in front of a person.
 #[derive(Debug, Clone)]
 pub(super) struct Terminal(Arc<File>);
 
 impl Terminal {
-    /// None when the process has no controlling terminal, or is not in its foreground: there it would be stopped for asking.
+    /// `None` if the process has no controlling terminal, or is not in its foreground: there it would be stopped for
+    /// asking.
     pub(super) fn open() -> Option<Self> {
         let file = OpenOptions::new().read(true).write(true).open(PATH).ok()?;
         let foreground = tcgetpgrp(&file).ok()?;
         (foreground == rustix::process::getpgrp()).then(|| Self(Arc::new(file)))
     }
 
-    /// Columns and rows.
+    /// Width in columns, and height in rows.
     pub(super) fn size(&self) -> (usize, usize) {
         let Ok(size) = tcgetwinsize(&*self.0) else { return SIZE };
         match (usize::from(size.ws_col), usize::from(size.ws_row)) {
@@ -46,29 +47,29 @@ impl Terminal {
         }
     }
 
-    /// Writes text that holds nothing but what this program made fit to be shown.
+    /// Writes text that this program has made safe to be shown.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub(super) fn write(&self, text: &str) -> io::Result<()> {
         (&*self.0).write_all(text.as_bytes())
     }
 
-    /// Asks, and reads a line without its end. None at the end of the input, which is no answer. Dropping the future gives
-    /// up waiting.
+    /// Asks, and reads a line without its end. `None` at the end of the input, which is not an answer. Dropping the
+    /// future gives up waiting.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub(super) async fn ask(&self, prompt: &str) -> io::Result<Option<String>> {
         self.forget_typed();
         self.write(prompt)?;
         self.line().await
     }
 
-    /// Asks for something that is not to be seen. Also when the future is dropped, the terminal shows again what is typed.
+    /// Asks for a secret. Even if the future is dropped, the terminal echoes input again.
     ///
     /// # Errors
-    /// When the terminal is gone, or the input ends.
+    /// If the terminal is gone, or the input ends.
     pub(super) async fn ask_secret(&self, prompt: &str) -> io::Result<Secret<String>> {
         let silent = Silent::make(self)?;
         self.write(prompt)?;
@@ -86,7 +87,7 @@ impl Terminal {
         read.unwrap_or_else(|_| Err(io::ErrorKind::Interrupted.into()))
     }
 
-    /// An answer that was there before the question is none.
+    /// Input that was there before the question is not an answer.
     fn forget_typed(&self) {
         if let Err(error) = tcflush(&*self.0, QueueSelector::IFlush) {
             tracing::debug!(%error, "what was typed before cannot be thrown away");
@@ -121,7 +122,7 @@ impl Terminal {
     }
 }
 
-/// A terminal that does not show what is typed; what was typed before is thrown away.
+/// A terminal that does not echo input; input typed before is thrown away.
 struct Silent {
     terminal: Terminal,
     before: Termios,
@@ -145,7 +146,7 @@ impl Drop for Silent {
     }
 }
 
-/// Ends the reading when nobody waits for it any more.
+/// Ends the reading if its caller has stopped waiting.
 struct Wanted(Arc<AtomicBool>);
 
 impl Drop for Wanted {

@@ -8,12 +8,12 @@ use hyper::body::Incoming;
 /// The longest line taken. A tool result is at most some megabytes.
 const MOST_BYTES: usize = 64 << 20;
 
-/// One event.
+/// One event of a server-sent stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event {
-    /// Its id, when it has one.
+    /// Its id; hints have none.
     pub id: Option<u64>,
-    /// Its data.
+    /// Its data, usually one JSON value.
     pub data: String,
 }
 
@@ -30,7 +30,7 @@ impl EventStream {
         Self { body, parser: Parser::default(), ready: VecDeque::new() }
     }
 
-    /// The next event; `None` when the host ended the stream or went away.
+    /// The next event; `None` if the host ended the stream or went away.
     ///
     /// Cancel safe: dropping the future loses no event.
     pub async fn next(&mut self) -> Option<Event> {
@@ -91,7 +91,7 @@ impl Parser {
                 }
                 self.event.data.push_str(value);
             }
-            // Comments keep the connection alive; names repeat what the data says.
+            // Comments keep the connection alive; names repeat a part of the data.
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What people tell runs: `/v1/tasks/{id}/respond`, `/approve`, `/retry`.
+//! Answers of people to runs: `/v1/tasks/{id}/respond`, `/approve`, `/retry`.
 
 use agent::{ApproveRequest, RespondRequest, RetryTask};
 use axum::Json;
@@ -32,8 +32,8 @@ pub(super) async fn approve(
     Ok(Json(door.host.approve(&run, request, consent).await?))
 }
 
-/// Trying again with what was granted before is nobody's word; with more it is the owner's. Who claims to be the owner has
-/// to be.
+/// A retry with the same grants needs no owner; more grants need the owner's word. A claim to be the owner is always
+/// checked.
 pub(super) async fn retry(
     State(door): State<Door>,
     Path(id): Path<String>,

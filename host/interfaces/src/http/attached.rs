@@ -1,4 +1,4 @@
-//! Who depends on this host right now: a host that lasts as long as its command stays while somebody does.
+//! Counts the requests that depend on this host: a host that lasts as long as its command stays while there are any.
 
 use tokio::sync::watch;
 
@@ -6,7 +6,7 @@ use tokio::sync::watch;
 #[derive(Debug, Clone)]
 pub(super) struct Attached(watch::Sender<usize>);
 
-/// One of them.
+/// One of the counted requests, until dropped.
 #[derive(Debug)]
 pub(super) struct Attachment(watch::Sender<usize>);
 
@@ -24,9 +24,9 @@ impl Attached {
         *self.0.borrow()
     }
 
-    /// Waits until nobody is left.
+    /// Waits until no request is left.
     pub(super) async fn nobody(&self) {
-        // An error means that there is no sender, and this is one.
+        // An error means that there is no sender, and `self` is one.
         self.0.subscribe().wait_for(|count| *count == 0).await.ok();
     }
 }

@@ -1,8 +1,8 @@
-//! Who says that a request is the owner's word: `Authorization: Bearer TOKEN` and `Motor-Door: terminal|token`.
+//! The claim that a request is the owner's word: `Authorization: Bearer TOKEN` and `Motor-Door: terminal|token`.
 //!
-//! What stands here is only claimed: the gate decides. A header that is missing, twice there, or none of these words is no
-//! claim that could be let through. The door is the client's word; that a person was asked is worth what the client that
-//! holds the token is worth, and it is recorded as what was said.
+//! The headers are only a claim: the gate decides. A header that is missing, repeated or has an unknown value is not a
+//! claim that could be let through. The door is the client's word; whether a person was asked is as trustworthy as the
+//! client that holds the token, and it is recorded as claimed.
 
 use std::convert::Infallible;
 
@@ -18,7 +18,7 @@ use super::Door as ApiState;
 /// The header that names the door.
 pub const DOOR: &str = "motor-door";
 
-/// What a request claims.
+/// The claim of a request.
 #[derive(Debug)]
 pub(super) struct Claimed(Claim);
 
@@ -61,7 +61,7 @@ fn claim(headers: &HeaderMap) -> Claim {
     let door = match only(headers, DOOR) {
         One::Absent | One::Value("token") => Door::Token,
         One::Value("terminal") => Door::Terminal,
-        // Of the other doors none is at this socket, and what nobody knows is nobody's.
+        // No other door exists on this socket; unknown values are untrusted.
         One::Value(_) | One::Unclear => Door::Model,
     };
     let token = match only(headers, header::AUTHORIZATION.as_str()) {
@@ -71,12 +71,12 @@ fn claim(headers: &HeaderMap) -> Claim {
     Claim { door, token: token.map(|token| Secret::new(token.to_owned())) }
 }
 
-/// What a header says that may be there once.
+/// The value of a header that may be there once.
 #[derive(Debug, PartialEq, Eq)]
 enum One<'a> {
     Absent,
     Value(&'a str),
-    /// It is there twice, or is no text.
+    /// It is repeated, or is not text.
     Unclear,
 }
 
@@ -124,7 +124,7 @@ mod tests {
         check(&[token, ("motor-door", "terminal")], Door::Terminal, Some("t"));
         check(&[("authorization", "bearer  t")], Door::Token, Some("t"));
         check(&[], Door::Token, None);
-        // What is no claim.
+        // These are not claims.
         for door in ["model", "web", "message", "elicitation", "Terminal", "", "terminal, token"] {
             check(&[token, ("motor-door", door)], Door::Model, Some("t"));
         }

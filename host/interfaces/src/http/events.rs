@@ -1,4 +1,4 @@
-//! Server-sent events: what they have in common.
+//! Server-sent events: their common parts.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::reply::Failure;
 
-/// Silence after which a comment is sent, so that both sides notice when the other is gone.
+/// Silence after which a comment is sent, so that both sides notice if the other is gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// An event stream as an answer.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::reply::{Failure, Reply};
 use super::{Door, Lifetime, Query};
 
-/// Whose energy.
+/// The agent to report the energy of.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Whose {
@@ -22,11 +22,11 @@ pub(super) async fn energy(State(door): State<Door>, Query(whose): Query<Whose>)
     Ok(Json(door.host.energy(&whose.agent)?))
 }
 
-/// What a host says of itself.
+/// A host's status report.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
-    /// The host.
+    /// The facts about the host.
     #[serde(flatten)]
     pub host: HostStatus,
     /// It stays until it is told to end; otherwise it lasts as long as the command that opened it.
@@ -56,7 +56,7 @@ pub struct Resumed {
     pub running: Vec<RunId>,
 }
 
-/// Takes up the runs that an earlier host left. A host that stays did so when it started.
+/// Takes up the runs that an earlier host left. A host that stays did so at its start.
 pub(super) async fn resume(State(door): State<Door>) -> Reply<Resumed> {
     let resumed = door.host.resume().await?;
     Ok(Json(Resumed { resumed, running: door.host.status().running }))

@@ -22,7 +22,7 @@ use super::{Door, Lifetime, connections, router};
 
 /// Bytes of a socket's path that every Unix takes (`sun_path` has 104 to 108, with a final NUL).
 const PATH_BYTES: usize = 103;
-/// How long requests may take to end when the host closes. Those that wait for something end at once.
+/// Time for requests to end once the host closes. Those that wait for something end at once.
 const GRACE: Duration = Duration::from_secs(2);
 /// The pause after a connection could not be accepted.
 const RETRY: Duration = Duration::from_millis(100);
@@ -38,7 +38,7 @@ impl Server {
     /// Serves `host` on the socket of its home. The host holds the home's lock, as every open host does.
     ///
     /// # Errors
-    /// When the socket cannot be made.
+    /// If the socket cannot be made.
     pub fn start(host: Host, home: &Home, lifetime: Lifetime) -> Result<Self, Refusal> {
         let socket = home.socket();
         let listener = bind(&socket).map_err(|error| {
@@ -62,7 +62,7 @@ impl Server {
         Ok(Self { door, socket, serving })
     }
 
-    /// Waits until somebody asks the host to end.
+    /// Waits until a client asks the host to end.
     pub async fn asked_to_end(&self) {
         self.door.shutdown.cancelled().await;
     }
@@ -78,12 +78,12 @@ impl Server {
         self.door.attached.count()
     }
 
-    /// Waits until nobody depends on this host.
+    /// Waits until no request depends on this host.
     pub async fn nobody_attached(&self) {
         self.door.attached.nobody().await;
     }
 
-    /// Closes the socket, ends the host, then what is still connected. Runs that go on stay resumable.
+    /// Closes the socket, ends the host, then the remaining connections. Runs that go on stay resumable.
     pub async fn stop(self) {
         // First of all, so that who comes now waits for the next host instead of asking this one.
         if let Err(error) = fs::remove_file(&self.socket) {
@@ -159,13 +159,13 @@ impl OwnersOnly {
         Self { listener, owner: rustix::process::geteuid().as_raw() }
     }
 
-    /// The next connection of theirs. Cancelling it loses none.
+    /// The owner's next connection. Cancelling it loses none.
     pub(super) async fn accept(&self) -> UnixStream {
         loop {
             let stream = match self.listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    // Descriptors may have run out: there are some again when connections end.
+                    // Descriptors may have run out: some become free as connections end.
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(RETRY).await;
                     continue;

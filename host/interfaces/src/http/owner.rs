@@ -1,4 +1,4 @@
-//! What the owner keeps and decides: `/v1/credentials`, `/v1/network`, `/v1/owner`. All of it takes the owner's token.
+//! The owner's secrets and decisions: `/v1/credentials`, `/v1/network`, `/v1/owner`. All of it takes the owner's token.
 
 use agent::{Decision, SetCredential};
 use axum::Json;
@@ -18,7 +18,7 @@ pub(super) struct Kept {
     warnings: Vec<String>,
 }
 
-/// Keeps a credential. What is wrong with a body is not said in its own words: they may be the secret.
+/// Keeps a credential. An error does not quote the body: it may hold the secret.
 pub(super) async fn set_credential(State(door): State<Door>, claimed: Claimed, RawBody(body): RawBody) -> Reply<Kept> {
     let _attachment = door.attached.attach();
     let consent = door.host.consent(claimed.into()).await?;
@@ -34,7 +34,7 @@ pub(super) async fn credentials(State(door): State<Door>) -> Reply<Vec<Credentia
     Ok(Json(door.host.credentials().await?))
 }
 
-/// Which credential.
+/// The credential to act on.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Which {
@@ -95,7 +95,7 @@ pub(super) async fn owner(State(door): State<Door>) -> Json<OwnerStatus> {
 pub struct NewToken {
     /// The token, which proves that the file is good.
     pub token: String,
-    /// What `config/owner.token` is to hold: the token, or the token sealed.
+    /// The new content of `config/owner.token`: the token, or the token sealed.
     pub file: String,
 }
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// The body of every answer that is not a success.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ErrorBody {
-    /// Why.
+    /// Why the request was refused.
     pub error: Refusal,
 }
 
@@ -23,7 +23,7 @@ pub struct ErrorBody {
 #[derive(Debug)]
 pub(super) struct Failure(pub(super) Refusal);
 
-/// What a handler gives.
+/// The result of a handler.
 pub(super) type Reply<T> = Result<Json<T>, Failure>;
 
 impl From<Refusal> for Failure {
@@ -56,7 +56,7 @@ fn status(code: RefusalCode) -> StatusCode {
     }
 }
 
-/// A JSON body.
+/// A request's JSON body.
 #[derive(Debug)]
 pub(super) struct Body<T>(pub(super) T);
 
@@ -101,7 +101,7 @@ impl From<JsonRejection> for Failure {
     }
 }
 
-/// The parameters after `?`.
+/// The query parameters after `?`.
 #[derive(Debug, FromRequestParts)]
 #[from_request(via(axum::extract::Query), rejection(Failure))]
 pub(super) struct Query<T>(pub(super) T);

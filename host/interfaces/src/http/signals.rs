@@ -19,7 +19,7 @@ use super::{Door, Query};
 /// Signals in one answer, at most.
 const MOST: usize = 1_000;
 
-/// Which signals.
+/// The signals to list.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Range {
@@ -44,7 +44,7 @@ pub(super) async fn waiting(State(door): State<Door>, Query(range): Query<Range>
     Ok(Json(door.host.signals_waiting(range.after, range.limit.min(MOST))?))
 }
 
-/// Where to begin.
+/// Where the stream begins.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct From {
@@ -54,9 +54,9 @@ pub(super) struct From {
 
 /// Signals as they are delivered, at least once, in order. `Last-Event-ID` goes before `after`.
 ///
-/// Without either, the signals of runs that still wait come first. These events have no id of their own: their ids are lower
-/// than where the stream begins, and who came back with one would get everything since. An event without data tells where
-/// it begins, when they are over.
+/// Without either, the signals of runs that still wait come first. These events have no id of their own: their ids are
+/// lower than where the stream begins, and a client that came back with one would get everything since. After them an
+/// event without data tells where the stream begins.
 pub(super) async fn events(
     State(door): State<Door>,
     Query(from): Query<From>,

@@ -1,4 +1,4 @@
-//! Skills: `/v1/skills`. Looking is anybody's at the socket; what gives trust or takes it away is the owner's word.
+//! Skills: `/v1/skills`. Any client of the socket may look; giving or taking away trust needs the owner's word.
 
 use agent::api::skills::{
     AddRequest, ApprovalQuestion, ApproveRequest, DiffRequest, RejectRequest, ReviewRequest, RollbackRequest,
@@ -19,7 +19,7 @@ pub(super) async fn list(State(door): State<Door>) -> Reply<Vec<SkillSummary>> {
     Ok(Json(door.host.skills().await?))
 }
 
-/// Whose energy an advisory run costs.
+/// The agent whose energy an advisory run costs.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Whose {
@@ -37,7 +37,7 @@ pub(super) async fn review(
     Ok(Json(door.host.review_skill(request, &whose.agent, caller).await?))
 }
 
-/// What approving would grant. It is asked before the owner is, so it takes nobody's word.
+/// The powers that approving would grant. It comes before the owner's decision, so it needs no token.
 pub(super) async fn question(State(door): State<Door>, Body(request): Body<ApproveRequest>) -> Reply<ApprovalQuestion> {
     let _attachment = door.attached.attach();
     Ok(Json(door.host.approval_question(request).await?))
@@ -110,8 +110,8 @@ pub(super) async fn verify(State(door): State<Door>, Body(which): Body<VerifySki
     Ok(Json(door.host.verify_skills(which).await?))
 }
 
-/// What lies on this machine is added by anybody at the socket, and is trusted by nobody; fetching takes the owner's word. Who
-/// claims to be the owner has to be.
+/// Any client of the socket may add a local skill, which is not trusted by that; fetching takes the owner's word. A
+/// claim to be the owner is always checked.
 pub(super) async fn add(
     State(door): State<Door>,
     claimed: Claimed,

@@ -52,7 +52,7 @@ pub(super) async fn cancel(State(door): State<Door>, Path(id): Path<String>) -> 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Deleted {
-    /// The run.
+    /// Id of the deleted run.
     pub run_id: RunId,
 }
 
@@ -63,7 +63,7 @@ pub(super) async fn delete(State(door): State<Door>, Path(id): Path<String>) -> 
     Ok(Json(Deleted { run_id }))
 }
 
-/// Answers when the run is over, or waits for somebody.
+/// Answers once the run is over, or waits for a person.
 pub(super) async fn wait(State(door): State<Door>, Path(id): Path<String>) -> Reply<TaskSummary> {
     let _attachment = door.attached.attach();
     let id = run_id(&id)?;

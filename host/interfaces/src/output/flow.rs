@@ -4,7 +4,7 @@ use unicode_width::UnicodeWidthChar as _;
 
 use super::text::{is_harmful, width};
 
-/// A word of a stream is shown at the latest when it has this many bytes.
+/// A word of a stream is shown at the latest once it has this many bytes.
 const MAX_WORD_BYTES: usize = 4_096;
 
 /// Breaks text that arrives in pieces between words, for a terminal. Text that was given out is final, and white space is

@@ -1,14 +1,14 @@
 //! Colours, where they are wanted.
 
-/// When to use colours.
+/// When colours are used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum ColorChoice {
     /// On a terminal, unless `NO_COLOR` is set.
     #[default]
     Auto,
-    /// Always.
+    /// Colours even without a terminal.
     Always,
-    /// Never.
+    /// Plain text, even on a terminal.
     Never,
 }
 
@@ -50,7 +50,7 @@ impl Palette {
         if self.enabled { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
-    /// For what matters less.
+    /// Dims text of less importance.
     #[must_use]
     pub fn dim(self, text: &str) -> String {
         self.paint("2", text)
@@ -62,25 +62,25 @@ impl Palette {
         self.paint("1", text)
     }
 
-    /// For failures.
+    /// Red, for failures.
     #[must_use]
     pub fn red(self, text: &str) -> String {
         self.paint("31", text)
     }
 
-    /// For success.
+    /// Green, for success.
     #[must_use]
     pub fn green(self, text: &str) -> String {
         self.paint("32", text)
     }
 
-    /// For warnings and what waits.
+    /// Yellow, for warnings and waiting runs.
     #[must_use]
     pub fn yellow(self, text: &str) -> String {
         self.paint("33", text)
     }
 
-    /// For hints.
+    /// Cyan, for hints.
     #[must_use]
     pub fn cyan(self, text: &str) -> String {
         self.paint("36", text)

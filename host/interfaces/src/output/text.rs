@@ -23,7 +23,7 @@ pub(super) fn is_harmful(character: char) -> bool {
         || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
 }
 
-/// Text over several lines without what could harm a terminal: such characters become `�`.
+/// Text over several lines without characters that could harm a terminal: they become `�`.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     let bad = |c: char| is_harmful(c) && !matches!(c, '\n' | '\t');
@@ -35,8 +35,8 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(|c| if bad(c) { '\u{fffd}' } else { c }).collect())
 }
 
-/// Whether a character takes no room, so that nobody sees that it is there: zero-width and filling ones, variation
-/// selectors, tags (the default ignorable code points of Unicode, as far as they are no letters of a living script).
+/// Whether a character is invisible because it takes no room: zero-width and filling ones, variation selectors, tags
+/// (the default ignorable code points of Unicode that are not letters of a living script).
 fn is_invisible(character: char) -> bool {
     matches!(character,
         '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
@@ -44,8 +44,8 @@ fn is_invisible(character: char) -> bool {
         | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Text over several lines in which nothing is hidden: what has no picture, changes the direction or moves the cursor is
-/// written by its number, `<U+202E>`. For what somebody is asked to consent to.
+/// Text over several lines in which nothing is hidden: characters that are invisible, change the direction or move the
+/// cursor are written by their numbers, `<U+202E>`. For text that a person is asked to consent to.
 #[must_use]
 pub fn revealed(text: &str) -> Cow<'_, str> {
     let hidden = |c: char| c != '\n' && (is_harmful(c) || is_invisible(c));
@@ -63,8 +63,8 @@ pub fn revealed(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The lines of a text in rows of at most `columns`, none of them cut, every character kept. A row ends behind a space if it
-/// has one in its second half.
+/// The lines of a text in rows of at most `columns`, every character kept. A row ends behind a space if it has one in
+/// its second half.
 #[must_use]
 pub fn rows(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(2);
@@ -141,7 +141,7 @@ fn painted_width(text: &str) -> usize {
     plain + parts.map(|part| width(part.split_once('m').map_or(part, |(_, rest)| rest))).sum::<usize>()
 }
 
-/// A text whose first row stands behind something `indent` columns wide, and whose other rows begin at the same column.
+/// A text that begins `indent` columns to the right, and whose other rows begin at the same column.
 #[must_use]
 pub fn hanging(indent: usize, text: &str, columns: usize) -> String {
     wrapped(text, columns.saturating_sub(indent).max(MIN_HANGING)).join(&format!("\n{:indent$}", ""))
@@ -205,7 +205,7 @@ pub fn one_line(text: &str) -> String {
     line.trim().to_owned()
 }
 
-/// The beginning of a line in at most `columns`, ending in `…` when there is more.
+/// The beginning of a line in at most `columns`, ending in `…` if there is more.
 #[must_use]
 pub fn cut(line: &str, columns: usize) -> String {
     if width(line) <= columns {
@@ -254,7 +254,7 @@ pub fn millis(millis: f64) -> String {
     }
 }
 
-/// Milliseconds, counted whole.
+/// A whole number of milliseconds, as text.
 #[must_use]
 pub fn whole_millis(count: u64) -> String {
     if count < 1_000 { format!("{count} ms") } else { millis(count as f64) }

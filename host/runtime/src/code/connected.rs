@@ -22,26 +22,26 @@ use crate::load_error::{LoadError, told};
 use crate::outcome::{Outcome, Usage};
 use crate::state::{self, CallState, Given};
 
-/// What is around a program. The default is nothing.
+/// The resources that a program can reach. The default is nothing.
 #[derive(Clone, Default)]
 pub struct Surroundings {
-    /// The run's way out; none: every request is refused.
+    /// The run's network access; if `None`, every request is refused.
     pub network: Option<RunNetwork>,
-    /// Whose secrets are taken out of what the program gives, when it has no way out itself.
+    /// The run whose secrets are removed from the program's output, if `network` is `None`.
     pub scrubbed_by: Option<RunNetwork>,
-    /// The directory that is `/workspace`; none: there are no files.
+    /// The directory behind `/workspace`; if `None`, there are no files.
     pub workspace: Option<PathBuf>,
-    /// What may be done with it: no more than the tools that the run was granted can do. Default: look.
+    /// Access to the workspace: no more than that of the tools granted to the run. Default: read only.
     pub access: Access,
     /// The same for every repetition of this execution.
     pub idempotency_key: Option<String>,
 }
 
 impl Surroundings {
-    /// What the program finds beside the language.
+    /// The grants that the program is told about.
     pub(super) fn grants(&self) -> wit::Grants {
         let mut grants = wit::Grants::empty();
-        // Without a domain there is no `fetch` to be refused (SPEC CODE-7).
+        // Without a domain the program gets no `fetch` at all (SPEC CODE-7).
         if self.network.as_ref().is_some_and(|network| !network.policy().domains.is_empty()) {
             grants |= wit::Grants::NETWORK;
         }
@@ -53,10 +53,10 @@ impl Surroundings {
 }
 
 impl CodeSandbox {
-    /// Links an engine that reaches what its surroundings offer, through what it imports.
+    /// Links an engine that reaches its surroundings through the interfaces it imports.
     ///
     /// # Errors
-    /// When the component is not such an engine, or imports what no component is given.
+    /// If the component is not such an engine, or imports an interface that is never granted.
     pub fn link_connected(runtime: &Runtime, component: &Component) -> Result<Self, LoadError> {
         let mut capabilities = component.inspection().capabilities();
         // Interfaces of `wasi:http` and `wasi:filesystem` hand out streams without importing them by name.

@@ -1,22 +1,22 @@
-//! What an author wrote beside the functions of a component: its `package-docs` section.
+//! The documentation in a component: its `package-docs` section.
 //!
-//! A byte for the version, 0 or 1, and JSON. Anybody can put anything there: it is read within bounds, and what does not
-//! fit is not documentation. It never decides what is a tool. The section does not say which package it is of, so an
-//! interface is found by its short name.
+//! A byte for the version, 0 or 1, and JSON. Its content is untrusted: it is read within bounds, and malformed sections
+//! are ignored. It never decides which functions are tools. The section does not name its package, so an interface is
+//! found by its short name.
 
 use serde_json::Value;
 
 use super::name::parts;
 
-/// The name of the section.
+/// The name of the custom section.
 pub(super) const SECTION: &str = "package-docs";
 /// The longest section that is read, in bytes.
 const MOST_SECTION_BYTES: usize = 512 * 1024;
-/// Sections that are read.
+/// Maximum number of sections that are read.
 const MOST_SECTIONS: usize = 8;
-/// Worlds of one section that are looked at: each field of each type is looked for in all of them.
+/// Worlds of one section that are searched: each field of each type is looked up in all of them.
 const MOST_WORLDS: usize = 8;
-/// The longest text of a function or of the whole, in bytes.
+/// The longest text of a function or of the whole component, in bytes.
 pub(crate) const MOST_TEXT_BYTES: usize = 4 * 1024;
 /// The longest text of a field, in bytes: it is in the schema that a model reads each turn.
 const MOST_FIELD_BYTES: usize = 512;
@@ -26,7 +26,7 @@ const MOST_FIELD_BYTES: usize = 512;
 pub(super) struct Docs(Vec<Value>);
 
 impl Docs {
-    /// Takes one more section; one that is malformed is passed over.
+    /// Adds one more section; a malformed one is ignored.
     pub fn add(&mut self, section: &[u8]) {
         if self.0.len() >= MOST_SECTIONS || section.len() > MOST_SECTION_BYTES {
             return;
@@ -39,7 +39,7 @@ impl Docs {
         }
     }
 
-    /// What is said of a function of an exported interface; `export` is empty for one of the world itself.
+    /// The text of a function of an exported interface; `export` is empty for a function of the world itself.
     pub fn function(&self, export: &str, function: &str) -> Option<String> {
         if export.is_empty() {
             let mut found = self.worlds().flat_map(|world| ["func_exports", "funcs"].map(|key| world.get(key)));
@@ -48,7 +48,7 @@ impl Docs {
         self.interfaces(export).find_map(|interface| text_of(interface.get("funcs")?.get(function)?, MOST_TEXT_BYTES))
     }
 
-    /// What is said of a field of a record that a function of that interface uses.
+    /// The text of a field of a record that a function of that interface uses.
     pub fn field(&self, export: &str, ty: &str, field: &str) -> Option<String> {
         let of = |holder: &Value| {
             let items = holder.get("types")?.get(ty)?.get("items")?;
@@ -57,7 +57,7 @@ impl Docs {
         if export.is_empty() { self.worlds().find_map(of) } else { self.interfaces(export).find_map(of) }
     }
 
-    /// What is said of the component as a whole: of its world, or else of its package.
+    /// The text of the component as a whole: of its world, or else of its package.
     pub fn whole(&self) -> Option<String> {
         let docs = |value: &Value| text_of(value.get("docs")?, MOST_TEXT_BYTES);
         self.worlds().find_map(docs).or_else(|| self.0.iter().find_map(docs))
@@ -81,7 +81,7 @@ impl Docs {
     }
 }
 
-/// Version 0 has the text itself, version 1 an object with `docs`.
+/// The text itself in version 0, the `docs` of an object in version 1.
 fn text_of(value: &Value, most: usize) -> Option<String> {
     let text = value.as_str().or_else(|| value.get("docs")?.as_str())?.trim();
     let text = text.get(..text.floor_char_boundary(most))?;

@@ -1,5 +1,5 @@
-//! Validation, and the reason when it fails: a corrupt file, a proposal that is off, or another generation of WASI are
-//! three different things to do for an author.
+//! Validation, and the reason if it fails: a corrupt file, a proposal that is off and another generation of WASI each
+//! need a different fix by the author.
 
 use wasmparser::types::Types;
 use wasmparser::{Parser, Payload, Validator, WasmFeatures};
@@ -7,8 +7,8 @@ use wasmparser::{Parser, Payload, Validator, WasmFeatures};
 use super::imports;
 use crate::load_error::{LoadError, told};
 
-/// The proposals that a component may use: those that the Component Model's own toolchains emit. The engine is configured
-/// to the same.
+/// The proposals that a component may use: those that the Component Model's own toolchains emit. The engine is
+/// configured to the same.
 fn allowed() -> WasmFeatures {
     WasmFeatures::WASM2 | WasmFeatures::COMPONENT_MODEL | WasmFeatures::EXTENDED_CONST | WasmFeatures::MULTI_MEMORY
 }
@@ -16,7 +16,7 @@ fn allowed() -> WasmFeatures {
 /// Validates a component.
 ///
 /// # Errors
-/// A [`LoadError`] that names what is wrong with it.
+/// A [`LoadError`] that names the problem.
 pub(super) fn validate(bytes: &[u8]) -> Result<Types, LoadError> {
     let with = |features| Validator::new_with_features(features).validate_all(bytes);
     let error = match with(allowed()) {
@@ -27,13 +27,13 @@ pub(super) fn validate(bytes: &[u8]) -> Result<Types, LoadError> {
         return Err(refused);
     }
     let (offset, message) = (error.offset(), told(error.message()));
-    // The words of the validator for its own limits, which are wider than those of a sandbox.
+    // The validator's message for its own limits, which are wider than those of a sandbox.
     if message.contains("exceeds limit") {
         return Err(LoadError::TooLargeForSandbox { message, remedy: "build it of fewer parts".into() });
     }
     let proposal = with(WasmFeatures::all()).is_ok().then(|| {
         let off = WasmFeatures::all() - allowed();
-        // Those without which it does not validate. Two that could stand in for each other are both left out.
+        // The proposals without which it does not validate. If either of two would do, both are left out.
         let needed = off.iter_names().filter(|(_, feature)| with(WasmFeatures::all() - *feature).is_err());
         let needed: Vec<_> = needed.map(|(name, _)| format!("`{}`", name.to_lowercase().replace('_', "-"))).collect();
         if needed.is_empty() { "named in this message".to_owned() } else { needed.join(", ") }
@@ -51,8 +51,8 @@ pub(super) fn validate(bytes: &[u8]) -> Result<Types, LoadError> {
     })
 }
 
-/// The first import or export of a WASI that is not spoken here: it also uses proposals which come with that WASI, and
-/// naming those would send its author the wrong way.
+/// The first import or export of an unsupported WASI: such a component also uses proposals that come with that WASI,
+/// and naming those would mislead its author.
 fn other_wasi(bytes: &[u8]) -> Option<LoadError> {
     let mut depth = 0_u32;
     for payload in Parser::new(0).parse_all(bytes) {

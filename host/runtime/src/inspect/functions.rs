@@ -1,8 +1,8 @@
-//! Tools made of exported functions, read off the types in the bytes (SPEC HOST-3).
+//! Tools derived from exported functions, by the types in the bytes (SPEC HOST-3).
 //!
-//! Types are hostile: a few hundred bytes can spell a type with a million parts. Each function has a budget for what its
-//! types and names take, all of them together another; what does not fit is no tool, and says why. The call path uses
-//! what is made here, so a model is told the types that its arguments are checked against.
+//! Types are hostile: a few hundred bytes can encode a type with a million parts. Each function has a budget for its
+//! types and names, and all functions together have another; a function over budget is not a tool, and the reason is
+//! kept. The call path uses the same types, so a model sees the types that its arguments are checked against.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,12 +19,12 @@ use super::{Capability, Export, toolchain};
 use crate::tool::{Effects, MOST_SCHEMA_BYTES, MOST_TOOLS, ToolDescription, command};
 use crate::wit_json::{Field, Type, fmt_fields, schema};
 
-/// What the types of one function may take, in bytes of names and parts: a schema of what fits is within its own bound or
-/// is refused soon after.
+/// Budget for the types of one function, in bytes of names and parts: the schema of a type within budget is within its
+/// own bound or is refused soon after.
 const FUNCTION_BUDGET: usize = 2 * MOST_SCHEMA_BYTES;
-/// What all functions of a component may take together.
+/// Budget for all functions of a component together.
 const COMPONENT_BUDGET: usize = 32 * FUNCTION_BUDGET;
-/// Functions that are no tools and are listed.
+/// Maximum number of listed functions that are not tools.
 const MOST_UNMAPPED: usize = 256;
 /// The longest signature or name that is shown, in bytes.
 const MOST_SIGNATURE_BYTES: usize = 400;
@@ -35,11 +35,12 @@ pub struct FunctionTool {
     /// The tool, as a model sees it.
     #[serde(flatten)]
     pub tool: ToolDescription,
-    /// The exported interface it is of, such as `shapes:flat/area@1.0.0`; empty for a function of the component itself.
+    /// The function's exported interface, such as `shapes:flat/area@1.0.0`; empty for a function of the component
+    /// itself.
     pub export: String,
-    /// The function's own name.
+    /// The function's own name in WIT.
     pub function: String,
-    /// The function in WIT, cut when it is long.
+    /// The function in WIT, cut if it is long.
     pub signature: String,
     pub(crate) shape: Shape,
 }
@@ -49,14 +50,14 @@ pub struct FunctionTool {
 pub struct Unmapped {
     /// Interface and function, such as `shapes:flat/area@1.0.0#scale`.
     pub export: String,
-    /// Why not, such as `uses a resource`.
+    /// The reason, such as `uses a resource`.
     pub why: String,
 }
 
-/// How a tool is called.
+/// The way a tool is called.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Shape {
-    /// Arguments in, the result out.
+    /// A function from arguments to a result.
     Function(Signature),
     /// A program with a command line and standard streams.
     Command,
@@ -70,7 +71,7 @@ pub(crate) struct Signature {
 }
 
 impl Signature {
-    /// The type of what a call that went well gives back.
+    /// The type of the value that a successful call returns.
     pub fn success(&self) -> Option<&Type> {
         match &self.result {
             Some(Type::Result { ok, .. }) => ok.as_deref(),
@@ -91,7 +92,8 @@ impl fmt::Display for Signature {
     }
 }
 
-/// The tools and what is none, of all functions that a component exports beside the host's own interfaces.
+/// The tools among all functions that a component exports, except those of the host's own interfaces, and the functions
+/// that are not tools.
 pub(super) fn derive(
     types: TypesRef<'_>,
     exports: &[Export],
@@ -222,7 +224,7 @@ fn cut(mut text: String, most: usize) -> String {
 }
 
 impl Signature {
-    /// Itself, when both of its schemas are small enough to be read.
+    /// Returns the signature if both of its schemas are within [`MOST_SCHEMA_BYTES`].
     fn bounded(self) -> Result<Self, String> {
         let parameters = schema::object(&self.parameters).to_string().len();
         let output = self.success().map_or(0, |ty| schema::of(ty).to_string().len());

@@ -1,6 +1,6 @@
-//! What an import lets a component do, and which imports no component is given (SPEC HOST-2, HOST-7).
+//! The capability of each import, and the imports that are never granted (SPEC HOST-2, HOST-7).
 //!
-//! An allowlist: what is not named here is refused, by name and with what to do.
+//! An allowlist: any other import is refused with its name and the remedy.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::load_error::LoadError;
 /// Characters of a component's own names that an error shows.
 const MAX_SHOWN_NAME: usize = 120;
 
-/// What an import lets a component do.
+/// An ability that an import gives a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Capability {
@@ -19,7 +19,7 @@ pub enum Capability {
     Streams,
     /// Wall clock and monotonic clock.
     Clock,
-    /// Random numbers.
+    /// Random numbers, bounded in bytes.
     Random,
     /// Files below `/workspace`.
     Workspace,
@@ -29,14 +29,14 @@ pub enum Capability {
     Credentials,
     /// Lines in the run's log, and progress.
     Log,
-    /// Nothing: shared types.
+    /// Shared types only, without any ability.
     Types,
-    /// Nothing: sockets are never given. Only a component whose toolchain imports them unasked has this.
+    /// No ability: sockets are never granted. Only a component whose toolchain imports them unasked has this.
     Sockets,
 }
 
 impl Capability {
-    /// The word for it that is stored and compared; the same as in JSON.
+    /// The stored and compared name; the same as in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl Capability {
         }
     }
 
-    /// Whether it reaches anything that lasts: with none of these a component only computes.
+    /// Whether it reaches beyond the call itself: with none of these a component only computes.
     #[must_use]
     pub fn is_power(self) -> bool {
         matches!(self, Self::Network | Self::Workspace | Self::Credentials)
@@ -116,12 +116,12 @@ pub(super) fn capability(import: &str) -> Result<Capability, LoadError> {
     Err(refused("this host does not offer it; import only `wasi:` 0.2 and `motor:host` interfaces"))
 }
 
-/// Whether an import is of `wasi:sockets`, in a version that is spoken.
+/// Whether an import is of `wasi:sockets`, in a supported version.
 pub(super) fn is_sockets(import: &str) -> bool {
     import.starts_with("wasi:sockets/") && other_wasi(import).is_none()
 }
 
-/// The refusal of an interface of a WASI that is not spoken here.
+/// The refusal of an interface of an unsupported WASI.
 pub(super) fn other_wasi(name: &str) -> Option<LoadError> {
     let (package, version) = name.split_once('@').unwrap_or((name, "without a version"));
     let is_spoken = |patch: &str| !patch.is_empty() && patch.bytes().all(|byte| byte.is_ascii_digit());
@@ -135,12 +135,12 @@ pub(super) fn other_wasi(name: &str) -> Option<LoadError> {
     Some(LoadError::UnsupportedWasi { import: shown(name), version: shown(version), hint: hint.into() })
 }
 
-/// A name of a component, which may be as long as its author likes.
+/// A name of a component, cut: its author may make it arbitrarily long.
 fn shown(name: &str) -> String {
     name.chars().take(MAX_SHOWN_NAME).collect()
 }
 
-/// A component built for another version of our WIT: a different minor version below 1.0 is another contract.
+/// Refuses a component built for another version of our WIT: a different minor version below 1.0 is another contract.
 pub(super) fn check_host_version(name: &str) -> Result<(), LoadError> {
     let Some(rest) = name.strip_prefix("motor:host/") else { return Ok(()) };
     let found = rest.split_once('@').map_or("none", |(_, version)| version);

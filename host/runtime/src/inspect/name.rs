@@ -1,8 +1,8 @@
-//! Names of tools made of names of functions: `[a-z][a-z0-9_-]*`, at most 64, the same ones each time.
+//! Tool names derived from function names: `[a-z][a-z0-9_-]*`, at most 64 bytes, deterministic.
 
 use std::collections::BTreeMap;
 
-/// Whether a tool may be called that.
+/// Whether `name` is a valid tool name.
 pub(crate) fn is_tool_name(name: &str) -> bool {
     let mut bytes = name.bytes();
     name.len() <= 64
@@ -10,8 +10,8 @@ pub(crate) fn is_tool_name(name: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'-')
 }
 
-/// The names of tools for exported functions, in their order: the function's own name; where that is not enough, behind
-/// its interface's, and then behind its package's. None where even that is another's, or no name for a tool.
+/// The tool names of exported functions, in order: the function's own name; if that is not unique, prefixed with its
+/// interface, then with its package too. `None` if even that is taken or is not a valid tool name.
 ///
 /// A function's own name has no `_`, so the longer forms never meet the shorter ones.
 pub(crate) fn tool_names(functions: &[(&str, &str)]) -> Vec<Option<String>> {

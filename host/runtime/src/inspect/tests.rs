@@ -1,4 +1,4 @@
-//! Reading components, whatever their bytes.
+//! Inspecting valid and hostile components.
 
 use super::*;
 
@@ -22,8 +22,8 @@ fn an_empty_component_needs_nothing() {
     assert!(inspection.imports.is_empty() && inspection.exports.is_empty());
 }
 
-/// A component of some types and functions, all of which share one core function. Everything is passed as a list, so that
-/// its form is the same whatever is in it.
+/// A component of some types and functions, all of which share one core function. Everything is passed as a list, so
+/// that its core form does not depend on the types.
 fn component(types: &str, functions: &str) -> Vec<u8> {
     let text = format!(
         r#"(component
@@ -92,7 +92,7 @@ fn functions_become_tools_and_nothing_is_compiled_for_it() {
             "additionalProperties": false,
         })
     );
-    // Without imports there is nothing that it could change.
+    // Without imports a call cannot change anything.
     assert!(tool.effects.read_only && tool.effects.idempotent && !tool.effects.open_world);
     assert_eq!(inspection.cannot(), ["network", "files", "credentials", "clock", "random numbers"]);
 }

@@ -1,22 +1,22 @@
 //! Traces of toolchains in their components: parts that an author did not ask for, and that are not the author's tools.
 //!
-//! Nothing here grants anything: a component that fakes a trace gets what every other one gets, or less.
+//! Nothing here grants anything: a component that fakes a trace gets the same rights as every other one, or fewer.
 
 use wasmparser::ComponentAlias;
 use wasmparser::component_types::ComponentFuncTypeId;
 use wasmparser::types::TypesRef;
 
-/// Begins the names by which componentize-py links its interpreter. It writes no `producers` entry.
+/// Prefix of the names by which componentize-py links its interpreter. It writes no `producers` entry.
 const PYTHON: &str = "libcomponentize_py_runtime.so:";
 
 /// The functions that a toolchain exports to prepare a component at build time: interface, function and parameters. A
-/// model that called one would start the interpreter anew.
+/// model that called one would restart the interpreter.
 const SETUP: [(&str, &str, &[&str]); 2] = [
     ("exports", "init", &["app-name", "symbols", "stub-wasi"]),
     ("", "init", &["shim", "script", "entry-path", "disable-gc"]),
 ];
 
-/// Whether an alias is of componentize-py's linking, whose C library imports `wasi:sockets` in every component.
+/// Whether an alias comes from componentize-py's linking, whose C library imports `wasi:sockets` in every component.
 pub(super) fn is_python(alias: &ComponentAlias<'_>) -> bool {
     matches!(alias, ComponentAlias::CoreInstanceExport { name, .. } if name.starts_with(PYTHON))
 }

@@ -1,4 +1,4 @@
-//! Reading the types of functions off a validated component, within a budget: they are a stranger's, and can be shared so
+//! Reads the types of functions from a validated component, within a budget: they are untrusted, and can be shared so
 //! often that spelling them out would never end.
 
 use std::collections::HashMap;
@@ -15,13 +15,13 @@ use super::docs::Docs;
 use super::functions::Signature;
 use crate::wit_json::{Case, Field, Integer, MOST_DEPTH, Type};
 
-/// What one part of a type takes of the budget beside its name.
+/// Budget that one part of a type takes in addition to its name.
 const PART: usize = 8;
 
 /// The names that an interface gives to types.
 pub(super) type TypeNames<'a> = HashMap<ComponentDefinedTypeId, &'a str>;
 
-/// What an interface calls its types.
+/// The names that an interface gives to its types.
 pub(super) fn type_names<'a>(types: TypesRef<'a>, instance: &'a ComponentInstanceType) -> TypeNames<'a> {
     let mut names = TypeNames::new();
     for (name, item) in &instance.exports {
@@ -36,7 +36,7 @@ pub(super) fn type_names<'a>(types: TypesRef<'a>, instance: &'a ComponentInstanc
     names
 }
 
-/// The type that others are only other names for.
+/// The type behind a chain of aliases.
 fn origin(types: TypesRef<'_>, mut id: ComponentDefinedTypeId) -> ComponentDefinedTypeId {
     while let Some(earlier) = types.peel_alias(id) {
         id = earlier;
@@ -44,15 +44,15 @@ fn origin(types: TypesRef<'_>, mut id: ComponentDefinedTypeId) -> ComponentDefin
     id
 }
 
-/// Reads types off a component within a budget.
+/// Reads types from a component within a budget.
 pub(super) struct Reader<'a> {
     pub types: TypesRef<'a>,
     pub docs: &'a Docs,
     /// The interface of the function.
     pub export: &'a str,
-    /// What it calls its types.
+    /// The interface's names of its types.
     pub names: Rc<TypeNames<'a>>,
-    /// What is left of the budget.
+    /// The remaining budget, in bytes.
     pub left: usize,
 }
 

@@ -12,19 +12,19 @@ use crate::state::CommandLine;
 use crate::wit_json::{Field, Type, read, schema};
 use crate::{Limit, Limits};
 
-/// What a model is told when its author said nothing.
+/// The description for a model if the author wrote none.
 pub(crate) const DESCRIPTION: &str = "Runs a command-line program: `args` are its arguments, `stdin` its standard input. Gives back what it wrote to \
      standard output.";
 
-/// The longest end of standard error that an error carries, in bytes.
+/// Maximum size of the standard error tail in an error, in bytes.
 const MOST_TAIL_BYTES: usize = 2 * 1024;
 
-/// Whether an export is the entry of a command.
+/// Whether an export is the entry point of a command.
 pub(crate) fn is_run(export: &str, function: &str) -> bool {
     function == "run" && export.starts_with("wasi:cli/run@0.2.")
 }
 
-/// The arguments, as a function would take them.
+/// The parameters, as those of a function.
 fn fields() -> [Field; 2] {
     let field = |name: &str, ty, docs: &str| Field {
         name: name.to_owned(),
@@ -46,10 +46,10 @@ pub(crate) fn parameters() -> Value {
     schema::object(&fields())
 }
 
-/// The command line that a call asks for. `name` is what the program finds as its own.
+/// The command line of a call. `name` is the program's own name, its first argument.
 ///
 /// # Errors
-/// One sentence for the model.
+/// If the arguments are invalid: one sentence for the model.
 pub(super) fn command_line(name: &str, json: &str, limits: &Limits) -> Result<CommandLine, String> {
     let (mut arguments, mut stdin) = (vec![name.to_owned()], String::new());
     for value in read::from_text(&fields(), json)? {
@@ -61,7 +61,7 @@ pub(super) fn command_line(name: &str, json: &str, limits: &Limits) -> Result<Co
             _ => continue,
         }
     }
-    // A C program would see another argument than the one that was checked.
+    // A C program would see a shorter argument than the one that was checked.
     if arguments.iter().any(|argument| argument.contains('\0')) {
         return Err("`args` cannot hold the character NUL".to_owned());
     }
@@ -73,7 +73,7 @@ fn text(value: Val) -> Option<String> {
     if let Val::String(text) = value { Some(text) } else { None }
 }
 
-/// What a command that ended came to.
+/// The result of a command that exited.
 pub(super) fn settle(status: i32, stdout: &str, stderr: &str) -> Outcome<String, ToolError> {
     if status == 0 {
         return Outcome::Returned(stdout.to_owned());

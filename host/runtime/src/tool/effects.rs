@@ -1,4 +1,4 @@
-//! What calling a tool can do to the world: the component's word, bounded by what its imports allow.
+//! The effects of calling a tool: the component's claim, bounded by the capabilities of its imports.
 
 use std::collections::BTreeSet;
 
@@ -6,16 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::inspect::Capability;
 
-/// What a tool does to the world. The default is the worst case: a guest that says nothing is not trusted with more.
+/// Effects of a tool on the outside. The default is the worst case: a guest that claims nothing is not trusted with
+/// more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effects {
-    /// Changes nothing.
+    /// A call changes nothing.
     pub read_only: bool,
-    /// May destroy something.
+    /// A call may destroy something.
     pub destructive: bool,
-    /// May be repeated.
+    /// A call may be repeated safely.
     pub idempotent: bool,
-    /// Reaches beyond the workspace.
+    /// A call reaches beyond the workspace.
     pub open_world: bool,
 }
 
@@ -26,9 +27,9 @@ impl Default for Effects {
 }
 
 impl Effects {
-    /// These effects without those that a component with these capabilities cannot have. Whatever it says or leaves
-    /// unsaid: without the network it reaches nothing outside, and without network, files and credentials there is
-    /// nothing that a call could change. Nothing is ever added to what it promises.
+    /// These effects without those that a component with these capabilities cannot have, regardless of its claims:
+    /// without the network it reaches nothing outside, and without network, files and credentials a call cannot change
+    /// anything. An effect is never added.
     #[must_use]
     pub fn bounded_by(self, capabilities: &BTreeSet<Capability>) -> Self {
         if capabilities.iter().any(|capability| capability.is_power()) {
@@ -56,11 +57,11 @@ mod tests {
         check(WORST, &[], NOTHING);
         check(WORST, &[Capability::Clock, Capability::Random, Capability::CommandLine, Capability::Log], NOTHING);
         check(WORST, &[Capability::Workspace], inside);
-        // A credential can sign what somebody else acts on.
+        // A credential can sign a message that another system acts on.
         check(WORST, &[Capability::Credentials], inside);
         check(WORST, &[Capability::Network], WORST);
         check(WORST, &[Capability::Network, Capability::Workspace], WORST);
-        // What it promises stays promised.
+        // A claim of fewer effects is kept.
         check(NOTHING, &[Capability::Network, Capability::Workspace], NOTHING);
         check(Effects { idempotent: true, ..WORST }, &[Capability::Workspace], Effects { idempotent: true, ..inside });
     }

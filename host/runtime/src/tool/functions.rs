@@ -13,7 +13,7 @@ use crate::state::CallState;
 use crate::wit_json::write::WriteError;
 use crate::wit_json::{Type, write};
 
-/// Calls the function in a fresh instance. None: it gives nothing back.
+/// Calls the function in a fresh instance. Returns `None` if it has no result.
 pub(super) async fn call(
     pre: &InstancePre<CallState>,
     tool: &FunctionTool,
@@ -41,7 +41,7 @@ fn find(
     instance.get_func(&mut *store, function).ok_or_else(missing)
 }
 
-/// What a call that returned means: an error of the function's own is a failure of the tool, as JSON.
+/// Converts the result of a call: the function's own error becomes a failure of the tool, as JSON.
 pub(super) fn settle(signature: &Signature, value: Option<Val>, most_bytes: u64) -> Outcome<String, ToolError> {
     let (typed, failed) = match (&signature.result, &value) {
         (Some(Type::Result { ok, .. }), Some(Val::Result(Ok(value)))) => (pair(ok.as_deref(), value.as_deref()), false),
@@ -63,7 +63,7 @@ pub(super) fn settle(signature: &Signature, value: Option<Val>, most_bytes: u64)
     Outcome::Returned(text)
 }
 
-/// A type and a value, or neither.
+/// A type and its value, or neither.
 fn pair<'a>(ty: Option<&'a Type>, value: Option<&'a Val>) -> Result<Option<(&'a Type, &'a Val)>, String> {
     match (ty, value) {
         (Some(ty), Some(value)) => Ok(Some((ty, value))),

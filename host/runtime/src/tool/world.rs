@@ -1,4 +1,4 @@
-//! Components of our worlds `tool` and `skill`: what they say of themselves, checked before anybody believes it.
+//! Components of our worlds `tool` and `skill`: their descriptions of themselves, checked before use.
 
 use std::collections::BTreeSet;
 
@@ -29,8 +29,8 @@ impl From<types::ToolError> for ToolError {
     }
 }
 
-/// Checks what a component says of its tools. One bad description refuses the component: guessing which of its tools
-/// to believe would be worse than none.
+/// Checks a component's descriptions of its tools. One bad description refuses the component: accepting only some of
+/// its tools would be guesswork.
 pub(super) fn descriptions(
     tools: Vec<types::ToolDescription>,
     capabilities: &BTreeSet<Capability>,
@@ -76,7 +76,7 @@ fn schema(tool: &str, what: &str, text: &str) -> Result<serde_json::Value, Strin
     }
 }
 
-/// Checks what a component says of itself. What a name may be is the business of whoever uses it as one.
+/// Checks a component's description of itself. The name is checked later, by the code that uses it as one.
 pub(super) fn about(description: wit::Description) -> Result<About, String> {
     let wit::Description { name, description, instructions } = description;
     for (what, text, most) in [

@@ -1,6 +1,6 @@
-//! JSON to values: each mistake says where it is, what was expected and what was found.
+//! JSON to values: each error names the position, the expected form and the form found.
 //!
-//! The JSON is a model's, so the text of an error repeats none of it but names and short pieces.
+//! The JSON is a model's, so the text of an error repeats only names and short pieces of it.
 
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
@@ -10,13 +10,13 @@ use wasmtime::component::Val;
 
 use super::{Case, Field, Integer, SAFE_INTEGER, Type};
 
-/// Standard alphabet; models leave padding out.
+/// Standard alphabet; padding is optional, because models leave it out.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// What is shown of a name that nobody vouches for, in characters.
+/// Characters of an untrusted name that an error shows.
 const MOST_SHOWN: usize = 40;
 
 /// The arguments of a function, from the text of a JSON object.
@@ -31,7 +31,7 @@ pub(crate) fn from_text(parameters: &[Field], json: &str) -> Result<Vec<Val>, St
 /// The arguments of a function, in the order of its parameters.
 ///
 /// # Errors
-/// One sentence for the model that names the place.
+/// If an argument is invalid: one sentence for the model that names its position.
 pub(crate) fn arguments(parameters: &[Field], json: &Value) -> Result<Vec<Val>, String> {
     let Value::Object(object) = json else {
         return Err(format!("the arguments should be an object, not {}", kind(json)));
@@ -40,16 +40,16 @@ pub(crate) fn arguments(parameters: &[Field], json: &Value) -> Result<Vec<Val>, 
     Ok(fields.into_iter().map(|(_, value)| value).collect())
 }
 
-/// A value of a type.
+/// Converts JSON to a value of a type.
 ///
 /// # Errors
-/// One sentence for the model that names the place.
+/// If the JSON does not fit: one sentence for the model that names the position.
 #[cfg(test)]
 pub(crate) fn value(ty: &Type, json: &Value) -> Result<Val, String> {
     convert(ty, json, &mut Path::default())
 }
 
-/// Where in the arguments a value is: `points[3].x`.
+/// The position of a value in the arguments, such as `points[3].x`.
 #[derive(Default)]
 struct Path(Vec<Step>);
 
@@ -62,7 +62,7 @@ impl Path {
     fn inside<T>(&mut self, step: Step, read: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
         self.0.push(step);
         let value = read(self)?;
-        // An error leaves the path where it was found; nobody looks at it again.
+        // After an error the path is not used again, so it is left as it is.
         self.0.pop();
         Ok(value)
     }
@@ -149,7 +149,7 @@ fn convert(ty: &Type, json: &Value, path: &mut Path) -> Result<Val, String> {
     }
 }
 
-/// The payload of a `result`: `null` where there is none.
+/// The payload of a `result`: `null` if it has no type.
 fn payload(ty: Option<&Type>, json: &Value, path: &mut Path) -> Result<Option<Box<Val>>, String> {
     match (ty, json) {
         (Some(ty), _) => Ok(Some(Box::new(convert(ty, json, path)?))),
@@ -176,7 +176,7 @@ fn fields(fields: &[Field], object: &Map<String, Value>, path: &mut Path) -> Res
     values.collect()
 }
 
-/// The one entry of an object that has one of these names.
+/// The only entry of an object, which must have one of these names.
 fn only<'a>(json: &'a Value, path: &Path, names: &[&'static str]) -> Result<(&'static str, &'a Value), String> {
     let entry = json.as_object().filter(|object| object.len() == 1).and_then(|object| object.iter().next());
     let found = entry.and_then(|(key, value)| Some((*names.iter().find(|name| *name == key)?, value)));
@@ -238,7 +238,7 @@ fn whole(integer: Integer, json: &Value, path: &Path) -> Result<Val, String> {
         Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
             (Some(value), _, _) => value.into(),
             (_, Some(value), _) => value.into(),
-            // `1.0` is the number 1. Beyond this a float no longer says which number was meant.
+            // `1.0` is the number 1. Above this bound a float no longer identifies the intended integer.
             #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
             (_, _, Some(value)) if value.fract() == 0.0 && value.abs() <= SAFE_INTEGER as f64 => value as i128,
             _ => return Err(format!("{} should be {}, not {}", path.show(), expected(), cut(&number.to_string(), 40))),
@@ -302,7 +302,7 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     if names.is_empty() { "there are none".to_owned() } else { format!("there are {}", cut(&names.join(", "), 400)) }
 }
 
-/// A hostile name in an error.
+/// Cuts a hostile name for an error.
 fn shown(name: &str) -> String {
     let short: String = name.chars().take(MOST_SHOWN).collect();
     let more = if short.len() < name.len() { "…" } else { "" };

@@ -1,7 +1,7 @@
-//! JSON Schema (2020-12) of types: what a model is told to send, and what comes back.
+//! JSON Schema (2020-12) of types: for a model's arguments, and for the output.
 //!
-//! Kept small, because a model reads it on every turn. What the schema takes and [`super::read`] does not is said there:
-//! whole numbers of 64 bits as digits, whose range a schema of strings cannot say.
+//! Kept small, because a model reads it on every turn. [`super::read`] refuses some values that the schema accepts:
+//! integers of 64 bits as digits, whose range a schema of strings cannot express.
 
 use serde_json::{Map, Value, json};
 
@@ -98,7 +98,7 @@ fn one_of(mut forms: Vec<Value>) -> Value {
     }
 }
 
-/// The schema with `null` as one more value. Simple types say so in `type`; that is what models know best.
+/// The schema with `null` as one more value. Simple types list it in `type`, the form models know best.
 fn nullable(mut schema: Value) -> Value {
     if let Some(object) = schema.as_object_mut()
         && !object.contains_key("enum")

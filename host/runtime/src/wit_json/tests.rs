@@ -1,4 +1,4 @@
-//! Random types and values: what goes out comes back, schemas fit, and hostile JSON is refused with its place.
+//! Random types and values: they survive a round trip, schemas fit, and hostile JSON is refused with its position.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -139,7 +139,7 @@ proptest! {
     #[test]
     fn any_json_is_a_value_or_refused(ty in any_type(), json in any_json()) {
         match read::value(&ty, &json) {
-            // What was taken has one canonical form.
+            // Accepted JSON has one canonical form.
             Ok(value) => prop_assert_eq!(read::value(&ty, &json_of(&ty, &value)).unwrap(), value),
             Err(message) => prop_assert!(!message.is_empty() && !message.contains('\u{202e}'), "{}", message),
         }
@@ -256,7 +256,7 @@ fn hostile_json_is_refused_with_its_place() {
         assert!(error.contains(says), "{json}: {error}");
         assert!(error.len() < 700, "{error}");
     }
-    // The twin: with all of it right it is taken.
+    // Counter-check: the same arguments without the error are accepted.
     let json = json!({ "points": [{ "x": 1, "y": 2 }], "shape": "nothing", "size": 255, "wide": "-1", "mode": "fast",
         "data": "AA==", "pair": ["é", true], "set": ["a"], "deep": { "some": null }, "done": { "ok": null } });
     assert_eq!(read::arguments(&parameters, &json).unwrap().len(), parameters.len());

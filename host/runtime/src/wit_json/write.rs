@@ -1,7 +1,7 @@
-//! Values to JSON text, in the one canonical form, never longer than it may be.
+//! Values to JSON text, in the one canonical form, within a length limit.
 //!
 //! The values are a guest's. Names of a type are repeated with each value, so a small result can be a large text: it is
-//! written into a bounded buffer and given up where that is full.
+//! written into a bounded buffer and abandoned when that is full.
 
 use std::io;
 
@@ -12,19 +12,19 @@ use wasmtime::component::Val;
 
 use super::{SAFE_INTEGER, Type};
 
-/// Why a value was not written.
+/// The reason a value was not written.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum WriteError {
-    /// It is longer than that.
+    /// The text exceeds the length limit.
     TooLong,
     /// It is not of its type: the engine and the host disagree about a component.
     Mismatch(String),
 }
 
-/// The JSON of a value; `null` where there is none.
+/// The JSON of a value; `null` if there is no value.
 ///
 /// # Errors
-/// When it is longer than `most_bytes`, or not a value of the type.
+/// If it is longer than `most_bytes`, or not a value of the type.
 pub(crate) fn value(typed: Option<(&Type, &Val)>, most_bytes: u64) -> Result<String, WriteError> {
     let Some((ty, value)) = typed else { return Ok("null".to_owned()) };
     let mut text = Bounded { bytes: Vec::new(), most: usize::try_from(most_bytes).unwrap_or(usize::MAX) };
@@ -149,7 +149,7 @@ fn bytes<S: Serializer>(values: &[Val], serializer: S) -> Result<S::Ok, S::Error
     }
 }
 
-/// JSON has no numbers for what is not finite.
+/// The string for a number that is not finite, which JSON cannot represent.
 fn beyond(value: f64) -> &'static str {
     if value.is_nan() {
         "NaN"
@@ -164,7 +164,7 @@ fn number<S: Serializer>(value: f64, serializer: S) -> Result<S::Ok, S::Error> {
     if value.is_finite() { serializer.serialize_f64(value) } else { serializer.serialize_str(beyond(value)) }
 }
 
-/// The shortest digits that mean this number, read as JSON is: with 64 bits.
+/// The shortest digits that give this number when parsed as 64 bits, like JSON numbers.
 #[expect(clippy::cast_possible_truncation, reason = "it is the question whether that gives the number back")]
 fn single<S: Serializer>(value: f32, serializer: S) -> Result<S::Ok, S::Error> {
     if !value.is_finite() {

@@ -1,4 +1,5 @@
-//! The key file of development. It lies beside what it protects, so it protects from nobody who can read the home.
+//! The key file of development. It lies next to the data it protects, so it protects against no one who can read the
+//! home.
 
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -12,10 +13,10 @@ use crate::VaultError;
 use crate::seal::Key;
 
 const NAME: &str = "credentials.key";
-/// A key in hexadecimal and a line break have less.
+/// Upper bound of the file's size: a key in hexadecimal and a line break are shorter.
 const MOST_BYTES: u64 = 256;
 
-/// The key in the file.
+/// Reads the key from the file.
 pub(super) fn read(directory: &Path) -> Result<Key, VaultError> {
     let anew = "delete the credentials and set them again";
     let mut file = match open_regular(&directory.join(NAME), Links::Refused) {
@@ -31,7 +32,7 @@ pub(super) fn read(directory: &Path) -> Result<Key, VaultError> {
         }
         Err(error) => return Err(unusable(&format!("cannot be opened: {error}"), "let the host's user read it")),
     };
-    // The file that was opened is the file that is judged.
+    // Checks the opened file, not the path, which may change in between.
     let found = file.metadata().map_err(|error| unusable(&format!("cannot be read: {error}"), anew))?;
     if found.mode() & 0o077 != 0 {
         return Err(unusable("can be read by others", "run `chmod 600` on it, and consider the credentials known"));
@@ -41,7 +42,7 @@ pub(super) fn read(directory: &Path) -> Result<Key, VaultError> {
     read.ok().and_then(|_| secret::direct(text.trim())).ok_or_else(|| unusable("holds no key", anew))
 }
 
-/// The key in the file, which is made when it is missing.
+/// Reads the key from the file, which is created if it is missing.
 pub(super) fn read_or_create(directory: &Path) -> Result<Key, VaultError> {
     if !directory.join(NAME).exists() {
         let key = Key::random()?;
@@ -54,7 +55,7 @@ pub(super) fn read_or_create(directory: &Path) -> Result<Key, VaultError> {
         text.push('\n');
         create_file(directory, NAME, text.as_bytes())?;
     }
-    // As every later host will read it.
+    // Read back, as every later host will read it.
     read(directory)
 }
 

@@ -1,7 +1,7 @@
 //! The key in the system's keyring, over the Secret Service of the session bus.
 //!
-//! It costs nothing where there is no session bus. It never asks anybody to unlock anything: a host may have no screen. A
-//! bus or keyring that hangs is given up on.
+//! It costs nothing without a session bus. It never prompts to unlock anything: a host may have no screen. A bus or
+//! keyring that hangs is abandoned after a timeout.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,12 +14,12 @@ use zeroize::Zeroizing;
 use super::KeyringFault;
 use crate::seal::{Key, fill};
 
-/// Everything together may take so long; a keyring answers in a few milliseconds.
+/// Timeout of all keyring operations together; a keyring answers in a few milliseconds.
 const PATIENCE: Duration = Duration::from_secs(3);
 const LABEL: &str = "Motor Cortex: key of the credentials of a home";
 const APPLICATION: &str = "motor-cortex";
 
-/// Keeps a key, and returns the name under which it is found.
+/// Stores a key, and returns the id under which it is found.
 pub(super) fn put(key: &Key) -> Result<String, KeyringFault> {
     let mut id = [0; 16];
     fill(&mut id).map_err(|_| KeyringFault::Failed)?;
@@ -31,14 +31,14 @@ pub(super) fn put(key: &Key) -> Result<String, KeyringFault> {
         item.await.map_err(fault)?;
         Ok(())
     })?;
-    // A keyring that forgets is found out before anything depends on it.
+    // Detects a keyring that loses keys before anything depends on it.
     match get(&id) {
         Ok(kept) if kept.bytes() == key.bytes() => Ok(id),
         _ => Err(KeyringFault::Failed),
     }
 }
 
-/// The key that was kept under that name.
+/// The key stored under that id.
 pub(super) fn get(id: &str) -> Result<Key, KeyringFault> {
     let id = id.to_owned();
     patiently(async move |service| {
@@ -54,7 +54,7 @@ fn attributes(id: &str) -> HashMap<&str, &str> {
     HashMap::from([("application", APPLICATION), ("key", id)])
 }
 
-/// The collection that outlives the session.
+/// The unlocked default collection, which outlives the session.
 async fn unlocked<'a>(service: &'a SecretService<'a>) -> Result<Collection<'a>, KeyringFault> {
     let collection = service.get_default_collection().await.map_err(fault)?;
     if collection.is_locked().await.map_err(fault)? { Err(KeyringFault::Locked) } else { Ok(collection) }
@@ -68,7 +68,7 @@ fn fault(error: Error) -> KeyringFault {
     }
 }
 
-/// On a thread of its own, because the caller's may be one of a runtime, which must not be blocked by another's.
+/// Runs on its own thread: the caller's thread may belong to a runtime, which another runtime must not block.
 fn patiently<T: Send + 'static>(
     work: impl AsyncFnOnce(SecretService<'static>) -> Result<T, KeyringFault> + Send + 'static,
 ) -> Result<T, KeyringFault> {
@@ -87,7 +87,7 @@ fn patiently<T: Send + 'static>(
                 tokio::time::timeout(PATIENCE, work).await.unwrap_or(Err(KeyringFault::Failed))
             })
         });
-        // Nobody waits any more when the time is over.
+        // After the timeout the receiver is gone.
         sender.send(done).ok();
     };
     let thread = std::thread::Builder::new().name("keyring".to_owned()).spawn(run);
@@ -95,7 +95,7 @@ fn patiently<T: Send + 'static>(
     receiver.recv_timeout(PATIENCE * 2).unwrap_or(Err(KeyringFault::Failed))
 }
 
-/// The library finds the bus by the same two; here only whether there is one.
+/// The library finds the bus by the same two variables; this only checks that there is one.
 fn has_session_bus() -> bool {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     set("DBUS_SESSION_BUS_ADDRESS").is_some()
@@ -106,7 +106,7 @@ fn has_session_bus() -> bool {
 mod tests {
     use super::*;
 
-    /// With a keyring of its own:
+    /// With a separate keyring:
     /// `dbus-run-session -- sh -c 'echo -n pw | gnome-keyring-daemon --unlock --components=secrets; cargo test -p vault
     /// --features keyring -- --ignored keyring'`
     #[test]

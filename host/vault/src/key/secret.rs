@@ -11,22 +11,22 @@ use crate::VaultError;
 use crate::seal::{KEY_BYTES, Key, fill, from_hex};
 
 const SALT_BYTES: usize = 16;
-/// A shorter passphrase can be guessed by whoever has the state.
+/// A shorter passphrase can be guessed by an attacker who has the state.
 const LEAST_CHARACTERS: usize = 16;
-/// Of a passphrase, and of a key: what repeats itself was not made at random.
+/// For a passphrase and for a key: repetitive text is not random.
 const LEAST_DIFFERENT: usize = 8;
 /// The second recommendation of RFC 9106: 64 MiB and three passes, about a tenth of a second, once for each host.
 const MEMORY_KIB: u32 = 64 << 10;
 const PASSES: u32 = 3;
-/// What a record may ask for, in case somebody changed it.
+/// Upper bounds for the parameters in a record, which may have been tampered with.
 const MOST_MEMORY_KIB: u32 = 1 << 20;
 const MOST_PASSES: u32 = 16;
 
-/// How a key is made of a passphrase: argon2id, one lane.
+/// The derivation of a key from a passphrase: argon2id, one lane.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Passphrase {
-    /// Base64.
+    /// The salt in base64.
     salt: String,
     memory_kib: u32,
     passes: u32,
@@ -39,7 +39,7 @@ impl Passphrase {
         Ok(Self { salt: STANDARD.encode(salt), memory_kib: MEMORY_KIB, passes: PASSES })
     }
 
-    /// The key that a passphrase makes.
+    /// Derives the key from a passphrase.
     pub(crate) fn key(&self, passphrase: &Secret<String>) -> Result<Key, VaultError> {
         let damaged = || {
             VaultError::key(
@@ -58,7 +58,7 @@ impl Passphrase {
     }
 }
 
-/// The key in a text, and how it was made of it when the text is a passphrase.
+/// The key in a text, and the parameters of its derivation if the text is a passphrase.
 pub(super) fn read(secret: &Secret<String>) -> Result<(Key, Option<Passphrase>), VaultError> {
     let text = secret.expose().trim();
     if let Some(key) = direct(text) {
@@ -77,7 +77,7 @@ pub(super) fn read(secret: &Secret<String>) -> Result<(Key, Option<Passphrase>),
     Ok((passphrase.key(secret)?, Some(passphrase)))
 }
 
-/// A key that stands in the text itself.
+/// A key written directly in the text.
 pub(super) fn direct(text: &str) -> Option<Key> {
     if let Some(key) = from_hex(text).and_then(|bytes| Key::of(&bytes)) {
         return Some(key);

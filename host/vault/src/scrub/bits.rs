@@ -1,17 +1,17 @@
-//! The bits of the filters: which a key sets, and whether they are set.
+//! The bits of the filters: the bits of a key, setting and testing them.
 
-/// Where the bit of a key is.
+/// The index of a key's bit.
 pub(super) fn slot(key: u64, shift: u32) -> usize {
     // The multiplier of Fibonacci hashing spreads neighbours; the topmost bits are the good ones.
     usize::try_from(key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> shift).unwrap_or_default()
 }
 
-/// Where its second bit is.
+/// The index of a key's second bit.
 pub(super) fn second_slot(key: u64, shift: u32) -> usize {
     slot(key.rotate_left(32) ^ 0x5bd1_e995, shift)
 }
 
-/// Sets a bit.
+/// Sets one bit of a filter.
 pub(super) fn set(filter: &mut [u64], bit: usize) {
     if let Some(word) = filter.get_mut(bit / 64) {
         *word |= 1 << (bit % 64);

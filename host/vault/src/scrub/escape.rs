@@ -1,18 +1,18 @@
-//! Reads one character of text through the escapes it may be written in: percent, JSON, C, HTML, CSS, quoted-printable, each
-//! also nested.
+//! Reads one character of text through the escapes it may be written in: percent, JSON, C, HTML, CSS, quoted-printable,
+//! each also nested.
 //!
-//! Knows no secrets. It survives any bytes: what is no escape is the byte that stands there, and every escape has a
-//! longest form, so that a stream can never be made to wait for ever.
+//! Knows no secrets. It survives any bytes: bytes that are not an escape stand for themselves, and every escape has a
+//! maximum length, so that a stream can never be made to wait forever.
 
 use super::references;
 
-/// Percent signs that are themselves encoded (`%252541`) are followed so many levels deep.
+/// Levels of encoded percent signs (`%252541`) that are followed.
 const PERCENT_LEVELS: usize = 3;
 /// Text in JSON in JSON doubles its backslashes each time: `\\\\n` is followed, longer runs are backslashes.
 const MAX_BACKSLASHES: usize = 8;
 /// Hexadecimal digits of the largest character, `\u{10ffff}` and in CSS `\10ffff`.
 const CHARACTER_DIGITS: usize = 6;
-/// White space that quoted-printable may have before a line break that does not count (RFC 2045, section 6.7).
+/// White space that quoted-printable allows before a soft line break (RFC 2045, section 6.7).
 const MAX_TRAILING_SPACE: usize = 8;
 
 /// Whether more text may follow.
@@ -25,16 +25,16 @@ pub(super) enum End {
 /// Escapes that contradict each other are read one kind at a time: `\73` is another character in C than in CSS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
-    /// Percent, JSON, C, HTML.
+    /// Percent, JSON, C and HTML escapes.
     Usual,
     /// A backslash before up to six hexadecimal digits and one space, or before the character itself: CSS and shells.
     Css,
-    /// Quoted-printable, `=41`.
+    /// Quoted-printable escapes, such as `=41`.
     Quoted,
 }
 
 impl Dialect {
-    /// All of them, each with its bit in [`special`].
+    /// All dialects, each with its bit in [`special`].
     pub(super) const ALL: [(Self, u16); 3] = [(Self::Usual, 0x100), (Self::Css, 0x200), (Self::Quoted, 0x400)];
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// A byte.
+    /// A single byte.
     pub(super) const fn byte(byte: u8) -> Self {
         Self { bytes: [byte, 0, 0, 0], count: 1 }
     }
@@ -57,21 +57,21 @@ impl Written {
         Some(Self { bytes, count })
     }
 
-    /// Its bytes in UTF-8.
+    /// The character's bytes in UTF-8.
     pub(super) fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.count).unwrap_or_default()
     }
 }
 
-/// What a text begins with.
+/// The first token of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token {
-    /// A character, written in so many bytes.
+    /// A character, and its length in the text in bytes.
     Written(Written, usize),
-    /// A line break or a zero byte, which separate nothing as far as secrets are concerned: zero bytes stand between the
-    /// characters of UTF-16 and UTF-32.
+    /// A line break or a zero byte, which do not interrupt a secret: zero bytes are between the characters of UTF-16
+    /// and UTF-32. Holds its length in bytes.
     Break(usize),
-    /// It depends on what follows.
+    /// Undecided until more text arrives.
     Cut,
 }
 
@@ -85,12 +85,12 @@ pub(super) const fn special(byte: u8) -> u16 {
     }
 }
 
-/// Whether a byte separates nothing.
+/// Whether a byte never interrupts a secret.
 pub(super) const fn is_break(byte: u8) -> bool {
     matches!(byte, b'\r' | b'\n' | 0)
 }
 
-/// What `text` begins with; none when it is empty.
+/// The first token of `text`; `None` if it is empty.
 pub(super) fn token(text: &[u8], dialect: Dialect, end: End) -> Option<Token> {
     let first = *text.first()?;
     let read = match (dialect, first) {
@@ -109,11 +109,11 @@ pub(super) fn token(text: &[u8], dialect: Dialect, end: End) -> Option<Token> {
     }))
 }
 
-/// Why there is no escape.
+/// The reason no escape was read.
 pub(super) enum NotRead {
     /// The text ends too early.
     Cut,
-    /// Not an escape: the byte stands for itself, written in so many bytes.
+    /// Not an escape: the byte stands for itself, with its length in bytes.
     Literal(usize),
 }
 
@@ -123,13 +123,13 @@ const fn literal(byte: u8, len: usize) -> Token {
     Token::Written(Written::byte(byte), len)
 }
 
-/// A byte, written in so many.
+/// A byte that is written in `len` bytes.
 pub(super) fn byte(value: u32, len: usize) -> Read {
     let value = u8::try_from(value).map_err(|_| NotRead::Literal(1))?;
     Ok(if is_break(value) { Token::Break(len) } else { literal(value, len) })
 }
 
-/// A character, written in so many bytes.
+/// A character that is written in `len` bytes.
 pub(super) fn character(value: u32, len: usize) -> Read {
     if value < 0x80 {
         return byte(value, len);
@@ -147,7 +147,7 @@ fn hex(text: &[u8], at: usize, count: usize) -> Result<u32, NotRead> {
     Ok(value)
 }
 
-/// Up to `most` digits at `at`: their value, and how many there are. The text may end with them.
+/// Up to `most` digits at `at`: their value and number. The text may end with them.
 pub(super) fn digits(text: &[u8], at: usize, radix: u32, most: usize, end: End) -> Result<(u32, usize), NotRead> {
     let (mut value, mut count) = (0_u32, 0);
     while count < most {
@@ -169,7 +169,7 @@ fn percent(text: &[u8]) -> Read {
     for _ in 0..PERCENT_LEVELS {
         let literal = |not| if matches!(not, NotRead::Cut) { not } else { NotRead::Literal(len) };
         if text.get(len).is_some_and(|byte| matches!(byte, b'u' | b'U')) {
-            // As `escape` of JavaScript writes it.
+            // The format of JavaScript's `escape`.
             return utf16(text, len).map_err(literal);
         }
         match hex(text, len, 2).map_err(literal)? {
@@ -231,7 +231,7 @@ fn utf16(text: &[u8], run: usize) -> Read {
     }
 }
 
-/// CSS Syntax, section 4.3.7. Shells put the backslash before every sign that means something to them.
+/// CSS Syntax, section 4.3.7. Shells put the backslash before every sign that is special to them.
 fn css(text: &[u8], end: End) -> Read {
     let next = *text.get(1).ok_or(NotRead::Cut)?;
     if is_break(next) {
@@ -249,7 +249,7 @@ fn css(text: &[u8], end: End) -> Read {
     }
 }
 
-/// RFC 2045, section 6.7.
+/// Reads an escape of RFC 2045, section 6.7.
 fn quoted(text: &[u8], end: End) -> Read {
     let space = text.iter().skip(1).take(MAX_TRAILING_SPACE).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
     match text.get(1 + space) {

@@ -1,8 +1,8 @@
 //! Finds the forms of secrets in bytes: a filter over the first eight bytes of each, then a comparison.
 //!
-//! By hand, because a library's automaton keeps its patterns in memory that nobody wipes. Texts are compared by case-folded
-//! bytes, with line breaks left out and escapes read, so a mixture of encodings is found too. What begins at a place
-//! depends on nothing before it, which is why a stream in pieces gives what the whole would.
+//! Written by hand, because a library's automaton keeps its patterns in memory that is never wiped. Texts are compared
+//! by case-folded bytes, with line breaks left out and escapes read, so a mixture of encodings is found too. A match at
+//! a position depends on nothing before it, so a stream in pieces gives the same result as the whole.
 
 use std::ops::Range;
 
@@ -12,45 +12,45 @@ use super::bits::{is_set, second_slot, set, slot};
 use super::escape::{Dialect, End, Token, Written, is_break, special, token};
 use super::variants::{Form, Gaps};
 
-/// The filter looks at so many bytes; shorter forms cannot be found.
+/// Bytes that the filter examines; shorter forms cannot be found.
 pub(super) const KEY_BYTES: usize = 8;
-/// Where there are escapes, so many bytes are read before the others.
+/// If there are escapes, this many bytes are read before the others.
 const START_BYTES: usize = 3;
-/// Those bytes, in a mask with one bit for each byte of a key.
+/// The first [`START_BYTES`] bytes, in a mask with one bit for each byte of a key.
 const ESCAPED_START: u8 = 0b1110_0000;
-/// All but the first of them.
+/// All bytes of a key except the first, in such a mask.
 const WITHIN_KEY: u8 = 0b0111_1111;
 /// 262,144 bits, for some ten thousand beginnings.
 const START_SHIFT: u32 = 64 - 18;
-/// Line breaks and zero bytes left out between two bytes of a secret: `\r\n` and a blank line in UTF-32, or the indentation of a line.
-/// Four times as many as the secret has itself, if those are more.
+/// Line breaks and zero bytes left out between two bytes of a secret: `\r\n` and a blank line in UTF-32, or the
+/// indentation of a line. Four times as many as the secret has itself, if those are more.
 const LEAST_BREAKS: usize = 16;
-/// Signs left out between two bytes of a form that is spread out: `0x73,` and an indented line.
+/// Signs left out between two bytes of a spread-out form: `0x73,` and an indented line.
 const MAX_GAP: usize = 64;
-/// Where an escape has to begin for a key that is read through it.
+/// Bytes within which an escape has to begin for a key that is read through it.
 const KEY_REACH: usize = 32;
-/// Bits of the filter for each form, two of them set: about one place in a thousand is looked at twice.
+/// Bits of the filter for each form, two of them set: about one position in a thousand is a false positive.
 const FILTER_BITS_EACH: usize = 64;
 const LEAST_FILTER_BITS: usize = 1 << 12;
 const MOST_FILTER_BITS: usize = 1 << 24;
 
-/// In [`FOLD`]: the byte begins an escape in some dialect; it is left out of spread-out text.
+/// Flags in [`FOLD`]: the byte begins an escape in some dialect; it is left out of spread-out text.
 const SPECIAL: u16 = 0x700;
 const GAP: u16 = 0x800;
 
-/// The folded byte; above it, the forms it may begin.
+/// The folded byte, and above it the flags of the byte.
 static FOLD: [u16; 256] = {
     let mut table = [0; 256];
     let mut byte: u8 = 0;
     loop {
         let folded = match byte {
-            // One alphabet of base64 for both, and a space as forms write it.
+            // Unifies the alphabets of base64, and writes a space like the forms do.
             b'-' | b' ' => b'+',
             b'_' => b'/',
             _ => byte.to_ascii_lowercase(),
         };
         let is_gap = byte.is_ascii() && !byte.is_ascii_alphanumeric();
-        // A constant index cannot be out of bounds where it compiles.
+        // A constant index cannot be out of bounds if it compiles.
         #[expect(clippy::indexing_slicing, reason = "evaluated at compile time")]
         {
             table[byte as usize] = folded as u16 | special(byte) | if is_gap { GAP } else { 0 };
@@ -62,30 +62,29 @@ static FOLD: [u16; 256] = {
     }
 };
 
-/// What comes next in a text.
+/// The next event in a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// A secret, whose it is, and where.
+    /// A secret: its index and its range.
     Found(usize, Range<usize>),
-    /// From here on it depends on what follows; so many bytes of a form stand there.
+    /// Undecided from here on until more text arrives; `matched` bytes of a form are present.
     Wait { from: usize, matched: usize },
-    /// No more.
+    /// No more secrets.
     Nothing,
 }
 
-/// Forms, each with the number of the secret it is of.
+/// Forms, each with the index of its secret.
 #[derive(Default)]
 pub(super) struct Index {
     /// The forms, one after another, folded and without line breaks.
     arena: Zeroizing<Vec<u8>>,
     patterns: Vec<Pattern>,
-    /// The first bytes of each pattern, as they stand together and as they stand spread out, ascending, the first byte most
-    /// significant.
+    /// The first bytes of each pattern, both contiguous and spread out, ascending, the first byte most significant.
     keys: Zeroizing<Vec<u64>>,
-    /// The pattern of each key.
+    /// The pattern of each key, by position in `keys`.
     patterns_of: Vec<usize>,
     filter: Zeroizing<Vec<u64>>,
-    /// A smaller filter, over the first bytes, for places where reading them is costly.
+    /// A smaller filter, over the first bytes, for positions where reading them is costly.
     starts: Zeroizing<Vec<u64>>,
     shift: u32,
     most_breaks: usize,
@@ -100,15 +99,15 @@ struct Pattern {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     No,
-    /// So many bytes of a form, and then the text ends.
+    /// The text ends after this many bytes of a form.
     Wait(usize),
-    /// So many bytes of the text.
+    /// A match of this many bytes of the text.
     Match(usize),
 }
 
 enum Key {
     Full(u64),
-    /// The text ends too early: these bytes, so many.
+    /// The text ends too early: its bytes, and their number.
     Cut(u64, usize),
     None,
 }
@@ -171,18 +170,19 @@ impl Index {
         self.patterns.len()
     }
 
-    /// Looks through a text from a place on.
+    /// Searches a text from a position on.
     pub(super) fn finder<'a>(&'a self, text: &'a [u8], from: usize, end: End) -> Finder<'a> {
         let places = |next: Option<usize>| if self.is_empty() { None } else { next };
         let together = places(self.together(text, from));
         Finder { index: self, text, end, together, spread: places(self.spread(text, from)) }
     }
 
-    /// The next place from `from` on where a form may begin that stands together.
+    /// The next position from `from` on where a contiguous form may begin.
     fn together(&self, text: &[u8], from: usize) -> Option<usize> {
         let rest = text.get(from..)?;
         let (mut window, mut filled) = (0_u64, 0_usize);
-        // Which bytes of the window may begin an escape, the first of them topmost: without one, both readings are the same.
+        // The bytes of the window that may begin an escape, the first of them topmost: without one, both readings are
+        // the same.
         let mut escapes: u8 = 0;
         let mut first_unbroken = 0;
         for (offset, byte) in rest.iter().enumerate() {
@@ -212,11 +212,11 @@ impl Index {
         last_places(rest, is_break).map(|start| from + start)
     }
 
-    /// The next place from `from` on where a form may begin that is spread out.
+    /// The next position from `from` on where a spread-out form may begin.
     fn spread(&self, text: &[u8], from: usize) -> Option<usize> {
         let rest = text.get(from..)?;
         let (mut window, mut filled) = (0_u64, 0_usize);
-        // Which bytes of the window stand behind a gap: without one, it stands together.
+        // The bytes of the window that follow a gap: without one, the form is contiguous.
         let (mut gaps, mut is_behind_gap) = (0_u8, 0_u8);
         for (offset, byte) in rest.iter().enumerate() {
             let entry = entry(*byte);
@@ -235,10 +235,10 @@ impl Index {
         last_places(rest, is_gap).map(|start| from + start)
     }
 
-    /// Whether a form may begin with what the escapes at the beginning of `text` stand for.
+    /// Whether a form may begin with the decoded escapes at the beginning of `text`.
     fn may_begin_escaped(&self, text: &[u8]) -> bool {
         let kinds = text.iter().take(START_BYTES).fold(0, |kinds, byte| kinds | entry(*byte));
-        // Of letters and digits the caller knows.
+        // The caller has checked letters and digits.
         kinds & SPECIAL == 0
             || Dialect::ALL.iter().any(|(dialect, bit)| kinds & bit != 0 && self.may_begin_in(*dialect, text))
     }
@@ -248,7 +248,8 @@ impl Index {
         while count < START_BYTES {
             match token(text.get(at..).unwrap_or_default(), dialect, End::More) {
                 None | Some(Token::Cut) => return true,
-                // As [`Reader::key`] has it. Without the limit a run of them would be read again from each of its places.
+                // Same as [`Reader::key`]. Without the limit a run of breaks would be read again from each of its
+                // positions.
                 Some(Token::Break(_)) if count == 0 || breaks == self.most_breaks => return false,
                 Some(Token::Break(len)) => (at, breaks) = (at + len, breaks + 1),
                 Some(Token::Written(written, len)) => {
@@ -273,7 +274,7 @@ impl Index {
         is_set(&self.filter, slot(key, self.shift)) && is_set(&self.filter, second_slot(key, self.shift))
     }
 
-    /// Whether there is a form that begins with these bytes, fewer than [`KEY_BYTES`].
+    /// Whether a form begins with these bytes, fewer than [`KEY_BYTES`].
     fn has_beginning(&self, bytes: u64, count: usize) -> bool {
         if count == 0 {
             return true;
@@ -283,7 +284,7 @@ impl Index {
         self.keys.get(first).is_some_and(|known| known >> missing_bits == bytes)
     }
 
-    /// What begins at the beginning of `text`.
+    /// The match at the beginning of `text`, and the index of its secret.
     fn at(&self, text: &[u8], end: End) -> (Verdict, usize) {
         let kinds = text.iter().take(KEY_REACH).fold(SPREAD_BIT, |kinds, byte| kinds | entry(*byte));
         let mut best = (Verdict::No, 0);
@@ -332,19 +333,19 @@ impl Index {
     }
 }
 
-/// Goes through a text from secret to secret.
+/// Iterates over the secrets of a text.
 pub(super) struct Finder<'a> {
     index: &'a Index,
     text: &'a [u8],
     end: End,
-    /// The next places that have to be looked at.
+    /// The next positions to examine, one for each kind of form.
     together: Option<usize>,
     spread: Option<usize>,
 }
 
 impl Finder<'_> {
-    /// The first secret that begins behind the beginning of the one before, which it may overlap; of several that begin at one
-    /// place, the longest.
+    /// The first secret that begins after the beginning of the previous one, which it may overlap; of several that
+    /// begin at one position, the longest.
     pub(super) fn next(&mut self) -> Next {
         loop {
             let Some(start) = self.together.into_iter().chain(self.spread).min() else { return Next::Nothing };
@@ -365,12 +366,12 @@ impl Finder<'_> {
     }
 }
 
-/// How a text is read.
+/// A way to read a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reading {
-    /// Each byte is itself.
+    /// Each byte stands for itself.
     Literal,
-    /// Escapes are what they stand for.
+    /// Escapes are decoded in this dialect.
     Escaped(Dialect),
     /// Signs between letters and digits are left out.
     Spread,
@@ -378,7 +379,7 @@ enum Reading {
 
 /// Always set, so that those readings are always tried.
 const SPREAD_BIT: u16 = 0x1000;
-/// All readings, each with what there has to be in a text for it.
+/// All readings, each with the bits that a text must have for it.
 const READINGS: [(Reading, u16); 5] = [
     (Reading::Literal, SPREAD_BIT),
     (Reading::Escaped(Dialect::Usual), 0x100),
@@ -387,7 +388,7 @@ const READINGS: [(Reading, u16); 5] = [
     (Reading::Spread, SPREAD_BIT | GAP),
 ];
 
-/// Reads a text.
+/// Reads a text in one way.
 #[derive(Clone, Copy)]
 struct Reader {
     reading: Reading,
@@ -405,7 +406,7 @@ impl Reader {
         }
     }
 
-    /// Whether a byte between two of a secret is left out, as far as the reading says.
+    /// Whether the reading leaves out a byte between two of a secret.
     fn leaves_out(self, byte: u8) -> bool {
         self.reading == Reading::Spread && is_gap(byte)
     }
@@ -440,7 +441,7 @@ impl Reader {
     /// Whether `text` begins with `form`.
     fn compare(self, form: &[u8], gaps: Gaps, text: &[u8]) -> Verdict {
         let mut spaces = Spaces::new(self, gaps);
-        // Signs before the first letter belong to what stands before, as far as can be told.
+        // Leading signs cannot be told from the text before, so they are skipped.
         let leading = |is_spread: bool| form.iter().take_while(|byte| is_spread && is_gap(**byte)).count();
         let (mut at, mut done) = (0, leading(self.reading == Reading::Spread));
         while let Some(wanted) = form.get(done) {
@@ -448,7 +449,7 @@ impl Reader {
             let Some(first) = rest.first() else {
                 return if self.end == End::Final { Verdict::No } else { Verdict::Wait(done) };
             };
-            // Of an escape that is the secret's own text, the next byte is, too.
+            // If an escape is the secret's own text, so is its next byte.
             let goes_on = || match (rest.get(1), form.get(done + 1)) {
                 (Some(byte), Some(wanted)) => fold(*byte) == *wanted,
                 _ => true,
@@ -461,7 +462,7 @@ impl Reader {
                 }
                 Some(Token::Written(written, len)) if begins(form.get(done..), written) => (len, written.bytes().len()),
                 None | Some(Token::Cut) => return Verdict::Wait(done),
-                // What looks like an escape may be the secret's own text.
+                // An apparent escape may be the secret's own text.
                 Some(Token::Written(..)) if is_literal => (1, 1),
                 Some(Token::Break(_)) if is_literal && goes_on() => (1, 1),
                 Some(Token::Break(len)) if at > 0 && spaces.leave_out(None) => {
@@ -493,10 +494,10 @@ fn begins(form: Option<&[u8]>, written: Written) -> bool {
 struct Spaces {
     reader: Reader,
     gaps: Gaps,
-    /// Of this gap: bytes, and whether a line breaks in it.
+    /// Bytes of this gap, and whether a line breaks in it.
     left_out: usize,
     is_broken: bool,
-    /// The bytes of the first gap without a line break: what spells a text out has the same between all its characters.
+    /// Bytes of the first gap without a line break: spelled-out text has the same between all its characters.
     usual: Option<usize>,
 }
 
@@ -505,17 +506,18 @@ impl Spaces {
         Self { reader, gaps, left_out: 0, is_broken: false, usual: None }
     }
 
-    /// Whether this gap is shorter than the others: a sign may belong to it although the secret has the same.
+    /// Whether this gap is shorter than the others: a sign may belong to it even if the secret continues with the same
+    /// sign.
     fn is_short(&self) -> bool {
         self.usual.is_some_and(|usual| self.left_out < usual) && !self.is_broken
     }
 
-    /// Whether a line break (none), or a byte, may be left out here.
+    /// Leaves out a line break (`None`) or a byte; returns whether that is allowed here.
     fn leave_out(&mut self, byte: Option<u8>) -> bool {
         let is_spread = self.reader.reading == Reading::Spread;
         let may = match byte {
             None => true,
-            // Lines are indented, quoted and commented out.
+            // Lines may be indented, quoted and commented out.
             Some(byte) => is_gap(byte) && (is_spread || self.is_broken),
         };
         if !may || self.left_out == if is_spread { MAX_GAP } else { self.reader.most_breaks } {
@@ -526,7 +528,7 @@ impl Spaces {
         true
     }
 
-    /// Ends a gap before a byte of the secret: whether it may be there.
+    /// Ends a gap before a byte of the secret; returns whether the gap is allowed.
     fn end(&mut self, next: u8) -> bool {
         let left_out = std::mem::take(&mut self.left_out);
         if self.reader.reading != Reading::Spread || self.gaps == Gaps::Any {
@@ -537,8 +539,8 @@ impl Spaces {
         if matches!(next, 0x80..0xc0) && left_out == 0 {
             return true;
         }
-        // One sign more may be a backslash before the character. Where there are no gaps it would be another text:
-        // `2024-01-05` for `20240105`.
+        // One more sign may be a backslash before the character. Without gaps it would be another text: `2024-01-05`
+        // for `20240105`.
         let is_usual = |usual: usize| left_out == usual || usual > 0 && left_out == usual + 1;
         std::mem::take(&mut self.is_broken) || is_usual(*self.usual.get_or_insert(left_out))
     }
@@ -557,19 +559,19 @@ fn is_gap(byte: u8) -> bool {
     entry(byte) & GAP != 0
 }
 
-/// The first bytes of a form, when it has so many.
+/// The first bytes of a form, if it is long enough.
 fn key_of(bytes: impl Iterator<Item = u8>) -> Option<u64> {
     let mut bytes = bytes.take(KEY_BYTES);
     (0..KEY_BYTES).try_fold(0, |key, _| Some((key << 8) | u64::from(bytes.next()?)))
 }
 
-/// Where the last `count` bytes before `end` that are not left out begin, or the beginning.
+/// Position of the `count`-th byte before `end`, not counting those left out, or of the first such byte.
 fn back(text: &[u8], end: usize, count: usize, is_left_out: impl Fn(u8) -> bool) -> usize {
     let bytes = text.iter().enumerate().take(end).rev().filter(|(_, byte)| !is_left_out(**byte));
     bytes.take(count).last().map_or(end, |(at, _)| at)
 }
 
-/// The first place of those behind which too little is left of a text for the filter.
+/// The first position with too few bytes after it for the filter.
 fn last_places(text: &[u8], is_left_out: impl Fn(u8) -> bool) -> Option<usize> {
     let first = back(text, text.len(), KEY_BYTES - 1, is_left_out);
     (first < text.len()).then_some(first)

@@ -1,6 +1,7 @@
-//! Tells a secret from a part of a placeholder: the value `postgres` stands in `<credential:postgres_password>`, too.
+//! Distinguishes a secret from a part of a placeholder: the value `postgres` is also in
+//! `<credential:postgres_password>`.
 //!
-//! Only a placeholder of a credential that exists counts, so there is nothing to hide in one but what its name says already.
+//! Only a placeholder of an existing credential counts, so a secret in one reveals no more than its name does.
 
 use std::ops::Range;
 
@@ -9,12 +10,12 @@ use super::escape::End;
 use crate::environment::folded;
 
 const WORD: &[u8] = b"credential";
-/// The longest name of a credential.
+/// The longest name of a credential, in bytes.
 const NAME_BYTES: usize = 64;
 /// The longest placeholder, with its three signs as `\u003c`.
 pub(super) const MOST_BYTES: usize = WORD.len() + NAME_BYTES + 18;
 
-/// The signs of a placeholder as texts, URLs and forms, JSON, and HTML have them.
+/// The signs of a placeholder as written in texts, in URLs and forms, in JSON, and in HTML.
 const OPEN: [&[u8]; 4] = [b"<", b"%3c", b"\\u003c", b"&lt;"];
 const COLON: [&[u8]; 4] = [b":", b"%3a", b"\\u003a", b"&#58;"];
 const CLOSE: [&[u8]; 4] = [b">", b"%3e", b"\\u003e", b"&gt;"];
@@ -24,11 +25,11 @@ const CLOSE: [&[u8]; 4] = [b">", b"%3e", b"\\u003e", b"&gt;"];
 pub(super) enum Within {
     Yes,
     No,
-    /// It depends on what follows.
+    /// Undecided until more text arrives.
     Unknown,
 }
 
-/// Whether `range` lies within the placeholder of a credential that is known.
+/// Whether `range` lies within the placeholder of a known credential.
 pub(super) fn around(text: &[u8], range: &Range<usize>, end: End, known: &[KnownSecret]) -> Within {
     let mut within = Within::No;
     for at in (range.end.saturating_sub(MOST_BYTES)..=range.start).rev() {
@@ -48,14 +49,14 @@ fn is_known(known: &[KnownSecret], fits: impl Fn(&str) -> bool) -> bool {
 }
 
 enum Read {
-    /// A placeholder of this name, in so many bytes.
+    /// A placeholder of this name, and its length in bytes.
     Whole(String, usize),
-    /// The text ends within one whose name begins so.
+    /// The text ends within a placeholder whose name begins like this.
     Cut(String),
     None,
 }
 
-/// The placeholder that `text` begins with. The names are folded as those of variables are.
+/// The placeholder that `text` begins with. Names are folded like those of variables.
 fn read(text: &[u8], end: End) -> Read {
     let cut = |name: &[u8]| match end {
         End::More => Read::Cut(folded(&String::from_utf8_lossy(name))),
@@ -87,7 +88,7 @@ fn strip<'a>(text: &'a [u8], signs: &[&[u8]]) -> Option<&'a [u8]> {
     text.get(sign.len()..)
 }
 
-/// Whether a text ends where one of the signs may begin.
+/// Whether a text ends within one of the signs.
 fn is_cut(text: &[u8], signs: &[&[u8]]) -> bool {
     signs.iter().any(|sign| text.len() < sign.len() && begins(sign, text))
 }

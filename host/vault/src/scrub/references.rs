@@ -8,10 +8,10 @@ use super::escape::{End, NotRead, Token, character, digits};
 const MAX_NAME: usize = 17;
 /// Digits of a numeric reference, leading zeros included.
 const MAX_DIGITS: usize = 10;
-/// `&amp;lt;` is followed so many levels deep.
+/// Levels of nesting (`&amp;lt;`) that are followed.
 const LEVELS: usize = 3;
 
-/// Names of signs of ASCII. Those that begin the list are also read without `;`.
+/// Names of ASCII signs. Those that begin the list are also read without `;`.
 const SIGNS: [(&str, u8); 46] = [
     ("amp", b'&'),
     ("lt", b'<'),
@@ -60,10 +60,10 @@ const SIGNS: [(&str, u8); 46] = [
     ("rcub", b'}'),
     ("rbrace", b'}'),
 ];
-/// So many of them need no `;`.
+/// Number of names at the beginning of the list that need no `;`.
 const WITHOUT_SEMICOLON: usize = 9;
 
-/// The names of the characters from 161 to 255, in order. None of them needs its `;`.
+/// The names of the characters from 161 to 255, in order. All of them are also read without `;`.
 const LATIN: [&str; 95] = [
     "iexcl", "cent", "pound", "curren", "yen", "brvbar", "sect", "uml", "copy", "ordf", "laquo", "not", "shy", "reg",
     "macr", "deg", "plusmn", "sup2", "sup3", "acute", "micro", "para", "middot", "cedil", "sup1", "ordm", "raquo",
@@ -81,7 +81,7 @@ pub(super) fn read(text: &[u8], end: End) -> Result<Token, NotRead> {
     let mut at = 1;
     for _ in 1..LEVELS {
         match reference(text, at, end) {
-            // The referenced character may be the sign of the next reference.
+            // The referenced character may be the `&` of the next reference.
             Ok((38, len)) if text.get(at + len - 1) == Some(&b';') => match reference(text, at + len, end) {
                 Ok((value, inner)) if text.get(at + len + inner - 1) == Some(&b';') => {
                     if value != 38 {
@@ -99,7 +99,7 @@ pub(super) fn read(text: &[u8], end: End) -> Result<Token, NotRead> {
     reference(text, at, end).and_then(|(value, len)| character(value, at + len))
 }
 
-/// The character that the rest of a reference, after its `&`, stands for, and the bytes of that rest.
+/// The character of a reference, whose text after the `&` begins at `at`, and the length of that text in bytes.
 fn reference(text: &[u8], at: usize, end: End) -> Result<(u32, usize), NotRead> {
     let body = text.get(at..).unwrap_or_default();
     match body {
@@ -132,7 +132,7 @@ fn named(body: &[u8], end: End) -> Result<(u32, usize), NotRead> {
 /// A name, its character, and whether it needs its `;`.
 type Name = (&'static [u8], u32, bool);
 
-/// The names by their first byte: a text full of `&` has each of them looked up.
+/// The names by their first byte: a text full of `&` looks up each of them.
 static NAMES: LazyLock<[Vec<Name>; 128]> = LazyLock::new(|| {
     let signs = SIGNS.iter().enumerate();
     let signs = signs.map(|(at, (name, sign))| (name.as_bytes(), u32::from(*sign), at >= WITHOUT_SEMICOLON));
@@ -154,7 +154,7 @@ fn value_of(name: &[u8]) -> Option<u32> {
     beginning_like(name).iter().find(|(known, ..)| *known == name).map(|(_, value, _)| *value)
 }
 
-/// The longest name that `name` begins with, of those that need no `;`.
+/// The longest name without `;` that `name` begins with.
 fn without_semicolon(name: &[u8]) -> Result<(u32, usize), NotRead> {
     let begins = beginning_like(name).iter().filter(|(known, _, needs)| !needs && name.starts_with(known));
     let longest = begins.max_by_key(|(known, ..)| known.len()).ok_or(NotRead::Literal(1))?;
@@ -187,7 +187,7 @@ mod tests {
             ("&amp;amp;lt;", "<"),
             ("&amp;#43;", "+"),
             ("&DiacriticalGrave;", "`"),
-            // The longest name of several.
+            // The longest of several names.
             ("&sup1", "\u{b9}"),
             ("&not;", "\u{ac}"),
         ] {

@@ -1,8 +1,8 @@
 //! Scrubs a stream piece by piece: a secret that is split over pieces is found too.
 //!
-//! It survives a server that sends the beginning of a secret byte by byte to have it compared again and again, and it counts how
-//! often the beginning of a secret was held back and did not become one: to see that something is held back is to
-//! learn that a guess is right.
+//! It survives a server that sends the beginning of a secret byte by byte to have it compared again and again. It
+//! counts how often the beginning of a secret was held back and did not become one: an observer who sees that bytes are
+//! held back learns that a guess is right.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,9 +14,9 @@ use super::index::Next;
 use super::placeholder::MOST_BYTES;
 use super::{Replaced, Scrubber};
 
-/// Shorter beginnings of a secret stand in any text.
+/// Shorter beginnings of a secret occur in any text.
 const LEAST_GUESS: usize = 4;
-/// With the bytes of a beginning that is not counted, fewer than the shortest secret has.
+/// Together with the bytes of an uncounted beginning, fewer than the shortest secret has.
 const MOST_FALSE_STARTS: usize = 4;
 
 /// How often streams held back four or more bytes of a form of a secret that have not become one.
@@ -24,8 +24,8 @@ const MOST_FALSE_STARTS: usize = 4;
 pub struct FalseStarts(AtomicUsize);
 
 impl FalseStarts {
-    /// Whether there were so many that the bytes held back must no longer be visible: from then on a stream is given out as
-    /// a whole.
+    /// Whether there were too many to let held bytes stay observable: from then on a stream is released only as a
+    /// whole.
     #[must_use]
     pub fn are_too_many(&self) -> bool {
         self.0.load(Ordering::Relaxed) >= MOST_FALSE_STARTS
@@ -35,31 +35,32 @@ impl FalseStarts {
 /// Scrubs a stream piece by piece.
 pub struct ScrubStream {
     scrubber: Arc<Scrubber>,
-    /// The bytes that may be the beginning of a secret, behind a few that are finished: a placeholder may begin there.
+    /// The bytes that may be the beginning of a secret, after a few finished ones: a placeholder may begin there.
     held: Zeroizing<Vec<u8>>,
-    /// How many of them were searched.
+    /// Number of held bytes that were searched.
     from: usize,
-    /// How many of them are given out or replaced; more than `from` where the end of a secret may be the beginning of another.
+    /// Number of held bytes released or replaced; more than `from` if the end of a secret may be the beginning of
+    /// another.
     done: usize,
-    /// Whose the secret is that was replaced last.
+    /// Index of the secret that was replaced last.
     owner: Option<usize>,
     /// The size at which the held bytes are searched again: otherwise a server could have a long beginning of a secret
     /// compared once for each byte it sends.
     pub(super) again_at: usize,
     false_starts: Arc<FalseStarts>,
-    /// Whether the held bytes count among them. They do from the beginning: a guest may leave it at that.
+    /// Whether the held bytes count as a false start. They do from the beginning: the sender of a guess may stop there.
     is_counted: bool,
 }
 
 impl ScrubStream {
-    /// Starts on a stream, and counts its false starts with those of others.
+    /// Starts a stream whose false starts count with those of others.
     #[must_use]
     pub fn new(scrubber: Arc<Scrubber>, false_starts: Arc<FalseStarts>) -> Self {
         let held = Zeroizing::default();
         Self { scrubber, held, from: 0, done: 0, owner: None, again_at: 0, false_starts, is_counted: false }
     }
 
-    /// Takes in a piece and gives back what can no longer be the beginning of a secret.
+    /// Adds a piece and returns the bytes that can no longer be the beginning of a secret.
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         if self.scrubber.is_empty() {
             return piece.to_vec();
@@ -68,7 +69,7 @@ impl ScrubStream {
         if self.held.len() < self.again_at { Vec::new() } else { self.released(End::More) }
     }
 
-    /// Gives back the rest.
+    /// Ends the stream and returns its remaining bytes.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         self.released(End::Final)
@@ -108,7 +109,8 @@ impl ScrubStream {
         written.bytes
     }
 
-    /// Counts the held bytes: whether they are the same as before, and whether the earlier ones became a secret.
+    /// Updates the count: `is_same` if the held bytes begin where they did, `was_secret` if the earlier ones became a
+    /// secret.
     fn count(&mut self, is_same: bool, was_secret: bool, is_guess: bool) {
         if self.is_counted && was_secret {
             self.false_starts.0.fetch_sub(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The encodings that `docs/credentials.md` promises to see through, written by other means than the scrubber's own: one row each.
+//! The encodings that `docs/credentials.md` promises to find, implemented independently of the scrubber: one row each.
 
 use std::fmt::Write as _;
 
@@ -7,8 +7,8 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
 use super::tests::scrubber;
 
-/// A name, how a secret is written, and the most bytes that stay behind: signs around a list or before the first letter, digits that share their bits with
-/// what stands beside the secret.
+/// A name, an encoder, and the most bytes that may remain: signs around a list or before the first letter, digits that
+/// share bits with the bytes next to the secret.
 type Row = (&'static str, fn(&str) -> Vec<u8>, usize);
 
 fn bytes(secret: &str, write: impl Fn(u8) -> String) -> Vec<u8> {
@@ -23,7 +23,7 @@ fn units(secret: &str, write: impl Fn(u16) -> String) -> Vec<u8> {
     secret.encode_utf16().map(write).collect::<String>().into()
 }
 
-/// Signs alone; letters and digits stay.
+/// Encodes signs only; letters and digits stay.
 fn signs(secret: &str, write: impl Fn(char) -> String) -> Vec<u8> {
     chars(secret, |sign| if sign.is_ascii_alphanumeric() { sign.to_string() } else { write(sign) })
 }
@@ -40,7 +40,7 @@ fn base64(bytes: impl AsRef<[u8]>) -> Vec<u8> {
     STANDARD.encode(bytes).into()
 }
 
-/// Digits of some bits each, the last filled up with zeros.
+/// Digits of some bits each, the last padded with zeros.
 fn digits(bytes: &[u8], bits: usize, alphabet: &str) -> Vec<u8> {
     let binary: String = bytes.iter().map(|byte| format!("{byte:08b}")).collect();
     let binary = format!("{binary}{}", "0".repeat((bits - binary.len() % bits) % bits));
@@ -99,7 +99,7 @@ fn json(secret: &str) -> String {
     serde_json::to_string(secret).unwrap()
 }
 
-/// What Python's `json.dumps` writes.
+/// The output of Python's `json.dumps`.
 fn json_ascii(secret: &str) -> String {
     json(secret).chars().map(|sign| if sign.is_ascii() { sign.to_string() } else { utf16_escapes(sign) }).collect()
 }
@@ -147,7 +147,7 @@ fn utf32(secret: &str, write: fn(u32) -> [u8; 4]) -> Vec<u8> {
     secret.chars().flat_map(|sign| write(u32::from(sign))).collect()
 }
 
-/// What Python's `utf-7` writes; `optional` signs are encoded, too.
+/// The output of Python's `utf-7`; `optional` signs are encoded, too.
 fn utf7(secret: &str, optional: bool) -> Vec<u8> {
     let is_direct = |sign: char| {
         sign.is_ascii_alphanumeric()
@@ -192,7 +192,7 @@ fn names(secret: &str, end: &str) -> Vec<u8> {
         'ñ' => "ntilde",
         _ => "",
     };
-    // Without `;` a name ends where no letter follows that would make it another.
+    // Without `;` a name ends before any character that does not make it another name.
     chars(secret, |sign| if name(sign).is_empty() { sign.to_string() } else { format!("&{}{end}", name(sign)) })
 }
 
@@ -528,7 +528,7 @@ pub(super) fn secrets() -> Vec<String> {
     .into()
 }
 
-/// What the documentation says is not found.
+/// Whether the documentation lists this combination as not found.
 fn is_documented(row: &str, secret: &str) -> bool {
     let signs =
         secret.chars().filter(char::is_ascii_alphanumeric).count() + secret.chars().filter(|c| !c.is_ascii()).count();

@@ -1,4 +1,4 @@
-//! What is found, what is left alone, how streams are cut, and how fast it is.
+//! Secrets that are found, texts that are left alone, streams in pieces, and speed.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ fn base64_is_found_wherever_the_secret_stands_in_it() {
                 for text in [&encoded, &wrapped, &escaped, &reversed] {
                     let found = scrubber.text(format!("Basic {text} end"));
                     assert!(found.contains("<credential:key>"), "{found}");
-                    // At most what belongs to what stands around it, and the digits that share bits with it.
+                    // At most the signs around it, and the digits that share bits with it.
                     assert!(found.len() <= "Basic <credential:key> end".len() + 14 + 8, "{found}");
                 }
             }
@@ -215,7 +215,7 @@ fn encode(secret: &str, how: u8) -> String {
     }
 }
 
-/// Whether a placeholder could be made of it, or it of a placeholder and what stands beside.
+/// Whether the secret has characters of which placeholders are made.
 fn is_of_its_placeholder(secret: &str) -> bool {
     secret.contains(['<', '>', ':'])
 }
@@ -272,11 +272,11 @@ fn white_space_at_the_ends_hides_nothing() {
         check(&padded, &STANDARD.encode(KEY), "@A==");
         check(&padded, &format!("[{padded}]"), &format!("[{}]", padded.replace(KEY, "@")));
     }
-    // What is left of it is too short to be looked for.
+    // The rest is too short to be found.
     check("  short   ", "a short   b", "a short   b");
 }
 
-/// Secrets without what a placeholder is made of, and bytes that are dense in parts of them.
+/// Secrets without the signs of a placeholder, and bytes that are dense in parts of them.
 fn secret_and_bytes() -> impl Strategy<Value = (String, Vec<u8>)> {
     let piece = prop_oneof![
         2 => proptest::collection::vec(any::<u8>(), 0..8),
@@ -327,7 +327,7 @@ fn runs_of_escaped_breaks_are_read_once() {
         let found = scrubber.text(format!("{text}{KEY}"));
         assert!(found.ends_with("<credential:key>"), "{unit}");
     }
-    // As many as there are between two lines, and twice as many, still separate nothing.
+    // As many breaks as between two lines, and twice as many, still separate nothing.
     let spaced = KEY.replace('+', "%0a%00\\n\\u0000+");
     check(KEY, &format!("a {spaced}."), "a @.");
 }
@@ -400,7 +400,7 @@ fn secrets_that_overlap_are_replaced_together() {
         ("-abcdefgh1234wxyzabcdefgh1234-", "-<credential:a><credential:b><credential:a>-", &["a", "b"]),
         ("abcdefgh1234wxyzabc", "<credential:a>wxyzabc", &["a"]),
         ("abcdefgh1234 1234wxyzabcd", "<credential:a> <credential:b>", &["a", "b"]),
-        // Within another it is a part of that.
+        // Within another secret it is a part of that one.
         ("cdefgh12 abcdefgh1234", "<credential:c> <credential:a>", &["c", "a"]),
         ("abcdefgh1234", "<credential:a>", &["a"]),
     ] {
@@ -433,7 +433,7 @@ fn beginnings_that_do_not_go_on_are_counted() {
     let scrubber = scrubber(&[("key", KEY)]);
     let start = |texts: &[&[&str]]| {
         let counted = Arc::<FalseStarts>::default();
-        // Kept open: to leave it at a beginning is to have learned it.
+        // Kept open: a guesser who stops at a beginning has learned it.
         let streams: Vec<_> = texts
             .iter()
             .map(|pieces| {
@@ -449,7 +449,7 @@ fn beginnings_that_do_not_go_on_are_counted() {
         (&[&["sk-T"], &["sk-Te"], &["sk-Te"], &["sk-Te5"]], true),
         (&[&["736b2", "z", "736b2d", "z", "%73%6b%2d%54", "z", "c2st", "z"]], true),
         (&[&["sk-T", "x", "sk-T", "x", "sk-T", "e", "5"]], false),
-        // Less than is counted, a beginning in one piece with what follows, and the secret itself.
+        // Less than is counted, a beginning in one piece with the text after it, and the secret itself.
         (&[&["sk-", "x"].repeat(50)], false),
         (&[&["sk-Te5x"].repeat(50)], false),
         (&[&["sk-Te5t+", "Key/42=x", " "].repeat(50)], false),

@@ -1,12 +1,12 @@
-//! The forms in which a secret may turn up, but for escapes: those are read where the text is compared.
+//! The forms in which a secret may appear, except for escapes: those are read by the comparison.
 //!
-//! Everything made here is a secret too and is wiped when dropped. Knows neither names nor texts.
+//! Every form is a secret too and is wiped when dropped. Knows neither names nor texts.
 
 use std::fmt::Write as _;
 
 use zeroize::{Zeroize as _, Zeroizing};
 
-/// Bytes that are wiped.
+/// Bytes that are wiped when dropped.
 type Bytes = Zeroizing<Vec<u8>>;
 
 /// A form of a secret.
@@ -15,26 +15,28 @@ pub(super) struct Form {
     pub(super) gaps: Gaps,
 }
 
-/// What may stand between the letters and digits of a form when it is spread out.
+/// The signs allowed between the letters and digits of a form when it is spread out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gaps {
-    /// The same everywhere, but for line breaks: a text that is spelled out. What merely has other punctuation is another text.
+    /// The same everywhere except at line breaks: spelled-out text. A text with merely other punctuation is another
+    /// text.
     Even,
-    /// Anything: digits that stand for something.
+    /// Any signs: for digits of an encoding.
     Any,
 }
 
-/// A line of a secret that looks like key material is a secret of its own: keys are often passed on without their armour. It has at
-/// least so many bytes, so many different ones, and no white space and quotes: lines of JSON and YAML are public in part.
+/// A line of a secret that looks like key material is a secret of its own: keys are often passed on without their
+/// armour. These are its minimum of bytes and of different bytes; it has no white space and quotes: lines of JSON and
+/// YAML are public in part.
 const LEAST_LINE_BYTES: usize = 16;
 const LEAST_DIFFERENT_IN_LINE: usize = 8;
 /// Longer secrets are looked for in fewer encodings: each of their forms is kept in memory.
 const MAX_MIXED_BYTES: usize = 8 << 10;
-/// Longer secrets are not looked for in base58, which is made of the whole number.
+/// Longer secrets are not looked for in base58, which encodes the whole number.
 const MAX_BASE58_BYTES: usize = 128;
 
-/// Digits that stand for some bits each: how many, at how many places a secret may begin among them, and which they are. The
-/// alphabets that differ by case or by `-_` for `+/` are made equal where texts are compared.
+/// Encodings with some bits per digit: the bits, the number of alignments at which a secret may begin, and the digits.
+/// Alphabets that differ in case or in `-_` for `+/` are equal in the comparison.
 const DIGITS: [(usize, usize, &[u8]); 10] = [
     HEXADECIMAL,
     BASE64,
@@ -52,7 +54,7 @@ const DIGITS: [(usize, usize, &[u8]); 10] = [
 const HEXADECIMAL: (usize, usize, &[u8]) = (4, 1, b"0123456789abcdef");
 const BASE64: (usize, usize, &[u8]) = (6, 3, b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
 
-/// Digits that stand for four bytes together: Ascii85, RFC 1924, Z85.
+/// Encodings of four bytes in five digits: Ascii85, RFC 1924, Z85.
 const BASE85: [&[u8]; 3] = [
     b"!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstu",
     b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~",
@@ -60,7 +62,7 @@ const BASE85: [&[u8]; 3] = [
 ];
 const BASE58: &[u8] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
-/// How numbers are written one after another: `115, 107`, `0x73, 0x6b`, `\163\153`.
+/// Formats of numbers in a sequence: `115, 107`, `0x73, 0x6b`, `\163\153`.
 const NUMBERS: [fn(&mut String, u32); 8] = [
     |text, number| write!(text, "{number}").unwrap_or_default(),
     |text, number| write!(text, "{number:03}").unwrap_or_default(),
@@ -87,8 +89,8 @@ pub(super) fn of(secret: &str) -> Vec<Form> {
     forms.extend(basic(reversed.as_bytes()));
     forms.push(even(reversed.as_bytes().to_vec()));
     forms.extend(texts(secret).into_iter().map(|text| Form { bytes: text, gaps: Gaps::Even }));
-    // Reading escapes to the bottom would take away what looks like one in the secret itself. Then the escaped forms are
-    // looked for as they stand.
+    // Decoding nested escapes fully would also decode apparent escapes in the secret itself. Then the escaped forms are
+    // looked for literally.
     if secret.contains(['%', '\\', '&', '=']) {
         forms.extend(escaped(secret));
     }
@@ -123,17 +125,17 @@ fn any(bytes: Vec<u8>) -> Form {
 }
 
 fn bytes_of(bytes: impl Iterator<Item = u8> + Clone) -> Bytes {
-    // Of its final size at once: a buffer that grows leaves copies behind.
+    // Allocated at the final size: a buffer that grows leaves copies behind.
     let mut whole = Zeroizing::new(Vec::with_capacity(bytes.clone().count()));
     whole.extend(bytes);
     whole
 }
 
-/// The secret in every character set and case that a program may give it back in. Zero bytes are left out where texts are compared:
+/// The secret in every character set and case in which a program may return it. The comparison leaves out zero bytes:
 /// most of UTF-16 and UTF-32 are the text itself.
 fn texts(secret: &str) -> Vec<Bytes> {
     let mut texts = vec![bytes_of(secret.bytes())];
-    // `Q` of RFC 2047 writes spaces so.
+    // `Q` of RFC 2047 writes spaces as `_`.
     if secret.contains(' ') {
         texts.push(bytes_of(secret.bytes().map(|byte| if byte == b' ' { b'_' } else { byte })));
     }
@@ -144,7 +146,7 @@ fn texts(secret: &str) -> Vec<Bytes> {
     texts.extend([secret.to_lowercase(), secret.to_uppercase()].map(|text| Zeroizing::new(text.into_bytes())));
     texts.extend([utf16(secret, u16::to_le_bytes), utf16(secret, u16::to_be_bytes)]);
     texts.extend([utf32(secret, u32::to_le_bytes), utf32(secret, u32::to_be_bytes)]);
-    // UTF-8 that was taken for Latin-1.
+    // UTF-8 that was misread as Latin-1.
     texts.push(Zeroizing::new(secret.bytes().map(char::from).collect::<String>().into_bytes()));
     if let Some(latin) =
         secret.chars().map(|character| u8::try_from(u32::from(character)).ok()).collect::<Option<Vec<_>>>()
@@ -162,7 +164,7 @@ fn utf32(text: &str, bytes: fn(u32) -> [u8; 4]) -> Bytes {
     bytes_of(text.chars().flat_map(|character| bytes(u32::from(character))))
 }
 
-/// RFC 2152. `encoded` are signs that an encoder may leave as they are or not.
+/// RFC 2152. `encoded` are signs that an encoder may or may not leave as they are.
 fn utf7(text: &str, encoded: &str) -> Bytes {
     let is_direct = |character: char| {
         character.is_ascii_graphic() && !matches!(character, '+' | '\\' | '~') && !encoded.contains(character)
@@ -195,12 +197,12 @@ fn utf7(text: &str, encoded: &str) -> Bytes {
             }
         }
     }
-    // A run at the end may be ended by what follows.
+    // The text after the secret may end the last run.
     let len = written.strip_suffix('-').filter(|_| !text.ends_with(['-', '+'])).map_or(written.len(), str::len);
     bytes_of(written.bytes().take(len))
 }
 
-/// Encodings of bytes, and encodings of what other encodings made.
+/// Encodings of bytes, and encodings of encoded text.
 fn mixed(secret: &str) -> Vec<Form> {
     let plain = secret.as_bytes();
     let mut forms: Vec<Form> = DIGITS.iter().flat_map(|kind| digits(plain, *kind)).collect();
@@ -208,7 +210,7 @@ fn mixed(secret: &str) -> Vec<Form> {
     forms.extend(base58(plain));
     let numbers: [Vec<u32>; 4] = [
         plain.iter().map(|byte| u32::from(*byte)).collect(),
-        // As signed bytes: what stands before them is left out.
+        // As signed bytes: the minus before them is left out.
         plain.iter().map(|byte| u32::from(byte.cast_signed().unsigned_abs())).collect(),
         secret.chars().map(u32::from).collect(),
         secret.encode_utf16().map(u32::from).collect(),
@@ -234,8 +236,8 @@ fn mixed(secret: &str) -> Vec<Form> {
     forms
 }
 
-/// The digits all of whose bits are the secret's, wherever it may stand among what was encoded: those are the same whatever stands
-/// around it.
+/// The digits made only of the secret's bits, for each alignment in the encoded data: they do not depend on the bytes
+/// around the secret.
 fn digits(bytes: &[u8], (bits, places, alphabet): (usize, usize, &'static [u8])) -> impl Iterator<Item = Form> {
     (0..places).map(move |place| {
         let skipped = (bits - 8 * place % bits) % bits;
@@ -251,7 +253,7 @@ fn digits(bytes: &[u8], (bits, places, alphabet): (usize, usize, &'static [u8]))
     })
 }
 
-/// The same for groups of four bytes. Secrets of fewer than eleven bytes may stand such that there are too few.
+/// The same for groups of four bytes. With fewer than eleven bytes some alignments have too few groups.
 fn base85(bytes: &[u8], alphabet: &'static [u8]) -> impl Iterator<Item = Form> {
     (0..4).map(move |place| {
         let (groups, _) = bytes.get(place..).unwrap_or_default().as_chunks::<4>();
@@ -263,7 +265,7 @@ fn base85(bytes: &[u8], alphabet: &'static [u8]) -> impl Iterator<Item = Form> {
     })
 }
 
-/// The whole secret as a number.
+/// The whole secret as one number.
 fn base58(bytes: &[u8]) -> Option<Form> {
     if bytes.len() > MAX_BASE58_BYTES {
         return None;
@@ -284,10 +286,10 @@ fn base58(bytes: &[u8]) -> Option<Form> {
     Some(any(number.iter().rev().map(|digit| BASE58.get(usize::from(*digit)).copied().unwrap_or_default()).collect()))
 }
 
-/// What the customary encoders make of a text.
+/// The output of the customary encoders for a text.
 fn escaped(secret: &str) -> Vec<Form> {
-    /// What each kind of percent-encoder leaves as it is, beside letters and digits: RFC 3986, `encodeURIComponent`,
-    /// paths, forms, `encodeURI`, and none.
+    /// Signs that each kind of percent-encoder keeps, in addition to letters and digits: RFC 3986,
+    /// `encodeURIComponent`, paths, forms, `encodeURI`, and an encoder that keeps none.
     const KEPT: [&str; 6] = ["-._~", "-._~!'()*", "-._~/", "*-._", "-._~!'()*;,/?:@&=+$#", ""];
     let mut texts = Vec::new();
     for kept in KEPT {
@@ -304,13 +306,13 @@ fn escaped(secret: &str) -> Vec<Form> {
     texts.into_iter().map(|bytes| Form { bytes, gaps: Gaps::Even }).collect()
 }
 
-/// The inside of a string of JSON.
+/// The inside of a JSON string.
 fn json(text: &str) -> Bytes {
     let quoted = Zeroizing::new(serde_json::to_vec(text).unwrap_or_default());
     bytes_of(quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default().iter().copied())
 }
 
-/// The same with nothing in it but ASCII.
+/// The same in ASCII only.
 fn json_ascii(text: &str) -> Bytes {
     let json = json(text);
     each(std::str::from_utf8(&json).unwrap_or_default(), |text, character| {
@@ -336,7 +338,7 @@ fn html(text: &str, quote: &str) -> Bytes {
     })
 }
 
-/// `kept` is left as it is beside letters and digits; with `"\0"` nothing is.
+/// Keeps letters, digits and `kept`; with `"\0"` everything is encoded.
 fn percent(secret: &str, kept: &str) -> Bytes {
     let mut text = Zeroizing::new(Vec::with_capacity(secret.len() * 3));
     for byte in secret.bytes() {
@@ -353,7 +355,7 @@ fn percent(secret: &str, kept: &str) -> Bytes {
 }
 
 fn each(secret: &str, mut write: impl FnMut(&mut String, char)) -> Bytes {
-    // The longest reference of a character, so that no copy is left behind by growing.
+    // The longest reference of a character, so that growing leaves no copy behind.
     let mut text = String::with_capacity(secret.len() * 10);
     secret.chars().for_each(|character| write(&mut text, character));
     let bytes = bytes_of(text.bytes());

@@ -1,4 +1,4 @@
-//! What is kept comes back, only to whom it may, and nothing that is wrong passes for something else.
+//! Values are returned only to those allowed, and no damaged record passes for a valid one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::Config;
 
 const VALUE: &str = "sk-live-0123456789";
 
-/// A home in a temporary directory, and what its vault is opened with.
+/// A home in a temporary directory, and the inputs of its vault.
 struct Home {
     dir: tempfile::TempDir,
     key: Option<&'static str>,
@@ -153,7 +153,7 @@ async fn a_wrong_key_is_refused_and_makes_no_other() {
     }
     home.key = right;
     assert_eq!(value_of(&home.vault(), "token", None).unwrap(), VALUE);
-    // The way out: without the key, credentials can still be listed and deleted, and then there is a new key.
+    // The remedy: without the key, credentials can still be listed and deleted, and then there is a new key.
     home.key = Some("another horse battery staple");
     let vault = home.vault();
     vault.delete(&name("token"), None).await.unwrap();
@@ -186,7 +186,7 @@ async fn the_skills_own_comes_before_shared_before_the_environment() {
     assert_eq!(run.granted().len(), 1);
     let granted = run.get("Only-Here").unwrap();
     assert!(granted.value.expose() == "environment-only-1" && granted.domains.is_empty() && !granted.raw);
-    // What was not granted is not had, and yet is scrubbed.
+    // A credential that was not granted is unavailable, and yet is scrubbed.
     assert!(run.get("token").is_none());
     for (value, placeholder) in [
         ("of-the-skill", "token"),
@@ -278,7 +278,7 @@ async fn values_that_cannot_be_kept_secret_are_refused() {
     assert!(vault.list().unwrap()[0].unreadable && vault.warnings().len() == 2, "{:?}", vault.warnings());
 }
 
-/// Changes the record of a credential as somebody could who can write the state.
+/// Changes the record of a credential like an attacker who can write the state.
 async fn tampered(home: &Home, change: impl FnOnce(&mut Value)) {
     let store = home.store();
     let key = records::key_of(&name("token"), None);
@@ -303,7 +303,7 @@ async fn a_record_that_was_changed_is_unreadable_and_never_skipped() {
         ("shape", |record| *record = Value::Null),
     ];
     for (what, change) in changes {
-        // The environment has one of the same name, which must not step in.
+        // The environment has one of the same name, which must not be used instead.
         let home = Home { variables: vec![("VAULT_TOKEN", "of-the-environment")], ..Home::new() };
         home.vault().set(new("token", None, VALUE)).await.unwrap();
         tampered(&home, change).await;
@@ -391,12 +391,12 @@ async fn the_scrubber_follows_every_change() {
     assert!(Arc::ptr_eq(&vault.scrubber().unwrap(), &vault.scrubber().unwrap()));
     vault.delete(&name("token"), None).await.unwrap();
     assert!(vault.scrubber().unwrap().is_empty());
-    // What nobody uses is wiped: the vault itself keeps none.
+    // An unused scrubber is wiped: the vault itself keeps none.
     vault.set(new("token", None, "third-value")).await.unwrap();
     let unused = Arc::downgrade(&vault.scrubber().unwrap());
     assert!(unused.upgrade().is_none());
     assert_eq!(text(), format!("{VALUE} first-value second-value"));
-    // A run keeps what it knew, and its patterns are gone when it is.
+    // A run keeps its scrubber, whose patterns are wiped with the run.
     let weak = Arc::downgrade(old.scrubber());
     assert!(!old.scrubber().is_empty());
     drop(old);
@@ -422,7 +422,7 @@ async fn many_first_times_at_once_make_one_key() {
     }
 }
 
-/// With a keyring of its own, as in `key/keyring.rs`.
+/// With a separate keyring, as in `key/keyring.rs`.
 #[cfg(feature = "keyring")]
 #[tokio::test]
 #[ignore = "needs a session with a keyring"]

@@ -1,7 +1,7 @@
-//! What the owner lets a skill do: `motor skill approve`, `motor skill update` (SPEC CONSENT-1).
+//! The owner's decisions about a skill: `motor skill approve`, `motor skill update` (SPEC CONSENT-1).
 //!
-//! Each asks once, and shows all that is decided. What is then sent are the very bytes and powers that were shown, so that
-//! nothing can be put in their place while somebody reads.
+//! Each asks once, and shows all that is decided. The very bytes and powers that were shown are sent, so that nothing
+//! can be put in their place while the owner reads.
 
 use agent::api::skills::{ApprovalQuestion, ApproveRequest, UpdateRequest};
 use base::{Refusal, RefusalCode};
@@ -27,7 +27,7 @@ use crate::session::Session;
 pub(in crate::cli) struct ApproveArgs {
     /// Its name, or its place as `motor skill list` shows it
     skill: String,
-    /// Begins with what its author asks for, also when a policy was approved before
+    /// Start from the powers its author asks for, even if a policy was approved before
     #[arg(long)]
     proposed: bool,
     #[command(flatten)]
@@ -41,7 +41,7 @@ pub(in crate::cli) struct UpdateArgs {
     skill: String,
     #[command(flatten)]
     granted: GrantedArgs,
-    /// Domains they may reach besides
+    /// Domains they may also reach
     #[arg(long, value_delimiter = ',', value_name = "DOMAINS", conflicts_with = "domains")]
     add_domain: Vec<String>,
     /// Domains they may reach no more
@@ -49,7 +49,7 @@ pub(in crate::cli) struct UpdateArgs {
     remove_domain: Vec<String>,
 }
 
-/// `motor skill approve`.
+/// Runs the command `motor skill approve`.
 pub(super) async fn approve(arguments: ApproveArgs, session: &mut Session, context: &Context) -> Done {
     let ApproveArgs { skill, proposed, granted } = arguments;
     let asked = ApproveRequest { skill, hash: None, policy: granted.change()?, proposed, shown: None };
@@ -67,7 +67,7 @@ pub(super) async fn approve(arguments: ApproveArgs, session: &mut Session, conte
     Ok(Exit::Ok)
 }
 
-/// What approving means: what changed, then every power, then what speaks against it.
+/// The card of an approval: the changes, then every power, then the objections.
 fn question_card(question: &ApprovalQuestion) -> Card {
     let mut card = Card::new(format!("approve the skill `{}`?", question.name));
     if let Some(changes) = &question.changes {
@@ -109,7 +109,7 @@ fn question_card(question: &ApprovalQuestion) -> Card {
     card.with("hash", question.hash.hex())
 }
 
-/// Every power on a line of its own; where there is none, that.
+/// Adds every power on a line of its own; an empty kind says so.
 fn granted(mut card: Card, policy: &Policy) -> Card {
     for (label, powers) in facts::powers(policy) {
         let mut label = label;
@@ -126,11 +126,11 @@ fn granted(mut card: Card, policy: &Policy) -> Card {
     card
 }
 
-/// `motor skill update`.
+/// Runs the command `motor skill update`.
 pub(super) async fn update(arguments: UpdateArgs, session: &mut Session, context: &Context) -> Done {
     let UpdateArgs { skill, granted: flags, add_domain, remove_domain } = arguments;
     let mut change = flags.change()?;
-    // Asked for as an approval would be: a review would be completed by asking for it, whatever comes of the change.
+    // Asked as a question, as for an approval: a review request would complete a review, even if the change is refused.
     let unchanged = PolicyChange::default();
     let asked = ApproveRequest { skill: skill.clone(), hash: None, policy: unchanged, proposed: false, shown: None };
     let question: ApprovalQuestion = session.ask(&Call::post("/v1/skills/question", &asked)?).await?;
@@ -168,7 +168,7 @@ fn domains(policy: &Policy, more: &[String], fewer: &[String]) -> Result<Vec<Str
     Ok(kept.chain(new).cloned().collect())
 }
 
-/// What comes and goes with a change of policy.
+/// The card with the powers that a change of policy adds and removes.
 fn changed_card(name: &str, before: &Policy, after: &Policy) -> Card {
     let mut card = Card::new(format!("change what the skill `{name}` may do?"));
     let all = |policy: &Policy| facts::powers(policy).into_iter().chain(facts::bounds(policy)).collect::<Vec<_>>();

@@ -1,7 +1,7 @@
 //! Facts about a skill in lines for people, the same ones where it is reviewed and where consent is asked for.
 //!
-//! Names, paths and descriptions are a stranger's: each is made one line in which nothing is hidden, so that none can pass for
-//! a line of this program's own.
+//! Names, paths and descriptions are untrusted: each is made one line in which nothing is hidden, so that it cannot
+//! pass for a line of this program's own.
 
 use serde_json::Value;
 use skills::review::{ComponentFact, FileChange, FileChangeKind, PowerChange, Reference};
@@ -10,12 +10,12 @@ use skills::{Policy, SkillStatus};
 use super::super::card::Tone;
 use crate::output::text;
 
-/// The powers that a component may have or not, in the order of what they let it do, and in words.
+/// The optional powers of a component, in the order of their reach, and in words.
 const POWERS: [(&str, &str); 3] =
     [("network", "reach the network"), ("workspace", "see files"), ("credentials", "use credentials")];
 /// Places of a reference that are shown.
 const MOST_PLACES: usize = 3;
-/// What is written where there is nothing.
+/// Written in place of an empty value.
 pub(super) const NOTHING: &str = "nothing";
 
 /// The tone of a status.
@@ -27,7 +27,7 @@ pub(super) fn tone(status: SkillStatus) -> Tone {
     }
 }
 
-/// What a policy grants, by kind, one power a line; an empty kind grants nothing.
+/// The powers that a policy grants, by kind, one a line; an empty kind grants nothing.
 pub(super) fn powers(policy: &Policy) -> Vec<(&'static str, Vec<String>)> {
     let quoted = |texts: &[String]| texts.iter().map(|text| text::quoted(text)).collect::<Vec<_>>();
     let mut powers = vec![
@@ -43,7 +43,7 @@ pub(super) fn powers(policy: &Policy) -> Vec<(&'static str, Vec<String>)> {
     powers
 }
 
-/// What narrows a policy: limits and the schema of its inputs.
+/// The bounds of a policy: limits and the schema of its inputs.
 pub(super) fn bounds(policy: &Policy) -> Vec<(&'static str, Vec<String>)> {
     let mut bounds = Vec::new();
     if let Some(schema) = &policy.inputs {
@@ -57,7 +57,7 @@ pub(super) fn bounds(policy: &Policy) -> Vec<(&'static str, Vec<String>)> {
     bounds
 }
 
-/// `path: string, needed`
+/// One input a line, as in `path: string, needed`.
 fn inputs(schema: &Value) -> Vec<String> {
     let needed = schema.get("required").and_then(Value::as_array);
     let needed = |name: &str| needed.is_some_and(|names| names.iter().any(|needed| needed == name));
@@ -77,7 +77,7 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// What a component is and can do, the heading first.
+/// The facts about a component and its powers, the heading first.
 pub(super) fn component(fact: &ComponentFact) -> (String, Vec<(Tone, String)>) {
     let heading = format!("{} ({})", text::quoted(&fact.path), fact.hash.short());
     if let Some(problem) = &fact.problem {

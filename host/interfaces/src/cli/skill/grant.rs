@@ -1,5 +1,5 @@
-//! The powers that the owner names on the command line: the same flags where a skill is approved and where its policy is
-//! changed. What is not named stays as it was shown.
+//! The powers that the owner names on the command line: the same flags where a skill is approved and where its policy
+//! is changed. Powers that are not named stay as they were shown.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,14 +12,14 @@ use skills::policy::PolicyChange;
 use super::super::context::usage;
 use super::super::input;
 
-/// Powers of a skill's runs. `''` is none of a kind.
+/// Powers of a skill's runs. `''` empties a kind.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "What its runs may do (`''` for nothing)")]
 pub(super) struct GrantedArgs {
     /// Bundled tools: `code`, `fetch`, `bash`, `filesystem`, or single file tools
     #[arg(long, value_delimiter = ',', value_name = "TOOLS")]
     tools: Option<Vec<String>>,
-    /// Domains they may reach: `example.com`, `*.example.com` or `*`, with `:PORT` where it is not 80 or 443
+    /// Domains they may reach: `example.com`, `*.example.com` or `*`, with `:PORT` if it is not 80 or 443
     #[arg(long, value_delimiter = ',', value_name = "DOMAINS")]
     domains: Option<Vec<String>>,
     /// Domains they may write to also after they have read from the web
@@ -31,7 +31,7 @@ pub(super) struct GrantedArgs {
     /// A limit of each call that is lower than the configured one, such as `fuel=1000000`
     #[arg(long = "limit", value_name = "NAME=N", value_parser = limit)]
     limits: Vec<(String, u64)>,
-    /// A file with the JSON Schema of what `motor act --skill` may be given with `--input`
+    /// A file with the JSON Schema of the inputs that `motor act --skill` accepts with `--input`
     #[arg(long, value_name = "FILE")]
     inputs: Option<PathBuf>,
 }
@@ -40,7 +40,7 @@ impl GrantedArgs {
     /// The change that the flags ask for.
     ///
     /// # Errors
-    /// When a credential's name is none, or the file is not JSON.
+    /// If the name of a credential is invalid, or the file is not JSON.
     pub(super) fn change(self) -> Result<PolicyChange, Refusal> {
         let credentials = named(self.credentials).map(|names| {
             let names = names.iter().map(|name| CredentialName::parse(name));
@@ -77,7 +77,7 @@ fn limit(text: &str) -> Result<(String, u64), String> {
     known.filter(|(name, _)| !name.is_empty()).ok_or_else(|| "write `NAME=N`, such as `fuel=1000000`".to_owned())
 }
 
-/// Exactly these powers: what the owner was shown is what is granted, whatever lies in the skill's directory by then.
+/// Exactly these powers: the powers shown to the owner are granted, even if the skill's directory changed since.
 pub(super) fn exactly(policy: &Policy) -> PolicyChange {
     let Policy { domains, writes, tools, required_credentials, inputs, limits, .. } = policy.clone();
     PolicyChange {

@@ -1,4 +1,4 @@
-//! `motor skill list`, `motor skill versions`: what there is, and where it stands.
+//! `motor skill list`, `motor skill versions`: the skills and versions, and the status of each.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,18 +10,18 @@ use super::super::signals::seconds;
 use super::facts::tone;
 use crate::output::{Palette, table::Table, text};
 
-/// Between two columns.
+/// Columns between two columns of text.
 const GAP: usize = 2;
 /// A longer name has a row of its own.
 const MOST_NAME: usize = 26;
 
-/// The skills in at most `columns`: what each is for, and why one may not run.
+/// The skills in at most `columns`: the purpose of each, and why one may not run.
 pub(super) fn skills(skills: &[SkillSummary], columns: usize, palette: Palette) -> String {
     let mut named: BTreeMap<&str, usize> = BTreeMap::new();
     for name in skills.iter().filter_map(|skill| skill.name.as_deref()) {
         *named.entry(name).or_default() += 1;
     }
-    // Of several by one name each is called by its place, which is what tells them apart wherever a skill is named.
+    // Skills that share a name are called by their places, which identify them wherever a skill is named.
     let called: Vec<String> = skills
         .iter()
         .map(|skill| match &skill.name {
@@ -64,7 +64,7 @@ pub(super) fn skills(skills: &[SkillSummary], columns: usize, palette: Palette) 
     page
 }
 
-/// Why a skill may not run. What to do about it is the same for all, and said once.
+/// Why a skill may not run. The remedy is the same for all, and said once.
 fn why(reason: &str) -> String {
     let reason = reason.split_once(": `motor ").map_or(reason, |(why, _)| why);
     text::quoted(reason)

@@ -1,4 +1,4 @@
-//! `motor skill add`, `reject`, `delete`: what puts a skill beside the others, and what takes it away.
+//! `motor skill add`, `reject`, `delete`: adding skills, and taking them away.
 
 use agent::api::skills::{AddRequest, RejectRequest, WhichSkill};
 use base::Refusal;
@@ -16,8 +16,8 @@ use crate::exit::Exit;
 use crate::output::text;
 use crate::session::Session;
 
-/// `motor skill add`. What lies on this machine is copied without a question, because nobody trusts it for that; a host that
-/// reaches out on somebody's word wants to know that the word is the owner's.
+/// Runs `motor skill add`. A local skill is copied without a question, because that gives it no trust; for a download
+/// the host wants the owner's word.
 pub(super) async fn add(source: String, session: &mut Session, context: &Context) -> Done {
     let fetched = source.contains("://");
     let request = AddRequest { source: if fetched { source } else { absolute(&source)? } };
@@ -40,7 +40,7 @@ pub(super) async fn add(source: String, session: &mut Session, context: &Context
     Ok(Exit::Ok)
 }
 
-/// A path as the host will see it, whatever directory that runs in.
+/// A path made absolute, so that it does not depend on the host's working directory.
 fn absolute(path: &str) -> Result<String, Refusal> {
     let wrong = || usage(format!("`{}` is not a path", text::quoted(path)), "write the path of a skill, or its URL");
     let absolute = std::path::absolute(path).map_err(|_| wrong())?;
@@ -62,7 +62,7 @@ struct Gone {
     place: Place,
 }
 
-/// `motor skill delete`. What cannot be read can be deleted as well, by its place.
+/// Runs `motor skill delete`. An unreadable skill can be deleted as well, by its place.
 pub(super) async fn delete(skill: String, session: &mut Session, context: &Context) -> Done {
     let all: Vec<SkillSummary> = session.ask(&Call::get("/v1/skills")).await?;
     let mut card = Card::new(format!("delete the skill `{}`?", text::quoted(&skill)));

@@ -1,7 +1,7 @@
-//! The review of a skill for people (SPEC SKILL-9): what changed before anything else, then what it is, what it could do, what
-//! speaks against it, and the one thing to do next.
+//! The review of a skill for people (SPEC SKILL-9): the changes before anything else, then what the skill is, its
+//! possible powers, the objections, and the one thing to do next.
 //!
-//! A stranger wrote most of what stands here. What runs over lines stands behind a bar that only this program draws.
+//! Most of the text here is a stranger's. Text of several lines stands behind a bar that only this program draws.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use super::super::signals::seconds;
 use super::facts::{self, NOTHING};
 use crate::output::{Palette, text};
 
-/// Columns before what a line says.
+/// Columns before the text of a line.
 const LABEL: usize = 13;
 
 /// The review in at most `columns`, for a skill that its reader calls `called`.
@@ -200,7 +200,7 @@ impl Page {
         let called = shell(called);
         let (command, what) = match review.status {
             SkillStatus::Approved => (format!("motor act --skill {called} TASK"), "works by it"),
-            // A run did not let it pass: what people find themselves counts.
+            // A run did not let it pass: a review by people counts.
             SkillStatus::PendingReview => (format!("motor skill review {called}"), "is your own review of it"),
             SkillStatus::Reviewed | SkillStatus::NeedsReapproval => {
                 (format!("motor skill approve {called}"), "shows what would be granted, and asks")
@@ -231,7 +231,7 @@ impl Page {
         let mut before = indent;
         for row in text::wrapped(line, self.columns.saturating_sub(indent + 2)) {
             writeln!(self.text, "{:before$}{}", "", tone.paint(self.palette, &row)).ok();
-            // What does not fit goes on further in.
+            // The rest of a wrapped line is indented further.
             before = indent + 2;
         }
     }

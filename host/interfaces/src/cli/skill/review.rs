@@ -1,4 +1,4 @@
-//! `motor skill review`: the facts, and with `--advisory` what a read-only run thinks of them (SPEC SKILL-9).
+//! `motor skill review`: the facts, and with `--advisory` a read-only run's opinion of them (SPEC SKILL-9).
 
 use agent::api::skills::{ApprovalQuestion, ReviewRequest, SkillReviewReply};
 use base::{Refusal, RefusalCode, RunId};
@@ -20,7 +20,7 @@ use crate::session::Session;
 pub(in crate::cli) struct ReviewArgs {
     /// Its name, or its place as `motor skill list` shows it
     skill: String,
-    /// Also has a read-only run of the motor look at it; without a clear verdict it does not pass
+    /// Also let a read-only run review it; without a clear verdict it does not pass
     #[arg(long)]
     advisory: bool,
 }
@@ -32,7 +32,7 @@ impl ReviewArgs {
     }
 }
 
-/// The facts.
+/// Shows the facts about a skill.
 pub(super) async fn facts(arguments: ReviewArgs, session: &mut Session, context: &Context) -> Done {
     let reply = ask(&arguments.skill, false, session, context).await?;
     show(&reply, &arguments.skill, context)?;
@@ -67,8 +67,8 @@ async fn looked_at(skill: &str, session: &mut Session, context: &Context) -> Don
     Ok(if passed(&after, &run) { Exit::Ok } else { Exit::Failed })
 }
 
-/// The facts with what the run said, and what follows from it. Asking for another review would complete one, whatever the run
-/// said: so it is looked up where it changes nothing.
+/// The facts with the run's opinion, and the resulting status. A second review request would complete a review, even if
+/// the run objected: so the status is looked up by a question, which changes nothing.
 async fn renewed(review: Review, session: &mut Session) -> Result<Review, Refusal> {
     let place = review.place.to_string();
     let question: ApprovalQuestion =

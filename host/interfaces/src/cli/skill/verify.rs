@@ -1,4 +1,4 @@
-//! `motor skill verify`: every byte of the skills is read and compared with what was approved.
+//! `motor skill verify`: every byte of the skills is read and compared with the approved version.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(super) async fn verify(skill: Option<String>, session: &mut Session, context
     Ok(if verified.iter().any(is_broken) { Exit::Consent } else { Exit::Ok })
 }
 
-/// Asks, with a sign of life where it takes its time.
+/// Sends the request, with a sign of life if it takes its time.
 async fn waiting(call: &Call, session: &mut Session, context: &Context) -> Result<Vec<SkillVerification>, Refusal> {
     let mut live = Live::new(&context.output, false);
     live.wait("reading every byte".to_owned());
@@ -44,7 +44,8 @@ async fn waiting(call: &Call, session: &mut Session, context: &Context) -> Resul
     verified
 }
 
-/// Whether a skill is not what its owner approved. What was never approved is no such thing: it cannot run either.
+/// Whether a skill differs from the approved version. A skill that was never approved is not broken: it cannot run
+/// either.
 fn is_broken(verified: &SkillVerification) -> bool {
     verified.was_approved && verified.status != SkillStatus::Approved
 }

@@ -1,4 +1,4 @@
-//! `motor skill versions`, `diff`, `rollback`: what a skill was, and the way back (SPEC SKILL-12).
+//! `motor skill versions`, `diff`, `rollback`: the earlier versions of a skill, and the way back (SPEC SKILL-12).
 
 use std::fmt::Write as _;
 
@@ -21,7 +21,7 @@ use crate::exit::Exit;
 use crate::output::{Palette, text};
 use crate::session::Session;
 
-/// `motor skill versions`.
+/// Runs the command `motor skill versions`.
 pub(super) async fn versions(skill: &str, session: &mut Session, context: &Context) -> Done {
     let versions = all(skill, session).await?;
     if versions.is_empty() && !context.output.is_json() {
@@ -37,7 +37,7 @@ async fn all(skill: &str, session: &mut Session) -> Result<Vec<SkillVersion>, Re
     session.ask(&Call::get(format!("/v1/skills/versions?skill={skill}"))).await
 }
 
-/// `motor skill diff`.
+/// Runs the command `motor skill diff`.
 pub(super) async fn diff(request: &DiffRequest, session: &mut Session, context: &Context) -> Done {
     let diff: SkillDiff = session.ask(&Call::post("/v1/skills/diff", request)?).await?;
     if diff.from == diff.to && !context.output.is_json() {
@@ -71,7 +71,7 @@ fn compared(diff: &SkillDiff, columns: usize, palette: Palette) -> String {
     page
 }
 
-/// What a file without text was and is.
+/// The two sides of a file without text.
 fn sides(file: &FileDiff) -> String {
     let side = |side: &Option<FileSide>| match side {
         None => "not there".to_owned(),
@@ -81,12 +81,12 @@ fn sides(file: &FileDiff) -> String {
     format!("{} → {}", side(&file.before), side(&file.after))
 }
 
-/// A unified diff with its lines coloured. Whatever a line holds, it stays one line.
+/// A unified diff with its lines coloured. Each line stays one line, even with hidden characters in it.
 fn unified(diff: &str, palette: Palette) -> String {
     let mut page = String::new();
     // Which file it is was said already.
     for line in diff.lines().skip_while(|line| line.starts_with("--- ") || line.starts_with("+++ ")) {
-        // Tabs indent code: they are no secret.
+        // Tabs indent code: they are not hidden characters.
         let shown = line.split('\t').map(text::revealed).collect::<Vec<_>>().join("    ");
         let line = match line.as_bytes().first() {
             Some(b'+') => palette.green(&shown),
@@ -99,11 +99,11 @@ fn unified(diff: &str, palette: Palette) -> String {
     page
 }
 
-/// `motor skill rollback`.
+/// Runs the command `motor skill rollback`.
 pub(super) async fn rollback(skill: String, to: Option<&str>, session: &mut Session, context: &Context) -> Done {
     let versions = all(&skill, session).await?;
     let target = target(&versions, to, &skill)?;
-    // Against what lies there, whether that is a version or not; and read the other way round.
+    // The comparison is with the present files, be they a version or not; the diff is read the other way round.
     let request = DiffRequest { skill: skill.clone(), from: Some(target.hash.hex()), to: None };
     let diff: SkillDiff = session.ask(&Call::post("/v1/skills/diff", &request)?).await?;
     let word = confirm(&rollback_card(&skill, target, diff), context).await?;
@@ -115,7 +115,7 @@ pub(super) async fn rollback(skill: String, to: Option<&str>, session: &mut Sess
     Ok(Exit::Ok)
 }
 
-/// The version that is meant: the one whose hash begins so; else the one approved last that does not lie there.
+/// The version meant: the one whose hash begins so; otherwise the one approved last that is not the present one.
 fn target<'a>(versions: &'a [SkillVersion], to: Option<&str>, skill: &str) -> Result<&'a SkillVersion, Refusal> {
     let remedy = format!("`motor skill versions {}` shows them", shell(skill));
     let refused = |reason: String| Refusal::new(RefusalCode::NotFound, reason).with_remedy(&remedy);

@@ -1,4 +1,4 @@
-//! What people see of a run: nothing hidden, nothing wider than the terminal, whose word each answer was.
+//! The view of a run for people: nothing hidden, nothing wider than the terminal, the source of each answer named.
 
 use expect_test::expect;
 use serde_json::json;
