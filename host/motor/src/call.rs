@@ -1,10 +1,10 @@
 //! One tool call: whether it may be made, making it, and everything that can end it.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use base::{Clock, ErrorCode, Provenance, RunId};
 use llm::{Arguments, check_arguments};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -163,7 +163,7 @@ impl Execution<'_> {
             }
         };
         let reply = reply.map(bounded);
-        let notes = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
+        let notes = std::mem::take(&mut *kept.lock());
         Executed { reply, notes, retried, interrupt }
     }
 
@@ -210,7 +210,7 @@ impl Execution<'_> {
             }
         };
         if !matches!(note, ToolNote::Progress { .. }) {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = kept.lock();
             // The host's own notices are few, and no guest can crowd them out.
             if kept.len() < MAX_NOTES || matches!(note, ToolNote::Notice { .. }) {
                 kept.push(note.clone());

@@ -3,9 +3,10 @@
 //! It is made from what the guest wrote, before any secret was put in, and is finished whatever happens: also when a guest drops
 //! a response half-read.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use base::{ContentHash, CredentialName};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use vault::Scrubber;
@@ -101,7 +102,7 @@ impl OpenTrace {
             trace.host = scrubber.text(target.authority());
             trace.path = cut(&without_values(&scrubber.text(target.path_and_query().to_string())), MOST_PATH);
         }
-        let mut all = traces.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = traces.lock();
         let position = all.len();
         all.push(trace.clone());
         Self {
@@ -158,7 +159,7 @@ impl OpenTrace {
 impl Drop for OpenTrace {
     fn drop(&mut self) {
         self.trace.duration_ms = self.started.elapsed().as_secs_f64() * 1000.0;
-        let mut all = self.traces.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.traces.lock();
         if let Some(place) = all.get_mut(self.position) {
             *place = self.trace.clone();
         }
@@ -210,7 +211,7 @@ mod tests {
         let target = Target::parse(&format!("https://e.example/{}", "a".repeat(9000))).unwrap();
         let open = OpenTrace::start(&traces, &Arc::default(), &http::Method::GET, Ok(&target));
         drop(open);
-        let all = traces.lock().unwrap();
+        let all = traces.lock();
         assert_eq!(all[0].path.chars().count(), MOST_PATH + 1);
         assert_eq!(all[0].error.as_deref(), Some("dropped before there was a response"));
     }
@@ -219,7 +220,7 @@ mod tests {
         let traces = Traces::default();
         let method = http::Method::from_bytes(method.as_bytes()).unwrap();
         OpenTrace::start(&traces, scrubber, &method, Ok(&Target::parse(url).unwrap()));
-        let all = traces.lock().unwrap();
+        let all = traces.lock();
         all[0].clone()
     }
 
