@@ -12,6 +12,7 @@ pub mod outcome;
 pub mod random;
 pub mod refusal;
 pub mod secret;
+pub mod sse;
 pub mod time;
 
 pub use consent::{Consent, Door};
