@@ -4,10 +4,11 @@
 //! Both sides are untrusted: the schema comes with a component, the value from a model. Validation never resolves a
 //! reference to a file or a host, patterns are linear, and depth and size are bounded.
 
+use base::text::cut;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value};
 
-use crate::{cut, nearest};
+use crate::nearest;
 
 /// Maximum depth of mending: a deeper mismatch is not a slip.
 const MAX_DEPTH: usize = 16;

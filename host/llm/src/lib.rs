@@ -43,12 +43,3 @@ pub(crate) fn nearest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> O
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, name)| name)
 }
-
-/// Cuts `text` to at most `max` characters and marks the cut: outside text must not fill a message.
-pub(crate) fn cut(text: &str, max: usize) -> String {
-    let mut short: String = text.chars().take(max).collect();
-    if short.len() < text.len() {
-        short.push('…');
-    }
-    short
-}

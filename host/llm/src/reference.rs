@@ -6,9 +6,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use base::text::cut;
 use serde::{Deserialize, Serialize};
 
-use crate::{cut, nearest};
+use crate::nearest;
 
 /// The server of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -4,7 +4,9 @@
 //! and they name granted tools; JSON within an answer, an example and a quoted marker are prose. Time is linear in the
 //! text.
 
-use crate::{ToolSpec, cut, nearest};
+use base::text::cut;
+
+use crate::{ToolSpec, nearest};
 
 mod json;
 mod markers;

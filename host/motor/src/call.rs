@@ -52,7 +52,7 @@ pub(crate) fn admit<'a>(
             [] => "no tools are granted to this run".to_owned(),
             names => format!("granted are {}", granted(names)),
         };
-        let name = crate::record::beginning(name, 80);
+        let name = base::text::cut(name, 80);
         return Err(ToolResult::failure(
             ErrorCode::ToolNotAvailable,
             format!("there is no tool `{name}` here: {granted}"),
@@ -61,7 +61,7 @@ pub(crate) fn admit<'a>(
     let arguments = match &call.call.arguments {
         Arguments::Json(value) => value.clone(),
         Arguments::Malformed(text) => {
-            let shown = crate::record::beginning(text, 200);
+            let shown = base::text::cut(text, 200);
             return Err(ToolResult::failure(
                 ErrorCode::InvalidArgs,
                 format!("the arguments are not valid JSON; send one JSON object; you sent `{shown}`"),

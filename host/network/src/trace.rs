@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use base::text::cut;
 use base::{ContentHash, CredentialName};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -178,13 +179,6 @@ fn without_values(path_and_query: &str) -> String {
         text.push_str(&names.collect::<Vec<_>>().join("&"));
     }
     text
-}
-
-fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]

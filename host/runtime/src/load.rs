@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use base::ContentHash;
+use base::text::cut_line;
 use serde::{Deserialize, Serialize};
 
 use crate::compile;
@@ -239,10 +240,5 @@ const MAX_MESSAGE: usize = 300;
 
 /// Such a message on one line, cut.
 pub(crate) fn told(message: &str) -> String {
-    let plain = message.chars().map(|character| if character.is_control() { ' ' } else { character });
-    let mut shown: String = plain.clone().take(MAX_MESSAGE).collect();
-    if plain.count() > MAX_MESSAGE {
-        shown.push('…');
-    }
-    shown
+    cut_line(message, MAX_MESSAGE)
 }
