@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use base::{Clock, ContentHash, CredentialName, Refusal, Secret, Timestamp};
 use parking_lot::Mutex;
+use seal::Key;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Store, Table};
 
 use crate::environment::{self, Variable, fitness, is_same};
 use crate::key::{KeyRecord, KeySource, Sources};
 use crate::records::{self, Entry, Stored};
-use crate::seal::Key;
 use crate::{Granted, RunSecrets, Scrubber, VaultError, VaultParts};
 
 /// A key that was not to be had is asked for again after so long: every run asks, and a keyring that hangs takes seconds.
