@@ -11,15 +11,16 @@ const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../host");
 
 /// Every crate of the host with the crates of the host it may depend on. Lower crates never see higher ones; siblings
 /// do not see each other.
-const EDGES: [(&str, &[&str]); 20] = [
+const EDGES: [(&str, &[&str]); 21] = [
     ("base", &[]),
+    ("seal", &[]),
     ("store", &["base"]),
     ("llm", &["base"]),
     ("providers", &["base", "llm"]),
     ("energy", &["base", "store"]),
     ("signals", &["base", "store"]),
-    ("vault", &["base", "store"]),
-    ("consent", &["base", "store"]),
+    ("vault", &["base", "seal", "store"]),
+    ("consent", &["base", "seal", "store"]),
     ("network", &["base", "vault"]),
     ("receipts", &["base"]),
     ("skills", &["base", "receipts", "store"]),
@@ -61,7 +62,7 @@ const EDGES: [(&str, &[&str]); 20] = [
 ];
 
 /// Heavy or dangerous libraries, and the only crates that may see them.
-const FENCES: [(&str, &[&str]); 12] = [
+const FENCES: [(&str, &[&str]); 14] = [
     ("wasmtime", &["bindings", "capabilities", "runtime"]),
     ("wasmtime-wasi", &["bindings", "capabilities", "runtime"]),
     ("wasmtime-wasi-http", &["capabilities"]),
@@ -76,6 +77,9 @@ const FENCES: [(&str, &[&str]); 12] = [
     ("cap-std", &["agent"]),
     // Keys and signatures.
     ("aws-lc-rs", &["consent", "receipts", "vault"]),
+    // Encryption at rest.
+    ("argon2", &["seal"]),
+    ("chacha20poly1305", &["seal"]),
 ];
 
 /// Direct, non-development dependencies of each crate of the host.

@@ -1,12 +1,13 @@
 //! What runs may reach: the one place where a run's policy is put together, for the gate and for explanations.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use base::{AgentName, Clock, CredentialName, Refusal, RefusalCode, RunId};
 use grants::{RunConsent, patterns};
 use motor::RunRecord;
 use network::{AllowedShape, Exchanged, Gate, Pattern, Policy, RunNetwork, Shape, Taint, WeakRunNetwork, WebSource};
+use parking_lot::Mutex;
 use vault::{CredentialInfo, NewCredential, RunSecrets, Scrubber, Vault};
 
 use crate::decisions::{Decision, Decisions, Verdict};
@@ -102,10 +103,10 @@ impl Access {
     pub async fn open(&self, run: &RunRecord) -> Result<RunNetwork, Refusal> {
         let secrets = Arc::new(self.secrets(&run.grant.credentials, run.grant.credentials_of()).await?);
         let read = run.web_sources.iter().map(|host| WebSource { host: host.clone() }).collect();
-        let exchanged = self.ways().get(&run.id).map(|open| open.exchanged.clone()).unwrap_or_default();
+        let exchanged = self.open.lock().get(&run.id).map(|open| open.exchanged.clone()).unwrap_or_default();
         let network = self.gate.resume(Policy::default(), secrets, Taint::of(read), exchanged.clone());
         // Read under the lock: a decision made now either finds the run or is already in its policy.
-        let mut ways = self.ways();
+        let mut ways = self.open.lock();
         let (mut domains, writes) = (run.grant.domains.clone(), run.grant.writes.clone());
         let mut consents = RunConsents::new(run.approval_required, run.may_ask);
         for consent in &run.consents {
@@ -154,7 +155,7 @@ impl Access {
     /// Removes secrets from a run's output: those the run was given, even if changed since, otherwise those of the
     /// home.
     pub async fn scrubber(&self, run: &RunId) -> Result<Arc<Scrubber>, Refusal> {
-        let open = self.ways().get(run).and_then(|open| open.network.upgrade());
+        let open = self.open.lock().get(run).and_then(|open| open.network.upgrade());
         if let Some(network) = open {
             return Ok(network.secrets().scrubber().clone());
         }
@@ -195,14 +196,14 @@ impl Access {
     }
 
     fn revoke(&self, name: &CredentialName) {
-        for network in self.ways().values().filter_map(|open| open.network.upgrade()) {
+        for network in self.open.lock().values().filter_map(|open| open.network.upgrade()) {
             network.secrets().revoke(name);
         }
     }
 
     /// Closes a run: its secrets are wiped after its last call, and its own decisions are dropped unless it may go on.
     pub async fn close(&self, run: &RunId, may_go_on: bool) {
-        self.ways().remove(run);
+        self.open.lock().remove(run);
         if may_go_on {
             return;
         }
@@ -238,7 +239,7 @@ impl Access {
 
     /// Swaps the policies of the runs that a decision concerns. A policy that cannot be read allows nothing.
     fn renew(&self, decision: &Decision) {
-        for (run, open) in self.ways().iter() {
+        for (run, open) in self.open.lock().iter() {
             let concerned = open.agent == decision.agent && decision.run.as_ref().is_none_or(|only| only == run);
             if concerned && let Some(network) = open.network.upgrade() {
                 let policy = self.policy(&open.agent, Some(run), &open.domains, &open.writes, &open.consents);
@@ -249,10 +250,6 @@ impl Access {
                 network.change(policy);
             }
         }
-    }
-
-    fn ways(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, Open>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The names a run may be granted: tools, and aliases that stand for several (SPEC TOOL-1).
 
+use base::text::{did_you_mean, nearest};
 use base::{Refusal, RefusalCode};
 
 /// The tool that runs code.
@@ -71,13 +72,8 @@ pub fn writes_files(tools: &[String]) -> bool {
 fn unknown(name: &str) -> Refusal {
     let known: Vec<&str> = all().chain([FILESYSTEM, SHELL]).collect();
     let shown: String = name.chars().take(60).collect();
-    let mut reason = format!("unknown tool `{}`", shown.escape_debug());
-    let near = known.iter().map(|tool| (strsim::jaro_winkler(name, tool), tool)).max_by(|a, b| a.0.total_cmp(&b.0));
-    if let Some((score, tool)) = near
-        && score > 0.75
-    {
-        reason.push_str(&format!("; did you mean `{tool}`?"));
-    }
+    let meant = did_you_mean(nearest(name, known.iter().map(|tool| (*tool, tool))));
+    let reason = format!("unknown tool `{}`{meant}", shown.escape_debug());
     Refusal::new(RefusalCode::UnknownTool, reason).with_remedy(format!("there are: {}", known.join(", ")))
 }
 

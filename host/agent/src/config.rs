@@ -14,6 +14,7 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use base::text::{did_you_mean, nearest};
 use base::{Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -201,11 +202,8 @@ fn set(
     origin: Origin,
 ) -> Result<(), Refusal> {
     if !known.iter().any(|known| known == key) {
-        let nearest = known.iter().max_by(|a, b| {
-            strsim::normalized_damerau_levenshtein(key, a).total_cmp(&strsim::normalized_damerau_levenshtein(key, b))
-        });
-        let nearest = nearest.map_or_else(String::new, |known| format!("; the nearest key is `{known}`"));
-        return Err(invalid(format!("unknown key `{key}` ({origin}){nearest}")));
+        let meant = did_you_mean(nearest(key, known.iter().map(|known| (known.as_str(), known))));
+        return Err(invalid(format!("unknown key `{key}` ({origin}){meant}")));
     }
     // A value is checked alone, so that the error names its key and its source.
     let mut trial = tree.clone();

@@ -4,10 +4,9 @@
 //! Decisions for a run and for good are durable before they apply. Readers fail closed: an unreadable decision is never
 //! taken for an approval.
 
-use std::sync::{Mutex, PoisonError};
-
 use base::{AgentName, Clock, Consent, Refusal, RefusalCode, RunId, Timestamp};
 use network::Shape;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Scan, Store, Table};
 
@@ -84,7 +83,7 @@ impl Decisions {
             batch.put(Table::Meta, key, &decision)?;
             self.store.commit(batch).await?;
         } else {
-            let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut session = self.session.lock();
             session.retain(|other| other.agent != decision.agent || other.pattern != decision.pattern);
             session.push(decision.clone());
         }
@@ -105,7 +104,7 @@ impl Decisions {
                 there
             }
             None => {
-                let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut session = self.session.lock();
                 let before = session.len();
                 session.retain(|other| other.agent != decision.agent || other.pattern != decision.pattern);
                 session.len() < before
@@ -121,7 +120,7 @@ impl Decisions {
     /// The decisions for a run of the agent: for good, for the session, for the run, in this order.
     pub fn of(&self, agent: &AgentName, run: Option<&RunId>) -> Result<Vec<Decision>, Refusal> {
         let mut decisions = self.stored(&always_prefix(agent))?;
-        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = self.session.lock();
         decisions.extend(session.iter().filter(|decision| decision.agent == *agent).cloned());
         drop(session);
         if let Some(run) = run {
@@ -133,7 +132,7 @@ impl Decisions {
     /// All decisions of the home.
     pub fn all(&self) -> Result<Vec<Decision>, Refusal> {
         let mut decisions = self.stored(PREFIX)?;
-        decisions.extend(self.session.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
+        decisions.extend(self.session.lock().iter().cloned());
         Ok(decisions)
     }
 

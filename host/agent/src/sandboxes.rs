@@ -2,10 +2,11 @@
 //! verified bytes.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use base::{ContentHash, Refusal, RefusalCode};
 use motor::Preparing;
+use parking_lot::Mutex;
 use runtime::{CodeSandbox, Component, Limits, LoadError, Origin, Outcome, Runtime, ToolComponent, ToolDescription};
 use tokio::sync::OnceCell;
 
@@ -136,7 +137,7 @@ impl Sandboxes {
     /// If it cannot be loaded, or does not list its tools.
     pub async fn component(&self, hash: ContentHash, bytes: &[u8], path: &str, turn: Turn) -> Result<Toolset, Refusal> {
         let cell = {
-            let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut others = self.others.lock();
             if others.len() >= MOST_OTHERS && !others.contains_key(&hash) {
                 others.clear();
             }

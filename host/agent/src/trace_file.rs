@@ -11,11 +11,12 @@ use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use base::RunId;
 use motor::RunTrace;
+use parking_lot::Mutex;
 use rustix::fs::OFlags;
 use tokio::sync::oneshot;
 
@@ -66,7 +67,7 @@ impl TraceWriter {
                 if let Err(error) = write(&logs.join(format!("{run}.json")), &content) {
                     tracing::warn!(%run, %error, "cannot write the run's trace file");
                     // The next step begins the file again.
-                    lock(&files).remove(&run);
+                    files.lock().remove(&run);
                 }
                 // The caller may have stopped waiting.
                 done.map(|done| done.send(()).ok());
@@ -77,7 +78,7 @@ impl TraceWriter {
 
     /// Hands over the new steps since the last call, and all parts other than the steps.
     pub fn write(&self, trace: &RunTrace) {
-        let mut files = lock(&self.files);
+        let mut files = self.files.lock();
         let written = files.entry(trace.run_id.clone()).or_default();
         match next(written, trace) {
             Ok(content) => self.send(Order { run: trace.run_id.clone(), content, done: None }),
@@ -88,7 +89,7 @@ impl TraceWriter {
     /// Hands over a trace that is complete and waits until it is written.
     pub async fn write_and_wait(&self, trace: &RunTrace) {
         let (done, written) = oneshot::channel();
-        lock(&self.files).remove(&trace.run_id);
+        self.files.lock().remove(&trace.run_id);
         match serde_json::to_vec_pretty(trace) {
             Ok(mut bytes) => {
                 bytes.push(b'\n');
@@ -104,11 +105,6 @@ impl TraceWriter {
             tracing::warn!("the thread that writes traces has ended");
         }
     }
-}
-
-// Entries are replaced as a whole.
-fn lock(files: &Files) -> MutexGuard<'_, HashMap<RunId, Written>> {
-    files.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The content that updates a file from the state `written` to `trace`: `{"steps":[`, a line for each step, `],` and
@@ -277,7 +273,7 @@ mod tests {
         let read = || std::fs::read_to_string(logs.path().join("run_1.json")).unwrap();
         let whole = serde_json::to_string_pretty(&trace(10)).unwrap() + "\n";
         assert_eq!(read(), whole);
-        assert!(lock(&writer.files).is_empty());
+        assert!(writer.files.lock().is_empty());
         writer.write(&trace(11));
         writer.write_and_wait(&trace(12)).await;
         assert_eq!(serde_json::from_str::<RunTrace>(&read()).unwrap(), trace(12));

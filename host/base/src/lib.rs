@@ -13,6 +13,8 @@ pub mod outcome;
 pub mod random;
 pub mod refusal;
 pub mod secret;
+pub mod sse;
+pub mod text;
 pub mod time;
 
 pub use consent::{Consent, Door};

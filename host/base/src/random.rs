@@ -1,7 +1,6 @@
 //! Randomness, injected: from the system for a product, from a seed for a simulation (SPEC SIM-1).
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
 /// A source of random numbers that can be seeded.
@@ -22,8 +21,7 @@ impl Random {
 
     /// The next 64 random bits.
     pub fn next_u64(&self) -> u64 {
-        // A generator has no state a panic could leave half-changed, so a poisoned lock is still good.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).next_u64()
+        self.0.lock().next_u64()
     }
 }
 

@@ -4,9 +4,10 @@
 //! has no gate behind it, so there is nothing that could let a request through by mistake.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use network::{Blocked, CallNetwork, GateError, RequestBody, RequestTrace, ResponseBody, Rule, Timeouts};
+use parking_lot::Mutex;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -68,7 +69,7 @@ impl Egress {
     pub fn traces(&self) -> Vec<RequestTrace> {
         match &self.way {
             Way::Open(network) => network.traces(),
-            Way::Closed(closed) => closed.asked.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            Way::Closed(closed) => closed.asked.lock().clone(),
         }
     }
 
@@ -77,7 +78,7 @@ impl Egress {
     pub fn last_refusal(&self) -> Option<Blocked> {
         match &self.way {
             Way::Open(network) => network.last_refusal(),
-            Way::Closed(closed) => closed.last_refusal.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            Way::Closed(closed) => closed.last_refusal.lock().clone(),
         }
     }
 
@@ -108,7 +109,7 @@ impl Closed {
             Some(port) => format!("{host}:{port}"),
             None => host.to_owned(),
         };
-        let mut traces = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut traces = self.asked.lock();
         if traces.len() as u64 >= self.most_requests {
             return GateError::Limit { limit: Limit::OutgoingRequests.as_str(), value: self.most_requests };
         }
@@ -133,7 +134,7 @@ impl Closed {
             hash: None,
             consented: false,
         });
-        *self.last_refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(blocked.clone());
+        *self.last_refusal.lock() = Some(blocked.clone());
         blocked.into()
     }
 }

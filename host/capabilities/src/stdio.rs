@@ -2,9 +2,10 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use parking_lot::Mutex;
 use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError};
@@ -35,11 +36,11 @@ impl BoundedOutput {
     /// What was written so far; bytes that are not UTF-8 are replaced.
     #[must_use]
     pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.buffer.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+        String::from_utf8_lossy(&self.buffer.lock()).into_owned()
     }
 
     fn append(&self, bytes: &[u8]) -> Result<(), LimitExceeded> {
-        let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buffer = self.buffer.lock();
         if bytes.len() > self.limit.saturating_sub(buffer.len()) {
             return Err(LimitExceeded { limit: self.name, value: self.limit as u64 });
         }

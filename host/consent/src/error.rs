@@ -53,6 +53,12 @@ pub enum ConsentError {
     },
 }
 
+impl From<seal::SystemError> for ConsentError {
+    fn from(error: seal::SystemError) -> Self {
+        Self::System { action: error.action }
+    }
+}
+
 impl From<ConsentError> for Refusal {
     fn from(error: ConsentError) -> Self {
         let terminal = "run the command in a terminal, where it asks (`motor task approve RUN`, `motor task respond \

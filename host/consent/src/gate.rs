@@ -5,10 +5,11 @@
 //! between them leaves a file that the host knows, and the next host finishes what the file says was done.
 
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base::{Clock, Consent, ContentHash, Door, Secret, Timestamp};
+use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Store, Table, create_file, replace_file};
 
@@ -231,12 +232,12 @@ impl Gate {
         let mut batch = Batch::new();
         batch.put(Table::Meta, KEY, &known)?;
         self.store.commit(batch).await?;
-        *self.known.write().unwrap_or_else(PoisonError::into_inner) = Some(known);
+        *self.known.write() = Some(known);
         Ok(())
     }
 
     fn known(&self) -> Option<Known> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.known.read().clone()
     }
 }
 

@@ -3,32 +3,15 @@
 //! It survives whoever can read the home but not the owner's mind: another program of the same user has the file and
 //! nothing else. The parameters stand in the file, which that program may have changed, so they are bounded when read.
 
-use argon2::{Algorithm, Argon2, Params, Version};
 use base::{ContentHash, Secret};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use chacha20poly1305::aead::{Aead as _, Payload};
-use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305, XNonce};
+use seal::{Derivation, MIN_DIFFERENT, MIN_PASSPHRASE_CHARS, OpenError};
 use serde::{Deserialize, Serialize};
-use zeroize::Zeroizing;
 
 use crate::ConsentError;
-use crate::token::{OwnerToken, fill};
+use crate::token::OwnerToken;
 
 /// Said in what is sealed, so that it is good for nothing else.
 const PURPOSE: &str = "motor owner token 1";
-const KEY_BYTES: usize = 32;
-const SALT_BYTES: usize = 16;
-const NONCE_BYTES: usize = 24;
-/// The second recommendation of RFC 9106: 64 MiB and three passes, about a tenth of a second for each guess.
-const MEMORY_KIB: u32 = 64 << 10;
-const PASSES: u32 = 3;
-/// What a file may ask for, in case somebody changed it.
-const MOST_MEMORY_KIB: u32 = 1 << 20;
-const MOST_PASSES: u32 = 16;
-/// A shorter passphrase can be guessed by whoever has the file.
-const LEAST_CHARACTERS: usize = 16;
-const LEAST_DIFFERENT: usize = 8;
 
 /// A passphrase that is fit to seal with.
 #[derive(Debug, Clone)]
@@ -40,13 +23,13 @@ impl Passphrase {
     /// # Errors
     /// When it could be guessed.
     pub fn new(text: Secret<String>) -> Result<Self, ConsentError> {
-        if text.expose().chars().count() < LEAST_CHARACTERS {
+        if text.expose().chars().count() < MIN_PASSPHRASE_CHARS {
             return Err(ConsentError::Weak { reason: "it has less than 16 characters" });
         }
         let mut characters: Vec<char> = text.expose().chars().collect();
         characters.sort_unstable();
         characters.dedup();
-        if characters.len() < LEAST_DIFFERENT {
+        if characters.len() < MIN_DIFFERENT {
             return Err(ConsentError::Weak { reason: "its characters repeat themselves" });
         }
         Ok(Self(text))
@@ -61,47 +44,31 @@ pub(crate) struct Sealed {
     version: u32,
     /// The hash of the token, by which the file is known for the right one without being opened.
     hash: ContentHash,
-    /// Base64.
-    salt: String,
-    memory_kib: u32,
-    passes: u32,
-    /// Base64.
-    nonce: String,
-    /// Base64, with the tag at its end.
-    text: String,
+    #[serde(flatten)]
+    derivation: Derivation,
+    #[serde(flatten)]
+    token: seal::Sealed,
 }
 
 impl Sealed {
     pub(crate) fn seal(token: &OwnerToken, passphrase: &Passphrase) -> Result<Self, ConsentError> {
-        let (mut salt, mut nonce) = ([0; SALT_BYTES], [0; NONCE_BYTES]);
-        fill(&mut salt)?;
-        fill(&mut nonce)?;
-        let mut sealed = Self {
-            version: 1,
-            hash: token.hash(),
-            salt: STANDARD.encode(salt),
-            memory_kib: MEMORY_KIB,
-            passes: PASSES,
-            nonce: STANDARD.encode(nonce),
-            text: String::new(),
-        };
-        let beside = sealed.beside();
-        let payload = Payload { msg: token.expose().as_bytes(), aad: beside.as_bytes() };
-        let text = sealed.cipher(&passphrase.0)?.encrypt(&XNonce::from(nonce), payload);
-        sealed.text = STANDARD.encode(text.map_err(|_| ConsentError::System { action: "encrypting the token" })?);
-        Ok(sealed)
+        let (hash, derivation) = (token.hash(), Derivation::random()?);
+        let key = derivation.key(passphrase.0.expose()).ok_or_else(damaged)?;
+        let token = key.seal(token.expose().as_bytes(), beside(hash, &derivation).as_bytes())?;
+        Ok(Self { version: 1, hash, derivation, token })
     }
 
     /// The token, when it was this passphrase.
     pub(crate) fn open(&self, passphrase: &Secret<String>) -> Result<OwnerToken, ConsentError> {
-        let nonce: Option<[u8; NONCE_BYTES]> =
-            STANDARD.decode(&self.nonce).ok().and_then(|nonce| nonce.try_into().ok());
-        let text = STANDARD.decode(&self.text).ok();
-        let (nonce, text) = nonce.zip(text).ok_or_else(damaged)?;
-        let beside = self.beside();
-        let payload = Payload { msg: &text, aad: beside.as_bytes() };
-        let opened = self.cipher(passphrase)?.decrypt(&XNonce::from(nonce), payload);
-        let opened = Zeroizing::new(opened.map_err(|_| ConsentError::Passphrase)?);
+        if self.version != 1 {
+            return Err(damaged());
+        }
+        let key = self.derivation.key(passphrase.expose()).ok_or_else(damaged)?;
+        let opened = key.open(&self.token, beside(self.hash, &self.derivation).as_bytes());
+        let opened = opened.map_err(|error| match error {
+            OpenError::Malformed => damaged(),
+            OpenError::Mismatch => ConsentError::Passphrase,
+        })?;
         let token = std::str::from_utf8(&opened).ok().and_then(OwnerToken::parse);
         token.filter(|token| token.hash() == self.hash).ok_or_else(damaged)
     }
@@ -109,23 +76,11 @@ impl Sealed {
     pub(crate) fn hash(&self) -> ContentHash {
         self.hash
     }
+}
 
-    /// What is bound to the sealed text.
-    fn beside(&self) -> String {
-        format!("{PURPOSE} {} {} {} {}", self.hash, self.salt, self.memory_kib, self.passes)
-    }
-
-    fn cipher(&self, passphrase: &Secret<String>) -> Result<XChaCha20Poly1305, ConsentError> {
-        if self.version != 1 || self.memory_kib > MOST_MEMORY_KIB || self.passes > MOST_PASSES {
-            return Err(damaged());
-        }
-        let salt = STANDARD.decode(&self.salt).map_err(|_| damaged())?;
-        let params = Params::new(self.memory_kib, self.passes, 1, Some(KEY_BYTES)).map_err(|_| damaged())?;
-        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
-        let mut key = Zeroizing::new([0_u8; KEY_BYTES]);
-        argon2.hash_password_into(passphrase.expose().as_bytes(), &salt, &mut *key).map_err(|_| damaged())?;
-        Ok(XChaCha20Poly1305::new((&*key).into()))
-    }
+/// What is bound to the sealed text.
+fn beside(hash: ContentHash, Derivation { salt, memory_kib, passes }: &Derivation) -> String {
+    format!("{PURPOSE} {hash} {salt} {memory_kib} {passes}")
 }
 
 fn damaged() -> ConsentError {
@@ -151,7 +106,7 @@ mod tests {
         let json = serde_json::to_string(&sealed).unwrap();
         assert!(!json.contains(&token.expose()[12..]));
         // Sealed again it is another text.
-        assert_ne!(Sealed::seal(&token, &passphrase).unwrap().text, sealed.text);
+        assert_ne!(Sealed::seal(&token, &passphrase).unwrap().token.text, sealed.token.text);
     }
 
     #[test]
@@ -160,22 +115,50 @@ mod tests {
         let passphrase = Passphrase::new(secret("correct horse battery")).unwrap();
         let sealed = Sealed::seal(&token, &passphrase).unwrap();
         let other = Sealed::seal(&OwnerToken::random().unwrap(), &passphrase).unwrap();
+        let with_token = |nonce: &str, text: &str| Sealed {
+            token: seal::Sealed { nonce: nonce.to_owned(), text: text.to_owned() },
+            ..sealed.clone()
+        };
+        let with_derivation = |salt: &str, memory_kib, passes| Sealed {
+            derivation: Derivation { salt: salt.to_owned(), memory_kib, passes },
+            ..sealed.clone()
+        };
+        let Derivation { salt, memory_kib, passes } = &sealed.derivation;
+        let seal::Sealed { nonce, text } = &sealed.token;
         for changed in [
             Sealed { hash: other.hash, ..sealed.clone() },
-            Sealed { text: other.text.clone(), ..sealed.clone() },
-            Sealed { nonce: other.nonce.clone(), ..sealed.clone() },
-            Sealed { salt: other.salt.clone(), ..sealed.clone() },
-            Sealed { nonce: "AAAA".to_owned(), ..sealed.clone() },
-            Sealed { text: "?".to_owned(), ..sealed.clone() },
-            Sealed { text: String::new(), ..sealed.clone() },
-            Sealed { passes: 2, ..sealed.clone() },
-            Sealed { memory_kib: u32::MAX, ..sealed.clone() },
-            Sealed { passes: u32::MAX, ..sealed.clone() },
-            Sealed { memory_kib: 0, passes: 0, ..sealed.clone() },
-            Sealed { version: 2, ..sealed },
+            with_token(nonce, &other.token.text),
+            with_token(&other.token.nonce, text),
+            with_derivation(&other.derivation.salt, *memory_kib, *passes),
+            with_token("AAAA", text),
+            with_token(nonce, "?"),
+            with_token(nonce, ""),
+            with_derivation(salt, *memory_kib, 2),
+            with_derivation(salt, u32::MAX, *passes),
+            with_derivation(salt, *memory_kib, u32::MAX),
+            with_derivation(salt, 0, 0),
+            Sealed { version: 2, ..sealed.clone() },
         ] {
             assert!(changed.open(&secret("correct horse battery")).is_err(), "{changed:?}");
         }
+    }
+
+    /// A file of an earlier build: the token `motor-owner-` and 64 times `a`, sealed with `correct horse battery`.
+    const STORED: &str = concat!(
+        r#"{"version":1,"hash":"sha256:f6bf0db61cc2b4d73bc4a723c553ec032b32f91782c5da58947384bb320fe31c","#,
+        r#""salt":"jLmAUOiYJbjvQOz+tCThtA==","memoryKib":65536,"passes":3,"nonce":"x0+UU1dcjEC9aYQvlSt9dPbAOXBQYUyL","#,
+        r#""text":"6L1q9puWvUlCIs0ejJd4RArEVlQmeR90LRz/vldI0HHs30G/OWl2KQ0f5HeK"#,
+        r#"qRWkzDHHMIYB5ezO1C9BgbkO5adMW5GdwhV4oeg0557DJSIicbx4EKzgAEgYdEY="}"#,
+    );
+
+    #[test]
+    fn a_stored_file_opens_and_is_written_the_same_way() {
+        let sealed: Sealed = serde_json::from_str(STORED).unwrap();
+        let token = sealed.open(&secret("correct horse battery")).unwrap();
+        assert_eq!(token.expose(), format!("motor-owner-{}", "a".repeat(64)));
+        assert_eq!(serde_json::to_string(&sealed).unwrap(), STORED);
+        let more = STORED.replacen('{', r#"{"more":1,"#, 1);
+        assert!(serde_json::from_str::<Sealed>(&more).is_err(), "an unknown field is refused");
     }
 
     #[test]

@@ -22,7 +22,7 @@ impl OwnerToken {
     /// When the system has no randomness.
     pub fn random() -> Result<Self, ConsentError> {
         let mut bytes = Zeroizing::new([0_u8; BYTES]);
-        fill(&mut *bytes)?;
+        seal::fill(&mut *bytes)?;
         let mut text = String::with_capacity(PREFIX.len() + 2 * BYTES);
         text.push_str(PREFIX);
         for byte in *bytes {
@@ -52,11 +52,6 @@ impl OwnerToken {
     pub fn expose(&self) -> &str {
         self.0.expose()
     }
-}
-
-/// Random bytes of the system's cryptographic generator.
-pub(crate) fn fill(bytes: &mut [u8]) -> Result<(), ConsentError> {
-    aws_lc_rs::rand::fill(bytes).map_err(|_| ConsentError::System { action: "asking the system for randomness" })
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use std::ffi::OsString;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use base::text::cut;
 use base::{Refusal, RefusalCode};
 use rustix::process::{Pid, Signal as KillSignal, kill_process_group};
 use signals::{Signal, SignalStatus};
@@ -162,10 +163,7 @@ fn title(signal: &Signal) -> String {
             break;
         }
     }
-    match title.char_indices().nth(TITLE_CHARACTERS) {
-        Some((end, _)) => format!("{}…", title.get(..end).unwrap_or_default()),
-        None => title,
-    }
+    cut(&title, TITLE_CHARACTERS)
 }
 
 /// Includes characters that change the writing direction or hide the following text.

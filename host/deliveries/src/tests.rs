@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use base::{AgentName, RunId, TestClock, Timestamp};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use signals::{MotorResult, Signal, SignalStatus, TTL_MS};
 use store::{Batch, Table};
@@ -189,7 +189,7 @@ impl Consumer for Listener {
     }
 
     fn wants(&self, signal: &Signal, timely: bool) -> bool {
-        self.timely.lock().unwrap_or_else(PoisonError::into_inner).insert(signal.id, timely);
+        self.timely.lock().insert(signal.id, timely);
         timely || self.name == "all"
     }
 

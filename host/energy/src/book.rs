@@ -12,10 +12,11 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::{AgentName, Clock, HostTime, Refusal, RefusalCode, Timestamp};
+use parking_lot::Mutex;
 use store::{Batch, Scan, Store, StoreError, Table};
 
 use crate::level::Level;
@@ -133,7 +134,7 @@ impl EnergyBook {
             return Ok(Drained { cost: 0.0, level: self.level(agent)? });
         }
         let cost = activity.cost(config);
-        let mut accounts = self.accounts();
+        let mut accounts = self.inner.accounts.lock();
         let account = self.account(&mut accounts, agent)?;
         let level = account.level.drained(cost, self.now().after(account.behind), config);
         let number = account.number.saturating_add(1);
@@ -152,15 +153,10 @@ impl EnergyBook {
     }
 
     fn level_now(&self, agent: &AgentName) -> Result<Level, StoreError> {
-        let mut accounts = self.accounts();
+        let mut accounts = self.inner.accounts.lock();
         let account = self.account(&mut accounts, agent)?;
         account.level = account.level.at(self.now().after(account.behind), &self.inner.config);
         Ok(account.level)
-    }
-
-    fn accounts(&self) -> MutexGuard<'_, HashMap<AgentName, Account>> {
-        // An account is changed by plain assignments after everything that can fail, so a panic elsewhere leaves it whole.
-        self.inner.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn account<'a>(

@@ -4,10 +4,9 @@
 //! Both sides are untrusted: the schema comes with a component, the value from a model. Validation never resolves a
 //! reference to a file or a host, patterns are linear, and depth and size are bounded.
 
+use base::text::{cut, did_you_mean, nearest};
 use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value};
-
-use crate::{cut, nearest};
 
 /// Maximum depth of mending: a deeper mismatch is not a slip.
 const MAX_DEPTH: usize = 16;
@@ -182,8 +181,8 @@ fn explain(validator: &jsonschema::Validator, schema: &Value, value: &Value) -> 
     let given = value.as_object();
     let mut problems: Vec<String> = Vec::new();
     for key in given.into_iter().flat_map(Map::keys).filter(|key| !known.is_empty() && !known.contains(&key.as_str())) {
-        let free = known.iter().copied().filter(|name| given.is_some_and(|given| !given.contains_key(*name)));
-        let meant = nearest(key, free).map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+        let free = known.iter().filter(|name| given.is_some_and(|given| !given.contains_key(**name)));
+        let meant = did_you_mean(nearest(key, free.map(|name| (*name, name))));
         problems.push(format!("unknown parameter `{}`{meant}", cut(key, 80)));
     }
     let missing: Vec<_> = match given {

@@ -6,7 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{ChatReply, ChatRequest, Delta, Model, ModelError, cut};
+use base::text::cut;
+
+use crate::{ChatReply, ChatRequest, Delta, Model, ModelError};
 
 /// Models asked in order until one answers.
 pub struct Fallback {

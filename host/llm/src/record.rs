@@ -7,7 +7,9 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::recording::{self, Header, Turn, conversation_key, request_hash};
 use crate::{ChatReply, ChatRequest, Delta, Model, ModelError};
@@ -61,7 +63,7 @@ impl Model for Recorder {
             reply: (&reply).into(),
         };
         let file = Arc::clone(&self.file);
-        let write = move || file.lock().unwrap_or_else(PoisonError::into_inner).put(turn);
+        let write = move || file.lock().put(turn);
         match tokio::task::spawn_blocking(write).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::error!(kind = %error.kind(), "recording stopped: the file cannot be written"),

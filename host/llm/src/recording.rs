@@ -15,10 +15,11 @@
 //! The file is untrusted: it is bounded, unknown keys are errors, and every error names its line.
 
 use base::ContentHash;
+use base::text::cut;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Arguments, ChatReply, ChatRequest, FinishReason, Message, ProviderState, ToolCall, Usage, cut};
+use crate::{Arguments, ChatReply, ChatRequest, FinishReason, Message, ProviderState, ToolCall, Usage};
 
 /// The newest version of the format this host reads and writes.
 pub const VERSION: u32 = 1;

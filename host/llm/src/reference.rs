@@ -6,9 +6,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use base::text::{cut, did_you_mean, nearest};
 use serde::{Deserialize, Serialize};
-
-use crate::{cut, nearest};
 
 /// The server of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -86,7 +85,7 @@ pub enum InvalidModelRef {
         provider: Provider,
     },
     /// The provider is not a known one.
-    #[error("unknown provider `{provider}`{}; known: {}", did_you_mean(.suggestion), known())]
+    #[error("unknown provider `{provider}`{}; known: {}", did_you_mean(.suggestion.as_ref()), known())]
     UnknownProvider {
         /// The text before the slash.
         provider: String,
@@ -96,10 +95,6 @@ pub enum InvalidModelRef {
     /// It has a control character or more than 512 bytes.
     #[error("a model's name is at most 512 bytes without control characters")]
     NotAName,
-}
-
-fn did_you_mean(suggestion: &Option<Provider>) -> String {
-    suggestion.map(|provider| format!("; did you mean `{provider}`?")).unwrap_or_default()
 }
 
 fn known() -> String {
@@ -115,15 +110,15 @@ impl FromStr for ModelRef {
             return Err(InvalidModelRef::NotAName);
         }
         let Some((name, model)) = text.split_once('/') else {
-            let example = match nearest(text, Provider::ALL.into_iter().map(Provider::as_str)) {
+            let example = match nearest(text, Provider::ALL.map(|known| (known.as_str(), known))) {
                 Some(provider) => format!("{provider}/MODEL"),
                 None => format!("openai/{}", if text.is_empty() { "MODEL" } else { text }),
             };
             return Err(InvalidModelRef::NoProvider { text: cut(text, 80), example: cut(&example, 80) });
         };
-        let find = |name: &str| Provider::ALL.into_iter().find(|provider| provider.as_str() == name);
-        let Some(provider) = find(&name.to_ascii_lowercase()) else {
-            let suggestion = nearest(name, Provider::ALL.into_iter().map(Provider::as_str)).and_then(find);
+        let written = name.to_ascii_lowercase();
+        let Some(provider) = Provider::ALL.into_iter().find(|provider| provider.as_str() == written) else {
+            let suggestion = nearest(name, Provider::ALL.map(|known| (known.as_str(), known)));
             return Err(InvalidModelRef::UnknownProvider { provider: cut(name, 80), suggestion });
         };
         if model.trim().is_empty() {

@@ -4,7 +4,9 @@
 //! and they name granted tools; JSON within an answer, an example and a quoted marker are prose. Time is linear in the
 //! text.
 
-use crate::{ToolSpec, cut, nearest};
+use base::text::{cut, did_you_mean, nearest};
+
+use crate::ToolSpec;
 
 mod json;
 mod markers;
@@ -105,8 +107,11 @@ pub fn granted_name<'a>(name: &str, tools: &'a [ToolSpec]) -> Option<&'a str> {
 
 /// Whether `name` is a granted tool or nearly is.
 fn means_tool(name: &str, tools: &[ToolSpec]) -> bool {
-    granted_name(name, tools).is_some()
-        || nearest(&cut(name, 80), tools.iter().map(|tool| tool.name.as_str())).is_some()
+    granted_name(name, tools).is_some() || near_tool(&cut(name, 80), tools).is_some()
+}
+
+fn near_tool<'a>(name: &str, tools: &'a [ToolSpec]) -> Option<&'a str> {
+    nearest(name, tools.iter().map(|tool| (tool.name.as_str(), tool.name.as_str())))
 }
 
 /// Decides about calls after markers, outside of code.
@@ -187,8 +192,7 @@ fn decide<'a>(calls: impl IntoIterator<Item = &'a TextCall>, text: &str, tools: 
     for call in calls {
         let Some(name) = granted_name(&call.name, tools) else {
             let name = cut(&call.name, 80);
-            let meant = nearest(&name, tools.iter().map(|tool| tool.name.as_str()));
-            let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+            let meant = did_you_mean(near_tool(&name, tools));
             return Recovery::Ambiguous(format!(
                 "a tool call written as text names `{name}`, which is no tool here{meant}"
             ));

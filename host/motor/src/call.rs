@@ -1,10 +1,10 @@
 //! One tool call: whether it may be made, making it, and everything that can end it.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use base::{Clock, ErrorCode, Provenance, RunId};
 use llm::{Arguments, check_arguments};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -52,7 +52,7 @@ pub(crate) fn admit<'a>(
             [] => "no tools are granted to this run".to_owned(),
             names => format!("granted are {}", granted(names)),
         };
-        let name = crate::record::beginning(name, 80);
+        let name = base::text::cut(name, 80);
         return Err(ToolResult::failure(
             ErrorCode::ToolNotAvailable,
             format!("there is no tool `{name}` here: {granted}"),
@@ -61,7 +61,7 @@ pub(crate) fn admit<'a>(
     let arguments = match &call.call.arguments {
         Arguments::Json(value) => value.clone(),
         Arguments::Malformed(text) => {
-            let shown = crate::record::beginning(text, 200);
+            let shown = base::text::cut(text, 200);
             return Err(ToolResult::failure(
                 ErrorCode::InvalidArgs,
                 format!("the arguments are not valid JSON; send one JSON object; you sent `{shown}`"),
@@ -163,7 +163,7 @@ impl Execution<'_> {
             }
         };
         let reply = reply.map(bounded);
-        let notes = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
+        let notes = std::mem::take(&mut *kept.lock());
         Executed { reply, notes, retried, interrupt }
     }
 
@@ -210,7 +210,7 @@ impl Execution<'_> {
             }
         };
         if !matches!(note, ToolNote::Progress { .. }) {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = kept.lock();
             // The host's own notices are few, and no guest can crowd them out.
             if kept.len() < MAX_NOTES || matches!(note, ToolNote::Notice { .. }) {
                 kept.push(note.clone());

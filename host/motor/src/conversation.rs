@@ -5,6 +5,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
+use base::text::cut;
 use base::{Provenance, Timestamp};
 use grants::RunConsent;
 use llm::{Arguments, ChatReply, FinishReason, Message, ToolCall};
@@ -14,7 +15,6 @@ use crate::compact::{Entry, compacted};
 use crate::config::{SUMMARY_OUTPUT, SUMMARY_RESULTS};
 use crate::event::{RunEvent, TellReason};
 use crate::failure::LastToolResult;
-use crate::record::beginning;
 use crate::request::OutgoingRequest;
 use crate::toolbox::{Effects, ToolResult};
 
@@ -173,7 +173,7 @@ impl Conversation {
                     tool: tool.clone(),
                     ok: result.ok,
                     error_code: result.error_code,
-                    output: beginning(&result.output, SUMMARY_OUTPUT),
+                    output: cut(&result.output, SUMMARY_OUTPUT),
                 });
                 let closed = self.open.pop_front_if(|open| open.call.id == *call_id);
                 self.release();

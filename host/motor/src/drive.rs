@@ -4,11 +4,12 @@
 //! anything that others can notice. A step with one tool call takes two commits: reply and intent, then the result. It
 //! survives a stop of the host at every point between, because it starts from the same history the same way.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Refusal, RefusalCode, RunId};
 use llm::Model;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::artifact::Artifact;
@@ -103,7 +104,7 @@ impl Driver {
         self.live.load(history(&self.run, &events));
         // A conversation is long, and the events are in it.
         drop(events);
-        let order = self.order.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let order = self.order.lock().take();
         let mut ordered = None;
         if let Some(order) = order {
             let left = self.left(&journal);

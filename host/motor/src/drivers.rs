@@ -4,11 +4,12 @@
 //! told.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base::{ContentHash, Refusal, RefusalCode, RunId};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -68,11 +69,6 @@ pub(crate) struct ActiveRuns {
 }
 
 impl ActiveRuns {
-    // The map is whole between any two statements, so a panic elsewhere cannot have left it half-changed.
-    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, Active>> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Changes whenever a driver was made.
     pub(crate) fn launches(&self) -> watch::Receiver<u64> {
         self.launches.subscribe()
@@ -80,7 +76,7 @@ impl ActiveRuns {
 
     /// What the run's driver does, when it has one.
     pub(crate) fn live(&self, run: &RunId) -> Option<Arc<LiveLog>> {
-        Some(self.lock().get(run)?.live.clone())
+        Some(self.runs.lock().get(run)?.live.clone())
     }
 }
 
@@ -145,7 +141,7 @@ impl Drivers {
         order: &mut Option<Order>,
     ) -> Result<Launched, Refusal> {
         let inner = &self.0;
-        let mut runs = inner.active.lock();
+        let mut runs = inner.active.runs.lock();
         if let Some(active) = runs.get(run) {
             return Ok(Launched { active: active.clone(), is_new: false });
         }
@@ -217,13 +213,13 @@ impl Drivers {
 
     /// How far the run's driver is, when it has one.
     pub(crate) fn progress(&self, run: &RunId) -> Option<Arc<Progress>> {
-        self.0.active.lock().get(run).map(|active| active.progress.clone())
+        self.0.active.runs.lock().get(run).map(|active| active.progress.clone())
     }
 
     /// Stops all drivers at a durable point.
     pub(crate) async fn shutdown(&self) {
         {
-            let _runs = self.0.active.lock();
+            let _runs = self.0.active.runs.lock();
             self.0.active.closing.cancel();
             self.0.tasks.close();
         }
@@ -242,7 +238,7 @@ struct Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         // First out of the map, so that whoever hears of the end finds no driver to ask.
-        self.active.lock().remove(&self.run);
+        self.active.runs.lock().remove(&self.run);
         self.live.close();
         self.progress.end(|| Outcome::Suspended { refusal: vanished(), again: false });
     }

@@ -243,7 +243,7 @@ fn fingerprint(tool: &str, arguments: &Value, result: &ToolResult) -> ContentHas
 }
 
 fn first_line(text: &str) -> String {
-    crate::record::beginning(text.lines().next().unwrap_or_default(), 200)
+    base::text::cut(text.lines().next().unwrap_or_default(), 200)
 }
 
 #[cfg(test)]

@@ -8,11 +8,11 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use base::text::cut;
 use base::{ContentHash, ErrorCode, RunId};
 use grants::RunConsent;
 
 use crate::event::RunEvent;
-use crate::record::beginning;
 use crate::request::{CallConsents, OutgoingRequest};
 use crate::toolbox::ToolResult;
 use crate::wait::{Approval, Scope, action_hash, allows};
@@ -168,7 +168,7 @@ impl Ledger {
         let entry = self.actions.entry(action).or_default();
         entry.known += 1;
         if landed {
-            let output = beginning(&result.output, KEPT);
+            let output = cut(&result.output, KEPT);
             entry.done = Some(Done { attempt: self.attempt, step, output });
         }
     }

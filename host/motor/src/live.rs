@@ -5,10 +5,11 @@
 //! and never a durable event.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use base::{Consent, RunId, Timestamp};
 use llm::Usage;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::broadcast;
@@ -336,11 +337,6 @@ impl LiveLog {
         Arc::new(Self { inner: Mutex::new(Inner { durable: Vec::new(), sender }) })
     }
 
-    // The log is whole between any two statements, so a panic elsewhere cannot have left it half-changed.
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The history, when a driver takes a run up: the log holds nothing yet.
     pub(crate) fn load(&self, events: impl Iterator<Item = LiveEvent>) {
         for event in events {
@@ -351,24 +347,24 @@ impl LiveLog {
     /// An event whose record is on the disk.
     pub(crate) fn publish_durable(&self, event: LiveEvent) {
         let event = Arc::new(event);
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.durable.push(event.clone());
         inner.send(event);
     }
 
     /// A hint.
     pub(crate) fn publish_hint(&self, event: LiveEvent) {
-        self.lock().send(Arc::new(event));
+        self.inner.lock().send(Arc::new(event));
     }
 
     /// No more events follow.
     pub(crate) fn close(&self) {
-        self.lock().sender = None;
+        self.inner.lock().sender = None;
     }
 
     /// The durable events so far, and a receiver of those that follow, if any can.
     pub(crate) fn subscribe(&self) -> (Vec<Arc<LiveEvent>>, Option<broadcast::Receiver<Item>>) {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         (inner.durable.clone(), inner.sender.as_ref().map(broadcast::Sender::subscribe))
     }
 }

@@ -1,9 +1,9 @@
 //! The log of a run for people: one line for each event, times first (SPEC RUN-7).
 
 use base::Consent;
+use base::text::cut;
 
 use crate::event::{RunEvent, StoredEvent};
-use crate::record::beginning;
 use crate::request::OutgoingRequest;
 use crate::toolbox::ToolNote;
 
@@ -39,7 +39,7 @@ fn line(stored: &StoredEvent) -> String {
         RunEvent::Resumed => format!("{at} resumed after the host had stopped\n"),
         RunEvent::ModelReplied { step, reply, duration_ms, recovered_call, .. } => {
             let usage = reply.usage;
-            let calls: Vec<_> = reply.tool_calls.iter().map(|call| beginning(&call.name, 80)).collect();
+            let calls: Vec<_> = reply.tool_calls.iter().map(|call| cut(&call.name, 80)).collect();
             let calls = if calls.is_empty() { String::new() } else { format!(" calls [{}]", calls.join(", ")) };
             let mended = if *recovered_call { " (call read from text)" } else { "" };
             let notices: String =
@@ -68,7 +68,7 @@ fn line(stored: &StoredEvent) -> String {
                 };
                 text.push_str(&format!("{at} step {step} {tool} {level}: {}\n", shown(message)));
             }
-            let tool = beginning(tool, 80);
+            let tool = cut(tool, 80);
             let code = result.error_code.map_or("ok", base::ErrorCode::as_str);
             let retried = if *retried { ", second try" } else { "" };
             let recovered = if *recovered { ", after a restart" } else { "" };
@@ -140,7 +140,7 @@ fn shown(text: &str) -> String {
         .take(TEXT_CHARACTERS * 2)
         .map(|character| if character.is_control() { ' ' } else { character })
         .collect();
-    beginning(plain.trim(), TEXT_CHARACTERS)
+    cut(plain.trim(), TEXT_CHARACTERS)
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 //! Whoever began to wait first is woken first. A `watch` wakes in an order of its own, and two orders that wait for the same
 //! driver would be carried out in an order that no seed decides (SPEC SIM-1).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use base::Refusal;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::record::RunRecord;
@@ -44,14 +45,14 @@ impl Progress {
     }
 
     pub(crate) fn settle(&self, outcome: Outcome) {
-        *self.lock() = Phase::Settled(outcome);
+        *self.phase.lock() = Phase::Settled(outcome);
         self.moved.notify_waiters();
     }
 
     /// The driver is no more, whatever became of it; `otherwise` when it did not say.
     pub(crate) fn end(&self, otherwise: impl FnOnce() -> Outcome) {
         {
-            let mut phase = self.lock();
+            let mut phase = self.phase.lock();
             *phase = Phase::Gone(match &*phase {
                 Phase::Settled(outcome) | Phase::Gone(outcome) => outcome.clone(),
                 Phase::Driving => otherwise(),
@@ -82,16 +83,11 @@ impl Progress {
         loop {
             // Before the look, so that what happens in between wakes it.
             let moved = self.moved.notified();
-            if let Some(outcome) = reached(&self.lock()) {
+            if let Some(outcome) = reached(&self.phase.lock()) {
                 return outcome;
             }
             moved.await;
         }
-    }
-
-    // A phase is replaced as a whole, so a panic elsewhere cannot have left it half-changed.
-    fn lock(&self) -> MutexGuard<'_, Phase> {
-        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -121,7 +117,7 @@ mod tests {
                 let (progress, woken) = (progress.clone(), woken.clone());
                 tokio::spawn(async move {
                     progress.settled().await;
-                    woken.lock().unwrap().push(waiter);
+                    woken.lock().push(waiter);
                 })
             })
             .collect();
@@ -130,7 +126,7 @@ mod tests {
         for waiter in waiting {
             waiter.await.unwrap();
         }
-        assert_eq!(*woken.lock().unwrap(), (0..50).collect::<Vec<_>>());
+        assert_eq!(*woken.lock(), (0..50).collect::<Vec<_>>());
     }
 
     #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base::text::cut;
 use base::{AgentName, ErrorCode, Provenance, RunId, Timestamp};
 use grants::{Grant, RunConsent};
 use serde::{Deserialize, Serialize};
@@ -177,7 +178,7 @@ impl RunRecord {
             id,
             agent: agent.clone(),
             status: RunStatus::Created,
-            task: beginning(task, TASK_CHARACTERS),
+            task: cut(task, TASK_CHARACTERS),
             tools: tools.clone(),
             grant: (**grant).clone(),
             max_iterations: *max_iterations,
@@ -235,7 +236,7 @@ impl RunRecord {
             RunEvent::Finished { status, summary, error, energy, failure, artifacts, installed_skills } => {
                 self.end(stored.at, *status, error.clone())?;
                 self.leave_in_flight();
-                self.summary = summary.as_deref().map(|text| beginning(text, SUMMARY_CHARACTERS));
+                self.summary = summary.as_deref().map(|text| cut(text, SUMMARY_CHARACTERS));
                 self.energy += energy;
                 self.failure.clone_from(failure);
                 self.artifacts.clone_from(artifacts);
@@ -451,14 +452,6 @@ fn is_nothing(number: &u64) -> bool {
     *number == 0
 }
 
-/// The first `characters` characters, with a mark when there are more.
-pub(crate) fn beginning(text: &str, characters: usize) -> String {
-    match text.char_indices().nth(characters) {
-        Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
-        None => text.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -539,12 +532,5 @@ mod tests {
         check_sources(vec![intended("bash", true), RunEvent::Resumed], &["an interrupted call of `bash`"]);
         check_sources(vec![intended("read", false), RunEvent::Resumed], &[]);
         check_sources(vec![intended("bash", true), returned(vec![]), RunEvent::Resumed], &[]);
-    }
-
-    #[test]
-    fn beginnings_are_cut_between_characters() {
-        assert_eq!(beginning("short", 200), "short");
-        assert_eq!(beginning("äöü", 2), "äö…");
-        assert_eq!(beginning("", 0), "");
     }
 }

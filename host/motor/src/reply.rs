@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use base::text::cut;
 use llm::{
     Arguments, ChatReply, FinishReason, Recovery, ToolCall, ToolSpec, granted_name, recover_text_calls, take_reasoning,
 };
@@ -13,7 +14,6 @@ use llm::{
 use crate::conversation::{Conversation, Unjudged};
 use crate::event::TellReason;
 use crate::failure::{FailureCategory, RunError};
-use crate::record::beginning;
 
 /// Characters kept of the name of a tool, as the model wrote it.
 const NAME: usize = 80;
@@ -44,7 +44,7 @@ pub(crate) fn normalise(
             // It belongs to the calls.
             reply.state = None;
         }
-        done.dropped_calls = dropped.iter().map(|call| beginning(&call.name, NAME)).collect();
+        done.dropped_calls = dropped.iter().map(|call| cut(&call.name, NAME)).collect();
         return done;
     }
     if reply.tool_calls.is_empty()
@@ -164,7 +164,7 @@ fn unusable(reply: &Unjudged) -> RunError {
     };
     // A refusal without a reason is its own reason.
     let said = || Some(reply.text.trim()).filter(|text| reply.finish == FinishReason::Refused && !text.is_empty());
-    let detail = reply.detail.as_deref().or_else(said).map(|detail| format!(": {}", beginning(detail, DETAIL)));
+    let detail = reply.detail.as_deref().or_else(said).map(|detail| format!(": {}", cut(detail, DETAIL)));
     let message = format!("{what}{}", detail.unwrap_or_default());
     RunError { remedy: Some(remedy.to_owned()), ..RunError::new(FailureCategory::ModelFailure, message) }
 }

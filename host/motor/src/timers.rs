@@ -4,10 +4,11 @@
 //! run that nobody drives costs an entry here and nothing else.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Clock, RunId, Timestamp};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -36,7 +37,7 @@ impl Timers {
     /// Takes the run up after `wait`. Being taken up once too often does no harm.
     pub(crate) fn add(&self, wait: Duration, run: RunId) {
         let at = self.clock.monotonic().saturating_add(wait);
-        self.lock().due.insert((at, run));
+        self.times.lock().due.insert((at, run));
         self.changed.notify_one();
     }
 
@@ -44,7 +45,7 @@ impl Timers {
     /// wait: one that is set afterwards ends no wait and prolongs none.
     pub(crate) fn left(&self, run: &RunId, expires_at: Timestamp) -> Duration {
         let now = self.clock.monotonic();
-        let mut times = self.lock();
+        let mut times = self.times.lock();
         let known = times.expiries.get(run).filter(|(known, _)| *known == expires_at).map(|(_, end)| *end);
         let end = known.unwrap_or_else(|| {
             let end = now.saturating_add(expires_at.since(self.clock.now()));
@@ -56,20 +57,20 @@ impl Timers {
 
     /// The run waits no more.
     pub(crate) fn forget(&self, run: &RunId) {
-        self.lock().expiries.remove(run);
+        self.times.lock().expiries.remove(run);
     }
 
     /// Whether the run will be taken up.
     pub(crate) fn has(&self, run: &RunId) -> bool {
-        self.lock().due.iter().any(|(_, waiting)| waiting == run)
+        self.times.lock().due.iter().any(|(_, waiting)| waiting == run)
     }
 
     /// Calls `take_up` for each run whose time has come, until `closing`.
     pub(crate) async fn keep(self: Arc<Self>, closing: CancellationToken, take_up: impl Fn(&RunId)) {
         loop {
-            let wait = self.lock().due.first().map(|(at, _)| at.saturating_sub(self.clock.monotonic()));
+            let wait = self.times.lock().due.first().map(|(at, _)| at.saturating_sub(self.clock.monotonic()));
             if wait.is_some_and(|wait| wait.is_zero()) {
-                let Some((_, run)) = self.lock().due.pop_first() else { continue };
+                let Some((_, run)) = self.times.lock().due.pop_first() else { continue };
                 take_up(&run);
                 // Ten thousand that are due at once must not keep others from this thread.
                 tokio::task::yield_now().await;
@@ -82,11 +83,6 @@ impl Timers {
                 () = tokio::time::sleep(wait.unwrap_or(TIMER_SLEEP).min(TIMER_SLEEP)) => {}
             }
         }
-    }
-
-    // They are whole between any two statements.
-    fn lock(&self) -> MutexGuard<'_, Times> {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

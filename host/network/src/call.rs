@@ -1,12 +1,13 @@
 //! The way out of one guest call: its counters, its trace, its last refusal.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use http_body_util::combinators::UnsyncBoxBody;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::budget::Budget;
@@ -126,7 +127,7 @@ impl CallNetwork {
                 let error = error.scrubbed(scrubber);
                 trace.failed(&error);
                 if let GateError::Blocked(blocked) = &error {
-                    *self.0.last_refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(blocked.clone());
+                    *self.0.last_refusal.lock() = Some(blocked.clone());
                 }
                 Err(error)
             }
@@ -135,14 +136,14 @@ impl CallNetwork {
 
     /// One request too many is traced, to show that it was tried. More would let a guest fill the trace.
     fn is_first_too_many(&self) -> bool {
-        let traced = self.0.traces.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let traced = self.0.traces.lock().len();
         u64::try_from(traced).is_ok_and(|traced| traced <= self.0.limits.requests)
     }
 
     /// What was asked of the gate so far, in the order it was asked.
     #[must_use]
     pub fn traces(&self) -> Vec<RequestTrace> {
-        self.0.traces.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.traces.lock().clone()
     }
 
     /// The requests of this call that were refused for want of the owner's consent, in the order they were made: at most 16,
@@ -155,6 +156,6 @@ impl CallNetwork {
     /// The last request of this call that a rule refused.
     #[must_use]
     pub fn last_refusal(&self) -> Option<Blocked> {
-        self.0.last_refusal.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.last_refusal.lock().clone()
     }
 }

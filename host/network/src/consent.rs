@@ -4,9 +4,9 @@
 //! shown, sends it twice, or fills the question with requests.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use base::ContentHash;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::target::Scheme;
@@ -147,10 +147,6 @@ impl Consents {
         Self { run, reads, state: Mutex::new(State { leases, sent, asked: Vec::new() }) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether the call may read from a host.
     pub(crate) fn may_read(&self, target: &Target) -> bool {
         self.reads.iter().any(|host| host.covers(target))
@@ -158,32 +154,32 @@ impl Consents {
 
     /// Whether a lease on the request is left.
     pub(crate) fn allow(&self, hash: &ContentHash) -> bool {
-        self.state().leases.contains(hash)
+        self.state.lock().leases.contains(hash)
     }
 
     /// Uses up a lease on the request. Whether there was one.
     pub(crate) fn use_up(&self, hash: &ContentHash) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let found = state.leases.iter().position(|lease| lease == hash);
         found.map(|position| state.leases.swap_remove(position)).is_some()
     }
 
     /// Notes a request that the owner has to be asked about.
     pub(crate) fn ask(&self, hash: &ContentHash, request: impl FnOnce() -> AskedRequest) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.asked.len() < MAX_ASKED && state.asked.iter().all(|asked| asked.hash != *hash) {
             state.asked.push(request());
         }
     }
 
     pub(crate) fn asked(&self) -> Vec<AskedRequest> {
-        self.state().asked.clone()
+        self.state.lock().asked.clone()
     }
 
     /// Notes that a request leaves, so there is nothing left to ask about it. The key that tells its doubles apart; none
     /// outside runs.
     pub(crate) fn leave(&self, hash: &ContentHash) -> Option<String> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.asked.retain(|asked| asked.hash != *hash);
         if self.run.is_empty() {
             return None;

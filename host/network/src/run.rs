@@ -1,7 +1,8 @@
 //! The way out of one run: its policy, which may change while it runs, its credentials, and what it has read.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use vault::RunSecrets;
 
 use crate::carried::Carried;
@@ -83,12 +84,12 @@ impl RunNetwork {
     /// The policy in force.
     #[must_use]
     pub fn policy(&self) -> Arc<Policy> {
-        self.inner.policy.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.inner.policy.read().clone()
     }
 
     /// Puts another policy in force for every request that is checked from now on.
     pub fn change(&self, policy: Policy) {
-        *self.inner.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+        *self.inner.policy.write() = Arc::new(policy);
     }
 
     /// What the run has read from the web.
@@ -111,7 +112,7 @@ impl RunNetwork {
 
     /// What its reads have carried out so far.
     pub(crate) fn carried(&self) -> MutexGuard<'_, Carried> {
-        self.inner.exchanged.carried.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.exchanged.carried.lock()
     }
 
     /// Its credentials.

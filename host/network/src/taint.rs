@@ -1,6 +1,8 @@
 //! What a run has read from the web (SPEC TAINT-1). It only grows.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// Where untrusted content came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +27,7 @@ impl Taint {
 
     /// Records a source.
     pub fn add(&self, source: WebSource) {
-        let mut sources = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sources = self.0.lock();
         if sources.len() < MOST_SOURCES && !sources.contains(&source) {
             sources.push(source);
         }
@@ -34,6 +36,6 @@ impl Taint {
     /// What has been read, oldest first.
     #[must_use]
     pub fn sources(&self) -> Vec<WebSource> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }

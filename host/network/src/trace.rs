@@ -3,9 +3,11 @@
 //! It is made from what the guest wrote, before any secret was put in, and is finished whatever happens: also when a guest drops
 //! a response half-read.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use base::text::cut;
 use base::{ContentHash, CredentialName};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use vault::Scrubber;
@@ -101,7 +103,7 @@ impl OpenTrace {
             trace.host = scrubber.text(target.authority());
             trace.path = cut(&without_values(&scrubber.text(target.path_and_query().to_string())), MOST_PATH);
         }
-        let mut all = traces.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = traces.lock();
         let position = all.len();
         all.push(trace.clone());
         Self {
@@ -158,7 +160,7 @@ impl OpenTrace {
 impl Drop for OpenTrace {
     fn drop(&mut self) {
         self.trace.duration_ms = self.started.elapsed().as_secs_f64() * 1000.0;
-        let mut all = self.traces.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.traces.lock();
         if let Some(place) = all.get_mut(self.position) {
             *place = self.trace.clone();
         }
@@ -177,13 +179,6 @@ fn without_values(path_and_query: &str) -> String {
         text.push_str(&names.collect::<Vec<_>>().join("&"));
     }
     text
-}
-
-fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]
@@ -210,7 +205,7 @@ mod tests {
         let target = Target::parse(&format!("https://e.example/{}", "a".repeat(9000))).unwrap();
         let open = OpenTrace::start(&traces, &Arc::default(), &http::Method::GET, Ok(&target));
         drop(open);
-        let all = traces.lock().unwrap();
+        let all = traces.lock();
         assert_eq!(all[0].path.chars().count(), MOST_PATH + 1);
         assert_eq!(all[0].error.as_deref(), Some("dropped before there was a response"));
     }
@@ -219,7 +214,7 @@ mod tests {
         let traces = Traces::default();
         let method = http::Method::from_bytes(method.as_bytes()).unwrap();
         OpenTrace::start(&traces, scrubber, &method, Ok(&Target::parse(url).unwrap()));
-        let all = traces.lock().unwrap();
+        let all = traces.lock();
         all[0].clone()
     }
 

@@ -8,10 +8,11 @@
 //! is not remembered counts as the model's own and as carried.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use base::{ContentHasher, Random};
 use http::HeaderMap;
+use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -142,7 +143,7 @@ impl Given {
     /// Remembers words of the user: the task, an answer, guidance. At most 256 KiB in all; words that are told again take no
     /// room.
     pub fn user(&self, text: &str) {
-        let mut memory = self.lock();
+        let mut memory = self.0.lock();
         let told = words::spelling(memory.seed, text);
         if !memory.told.insert(told) {
             return;
@@ -156,7 +157,7 @@ impl Given {
 
     /// Begins to remember the values of a response. `path` may have a query, which is not shown.
     pub(crate) fn response(&self, host: &str, path: &str) -> Collector {
-        let mut memory = self.lock();
+        let mut memory = self.0.lock();
         let host_key = memory.host_key(host);
         memory.remember_for_host(host_key);
         drop(memory);
@@ -166,7 +167,7 @@ impl Given {
     /// The fields of a request, those to look at first in front, each with its origin. At most 64, then one that stands
     /// for the others. Secrets are not scrubbed here.
     pub(crate) fn fields(&self, sent: &Sent<'_>) -> Vec<Field> {
-        let memory = self.lock();
+        let memory = self.0.lock();
         let mut leaves = Leaves::of(sent, memory.salt);
         leaves.add_headers(sent.headers);
         show::fields(leaves, |leaf| memory.origin(leaf))
@@ -174,7 +175,7 @@ impl Given {
 
     /// The hash of every value of a request by the name of its field, for [`Given::covers`].
     pub(crate) fn shown(&self, sent: &Sent<'_>) -> BTreeMap<String, u64> {
-        let salt = self.lock().salt;
+        let salt = self.0.lock().salt;
         let leaves = Leaves::of(sent, salt);
         let special = leaves.special(sent);
         let hashes = leaves.kept.iter().map(|leaf| (leaf.name.clone(), leaf.hash(salt)));
@@ -185,7 +186,7 @@ impl Given {
     /// Headers, and a body that fields do not represent, are equal to the shown ones.
     pub(crate) fn covers(&self, allowed: &BTreeMap<String, u64>, sent: &Sent<'_>) -> bool {
         let Some(&salt) = allowed.get(SALT) else { return false };
-        let memory = self.lock();
+        let memory = self.0.lock();
         let leaves = Leaves::of(sent, salt);
         let special = leaves.special(sent);
         leaves.kept.len() + special.len() == allowed.len()
@@ -200,12 +201,7 @@ impl Given {
     /// Bytes that a request without a body carries beyond the user's words and the values its own host gave: in path and
     /// query, headers, and the labels of the host that a wildcard leaves open.
     pub(crate) fn carried(&self, sent: &Sent<'_>) -> CarriedBytes {
-        self.lock().carried(sent)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Memory> {
-        // Sets that only grow have no state a panic could leave half-changed.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().carried(sent)
     }
 }
 

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use base::Secret;
+use base::text::cut_line;
 use llm::ModelErrorKind;
 use serde_json::{Value, json};
 
@@ -157,13 +158,7 @@ fn retry_delay(words: &str) -> Option<Duration> {
 pub(crate) fn said(words: &str) -> String {
     let body: Option<Value> = serde_json::from_str(words).ok();
     let message = body.as_ref().and_then(message).or_else(|| body.as_ref()?.as_str());
-    let text = message.unwrap_or(words);
-    let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    let mut short: String = plain.clone().take(MAX_WORDS).collect();
-    if plain.count() > MAX_WORDS {
-        short.push('…');
-    }
-    short.trim().to_owned()
+    cut_line(message.unwrap_or(words), MAX_WORDS).trim().to_owned()
 }
 
 fn message(body: &Value) -> Option<&str> {

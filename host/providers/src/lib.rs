@@ -22,7 +22,6 @@ mod receive;
 mod remedy;
 mod retry;
 pub mod settings;
-mod sse;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -2,13 +2,13 @@
 //!
 //! Content types are not trusted: gateways send events as `text/plain`, and JSON as `text/event-stream`.
 
+use base::sse::{Decoder, Event};
 use llm::{ChatReply, ModelErrorKind};
 use serde_json::Value;
 
 use crate::draft::OnDelta;
 use crate::failure::{Failure, said};
 use crate::http::Reply;
-use crate::sse::Decoder;
 
 /// Puts the events of a reply together.
 pub(crate) trait Assembly: Send {
@@ -63,21 +63,21 @@ pub(crate) async fn receive<A: Assembly>(
         return whole(reply, head, assembly, on_delta).await;
     }
     let mut decoder = Decoder::default();
-    let mut take = |data: &str| -> Result<(), Stop> {
-        for event in parse(data)? {
-            assembly.take(&event, on_delta).map_err(Stop::Failed)?;
+    let mut take = |event: Event| -> Result<(), Stop> {
+        for value in parse(&event.data)? {
+            assembly.take(&value, on_delta).map_err(Stop::Failed)?;
         }
         if assembly.is_over() { Err(Stop::Done) } else { Ok(()) }
     };
-    let mut stopped = decoder.push(&head, &mut take);
+    let mut stopped = decoder.push(&head).into_iter().try_for_each(&mut take);
     while stopped.is_ok() {
         stopped = match reply.next().await {
-            Ok(Some(bytes)) => decoder.push(&bytes, &mut take),
+            Ok(Some(bytes)) => decoder.push(&bytes).into_iter().try_for_each(&mut take),
             Ok(None) => break,
             Err(failure) => Err(Stop::Failed(failure)),
         };
     }
-    match stopped.and_then(|()| decoder.end(&mut take)) {
+    match stopped.and_then(|()| decoder.end().map_or(Ok(()), take)) {
         Ok(()) => assembly.finish(End::Closed),
         Err(Stop::Done) => assembly.finish(End::Marked),
         // The reply itself had ended: only the tail that counts tokens is lost.

@@ -2,6 +2,7 @@
 //!
 //! No number is a fraction: libraries differ in how they write those, and a receipt is compared byte by byte.
 
+use base::text::cut;
 use base::{AgentName, Consent, ContentHash, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -85,11 +86,7 @@ impl Task {
     /// The task of that text.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        let beginning = match text.char_indices().nth(Self::CHARACTERS) {
-            Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
-            None => text.to_owned(),
-        };
-        Self { hash: ContentHash::of(text.as_bytes()), beginning }
+        Self { hash: ContentHash::of(text.as_bytes()), beginning: cut(text, Self::CHARACTERS) }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use base::text::cut_line;
 use bindings::HOST_VERSION;
 use serde::{Deserialize, Serialize};
 
@@ -194,10 +195,5 @@ const MAX_MESSAGE: usize = 300;
 
 /// Puts such a message on one line and cuts it.
 pub(crate) fn told(message: &str) -> String {
-    let plain = message.chars().map(|character| if character.is_control() { ' ' } else { character });
-    let mut shown: String = plain.clone().take(MAX_MESSAGE).collect();
-    if plain.count() > MAX_MESSAGE {
-        shown.push('…');
-    }
-    shown
+    cut_line(message, MAX_MESSAGE)
 }

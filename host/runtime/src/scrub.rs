@@ -4,11 +4,12 @@
 //! still put it into its output, its errors, a log line or the path of a request; this module removes it there.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use base::CredentialName;
 use capabilities::{Note, NoteSink};
 use network::{Blocked, RequestTrace, RunNetwork};
+use parking_lot::Mutex;
 
 use crate::code::{CodeError, CodeReport, MARKER};
 use crate::outcome::{Finished, Outcome, ToolError};
@@ -35,7 +36,7 @@ impl Scrub {
     fn holds(&self, network: &RunNetwork, text: &str) -> bool {
         let secrets = network.secrets().scrubber().secrets_in(text.as_bytes());
         let names = secrets.iter().map(|secret| secret.name.clone());
-        self.withheld.lock().unwrap_or_else(PoisonError::into_inner).extend(names);
+        self.withheld.lock().extend(names);
         !secrets.is_empty()
     }
 
@@ -57,7 +58,7 @@ impl Scrub {
 
     /// The credentials whose secrets were replaced in a call's output.
     fn withheld(&self) -> Vec<CredentialName> {
-        self.withheld.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.withheld.lock().iter().cloned().collect()
     }
 
     /// Wraps a sink so that it receives no secrets.

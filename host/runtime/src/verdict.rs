@@ -1,9 +1,10 @@
 //! Verdicts on untrusted components, cached by content: a component that takes seconds to inspect takes them once.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use base::ContentHash;
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
 use crate::inspect::Inspection;
@@ -34,7 +35,7 @@ impl Verdicts {
         inspect: impl Future<Output = Result<(Inspection, usize), LoadError>>,
     ) -> Result<Arc<Inspection>, LoadError> {
         let cell = {
-            let mut kept = self.kept();
+            let mut kept = self.0.lock();
             let is_full = kept.cells.len() >= MAX_VERDICTS || kept.bytes > MAX_BYTES;
             if is_full && !kept.cells.contains_key(&hash) {
                 *kept = Kept::default();
@@ -44,7 +45,7 @@ impl Verdicts {
         let verdict = cell.get_or_try_init(|| async {
             match inspect.await {
                 Ok((inspection, bytes)) => {
-                    self.kept().bytes += bytes;
+                    self.0.lock().bytes += bytes;
                     Ok(Ok(Arc::new(inspection)))
                 }
                 Err(error) if error.is_about_the_bytes() => Ok(Err(error)),
@@ -52,10 +53,6 @@ impl Verdicts {
             }
         });
         verdict.await?.clone()
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -66,21 +63,17 @@ pub(crate) struct Refusals(Mutex<HashMap<ContentHash, LoadError>>);
 impl Refusals {
     /// The reason these bytes were refused, if they were.
     pub fn of(&self, hash: ContentHash) -> Option<LoadError> {
-        self.kept().get(&hash).cloned()
+        self.0.lock().get(&hash).cloned()
     }
 
     /// Keeps a refusal, unless the same bytes may be accepted another time.
     pub fn keep(&self, hash: ContentHash, error: &LoadError) {
         if error.is_about_the_bytes() {
-            let mut kept = self.kept();
+            let mut kept = self.0.lock();
             if kept.len() >= MAX_VERDICTS {
                 kept.clear();
             }
             kept.insert(hash, error.clone());
         }
-    }
-
-    fn kept(&self) -> MutexGuard<'_, HashMap<ContentHash, LoadError>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use base::text::cut;
 use serde::{Deserialize, Serialize};
 
 use crate::SkillName;
@@ -125,13 +126,8 @@ fn paragraph(text: &str) -> String {
         }
         folded.push_str(word);
     }
-    if let Some((at, _)) = folded.char_indices().nth(MOST_DESCRIPTION) {
-        // One character less, for the mark.
-        let end = folded.get(..at).and_then(|kept| kept.char_indices().next_back()).map_or(0, |(end, _)| end);
-        folded.truncate(end);
-        folded.push('…');
-    }
-    folded
+    // One character less, for the mark.
+    if folded.chars().nth(MOST_DESCRIPTION).is_some() { cut(&folded, MOST_DESCRIPTION - 1) } else { folded }
 }
 
 /// What a bare `NAME.wasm` is called and said to be, before anybody has looked into it.

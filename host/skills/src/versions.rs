@@ -13,9 +13,10 @@ mod tree;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use base::ContentHash;
+use parking_lot::Mutex;
 
 use self::objects::Objects;
 use self::tree::{BOUNDS, Tree};
@@ -49,7 +50,7 @@ impl Versions {
     pub fn keep(&self, snapshot: &Snapshot) -> Result<(), SkillError> {
         let text = Tree::of(snapshot).text()?;
         // Nothing is left half-done by a panic: every file appears whole.
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _writing = self.writing.lock();
         let objects = Objects { directory: &self.directory };
         objects.prepare().map_err(keeping)?;
         for file in snapshot.files.values() {

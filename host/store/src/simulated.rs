@@ -7,9 +7,10 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use base::Random;
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, watch};
 
@@ -72,23 +73,23 @@ impl SimulatedDisk {
 
     /// Lets `fault` happen at the write of this number, in place of what was planned there.
     pub fn fail_at(&self, write: u64, fault: DiskFault) {
-        self.lock().faults.insert(write, fault);
+        self.state.lock().faults.insert(write, fault);
     }
 
     /// Forgets every fault that did not happen yet.
     pub fn heal(&self) {
-        self.lock().faults.clear();
+        self.state.lock().faults.clear();
     }
 
     /// How many writes there were, those that failed included: the number of the next one.
     #[must_use]
     pub fn writes(&self) -> u64 {
-        self.lock().writes
+        self.state.lock().writes
     }
 
     /// Ends the process that has the disk open, between two writes. Nothing happens when none has.
     pub fn crash(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.is_open {
             state.end_process();
             self.crashed.notify_waiters();
@@ -98,7 +99,7 @@ impl SimulatedDisk {
     /// Whether the process that last had the disk open has ended without closing it.
     #[must_use]
     pub fn is_crashed(&self) -> bool {
-        self.lock().is_crashed
+        self.state.lock().is_crashed
     }
 
     /// Returns when [`SimulatedDisk::is_crashed`].
@@ -115,7 +116,7 @@ impl SimulatedDisk {
     /// Every record that is readable: its table, its key and its bytes as they are stored, in order.
     #[must_use]
     pub fn records(&self) -> Vec<(Table, Vec<u8>, Vec<u8>)> {
-        let state = self.lock();
+        let state = self.state.lock();
         let of = |(table, records): (&Table, &BTreeMap<Vec<u8>, Vec<u8>>)| {
             let table = *table;
             records.iter().map(move |(key, value)| (table, key.clone(), value.clone())).collect::<Vec<_>>()
@@ -123,13 +124,8 @@ impl SimulatedDisk {
         state.stored.iter().flat_map(of).collect()
     }
 
-    // A panic elsewhere cannot have left it half-changed: nothing in here panics between two changes.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn write(&self, opening: u64, changes: Changes) -> Result<(), StoreError> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.opened != opening || !state.is_open {
             return Err(failed(io::Error::other("the process is no more")));
         }
@@ -204,7 +200,7 @@ type Answer = Arc<OnceLock<Result<(), StoreError>>>;
 
 impl SimulatedStore {
     pub(crate) fn open(disk: Arc<SimulatedDisk>) -> Result<Self, StoreError> {
-        let mut state = disk.lock();
+        let mut state = disk.state.lock();
         if state.is_open {
             return Err(StoreError::HomeInUse { owner_pid: None });
         }
@@ -227,14 +223,14 @@ impl SimulatedStore {
     }
 
     pub(crate) fn get<T: DeserializeOwned>(&self, table: Table, key: &[u8]) -> Result<Option<T>, StoreError> {
-        let state = self.disk.lock();
+        let state = self.disk.state.lock();
         let found = state.stored.get(&table).and_then(|records| records.get(key));
         found.map(|bytes| record::decode(table, key, bytes)).transpose()
     }
 
     pub(crate) fn scan_each<T: DeserializeOwned>(&self, table: Table, scan: &Scan) -> Each<T> {
         let Some(range) = scan.range() else { return Vec::new() };
-        let state = self.disk.lock();
+        let state = self.disk.state.lock();
         let Some(records) = state.stored.get(&table) else { return Vec::new() };
         let entries = records.range(range);
         let read = |(key, bytes): (&Vec<u8>, &Vec<u8>)| (key.clone(), record::decode(table, key, bytes));
@@ -260,20 +256,16 @@ impl SimulatedStore {
     }
 
     pub(crate) fn close(&self) -> Result<(), StoreError> {
-        self.lock().is_closed = true;
+        self.writer.lock().is_closed = true;
         self.write()
     }
 
     pub(crate) fn poisoned(&self) -> watch::Receiver<bool> {
-        self.lock().is_poisoned.subscribe()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Writer> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.writer.lock().is_poisoned.subscribe()
     }
 
     fn accept(&self, changes: Changes) -> Result<Answer, StoreError> {
-        let mut writer = self.lock();
+        let mut writer = self.writer.lock();
         if writer.is_closed {
             return Err(StoreError::Closed);
         }
@@ -286,7 +278,7 @@ impl SimulatedStore {
 
     /// Writes the commits that wait as one group, and answers each.
     fn write(&self) -> Result<(), StoreError> {
-        let mut writer = self.lock();
+        let mut writer = self.writer.lock();
         let (changes, answers) = (std::mem::take(&mut writer.changes), std::mem::take(&mut writer.answers));
         if answers.is_empty() {
             return Ok(());
@@ -309,7 +301,7 @@ impl SimulatedStore {
 
 impl Drop for SimulatedStore {
     fn drop(&mut self) {
-        let mut state = self.disk.lock();
+        let mut state = self.disk.state.lock();
         if state.opened == self.opening {
             state.is_open = false;
         }

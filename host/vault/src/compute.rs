@@ -13,7 +13,6 @@ use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
 use crate::Granted;
-use crate::seal::from_hex;
 
 /// A signature algorithm, with its key format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +112,18 @@ fn pkcs8(value: &str) -> Option<Zeroizing<Vec<u8>>> {
     let mut digits = Zeroizing::new(String::with_capacity(body.len()));
     digits.extend(body.chars().filter(|character| !character.is_ascii_whitespace()));
     STANDARD.decode(&*digits).ok().map(Zeroizing::new)
+}
+
+/// The bytes that hexadecimal digits stand for.
+pub(crate) fn from_hex(text: &str) -> Option<Zeroizing<Vec<u8>>> {
+    if !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut bytes = Zeroizing::new(Vec::with_capacity(text.len() / 2));
+    for at in (0..text.len()).step_by(2) {
+        bytes.push(u8::from_str_radix(text.get(at..at + 2)?, 16).ok()?);
+    }
+    Some(bytes)
 }
 
 #[cfg(test)]

@@ -66,6 +66,12 @@ pub enum VaultError {
     },
 }
 
+impl From<seal::SystemError> for VaultError {
+    fn from(error: seal::SystemError) -> Self {
+        Self::System { action: error.action }
+    }
+}
+
 fn missing_in_words(names: &[CredentialName]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     if names.len() == 1 {

@@ -11,11 +11,10 @@ mod secret;
 use std::path::Path;
 
 use base::Secret;
+use seal::{Derivation, Key, Sealed};
 use serde::{Deserialize, Serialize};
 
 use crate::VaultError;
-use crate::seal::{Key, Sealed};
-pub(crate) use secret::Passphrase;
 
 /// Associated data of the check value, which is sealed with the key.
 const CHECK: &[u8] = b"motor credentials key 1";
@@ -42,7 +41,7 @@ pub(crate) struct KeyRecord {
     id: Option<String>,
     /// Parameters of the key derivation, if the key is derived from a passphrase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    passphrase: Option<Passphrase>,
+    passphrase: Option<Derivation>,
     /// Opens with the right key only, and differs for each key ever made.
     pub(crate) check: Sealed,
 }
@@ -105,7 +104,7 @@ impl Sources<'_> {
             KeySource::Environment => (self.of_environment(record)?, "in `MOTOR_CREDENTIALS_KEY`"),
             KeySource::File => (file::read(self.directory)?, "in `config/credentials.key` of the home"),
         };
-        if key.open(&record.check, CHECK).is_none() {
+        if key.open(&record.check, CHECK).is_err() {
             return Err(VaultError::key(
                 format!("the key {place} is not the one they were encrypted with"),
                 "give that key back, or delete the credentials and set them again",
@@ -140,7 +139,7 @@ impl Sources<'_> {
         };
         let secret = self.environment.ok_or_else(missing)?;
         match &record.passphrase {
-            Some(passphrase) => passphrase.key(secret),
+            Some(passphrase) => secret::derived(passphrase, secret),
             None => secret::read(secret).map(|(key, _)| key),
         }
     }
@@ -161,7 +160,7 @@ fn recorded(
     key: Key,
     source: KeySource,
     id: Option<String>,
-    passphrase: Option<Passphrase>,
+    passphrase: Option<Derivation>,
 ) -> Result<(Key, KeyRecord), VaultError> {
     let check = key.seal(b"", CHECK)?;
     Ok((key, KeyRecord { source, id, passphrase, check }))

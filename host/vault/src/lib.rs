@@ -12,7 +12,6 @@ mod key;
 mod records;
 mod run;
 mod scrub;
-mod seal;
 mod vault;
 
 pub use config::{Config, VaultParts};

@@ -4,12 +4,12 @@
 //! them.
 
 use base::{CredentialName, Secret, Timestamp};
+use seal::{Key, Sealed};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::{Scan, Store, StoreError, Table};
 
 use crate::key::KeyRecord;
-use crate::seal::{Key, Sealed};
 use crate::{NewCredential, VaultError};
 
 const KEY_RECORD: &str = "key";
@@ -57,7 +57,7 @@ impl Stored {
     /// Returns `None` if the value does not belong to the rest of the record, or to the key.
     pub(crate) fn open(&self, key: &Key) -> Option<Secret<String>> {
         let beside = beside(&self.name, self.skill.as_deref(), &self.domains, self.raw, self.set_at);
-        let value = key.open(&self.value, &beside)?;
+        let value = key.open(&self.value, &beside).ok()?;
         std::str::from_utf8(&value).ok().map(|value| Secret::new(value.to_owned()))
     }
 }

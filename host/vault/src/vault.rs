@@ -7,17 +7,18 @@
 mod tests;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use base::{Clock, ContentHash, CredentialName, Refusal, Secret, Timestamp};
+use parking_lot::Mutex;
+use seal::Key;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Store, Table};
 
 use crate::environment::{self, Variable, fitness, is_same};
 use crate::key::{KeyRecord, KeySource, Sources};
 use crate::records::{self, Entry, Stored};
-use crate::seal::Key;
 use crate::{Granted, RunSecrets, Scrubber, VaultError, VaultParts};
 
 /// Time before an unavailable key is requested again: every run requests it, and a keyring that hangs takes seconds.
@@ -161,7 +162,7 @@ impl Vault {
         let (batch, made) = prepared.map_err(|_| VaultError::System { action: "encrypting a credential" })??;
         self.inner.store.commit(batch).await.map_err(VaultError::from)?;
         if let Some((key, record)) = made {
-            *self.inner.lock() = Lock::Open { key, record };
+            *self.inner.lock.lock() = Lock::Open { key, record };
         }
         Ok(())
     }
@@ -257,11 +258,6 @@ impl Inner {
         Ok(records::all(&self.store)?)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Lock> {
-        // Each change of it is one assignment, so a poisoned lock is still consistent.
-        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn sources(&self) -> Sources<'_> {
         Sources { keyring: self.keyring, environment: self.environment_key.as_ref(), directory: &self.directory }
     }
@@ -289,7 +285,7 @@ impl Inner {
     /// The key of the vault; `None` if there is no record of one.
     fn key(&self) -> MaybeKey {
         let Some(record) = records::key_record(&self.store)? else { return Ok(None) };
-        let mut lock = self.lock();
+        let mut lock = self.lock.lock();
         let now = self.clock.monotonic();
         match &*lock {
             Lock::Open { key, record: of } if of.check == record.check => return Ok(Some(key.clone())),
@@ -328,7 +324,7 @@ impl Inner {
         let is_away = match records::key_record(&self.store) {
             Ok(Some(record)) => {
                 record.source == KeySource::Keyring
-                    && !matches!(&*self.lock(), Lock::Open { record: of, .. } if of.check == record.check)
+                    && !matches!(&*self.lock.lock(), Lock::Open { record: of, .. } if of.check == record.check)
             }
             _ => false,
         };
@@ -362,7 +358,7 @@ impl Inner {
         let mut of = String::from(if matches!(key, Ok(Some(_))) { "open" } else { "closed" });
         entries.iter().for_each(|entry| of.push_str(&entry.tag));
         let of = ContentHash::of(of.as_bytes());
-        let mut known = self.scrubber.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.scrubber.lock();
         if known.of == Some(of)
             && let Some(scrubber) = known.scrubber.upgrade()
         {

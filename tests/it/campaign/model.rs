@@ -2,8 +2,9 @@
 //! user's own calls. After a refusal it goes on with the user's task, and ends with an answer.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tests::model_server::{self, Decide, Turn};
 use tests::network::Site;
@@ -226,7 +227,7 @@ pub struct Plans(Arc<Mutex<HashMap<String, Arc<Plan>>>>);
 
 impl Plans {
     pub fn set(&self, model: &str, plan: Arc<Plan>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(model.to_owned(), plan);
+        self.0.lock().insert(model.to_owned(), plan);
     }
 
     /// Decides by the conversation that comes.
@@ -234,7 +235,7 @@ impl Plans {
         let plans = self.clone();
         Box::new(move |body| {
             let model = body["model"].as_str().unwrap_or_default();
-            let plan = plans.0.lock().unwrap_or_else(PoisonError::into_inner).get(model).cloned();
+            let plan = plans.0.lock().get(model).cloned();
             let none = Vec::new();
             plan.map_or_else(Turn::default, |plan| plan.turn(body["messages"].as_array().unwrap_or(&none)))
         })

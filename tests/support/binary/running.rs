@@ -3,10 +3,11 @@
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use rustix::process::{Pid, kill_process};
 
 pub use rustix::process::Signal;
@@ -184,7 +185,7 @@ pub(super) fn wait_until<T, F>(
     fail: impl FnOnce(&T) -> F,
 ) -> F {
     let mut patience = Patience::default();
-    let mut content = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut content = shared.0.lock();
     loop {
         if let Some(found) = find(&content) {
             return found;
@@ -192,8 +193,7 @@ pub(super) fn wait_until<T, F>(
         if !patience.lasts() {
             return fail(&content);
         }
-        let waited = shared.1.wait_timeout(content, Duration::from_secs(1));
-        content = waited.unwrap_or_else(PoisonError::into_inner).0;
+        shared.1.wait_for(&mut content, Duration::from_secs(1));
     }
 }
 
@@ -213,7 +213,7 @@ impl Sink {
             let mut line = Vec::new();
             while pipe.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
                 let text = String::from_utf8_lossy(&line).into_owned();
-                shared.0.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+                shared.0.lock().push(text);
                 shared.1.notify_all();
                 line.clear();
             }
@@ -222,7 +222,7 @@ impl Sink {
     }
 
     fn text(&self) -> String {
-        self.lines.0.lock().unwrap_or_else(PoisonError::into_inner).concat()
+        self.lines.0.lock().concat()
     }
 
     /// Everything, after the process has ended.

@@ -5,6 +5,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use base::sse::Decoder;
 use serde_json::Value;
 
 use super::Motor;
@@ -53,23 +54,10 @@ impl Motor {
     /// When nobody listens.
     pub fn all_events(&self, path: &str, after: u64) -> io::Result<impl Iterator<Item = (Option<u64>, Value)>> {
         let stream = self.connect(path, None, &[("last-event-id", &after.to_string())])?;
-        let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
-        let mut data = None;
-        let mut id = None;
-        Ok(std::iter::from_fn(move || {
-            loop {
-                let line = lines.next()?;
-                if let Some(text) = line.strip_prefix("data: ") {
-                    data = serde_json::from_str(text).ok();
-                } else if let Some(text) = line.strip_prefix("id: ") {
-                    id = text.parse().ok();
-                } else if line.is_empty()
-                    && let Some(data) = data.take()
-                {
-                    return Some((id.take(), data));
-                }
-            }
-        }))
+        let mut decoder = Decoder::default();
+        let lines = BufReader::new(stream).lines().map_while(Result::ok);
+        let events = lines.flat_map(move |line| decoder.push(format!("{line}\n").as_bytes()));
+        Ok(events.filter_map(|event| Some((event.id, serde_json::from_str(&event.data).ok()?))))
     }
 
     fn connect(&self, path: &str, body: Option<&Value>, headers: &[(&str, &str)]) -> io::Result<UnixStream> {

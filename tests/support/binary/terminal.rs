@@ -5,8 +5,9 @@ use std::io::{Read as _, Write as _};
 use std::num::NonZeroU16;
 use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Condvar, Mutex};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -95,7 +96,7 @@ impl Motor {
 fn watch(mut master: File, screen: &(Mutex<Vec<u8>>, Condvar)) {
     let mut chunk = [0; 4_096];
     while let Ok(count @ 1..) = master.read(&mut chunk) {
-        screen.0.lock().unwrap_or_else(PoisonError::into_inner).extend(&chunk[..count]);
+        screen.0.lock().extend(&chunk[..count]);
         screen.1.notify_all();
     }
 }
@@ -155,7 +156,7 @@ impl AtTerminal {
     /// All that was on the screen so far.
     #[must_use]
     pub fn screen(&self) -> String {
-        String::from_utf8_lossy(&self.screen.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+        String::from_utf8_lossy(&self.screen.0.lock()).into_owned()
     }
 
     /// The command.

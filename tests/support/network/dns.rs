@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use hickory_proto::op::{Message, OpCode, Query, ResponseCode};
 use hickory_proto::rr::rdata::{A, AAAA, CNAME};
 use hickory_proto::rr::{Name, RData, Record, RecordType};
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
@@ -109,7 +110,7 @@ impl Dns {
 
     /// The same while it runs; earlier look-ups of the name are forgotten.
     pub fn set(&self, name: &str, answers: &[Answer]) {
-        let mut script = self.script.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut script = self.script.lock();
         script.queries.retain(|(asked, _)| asked != name);
         script.answers.insert(name.to_owned(), answers.to_vec());
     }
@@ -117,7 +118,7 @@ impl Dns {
     /// How often a name was asked for: the larger of the counts for IPv4 and for IPv6, so that asking for both is one look-up.
     #[must_use]
     pub fn look_ups(&self, name: &str) -> usize {
-        let script = self.script.lock().unwrap_or_else(PoisonError::into_inner);
+        let script = self.script.lock();
         let count = |kind| script.queries.iter().filter(|query| **query == (name.to_owned(), kind)).count();
         count(RecordType::A).max(count(RecordType::AAAA))
     }
@@ -125,7 +126,7 @@ impl Dns {
     /// Every name that was asked for, once for each query.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
-        let script = self.script.lock().unwrap_or_else(PoisonError::into_inner);
+        let script = self.script.lock();
         script.queries.iter().map(|(name, _)| name.clone()).collect()
     }
 }
@@ -175,7 +176,7 @@ fn reply(query: &[u8], script: &Mutex<Script>, transport: Transport) -> Option<V
     let question = asked.queries.first()?.clone();
     let name = question.name().to_ascii().trim_end_matches('.').to_lowercase();
     let answer = {
-        let mut script = script.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut script = script.lock();
         let key = (name.clone(), question.query_type());
         let answers = script.answers.get(&name).cloned().unwrap_or_else(|| vec![Answer::NoSuchName]);
         let before = script.queries.iter().filter(|query| **query == key).count();

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -98,7 +99,7 @@ impl Site {
 
     /// Answers a path, whatever its query, from now on.
     pub fn route(&self, path: &str, reply: Reply) {
-        self.shared.routes.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), reply);
+        self.shared.routes.lock().insert(path.to_owned(), reply);
     }
 
     /// Where it listens.
@@ -134,7 +135,7 @@ impl Site {
     /// Every request that came whole, over all connections.
     #[must_use]
     pub fn requests(&self) -> Vec<Received> {
-        self.shared.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shared.requests.lock().clone()
     }
 
     /// The request that came last.
@@ -217,9 +218,9 @@ async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin, shared: &Shared) 
     let mut unread = Vec::new();
     while let Some(request) = read_request(&mut from, &mut unread).await? {
         let path = request.target.split('?').next().unwrap_or_default().to_owned();
-        let reply = shared.routes.lock().unwrap_or_else(PoisonError::into_inner).get(&path).cloned();
+        let reply = shared.routes.lock().get(&path).cloned();
         let reply = reply.unwrap_or_else(|| Reply::Whole { status: 404, headers: Vec::new(), body: Vec::new() });
-        shared.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+        shared.requests.lock().push(request.clone());
         shared.received.send_modify(|received| *received += 1);
         // A client that goes away ends the reply, also one that has nothing to say.
         let again = tokio::select! {

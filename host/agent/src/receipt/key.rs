@@ -7,9 +7,10 @@
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use base::{Refusal, RefusalCode};
+use parking_lot::Mutex;
 use receipts::{PublicKey, SigningKey};
 use store::{Links, create_file, open_regular};
 use zeroize::Zeroizing;
@@ -35,7 +36,7 @@ impl ReceiptKey {
     /// The key, which is made if there never was one.
     pub fn open(&self) -> Result<SigningKey, Refusal> {
         // The lock protects no data that a panic could leave half-changed.
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.turn.lock();
         let key = match (self.read(PRIVATE_KEY)?, self.read(PUBLIC_KEY)?) {
             (None, None) => {
                 let key = SigningKey::generate().map_err(|error| broken(PRIVATE_KEY, &error.to_string()))?;

@@ -3,6 +3,7 @@
 //! The gate refuses a request without consent and hands it out; the loop shows it to the owner and keeps the answer.
 //! The host applies the answer to one call, or to the policy of the run.
 
+use base::text::cut;
 use grants::{DomainConsent, RunConsent};
 use motor::{ConsentNeeded, Origin, Planned, Review, ShownField, ShownRequest, ToolInvocation};
 use network::{AskedRequest, CallConsents, RunNetwork, Target};
@@ -85,10 +86,7 @@ pub(super) fn all_needed(mut asked: Vec<AskedRequest>) -> Vec<ConsentNeeded> {
 fn needed(asked: AskedRequest) -> ConsentNeeded {
     let AskedRequest { hash, reason, method, url, credentials, class, allowed, fields, body_bytes, body, .. } = asked;
     let place = url.split(['?', '#']).next().unwrap_or_default();
-    let mut shown: String = place.chars().take(SHOWN).collect();
-    if shown.len() < place.len() {
-        shown.push('…');
-    }
+    let shown = cut(place, SHOWN);
     let keys = if credentials.is_empty() { String::new() } else { format!(" with {}", credentials.join(", ")) };
     let fields = fields.into_iter().map(|field| ShownField {
         name: field.name,

@@ -1,8 +1,9 @@
 //! How much a call may write into the workspace.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use wasmtime_wasi::p2::{DynOutputStream, OutputStream, Pollable, StreamError};
 
 use crate::limit::Budget;
@@ -81,7 +82,7 @@ impl Quota {
         &self,
         use_them: impl FnOnce(&mut (Budget, Budget)) -> Result<T, LimitExceeded>,
     ) -> Result<T, LimitExceeded> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let State { directory, most, budgets } = &mut *state;
         let budgets = budgets.get_or_insert_with(|| {
             let used = Usage::of(directory, most.files);

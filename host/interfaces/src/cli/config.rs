@@ -1,6 +1,7 @@
 //! `motor config show`: the configuration that a command started here would have (SPEC CONF-2).
 
 use agent::config::Entry;
+use base::text::{did_you_mean, nearest};
 use base::{Refusal, RefusalCode};
 use clap::Subcommand;
 
@@ -49,13 +50,9 @@ fn select<'a>(entries: &'a [Entry], key: &str) -> Result<Vec<&'a Entry>, Refusal
     if !found.is_empty() {
         return Ok(found);
     }
-    let near = |entry: &&Entry| {
-        let name = entry.key.rsplit('.').next().unwrap_or_default();
-        let nearest = strsim::jaro_winkler(&entry.key, key).max(strsim::jaro_winkler(name, key));
-        (nearest * 1_000.0) as u32
-    };
-    let meant = entries.iter().max_by_key(near).filter(|entry| near(entry) > 700);
-    let meant = meant.map(|entry| format!("; did you mean `{}`?", entry.key)).unwrap_or_default();
+    let keys = || entries.iter().map(|entry| entry.key.as_str());
+    let ends = keys().filter_map(|key| Some((key.rsplit_once('.')?.1, key)));
+    let meant = did_you_mean(nearest(key, keys().map(|key| (key, key)).chain(ends)));
     let shown: String = key.chars().take(80).collect();
     let refusal = Refusal::new(RefusalCode::InvalidRequest, format!("there is no key `{shown}`{meant}"));
     Err(refusal.with_remedy("`motor config show` lists all of them"))

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use base::text::cut_bytes;
 use llm::Arguments;
 use serde_json::{Map, Value, json};
 
@@ -107,8 +108,7 @@ fn beginning(value: &Value) -> Value {
     if text.len() <= VALUE_BYTES {
         return value.clone();
     }
-    let (head, _) = text.split_at(text.floor_char_boundary(VALUE_BYTES));
-    Value::String(format!("{head}…"))
+    Value::String(cut_bytes(&text, VALUE_BYTES))
 }
 
 #[cfg(test)]

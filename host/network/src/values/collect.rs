@@ -38,7 +38,7 @@ impl Collector {
 
     /// Takes in the headers: a redirect, a cookie or a link to the next page is given too.
     pub(crate) fn headers(&mut self, headers: &HeaderMap) {
-        let mut memory = self.given.lock();
+        let mut memory = self.given.0.lock();
         let source = memory.add_source(&self.page);
         for value in headers.values().filter_map(|value| value.to_str().ok()) {
             memory.remember(self.host, source, value, true);
@@ -72,7 +72,7 @@ impl Drop for Collector {
             return;
         }
         let text = String::from_utf8_lossy(&self.body);
-        remember(&mut self.given.lock(), self.host, &self.page, &text);
+        remember(&mut self.given.0.lock(), self.host, &self.page, &text);
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::rc::Rc;
 
+use base::text::cut_bytes;
 use serde::{Deserialize, Serialize};
 use wasmparser::component_types::{ComponentEntityType, ComponentFuncTypeId};
 use wasmparser::types::TypesRef;
@@ -142,7 +143,7 @@ impl Unlisted {
     fn push(&mut self, export: &str, function: &str, why: String) {
         if self.0.len() < MOST_UNMAPPED {
             let separator = if export.is_empty() { "" } else { "#" };
-            let export = cut(format!("{export}{separator}{function}"), MOST_SIGNATURE_BYTES);
+            let export = cut_bytes(&format!("{export}{separator}{function}"), MOST_SIGNATURE_BYTES);
             self.0.push(Unmapped { export, why });
         }
     }
@@ -192,7 +193,7 @@ fn describe(
         Shape::Function(signature) => (
             schema::object(&signature.parameters),
             Some(signature.success().map_or_else(schema::null, schema::of)),
-            cut(format!("{function}{signature}"), MOST_SIGNATURE_BYTES),
+            cut_bytes(&format!("{function}{signature}"), MOST_SIGNATURE_BYTES),
         ),
     };
     let description = docs.function(export, function).unwrap_or_else(|| match &shape {
@@ -203,7 +204,7 @@ fn describe(
     FunctionTool {
         tool: ToolDescription {
             name,
-            description: cut(description, MOST_TEXT_BYTES),
+            description: cut_bytes(&description, MOST_TEXT_BYTES),
             parameters,
             output,
             effects: Effects::default().bounded_by(capabilities),
@@ -213,14 +214,6 @@ fn describe(
         signature,
         shape,
     }
-}
-
-fn cut(mut text: String, most: usize) -> String {
-    if text.len() > most {
-        text.truncate(text.floor_char_boundary(most));
-        text.push('…');
-    }
-    text
 }
 
 impl Signature {

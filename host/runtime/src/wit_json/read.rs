@@ -2,6 +2,7 @@
 //!
 //! The JSON is a model's, so the text of an error repeats only names and short pieces of it.
 
+use base::text::{cut, cut_bytes};
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
@@ -167,7 +168,7 @@ fn fields(fields: &[Field], object: &Map<String, Value>, path: &mut Path) -> Res
     let read = |field: &Field, path: &mut Path| match object.get(&field.name) {
         Some(json) => convert(&field.ty, json, path),
         None if field.ty.is_option() => Ok(Val::Option(None)),
-        None => Err(format!("{} is missing; it should be {}", path.show(), cut(&field.ty.to_string(), 200))),
+        None => Err(format!("{} is missing; it should be {}", path.show(), cut_bytes(&field.ty.to_string(), 200))),
     };
     let values = fields.iter().map(|field| {
         let value = path.inside(Step::Name(field.name.clone()), |path| read(field, path))?;
@@ -241,7 +242,14 @@ fn whole(integer: Integer, json: &Value, path: &Path) -> Result<Val, String> {
             // `1.0` is the number 1. Above this bound a float no longer identifies the intended integer.
             #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
             (_, _, Some(value)) if value.fract() == 0.0 && value.abs() <= SAFE_INTEGER as f64 => value as i128,
-            _ => return Err(format!("{} should be {}, not {}", path.show(), expected(), cut(&number.to_string(), 40))),
+            _ => {
+                return Err(format!(
+                    "{} should be {}, not {}",
+                    path.show(),
+                    expected(),
+                    cut_bytes(&number.to_string(), 40)
+                ));
+            }
         },
         Value::String(digits) if integer.is_wide() => match digits.parse() {
             Ok(value) => value,
@@ -299,19 +307,14 @@ fn kind(json: &Value) -> &'static str {
 
 fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
-    if names.is_empty() { "there are none".to_owned() } else { format!("there are {}", cut(&names.join(", "), 400)) }
+    if names.is_empty() {
+        "there are none".to_owned()
+    } else {
+        format!("there are {}", cut_bytes(&names.join(", "), 400))
+    }
 }
 
 /// Cuts a hostile name for an error.
 fn shown(name: &str) -> String {
-    let short: String = name.chars().take(MOST_SHOWN).collect();
-    let more = if short.len() < name.len() { "…" } else { "" };
-    format!("{}{more}", short.escape_debug())
-}
-
-fn cut(text: &str, most: usize) -> String {
-    if text.len() <= most {
-        return text.to_owned();
-    }
-    format!("{}…", text.get(..text.floor_char_boundary(most)).unwrap_or_default())
+    cut(name, MOST_SHOWN).escape_debug().to_string()
 }

@@ -6,6 +6,7 @@
 use std::sync::{Arc, OnceLock};
 
 use base::ContentHash;
+use base::text::nearest;
 use serde::{Deserialize, Serialize};
 
 use crate::snapshot::Stamp;
@@ -125,14 +126,10 @@ impl Catalogue {
     }
 
     fn nearest(&self, selector: &str) -> Option<String> {
-        const LEAST: f64 = 0.75;
-        let score = |name: &str| strsim::jaro_winkler(selector, name);
-        let names = self.entries.iter().filter_map(|entry| entry.name()).map(|name| (score(name), name.to_owned()));
-        let places =
-            self.entries.iter().map(|entry| &entry.place).map(|place| (score(&place.entry), place.to_string()));
+        let names = self.entries.iter().filter_map(|entry| entry.name()).map(|name| (name, name.to_owned()));
+        let places = self.entries.iter().map(|entry| (entry.place.entry.as_str(), entry.place.to_string()));
         // A name comes first when its place is as near.
-        let best = places.chain(names).filter(|(score, _)| *score >= LEAST).max_by(|a, b| a.0.total_cmp(&b.0));
-        best.map(|(_, text)| text)
+        nearest(selector, places.chain(names))
     }
 }
 

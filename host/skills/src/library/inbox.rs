@@ -6,9 +6,9 @@
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use tokio::sync::oneshot;
@@ -33,7 +33,7 @@ impl Inbox {
     /// Asks for a look at everything, which begins after this. An error when nobody looks any more.
     pub(super) fn look(&self) -> oneshot::Receiver<()> {
         let (done, looked) = oneshot::channel();
-        if let Some(looks) = self.looks().as_mut() {
+        if let Some(looks) = self.looks.lock().as_mut() {
             looks.push(done);
         }
         self.ring();
@@ -42,7 +42,7 @@ impl Inbox {
 
     /// Nobody looks any more: whoever waits is told so.
     pub(super) fn end(&self) {
-        *self.looks() = None;
+        *self.looks.lock() = None;
     }
 
     /// Asks for an end.
@@ -57,11 +57,7 @@ impl Inbox {
 
     /// The orders up to now.
     pub(super) fn take(&self) -> Vec<Look> {
-        self.looks().as_mut().map(std::mem::take).unwrap_or_default()
-    }
-
-    fn looks(&self) -> MutexGuard<'_, Option<Vec<Look>>> {
-        self.looks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.looks.lock().as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     fn ring(&self) {

@@ -2,6 +2,7 @@
 //!
 //! It must not know what a domain, a tool or a limit is. What it survives: texts that would break out of a line or a table.
 
+use base::text::cut;
 use serde_json::Value;
 
 use super::{Policy, inputs};
@@ -58,12 +59,8 @@ pub(super) fn text(text: &str) -> Result<(), String> {
 
 /// Foreign text within a message: cut, and with what is not printable written out.
 pub(super) fn shown(text: &str) -> String {
-    let mut cut: String = text.chars().take(MOST_SHOWN).collect();
-    if cut.len() < text.len() {
-        cut.pop();
-        cut.push('…');
-    }
-    cut.escape_debug().to_string()
+    let is_long = text.chars().nth(MOST_SHOWN).is_some();
+    cut(text, MOST_SHOWN - usize::from(is_long)).escape_debug().to_string()
 }
 
 /// The size of a value as JSON.

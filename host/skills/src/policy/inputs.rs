@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use base::text::cut_line;
 use jsonschema::error::{ValidationError, ValidationErrorKind};
 use serde_json::{Map, Value};
 
@@ -228,11 +229,7 @@ fn problem(schema: &Value, error: &ValidationError<'_>) -> String {
 /// What the schema asks for, without a word of the value.
 fn rule(error: &ValidationError<'_>) -> String {
     let text = error.masked_with("it").to_string();
-    let text: String = text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
-    match text.char_indices().nth(MOST_RULE) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text,
-    }
+    cut_line(&text, MOST_RULE)
 }
 
 fn known(schema: &Value) -> String {

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use base::text::cut;
+
 use super::text::{Lines, Text, is_disguised_component, line_around};
 use super::{ComponentFact, FileFact, FileKind, Hidden, Reference, credentials, domains, hidden, text};
 use crate::Snapshot;
@@ -78,7 +80,7 @@ impl Facts {
             if let Some(what) = disguise
                 && told.insert(what.clone())
             {
-                let shown = hidden::visible_name(&cut(line_around(text, at)));
+                let shown = hidden::visible_name(&cut(line_around(text, at), 160));
                 self.hidden.push(Hidden { path: path.to_owned(), line, what, shown, count: 1 });
             }
             place(&mut self.domains, name, path, line);
@@ -120,13 +122,5 @@ fn place(found: &mut BTreeMap<String, Places>, name: String, path: &str, line: u
         if !places.contains(&place) {
             places.push(place);
         }
-    }
-}
-
-fn cut(line: &str) -> String {
-    const MOST: usize = 160;
-    match line.char_indices().nth(MOST) {
-        Some((at, _)) => format!("{}…", line.get(..at).unwrap_or_default()),
-        None => line.to_owned(),
     }
 }

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use base::text::cut;
+
 use crate::SkillError;
 
 /// Why a skill cannot be read.
@@ -130,12 +132,7 @@ fn named(path: &str) -> String {
 
 /// A path as a message may have it: nothing invisible, and not a page long.
 pub(super) fn shown(path: &str) -> String {
-    const MOST: usize = 200;
-    let mut text: String = path.chars().take(MOST).flat_map(char::escape_debug).collect();
-    if path.chars().nth(MOST).is_some() {
-        text.push('…');
-    }
-    text
+    cut(path, 200).chars().flat_map(char::escape_debug).collect()
 }
 
 fn size(bytes: u64) -> String {

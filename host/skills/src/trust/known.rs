@@ -5,8 +5,9 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use store::StoreError;
 
 use super::record::{self, Held, Records};
@@ -59,14 +60,14 @@ impl<T> Cache<T> {
     /// What an earlier reading found, if nothing has changed since, or what this one finds.
     pub(super) fn read(&self, read: impl FnOnce() -> Result<T, StoreError>) -> Result<Arc<T>, StoreError> {
         let changes = {
-            let state = self.lock();
+            let state = self.state.lock();
             if let Some(known) = &state.read {
                 return Ok(known.clone());
             }
             state.changes
         };
         let known = Arc::new(read()?);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.changes == changes {
             state.read = Some(known.clone());
         }
@@ -80,14 +81,9 @@ impl<T> Cache<T> {
     }
 
     fn forget(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.changes += 1;
         state.read = None;
-    }
-
-    // Whoever panicked held no half-changed state: it is a number and a pointer.
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

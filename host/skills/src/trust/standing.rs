@@ -4,6 +4,7 @@
 //! bytes, in this place, with these permission bits, that nothing has superseded, is `needs_reapproval`.
 
 use base::ContentHash;
+use base::text::cut;
 use store::StoreError;
 
 use super::record::{Flaw, Held, Unnameable};
@@ -64,11 +65,7 @@ fn reason(record: &TrustRecord) -> String {
 /// The owner's reason, as short as a sentence has room for.
 fn why(reason: &str) -> String {
     let words = reason.split_whitespace().collect::<Vec<_>>().join(" ");
-    match words.char_indices().nth(MOST_WHY) {
-        Some((end, _)) => format!(" ({}…)", words.get(..end).unwrap_or_default()),
-        None if words.is_empty() => String::new(),
-        None => format!(" ({words})"),
-    }
+    if words.is_empty() { String::new() } else { format!(" ({})", cut(&words, MOST_WHY)) }
 }
 
 fn unknown() -> Standing {

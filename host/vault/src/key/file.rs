@@ -5,12 +5,12 @@ use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use seal::Key;
 use store::{Links, create_file, open_regular};
 use zeroize::Zeroizing;
 
 use super::secret;
 use crate::VaultError;
-use crate::seal::Key;
 
 const NAME: &str = "credentials.key";
 /// Upper bound of the file's size: a key in hexadecimal and a line break are shorter.

@@ -8,11 +8,11 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use seal::{Key, fill};
 use secret_service::{Collection, EncryptionType, Error, SecretService};
 use zeroize::Zeroizing;
 
 use super::KeyringFault;
-use crate::seal::{Key, fill};
 
 /// Timeout of all keyring operations together; a keyring answers in a few milliseconds.
 const PATIENCE: Duration = Duration::from_secs(3);

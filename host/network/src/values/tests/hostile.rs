@@ -79,7 +79,7 @@ fn a_full_memory_takes_nothing_new_and_keeps_the_oldest() {
     assert_eq!(origin(&run, "late-value-2"), Origin::Model);
     assert_eq!(run.carried(&Request::get("/first-value-1").sent()).request, 0);
     assert_eq!(run.carried(&Request::get("/late-value-2").sent()).request, 13);
-    let memory = run.lock();
+    let memory = run.0.lock();
     assert!(memory.origins.len() <= MAX_VALUES && memory.by_host.len() <= MAX_VALUES);
 }
 

@@ -4,6 +4,7 @@
 //! same time (one goes after the other), a caller that goes away (a change that began is finished), and an end of the process
 //! (a change is one batch).
 
+use base::text::cut;
 use base::{Consent, Door, Timestamp};
 use store::{Batch, Scan, StoreError, Table};
 use tokio::sync::OwnedMutexGuard;
@@ -70,7 +71,7 @@ impl TrustBook {
             before.record.status = before.record.status.transition(came)?;
             before.record.reviewed_at = None;
         }
-        advisory.text = cut(advisory.text);
+        advisory.text = cut(&advisory.text, MOST_TEXT);
         before.record.advisory = Some(advisory);
         self.store_one(before, self.clock.now()).await
     }
@@ -107,7 +108,7 @@ impl TrustBook {
         let consent = of_the_owner(consent)?;
         let mut before = self.before(subject).await?;
         before.record.status = before.record.status.transition(SkillEvent::Rejected)?;
-        before.record.rejected = Some(Rejection { consent, reason: reason.map(cut) });
+        before.record.rejected = Some(Rejection { consent, reason: reason.map(|reason| cut(&reason, MOST_TEXT)) });
         self.store_one(before, self.clock.now()).await
     }
 
@@ -282,11 +283,4 @@ fn of_the_owner(consent: Consent) -> Result<Consent, SkillError> {
         return Err(SkillError::Invalid { reason: "a model cannot consent".to_owned() });
     }
     Ok(consent)
-}
-
-fn cut(text: String) -> String {
-    match text.char_indices().nth(MOST_TEXT) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text,
-    }
 }
