@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use base::{AgentName, Clock, Consent, Refusal, RefusalCode, RunId, Timestamp};
+use base::{AgentName, Clock, ConsentRecord, Refusal, RefusalCode, RunId, Timestamp};
 use network::Shape;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Scan, Store, Table};
@@ -59,7 +59,7 @@ pub struct Decision {
     pub decided_at: Option<Timestamp>,
     /// The owner's consent; filled in by the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub consent: Option<Consent>,
+    pub consent: Option<ConsentRecord>,
 }
 
 /// The decisions of a home.

@@ -4,7 +4,8 @@
 //! that outlasts its run: a decision about domains that later runs find too. It is made from the run's history, after
 //! the approval is durable: a crash in between leaves a run with its consent, and later runs that ask again.
 
-use base::{AgentName, Consent, ContentHash, Refusal, RefusalCode, RunId};
+use base::{AgentName, ConsentRecord, ContentHash, Refusal, RefusalCode, RunId};
+use consent::Consent;
 use motor::{Answer, Approval, ApprovalTrace, Decided, Moved, Retried, RetryRequest, RunRecord, Scope};
 use network::Shape;
 use serde::{Deserialize, Serialize};
@@ -213,7 +214,7 @@ fn decisions(
     approval: &Approval,
     level: Level,
     agent: &AgentName,
-    consent: &Consent,
+    consent: &ConsentRecord,
 ) -> Result<Vec<Decision>, Refusal> {
     if approval.grant.is_null() {
         return Ok(Vec::new());
@@ -251,7 +252,7 @@ mod tests {
         .unwrap()
     }
 
-    fn consent() -> Consent {
+    fn consent() -> ConsentRecord {
         serde_json::from_value(json!({ "givenBy": "owner", "door": "terminal", "at": 1_500 })).unwrap()
     }
 

@@ -14,7 +14,7 @@ pub mod refusal;
 pub mod secret;
 pub mod time;
 
-pub use consent::{Consent, Door};
+pub use consent::{ConsentRecord, Door};
 pub use credential::CredentialName;
 pub use hash::{ContentHash, ContentHasher};
 pub use id::{AgentName, RunId};

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use base::{Consent, RunId, Timestamp};
+use base::{ConsentRecord, RunId, Timestamp};
 use llm::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -73,11 +73,11 @@ pub enum LiveEvent {
     /// The run waits for an answer.
     Asked { at: Timestamp, question: Question },
     /// The user answered.
-    Answered { at: Timestamp, question: String, answer: String, consent: Consent },
+    Answered { at: Timestamp, question: String, answer: String, consent: ConsentRecord },
     /// The run waits for the owner's consent.
     ApprovalAsked { at: Timestamp, approval: Approval },
     /// The owner decided.
-    ApprovalDecided { at: Timestamp, approval: String, granted: bool, scope: Scope, consent: Consent },
+    ApprovalDecided { at: Timestamp, approval: String, granted: bool, scope: Scope, consent: ConsentRecord },
     /// Another attempt begins.
     Retried {
         at: Timestamp,

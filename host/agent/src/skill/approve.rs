@@ -1,6 +1,7 @@
 //! The owner's decisions about a skill: exact powers for exact bytes (SPEC SKILL-4, SKILL-6, CONSENT-1).
 
-use base::{Consent, Refusal, RefusalCode};
+use base::{Refusal, RefusalCode};
+use consent::Consent;
 use skills::policy::{PolicyChange, read_proposal, render, write_file};
 use skills::review::Review;
 use skills::{Form, Place, Policy, SkillError, SkillStatus, SkillSummary, Taken, TrustRecord};

@@ -7,6 +7,8 @@ mod cancel;
 #[cfg(test)]
 mod clock;
 #[cfg(test)]
+mod consent;
+#[cfg(test)]
 mod crash;
 #[cfg(test)]
 mod damaged;

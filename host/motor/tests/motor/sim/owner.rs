@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{AgentName, Clock, Consent, ContentHash, Door, Refusal, RunId};
+use base::{AgentName, Clock, ContentHash, Refusal, RunId, Timestamp};
+use consent::Consent;
 use motor::{Answer, Decided, ListFilter, Motor, RetryRequest, RunRecord, RunRequest, RunStatus, Scope, Waiting};
 use store::SimulatedDisk;
 
 use super::chance::Chance;
 use super::clock::VirtualClock;
-use super::orders::is_compared;
+use super::orders::{is_compared, mark_of};
 use super::outside::{Issued, Order, Outside, Told};
 use super::tools::NAMES;
+use crate::consent::consent_at;
 use crate::home::request;
 
 const AGENTS: [&str; 3] = ["main", "second", "third"];
@@ -81,12 +83,12 @@ impl People {
     }
 
     fn respond(&self, run: &RunRecord) {
-        let mark = self.mark();
+        let (mark, consent) = self.mark();
         let question = self.named(run.waiting.as_ref().map(Waiting::id));
         let answer = Answer {
             text: mark.clone(),
             question: question.clone(),
-            consent: self.consent(&mark),
+            consent,
             key: self.chance.percent(50).then(|| mark.clone()),
         };
         for _ in 0..self.times() {
@@ -98,7 +100,7 @@ impl People {
     }
 
     fn approve(&self, run: &RunRecord) {
-        let mark = self.mark();
+        let (mark, consent) = self.mark();
         let approval = self.named(run.waiting.as_ref().map(Waiting::id));
         let mut actions: Vec<ContentHash> = match &run.waiting {
             Some(Waiting::Approval(approval)) => approval.items.iter().map(|item| item.action_hash).collect(),
@@ -122,7 +124,7 @@ impl People {
             grant: self.chance.percent(70),
             scope: if self.chance.percent(90) { *self.chance.pick(&scopes) } else { Scope::Session },
             reason: self.chance.percent(30).then(|| "because".into()),
-            consent: self.consent(&mark),
+            consent,
             key: self.chance.percent(50).then(|| mark.clone()),
         };
         let order = Order::Approve { approval, grant: decided.grant, is_astray };
@@ -135,12 +137,12 @@ impl People {
     }
 
     fn retry(&self, run: &RunRecord) {
-        let mark = self.mark();
+        let (mark, consent) = self.mark();
         let asked = RetryRequest {
             guidance: self.chance.percent(50).then(|| "better".into()),
             settings: self.chance.percent(10).then(|| serde_json::json!({ "model": "test/other" })),
             max_iterations: None,
-            consent: Some(self.consent(&mark)),
+            consent: Some(consent),
             key: self.chance.percent(50).then(|| mark.clone()),
         };
         for _ in 0..self.times() {
@@ -229,11 +231,9 @@ impl People {
         if self.chance.percent(15) { 2 } else { 1 }
     }
 
-    fn mark(&self) -> String {
-        format!("order {}", self.outside.known().orders.len())
-    }
-
-    fn consent(&self, mark: &str) -> Consent {
-        Consent { given_by: mark.into(), door: Door::Terminal, at: self.clock.now() }
+    /// The mark of the next order, and the consent that has it: the time it was given is the order's number.
+    fn mark(&self) -> (String, Consent) {
+        let number = Timestamp::from_millis(self.outside.known().orders.len() as u64);
+        (mark_of(number), consent_at(number))
     }
 }

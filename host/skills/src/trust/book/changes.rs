@@ -4,7 +4,8 @@
 //! same time (one goes after the other), a caller that goes away (a change that began is finished), and an end of the process
 //! (a change is one batch).
 
-use base::{Consent, Door, Timestamp};
+use base::{ConsentRecord, Timestamp};
+use consent::Consent;
 use store::{Batch, Scan, StoreError, Table};
 use tokio::sync::OwnedMutexGuard;
 
@@ -85,12 +86,11 @@ impl TrustBook {
         policy: Policy,
         consent: Consent,
     ) -> Result<TrustRecord, SkillError> {
-        let consent = of_the_owner(consent)?;
         policy.check_bounds()?;
         let mut before = self.before(subject).await?;
         before.record.status = before.record.status.transition(SkillEvent::Approved)?;
         before.record.policy = Some(policy);
-        before.record.consent = Some(consent);
+        before.record.consent = Some(consent.into());
         self.store_and_supersede(before).await
     }
 
@@ -104,10 +104,9 @@ impl TrustBook {
         consent: Consent,
         reason: Option<String>,
     ) -> Result<TrustRecord, SkillError> {
-        let consent = of_the_owner(consent)?;
         let mut before = self.before(subject).await?;
         before.record.status = before.record.status.transition(SkillEvent::Rejected)?;
-        before.record.rejected = Some(Rejection { consent, reason: reason.map(cut) });
+        before.record.rejected = Some(Rejection { consent: consent.into(), reason: reason.map(cut) });
         self.store_one(before, self.clock.now()).await
     }
 
@@ -116,12 +115,11 @@ impl TrustBook {
     /// # Errors
     /// When they are not approved, the policy is out of bounds, or the store fails.
     pub async fn update(&self, subject: &Subject, policy: Policy, consent: Consent) -> Result<TrustRecord, SkillError> {
-        let consent = of_the_owner(consent)?;
         policy.check_bounds()?;
         let mut before = self.before(subject).await?;
         before.record.status = before.record.status.transition(SkillEvent::PolicyUpdated)?;
         before.record.policy = Some(policy);
-        before.record.consent = Some(consent);
+        before.record.consent = Some(consent.into());
         self.store_one(before, self.clock.now()).await
     }
 
@@ -168,7 +166,6 @@ impl TrustBook {
     /// # Errors
     /// When the store fails.
     pub async fn forget(&self, place: &Place, consent: Consent) -> Result<(), SkillError> {
-        let consent = of_the_owner(consent)?;
         let guard = self.writing.clone().lock_owned().await;
         let mut batch = Batch::new();
         for prefix in [record::prefix(place), record::used_prefix(place)] {
@@ -178,7 +175,7 @@ impl TrustBook {
             }
         }
         self.commit(batch, (self.known.changing(), self.uses.changing(), guard)).await?;
-        tracing::info!(%place, by = consent.given_by, "a skill was forgotten");
+        tracing::info!(%place, by = ConsentRecord::from(consent).given_by, "a skill was forgotten");
         Ok(())
     }
 
@@ -274,14 +271,6 @@ fn blank(subject: &Subject, now: Timestamp) -> TrustRecord {
         described: None,
         changed_at: now,
     }
-}
-
-/// The gate lets no model through; a consent that says otherwise did not come from it.
-fn of_the_owner(consent: Consent) -> Result<Consent, SkillError> {
-    if consent.door == Door::Model {
-        return Err(SkillError::Invalid { reason: "a model cannot consent".to_owned() });
-    }
-    Ok(consent)
 }
 
 fn cut(text: String) -> String {
