@@ -29,7 +29,7 @@ pub struct Claim {
     pub token: Option<Secret<String>>,
 }
 
-/// The owner's consent. Only [`Gate::admit`] makes one. What is stored of it is a [`ConsentRecord`]; no record turns back:
+/// The owner's consent. Only [`Gate::admit`] makes one. It is stored as a [`ConsentRecord`], and no record turns back:
 ///
 /// ```
 /// let stored = r#"{ "givenBy": "owner", "door": "terminal", "at": 0 }"#;

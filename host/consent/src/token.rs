@@ -55,6 +55,7 @@ impl OwnerToken {
 }
 
 /// Random bytes of the system's cryptographic generator.
+#[expect(clippy::disallowed_methods, reason = "a token must not come from a seed")]
 pub(crate) fn fill(bytes: &mut [u8]) -> Result<(), ConsentError> {
     aws_lc_rs::rand::fill(bytes).map_err(|_| ConsentError::System { action: "asking the system for randomness" })
 }

@@ -1,9 +1,9 @@
 //! `motor task`: lists, shows, answers, retries and cancels runs (SPEC RUN-7).
 
 use std::fmt::Write as _;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use base::{Refusal, RefusalCode, RunId, Timestamp};
+use base::{Clock as _, Refusal, RefusalCode, RunId, SystemClock, Timestamp};
 use clap::Subcommand;
 use motor::{Cancelled, RunRecord, RunStatus, RunTrace, Waiting};
 use serde::Deserialize;
@@ -214,8 +214,7 @@ fn asking(records: &[RunRecord], now: Timestamp, columns: usize) -> String {
 
 /// The wall clock, for ages only.
 pub(super) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    SystemClock::default().now()
 }
 
 fn list(records: &[RunRecord], now: Timestamp, columns: usize) -> String {

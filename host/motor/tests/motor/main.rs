@@ -1,4 +1,5 @@
 //! The loop from outside, over a real store, with tools and models that do what a test says.
+#![allow(clippy::disallowed_methods, reason = "tests")]
 
 #[cfg(test)]
 mod ask;

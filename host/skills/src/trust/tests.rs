@@ -40,7 +40,7 @@ fn subject(content: &str) -> Subject {
     }
 }
 
-/// What a gate of its own gave the owner.
+/// The owner's consent, from a gate of its own.
 pub(crate) fn consent() -> Consent {
     static GIVEN: LazyLock<Consent> = LazyLock::new(|| std::thread::spawn(give).join().unwrap());
     GIVEN.clone()
