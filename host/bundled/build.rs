@@ -5,6 +5,7 @@ use std::{env, fs};
 
 const GUESTS: [&str; 5] = ["bash", "code-js", "code-js-connected", "fetch", "files"];
 
+#[expect(clippy::disallowed_methods, reason = "cargo's variables")]
 fn main() {
     let Some(out) = env::var_os("OUT_DIR").map(PathBuf::from) else { panic!("cargo sets OUT_DIR") };
     // OUT_DIR is `<target>[/<triple>]/<profile>/build/<crate>-<hash>/out`: the guests are beside the profile, whatever

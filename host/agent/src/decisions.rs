@@ -4,7 +4,7 @@
 //! Decisions for a run and for good are durable before they apply. Readers fail closed: an unreadable decision is never
 //! taken for an approval.
 
-use base::{AgentName, Clock, Consent, Refusal, RefusalCode, RunId, Timestamp};
+use base::{AgentName, Clock, ConsentRecord, Refusal, RefusalCode, RunId, Timestamp};
 use network::Shape;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ pub struct Decision {
     pub decided_at: Option<Timestamp>,
     /// The owner's consent; filled in by the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub consent: Option<Consent>,
+    pub consent: Option<ConsentRecord>,
 }
 
 /// The decisions of a home.

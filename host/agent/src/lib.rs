@@ -2,6 +2,7 @@
 //!
 //! `agent` is where the ports of `motor` meet `runtime`, `providers` and the file system. It has no policy of its own
 //! beyond putting the pieces together, and no surface: nothing here parses a command line or speaks HTTP to a client.
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests"))]
 
 mod access;
 pub mod api;

@@ -2,8 +2,8 @@
 //!
 //! Every change to what runs may do takes a [`Consent`], which only the gate gives: no surface can forget to ask.
 
-use base::{Consent, CredentialName, Refusal, RefusalCode, RunId, Secret};
-use consent::{Claim, OwnerStatus, Replacement};
+use base::{ConsentRecord, CredentialName, Refusal, RefusalCode, RunId, Secret};
+use consent::{Claim, Consent, OwnerStatus, Replacement};
 use grants::patterns;
 use vault::{CredentialInfo, CredentialSource, NewCredential};
 
@@ -141,7 +141,8 @@ impl Host {
     /// If a domain is invalid, the value cannot be kept secret, or the store fails.
     pub async fn set_credential(&self, credential: SetCredential, consent: Consent) -> Result<Vec<String>, Refusal> {
         let SetCredential { name, value, domains, skill, raw } = credential;
-        tracing::info!(credential = %name, by = consent.given_by, door = ?consent.door, "the owner sets a credential");
+        let ConsentRecord { given_by: by, door, .. } = consent.into();
+        tracing::info!(credential = %name, by, ?door, "the owner sets a credential");
         let value = Secret::new(value);
         let domains = patterns(&domains)?.iter().map(ToString::to_string).collect();
         let access = &self.parts().environment.access;
@@ -167,7 +168,8 @@ impl Host {
         skill: Option<&str>,
         consent: Consent,
     ) -> Result<(), Refusal> {
-        tracing::info!(credential = %name, by = consent.given_by, door = ?consent.door, "the owner forgets a credential");
+        let ConsentRecord { given_by: by, door, .. } = consent.into();
+        tracing::info!(credential = %name, by, ?door, "the owner forgets a credential");
         self.parts().environment.access.forget_credential(name, skill).await
     }
 
@@ -176,7 +178,7 @@ impl Host {
     /// # Errors
     /// If the run does not exist, it is over, or the store fails.
     pub async fn decide(&self, mut decision: Decision, consent: Consent) -> Result<Decision, Refusal> {
-        decision.consent = Some(consent);
+        decision.consent = Some(consent.into());
         if let Some(run) = &decision.run {
             decision.agent = self.live_agent(run)?;
         }
@@ -188,7 +190,7 @@ impl Host {
     /// # Errors
     /// If it does not exist, or the store fails.
     pub async fn forget(&self, mut decision: Decision, consent: Consent) -> Result<(), Refusal> {
-        let (by, door) = (consent.given_by, consent.door);
+        let ConsentRecord { given_by: by, door, .. } = consent.into();
         tracing::info!(pattern = %decision.pattern, by, ?door, "the owner takes a decision back");
         if let Some(run) = &decision.run {
             decision.agent = self.task(run)?.agent;

@@ -75,6 +75,7 @@ impl Retention {
             again: Arc::default(),
         };
         let (begin, stop, again) = (retention.begin.clone(), retention.stop.clone(), retention.again.clone());
+        #[expect(clippy::disallowed_methods, reason = "compared with the times of files")]
         let started = SystemTime::now();
         retention.tasks.spawn(async move {
             tokio::select! {

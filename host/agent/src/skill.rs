@@ -16,7 +16,8 @@ mod tools;
 mod used;
 mod versions;
 
-use base::{AgentName, Consent, Refusal, RefusalCode};
+use base::{AgentName, Refusal, RefusalCode};
+use consent::Consent;
 use skills::library::Verified;
 use skills::policy::wrote;
 use skills::review::{ComponentFact, Review, review};

@@ -4,7 +4,8 @@
 //! that outlasts its run: a decision about domains that later runs find too. It is made from the run's history, after
 //! the approval is durable: a crash in between leaves a run with its consent, and later runs that ask again.
 
-use base::{AgentName, Consent, ContentHash, Refusal, RefusalCode, RunId};
+use base::{AgentName, ConsentRecord, ContentHash, Refusal, RefusalCode, RunId};
+use consent::Consent;
 use grants::{Grant, RunConsent, patterns, shapes};
 use motor::{Answer, Approval, ApprovalTrace, Decided, Moved, Retried, RetryRequest, RunRecord, Scope};
 use network::Shape;
@@ -199,7 +200,7 @@ fn decisions(
     approval: &Approval,
     level: Level,
     agent: &AgentName,
-    consent: &Consent,
+    consent: &ConsentRecord,
 ) -> Result<Vec<Decision>, Refusal> {
     let allowed = match &approval.grant {
         None => return Ok(Vec::new()),
@@ -239,7 +240,7 @@ mod tests {
         .unwrap()
     }
 
-    fn consent() -> Consent {
+    fn consent() -> ConsentRecord {
         serde_json::from_value(json!({ "givenBy": "owner", "door": "terminal", "at": 1_500 })).unwrap()
     }
 

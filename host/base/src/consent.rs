@@ -1,7 +1,7 @@
 //! What the owner's word is, once it was given: by whom, through which door, when (SPEC CONSENT-1).
 //!
-//! A value of this kind is evidence, not a right: it says that the gate of crate `consent` has let somebody through. No
-//! other crate makes one (`only_the_gate_gives_consent`), so no surface can forget to ask.
+//! Evidence for records, not a right: it says that the gate of crate `consent` has let somebody through. The right is
+//! `consent::Consent`, which no record turns into.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,12 +26,12 @@ pub enum Door {
     Model,
 }
 
-/// Evidence of the owner's word.
+/// The stored form of the owner's consent.
 ///
 /// JSON: `{ "givenBy": "owner", "door": "terminal", "at": 1767225600000 }`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Consent {
+pub struct ConsentRecord {
     /// Who gave it.
     pub given_by: String,
     /// Through which door.

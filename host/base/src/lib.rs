@@ -17,7 +17,7 @@ pub mod sse;
 pub mod text;
 pub mod time;
 
-pub use consent::{Consent, Door};
+pub use consent::{ConsentRecord, Door};
 pub use credential::CredentialName;
 pub use env::{Env, env_of_list};
 pub use hash::{ContentHash, ContentHasher};

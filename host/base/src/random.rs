@@ -9,6 +9,7 @@ pub struct Random(Mutex<StdRng>);
 impl Random {
     /// Seeded by the operating system.
     #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "the system's randomness")]
     pub fn from_system() -> Self {
         Self(Mutex::new(rand::make_rng()))
     }

@@ -72,12 +72,14 @@ pub trait Clock: Send + Sync + fmt::Debug {
 #[derive(Debug)]
 pub struct SystemClock(Instant);
 
+#[expect(clippy::disallowed_methods, reason = "the system's clock")]
 impl Default for SystemClock {
     fn default() -> Self {
         Self(Instant::now())
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "the system's clock")]
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
-use base::{Clock, Consent, ContentHash, Door, Secret, Timestamp};
+use base::{Clock, ConsentRecord, ContentHash, Door, Secret, Timestamp};
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Store, Table, create_file, replace_file};
@@ -28,6 +28,29 @@ pub struct Claim {
     pub door: Door,
     /// What proves it.
     pub token: Option<Secret<String>>,
+}
+
+/// The owner's consent. Only [`Gate::admit`] makes one. It is stored as a [`ConsentRecord`], and no record turns back:
+///
+/// ```
+/// let stored = r#"{ "givenBy": "owner", "door": "terminal", "at": 0 }"#;
+/// serde_json::from_str::<base::ConsentRecord>(stored).unwrap();
+/// fn decide(consent: consent::Consent) -> base::ConsentRecord { consent.into() }
+/// ```
+/// ```compile_fail,E0277
+/// let stored = r#"{ "givenBy": "owner", "door": "terminal", "at": 0 }"#;
+/// serde_json::from_str::<consent::Consent>(stored).unwrap();
+/// ```
+/// ```compile_fail,E0423
+/// fn forge(record: base::ConsentRecord) -> consent::Consent { consent::Consent(record) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Consent(ConsentRecord);
+
+impl From<Consent> for ConsentRecord {
+    fn from(consent: Consent) -> Self {
+        consent.0
+    }
 }
 
 /// A token in place of another.
@@ -140,7 +163,8 @@ impl Gate {
         let is = |hash: &ContentHash| verify_slices_are_equal(hash.as_bytes(), given.as_bytes()).is_ok();
         let (current, next) = (is(&known.hash), known.next.as_ref().is_some_and(is));
         if current || next {
-            return Ok(Consent { given_by: OWNER.to_owned(), door: claim.door, at: self.clock.now() });
+            let record = ConsentRecord { given_by: OWNER.to_owned(), door: claim.door, at: self.clock.now() };
+            return Ok(Consent(record));
         }
         Err(ConsentError::Wrong)
     }

@@ -4,7 +4,7 @@
 //! knows its hash only. It must not know what is being decided, nor any surface: who asks a person, and how, is the
 //! surface's business, and the door it came through is recorded with the answer.
 //!
-//! Architecture invariant: no other crate makes a [`base::Consent`]. What it survives: a guessed, old, missing or foreign
+//! Architecture invariant: no other crate makes a [`Consent`]. What it survives: a guessed, old, missing or foreign
 //! token is refused; a crash at any write of [`Gate::replace`] leaves a token that works and a host that knows it.
 
 mod attempts;
@@ -16,6 +16,6 @@ mod token;
 
 pub use error::ConsentError;
 pub use file::{FILE_NAME, MOST_FILE_BYTES, TokenFile};
-pub use gate::{Claim, FileState, Gate, OwnerStatus, Replacement};
+pub use gate::{Claim, Consent, FileState, Gate, OwnerStatus, Replacement};
 pub use seal::Passphrase;
 pub use token::OwnerToken;

@@ -83,6 +83,7 @@ impl Client {
         Err(refusal(&body.map_err(|_| ClientError::Gone { sent: true })?.to_bytes()))
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the socket of the home's host")]
     async fn send(&self, call: &Call, after: Option<u64>) -> Result<Response<Incoming>, ClientError> {
         let unsent = || ClientError::Gone { sent: false };
         let connecting = async {

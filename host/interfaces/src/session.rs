@@ -8,12 +8,13 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use agent::config::Loaded;
 use agent::{Env, Home, Host, HostOptions};
 use base::{Random, Refusal, RefusalCode, SystemClock};
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
 use crate::client::events::EventStream;
 use crate::client::{Call, Client, ClientError};

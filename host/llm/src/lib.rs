@@ -2,6 +2,7 @@
 //! common to all providers: roles, fallbacks, recordings, and the mending of model output.
 //!
 //! Architecture invariant: no HTTP here. `providers` speaks to real endpoints; `replay` serves recorded turns.
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests"))]
 
 pub mod arguments;
 pub mod constrained;

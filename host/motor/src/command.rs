@@ -6,7 +6,8 @@
 
 use std::time::Duration;
 
-use base::{Consent, ContentHash, ErrorCode, Provenance, Refusal, RefusalCode, RunId, Timestamp};
+use base::{ContentHash, ErrorCode, Provenance, Refusal, RefusalCode, RunId, Timestamp};
+use consent::Consent;
 use grants::Grant;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -244,7 +245,7 @@ fn respond(record: &RunRecord, answer: &Answer, question: &Question, left: Durat
     let answered = RunEvent::Answered {
         question: question.id.clone(),
         answer: answer.text.clone(),
-        consent: answer.consent.clone(),
+        consent: answer.consent.clone().into(),
     };
     let returned = returned(question.step, &question.call_id, crate::host_tools::ASK_USER, result, Vec::new());
     Ok(Carried { events: vec![answered, returned], reply: moved(record, &question.id) })
@@ -278,7 +279,7 @@ fn approve(state: &RunState, decided: &Decided, approval: &Approval, left: Durat
         scope: decided.scope,
         only: decided.only.clone(),
         reason: decided.reason.clone(),
-        consent: decided.consent.clone(),
+        consent: decided.consent.clone().into(),
     }];
     let reason = decided.reason.as_deref();
     let held = |item: &ApprovalItem| {
@@ -333,7 +334,7 @@ fn retry(record: &RunRecord, request: &RetryRequest, config: &Config) -> Result<
         guidance: request.guidance.clone(),
         grant: request.grant.clone(),
         max_iterations: config.retry_iterations(request.max_iterations)?,
-        consent: request.consent.clone(),
+        consent: request.consent.clone().map(Into::into),
     };
     let reply = Retried { run_id: record.id.clone(), attempt_index: attempt, status: RunStatus::Running };
     Ok(Carried { events: vec![event], reply: serde_json::to_value(reply).unwrap_or_default() })

@@ -4,7 +4,7 @@
 //! at any point leaves a prefix that means something. Old events must stay readable: add fields with defaults, never
 //! change what one means.
 
-use base::{AgentName, Consent, ContentHash, RunId, Timestamp};
+use base::{AgentName, ConsentRecord, ContentHash, RunId, Timestamp};
 use grants::{Grant, RunConsent};
 use llm::ChatReply;
 use serde::{Deserialize, Serialize};
@@ -182,7 +182,7 @@ pub enum RunEvent {
         /// The answer.
         answer: String,
         /// Whose word it is.
-        consent: Consent,
+        consent: ConsentRecord,
     },
     /// Actions need the owner's consent, and the run waits (SPEC APPR-1).
     ApprovalAsked {
@@ -204,7 +204,7 @@ pub enum RunEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// Whose word it is.
-        consent: Consent,
+        consent: ConsentRecord,
     },
     /// A failed run is tried again, with a conversation that begins anew (SPEC RUN-10).
     Retried {
@@ -220,7 +220,7 @@ pub enum RunEvent {
         max_iterations: u32,
         /// Whose word it is, when more was given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        consent: Option<Consent>,
+        consent: Option<ConsentRecord>,
     },
     /// The run is over.
     Finished {

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use base::{Consent, RunId, Timestamp};
+use base::{ConsentRecord, RunId, Timestamp};
 use llm::Usage;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -169,7 +169,7 @@ pub enum LiveEvent {
         /// Text of the answer.
         answer: String,
         /// Who answered, and through which door.
-        consent: Consent,
+        consent: ConsentRecord,
     },
     /// The run asks for the owner's consent and waits.
     ApprovalAsked {
@@ -189,7 +189,7 @@ pub enum LiveEvent {
         /// How long the decision lasts.
         scope: Scope,
         /// Who decided, and through which door.
-        consent: Consent,
+        consent: ConsentRecord,
     },
     /// Another attempt begins.
     Retried {

@@ -1,6 +1,6 @@
 //! The log of a run for people: one line for each event, times first (SPEC RUN-7).
 
-use base::Consent;
+use base::ConsentRecord;
 use base::text::cut;
 
 use crate::event::{RunEvent, StoredEvent};
@@ -117,7 +117,7 @@ fn line(stored: &StoredEvent) -> String {
 }
 
 /// Whose word it is, and how it came.
-fn word(consent: &Consent) -> String {
+fn word(consent: &ConsentRecord) -> String {
     let door = serde_json::to_value(consent.door).ok();
     let door = door.as_ref().and_then(|door| door.as_str()).unwrap_or("unknown").to_owned();
     format!("{} ({door})", shown(&consent.given_by))

@@ -2,7 +2,7 @@
 //!
 //! A fold of the run's events, like everything else about a run; it never decides anything.
 
-use base::{AgentName, Consent, ContentHash, RunId, Timestamp};
+use base::{AgentName, ConsentRecord, ContentHash, RunId, Timestamp};
 use llm::{Arguments, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -114,7 +114,7 @@ pub struct AttemptTrace {
     pub guidance: Option<String>,
     /// Whose word it is, when it was given more than the one before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub consent: Option<Consent>,
+    pub consent: Option<ConsentRecord>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RunError>,
@@ -135,7 +135,7 @@ pub struct QuestionTrace {
     pub answer: Option<String>,
     /// Whose word it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub consent: Option<Consent>,
+    pub consent: Option<ConsentRecord>,
 }
 
 /// A request for consent and its decision.
@@ -159,7 +159,7 @@ pub struct ApprovalTrace {
     pub why: Option<String>,
     /// Whose word it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub consent: Option<Consent>,
+    pub consent: Option<ConsentRecord>,
 }
 
 impl ApprovalTrace {
@@ -418,7 +418,7 @@ impl RunTrace {
         index: u32,
         at: Timestamp,
         record: &RunRecord,
-        (guidance, consent): (Option<String>, Option<Consent>),
+        (guidance, consent): (Option<String>, Option<ConsentRecord>),
     ) {
         if self.attempts.is_empty() {
             let started_at = self.started_at.unwrap_or(self.created_at);

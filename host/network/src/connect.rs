@@ -3,6 +3,7 @@
 //! Knows no names but the one in the certificate. Trusts what the system trusts and the owner's own authorities, and nothing in
 //! the environment: no proxies, no key log; only where the system's authorities are may be said there (`SSL_CERT_FILE`). Each request has a connection and a handshake of its own, so nothing ties one run
 //! to another.
+#![expect(clippy::disallowed_types, reason = "the gate connects")]
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

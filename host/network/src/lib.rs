@@ -9,6 +9,7 @@
 //!
 //! Architecture invariant: nothing here knows wasm, runs, tools or models, and no other code of the host makes a connection
 //! on a guest's behalf. The default is nothing, and every branch that does not know refuses.
+#![cfg_attr(test, allow(clippy::disallowed_types, reason = "tests"))]
 
 mod address;
 mod admit;

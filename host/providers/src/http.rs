@@ -95,6 +95,7 @@ impl Connection {
             Err(_) => return Err(silent(limits.idle)),
         };
         let status = response.status();
+        #[expect(clippy::disallowed_methods, reason = "an HTTP date is compared with the wall clock")]
         let retry_after = retry_after(response.headers(), SystemTime::now());
         let (idle, left) = (limits.idle, limits.response_bytes);
         let mut reply = Reply { response, idle, left, origin: self.origin.clone() };

@@ -4,10 +4,11 @@
 //! It survives an endpoint that is overloaded, restarts, resets connections or never answers.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use llm::{ChatReply, ChatRequest, Delta, FinishReason, Message, Model, ModelError, ModelErrorKind, ToolSpec};
+use tokio::time::Instant;
 
 use crate::draft::OnDelta;
 use crate::failure::{Failure, Redactor};

@@ -3,7 +3,7 @@
 //! No number is a fraction: libraries differ in how they write those, and a receipt is compared byte by byte.
 
 use base::text::cut;
-use base::{AgentName, Consent, ContentHash, RunId, Timestamp};
+use base::{AgentName, ConsentRecord, ContentHash, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// The version of the form. A field that is added or changes its meaning is another version.
@@ -162,7 +162,7 @@ pub struct Approval {
     pub scope: Option<String>,
     /// Whose word it was. None where nobody decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub consent: Option<Consent>,
+    pub consent: Option<ConsentRecord>,
 }
 
 /// One action that needed consent.
@@ -182,7 +182,7 @@ pub struct Answer {
     /// What was asked.
     pub question: String,
     /// Whose word the answer was.
-    pub consent: Consent,
+    pub consent: ConsentRecord,
 }
 
 /// A host that was asked.

@@ -34,6 +34,7 @@ where
             return (Outcome::HostFault("all sandboxes are in use; try later".into()), Usage::default());
         }
     };
+    #[expect(clippy::disallowed_methods, reason = "guests take real time")]
     let started = Instant::now();
     let stack = runtime.config().stack_bytes;
     let outcome = match store.set_fuel(limits.fuel).and_then(|()| store.fuel_async_yield_interval(Some(YIELD_INTERVAL)))

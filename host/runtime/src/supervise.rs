@@ -21,6 +21,7 @@ pub enum Supervised<R> {
 }
 
 /// Runs `work` for at most `deadline`. If it ends early, `work` is dropped as it is.
+#[expect(clippy::disallowed_methods, reason = "a busy guest is stopped by real time")]
 pub async fn supervise<R>(
     work: impl Future<Output = R>,
     deadline: Duration,

@@ -4,6 +4,7 @@
 //! Architecture invariant: trust is a record in the store, bound to name, place and content hash. Nothing that lies in a
 //! skill's own directory says anything about it. What is missing, corrupt, older or not understood is no trust. This crate
 //! knows no wasm, no runs and no models: what a component can do is told by whoever calls.
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests"))]
 
 #[cfg(test)]
 mod corpora;

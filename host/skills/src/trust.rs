@@ -10,11 +10,11 @@ mod known;
 mod record;
 mod standing;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use book::TrustBook;
 
-use base::{Consent, ContentHash, Timestamp};
+use base::{ConsentRecord, ContentHash, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::policy::{ExtractedFrom, Policy, Provenance};
@@ -69,7 +69,7 @@ pub struct TrustRecord {
     pub extracted_from: Option<ExtractedFrom>,
     /// The owner's word, with when and through which door; only when approved.
     #[serde(default)]
-    pub consent: Option<Consent>,
+    pub consent: Option<ConsentRecord>,
     /// When its deterministic review was completed.
     #[serde(default)]
     pub reviewed_at: Option<Timestamp>,
@@ -105,7 +105,7 @@ pub struct Advisory {
 #[serde(rename_all = "camelCase")]
 pub struct Rejection {
     /// The owner's word.
-    pub consent: Consent,
+    pub consent: ConsentRecord,
     /// Why.
     #[serde(default)]
     pub reason: Option<String>,

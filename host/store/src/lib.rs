@@ -5,6 +5,7 @@
 //! instant loses nothing acknowledged; a full disk refuses a write and harms nothing stored; a failed sync stops all
 //! further acknowledgements until the store is opened again; a damaged, foreign or newer state directory is refused
 //! before anything in it is changed, and so is one that is behind the mark beside it, which says how far it was.
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests"))]
 
 mod batch;
 mod blocking;

@@ -64,6 +64,7 @@ pub fn hmac_sha256(credential: &Granted, data: &[u8]) -> [u8; 32] {
 ///
 /// # Errors
 /// If the value is not a key of that kind, or the computation fails.
+#[expect(clippy::disallowed_methods, reason = "signatures take it from the system")]
 pub fn sign(credential: &Granted, algorithm: Algorithm, data: &[u8]) -> Result<Vec<u8>, ComputeError> {
     let unusable = |expected| ComputeError::Unusable { name: credential.name.clone(), expected };
     let failed = |_| ComputeError::Failed { name: credential.name.clone() };

@@ -3,6 +3,7 @@
 //!
 //! Architecture invariant: a value goes in through [`Vault::set`] or the environment and comes out inside a
 //! [`RunSecrets`] only. Nothing here knows the network, runs or wasm.
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests"))]
 
 pub mod compute;
 mod config;

@@ -4,7 +4,8 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use base::{Consent, Refusal, RefusalCode};
+use base::{Refusal, RefusalCode};
+use consent::Consent;
 use skills::install::{Expected, put, put_file};
 use skills::policy::{Provenance, write_file};
 use skills::snapshot::{read, read_archive, read_component};

@@ -1,6 +1,7 @@
 //! The owner's decisions about a skill: exact powers for exact bytes (SPEC SKILL-4, SKILL-6, CONSENT-1).
 
-use base::{Consent, Refusal, RefusalCode};
+use base::{Refusal, RefusalCode};
+use consent::Consent;
 use grants::{patterns, shapes};
 use skills::policy::{PolicyChange, read_proposal, render, write_file};
 use skills::review::Review;

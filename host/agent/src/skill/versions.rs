@@ -1,6 +1,7 @@
 //! Versions of a skill: listing, comparing, and rolling back (SPEC SKILL-12).
 
-use base::{Consent, ContentHash, Refusal, RefusalCode};
+use base::{ContentHash, Refusal, RefusalCode};
+use consent::Consent;
 use skills::review::{diff, power_changes};
 use skills::trust::Subject;
 use skills::{Policy, SkillSummary, Snapshot, Taken, TrustRecord};

@@ -76,8 +76,8 @@ async fn the_owner_is_let_through_and_nobody_else() {
     let token = home.token();
     for door in [Door::Terminal, Door::Token, Door::Web, Door::Elicitation, Door::Message] {
         let consent = gate.admit(claim(door, token.expose())).await.unwrap();
-        let expected = Consent { given_by: "owner".to_owned(), door, at: Timestamp::from_millis(1_000) };
-        assert_eq!(consent, expected);
+        let expected = ConsentRecord { given_by: "owner".to_owned(), door, at: Timestamp::from_millis(1_000) };
+        assert_eq!(ConsentRecord::from(consent), expected);
     }
     let other = OwnerToken::random().unwrap();
     for (claim, expected) in [

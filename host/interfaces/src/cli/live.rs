@@ -1,10 +1,9 @@
 //! A run as it happens, on stderr: a line for each step and call, on a terminal a spinner, and where the answer goes to the same
 //! terminal the model's words as they arrive.
 
-use std::time::Instant;
-
 use llm::Usage;
 use motor::{LiveEvent, ToolNote};
+use tokio::time::Instant;
 
 use super::status::{asked, door};
 use crate::output::flow::Flow;

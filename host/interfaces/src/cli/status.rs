@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use base::{Consent, Door, Provenance, Timestamp};
+use base::{ConsentRecord, Door, Provenance, Timestamp};
 use motor::{
     ApprovalTrace, AttemptTrace, InstalledSkill, OutgoingRequest, QuestionTrace, RunStatus, RunTrace, StepTrace,
     ToolCallTrace, Waiting,
@@ -278,7 +278,7 @@ impl Page {
 }
 
 /// The source of a consent, and the door it came through.
-pub(super) fn door(consent: &Consent) -> String {
+pub(super) fn door(consent: &ConsentRecord) -> String {
     let by = text::one_line(&consent.given_by);
     match consent.door {
         Door::Terminal => format!("{by} at the terminal"),

@@ -109,6 +109,7 @@ fn bind(socket: &Path) -> io::Result<UnixListener> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
+    #[expect(clippy::disallowed_methods, reason = "the socket of the home")]
     let listener = UnixListener::bind(address(&fresh)?.path())?;
     fs::set_permissions(&fresh, Permissions::from_mode(0o600))?;
     fs::rename(&fresh, socket)?;

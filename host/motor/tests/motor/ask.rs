@@ -3,16 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{AgentName, Clock, Consent, ContentHash, Door, RefusalCode, RunId, SystemClock};
+use base::{AgentName, ContentHash, Door, RefusalCode, RunId};
 use motor::{Answer, Approval, Decided, LiveEvent, Moved, RetryRequest, RunRequest, RunStatus, Scope, Waiting};
 use serde_json::json;
 use signals::SignalStatus;
 
+use crate::consent::consent;
 use crate::home::{Home, Turn, call, request};
-
-fn consent() -> Consent {
-    Consent { given_by: "owner".into(), door: Door::Terminal, at: SystemClock::default().now() }
-}
 
 fn answer(text: &str) -> Answer {
     Answer { text: text.into(), question: None, consent: consent(), key: None }

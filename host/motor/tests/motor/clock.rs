@@ -95,7 +95,7 @@ fn answer() -> motor::Answer {
     motor::Answer {
         text: "this".into(),
         question: None,
-        consent: base::Consent { given_by: "owner".into(), door: base::Door::Terminal, at: Timestamp::from_millis(0) },
+        consent: crate::consent::consent_at(Timestamp::from_millis(0)),
         key: None,
     }
 }

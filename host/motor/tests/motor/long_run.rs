@@ -5,13 +5,14 @@ mod end;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use base::{Clock as _, Consent, Door, Refusal, RunId, SystemClock};
+use base::{Refusal, RunId};
 use llm::{Arguments, FinishReason};
 use motor::{Answer, Approval, Decided, LiveEvent, RetryRequest, RunRecord, RunRequest, RunStatus, Scope, Waiting};
 use serde_json::json;
 
 pub use end::{End, check};
 
+use crate::consent::consent;
 use crate::home::{Home, Turn, call, request};
 
 /// Model calls of the first attempt.
@@ -77,10 +78,6 @@ pub struct Owner {
     /// The tool results that were shown by hosts that died.
     pub shown: Vec<String>,
     pub deaths: u32,
-}
-
-fn consent() -> Consent {
-    Consent { given_by: "owner".into(), door: Door::Token, at: SystemClock::default().now() }
 }
 
 /// The run when it waits or is over; none when the host died.

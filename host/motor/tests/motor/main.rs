@@ -1,4 +1,5 @@
 //! The loop from outside, over a real store, with tools and models that do what a test says.
+#![allow(clippy::disallowed_methods, reason = "tests")]
 
 #[cfg(test)]
 mod ask;
@@ -6,6 +7,8 @@ mod ask;
 mod cancel;
 #[cfg(test)]
 mod clock;
+#[cfg(test)]
+mod consent;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]

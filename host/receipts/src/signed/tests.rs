@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use base::{AgentName, Consent, ContentHash, Door, RunId, Timestamp};
+use base::{AgentName, ConsentRecord, ContentHash, Door, RunId, Timestamp};
 use expect_test::expect;
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ use crate::{
 
 fn receipt(key: &SigningKey) -> Receipt {
     let hash = |text: &str| ContentHash::of(text.as_bytes());
-    let consent = || Consent { given_by: "owner".into(), door: Door::Terminal, at: Timestamp::from_millis(3) };
+    let consent = || ConsentRecord { given_by: "owner".into(), door: Door::Terminal, at: Timestamp::from_millis(3) };
     Receipt {
         version: VERSION,
         run_id: RunId::parse("run_1").unwrap(),

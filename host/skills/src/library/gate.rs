@@ -7,9 +7,10 @@
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base::ContentHash;
+use tokio::time::Instant;
 
 use super::catalogue::Chosen;
 use super::{Inner, Library, Taken, blocking, discover};

@@ -8,10 +8,11 @@ use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base::Clock;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::catalogue::{Catalogue, Entry};
 use super::discover::{self, Candidate, Looked, Looking, candidate_at, candidates};

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Consent, Door, TestClock, Timestamp};
+use base::{TestClock, Timestamp};
 use store::Store;
 use tempfile::TempDir;
 
 use super::*;
+use crate::trust::tests::consent;
 use crate::trust::{Described, Subject};
 use crate::{Policy, SkillName};
 
@@ -87,15 +88,11 @@ fn archive(path: &Path, files: &[(&str, &str)]) {
     archive.finish().unwrap();
 }
 
-fn owner() -> Consent {
-    Consent { given_by: "owner".to_owned(), door: Door::Terminal, at: Timestamp::from_millis(1) }
-}
-
 async fn approve(library: &Library, selector: &str) {
     let taken = library.take(selector).await.unwrap();
     let subject = Subject::of(taken.manifest.name.clone(), taken.place.clone(), &taken.snapshot);
     library.trust().reviewed(&subject, None).await.unwrap();
-    library.trust().approve(&subject, Policy::default(), owner()).await.unwrap();
+    library.trust().approve(&subject, Policy::default(), consent()).await.unwrap();
 }
 
 async fn listed(library: &Library) -> BTreeMap<String, SkillSummary> {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
-use base::{Consent, ContentHash, Door, RunId, Timestamp};
+use base::{ConsentRecord, ContentHash, Door, RunId, Timestamp};
 use serde_json::json;
 
 use super::*;
@@ -106,7 +106,7 @@ fn record() -> TrustRecord {
             changed_files: texts(&["SKILL.md"]),
             deleted_files: Vec::new(),
         }),
-        consent: Some(Consent { given_by: "owner".into(), door: Door::Web, at }),
+        consent: Some(ConsentRecord { given_by: "owner".into(), door: Door::Web, at }),
         reviewed_at: None,
         advisory: None,
         rejected: None,

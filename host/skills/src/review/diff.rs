@@ -82,6 +82,7 @@ pub fn diff(old: &Snapshot, new: &Snapshot) -> Vec<FileDiff> {
 pub(super) struct Deadline(Instant);
 
 impl Deadline {
+    #[expect(clippy::disallowed_methods, reason = "`similar` compares with it")]
     pub fn soon() -> Self {
         Self(Instant::now() + PATIENCE)
     }

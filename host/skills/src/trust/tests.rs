@@ -6,9 +6,10 @@ mod hostile;
 mod model;
 mod speed;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use base::{Consent, ContentHash, Door, RunId, TestClock, Timestamp};
+use base::{ContentHash, Door, RunId, Secret, TestClock, Timestamp};
+use consent::{Claim, Consent, Gate, TokenFile};
 use store::{SimulatedDisk, Store};
 
 use super::{Advisory, Subject, TrustBook};
@@ -39,8 +40,20 @@ fn subject(content: &str) -> Subject {
     }
 }
 
-fn consent() -> Consent {
-    Consent { given_by: "owner".to_owned(), door: Door::Terminal, at: Timestamp::from_millis(1_767_225_600_000) }
+/// The owner's consent, from a gate of its own.
+pub(crate) fn consent() -> Consent {
+    static GIVEN: LazyLock<Consent> = LazyLock::new(|| std::thread::spawn(give).join().unwrap());
+    GIVEN.clone()
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn give() -> Consent {
+    let config = tempfile::tempdir().unwrap();
+    let clock = Arc::new(TestClock::at(Timestamp::from_millis(1_767_225_600_000)));
+    let store = Store::simulated(SimulatedDisk::new(1)).unwrap();
+    let gate = Gate::open(store, clock, config.path().to_owned()).await.unwrap();
+    let token = TokenFile::read(config.path()).unwrap().unwrap().open(|| unreachable!()).unwrap();
+    gate.admit(Claim { door: Door::Terminal, token: Some(Secret::new(token.expose().to_owned())) }).await.unwrap()
 }
 
 fn policy() -> Policy {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use base::Timestamp;
 use motor::{LiveEvent, RunEvent, RunStatus, StoredEvent};
 
 use super::check::{Run, Stored, UNCLEAR};
@@ -65,12 +66,12 @@ fn kept(stored: &Stored, known: &Known, issued: &Issued) -> Result<(), String> {
         Order::Approve { approval, grant, .. } => events()
             .filter(|event| {
                 matches!(event, RunEvent::ApprovalDecided { approval: of, granted, consent, .. }
-                    if consent.given_by == *mark && granted == grant && approval.as_ref().is_none_or(|id| id == of))
+                    if mark_of(consent.at) == *mark && granted == grant && approval.as_ref().is_none_or(|id| id == of))
             })
             .count(),
         Order::Retry => events()
             .filter(|event| {
-                matches!(event, RunEvent::Retried { attempt, consent: Some(consent), .. } if consent.given_by == *mark
+                matches!(event, RunEvent::Retried { attempt, consent: Some(consent), .. } if mark_of(consent.at) == *mark
                     && !matches!(&issued.told, Some(Ok(Told::Attempt(told))) if told != attempt))
             })
             .count(),
@@ -84,6 +85,11 @@ fn kept(stored: &Stored, known: &Known, issued: &Issued) -> Result<(), String> {
         1 => Ok(()),
         _ => Err(format!("it took effect {times} times")),
     }
+}
+
+/// The mark of the order that a consent belongs to, by the time it was given.
+pub fn mark_of(at: Timestamp) -> String {
+    format!("order {}", at.as_millis())
 }
 
 fn started(stored: &Stored, issued: &Issued, key: &str) -> Result<(), String> {

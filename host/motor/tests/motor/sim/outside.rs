@@ -51,7 +51,7 @@ pub enum Told {
 /// An order that was given.
 #[derive(Debug, Clone)]
 pub struct Issued {
-    /// In the history: the words of an answer, or who consents.
+    /// In the history: the words of an answer, or when the owner consented.
     pub mark: String,
     pub run: RunId,
     pub order: Order,

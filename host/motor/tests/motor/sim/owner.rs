@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{AgentName, Clock, Consent, ContentHash, Door, Refusal, RunId};
+use base::{AgentName, Clock, ContentHash, Refusal, RunId, Timestamp};
+use consent::Consent;
 use grants::Grant;
 use motor::{Answer, Decided, ListFilter, Motor, RetryRequest, RunRecord, RunRequest, RunStatus, Scope, Waiting};
 use store::SimulatedDisk;
 
 use super::chance::Chance;
 use super::clock::VirtualClock;
-use super::orders::is_compared;
+use super::orders::{is_compared, mark_of};
 use super::outside::{Issued, Order, Outside, Told};
 use super::tools::NAMES;
+use crate::consent::consent_at;
 use crate::home::request;
 
 const AGENTS: [&str; 3] = ["main", "second", "third"];
@@ -82,12 +84,12 @@ impl People {
     }
 
     fn respond(&self, run: &RunRecord) {
-        let mark = self.mark();
+        let (mark, consent) = self.mark();
         let question = self.named(run.waiting.as_ref().map(Waiting::id));
         let answer = Answer {
             text: mark.clone(),
             question: question.clone(),
-            consent: self.consent(&mark),
+            consent,
             key: self.chance.percent(50).then(|| mark.clone()),
         };
         for _ in 0..self.times() {
@@ -99,7 +101,7 @@ impl People {
     }
 
     fn approve(&self, run: &RunRecord) {
-        let mark = self.mark();
+        let (mark, consent) = self.mark();
         let approval = self.named(run.waiting.as_ref().map(Waiting::id));
         let mut actions: Vec<ContentHash> = match &run.waiting {
             Some(Waiting::Approval(approval)) => approval.items.iter().map(|item| item.action_hash).collect(),
@@ -123,7 +125,7 @@ impl People {
             grant: self.chance.percent(70),
             scope: if self.chance.percent(90) { *self.chance.pick(&scopes) } else { Scope::Session },
             reason: self.chance.percent(30).then(|| "because".into()),
-            consent: self.consent(&mark),
+            consent,
             key: self.chance.percent(50).then(|| mark.clone()),
         };
         let order = Order::Approve { approval, grant: decided.grant, is_astray };
@@ -136,7 +138,7 @@ impl People {
     }
 
     fn retry(&self, run: &RunRecord) {
-        let mark = self.mark();
+        let (mark, consent) = self.mark();
         let asked = RetryRequest {
             guidance: self.chance.percent(50).then(|| "better".into()),
             grant: self
@@ -144,7 +146,7 @@ impl People {
                 .percent(10)
                 .then(|| Grant { model: Some("test/other".into()), ..Grant::default() }.into()),
             max_iterations: None,
-            consent: Some(self.consent(&mark)),
+            consent: Some(consent),
             key: self.chance.percent(50).then(|| mark.clone()),
         };
         for _ in 0..self.times() {
@@ -233,11 +235,9 @@ impl People {
         if self.chance.percent(15) { 2 } else { 1 }
     }
 
-    fn mark(&self) -> String {
-        format!("order {}", self.outside.known().orders.len())
-    }
-
-    fn consent(&self, mark: &str) -> Consent {
-        Consent { given_by: mark.into(), door: Door::Terminal, at: self.clock.now() }
+    /// The mark of the next order, and the consent that has it: the time it was given is the order's number.
+    fn mark(&self) -> (String, Consent) {
+        let number = Timestamp::from_millis(self.outside.known().orders.len() as u64);
+        (mark_of(number), consent_at(number))
     }
 }

@@ -69,7 +69,7 @@ async fn speed_of_ten_thousand_skills() {
 
     // Every skill has a record of trust.
     let library = home.open();
-    let consent = owner();
+    let consent = consent();
     let mut tasks = tokio::task::JoinSet::new();
     for skill in library.list().await.unwrap() {
         let (library, consent) = (library.clone(), consent.clone());

@@ -5,7 +5,8 @@
 //! (a change is one batch).
 
 use base::text::cut;
-use base::{Consent, Door, Timestamp};
+use base::{ConsentRecord, Timestamp};
+use consent::Consent;
 use store::{Batch, Scan, StoreError, Table};
 use tokio::sync::OwnedMutexGuard;
 
@@ -86,12 +87,11 @@ impl TrustBook {
         policy: Policy,
         consent: Consent,
     ) -> Result<TrustRecord, SkillError> {
-        let consent = of_the_owner(consent)?;
         policy.check_bounds()?;
         let mut before = self.before(subject).await?;
         before.record.status = before.record.status.transition(SkillEvent::Approved)?;
         before.record.policy = Some(policy);
-        before.record.consent = Some(consent);
+        before.record.consent = Some(consent.into());
         self.store_and_supersede(before).await
     }
 
@@ -105,10 +105,10 @@ impl TrustBook {
         consent: Consent,
         reason: Option<String>,
     ) -> Result<TrustRecord, SkillError> {
-        let consent = of_the_owner(consent)?;
         let mut before = self.before(subject).await?;
         before.record.status = before.record.status.transition(SkillEvent::Rejected)?;
-        before.record.rejected = Some(Rejection { consent, reason: reason.map(|reason| cut(&reason, MOST_TEXT)) });
+        before.record.rejected =
+            Some(Rejection { consent: consent.into(), reason: reason.map(|reason| cut(&reason, MOST_TEXT)) });
         self.store_one(before, self.clock.now()).await
     }
 
@@ -117,12 +117,11 @@ impl TrustBook {
     /// # Errors
     /// When they are not approved, the policy is out of bounds, or the store fails.
     pub async fn update(&self, subject: &Subject, policy: Policy, consent: Consent) -> Result<TrustRecord, SkillError> {
-        let consent = of_the_owner(consent)?;
         policy.check_bounds()?;
         let mut before = self.before(subject).await?;
         before.record.status = before.record.status.transition(SkillEvent::PolicyUpdated)?;
         before.record.policy = Some(policy);
-        before.record.consent = Some(consent);
+        before.record.consent = Some(consent.into());
         self.store_one(before, self.clock.now()).await
     }
 
@@ -169,7 +168,6 @@ impl TrustBook {
     /// # Errors
     /// When the store fails.
     pub async fn forget(&self, place: &Place, consent: Consent) -> Result<(), SkillError> {
-        let consent = of_the_owner(consent)?;
         let guard = self.writing.clone().lock_owned().await;
         let mut batch = Batch::new();
         for prefix in [record::prefix(place), record::used_prefix(place)] {
@@ -179,7 +177,7 @@ impl TrustBook {
             }
         }
         self.commit(batch, (self.known.changing(), self.uses.changing(), guard)).await?;
-        tracing::info!(%place, by = consent.given_by, "a skill was forgotten");
+        tracing::info!(%place, by = ConsentRecord::from(consent).given_by, "a skill was forgotten");
         Ok(())
     }
 
@@ -275,12 +273,4 @@ fn blank(subject: &Subject, now: Timestamp) -> TrustRecord {
         described: None,
         changed_at: now,
     }
-}
-
-/// The gate lets no model through; a consent that says otherwise did not come from it.
-fn of_the_owner(consent: Consent) -> Result<Consent, SkillError> {
-    if consent.door == Door::Model {
-        return Err(SkillError::Invalid { reason: "a model cannot consent".to_owned() });
-    }
-    Ok(consent)
 }

@@ -22,7 +22,10 @@ async fn a_skill_goes_from_dropped_in_to_approved() {
     book.approve(&pdf, policy(), consent()).await.unwrap();
     assert_eq!(status(&book, &pdf), SkillStatus::Approved);
     let record = book.approved(&pdf.name, &pdf.place).unwrap().unwrap();
-    assert_eq!((record.policy, record.consent, record.described), (Some(policy()), Some(consent()), Some(described)));
+    assert_eq!(
+        (record.policy, record.consent, record.described),
+        (Some(policy()), Some(consent().into()), Some(described))
+    );
     assert_eq!(record.provenance.unwrap().source, "https://example.com/pdf.zip");
     assert_eq!(reason(&book, &pdf), "the owner approved exactly these files at 2026-01-01T00:00:00.000Z");
     // Neither other bytes, nor another place, nor another name have anything of it.
@@ -156,21 +159,6 @@ async fn what_is_forgotten_is_unknown() {
         *book.last_uses(),
         std::collections::HashMap::from([((beside.name, beside.place), Timestamp::from_millis(5))])
     );
-}
-
-#[tokio::test]
-async fn a_model_consents_to_nothing() {
-    let (_, book) = opened();
-    let pdf = subject("1");
-    let of_a_model = || Consent { door: Door::Model, ..consent() };
-    book.reviewed(&pdf, None).await.unwrap();
-    assert!(book.approve(&pdf, policy(), of_a_model()).await.is_err());
-    assert!(book.reject(&pdf, of_a_model(), None).await.is_err());
-    assert!(book.forget(&pdf.place, of_a_model()).await.is_err());
-    assert_eq!(status(&book, &pdf), SkillStatus::Reviewed);
-    book.approve(&pdf, policy(), consent()).await.unwrap();
-    assert!(book.update(&pdf, Policy::default(), of_a_model()).await.is_err());
-    assert_eq!(book.approved(&pdf.name, &pdf.place).unwrap().unwrap().policy, Some(policy()));
 }
 
 #[tokio::test]
