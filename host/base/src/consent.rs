@@ -1,13 +1,13 @@
-//! What the owner's word is, once it was given: by whom, through which door, when (SPEC CONSENT-1).
+//! The record of the owner's consent: by whom, through which channel, when (SPEC CONSENT-1).
 //!
-//! A value of this kind is evidence, not a right: it says that the gate of crate `consent` has let somebody through. No
-//! other crate makes one (`only_the_gate_gives_consent`), so no surface can forget to ask.
+//! A value of this kind is evidence, not a right: it says that the gate of crate `consent` allowed an action. No other
+//! crate creates one (`only_the_gate_gives_consent`), so no interface can forget to ask.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 
-/// The way by which a person's word reached the host.
+/// The channel through which a person's decision reached the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -22,20 +22,20 @@ pub enum Door {
     Elicitation,
     /// The owner's own message to the built-in cognition.
     Message,
-    /// A model, or a program that speaks for one. Never lets anybody through.
+    /// A model, or a program that speaks for one. Never gives consent.
     Model,
 }
 
-/// Evidence of the owner's word.
+/// Evidence of the owner's consent.
 ///
 /// JSON: `{ "givenBy": "owner", "door": "terminal", "at": 1767225600000 }`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Consent {
-    /// Who gave it.
+    /// The person who gave it, such as `owner`.
     pub given_by: String,
-    /// Through which door.
+    /// The channel it came through.
     pub door: Door,
-    /// When.
+    /// Time it was given.
     pub at: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! Randomness, injected: from the system for a product, from a seed for a simulation (SPEC SIM-1).
+//! Randomness, injected: from the system in production, from a seed in a simulation (SPEC SIM-1).
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,13 +8,13 @@ use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 pub struct Random(Mutex<StdRng>);
 
 impl Random {
-    /// Seeded by the operating system.
+    /// A generator seeded by the operating system.
     #[must_use]
     pub fn from_system() -> Self {
         Self(Mutex::new(rand::make_rng()))
     }
 
-    /// The same seed gives the same numbers.
+    /// A generator with a fixed seed: the same seed gives the same numbers.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self(Mutex::new(StdRng::seed_from_u64(seed)))
@@ -22,7 +22,7 @@ impl Random {
 
     /// The next 64 random bits.
     pub fn next_u64(&self) -> u64 {
-        // A generator has no state a panic could leave half-changed, so a poisoned lock is still good.
+        // A generator has no state that a panic could leave half-changed, so a poisoned lock is still usable.
         self.0.lock().unwrap_or_else(PoisonError::into_inner).next_u64()
     }
 }
