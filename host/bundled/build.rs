@@ -8,8 +8,8 @@ const GUESTS: [&str; 5] = ["bash", "code-js", "code-js-connected", "fetch", "fil
 #[expect(clippy::disallowed_methods, reason = "cargo's variables")]
 fn main() {
     let Some(out) = env::var_os("OUT_DIR").map(PathBuf::from) else { panic!("cargo sets OUT_DIR") };
-    // OUT_DIR is `<target>[/<triple>]/<profile>/build/<crate>-<hash>/out`: the guests are beside the profile, whatever
-    // the target directory is called.
+    // OUT_DIR is `<target>[/<triple>]/<profile>/build/<crate>-<hash>/out`: the guests are next to the profile, under
+    // any name of the target directory.
     let Some(guests) = out.ancestors().skip(1).map(|dir| dir.join("guests")).find(|dir| dir.is_dir()) else {
         panic!("the bundled guests are not built: run `cargo xtask guests` first");
     };

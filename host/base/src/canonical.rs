@@ -1,4 +1,4 @@
-//! JSON text that is the same for the same value: what hashes and signatures are made over.
+//! JSON text that is the same for the same value, as input of hashes and signatures.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub fn text(value: &Value) -> String {
     }
 }
 
-/// The hash of a value, whatever the order of its keys.
+/// The hash of a value, independent of the order of its keys.
 #[must_use]
 pub fn hash(value: &Value) -> ContentHash {
     ContentHash::of(text(value).as_bytes())

@@ -1,13 +1,13 @@
-//! What the owner's word is, once it was given: by whom, through which door, when (SPEC CONSENT-1).
+//! The record of the owner's consent: by whom, through which channel, when (SPEC CONSENT-1).
 //!
-//! Evidence for records, not a right: it says that the gate of crate `consent` has let somebody through. The right is
+//! Evidence for records, not a right: it says that the gate of crate `consent` allowed an action. The right is
 //! `consent::Consent`, which no record turns into.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 
-/// The way by which a person's word reached the host.
+/// The channel through which a person's decision reached the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -22,7 +22,7 @@ pub enum Door {
     Elicitation,
     /// The owner's own message to the built-in cognition.
     Message,
-    /// A model, or a program that speaks for one. Never lets anybody through.
+    /// A model, or a program that speaks for one. Never gives consent.
     Model,
 }
 
@@ -32,10 +32,10 @@ pub enum Door {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConsentRecord {
-    /// Who gave it.
+    /// The person who gave it, such as `owner`.
     pub given_by: String,
-    /// Through which door.
+    /// The channel it came through.
     pub door: Door,
-    /// When.
+    /// Time it was given.
     pub at: Timestamp,
 }

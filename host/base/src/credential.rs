@@ -1,6 +1,6 @@
-//! Names of credentials, and the placeholder that stands for a secret wherever a model or a guest can see it.
+//! Names of credentials, and the placeholder that replaces a secret wherever a model or a guest can see it.
 //!
-//! Knows no secrets. A text that only looks like a placeholder is text.
+//! Knows no secrets. Text that only looks like a placeholder is ordinary text.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct CredentialName(String);
 
-/// A text is not the name of a credential.
+/// The error for a text that is not the name of a credential.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{shown}` is not the name of a credential: use letters, digits, `_` and `-`, a letter first, at most 64")]
 pub struct InvalidCredentialName {
@@ -17,16 +17,16 @@ pub struct InvalidCredentialName {
     pub shown: String,
 }
 
-/// What stands before the name in a placeholder.
+/// The text before the name in a placeholder.
 const OPEN: &str = "<credential:";
-/// The longest name.
+/// Maximum length of a name.
 const MOST_CHARACTERS: usize = 64;
 
 impl CredentialName {
-    /// Reads a name.
+    /// Parses the name of a credential.
     ///
     /// # Errors
-    /// When it is not one.
+    /// If the text does not have the syntax of a name.
     pub fn parse(text: &str) -> Result<Self, InvalidCredentialName> {
         let starts = text.starts_with(|first: char| first.is_ascii_alphabetic());
         let fits = text.len() <= MOST_CHARACTERS && text.chars().all(is_name_character);
@@ -37,19 +37,19 @@ impl CredentialName {
         Err(InvalidCredentialName { shown: shown.escape_debug().to_string() })
     }
 
-    /// The name.
+    /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// `<credential:NAME>` (SPEC VAULT-3).
+    /// The placeholder `<credential:NAME>` (SPEC VAULT-3).
     #[must_use]
     pub fn placeholder(&self) -> String {
         format!("{OPEN}{}>", self.0)
     }
 
-    /// The names that a text has placeholders of, each once, in order of appearance.
+    /// The names in a text's placeholders, each once, in order of appearance.
     #[must_use]
     pub fn mentioned_in(text: &str) -> Vec<Self> {
         let mut names = Vec::new();

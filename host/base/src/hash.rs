@@ -10,13 +10,13 @@ use sha2::{Digest, Sha256};
 pub struct ContentHash([u8; 32]);
 
 impl ContentHash {
-    /// Hashes `bytes`.
+    /// Hashes all of `bytes`.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The 32 bytes.
+    /// The 32 bytes of the hash.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
@@ -42,12 +42,12 @@ impl ContentHash {
     }
 }
 
-/// Hashes what comes in pieces: the same hash as of all of it at once.
+/// Hashes data in pieces: gives the same hash as all of it at once.
 #[derive(Clone, Default)]
 pub struct ContentHasher(Sha256);
 
 impl ContentHasher {
-    /// Takes in the next piece.
+    /// Adds the next piece of data.
     pub fn update(&mut self, piece: &[u8]) {
         self.0.update(piece);
     }

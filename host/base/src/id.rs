@@ -1,4 +1,4 @@
-//! Identifiers. They sort by the time they were made, so a listing of the newest reads only the end of a table.
+//! Identifiers. They sort by creation time, so listing the newest reads only the end of a table.
 
 use std::fmt;
 
@@ -24,10 +24,10 @@ impl RunId {
         Self(text)
     }
 
-    /// Reads an id that came from outside.
+    /// Parses an id that came from outside.
     ///
     /// # Errors
-    /// When the text is not `run_` and 1 to 40 characters of `[0-9a-z]`.
+    /// If the text is not `run_` and 1 to 40 characters of `[0-9a-z]`.
     pub fn parse(text: &str) -> Result<Self, InvalidId> {
         let body = text.strip_prefix("run_").unwrap_or_default();
         let plain = body.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_lowercase());
@@ -61,10 +61,10 @@ fn push_base32(text: &mut String, value: u64, digits: u32) {
 pub struct AgentName(String);
 
 impl AgentName {
-    /// Reads a name that came from outside.
+    /// Parses a name that came from outside.
     ///
     /// # Errors
-    /// When the text is not 1 to 64 characters of `[a-z0-9_-]`.
+    /// If the text is not 1 to 64 characters of `[a-z0-9_-]`.
     pub fn parse(text: &str) -> Result<Self, InvalidId> {
         let plain = text.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_lowercase() || b == b'-' || b == b'_');
         if text.is_empty() || text.len() > 64 || !plain {
@@ -86,7 +86,7 @@ impl Default for AgentName {
     }
 }
 
-/// A text from outside that is not an identifier of the kind it should be.
+/// The error for a text from outside that is not a valid identifier of its kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a valid {what}: it looks like `{form}`")]
 pub struct InvalidId {

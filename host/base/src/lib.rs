@@ -1,7 +1,7 @@
 //! The vocabulary every crate shares: ids, time, randomness, secrets, hashes, refusals.
 //!
-//! Architecture invariant: no I/O, no async, no knowledge of wasm, models or storage. What is here is either a value
-//! or a trait that injects the outside world (clock, randomness), so that everything above can be tested from outside.
+//! Architecture invariant: no I/O, no async, no knowledge of wasm, models or storage. It holds only values and traits
+//! that inject the outside world (clock, randomness), so that everything above can be tested from outside.
 
 pub mod canonical;
 pub mod consent;

@@ -1,20 +1,20 @@
-//! What a tool result says about itself: where its content came from, and why it failed (SPEC RUN-8, TOOL-4).
+//! Metadata of a tool result: where its content came from, and why it failed (SPEC RUN-8, TOOL-4).
 
 use serde::{Deserialize, Serialize};
 
-/// Where content came from. Anything `Web` is untrusted wherever a model sees it.
+/// The source of content. `Web` content is untrusted wherever a model sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Provenance {
-    /// The owner said it.
+    /// Content written by the owner.
     User,
-    /// It came over the network.
+    /// Content received over the network.
     Web,
-    /// The host or a sandboxed tool computed it.
+    /// Content computed by the host or a sandboxed tool.
     Internal,
 }
 
-/// Why a tool call failed, as a stable code that programs may match on.
+/// The reason a tool call failed, as a stable code that programs may match on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
@@ -24,7 +24,7 @@ pub enum ErrorCode {
     NotFound,
     /// A credential is missing or was refused.
     AuthFailed,
-    /// Policy forbids it.
+    /// A policy forbids the call.
     PermissionDenied,
     /// The arguments do not fit the tool's schema.
     InvalidArgs,
@@ -36,11 +36,11 @@ pub enum ErrorCode {
     LimitExceeded,
     /// The network gate refused a request.
     NetworkBlocked,
-    /// The host died while the call was in flight: whether it took effect is not known.
+    /// The host died during the call: whether it took effect is unknown.
     OutcomeUnknown,
-    /// The run was cancelled while the call was in flight.
+    /// The run was cancelled during the call.
     Cancelled,
-    /// None of the above.
+    /// Any other failure of the call.
     Unknown,
 }
 

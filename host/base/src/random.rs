@@ -1,4 +1,4 @@
-//! Randomness, injected: from the system for a product, from a seed for a simulation (SPEC SIM-1).
+//! Randomness, injected: from the system in production, from a seed in a simulation (SPEC SIM-1).
 
 use parking_lot::Mutex;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
@@ -7,14 +7,14 @@ use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 pub struct Random(Mutex<StdRng>);
 
 impl Random {
-    /// Seeded by the operating system.
+    /// A generator seeded by the operating system.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "the system's randomness")]
     pub fn from_system() -> Self {
         Self(Mutex::new(rand::make_rng()))
     }
 
-    /// The same seed gives the same numbers.
+    /// A generator with a fixed seed: the same seed gives the same numbers.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self(Mutex::new(StdRng::seed_from_u64(seed)))

@@ -1,8 +1,8 @@
-//! A refusal is a value: a stable code, the reason, and what to do about it.
+//! A refusal is a value: a stable code, the reason, and the remedy.
 
 use serde::{Deserialize, Serialize};
 
-/// Why the host did not do what it was asked, in a form that programs may match on.
+/// The reason the host refused or failed a request, as a stable code that programs may match on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -11,62 +11,63 @@ pub enum RefusalCode {
     InvalidRequest,
     /// The thing named does not exist.
     NotFound,
-    /// Another agentic run of this agent holds the place (SPEC RUN-2).
+    /// Another agentic run of this agent holds the slot (SPEC RUN-2).
     Busy,
     /// Another process owns this home.
     HomeInUse,
-    /// A tool was named that this host does not have.
+    /// The request names a tool that this host lacks.
     UnknownTool,
-    /// No model is configured, or the one named cannot be.
+    /// No model is configured, or the one named cannot be used.
     ModelUnavailable,
     /// A key or other credential is missing.
     CredentialsNeeded,
     /// Energy is too low (SPEC EN-3).
     EnergyTooLow,
-    /// The run is in a state in which this cannot be done.
+    /// The run is in a state that does not allow this.
     IllegalState,
-    /// Only the owner can do this, and the door it came through is not the owner's (SPEC CONSENT-1).
+    /// Only the owner can do this, and the request did not come through the owner's channel (SPEC CONSENT-1).
     ConsentNeeded,
     /// The stored state cannot be used: corrupt, or written by a newer version.
     StateUnusable,
     /// The disk is full or failed; nothing acknowledged was lost.
     StorageFailed,
-    /// It may have been done or not: asking again with the same idempotency key does it once.
+    /// Whether it was done is unknown: repeating it with the same idempotency key does it once.
     OutcomeUnknown,
-    /// The skill is not approved, or not these bytes of it (SPEC SKILL-6).
+    /// The skill is not approved, or was approved with other bytes (SPEC SKILL-6).
     SkillUntrusted,
     /// A component cannot be loaded.
     InvalidComponent,
-    /// The host is shutting down or overloaded: ask again.
+    /// The host is shutting down or overloaded: try again later.
     TryLater,
-    /// Something failed that is not the caller's doing.
+    /// A failure that the caller did not cause.
     Failed,
 }
 
-/// A refusal: what was refused and why, with the step that would mend it.
+/// A refusal: a code, the reason, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{reason}")]
 pub struct Refusal {
-    /// The stable code.
+    /// The stable code that programs match on.
     pub code: RefusalCode,
     /// One sentence for people: lower case, no final period.
     pub reason: String,
-    /// What to do next, when there is something to do.
+    /// The next step, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
-    /// The idempotency key of a request whose outcome is unknown: given again with it, the request is done once.
+    /// The idempotency key of a request whose outcome is unknown: repeated with the key, the request is done once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
 }
 
 impl Refusal {
-    /// A refusal without a remedy. Of a reason that is too long, because it repeats a file or a guest, [`excerpt`] is kept.
+    /// Creates a refusal without a remedy. A reason that is too long, because it repeats a file or a guest, is cut by
+    /// [`excerpt`].
     #[must_use]
     pub fn new(code: RefusalCode, reason: impl Into<String>) -> Self {
         Self { code, reason: excerpt(reason), remedy: None, key: None }
     }
 
-    /// Names the idempotency key with which the same request is done once, and how to give it.
+    /// Adds the idempotency key with which the same request is done once, and how to pass it.
     #[must_use]
     pub fn with_key(mut self, key: impl Into<String>) -> Self {
         let key = key.into();
@@ -77,7 +78,7 @@ impl Refusal {
         self
     }
 
-    /// Says what to do next.
+    /// Adds the next step to take.
     #[must_use]
     pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(excerpt(remedy));
@@ -85,15 +86,15 @@ impl Refusal {
     }
 }
 
-/// The most bytes of a message for people or a model.
+/// Maximum size of a message for people or a model, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 2_048;
-/// Bytes of the end of a longer one that are kept: there a message says the rule and the remedy.
+/// Bytes kept from the end of a longer message, where the rule and the remedy are.
 const END_BYTES: usize = 512;
-/// What stands for the rest has fewer bytes.
+/// Upper bound of the size of the mark that replaces the rest.
 const MARK_BYTES: usize = 64;
 
-/// A message of at most [`MAX_MESSAGE_BYTES`]: of a longer one the beginning and the end, and how much is left out.
-/// Messages quote the words of files, guests and servers, which may be of any length.
+/// A message of at most [`MAX_MESSAGE_BYTES`]: a longer one keeps its beginning and end, and the number of bytes left
+/// out. Messages quote files, guests and servers, which may be of any length.
 #[must_use]
 pub fn excerpt(message: impl Into<String>) -> String {
     let message = message.into();

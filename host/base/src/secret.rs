@@ -1,4 +1,4 @@
-//! Secrets are redacted by their type: nothing that prints, logs or serialises a `Secret` can show it.
+//! Secrets are redacted by their type: printing, logging or serialising a `Secret` never shows its value.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ impl<T: Zeroize> Secret<T> {
         Self(value)
     }
 
-    /// The value itself. Call this only where the value leaves the host for the place it is meant for.
+    /// The value itself. Call this only where the value leaves the host for its intended destination.
     pub fn expose(&self) -> &T {
         &self.0
     }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// From milliseconds since the epoch.
+    /// Converts from milliseconds since the epoch.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
@@ -25,13 +25,13 @@ impl Timestamp {
         self.0
     }
 
-    /// The moment `span` later.
+    /// The time `span` later than this one.
     #[must_use]
     pub fn after(self, span: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    /// Time passed since `earlier`; zero when the clock went backwards.
+    /// Time passed since `earlier`; zero if the clock went backwards.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
@@ -60,15 +60,15 @@ fn civil_from_days(days: u64) -> (u64, u64, u64) {
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 
-/// Tells the time.
+/// A source of wall-clock and monotonic time.
 pub trait Clock: Send + Sync + fmt::Debug {
     /// The wall clock, for records.
     fn now(&self) -> Timestamp;
-    /// A clock that never goes backwards, for durations. Only differences mean anything.
+    /// A clock that never goes backwards, for durations. Only differences are meaningful.
     fn monotonic(&self) -> Duration;
 }
 
-/// The system's clocks.
+/// The clocks of the operating system.
 #[derive(Debug)]
 pub struct SystemClock(Instant);
 
@@ -91,8 +91,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// The time while one host lives. A wall clock may be wrong when it starts and may be set later: code that must not be misled by
-/// that chooses the side on which an error does no harm. Cheap to clone.
+/// The time while one host runs. A wall clock may be wrong at the start and may be set later: code that must not be
+/// misled by that chooses the side on which an error does no harm. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct HostTime {
     clock: Arc<dyn Clock>,
@@ -101,38 +101,38 @@ pub struct HostTime {
 }
 
 impl HostTime {
-    /// Of a host that begins to live now.
+    /// The time of a host that starts now.
     #[must_use]
     pub fn starting(clock: Arc<dyn Clock>) -> Self {
         let (wall, monotonic) = (clock.now(), clock.monotonic());
         Self { clock, wall, monotonic }
     }
 
-    /// How long it has lived.
+    /// Time since the host started.
     #[must_use]
     pub fn lived(&self) -> Duration {
         self.clock.monotonic().saturating_sub(self.monotonic)
     }
 
-    /// What the wall clock showed when it started.
+    /// The wall clock when the host started.
     #[must_use]
     pub const fn started(&self) -> Timestamp {
         self.wall
     }
 
-    /// The wall clock as it would be if it had not been set since.
+    /// The wall clock as it would be without having been set since.
     #[must_use]
     pub fn steady(&self) -> Timestamp {
         self.wall.after(self.lived())
     }
 
-    /// The earlier of that and the wall clock: nothing is older than it looks by this.
+    /// The earlier of that and the wall clock: an age measured with it is never too high.
     #[must_use]
     pub fn earliest(&self) -> Timestamp {
         self.steady().min(self.clock.now())
     }
 
-    /// The later of the two: a time noted by this never looks older than it is.
+    /// The later of the two: a time recorded with it never looks older than it is.
     #[must_use]
     pub fn latest(&self) -> Timestamp {
         self.steady().max(self.clock.now())
@@ -143,18 +143,18 @@ impl HostTime {
 #[derive(Debug)]
 pub struct TestClock {
     millis: AtomicU64,
-    /// How far the wall clock was set beside the time that passed.
+    /// Milliseconds by which the wall clock was set, in addition to the time that passed.
     set_by_ms: AtomicI64,
 }
 
 impl TestClock {
-    /// Starts at `now`.
+    /// A clock that shows `now`.
     #[must_use]
     pub fn at(now: Timestamp) -> Self {
         Self { millis: AtomicU64::new(now.as_millis()), set_by_ms: AtomicI64::new(0) }
     }
 
-    /// Moves forward.
+    /// Moves both clocks forward by `by`.
     pub fn advance(&self, by: Duration) {
         self.millis.fetch_add(u64::try_from(by.as_millis()).unwrap_or(u64::MAX), Ordering::SeqCst);
     }

@@ -1,7 +1,7 @@
 //! The only place where WIT becomes Rust: imports generated once, guest worlds share them.
 //!
-//! Architecture invariant: nothing but generated code and names for it. What an interface *does* is in `capabilities`;
-//! how a component is loaded and called is in `runtime`.
+//! Architecture invariant: only generated code and names for it. `capabilities` implements the interfaces; `runtime`
+//! loads and calls components.
 #![allow(missing_docs, clippy::all, reason = "generated code is documented in `wit/`")]
 
 /// The version of `motor:host` this host speaks.
@@ -12,7 +12,7 @@ mod imports {
         path: "../../wit",
         world: "host-imports",
         imports: {
-            // These compute for as long as a guest likes to ask: they give way in between.
+            // A guest decides how long these compute: they yield in between.
             "motor:host/credentials.hmac-sha256": async | trappable,
             "motor:host/credentials.sign": async | trappable,
             default: trappable,
@@ -40,7 +40,7 @@ pub mod tool {
     });
 }
 
-/// A component that says what it is.
+/// A component that describes itself.
 pub mod skill {
     wasmtime::component::bindgen!({
         path: "../../wit",
@@ -57,7 +57,7 @@ pub mod skill {
     });
 }
 
-/// An engine for code a model wrote.
+/// An engine for model-written code.
 pub mod code {
     wasmtime::component::bindgen!({
         path: "../../wit",

@@ -1,8 +1,8 @@
 //! The guests that are part of the program: built by `cargo xtask guests`, embedded here.
 //!
-//! A crate of its own because it is where build products enter: nothing else depends on how guests are built. The bytes are
-//! statics and not constants, and behind a static of their own: every use of a constant, and every constant expression that
-//! reads through a static's reference, would embed a further copy.
+//! A separate crate because build products enter here: nothing else depends on how guests are built. The bytes are
+//! statics and not constants, and behind a static of their own: every use of a constant, and every constant expression
+//! that reads through a static's reference, would embed a further copy.
 
 /// A bundled component. The array itself is the static that all uses refer to.
 macro_rules! component {

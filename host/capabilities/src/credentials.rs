@@ -1,7 +1,7 @@
 //! `motor:host/credentials`: computing with secrets that the guest never sees (SPEC VAULT-5).
 //!
-//! Only what the run was granted is here; everything else is answered as if it did not exist. A signature takes a
-//! millisecond of the host's time and hardly any fuel, so each call gives way to the deadline before it computes.
+//! Only the credentials granted to the run exist here. A signature takes a millisecond of the host's time and hardly
+//! any fuel, so each call yields to the deadline before it computes.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use vault::compute::{self, Algorithm, ComputeError};
 use vault::{Granted, RunSecrets};
 use wasmtime::component::HasData;
 
-/// The credentials of one call. The default has none.
+/// The credentials of one call. Empty by default.
 #[derive(Default)]
 pub struct CredentialsCtx {
     secrets: Option<Arc<RunSecrets>>,
 }
 
 impl CredentialsCtx {
-    /// Those of a run; none when it has none.
+    /// The credentials of a run, if it has any.
     #[must_use]
     pub fn new(secrets: Option<Arc<RunSecrets>>) -> Self {
         Self { secrets }
     }
 
-    /// The credential, to be computed with.
+    /// Looks up a credential for computing with it, and records that.
     fn take(&self, name: &str) -> Result<&Granted, CredentialError> {
         let granted = self.get(name)?;
         if let Some(secrets) = &self.secrets {
@@ -33,7 +33,7 @@ impl CredentialsCtx {
     }
 
     fn get(&self, name: &str) -> Result<&Granted, CredentialError> {
-        // A name is echoed to whoever asked: not more of it than a name has.
+        // The name is echoed to the guest, cut to the maximum length of a name.
         let shown: String = name.chars().take(64).collect();
         self.secrets.as_ref().and_then(|secrets| secrets.get(name)).ok_or_else(|| {
             let shown = shown.escape_debug();
@@ -42,7 +42,7 @@ impl CredentialsCtx {
     }
 }
 
-/// What the host trait is implemented on.
+/// The view that implements the host trait.
 pub struct CredentialsView<'a>(pub &'a mut CredentialsCtx);
 
 /// Marks stores that have a [`CredentialsCtx`].

@@ -1,7 +1,7 @@
-//! The way out of one guest call: what `wasi:http` sends through and `motor:host/outbound` tells about.
+//! The network access of one guest call: `wasi:http` sends through it, `motor:host/outbound` reports from it.
 //!
-//! A run without a network has a way out too: a closed one, which refuses every request and says what would mend it. It
-//! has no gate behind it, so there is nothing that could let a request through by mistake.
+//! A run without a network gets a closed one, which refuses every request and names the remedy. There is no gate behind
+//! it, so no request can get through by mistake.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::Limit;
 /// Characters of a path that are recorded.
 const MOST_PATH: usize = 512;
 
-/// The way out of one call. Cheap to clone; clones share what was asked.
+/// Network access of one call. Cheap to clone; clones share the record of requests.
 #[derive(Clone)]
 pub struct Egress {
     way: Way,
@@ -36,7 +36,7 @@ struct Closed {
 }
 
 impl Egress {
-    /// Through the gate.
+    /// Sends requests through the gate.
     #[must_use]
     pub fn open(network: CallNetwork) -> Self {
         Self { way: Way::Open(network), under_way: TaskTracker::new() }
@@ -52,7 +52,7 @@ impl Egress {
     /// Sends one request.
     ///
     /// # Errors
-    /// When a rule refuses it, it fails, or a limit of the call is exceeded.
+    /// If a rule refuses it, it fails, or a limit of the call is exceeded.
     pub async fn send(
         &self,
         request: http::Request<RequestBody>,
@@ -64,7 +64,7 @@ impl Egress {
         }
     }
 
-    /// What was asked so far, in the order it was asked.
+    /// The requests so far, in order.
     #[must_use]
     pub fn traces(&self) -> Vec<RequestTrace> {
         match &self.way {
@@ -87,13 +87,13 @@ impl Egress {
         self.under_way.track_future(work)
     }
 
-    /// Marks what holds it as work of this call.
+    /// Marks its holder as work of this call.
     pub(crate) fn token(&self) -> TaskTrackerToken {
         self.under_way.token()
     }
 
-    /// Waits until nothing of the call is under way: after the guest's handles are gone, which aborts what they
-    /// waited for, that is as long as an abort takes. What [`Egress::traces`] tells is complete then.
+    /// Waits until all work of the call has ended. After the guest's handles are dropped, which aborts their pending
+    /// work, that takes as long as an abort. [`Egress::traces`] is complete then.
     pub async fn settled(&self) {
         self.under_way.close();
         self.under_way.wait().await;
@@ -103,7 +103,7 @@ impl Egress {
 impl Closed {
     fn refuse(&self, request: &http::Request<RequestBody>) -> GateError {
         let uri = request.uri();
-        // Not the authority: a user and a password may stand in it.
+        // Not the authority, which may contain a user and a password.
         let host = uri.host().unwrap_or_default();
         let asked = match uri.port_u16() {
             Some(port) => format!("{host}:{port}"),

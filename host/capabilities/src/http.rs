@@ -1,12 +1,12 @@
-//! `wasi:http` for guests: every request goes to the call's way out, and to nothing else.
+//! `wasi:http` for guests: every request goes through the call's [`Egress`] only.
 //!
-//! The types and the life of their handles are wasmtime-wasi-http's. This file gives it a `send_request` that knows only
-//! an [`Egress`], and limits what a guest can make the host hold: header fields, and pieces of bodies that nobody has
-//! taken yet. It knows no domains, addresses or secrets: that is the gate's. `incoming-handler` is not here: a guest
-//! receives nothing that it did not ask for.
+//! The types and the life of their handles are wasmtime-wasi-http's. This file gives it a `send_request` that knows
+//! only an [`Egress`], and limits the memory a guest can make the host hold: header fields, and unconsumed pieces of
+//! bodies. It knows no domains, addresses or secrets: the gate does. `incoming-handler` is missing on purpose: a guest
+//! receives only responses to its own requests.
 //!
-//! Every task made for a request belongs to a handle of the call and is aborted with it, so a guest that drops
-//! everything, never reads, or keeps a body open leaves nothing behind.
+//! Every task of a request belongs to a handle of the call and is aborted with it, so a guest that drops everything,
+//! never reads, or keeps a body open leaves nothing behind.
 
 mod error;
 
@@ -21,8 +21,8 @@ pub use wasmtime_wasi_http::WasiHttpCtxView as HttpView;
 
 use crate::egress::Egress;
 
-/// Bytes of one piece of a request's body. A guest may fill two pieces for each body it has begun, sent or not; with the
-/// library's default of 1 MiB that would be hundreds of megabytes of the host's memory.
+/// Bytes of one piece of a request's body. A guest may fill two pieces for each body it has begun, sent or not; with
+/// the library's default of 1 MiB that would be hundreds of megabytes of the host's memory.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// Settings and state of one call's `wasi:http`.
@@ -40,13 +40,13 @@ impl HttpCtx {
         Self { wasi, sender: Sender(egress) }
     }
 
-    /// The way out.
+    /// The network access of the call.
     #[must_use]
     pub fn egress(&self) -> &Egress {
         &self.sender.0
     }
 
-    /// What the host traits are implemented on.
+    /// The view that implements the host traits.
     pub fn view<'a>(&'a mut self, table: &'a mut ResourceTable) -> HttpView<'a> {
         HttpView { hooks: &mut self.sender, table, ctx: &mut self.wasi }
     }
@@ -58,17 +58,17 @@ pub fn exceeds_header_bytes(error: &wasmtime::Error) -> bool {
     matches!(error.downcast_ref(), Some(FieldMapError::TotalSizeTooBig | FieldMapError::TooManyFields))
 }
 
-/// Offers `wasi:http/types` and `wasi:http/outgoing-handler`.
+/// Adds `wasi:http/types` and `wasi:http/outgoing-handler` to the linker.
 ///
 /// # Errors
-/// When something of that name is linked already.
+/// If an interface of that name is linked already.
 pub fn add_to_linker<T: Send + 'static>(
     linker: &mut Linker<T>,
     view: fn(&mut T) -> HttpView<'_>,
 ) -> wasmtime::Result<()> {
     outgoing_handler::add_to_linker::<T, WasiHttp>(linker, view)?;
     types::add_to_linker::<T, WasiHttp>(linker, &LinkOptions::default().into(), view)?;
-    // The library's own knows the errors of its own making only, not those of a body that breaks off while it is read.
+    // The library's own function knows only its own errors, not those of a body that fails while it is read.
     linker.allow_shadowing(true);
     linker.instance(TYPES)?.func_wrap(
         "http-error-code",
@@ -83,12 +83,12 @@ pub fn add_to_linker<T: Send + 'static>(
 /// The name under which the library links its types; a component's 0.2 version is matched to it.
 const TYPES: &str = "wasi:http/types@0.2.12";
 
-/// Sends for a guest.
+/// Sends requests for a guest.
 struct Sender(Egress);
 
 impl WasiHttpHooks for Sender {
     fn is_supported_scheme(&mut self, _: &http::uri::Scheme) -> bool {
-        // The gate refuses what it does not speak, and its refusals have a reason and are on record.
+        // The gate refuses unsupported schemes, with a reason and on record.
         true
     }
 
@@ -120,13 +120,13 @@ impl WasiHttpHooks for Sender {
             let response = egress.send(request, timeouts).await.map_err(|error| error::of_gate(&error))?;
             let response = response.map(|body| {
                 let to_guest = move |error| {
-                    // The call is not settled before the body is gone: what was read of it is part of what it tells.
+                    // The call is not settled before the body is dropped: its trace includes the bytes read.
                     let _held = &held;
                     error::of_gate(&error)
                 };
                 body.map_err(to_guest).boxed_unsync()
             });
-            // The library wants to know when the connection is done with; the gate looks after its connections itself.
+            // The library wants to know when the connection ends; the gate manages its connections itself.
             let connection: Connection = Box::new(std::future::ready(Ok(())));
             Ok((response, connection))
         });

@@ -1,9 +1,9 @@
-//! What a guest may be given: workspace, requests through the network gate, credentials it cannot see, log, progress,
-//! randomness, standard streams.
+//! The capabilities of guests: workspace, requests through the network gate, credentials they cannot see, log,
+//! progress, randomness, standard streams.
 //!
-//! Each capability is one file with its settings (`XCtx`, default = deny or a tight limit), the view that the WIT host
-//! trait is implemented on (`XView`), a `HasData` marker, and its tests. Nothing here knows how a component is loaded
-//! or who calls it.
+//! Each capability is one file with its settings (`XCtx`, default = deny or a tight limit), the view that implements
+//! the WIT host trait (`XView`), a `HasData` marker, and its tests. Nothing here knows how a component is loaded or
+//! called.
 
 pub mod credentials;
 pub mod egress;

@@ -1,4 +1,4 @@
-//! The names of every limit, and the one error that says which was exceeded.
+//! The names of all limits, and the error that names the exceeded one.
 
 use std::fmt;
 
@@ -6,9 +6,9 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Limit {
-    /// Units of work.
+    /// Units of work of a guest.
     Fuel,
-    /// Wall-clock milliseconds.
+    /// Wall-clock time in milliseconds.
     DeadlineMs,
     /// Bytes over all linear memories.
     MemoryBytes,
@@ -22,9 +22,9 @@ pub enum Limit {
     HostcallBytes,
     /// Open handles: files, streams, pollables.
     Handles,
-    /// Bytes of randomness.
+    /// Bytes of randomness in one call.
     RandomBytes,
-    /// Bytes of the result.
+    /// Bytes of a tool's result.
     OutputBytes,
     /// Bytes written to standard output and error together.
     StdioBytes,
@@ -32,7 +32,7 @@ pub enum Limit {
     LogLines,
     /// Bytes of log lines and progress reports.
     LogBytes,
-    /// Calls into the host.
+    /// Calls of the guest into the host.
     HostCalls,
     /// Bytes of files in the workspace.
     WorkspaceBytes,
@@ -87,13 +87,13 @@ impl fmt::Display for Limit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("`{limit}` is limited to {value}")]
 pub struct LimitExceeded {
-    /// Which one.
+    /// The limit that was exceeded.
     pub limit: Limit,
-    /// Its value.
+    /// The limit's value in its unit.
     pub value: u64,
 }
 
-/// Something that is used up: what is left, and the limit to name when it is gone.
+/// A consumable amount: the rest, and the limit to name when it is exhausted.
 #[derive(Debug, Clone, Copy)]
 pub struct Budget {
     limit: Limit,
@@ -102,16 +102,16 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A full budget.
+    /// Creates a budget of `value` units.
     #[must_use]
     pub const fn new(limit: Limit, value: u64) -> Self {
         Self { limit, value, left: value }
     }
 
-    /// Uses up `amount`.
+    /// Consumes `amount` of the budget.
     ///
     /// # Errors
-    /// When less than that is left; the budget is then empty.
+    /// If less than that is left; the budget is then empty.
     pub fn spend(&mut self, amount: u64) -> Result<(), LimitExceeded> {
         match self.left.checked_sub(amount) {
             Some(left) => {
@@ -125,7 +125,7 @@ impl Budget {
         }
     }
 
-    /// How much has been used.
+    /// The amount consumed so far.
     #[must_use]
     pub const fn used(&self) -> u64 {
         self.value - self.left

@@ -14,7 +14,7 @@ pub struct LogCtx {
 }
 
 impl LogCtx {
-    /// At most `lines` lines and `bytes` bytes in this call.
+    /// Allows at most `lines` lines and `bytes` bytes in this call.
     #[must_use]
     pub fn new(lines: u64, bytes: u64, sink: NoteSink) -> Self {
         Self { lines: Budget::new(Limit::LogLines, lines), bytes: Budget::new(Limit::LogBytes, bytes), sink }
@@ -27,7 +27,7 @@ impl LogCtx {
     }
 }
 
-/// What the host trait is implemented on.
+/// The view that implements the host trait.
 pub struct LogView<'a>(pub &'a mut LogCtx);
 
 /// Marks stores that have a [`LogCtx`].

@@ -1,30 +1,30 @@
-//! What a guest says while it works: log lines and progress. Notes are for people, never for decisions.
+//! Notes of a guest while it works: log lines and progress. Notes are for people, never for decisions.
 
 use std::sync::Arc;
 
-/// A line from a guest.
+/// A note from a guest.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Note {
-    /// A log line.
+    /// A line for the run's log.
     Log {
         /// `debug`, `info`, `warn` or `error`.
         level: &'static str,
         /// The line, as the guest wrote it.
         message: String,
     },
-    /// A sign of life.
+    /// A report of progress from long work.
     Progress {
-        /// What is being done.
+        /// The current activity, in the guest's words.
         message: String,
-        /// How far it is, from 0 to 1, when known.
+        /// Completed fraction from 0 to 1, if known.
         fraction: Option<f32>,
     },
 }
 
-/// Where notes go. Called from the guest's call: it must not block.
+/// Receiver of notes. Called from the guest's call: it must not block.
 pub type NoteSink = Arc<dyn Fn(Note) + Send + Sync>;
 
-/// A sink that forgets.
+/// A sink that discards all notes.
 #[must_use]
 pub fn ignore() -> NoteSink {
     Arc::new(|_| ())

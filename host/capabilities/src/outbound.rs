@@ -1,11 +1,11 @@
-//! `motor:host/outbound`: why the gate refused, for guests that want to say more than an error code does.
+//! `motor:host/outbound`: the reason of a refusal by the gate, for guests that want to report more than an error code.
 
 use bindings::outbound::{Host, Refusal};
 use wasmtime::component::HasData;
 
 use crate::egress::Egress;
 
-/// What the host trait is implemented on.
+/// The view that implements the host trait.
 pub struct OutboundView<'a>(pub &'a Egress);
 
 /// Marks stores that have an [`Egress`].

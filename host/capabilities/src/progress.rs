@@ -1,4 +1,4 @@
-//! `motor:host/progress`: signs of life from long work. They share the log's budgets.
+//! `motor:host/progress`: progress reports from long work. They share the log's budgets.
 
 use bindings::progress::Host;
 use wasmtime::component::HasData;
@@ -6,7 +6,7 @@ use wasmtime::component::HasData;
 use crate::Note;
 use crate::log::LogCtx;
 
-/// What the host trait is implemented on.
+/// The view that implements the host trait.
 pub struct ProgressView<'a>(pub &'a mut LogCtx);
 
 /// Marks stores whose [`LogCtx`] also takes progress.
@@ -19,7 +19,7 @@ impl HasData for HasProgress {
 impl Host for ProgressView<'_> {
     fn report(&mut self, message: String, fraction: Option<f32>) -> wasmtime::Result<()> {
         self.0.admit(&message)?;
-        // A fraction is shown to people: what is not a number in range is no fraction.
+        // A fraction is shown to people: one that is out of range or not a number is dropped.
         let fraction = fraction.filter(|value| (0.0..=1.0).contains(value));
         (self.0.sink)(Note::Progress { message, fraction });
         Ok(())

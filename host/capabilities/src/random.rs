@@ -1,4 +1,4 @@
-//! `wasi:random`, bounded: a guest cannot make the host compute randomness for ever.
+//! `wasi:random`, bounded: a guest cannot make the host compute randomness forever.
 
 use wasmtime::component::HasData;
 use wasmtime_wasi::p2::bindings::random::{insecure, insecure_seed, random};
@@ -14,14 +14,14 @@ pub struct RandomCtx {
 }
 
 impl RandomCtx {
-    /// At most `bytes` bytes in this call, from the system's generator.
+    /// Allows at most `bytes` bytes in this call, from the system's generator.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
         Self { inner: WasiRandomCtx::default(), bytes: Budget::new(Limit::RandomBytes, bytes) }
     }
 }
 
-/// What the host traits are implemented on.
+/// The view that implements the host traits.
 pub struct RandomView<'a>(pub &'a mut RandomCtx);
 
 /// Marks stores that have a [`RandomCtx`].

@@ -1,4 +1,4 @@
-//! A guest's standard output and error: kept up to a limit, never the host's own, which may carry a protocol.
+//! A guest's standard output and error: captured up to a limit, never the host's own, which may carry a protocol.
 
 use std::io;
 use std::pin::Pin;
@@ -27,13 +27,13 @@ impl BoundedOutput {
         Self::of(Limit::StdioBytes, limit)
     }
 
-    /// Keeps at most `limit` bytes; `name` is the limit that more of them exceeds.
+    /// Keeps at most `limit` bytes; `name` is the limit that longer output exceeds.
     #[must_use]
     pub fn of(name: Limit, limit: u64) -> Self {
         Self { name, limit: usize::try_from(limit).unwrap_or(usize::MAX), buffer: Arc::default() }
     }
 
-    /// What was written so far; bytes that are not UTF-8 are replaced.
+    /// The output so far; bytes that are not UTF-8 are replaced.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.buffer.lock()).into_owned()
@@ -75,8 +75,8 @@ impl OutputStream for BoundedOutput {
     }
 
     fn check_write(&mut self) -> Result<usize, StreamError> {
-        // A permit is never zero: the write that goes beyond the limit must happen to end the guest, or a guest that
-        // waits for a permit would hang until its deadline.
+        // A permit is never zero: the write beyond the limit must happen to end the guest, or a guest that waits for a
+        // permit would hang until its deadline.
         Ok(64 * 1024)
     }
 }

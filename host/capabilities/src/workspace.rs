@@ -1,9 +1,9 @@
 //! `wasi:filesystem` over one directory, `/workspace`, with a quota.
 //!
-//! Path resolution inside the directory is wasmtime-wasi's (cap-std's: no `..`, no symlink leads out). This view adds
-//! what it does not have: a limit on bytes and files, so that a guest cannot fill the owner's disk, and no links, so
-//! that nothing in a workspace can later lead other readers of it out. A quota is taken from what is in the directory
-//! when the call first writes, and counts every byte written in the call: overwriting gives nothing back until then.
+//! Path resolution inside the directory is wasmtime-wasi's (cap-std's: no `..`, no symlink leads out). This view adds a
+//! limit on bytes and files, so that a guest cannot fill the owner's disk, and refuses links, so that a workspace
+//! cannot later lead other readers out of it. Usage is measured when the call first writes, and every byte written in
+//! the call counts: overwriting gives nothing back before the next call.
 
 mod quota;
 
@@ -24,20 +24,20 @@ pub use quota::{Quota, Usage};
 
 use crate::{Limit, LimitExceeded};
 
-/// The name guests see.
+/// The path under which guests see the directory.
 pub const GUEST_PATH: &str = "/workspace";
 
-/// What a call may do with the workspace.
+/// Access of a call to the workspace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Access {
-    /// Look, change nothing.
+    /// Read files, but change nothing.
     #[default]
     ReadOnly,
-    /// Everything the quota allows.
+    /// Read and write within the quota.
     ReadWrite,
 }
 
-/// Settings and state of one call's file system. The default has no directory at all.
+/// Settings and state of one call's file system. The default has no directory.
 #[derive(Default)]
 pub struct WorkspaceCtx {
     filesystem: WasiFilesystemCtx,
@@ -52,7 +52,7 @@ impl WorkspaceCtx {
     /// Opens `directory` as `/workspace`.
     ///
     /// # Errors
-    /// When the directory cannot be opened.
+    /// If the directory cannot be opened.
     pub fn open(directory: &Path, access: Access, quota: Quota) -> wasmtime::Result<Self> {
         let permissions = match access {
             Access::ReadOnly => FsPerms::ReadOnly,
@@ -63,11 +63,11 @@ impl WorkspaceCtx {
     }
 }
 
-/// What the host traits are implemented on.
+/// The view that implements the host traits.
 pub struct WorkspaceView<'a> {
-    /// Settings and state.
+    /// Settings and state of the file system.
     pub ctx: &'a mut WorkspaceCtx,
-    /// The call's handles.
+    /// The handles of the call.
     pub table: &'a mut ResourceTable,
 }
 
@@ -83,7 +83,7 @@ impl WorkspaceView<'_> {
         WasiFilesystemCtxView { ctx: &mut self.ctx.filesystem, table: self.table }
     }
 
-    /// Puts the quota between a guest and a stream that it writes to.
+    /// Makes a guest's writes to a stream count against the quota.
     fn meter(&mut self, stream: Resource<DynOutputStream>) -> FsResult<Resource<DynOutputStream>> {
         let inner = self.table.delete(stream).map_err(FsError::trap)?;
         let metered: DynOutputStream = Box::new(self.ctx.quota.meter(inner));

@@ -141,8 +141,7 @@ impl Inspection {
         self.exports.iter().map(|export| export.name.as_str()).find(|export| export.starts_with(&wanted))
     }
 
-    /// Whether it exports anything that could be a tool. Only a component of our worlds that was run is known to have
-    /// one.
+    /// Whether it exports anything that could be a tool. For a component of our worlds only its answer tells for sure.
     #[must_use]
     pub fn is_toolbox(&self) -> bool {
         match self.kind {

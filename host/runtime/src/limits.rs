@@ -20,10 +20,11 @@ pub struct Limits {
     pub deadline_ms: u64,
     /// Bytes over all linear memories. Default 64 MiB.
     pub memory_bytes: u64,
-    /// Elements over all tables. Default 20,000: a table holds one pointer for each function that can be called through it.
+    /// Elements over all tables. Default 20,000: a table holds a pointer for each function that can be called through
+    /// it.
     pub table_elements: u64,
-    /// Core instances, linear memories and tables, each. Default 64: componentize-py makes 14 to 38 instances. The engine's
-    /// own limits for one component are 64, 8 and 32.
+    /// Core instances, linear memories and tables, each. Default 64: componentize-py makes 14 to 38 instances. The
+    /// engine's own limits for one component are 64, 8 and 32.
     pub instances: u64,
     /// Bytes the guest hands to the host in one host call, or as its result. Default 8 MiB.
     pub hostcall_bytes: u64,

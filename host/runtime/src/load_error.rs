@@ -153,7 +153,7 @@ pub enum LoadError {
     /// The component has more imports or exports than are listed.
     #[error("the component has more than {max} {what}; split it into several components")]
     TooManyNames {
-        /// `imports` or `exports`.
+        /// Kind of the names: `imports` or `exports`.
         what: Cow<'static, str>,
         /// The limit, in number of names.
         max: usize,

@@ -61,7 +61,7 @@ pub struct ToolDescription {
     /// JSON Schema of the output, if the output is JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<serde_json::Value>,
-    /// Effects of a call on the outside.
+    /// Effects that a call may have.
     pub effects: Effects,
 }
 
@@ -108,8 +108,8 @@ pub struct About {
 }
 
 impl ToolComponent {
-    /// Links a loaded component of any kind that offers tools: our worlds `tool` and `skill`, a `wasi:cli/run` command, or
-    /// functions of any other WIT.
+    /// Links a loaded component of any kind that offers tools: our worlds `tool` and `skill`, a `wasi:cli/run` command,
+    /// or functions of any other WIT.
     ///
     /// # Errors
     /// If it offers no tool, or imports an interface that tools are not granted.

@@ -164,7 +164,6 @@ impl std::fmt::Debug for Key {
 ///
 /// # Errors
 /// If the system gives no randomness.
-#[expect(clippy::disallowed_methods, reason = "keys must not come from a seed")]
 pub fn fill(bytes: &mut [u8]) -> Result<(), SystemError> {
     rand::rngs::SysRng.try_fill_bytes(bytes).map_err(|_| SystemError { action: "asking the system for randomness" })
 }

@@ -9,10 +9,10 @@ use crate::{StoreError, Table, record};
 /// Keys may have at most this many bytes (the storage engine's own limit).
 const MAX_KEY_BYTES: usize = u16::MAX as usize;
 
-/// What is to become of a key: a new value, or `None` to remove it.
+/// Changes by key: a new value, or `None` to remove it.
 pub(crate) type Changes = BTreeMap<(Table, Vec<u8>), Option<Vec<u8>>>;
 
-/// Changes to commit together. The last change to a key is the one that counts.
+/// Changes to commit together. The last change to a key wins.
 #[derive(Debug, Default)]
 pub struct Batch {
     // One entry for each key: the engine gives a whole batch one sequence number, so two changes to a key within it
@@ -21,17 +21,17 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// An empty batch.
+    /// Creates a batch without changes.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Stores `value` under `key`, in place of what was there.
+    /// Stores `value` under `key`, replacing an existing value.
     ///
     /// # Errors
-    /// When the value cannot be written as JSON or is over 16 MiB, or the key is empty or over 65,535 bytes. The batch
-    /// is then as it was.
+    /// If the value cannot be encoded as JSON or is over 16 MiB, or the key is empty or over 65,535 bytes. The batch is
+    /// then unchanged.
     pub fn put<T: Serialize>(&mut self, table: Table, key: impl Into<Vec<u8>>, value: &T) -> Result<(), StoreError> {
         let key = key.into();
         if !is_possible_key(&key) {
@@ -42,10 +42,10 @@ impl Batch {
         Ok(())
     }
 
-    /// Removes `key`; nothing happens when it is not there.
+    /// Removes `key`; does nothing if it does not exist.
     pub fn delete(&mut self, table: Table, key: impl Into<Vec<u8>>) {
         let key = key.into();
-        // A key that could not be stored is not there.
+        // A key that could not be stored does not exist.
         if is_possible_key(&key) {
             self.changes.insert((table, key), None);
         }

@@ -1,4 +1,4 @@
-//! Why the store refused or failed. No message holds a host path or a stored value: they reach models and logs.
+//! Errors of the store. No message holds a host path or a stored value: they reach models and logs.
 
 use std::io;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use base::{Refusal, RefusalCode};
 
 use crate::Table;
 
-/// What went wrong. Cheap to clone: one failed sync answers every commit that waited for it.
+/// An error of the store. Cheap to clone: one failed sync answers every commit that waited for it.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -19,13 +19,13 @@ pub enum StoreError {
         /// The newest schema version that this build reads.
         supported: u32,
     },
-    /// The state directory is damaged, or is not one.
+    /// The state directory is damaged or is something else.
     #[error("the state directory cannot be used: {detail}")]
     Corrupt {
-        /// What is wrong with it.
+        /// The problem in a few words.
         detail: String,
     },
-    /// The state ends before the commit that its mark names: something that was acknowledged is gone.
+    /// The state ends before the commit that its mark names: acknowledged commits are lost.
     #[error(
         "the state is incomplete: {}, and `{mark}` says that {marked} {} durable",
         if *found == 0 { "nothing is left of it".to_owned() } else { format!("it ends at commit {found}") },
@@ -34,75 +34,75 @@ pub enum StoreError {
     Behind {
         /// The number of the last commit in the state; 0 if there is none.
         found: u64,
-        /// The number of the last commit that was acknowledged, at least.
+        /// The number of a commit that was acknowledged, usually the last.
         marked: u64,
         /// The name of the mark's file.
         mark: String,
     },
-    /// The mark of the state cannot be used, so a loss could not be noticed.
+    /// The mark of the state cannot be used, so a loss would go unnoticed.
     #[error("the state cannot be checked for loss: `{mark}` beside it is {reason}")]
     Unmarked {
         /// The name of the mark's file.
         mark: String,
-        /// Missing or damaged.
+        /// The word `missing` or `damaged`.
         reason: &'static str,
     },
     /// Another process owns this home.
     #[error("another host owns this home{}", owner_pid.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
     HomeInUse {
-        /// The owner, when it is known.
+        /// The owner's process id, if it is known.
         owner_pid: Option<u32>,
     },
     /// A stored record cannot be read.
     #[error("the record `{key}` of table `{table}` cannot be used: {reason}")]
     Record {
-        /// Where it is.
+        /// The table of the record.
         table: Table,
         /// Its key, with unprintable bytes escaped.
         key: String,
-        /// What is wrong with it.
+        /// The problem with the record.
         reason: String,
     },
-    /// A value cannot be written as JSON.
+    /// A value cannot be encoded as JSON.
     #[error("a value for table `{table}` cannot be stored")]
     Encode {
-        /// Where it was meant for.
+        /// The table it was meant for.
         table: Table,
-        /// Why.
+        /// The encoder's error.
         #[source]
         source: Arc<serde_json::Error>,
     },
     /// A key is empty or too long.
     #[error("a key of table `{table}` has {bytes} bytes: 1 to 65535 are possible")]
     Key {
-        /// Where it was meant for.
+        /// The table it was meant for.
         table: Table,
-        /// Its length.
+        /// Length of the key in bytes.
         bytes: usize,
     },
     /// A record is too large.
     #[error("a record of table `{table}` has {bytes} bytes: at most {limit} are possible")]
     TooLarge {
-        /// Where it was meant for.
+        /// The table it was meant for.
         table: Table,
-        /// Its size.
+        /// Size of the record in bytes.
         bytes: usize,
-        /// The largest size possible.
+        /// The largest size possible, in bytes.
         limit: usize,
     },
     /// The disk or the quota is full.
     #[error("the disk is full: nothing was stored, and nothing stored before was lost")]
     Full,
-    /// The disk failed.
+    /// The disk failed on this action.
     #[error("{action} failed")]
     Io {
-        /// What was being done.
+        /// The action that failed, such as `writing the journal`.
         action: &'static str,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         source: Arc<io::Error>,
     },
-    /// A write or sync failed before; whether what it wrote reached the disk cannot be known without reading it again.
+    /// A write or sync failed before; whether its data reached the disk is unknown until the state is read again.
     #[error("storage failed earlier, so nothing more is stored until the host is started again")]
     Poisoned,
     /// The store was closed.
@@ -111,7 +111,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// The right error for what the system said.
+    /// Maps an error of the operating system.
     pub(crate) fn io(action: &'static str, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full,
@@ -119,7 +119,7 @@ impl StoreError {
         }
     }
 
-    /// The right error for what the engine said.
+    /// Maps an error of the storage engine.
     pub(crate) fn engine(action: &'static str, error: fjall::Error) -> Self {
         match error {
             fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source)) => Self::io(action, source),
@@ -135,7 +135,7 @@ impl StoreError {
         Self::Corrupt { detail: detail.into() }
     }
 
-    /// Whether the state itself is at fault: [`accept_loss`](crate::accept_loss) is the way out.
+    /// Whether the state itself is at fault: [`accept_loss`](crate::accept_loss) is the remedy.
     #[must_use]
     pub fn is_loss(&self) -> bool {
         matches!(self, Self::Corrupt { .. } | Self::Record { .. } | Self::Behind { .. } | Self::Unmarked { .. })

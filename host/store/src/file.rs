@@ -1,7 +1,7 @@
-//! Small files beside the state: there as a whole or not at all, for their owner's eyes only. One is never replaced unless
-//! that is what was asked for.
+//! Small files next to the state: complete or absent, readable by their owner only. Existing files are replaced only on
+//! request.
 //!
-//! They are here because nobody else may sync a file that state depends on.
+//! They are here because no other crate may sync a file that state depends on.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -10,36 +10,36 @@ use std::path::{Path, PathBuf};
 
 use crate::StoreError;
 
-/// What became of a file that was to be made.
+/// The result of creating a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Creation {
-    /// It is there, and durable.
+    /// The file was created and is durable.
     Created,
-    /// There was one of that name already, which was left as it is.
+    /// A file of that name existed already and was left as it is.
     Existed,
 }
 
-/// Makes the file `name` in `dir`, which is made when it is missing. Durable when this returns.
+/// Creates the file `name` in `dir`, which is created if it is missing. Durable when this returns.
 ///
 /// # Errors
-/// [`StoreError::Full`] or [`StoreError::Io`] when the disk fails.
+/// [`StoreError::Full`] or [`StoreError::Io`] if the disk fails.
 pub fn create_file(dir: &Path, name: &str, content: &[u8]) -> Result<Creation, StoreError> {
     write(dir, name, content).map_err(|source| StoreError::io("making a file of the home", source))
 }
 
-/// Puts `content` into the file `name` in `dir`, in place of what was there. After a crash it is the one or the other.
-/// Durable when this returns.
+/// Writes `content` to the file `name` in `dir`, replacing an existing file. After a crash the file is the old or the
+/// new one. Durable when this returns.
 ///
 /// # Errors
-/// [`StoreError::Full`] or [`StoreError::Io`] when the disk fails.
+/// [`StoreError::Full`] or [`StoreError::Io`] if the disk fails.
 pub fn replace_file(dir: &Path, name: &str, content: &[u8]) -> Result<(), StoreError> {
     replace(dir, name, content).map_err(|source| StoreError::io("replacing a file of the home", source))
 }
 
-/// Makes what is in an open file, or which names are in an open directory, durable.
+/// Makes the content of an open file, or the entries of an open directory, durable.
 ///
 /// # Errors
-/// [`StoreError::Full`] or [`StoreError::Io`] when the disk fails.
+/// [`StoreError::Full`] or [`StoreError::Io`] if the disk fails.
 pub fn sync(file: &File) -> Result<(), StoreError> {
     file.sync_all().map_err(|source| StoreError::io("syncing a file of the home", source))
 }
@@ -53,7 +53,7 @@ fn replace(dir: &Path, name: &str, content: &[u8]) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Writes `content` beside the place of the file.
+/// Writes `content` to a draft in the same directory.
 fn draft(dir: &Path, name: &str, content: &[u8]) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let draft = dir.join(format!(".{name}.incomplete"));
@@ -71,7 +71,7 @@ fn draft(dir: &Path, name: &str, content: &[u8]) -> io::Result<PathBuf> {
 
 fn write(dir: &Path, name: &str, content: &[u8]) -> io::Result<Creation> {
     let draft = draft(dir, name, content)?;
-    // Unlike a rename, a link does not replace what is there.
+    // Unlike a rename, a link does not replace an existing file.
     let linked = fs::hard_link(&draft, dir.join(name));
     fs::remove_file(&draft)?;
     match linked {
@@ -93,7 +93,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let dir = home.path().join("config");
         fs::create_dir(&dir).unwrap();
-        // What a crash leaves.
+        // The leftover of a crash.
         fs::write(dir.join(".key.incomplete"), "half").unwrap();
         assert_eq!(create_file(&dir, "key", b"one").unwrap(), Creation::Created);
         assert_eq!(create_file(&dir, "key", b"two").unwrap(), Creation::Existed);
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(fs::read(dir.join("token")).unwrap(), b"two");
         assert_eq!(fs::metadata(dir.join("token")).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
-        // A directory in its place stays, and no draft is left.
+        // A directory of that name stays, and no draft is left.
         fs::create_dir(dir.join("taken")).unwrap();
         assert!(replace_file(&dir, "taken", b"x").is_err());
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 2);

@@ -15,40 +15,40 @@ use crate::watermark::{self, COMMITS_KEY, UNCOUNTED_KEY, Watermark};
 use crate::writer::{Committer, RESERVE_BYTES, Writer};
 use crate::{Batch, Each, Faults, NoFaults, Scan, StoreError, Table};
 
-/// The state of a home. Cheap to clone; the last clone to be dropped closes it.
+/// The state of a home. Cheap to clone; dropping the last clone closes it.
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
 }
 
 enum Inner {
-    // Dropped in this order: the writer ends before what it writes to is closed.
+    // Dropped in this order: the writer ends before its tables are closed.
     Files { writer: Writer, tables: Tables, was_counted: bool },
     Simulated(SimulatedStore),
 }
 
-/// What differs between a product and a test.
+/// Settings that differ between production and tests.
 pub(crate) struct Options {
     pub(crate) faults: Arc<dyn Faults>,
     pub(crate) reserve_bytes: u64,
 }
 
 impl Store {
-    /// Opens the state in `dir`, which is made when it is missing or empty; an older schema is migrated forwards.
+    /// Opens the state in `dir`, which is created if it is missing or empty; an older schema is migrated forwards.
     ///
     /// # Errors
-    /// [`StoreError::NewerSchema`] or [`StoreError::Corrupt`] when the state cannot be used, with nothing in it changed;
-    /// [`StoreError::Behind`] or [`StoreError::Unmarked`] when something of it is missing, or nothing would show that;
-    /// [`StoreError::HomeInUse`] when another process has it open; [`StoreError::Full`] or [`StoreError::Io`] when the
-    /// disk fails.
+    /// [`StoreError::NewerSchema`] or [`StoreError::Corrupt`] if the state cannot be used, with nothing in it changed;
+    /// [`StoreError::Behind`] or [`StoreError::Unmarked`] if a part of it is lost, or a loss would go unnoticed;
+    /// [`StoreError::HomeInUse`] if another process has it open; [`StoreError::Full`] or [`StoreError::Io`] if the disk
+    /// fails.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         Self::open_with(dir, Arc::new(NoFaults))
     }
 
-    /// Opens the state with storage that fails where a test says.
+    /// Opens the state on storage that fails at the points a test chooses.
     ///
     /// # Errors
-    /// As [`Store::open`]. Making and migrating the state does not pass through `faults`.
+    /// As [`Store::open`]. Creating and migrating the state does not pass through `faults`.
     pub fn open_with(dir: &Path, faults: Arc<dyn Faults>) -> Result<Self, StoreError> {
         Self::open_as(dir, Options { faults, reserve_bytes: RESERVE_BYTES })
     }
@@ -57,7 +57,7 @@ impl Store {
         let mut marked = watermark::read(dir)?;
         if layout::prepare(dir)? == Found::Nothing {
             check_mark(dir, 0, marked.or(Some(0)))?;
-            // Before the state, so that every state has a mark.
+            // Written before the state, so that every state has a mark.
             watermark::write(dir, 0)?;
             marked = Some(0);
             layout::create(dir, write_new_state)?;
@@ -65,7 +65,7 @@ impl Store {
         let tables = Tables::open(dir)?;
         let commits: Option<u64> = tables.get(Table::Meta, COMMITS_KEY.as_bytes())?;
         if commits.is_none() && marked.is_none() {
-            // A state that was never counted: from here on it is.
+            // A state that was never counted: it is from here on.
             watermark::write(dir, 0)?;
         } else {
             check_mark(dir, commits.unwrap_or(0), marked)?;
@@ -85,17 +85,18 @@ impl Store {
         Ok(Self { inner: Arc::new(Inner::Files { writer, tables, was_counted }) })
     }
 
-    /// Opens the state on a disk in memory, for tests and simulations. There is no thread behind it: a commit is written
-    /// by whoever waits for it, after it has let others run, and takes no time.
+    /// Opens the state on a disk in memory, for tests and simulations. It has no thread: a commit is written by a task
+    /// that waits for it, after yielding to others, and takes no time.
     ///
     /// # Errors
-    /// [`StoreError::HomeInUse`] while another store over the disk is open that was neither dropped nor ended by a crash;
-    /// [`StoreError::NewerSchema`] or [`StoreError::Corrupt`] as [`Store::open`].
+    /// [`StoreError::HomeInUse`] while another store over the disk is open that was neither dropped nor ended by a
+    /// crash; [`StoreError::NewerSchema`] or [`StoreError::Corrupt`] as [`Store::open`].
     pub fn simulated(disk: Arc<SimulatedDisk>) -> Result<Self, StoreError> {
         Ok(Self { inner: Arc::new(Inner::Simulated(SimulatedStore::open(disk)?)) })
     }
 
-    /// Whether a loss from the state would always have been noticed. A state that an earlier version made had no mark then.
+    /// Whether a loss from the state would always have been noticed. A state made by an earlier version had no mark at
+    /// first.
     #[must_use]
     pub fn was_counted(&self) -> bool {
         match &*self.inner {
@@ -104,11 +105,11 @@ impl Store {
         }
     }
 
-    /// The record under `key`, when there is one. Only durable records are seen.
+    /// The record under `key`, if it exists. Reads see only durable records.
     ///
     /// # Errors
-    /// [`StoreError::Record`] when it cannot be read as a `T` of this version; [`StoreError::Io`] or
-    /// [`StoreError::Corrupt`] when the disk fails.
+    /// [`StoreError::Record`] if it cannot be read as a `T` of this version; [`StoreError::Io`] or
+    /// [`StoreError::Corrupt`] if the disk fails.
     pub fn get<T: DeserializeOwned>(&self, table: Table, key: impl AsRef<[u8]>) -> Result<Option<T>, StoreError> {
         match &*self.inner {
             Inner::Files { tables, .. } => tables.get(table, key.as_ref()),
@@ -116,7 +117,7 @@ impl Store {
         }
     }
 
-    /// The keys and records that `scan` selects, as they were at one moment.
+    /// A snapshot of the keys and records that `scan` selects.
     ///
     /// # Errors
     /// As [`Store::get`]: a record that cannot be read fails the scan, it is never left out.
@@ -124,11 +125,11 @@ impl Store {
         self.scan_each(table, scan)?.into_iter().map(|(key, value)| Ok((key, value?))).collect()
     }
 
-    /// As [`Store::scan`], for those to whom a record that cannot be read says something about its key alone: each key comes
-    /// with its record or with why that cannot be read.
+    /// As [`Store::scan`], but an unreadable record affects its own key only: each key comes with its record or with
+    /// the error.
     ///
     /// # Errors
-    /// When the table cannot be read.
+    /// If the table cannot be read.
     pub fn scan_each<T: DeserializeOwned>(&self, table: Table, scan: &Scan) -> Result<Each<T>, StoreError> {
         match &*self.inner {
             Inner::Files { tables, .. } => tables.scan_each(table, scan),
@@ -137,12 +138,12 @@ impl Store {
     }
 
     /// Commits `batch`: returns when all of it is on the disk. Commits become visible and durable in the order in which
-    /// they were made; many at a time share one sync. To drop the future is not to undo the commit.
+    /// they were made; many at a time share one sync. Dropping the future does not undo the commit.
     ///
     /// # Errors
-    /// [`StoreError::Full`] when there is no room, after which a commit may be tried again. [`StoreError::Io`] when the
-    /// disk failed, and [`StoreError::Poisoned`] ever after; a later opening may find the failed batch, as a whole, or not.
-    /// [`StoreError::Closed`] after [`Store::close`].
+    /// [`StoreError::Full`] if there is no room, after which a commit may be tried again. [`StoreError::Io`] if the
+    /// disk failed, and [`StoreError::Poisoned`] ever after; a later opening finds all of the failed batch or none of
+    /// it. [`StoreError::Closed`] after [`Store::close`].
     pub async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
         if batch.is_empty() {
             return Ok(());
@@ -153,7 +154,7 @@ impl Store {
         }
     }
 
-    /// Becomes true when a write or sync has failed: nothing more is acknowledged until the state is opened again.
+    /// Becomes true after a failed write or sync: nothing more is acknowledged until the state is opened again.
     #[must_use]
     pub fn poisoned(&self) -> watch::Receiver<bool> {
         match &*self.inner {
@@ -162,11 +163,11 @@ impl Store {
         }
     }
 
-    /// Refuses further commits, and returns when those before are on the disk. Reading goes on; the files are closed with
-    /// the last clone of the handle.
+    /// Refuses further commits, and returns when the earlier ones are on the disk. Reads continue to work; the files
+    /// are closed with the last clone of the handle.
     ///
     /// # Errors
-    /// When a commit that was still waiting failed. Its own caller gets the same error.
+    /// If a commit that was still waiting failed. Its own caller gets the same error.
     pub async fn close(&self) -> Result<(), StoreError> {
         match &*self.inner {
             Inner::Files { writer, .. } => writer.close().await,
@@ -181,7 +182,7 @@ impl std::fmt::Debug for Store {
     }
 }
 
-/// Whether there is a state in `dir`, or the mark of one: then none is created there.
+/// Whether `dir` has a state or the mark of one: then none is created there.
 #[must_use]
 pub fn exists(dir: &Path) -> bool {
     let is_empty = match std::fs::read_dir(dir) {
@@ -191,7 +192,7 @@ pub fn exists(dir: &Path) -> bool {
     !is_empty || !matches!(watermark::read(dir), Ok(None))
 }
 
-/// Refuses a state that is behind its mark, or has none.
+/// Refuses a state that is behind its mark, or has no mark.
 fn check_mark(dir: &Path, found: u64, marked: Option<u64>) -> Result<(), StoreError> {
     let mark = watermark::name(dir);
     match marked {
@@ -201,7 +202,7 @@ fn check_mark(dir: &Path, found: u64, marked: Option<u64>) -> Result<(), StoreEr
     }
 }
 
-/// Every table, and the schema version, in a directory that nobody sees yet.
+/// Creates every table and the schema version, in a directory that is not visible yet.
 fn write_new_state(dir: &Path) -> Result<(), StoreError> {
     let mut batch = Batch::new();
     batch.put(Table::Meta, SCHEMA_KEY, &Schema::CURRENT)?;

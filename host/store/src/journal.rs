@@ -1,9 +1,10 @@
-//! Reads the engine's journal before the engine does. It must not know what the records mean: it follows the framing.
+//! Checks the engine's journal before the engine reads it. It must not know the meaning of records: it follows the
+//! framing.
 //!
 //! The engine takes the first frame that it cannot read for the torn end of the file, and cuts the journal there. After
 //! a crash that is right: every group of commits is synced before the next is begun, so at most the last one is torn,
-//! and nobody was told of it. After a damaged disk it would silently drop acknowledged commits. Here the two are told
-//! apart by what follows: behind a torn group there is nothing.
+//! and it was never acknowledged. After a damaged disk it would silently drop acknowledged commits. The rest of the
+//! file tells the two apart: nothing follows a torn group.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom};
@@ -16,26 +17,26 @@ const TRAILER: &[u8; 4] = b"FJL\x03";
 /// A disk writes whole sectors, so an unwritten part of a torn group is a run of zeros of at least this many bytes.
 const SECTOR_BYTES: usize = 512;
 
-/// Checks a journal that is written to no more: all of it was synced.
+/// Checks a journal that is no longer written to: all of it was synced.
 pub(crate) fn check_sealed(path: &Path, number: u64) -> Result<(), StoreError> {
     let mut journal = Journal::open(path).map_err(reading)?;
     let groups = journal.groups().map_err(reading)?;
     if journal.rest(groups.end).map_err(reading)?.is_empty() { Ok(()) } else { Err(damaged(number, groups.end)) }
 }
 
-/// Checks the journal that commits go to, and cuts off a torn group at its end that the engine would not recognise.
+/// Checks the active journal, and cuts off a torn group at its end that the engine would not recognise.
 pub(crate) fn check_active(path: &Path, number: u64) -> Result<(), StoreError> {
     let mut journal = Journal::open(path).map_err(reading)?;
     let groups = journal.groups().map_err(reading)?;
     let rest = journal.rest(groups.end).map_err(reading)?;
     if rest.is_empty() {
-        // The last group may be whole in its framing, and torn within: its values then hold unwritten sectors.
+        // The last group may have complete framing but torn content: its values then hold unwritten sectors.
         let last = journal.bytes(groups.last, groups.end).map_err(reading)?;
         return if has_empty_sector(&last) { cut(path, groups.last) } else { Ok(()) };
     }
     let rest_end = groups.end + rest.len() as u64;
     match rest.windows(TRAILER.len()).position(|window| window == TRAILER) {
-        // It breaks off before its end, which the engine recognises.
+        // The group breaks off before its end, which the engine recognises.
         None if groups.needed > rest_end => Ok(()),
         Some(at) if at + TRAILER.len() < rest.len() => Err(damaged(number, groups.end)),
         _ if has_empty_sector(&rest) => cut(path, groups.end),
@@ -65,8 +66,8 @@ fn reading(source: io::Error) -> StoreError {
     StoreError::io("reading the journal", source)
 }
 
-/// Where the readable groups end, where the last of them begins, and how far the file would have to go on for the next
-/// field to be there.
+/// Offsets: the end of the readable groups, the beginning of the last of them, and the length that the file would need
+/// to hold the next field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Groups {
     last: u64,
@@ -78,9 +79,9 @@ struct Journal {
     reader: BufReader<File>,
     position: u64,
     length: u64,
-    /// The end of the field that was looked at last.
+    /// The end of the last field that was read.
     needed: u64,
-    /// The sequence number of the group before.
+    /// The sequence number of the previous group.
     sequence: Option<u64>,
 }
 
@@ -91,7 +92,7 @@ impl Journal {
         Ok(Self { reader: BufReader::with_capacity(64 << 10, file), position: 0, length, needed: 0, sequence: None })
     }
 
-    /// Follows the groups from the start as far as they are whole.
+    /// Follows the groups from the start until one is incomplete.
     fn groups(&mut self) -> io::Result<Groups> {
         let mut groups = Groups { last: 0, end: 0, needed: 0 };
         while self.group()?.is_some() {
@@ -100,14 +101,15 @@ impl Journal {
         Ok(Groups { needed: self.needed, ..groups })
     }
 
-    /// Passes over one group: a start with the number of items, the items, the end. `None` when that is not what is here.
+    /// Skips one group: a start with the number of items, the items, the end. `None` if there is no such group here.
     fn group(&mut self) -> io::Result<Option<()>> {
         if self.take::<1>()? != Some([1]) {
             return Ok(None);
         }
         let Some(head) = self.take::<12>()? else { return Ok(None) };
         let [a, b, c, d, sequence @ ..] = head;
-        // The engine's checksum leaves out the head. Numbers that do not rise would make it pass over a group as known.
+        // The engine's checksum leaves out the head. With sequence numbers that do not rise it would skip a group as
+        // known.
         let sequence = u64::from_le_bytes(sequence);
         if self.sequence.is_some_and(|before| before >= sequence) {
             return Ok(None);
@@ -124,7 +126,7 @@ impl Journal {
         Ok((self.take::<4>()?.as_ref() == Some(TRAILER)).then_some(()))
     }
 
-    /// Passes over one item: kind, compression, table, key length, value length, stored length, key, value.
+    /// Skips one item: kind, compression, table, key length, value length, stored length, key, value.
     fn item(&mut self) -> io::Result<Option<()>> {
         if self.take::<1>()? != Some([2]) {
             return Ok(None);
@@ -134,7 +136,7 @@ impl Journal {
         };
         let table: [u8; 8] = table;
         let (value, stored) = (u32::from_le_bytes([v0, v1, v2, v3]), u32::from_le_bytes([s0, s1, s2, s3]));
-        // Tables are numbered from 1 and compression is never used, so anything else is damage.
+        // Tables are numbered from 1 and compression is never used, so other values are damage.
         if compression != 0 || value != stored || u64::from_le_bytes(table) == 0 {
             return Ok(None);
         }
@@ -163,7 +165,7 @@ impl Journal {
         Ok(Some(()))
     }
 
-    /// What is written from `from` on, without the zeros at the end: the engine makes journals longer than their content.
+    /// The content from `from` on, without the zeros at the end: the engine makes journals longer than their content.
     fn rest(&mut self, from: u64) -> io::Result<Vec<u8>> {
         let mut rest = self.bytes(from, self.data_end(from)?)?;
         let used = rest.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
@@ -178,7 +180,7 @@ impl Journal {
         Ok(bytes)
     }
 
-    /// The end of what the file really holds: the 64 MB of a new journal are a hole, not worth reading.
+    /// The end of the data in the file: the 64 MB of a new journal are a hole, not worth reading.
     fn data_end(&self, from: u64) -> io::Result<u64> {
         use rustix::fs::{SeekFrom as At, seek};
         use rustix::io::Errno;
@@ -188,7 +190,7 @@ impl Journal {
             match seek(file, At::Data(end)) {
                 Ok(data) => end = seek(file, At::Hole(data))?,
                 Err(Errno::NXIO) => return Ok(end),
-                // A file system that does not know holes: read it all.
+                // The file system does not support holes: read it all.
                 Err(_) => return Ok(self.length),
             }
         }

@@ -1,9 +1,9 @@
-//! The state directory: made as a whole or not at all, and checked before the engine may touch it.
+//! The state directory: created completely or not at all, and checked before the engine may touch it.
 //!
-//! The engine heals what it takes for an interrupted creation by deleting: without the file `current` of a table it
-//! drops the table, without its list of tables it drops them all, without a journal it begins a new one. Here a state
-//! directory appears under its name complete, by one rename, so anything missing later is damage, and is refused with
-//! everything left in place. A table that a later version adds is noted beside the state while it is made.
+//! The engine repairs an apparently interrupted creation by deleting: without the file `current` of a table it drops
+//! the table, without its list of tables it drops them all, without a journal it begins a new one. Here a complete
+//! state directory appears under its name by one rename, so anything missing later is damage, and is refused with
+//! everything left in place. A table that a later version adds is noted next to the state while it is created.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
@@ -13,19 +13,19 @@ use std::path::{Path, PathBuf};
 
 use crate::{Links, StoreError, first_special, journal, manifest, read_regular};
 
-/// The note of tables has a number of a few digits for each.
+/// Size limit of the note of tables, which has a few digits for each.
 const MAX_NOTE_BYTES: u64 = 4 << 10;
 
-/// What [`prepare`] found.
+/// The kind of directory that [`prepare`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     /// A state directory that looks complete.
     State,
-    /// Nothing yet.
+    /// No state directory exists yet.
     Nothing,
 }
 
-/// Looks at `dir` without changing it, but for a torn write at the journal's end that nobody was told of.
+/// Checks `dir` without changing it, except for a torn, unacknowledged write at the journal's end.
 pub(crate) fn prepare(dir: &Path) -> Result<Found, StoreError> {
     let io = |source| StoreError::io("reading the state directory", source);
     let entries = match fs::read_dir(dir) {
@@ -69,7 +69,7 @@ pub(crate) fn prepare(dir: &Path) -> Result<Found, StoreError> {
     Ok(Found::State)
 }
 
-/// The engine opens each file by its name: a pipe would keep it waiting, and a device never ends.
+/// The engine opens each file by its name: a pipe would block it, and a device never ends.
 fn check_kinds(dir: &Path) -> Result<(), StoreError> {
     let special = first_special(dir, u64::MAX, Links::Refused)
         .map_err(|source| StoreError::io("reading the state directory", source))?;
@@ -79,8 +79,8 @@ fn check_kinds(dir: &Path) -> Result<(), StoreError> {
     })
 }
 
-/// `known` are the tables there were before some were added, when that was interrupted: a half-made one beside them was
-/// never used, and goes.
+/// `known` are the tables that existed before an interrupted addition of others: an incomplete table not among them was
+/// never used, and is removed.
 fn check_tables(dir: &Path, known: Option<&BTreeSet<u64>>) -> Result<(), StoreError> {
     let entries = fs::read_dir(dir).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => StoreError::corrupt("its tables are missing"),
@@ -102,7 +102,8 @@ fn check_tables(dir: &Path, known: Option<&BTreeSet<u64>>) -> Result<(), StoreEr
     if has_list { Ok(()) } else { Err(StoreError::corrupt("its list of tables is missing")) }
 }
 
-/// Makes a state directory: `fill` does so under another name, and only what is complete and synced gets the name.
+/// Creates a state directory: `fill` does so under another name, and the name is given only to a complete and synced
+/// directory.
 pub(crate) fn create(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), StoreError>) -> Result<(), StoreError> {
     let io = |source| StoreError::io("making the state directory", source);
     let staging = beside(dir, ".incomplete");
@@ -114,15 +115,16 @@ pub(crate) fn create(dir: &Path, fill: impl FnOnce(&Path) -> Result<(), StoreErr
     fill(&staging)?;
     sync_tree(&staging).map_err(io)?;
     fs::rename(&staging, dir).map_err(io)?;
-    // The name itself, and that of the directory around it, which may be as new.
+    // Syncs the name itself, and that of the parent directory, which may be just as new.
     for parent in dir.ancestors().skip(1).take(2).filter(|parent| !parent.as_os_str().is_empty()) {
         File::open(parent).and_then(|parent| parent.sync_all()).map_err(io)?;
     }
     Ok(())
 }
 
-/// Adds tables to a state: `add` does so, and returns with all of them made. The engine makes a table file by file; the note
-/// beside the state says which tables were there before, so that after a crash what is half made can be told from damage.
+/// Adds tables to a state: `add` does so, and returns after creating all of them. The engine creates a table file by
+/// file; a note next to the state lists the earlier tables, so that after a crash an incomplete table is distinguished
+/// from a damaged one.
 pub(crate) fn grow<T>(dir: &Path, add: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
     let mut known = String::new();
     for entry in fs::read_dir(dir.join("keyspaces")).map_err(growing)? {
@@ -139,7 +141,7 @@ pub(crate) fn grow<T>(dir: &Path, add: impl FnOnce() -> Result<T, StoreError>) -
     Ok(added)
 }
 
-/// The tables there were before an addition that was interrupted; none when none was.
+/// The tables before an interrupted addition; `None` if there was no such interruption.
 fn tables_before_growing(dir: &Path) -> Result<Option<BTreeSet<u64>>, StoreError> {
     match read_regular(&beside(dir, ".growing"), Links::Refused, MAX_NOTE_BYTES) {
         Ok(known) => {
@@ -151,7 +153,7 @@ fn tables_before_growing(dir: &Path) -> Result<Option<BTreeSet<u64>>, StoreError
     }
 }
 
-/// Durable, because with the note a table that is damaged later would be taken for a half-made one.
+/// Durable, because with the note a table that is damaged later would be taken for an incomplete one.
 fn end_growing(dir: &Path) -> Result<(), StoreError> {
     fs::remove_file(beside(dir, ".growing")).and_then(|()| sync_parent(dir)).map_err(growing)
 }
@@ -173,8 +175,8 @@ pub(crate) fn beside(dir: &Path, suffix: &str) -> PathBuf {
     dir.with_file_name(name)
 }
 
-/// The engine syncs its files but not every directory that names them. While it runs it removes files it has replaced, so an
-/// entry that is gone by now needs no sync.
+/// The engine syncs its files but not every directory that names them. While it runs it removes files it has replaced,
+/// so a vanished entry needs no sync.
 fn sync_tree(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;

@@ -1,10 +1,11 @@
-//! Durable state: typed records in ordered tables, written in atomic batches that are on the disk before anyone is told.
+//! Durable state: typed records in ordered tables, written in atomic batches that are on the disk before they are
+//! acknowledged.
 //!
-//! Architecture invariant: the only crate that sees fjall and the only place that says fsync. It must not know what a
-//! run, a signal or an energy level is: tables, keys and values are its caller's. What it survives: `kill -9` at any
-//! instant loses nothing acknowledged; a full disk refuses a write and harms nothing stored; a failed sync stops all
-//! further acknowledgements until the store is opened again; a damaged, foreign or newer state directory is refused
-//! before anything in it is changed, and so is one that is behind the mark beside it, which says how far it was.
+//! Architecture invariant: the only crate that sees fjall and the only place that says fsync. It must not know the
+//! meaning of a run, a signal or an energy level: its caller defines tables, keys and values. It survives `kill -9` at
+//! any instant without losing acknowledged commits; a full disk refuses a write and harms nothing stored; a failed sync
+//! stops all further acknowledgements until the store is opened again; a damaged, foreign or newer state directory is
+//! refused before anything in it is changed, and so is one that is behind its mark, which records the last commit.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests"))]
 
 mod batch;

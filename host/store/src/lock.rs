@@ -1,4 +1,4 @@
-//! The lock of a home: one host owns it (SPEC CONF-4). The kernel releases it when the owner dies, however it dies.
+//! The lock of a home: one host owns it (SPEC CONF-4). The kernel releases it when the owner dies for any reason.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::StoreError;
 use crate::regular::{Links, check, flags};
 
-/// The file in the home that is locked. It stays: removing it would let two hosts lock two files of one name.
+/// The locked file in the home. It is never removed: otherwise two hosts could lock two files of one name.
 const LOCK_FILE: &str = "host.lock";
 
 /// Owns a home until it is dropped.
@@ -18,10 +18,10 @@ pub struct HomeLock {
 }
 
 impl HomeLock {
-    /// Takes the home at `home`, which is made when it is missing, readable by its owner only.
+    /// Locks the home at `home`, which is created if it is missing, readable by its owner only.
     ///
     /// # Errors
-    /// [`StoreError::HomeInUse`] when another host has it; [`StoreError::Io`] when the directory cannot be used.
+    /// [`StoreError::HomeInUse`] if another host owns it; [`StoreError::Io`] if the directory cannot be used.
     pub fn acquire(home: &Path) -> Result<Self, StoreError> {
         let io = |source| StoreError::io("locking the home", source);
         DirBuilder::new().recursive(true).mode(0o700).create(home).map_err(io)?;
@@ -30,7 +30,7 @@ impl HomeLock {
         options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags(Links::Refused));
         let locking = |source| StoreError::io("opening `host.lock` of the home", source);
         let path = home.join(LOCK_FILE);
-        // An existing file is judged before it is opened: a link is not followed, and a device not touched.
+        // An existing file is checked before it is opened: a link is not followed, and a device not touched.
         if let Ok(found) = path.symlink_metadata() {
             check(found.file_type()).map_err(locking)?;
         }
@@ -40,7 +40,7 @@ impl HomeLock {
             Err(TryLockError::WouldBlock) => return Err(StoreError::HomeInUse { owner_pid: read_pid(&mut file) }),
             Err(TryLockError::Error(source)) => return Err(io(source)),
         }
-        // The number only helps whoever is refused; a full disk must not keep a host from starting.
+        // The process id only informs a refused host; a full disk must not keep a host from starting.
         file.set_len(0).and_then(|()| file.write_all(std::process::id().to_string().as_bytes())).ok();
         Ok(Self { file })
     }
@@ -48,7 +48,7 @@ impl HomeLock {
 
 impl Drop for HomeLock {
     fn drop(&mut self) {
-        // A number left behind would be shown as the owner's in the instant before the next owner writes its own.
+        // A leftover process id would be shown as the owner's in the instant before the next owner writes its own.
         // Closing the file releases the lock whether or not this works.
         self.file.set_len(0).ok();
     }

@@ -1,4 +1,4 @@
-//! The way out of a state that lost something: go on with the rest, by the owner's order only.
+//! Recovery of a state that lost data: go on with the rest, by the owner's command only.
 
 use std::fs;
 use std::path::Path;
@@ -14,19 +14,20 @@ use crate::{Store, StoreError, Table};
 /// The outcome of [`accept_loss`].
 #[derive(Debug, Clone, Default)]
 pub struct Loss {
-    /// Why the state was refused; `None` if it was not, and nothing was changed.
+    /// The error of the refused state; `None` if it was not refused, and nothing was changed.
     pub reason: Option<StoreError>,
     /// Whether nothing could be kept, so that the next opening begins with an empty state.
     pub is_new: bool,
 }
 
-/// Makes a state usable that was refused for a loss or for damage. A state that can be read is kept as it is; one that
-/// cannot is moved into the directory `aside`, which must exist. `set_aside_rest` does the same with everything that has no
-/// record, of which its argument tells. Nothing is deleted. Only the last step accepts the loss: after a crash the state is
-/// still refused.
+/// Makes a state usable that was refused for a loss or for damage. A readable state is kept as it is; an unreadable one
+/// is moved into the directory `aside`, which must exist. `set_aside_rest` does the same with everything that has no
+/// record, which its argument can test. Nothing is deleted. Only the last step accepts the loss: after a crash the
+/// state is still refused.
 ///
 /// # Errors
-/// If the state is refused for another reason, such as a newer schema, or the disk fails; and those of `set_aside_rest`.
+/// If the state is refused for another reason, such as a newer schema, or the disk fails; and those of
+/// `set_aside_rest`.
 pub fn accept_loss<E: From<StoreError>>(
     dir: &Path,
     aside: &Path,
@@ -47,7 +48,7 @@ pub fn accept_loss<E: From<StoreError>>(
     };
     set_aside_rest(&|table, key| left.as_ref().is_some_and(|left| left.has(table, key)))?;
     let (commits, is_new) = (left.as_ref().map_or(0, |left| left.commits), left.is_none());
-    // The engine locks its files.
+    // Dropped first, because the engine locks its files.
     drop(left);
     set_aside(&watermark::path(dir), aside)?;
     watermark::write(dir, commits)?;
@@ -72,7 +73,7 @@ impl Left {
         Ok(Some(Self { tables, commits }))
     }
 
-    /// Whether there is a record, be it one that cannot be read.
+    /// Whether there is a record, readable or not.
     fn has(&self, table: Table, key: &str) -> bool {
         !matches!(self.tables.get::<IgnoredAny>(table, key.as_bytes()), Ok(None))
     }

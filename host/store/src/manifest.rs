@@ -1,7 +1,7 @@
-//! Checks the list of files of a table before the engine reads it. It must not know what is in the list.
+//! Checks the list of files of a table before the engine reads it. It must not know the content of the list.
 //!
-//! The engine stores a checksum of each list and does not compare it. It would take a damaged list at its word: leave out
-//! table files, and with them records, or panic where unwinding ends the process.
+//! The engine stores a checksum of each list and does not compare it. It would trust a damaged list: leave out table
+//! files, and with them records, or panic where unwinding ends the process.
 
 use std::fs;
 use std::io;
@@ -11,8 +11,9 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::StoreError;
 
-/// Checks the table in `dir`: its file `current` holds the number of the list in force (eight bytes), the checksum of
-/// that list (sixteen), both little-endian, and a zero for the kind of checksum; the list is the file `v<number>`. The table files are in the directory `tables`.
+/// Checks the table in `dir`: its file `current` holds the number of the current list (eight bytes), the checksum of
+/// that list (sixteen), both little-endian, and a zero for the kind of checksum; the list is the file `v<number>`. The
+/// table files are in the directory `tables`.
 pub(crate) fn check(dir: &Path, table: u64) -> Result<(), StoreError> {
     let damaged = || StoreError::corrupt(format!("its table `keyspaces/{table}` is incomplete or damaged"));
     let read = |name: &str| match fs::read(dir.join(name)) {

@@ -1,5 +1,5 @@
 //! The envelope of every record, `{"v":1,"d":…}`: a version, so that a record from a newer host is refused by name and
-//! an old one can be told apart, and the value. It survives a record of any content: it is refused, never skipped.
+//! an old one is recognised, and the value. Records of unexpected content are refused, never skipped.
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -9,7 +9,7 @@ use crate::{StoreError, Table};
 /// The version written into new records.
 const RECORD_VERSION: u32 = 1;
 
-/// A record may have at most this many bytes: a batch of them passes through memory several times. Larger things are files.
+/// Maximum size of a record: a batch of them passes through memory several times. Larger data belongs in files.
 pub(crate) const MAX_RECORD_BYTES: usize = 16 << 20;
 
 #[derive(Serialize)]
@@ -31,7 +31,7 @@ struct Version {
     _value: IgnoredAny,
 }
 
-/// The bytes to store for `value`.
+/// Encodes `value` for storage.
 pub(crate) fn encode<T: Serialize>(table: Table, value: &T) -> Result<Vec<u8>, StoreError> {
     let bytes = serde_json::to_vec(&Outgoing { v: RECORD_VERSION, d: value })
         .map_err(|source| StoreError::Encode { table, source: source.into() })?;
@@ -41,12 +41,12 @@ pub(crate) fn encode<T: Serialize>(table: Table, value: &T) -> Result<Vec<u8>, S
     Ok(bytes)
 }
 
-/// The value in stored `bytes`.
+/// Decodes a value from stored `bytes`.
 pub(crate) fn decode<T: DeserializeOwned>(table: Table, key: &[u8], bytes: &[u8]) -> Result<T, StoreError> {
     match serde_json::from_slice::<Incoming<T>>(bytes) {
         Ok(record) if record.v == RECORD_VERSION => Ok(record.d),
         Ok(record) => Err(refusal(table, key, wrong_version(record.v))),
-        // Only the version of a newer record can be relied upon, so it is looked at alone before the rest is blamed.
+        // Only the version of a newer record can be relied upon, so it is read alone before the rest is blamed.
         Err(error) => Err(refusal(
             table,
             key,

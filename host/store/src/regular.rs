@@ -1,7 +1,7 @@
-//! Reading files of a home and files that an owner names: regular files only, without waiting, within a bound.
+//! Reading files of a home and files that an owner names: regular files only, without blocking, within a size limit.
 //!
-//! A named pipe would hold its reader for ever, a device has no end, and a link leads elsewhere. The file that is opened
-//! is the file that is judged.
+//! A named pipe would block its reader forever, a device has no end, and a link leads elsewhere. The check applies to
+//! the opened file.
 
 use std::fs::{self, File, FileType, OpenOptions};
 use std::io::{self, ErrorKind, Read as _};
@@ -10,24 +10,24 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-/// Directories within directories that are looked at by [`first_special`].
+/// Depth of nested directories that [`first_special`] searches.
 const MAX_DEPTH: usize = 16;
 
-/// Whether a symbolic link may lead to a file.
+/// Whether symbolic links are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {
-    /// The host's own files.
+    /// For the host's own files.
     Refused,
-    /// Files that the owner names or writes.
+    /// For files that the owner names or writes.
     Followed,
 }
 
-/// Opens the regular file at `path` for reading. Never waits.
+/// Opens the regular file at `path` for reading. Never blocks.
 ///
 /// # Errors
 /// As opening a file does, and [`ErrorKind::InvalidInput`] with the kind of file if it is not a regular one.
 pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
-    // Opening a device may have an effect, so its kind is looked at first.
+    // Opening a device may have an effect, so its kind is checked first.
     let found = match links {
         Links::Refused => fs::symlink_metadata(path),
         Links::Followed => fs::metadata(path).map_err(|error| dangling(path, error)),
@@ -39,7 +39,7 @@ pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
     Ok(file)
 }
 
-/// The content of the regular file at `path`.
+/// Reads the regular file at `path`.
 ///
 /// # Errors
 /// As [`open_regular`], and [`ErrorKind::FileTooLarge`] if it has more than `max` bytes.
@@ -51,16 +51,17 @@ pub fn read_regular(path: &Path, links: Links, max: u64) -> io::Result<Vec<u8>> 
         return Err(too_large());
     }
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
-    // What a file says of its length need not be so.
+    // The reported length of a file may be wrong.
     file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > max { Err(too_large()) } else { Ok(bytes) }
 }
 
-/// The first entry below the directory `dir` that is neither a directory nor a regular file of at most `max` bytes, with
-/// its kind. Nothing is opened but directories; with [`Links::Followed`] a link to a directory is not special, nor looked into.
+/// The first entry below the directory `dir` that is neither a directory nor a regular file of at most `max` bytes,
+/// with its kind. Only directories are opened; with [`Links::Followed`] a link to a directory is not special and not
+/// searched.
 ///
 /// # Errors
-/// When a directory cannot be listed.
+/// If a directory cannot be listed.
 pub fn first_special(dir: &Path, max: u64, links: Links) -> io::Result<Option<(PathBuf, &'static str)>> {
     let mut waiting = vec![(dir.to_owned(), 0)];
     while let Some((dir, depth)) = waiting.pop() {
@@ -70,7 +71,7 @@ pub fn first_special(dir: &Path, max: u64, links: Links) -> io::Result<Option<(P
             if kind.is_dir() && depth < MAX_DEPTH {
                 waiting.push((entry.path(), depth + 1));
             } else if links == Links::Followed && kind.is_symlink() && entry.path().is_dir() {
-                // The owner keeps it elsewhere.
+                // The owner keeps that directory elsewhere.
             } else if !kind.is_file() {
                 return Ok(Some((entry.path(), name_of(kind))));
             } else if max < u64::MAX && entry.metadata()?.len() > max {
@@ -81,14 +82,14 @@ pub fn first_special(dir: &Path, max: u64, links: Links) -> io::Result<Option<(P
     Ok(None)
 }
 
-/// The flags that keep an open from waiting and, for the host's own files, from following a link.
+/// The flags that keep an open from blocking and, for the host's own files, from following a link.
 pub(crate) fn flags(links: Links) -> i32 {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let flags = if links == Links::Refused { flags | OFlags::NOFOLLOW } else { flags };
     flags.bits().cast_signed()
 }
 
-/// Refuses anything but a regular file.
+/// Refuses every kind except regular files.
 pub(crate) fn check(kind: FileType) -> io::Result<()> {
     if kind.is_file() {
         return Ok(());
@@ -96,7 +97,7 @@ pub(crate) fn check(kind: FileType) -> io::Result<()> {
     Err(io::Error::new(ErrorKind::InvalidInput, format!("it is {}, not a regular file", name_of(kind))))
 }
 
-/// A link whose target is missing is not a file that is missing: a default in its place would surprise.
+/// A link to a missing target is not a missing file: a default in its place would surprise.
 fn dangling(path: &Path, error: io::Error) -> io::Error {
     if error.kind() == ErrorKind::NotFound && fs::symlink_metadata(path).is_ok() {
         return io::Error::new(ErrorKind::InvalidInput, "it is a symbolic link to a file that does not exist");
@@ -160,7 +161,7 @@ mod tests {
         check("self", Links::Followed, Err("symbolic links"));
         fs::write(at("file"), "fives").unwrap();
         check("file", Links::Refused, Err("more than 4 bytes"));
-        // Its length is said to be zero.
+        // Its reported length is zero.
         assert!(read_regular(Path::new("/proc/self/status"), Links::Refused, 4).is_err());
     }
 

@@ -1,10 +1,10 @@
-//! Which records to read, in which order: a prefix, a place to go on from, a limit, a direction.
+//! Selects records and their order: a prefix, a key to continue after, a limit, a direction.
 
 use std::ops::Bound;
 
 use crate::StoreError;
 
-/// A reading of a table in key order. Bytes compare as unsigned numbers, so numbers in keys are big-endian.
+/// A read of a table in key order. Bytes compare as unsigned numbers, so numbers in keys are big-endian.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scan {
     prefix: Vec<u8>,
@@ -13,33 +13,33 @@ pub struct Scan {
     pub(crate) newest_first: bool,
 }
 
-/// Keys, each with its record or why that cannot be read.
+/// Keys, each with its record or the error of reading it.
 pub type Each<T> = Vec<(Vec<u8>, Result<T, StoreError>)>;
 
-/// From where to where in ascending order.
+/// Lower and upper bound in ascending order.
 pub(crate) type Range = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 impl Scan {
-    /// Every record.
+    /// Selects every record of the table.
     #[must_use]
     pub fn all() -> Self {
         Self::prefix([])
     }
 
-    /// The records whose keys begin with `prefix`.
+    /// Selects the records whose keys begin with `prefix`.
     #[must_use]
     pub fn prefix(prefix: impl Into<Vec<u8>>) -> Self {
         Self { prefix: prefix.into(), after: None, limit: usize::MAX, newest_first: false }
     }
 
-    /// Goes on behind `key` in the direction of the scan; `key` itself is not read and need not be there.
+    /// Continues after `key` in the direction of the scan; `key` itself is not read and need not exist.
     #[must_use]
     pub fn after(mut self, key: impl Into<Vec<u8>>) -> Self {
         self.after = Some(key.into());
         self
     }
 
-    /// Reads at most `records`.
+    /// Reads at most this many records.
     #[must_use]
     pub fn limit(mut self, records: usize) -> Self {
         self.limit = records;
@@ -53,7 +53,7 @@ impl Scan {
         self
     }
 
-    /// The keys to read, or none when there cannot be any: the engine panics on a range that ends before it begins.
+    /// The keys to read, or `None` if there cannot be any: the engine panics on a range that ends before it begins.
     pub(crate) fn range(&self) -> Option<Range> {
         let mut from = Bound::Included(self.prefix.clone());
         let mut to = successor(&self.prefix).map_or(Bound::Unbounded, Bound::Excluded);

@@ -1,4 +1,4 @@
-//! The version of what the tables mean, and the way from each version to the next (SPEC CONF-4).
+//! The version of the tables' meaning, and the migration from each version to the next (SPEC CONF-4).
 
 use serde::{Deserialize, Serialize};
 
@@ -9,21 +9,21 @@ use crate::{Batch, StoreError, Table};
 /// The schema that this build reads and writes.
 pub const SCHEMA_VERSION: u32 = 5;
 
-/// Where the schema version is kept, in [`Table::Meta`].
+/// The key of the schema version, in [`Table::Meta`].
 pub(crate) const SCHEMA_KEY: &str = "schema";
 
-/// Puts into the batch what turns the state into that of the next version. It is committed together with the new version,
-/// so a crash leaves the old state or the new.
+/// Adds to the batch the changes that turn the state into that of the next version. It is committed together with the
+/// new version, so a crash leaves the old state or the new.
 type Migration = fn(&Tables, &mut Batch) -> Result<(), StoreError>;
 
 /// The step from version `n` to `n + 1` is at index `n - 1`.
 const MIGRATIONS: [Migration; SCHEMA_VERSION as usize - 1] = [
-    // 2: the table of credentials, which opening the tables has made.
+    // 2: adds the table of credentials, which opening the tables has created.
     |_, _| Ok(()),
-    // 3: runs wait, are answered and tried again. What is stored stays as it is; an older program, which would take the
-    // new events for damage, refuses the home by this number.
+    // 3: runs wait, are answered and tried again. Stored records stay as they are; an older program, which would take
+    // the new events for damage, refuses the home by this number.
     |_, _| Ok(()),
-    // 4: the table of skills, empty: no skill of an older home was ever approved.
+    // 4: adds the table of skills, empty: no skill of an older home was ever approved.
     |_, _| Ok(()),
     // 5: commits are counted, and events have notices. Earlier losses cannot be known.
     |_, batch| {
@@ -42,7 +42,7 @@ impl Schema {
     pub(crate) const CURRENT: Self = Self { version: SCHEMA_VERSION };
 }
 
-/// Brings an existing state to the current version.
+/// Migrates an existing state to the current version.
 pub(crate) fn migrate(tables: &Tables) -> Result<(), StoreError> {
     let version = checked(tables.get(Table::Meta, SCHEMA_KEY.as_bytes())?)?;
     for (step, next) in pending(version)? {
@@ -55,7 +55,7 @@ pub(crate) fn migrate(tables: &Tables) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The version found, when this build can use it.
+/// The version found, if this build can use it.
 pub(crate) fn checked(found: Option<Schema>) -> Result<u32, StoreError> {
     let version = found.ok_or_else(|| StoreError::corrupt("its schema version is missing"))?.version;
     pending(version).map(|_| version)

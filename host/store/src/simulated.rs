@@ -1,9 +1,9 @@
-//! A disk in memory, for tests and simulations: the same promises as the real one, no thread, no file, no chance.
+//! A disk in memory, for tests and simulations: the same guarantees as the real one, no thread, no file, no chance.
 //!
-//! Architecture invariant: what it does depends on the seed and on the order of the calls, never on time or threads, so
-//! that a simulation with tokio's paused clock gives the same bytes again. Records pass through the same encoding, keys
-//! through the same checks. It must not know fjall. What it lets others survive on purpose: an end of the process at a
-//! write of their choice, a write that reached the disk without anybody having been told, a full disk, a failing one.
+//! Architecture invariant: its behaviour depends on the seed and on the order of the calls, never on time or threads,
+//! so that a simulation with tokio's paused clock is reproducible byte for byte. Records pass through the same
+//! encoding, keys through the same checks. It must not know fjall. It can simulate the end of the process at a chosen
+//! write, a write that reached the disk unacknowledged, a full disk and a failing one.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,31 +19,31 @@ use crate::scan::Each;
 use crate::schema::{self, SCHEMA_KEY, Schema};
 use crate::{Batch, Scan, StoreError, Table, record};
 
-/// A commit lets others run this often at most before it is written: what is committed meanwhile shares its write.
+/// Upper bound of the yields of a commit before it is written: commits made in between share its write.
 const MOST_PAUSES: u64 = 3;
 
-/// What goes wrong at one write.
+/// A fault at one write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DiskFault {
     /// The process ends during the write: it fails and so does every later one, until the disk is opened again.
     Crash {
-        /// Whether the next opening finds what was being written.
+        /// Whether the next opening finds the written data.
         reached: bool,
     },
-    /// There is no room, which is seen before anything is written: a later commit may hold.
+    /// There is no room, which is seen before anything is written: a later commit may succeed.
     Full,
     /// The write or its sync fails (`EIO`): nothing is acknowledged until the disk is opened again.
     Io {
-        /// Whether the next opening finds what was being written.
+        /// Whether the next opening finds the written data.
         reached: bool,
     },
 }
 
 /// A disk in memory that outlives the stores over it: see [`Store::simulated`](crate::Store::simulated).
 ///
-/// Writes are numbered from 0 over the whole life of the disk. Each is a group of one or more commits, and has one fault
-/// at most.
+/// Writes are numbered from 0 over the whole life of the disk. Each is a group of one or more commits, and has one
+/// fault at most.
 pub struct SimulatedDisk {
     state: Mutex<State>,
     random: Random,
@@ -53,7 +53,7 @@ pub struct SimulatedDisk {
 #[derive(Default)]
 struct State {
     stored: BTreeMap<Table, BTreeMap<Vec<u8>, Vec<u8>>>,
-    /// On the disk, and not read yet: the next opening finds it.
+    /// Written to the disk, but not readable before the next opening.
     unseen: Changes,
     faults: BTreeMap<u64, DiskFault>,
     writes: u64,
@@ -65,29 +65,29 @@ struct State {
 }
 
 impl SimulatedDisk {
-    /// An empty disk. The seed decides how commits made at the same time fall together.
+    /// Creates an empty disk. The seed decides how concurrent commits are grouped.
     #[must_use]
     pub fn new(seed: u64) -> Arc<Self> {
         Arc::new(Self { state: Mutex::default(), random: Random::seeded(seed), crashed: Notify::new() })
     }
 
-    /// Lets `fault` happen at the write of this number, in place of what was planned there.
+    /// Schedules `fault` for the write of this number, replacing an earlier one.
     pub fn fail_at(&self, write: u64, fault: DiskFault) {
         self.state.lock().faults.insert(write, fault);
     }
 
-    /// Forgets every fault that did not happen yet.
+    /// Removes every fault that has not happened yet.
     pub fn heal(&self) {
         self.state.lock().faults.clear();
     }
 
-    /// How many writes there were, those that failed included: the number of the next one.
+    /// Number of writes so far, including failed ones: the number of the next one.
     #[must_use]
     pub fn writes(&self) -> u64 {
         self.state.lock().writes
     }
 
-    /// Ends the process that has the disk open, between two writes. Nothing happens when none has.
+    /// Ends the process that has the disk open, between two writes. Does nothing if no process has.
     pub fn crash(&self) {
         let mut state = self.state.lock();
         if state.is_open {
@@ -102,7 +102,7 @@ impl SimulatedDisk {
         self.state.lock().is_crashed
     }
 
-    /// Returns when [`SimulatedDisk::is_crashed`].
+    /// Waits until [`SimulatedDisk::is_crashed`] is true.
     pub async fn crashed(&self) {
         loop {
             let crashed = self.crashed.notified();
@@ -113,7 +113,7 @@ impl SimulatedDisk {
         }
     }
 
-    /// Every record that is readable: its table, its key and its bytes as they are stored, in order.
+    /// Every readable record: its table, its key and its bytes as they are stored, in order.
     #[must_use]
     pub fn records(&self) -> Vec<(Table, Vec<u8>, Vec<u8>)> {
         let state = self.state.lock();
@@ -180,7 +180,7 @@ fn failed(source: io::Error) -> StoreError {
     StoreError::io("writing the journal", source)
 }
 
-/// A store over a simulated disk: what one process has open.
+/// A store over a simulated disk, as opened by one process.
 pub(crate) struct SimulatedStore {
     disk: Arc<SimulatedDisk>,
     opening: u64,
@@ -195,7 +195,7 @@ struct Writer {
     is_closed: bool,
 }
 
-/// Filled when the commit was written, or could not be.
+/// Filled when the commit was written or has failed.
 type Answer = Arc<OnceLock<Result<(), StoreError>>>;
 
 impl SimulatedStore {
@@ -243,7 +243,7 @@ impl SimulatedStore {
 
     pub(crate) async fn commit(&self, changes: Changes) -> Result<(), StoreError> {
         let answer = self.accept(changes)?;
-        // Written even when its caller goes away: to drop the future is not to undo the commit.
+        // Written even if its caller goes away: dropping the future does not undo the commit.
         let accepted = Accepted(self);
         for _ in 0..=self.disk.random.next_u64() % MOST_PAUSES {
             tokio::task::yield_now().await;
@@ -276,7 +276,7 @@ impl SimulatedStore {
         Ok(answer)
     }
 
-    /// Writes the commits that wait as one group, and answers each.
+    /// Writes the waiting commits as one group, and answers each.
     fn write(&self) -> Result<(), StoreError> {
         let mut writer = self.writer.lock();
         let (changes, answers) = (std::mem::take(&mut writer.changes), std::mem::take(&mut writer.answers));
@@ -292,7 +292,7 @@ impl SimulatedStore {
             writer.is_poisoned.send_replace(true);
         }
         for answer in answers {
-            // Nobody else fills it.
+            // This is the only place that fills it.
             answer.set(result.clone()).ok();
         }
         result
@@ -308,12 +308,12 @@ impl Drop for SimulatedStore {
     }
 }
 
-/// A commit that was accepted: written when this is dropped, unless it was before.
+/// An accepted commit: written when this is dropped, unless it was before.
 struct Accepted<'a>(&'a SimulatedStore);
 
 impl Drop for Accepted<'_> {
     fn drop(&mut self) {
-        // Whoever is asked for has the answer.
+        // Waiting callers receive the result through their answer.
         self.0.write().ok();
     }
 }

@@ -1,32 +1,32 @@
-//! The tables of a home. Each is one ordered keyspace of its own, so that a busy one is compacted apart from the rest.
+//! The tables of a home. Each is a separate ordered keyspace, so that a busy one is compacted apart from the rest.
 
 use std::fmt;
 
 /// A table of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Table {
-    /// What the store says about itself, and single values of the host.
+    /// Metadata of the store, and single values of the host.
     Meta,
     /// One record for each run.
     Runs,
     /// The journals of the runs, appended to at every step.
     Events,
-    /// Runs that are not finished: what a start of the host has to look at.
+    /// Unfinished runs, which a starting host has to check.
     Live,
-    /// Places held by running acts (SPEC RUN-2).
+    /// Slots held by running acts (SPEC RUN-2).
     Places,
-    /// Signals, by id.
+    /// Signals, ordered by id.
     Signals,
-    /// Energy levels, by agent.
+    /// Energy levels, ordered by agent.
     Energy,
-    /// Credentials, encrypted, and what is known of their key. Since schema 2.
+    /// Credentials, encrypted, and the record about their key. Since schema 2.
     Vault,
-    /// What the owner trusts of the skills, and when each was used. Since schema 4.
+    /// The owner's trust in the skills, and when each was used. Since schema 4.
     Skills,
 }
 
 impl Table {
-    /// Every table.
+    /// Every table of the current schema.
     pub(crate) const ALL: [Self; 9] = [
         Self::Meta,
         Self::Runs,
@@ -39,7 +39,7 @@ impl Table {
         Self::Skills,
     ];
 
-    /// The schema version that brought the table: a state of an older one does not have it yet.
+    /// The schema version that added the table: a state of an older one lacks it.
     pub(crate) const fn since(self) -> u32 {
         match self {
             Self::Skills => 4,

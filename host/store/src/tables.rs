@@ -1,5 +1,5 @@
 //! The engine, sized for a host that idles in little memory, and its keyspace for each table: reading, and writing
-//! synced. It must not know who may write when: that is the writer's.
+//! synced. It must not know who may write when: the writer decides that.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,13 +14,13 @@ use crate::scan::Each;
 use crate::schema::{self, SCHEMA_KEY};
 use crate::{Scan, StoreError, Table, layout, record};
 
-/// Blocks read from tables are kept up to this many bytes, over all tables.
+/// Size of the cache for blocks of all tables.
 const CACHE_BYTES: u64 = 8 << 20;
 /// Table files held open: well below the customary limit of 1,024, which sockets and guests share.
 const OPEN_FILES: usize = 128;
-/// Journals are dropped once the tables hold what is in them; this is the least that the engine allows.
+/// Size at which journals are dropped once the tables hold their content; this is the least that the engine allows.
 const JOURNAL_BYTES: u64 = 64 << 20;
-/// What a table gathers in memory before it is written to a table file. The journal of runs gets most of the writes.
+/// Size at which a table in memory is written to a table file. The journal of runs gets most of the writes.
 const MEMTABLE_BYTES: u64 = 2 << 20;
 const EVENTS_MEMTABLE_BYTES: u64 = 8 << 20;
 
@@ -40,7 +40,7 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Opens the state in `dir`. Every table of its schema version must be there; those of later versions are made.
+    /// Opens the state in `dir`. Every table of its schema version must exist; those of later versions are created.
     pub(crate) fn open(dir: &Path) -> Result<Self, StoreError> {
         let database = open_database(dir)?;
         let missing: Vec<Table> =
@@ -62,7 +62,7 @@ impl Tables {
         }
     }
 
-    /// Makes the files of a state without records in the empty directory `dir`.
+    /// Creates the files of a state without records in the empty directory `dir`.
     pub(crate) fn create(dir: &Path) -> Result<Self, StoreError> {
         Self::of_database(open_database(dir)?)
     }
@@ -87,7 +87,7 @@ impl Tables {
         if key.is_empty() {
             return Ok(None);
         }
-        // A snapshot sees a batch as a whole or not at all, and nothing that is not synced.
+        // A snapshot sees a batch completely or not at all, and nothing that is not synced.
         let found = self.database.snapshot().get(self.of(table), key).map_err(reading)?;
         found.map(|bytes| record::decode(table, key, &bytes)).transpose()
     }
@@ -120,7 +120,7 @@ impl Tables {
         }
         let action = "writing the journal";
         batch.commit().map_err(|error| match StoreError::engine(action, error) {
-            // Room is looked for before. A write that ran out of it may have reached the disk in part or as a whole.
+            // Room is checked before. A write that ran out of it may have reached the disk in part or completely.
             StoreError::Full => StoreError::Io { action, source: Arc::new(io::ErrorKind::StorageFull.into()) },
             other => other,
         })
@@ -141,24 +141,24 @@ impl Tables {
     }
 }
 
-/// Opens the engine in `dir`, and makes its files when there are none.
+/// Opens the engine in `dir`, and creates its files if there are none.
 fn open_database(dir: &Path) -> Result<Database, StoreError> {
     let open = || {
         Database::builder(dir)
             .cache_size(CACHE_BYTES)
             .max_cached_files(Some(OPEN_FILES))
             .max_journaling_size(JOURNAL_BYTES)
-            // Background work is flushing and compacting small tables: one thread keeps up, and idles for little.
+            // Background work is flushing and compacting small tables: one thread keeps up, and costs little when idle.
             .worker_threads(1)
             .open()
     };
-    // The engine asserts what it expects of its files; to a host a damaged file is an answer, not an end.
+    // The engine asserts its expectations of files; for a host a damaged file must be an error, not a panic.
     catch_unwind(AssertUnwindSafe(open))
         .map_err(|_| StoreError::corrupt("its files are not what the storage engine expects"))?
         .map_err(|error| StoreError::engine("opening the state", error))
 }
 
-/// The keyspace of a table, which is made when there is none.
+/// The keyspace of a table, which is created if it is missing.
 fn open_table(database: &Database, table: Table) -> Result<Keyspace, StoreError> {
     let memtable = if table == Table::Events { EVENTS_MEMTABLE_BYTES } else { MEMTABLE_BYTES };
     database

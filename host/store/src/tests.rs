@@ -1,4 +1,4 @@
-//! What the store promises, on real files, and where it makes no difference on a simulated disk too.
+//! The guarantees of the store, on real files and, if it makes no difference, on a simulated disk too.
 
 mod backend;
 mod commit;

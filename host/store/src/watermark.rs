@@ -1,9 +1,9 @@
-//! How far the state was: the number of its last commit, in a file beside it.
+//! The mark of a state: the number of its last commit, in a file next to it.
 //!
-//! A state that lost its end or was replaced by an older one is whole in itself, so nothing inside shows the loss. The
-//! mark is written in the first pause after commits are durable, and is not synced: a process that is killed leaves a number that
-//! may be lower by the commits of its last milliseconds, and a power failure one that may be lower by more. It is never
-//! higher than the state it was written for, so a state that is behind its mark has lost something.
+//! A state that lost its end or was replaced by an older one is complete in itself, so nothing inside shows the loss.
+//! The mark is written in the first pause after commits are durable, and is not synced: a killed process leaves a
+//! number that may be lower by the commits of its last milliseconds, and a power failure one that may be lower by more.
+//! It is never higher than the state it was written for, so a state that is behind its mark has lost commits.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -20,12 +20,12 @@ use crate::regular::{self, Links, read_regular};
 /// The record of [`crate::Table::Meta`] that holds the number of commits, written with each of them.
 pub(crate) const COMMITS_KEY: &str = "commits";
 
-/// The record of [`crate::Table::Meta`] of a state that is older than its mark: earlier losses do not show.
+/// The record of [`crate::Table::Meta`] of a state that is older than its mark: earlier losses are not detected.
 pub(crate) const UNCOUNTED_KEY: &str = "uncounted";
 
-/// What follows the name of the state directory in that of the mark.
+/// Suffix that turns the name of the state directory into that of the mark.
 const SUFFIX: &str = ".mark";
-/// The first words of the file.
+/// The first word of the file.
 const TITLE: &str = "commits";
 /// `commits`, the number in 20 digits, its checksum in 16, separated by spaces and ended by a line break.
 const BYTES: usize = TITLE.len() + 1 + 20 + 1 + 16 + 1;
@@ -44,9 +44,9 @@ impl Watermark {
         Ok(mark)
     }
 
-    /// Notes that `commits` commits are durable.
+    /// Records that `commits` commits are durable.
     pub(crate) fn advance(&self, commits: u64) -> Result<(), StoreError> {
-        // In place and in one sector: there is no moment at which it is half written.
+        // Written in place and in one sector, so it is never half written.
         self.0.write_all_at(render(commits).as_bytes(), 0).map_err(writing)
     }
 }

@@ -1,6 +1,6 @@
-//! The one thread that writes. It takes all the commits that are waiting, writes them as one group, syncs once, and only
-//! then answers each (group commit). It survives a full disk by looking before it writes; after a write or sync that
-//! failed it acknowledges nothing more, because what reached the disk is then not known.
+//! The writer thread. It takes all waiting commits, writes them as one group, syncs once, and only then answers each
+//! (group commit). It survives a full disk by checking before it writes; after a failed write or sync it acknowledges
+//! nothing more, because the data that reached the disk is then unknown.
 
 use std::fs::File;
 use std::os::fd::AsFd as _;
@@ -17,14 +17,15 @@ use crate::tables::Tables;
 use crate::watermark::{COMMITS_KEY, Watermark};
 use crate::{Faults, StoreError, Table, record};
 
-/// A group takes no more commits once it has this many bytes: the first to wait should not wait for everyone.
+/// A group takes no more commits once it has this many bytes, so that the first one does not wait for all others.
 const GROUP_BYTES: usize = 4 << 20;
 
-/// Writes are refused while the disk has less room than this beyond what they need. It is what the engine may need to
-/// turn its journal and memory into tables, and the host to say what happened.
+/// Writes are refused while the disk has less room than this beyond their own size. The engine may need it to turn its
+/// journal and memory into tables, and the host to report the failure.
 pub const RESERVE_BYTES: u64 = 16 << 20;
 
-/// The pause between two commits in which the mark follows, and the commits without such a pause after which it does.
+/// The pause after a commit before the mark is updated, and the number of commits after which it is updated without
+/// one.
 const PAUSE: Duration = Duration::from_millis(2);
 const MAX_UNMARKED: u64 = 16;
 
@@ -35,9 +36,9 @@ enum Request {
     Close { answer: Answer },
 }
 
-/// The handle to the writing thread. Dropping it waits for the commits that were accepted.
+/// The handle to the writer thread. Dropping it waits for the accepted commits.
 pub(crate) struct Writer {
-    // Both are taken when the writer is dropped: the thread ends when its requests do.
+    // Both are taken when the writer is dropped: the thread ends when its request channel closes.
     requests: Option<Sender<Request>>,
     thread: Option<JoinHandle<()>>,
     is_closed: AtomicBool,
@@ -60,7 +61,7 @@ impl Writer {
         self.ask(|answer| Request::Commit { changes, answer }).await
     }
 
-    /// Stops the thread once everything before is durable.
+    /// Stops the thread once all earlier commits are durable.
     pub(crate) async fn close(&self) -> Result<(), StoreError> {
         self.is_closed.store(true, Ordering::SeqCst);
         match self.ask(|answer| Request::Close { answer }).await {
@@ -73,11 +74,11 @@ impl Writer {
     async fn ask(&self, request: impl FnOnce(Answer) -> Request) -> Result<(), StoreError> {
         let (answer, answered) = oneshot::channel();
         if let Some(requests) = &self.requests {
-            // When the thread is gone the request is dropped, and its sender with it: that is the answer.
+            // If the thread is gone the request is dropped, and with it the answer's sender, which ends the wait.
             requests.send(request(answer)).ok();
         }
         answered.await.unwrap_or_else(|_| {
-            // A thread that ended without being asked to did so in the middle of a write.
+            // A thread that ended unasked did so in the middle of a write.
             Err(if self.is_closed.load(Ordering::SeqCst) { StoreError::Closed } else { StoreError::Poisoned })
         })
     }
@@ -87,22 +88,22 @@ impl Drop for Writer {
     fn drop(&mut self) {
         drop(self.requests.take());
         if let Some(thread) = self.thread.take() {
-            // A panic there was answered as an error already.
+            // A panic there was already answered as an error.
             thread.join().ok();
         }
     }
 }
 
-/// What the writing thread owns.
+/// The state of the writer thread.
 pub(crate) struct Committer {
     pub(crate) tables: Tables,
-    /// The state directory, to ask for the room on its disk.
+    /// The state directory, for checking the room on its disk.
     pub(crate) directory: File,
     pub(crate) reserve_bytes: u64,
     /// The number of the last commit.
     pub(crate) commits: u64,
     pub(crate) mark: Watermark,
-    /// The number that the mark has.
+    /// The number in the mark.
     pub(crate) marked: u64,
     pub(crate) faults: Arc<dyn Faults>,
     /// Whether a write or sync failed, after which nothing more is acknowledged.
@@ -136,7 +137,7 @@ impl Committer {
             }
             let mut result = self.commit(changes, bytes);
             for answer in answers {
-                // Whoever does not wait for the answer has no use for it.
+                // The receiver may have been dropped.
                 answer.send(result.clone()).ok();
             }
             if let Some(answer) = closing {
@@ -147,8 +148,8 @@ impl Committer {
         }
     }
 
-    /// The next request. The mark follows in the pause before it, or after some commits without a pause: like the mark itself,
-    /// which is not synced, it may be behind the state and never ahead of it.
+    /// The next request. The mark is updated in the pause before it, or after some commits without a pause: like the
+    /// mark itself, which is not synced, it may be behind the state and never ahead of it.
     fn next(&mut self, requests: &Receiver<Request>) -> Option<Request> {
         if self.commits == self.marked {
             return requests.recv().ok();
@@ -161,7 +162,7 @@ impl Committer {
             }
             Err(error) => error,
         };
-        // One that cannot be moved in a pause may be at the next; a disk that fails is seen by the next commit.
+        // If the update fails in one pause, the next may succeed; a failing disk is seen by the next commit.
         if let Err(error) = self.move_mark() {
             tracing::warn!(%error, "the mark of the state stays behind it");
         }
@@ -205,9 +206,9 @@ impl Committer {
         Ok(())
     }
 
-    /// Refuses a write for which there is no room, while nothing is half written yet.
+    /// Refuses a write that lacks room, while nothing is half written yet.
     fn check_room(&self, bytes: usize) -> Result<(), StoreError> {
-        // A file system that cannot say is asked by writing.
+        // If the file system cannot tell, the write itself is the test.
         let Ok(disk) = rustix::fs::fstatvfs(self.directory.as_fd()) else { return Ok(()) };
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
         if free < self.reserve_bytes.saturating_add(bytes as u64) { Err(StoreError::Full) } else { Ok(()) }

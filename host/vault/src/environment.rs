@@ -52,7 +52,7 @@ pub(crate) fn is_same(left: &str, right: &str) -> bool {
     folded(left) == folded(right)
 }
 
-/// The normal form of a name: names of the same variable have the same.
+/// The normal form of a name, equal for names of the same variable.
 pub(crate) fn folded(name: &str) -> String {
     name.to_ascii_uppercase().replace('-', "_")
 }

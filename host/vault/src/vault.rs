@@ -85,7 +85,7 @@ pub struct NewCredential {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CredentialInfo {
-    /// Name of the credential, unique in its scope.
+    /// Name of the credential in its scope.
     pub name: CredentialName,
     /// The skill it belongs to; `None` if shared by all.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! What the gate says, as the error codes of `wasi:http`. Codes only: the gate's words name addresses, and a guest reads
+//! Errors of the gate as error codes of `wasi:http`. Codes only: the gate's messages name addresses, and a guest reads
 //! reasons from `motor:host/outbound`.
 
 use network::{GateError, Rule};
@@ -7,7 +7,7 @@ use wasmtime_wasi_http::p2::bindings::http::types::{DnsErrorPayload, ErrorCode};
 
 use crate::Limit;
 
-/// The closest code.
+/// The closest code for an error of the gate.
 pub(super) fn of_gate(error: &GateError) -> Error {
     match error {
         GateError::Blocked(blocked) => match blocked.rule {

@@ -1,4 +1,4 @@
-//! How much a call may write into the workspace.
+//! The amount that a call may write into the workspace.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use wasmtime_wasi::p2::{DynOutputStream, OutputStream, Pollable, StreamError};
 use crate::limit::Budget;
 use crate::{Limit, LimitExceeded};
 
-/// What a directory holds.
+/// The usage of a directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Bytes in its files.
+    /// Total size of its files in bytes.
     pub bytes: u64,
-    /// Files and directories below it.
+    /// Number of files and directories below it.
     pub files: u64,
 }
 
 impl Usage {
-    /// Measures what is below `directory`. `None` when there are more than `most_files`, or when something there cannot
-    /// be measured: a path that is too long for the host, a directory that may not be read.
+    /// Measures the entries below `directory`. `None` if there are more than `most_files`, or if an entry cannot be
+    /// measured: a path that is too long for the host, a directory that may not be read.
     #[must_use]
     pub fn of(directory: &Path, most_files: u64) -> Option<Self> {
         let mut usage = Self::default();
@@ -55,12 +55,12 @@ pub struct Quota {
 struct State {
     directory: PathBuf,
     most: Usage,
-    /// Measured when the call first writes: most calls only read, and measuring costs a walk.
+    /// Measured when the call first writes: most calls only read, and measuring walks the directory.
     budgets: Option<(Budget, Budget)>,
 }
 
 impl Quota {
-    /// At most `most` below `directory`.
+    /// Allows at most `most` below `directory`.
     #[must_use]
     pub fn new(directory: &Path, most: Usage) -> Self {
         Self { state: Arc::new(Mutex::new(State { directory: directory.to_owned(), most, budgets: None })) }
@@ -88,7 +88,8 @@ impl Quota {
             let used = Usage::of(directory, most.files);
             let mut bytes = Budget::new(Limit::WorkspaceBytes, most.bytes);
             let mut files = Budget::new(Limit::WorkspaceFiles, most.files);
-            // A directory that is over its quota, or cannot be measured, leaves empty budgets: the next write is refused.
+            // A directory that is over its quota, or cannot be measured, leaves empty budgets: the next write is
+            // refused.
             bytes.spend(used.map_or(u64::MAX, |used| used.bytes)).ok();
             files.spend(used.map_or(u64::MAX, |used| used.files)).ok();
             (bytes, files)

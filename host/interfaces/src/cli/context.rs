@@ -1,10 +1,10 @@
 //! The inputs that every command shares.
 
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use agent::{Env, Home};
-use base::{Refusal, RefusalCode, Timestamp};
+use base::{Clock as _, Refusal, RefusalCode, SystemClock, Timestamp};
 
 use super::interrupt::Wishes;
 use super::{CliError, Done, Globals};
@@ -108,6 +108,5 @@ pub(super) fn usage(reason: impl Into<String>, remedy: impl Into<String>) -> Ref
 
 /// The wall clock, for ages only.
 pub(super) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    SystemClock::default().now()
 }

@@ -21,7 +21,7 @@ pub enum Capability {
     Clock,
     /// Random numbers, bounded in bytes.
     Random,
-    /// Files below `/workspace`.
+    /// Files and directories below `/workspace`.
     Workspace,
     /// Requests through the network gate.
     Network,

@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::inspect::Capability;
 
-/// Effects of a tool on the outside. The default is the worst case: a guest that claims nothing is not trusted with
-/// more.
+/// Effects that a tool may have. The default is the worst case: a guest that claims nothing is not trusted with more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effects {
     /// A call changes nothing.

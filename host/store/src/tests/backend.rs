@@ -1,4 +1,4 @@
-//! The two places where a state can be, for tests of what holds for both.
+//! The two backends of a state, for tests that apply to both.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ pub(super) enum Backend {
 }
 
 impl Backend {
-    /// Each, without a state yet.
+    /// Each backend, without a state yet.
     pub(super) fn both() -> [Self; 2] {
         [Self::Files(tempfile::tempdir().unwrap()), Self::Simulated(SimulatedDisk::new(1))]
     }

@@ -108,7 +108,7 @@ async fn commits_alone_are_synced_one_by_one() {
     assert_eq!(script.syncs.load(Ordering::SeqCst), 5);
 }
 
-/// The first commits hold; then one fails; then none is acknowledged until the store is opened again.
+/// The first commits succeed; then one fails; then none is acknowledged until the store is opened again.
 async fn check_failure(open: impl Fn(bool) -> Store, is_expected: fn(&StoreError) -> bool) {
     let store = open(true);
     store.commit(put(Table::Runs, "before", 1)).await.unwrap();

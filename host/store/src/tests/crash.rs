@@ -1,4 +1,5 @@
-//! `kill -9` at a random instant, on a real process: what was acknowledged is there, what is there is whole.
+//! `kill -9` at a random instant, on a real process: every acknowledged batch is there, and every batch found is
+//! complete.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -23,7 +24,7 @@ pub(super) fn child_dir() -> Option<std::path::PathBuf> {
     std::env::var_os(DIR).map(Into::into)
 }
 
-/// Commits for ever, in lanes, and prints what was acknowledged. Each batch spans two tables and rewrites a counter.
+/// Commits forever, in lanes, and prints acknowledged numbers. Each batch spans two tables and rewrites a counter.
 #[test]
 #[ignore = "started by the crash test"]
 fn committing_child() {
@@ -59,7 +60,7 @@ fn kill_after(mut child: Child, delay: Duration) -> Vec<Option<u64>> {
     let reader = std::thread::spawn(move || {
         let mut last = vec![None; LANES as usize];
         for line in BufReader::new(out).lines().map_while(Result::ok) {
-            // The harness prints its own lines; a line that the kill cut short has no number to trust.
+            // The harness prints its own lines; the number in a line that the kill cut short cannot be trusted.
             let Some((_, ack)) = line.split_once("ack ") else { continue };
             let Some((lane, number)) = ack.split_once(' ') else { continue };
             if let (Ok(lane), Ok(number)) = (lane.parse::<usize>(), number.parse::<u64>()) {
@@ -74,7 +75,7 @@ fn kill_after(mut child: Child, delay: Duration) -> Vec<Option<u64>> {
     reader.join().unwrap()
 }
 
-/// Every lane is without gaps up to its counter, and the counter not behind what was acknowledged.
+/// Every lane is without gaps up to its counter, which is not behind the acknowledged number.
 fn check(dir: &Path, acknowledged: &[Option<u64>]) {
     let store = Store::open(dir).unwrap();
     for (lane, acknowledged) in acknowledged.iter().enumerate() {
@@ -94,7 +95,7 @@ fn nothing_acknowledged_is_lost_to_kill() {
     let mut total = 0;
     let mut dir = home.path().join("0");
     for round in 0..24_u64 {
-        // A fresh home now and then, to be killed while it is made.
+        // Sometimes a fresh home, to be killed while it is created.
         if round % 6 == 0 {
             dir = home.path().join(format!("{round}"));
         }

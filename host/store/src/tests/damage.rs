@@ -1,4 +1,4 @@
-//! Damaged, foreign and unfinished state directories: refused or right, never silently less.
+//! Damaged, foreign and unfinished state directories: refused or complete, never silently incomplete.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +27,7 @@ fn state(dir: &Path) -> BTreeMap<Vec<u8>, String> {
             store.commit(batch).await.unwrap();
         }
     });
-    // The third megabyte sends the first two to a table file, in the background. Files come and go while it does.
+    // The third megabyte sends the first two to a table file, in the background. Files come and go during that.
     let is_flushed = |file: &PathBuf| fs::metadata(file).is_ok_and(|file| file.len() > 1 << 20);
     let began = Instant::now();
     while !files(&dir.join("keyspaces")).iter().any(is_flushed) {
@@ -42,12 +42,12 @@ fn state(dir: &Path) -> BTreeMap<Vec<u8>, String> {
         runtime.block_on(store.commit(batch)).unwrap();
     }
     drop(store);
-    // Opened and closed once more, a journal ends where its content ends.
+    // After being opened and closed once more, a journal ends where its content ends.
     drop(Store::open(dir).unwrap());
     model
 }
 
-/// The files below a directory; none if it is gone, because an open store removes directories, too.
+/// The files below a directory; empty if it is gone, because an open store removes directories, too.
 fn files(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let entries = match fs::read_dir(dir) {
@@ -74,12 +74,12 @@ fn copy(from: &Path, to: &Path) {
     fs::copy(mark(from), mark(to)).unwrap();
 }
 
-/// The mark beside a state.
+/// The mark of a state.
 fn mark(dir: &Path) -> PathBuf {
     dir.with_extension("mark")
 }
 
-/// Opens and reads all: `Ok` when every record is right, `Err` when it was refused somewhere, panics when one is
+/// Opens and reads everything: `Ok` if every record is right, `Err` if a step was refused, panics if a record is
 /// missing or wrong.
 fn read(dir: &Path, model: &BTreeMap<Vec<u8>, String>, what: &str) -> Result<(), StoreError> {
     let store = Store::open(dir)?;
@@ -179,7 +179,7 @@ fn journal(dir: &Path) -> PathBuf {
     journals.max().unwrap()
 }
 
-/// Records of a size such that the journal's last group spans several sectors.
+/// Creates records of a size such that the journal's last group spans several sectors.
 fn small_state(dir: &Path) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let store = Store::open(dir).unwrap();
@@ -204,7 +204,7 @@ fn a_torn_last_group_is_dropped_and_a_torn_middle_refused() {
     let length = small_state(&good);
     let bytes = fs::read(journal(&good)).unwrap();
     let check = |what: &str, bytes: Vec<u8>, expected: Option<usize>| {
-        // The callers of the last commit were told of it, or it was torn before that.
+        // The last commit was acknowledged to its callers, or it was torn before that.
         for told in [true, false] {
             copy(&good, &bad);
             fs::write(journal(&bad), &bytes).unwrap();
@@ -224,7 +224,7 @@ fn a_torn_last_group_is_dropped_and_a_torn_middle_refused() {
     let at = length as usize;
     check("whole", bytes.clone(), Some(4));
     check("with a hole behind it", [&bytes[..], &[0; 100_000]].concat(), Some(4));
-    // `kill -9` and power failures cut at any byte, and may leave zeros behind.
+    // `kill -9` and power failures cut at any byte, and may leave zeros after it.
     for cut in [1, 3, 4, 5, 12, 13, 14, 600, 2_900, 3_000, 3_030] {
         check("cut", bytes[..at - cut].to_vec(), Some(3));
         check("cut, and a hole", [&bytes[..at - cut], &[0; 100_000]].concat(), Some(3));
@@ -237,10 +237,10 @@ fn a_torn_last_group_is_dropped_and_a_torn_middle_refused() {
     };
     check("unwritten within", unwritten(at - 1_600, at - 1_000), Some(3));
     check("unwritten from the head", unwritten(at - 3_050, at - 2_000), Some(3));
-    // The same in an acknowledged group with another behind it is damage.
+    // The same in an acknowledged group followed by another is damage.
     check("unwritten in the middle", unwritten(at - 4_600, at - 4_000), None);
     check("unwritten across groups", unwritten(at - 7_000, at - 5_000), None);
-    // As is a changed byte, be it in the last group.
+    // So is a changed byte, even in the last group.
     for from_end in [1, 4, 5, 13, 14, 1_000, 3_000, 3_015, 4_000, 6_100] {
         let mut bytes = bytes.clone();
         bytes[at - from_end] ^= 0x40;
@@ -260,7 +260,7 @@ fn a_state_that_is_behind_its_mark_is_refused_until_the_loss_is_accepted() {
         fs::remove_dir_all(&aside).ok();
         fs::create_dir(&aside).unwrap();
     };
-    // Cut anywhere, by hand or by a file system: the rest is kept.
+    // Cut at any point, by hand or by a file system: the rest is kept.
     for cut in [5, 3_100, 6_200, 9_300] {
         fresh();
         fs::write(journal(&bad), &bytes[..length - cut]).unwrap();
@@ -273,7 +273,7 @@ fn a_state_that_is_behind_its_mark_is_refused_until_the_loss_is_accepted() {
         assert_eq!(keys(&bad).unwrap() as u64, left);
         assert!(accept_loss(&bad, &aside).unwrap().reason.is_none());
     }
-    // Removed as a whole, or emptied.
+    // Removed completely, or emptied.
     for empty in [false, true] {
         fresh();
         fs::remove_dir_all(&bad).unwrap();
@@ -296,7 +296,7 @@ fn a_state_that_is_behind_its_mark_is_refused_until_the_loss_is_accepted() {
     fs::remove_dir_all(&bad).unwrap();
     fs::rename(&older, &bad).unwrap();
     assert!(matches!(Store::open(&bad).map(drop), Err(StoreError::Behind { found: 4, marked: 5, .. })));
-    // The mark itself.
+    // A missing or damaged mark.
     for damage in [None, Some(&b"commits"[..])] {
         fresh();
         fs::remove_file(mark(&bad)).unwrap();
@@ -307,7 +307,7 @@ fn a_state_that_is_behind_its_mark_is_refused_until_the_loss_is_accepted() {
         accept_loss(&bad, &aside).unwrap();
         assert_eq!(keys(&bad).unwrap(), 5);
     }
-    // Nothing is left of the journal, and with it of the records of the state itself.
+    // The journal is lost, and with it the records of the state itself.
     for left in [0, 40] {
         fresh();
         fs::write(journal(&bad), &fs::read(journal(&good)).unwrap()[..left]).unwrap();
@@ -315,7 +315,7 @@ fn a_state_that_is_behind_its_mark_is_refused_until_the_loss_is_accepted() {
         assert!(accept_loss(&bad, &aside).unwrap().is_new);
         assert_eq!(keys(&bad).unwrap(), 0);
     }
-    // A crash before the end of it changes nothing: what has no record is found again.
+    // A crash before its end changes nothing: data without a record is found again.
     fresh();
     fs::write(journal(&bad), &bytes[..length - 5]).unwrap();
     let stopped = crate::accept_loss(&bad, &aside, |has| {
@@ -330,7 +330,7 @@ fn a_state_that_is_behind_its_mark_is_refused_until_the_loss_is_accepted() {
     assert!(accept_loss(&bad, &aside).unwrap().is_new);
     assert_eq!(keys(&bad).unwrap(), 0);
     assert!(journal(&aside.join("bad")).exists());
-    // The twin: a mark that a power failure left behind the state is no loss.
+    // Counter-check: a mark that a power failure left behind the state is no loss.
     fresh();
     crate::watermark::write(&bad, 2).unwrap();
     assert_eq!(keys(&bad).unwrap(), 5);
@@ -383,7 +383,7 @@ fn directories_that_are_no_state_are_refused_and_kept() {
 fn an_interrupted_creation_is_begun_again() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("state");
-    // What a crash at any moment of the making leaves: the other name, half filled.
+    // The leftover of a crash during creation: the other name, half filled.
     let staging = home.path().join("state.incomplete");
     fs::create_dir_all(staging.join("keyspaces/3")).unwrap();
     fs::write(staging.join("0.jnl"), "half").unwrap();

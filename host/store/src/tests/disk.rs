@@ -1,4 +1,4 @@
-//! A disk that is really full: a small file system in memory, mounted for a child process where the machine allows it.
+//! A disk that is really full: a small file system in memory, mounted for a child process if the machine allows it.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::crash::{child, child_dir};
 
 const FILLER_BYTES: usize = 6 << 20;
 
-/// Commits until the disk refuses; returns how many held.
+/// Commits until the disk refuses; returns how many succeeded, and the error.
 async fn fill(store: &Store, from: usize) -> (usize, StoreError) {
     for n in from.. {
         let mut batch = Batch::new();
@@ -33,7 +33,7 @@ async fn filling_child() {
     let Some(dir) = child_dir() else { return };
     let filler = dir.join("filler");
 
-    // With the reserve: refused before anything is half written, and it goes on once there is room.
+    // With the reserve: refused before anything is half written, and commits succeed again once there is room.
     std::fs::write(&filler, vec![1; FILLER_BYTES]).unwrap();
     let store = Store::open(&dir.join("guarded")).unwrap();
     let (held, error) = fill(&store, 0).await;
@@ -49,7 +49,7 @@ async fn filling_child() {
     drop(store);
     std::fs::remove_dir_all(dir.join("guarded")).unwrap();
 
-    // Without it, as when a quota ends: the write itself fails, and after opening again all that was told is there.
+    // Without it, as when a quota ends: the write itself fails, and after reopening every acknowledged commit is there.
     std::fs::write(&filler, vec![1; FILLER_BYTES]).unwrap();
     let options = || Options { faults: Arc::new(NoFaults), reserve_bytes: 0 };
     let store = Store::open_as(&dir.join("bare"), options()).unwrap();

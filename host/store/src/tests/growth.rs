@@ -1,4 +1,4 @@
-//! Homes from before a table was added: opened with everything in them, however often adding it is interrupted.
+//! Homes from before a table was added: opened with all of their records, however often adding it is interrupted.
 
 use std::fs;
 use std::path::Path;
@@ -6,12 +6,12 @@ use std::path::Path;
 use crate::schema::{SCHEMA_KEY, Schema};
 use crate::{Batch, SCHEMA_VERSION, Store, StoreError, Table};
 
-/// A state of schema 1 with records, as a version before the table `vault` leaves it.
+/// A state of schema 1 with records, as written by a version before the table `vault`.
 fn old_state(dir: &Path) {
     state_of(1, dir);
 }
 
-/// A state of that schema with a record in each table that it had.
+/// A state of that schema with a record in each of its tables.
 fn state_of(schema: u32, dir: &Path) {
     let database = fjall::Database::builder(dir).worker_threads(1).open().unwrap();
     let record = |table: Table, key: &str, value: &[u8]| {
@@ -60,7 +60,7 @@ async fn a_home_of_every_older_schema_gets_the_tables_it_lacks() {
 
 #[tokio::test]
 async fn a_half_made_table_is_made_again() {
-    // What the making leaves when it stops: the note alone, a directory, files of a table, all but the version.
+    // The leftovers of an interrupted creation: the note alone, a directory, files of a table, all but the version.
     for stage in 0..5 {
         let home = tempfile::tempdir().unwrap();
         let dir = home.path().join("state");
@@ -93,12 +93,12 @@ fn damage_is_not_taken_for_a_half_made_table() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("state");
     old_state(&dir);
-    // Without the note, what is incomplete was in use.
+    // Without the note, an incomplete table was in use.
     fs::create_dir(dir.join("keyspaces/99")).unwrap();
     assert!(matches!(Store::open(&dir), Err(StoreError::Corrupt { .. })));
     assert!(dir.join("keyspaces/99").exists());
     fs::remove_dir(dir.join("keyspaces/99")).unwrap();
-    // With it, a table from before still was.
+    // With it, an earlier table still was.
     fs::write(home.path().join("state.growing"), "0\n1\n2\n3\n4\n5\n6\n7\n").unwrap();
     fs::write(dir.join("keyspaces/2/current"), "").unwrap();
     assert!(matches!(Store::open(&dir), Err(StoreError::Corrupt { .. })));
@@ -107,7 +107,7 @@ fn damage_is_not_taken_for_a_half_made_table() {
 
 #[tokio::test]
 async fn a_table_that_should_be_there_is_damage() {
-    // What is there is that of `tables`, what it says is `claimed`.
+    // The existing tables are those of `tables`, the recorded schema version is `claimed`.
     for (tables, claimed, missing) in [(1, 2, "vault"), (1, 4, "vault"), (2, 4, "skills"), (3, 4, "skills")] {
         let home = tempfile::tempdir().unwrap();
         let dir = home.path().join("state");

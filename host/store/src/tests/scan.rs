@@ -88,7 +88,7 @@ async fn a_record_that_cannot_be_read_fails_the_scan() {
     }
 }
 
-/// One record that cannot be read fails a scan, and says something about its own key alone where that is asked for.
+/// An unreadable record fails a scan, but affects only its own key in `scan_each`.
 #[tokio::test]
 async fn a_record_that_cannot_be_read_is_told_apart_where_that_is_asked_for() {
     for backend in Backend::both() {

@@ -1,4 +1,4 @@
-//! What only the simulated disk can do: end a process at a write, and do the same again.
+//! Abilities of the simulated disk alone: ending a process at a write, and repeating it exactly.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ async fn a_process_ends_at_a_write_and_its_last_batch_is_there_or_not() {
         assert_eq!(keys(&store), ["a"], "what nobody was told of is not read");
         assert_eq!(disk.writes(), 2);
 
-        // What is left of the old process harms nothing.
+        // The remains of the old process do no harm.
         let next = Store::simulated(disk.clone()).unwrap();
         assert!(!disk.is_crashed());
         assert!(store.commit(put(Table::Runs, "d", 1)).await.is_err());
@@ -92,7 +92,7 @@ async fn a_commit_whose_caller_goes_away_is_made() {
     assert_eq!(keys(&store), ["a"]);
 }
 
-/// Commits of twenty tasks at once, each after the other, and how many writes that took.
+/// Twenty tasks that commit concurrently, each one batch after the other.
 async fn twenty_at_once(disk: &Arc<SimulatedDisk>) {
     let store = Store::simulated(disk.clone()).unwrap();
     let tasks = (0..20_u64).map(|task| {

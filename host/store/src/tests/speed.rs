@@ -1,4 +1,4 @@
-//! How long opening and committing take. Run it with `cargo test -p store --release -- --ignored --nocapture speed`.
+//! Duration of opening and committing. Run it with `cargo test -p store --release -- --ignored --nocapture speed`.
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ fn memory_kib(field: &str) -> String {
 #[tokio::test]
 #[ignore = "a measurement, not a test"]
 async fn speed_of_opening_and_committing() {
-    // The disk that the build uses, not the memory that `/tmp` may be.
+    // On the disk of the build, because `/tmp` may be in memory.
     let home =
         tempfile::tempdir_in(std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "/var/tmp".to_owned())).unwrap();
     let fresh = (0..9).map(|n| {

@@ -46,7 +46,7 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// A single byte.
+    /// A character of a single byte.
     pub(super) const fn byte(byte: u8) -> Self {
         Self { bytes: [byte, 0, 0, 0], count: 1 }
     }

@@ -69,7 +69,7 @@ pub(super) enum Next {
     Found(usize, Range<usize>),
     /// Undecided from here on until more text arrives; `matched` bytes of a form are present.
     Wait { from: usize, matched: usize },
-    /// No more secrets.
+    /// No more secrets in this text.
     Nothing,
 }
 

@@ -132,7 +132,7 @@ fn named(body: &[u8], end: End) -> Result<(u32, usize), NotRead> {
 /// A name, its character, and whether it needs its `;`.
 type Name = (&'static [u8], u32, bool);
 
-/// The names by their first byte: a text full of `&` looks up each of them.
+/// The names by their first byte: every `&` of a text is looked up.
 static NAMES: LazyLock<[Vec<Name>; 128]> = LazyLock::new(|| {
     let signs = SIGNS.iter().enumerate();
     let signs = signs.map(|(at, (name, sign))| (name.as_bytes(), u32::from(*sign), at >= WITHOUT_SEMICOLON));
@@ -154,7 +154,7 @@ fn value_of(name: &[u8]) -> Option<u32> {
     beginning_like(name).iter().find(|(known, ..)| *known == name).map(|(_, value, _)| *value)
 }
 
-/// The longest name without `;` that `name` begins with.
+/// The longest name that needs no `;` and with which `name` begins.
 fn without_semicolon(name: &[u8]) -> Result<(u32, usize), NotRead> {
     let begins = beginning_like(name).iter().filter(|(known, _, needs)| !needs && name.starts_with(known));
     let longest = begins.max_by_key(|(known, ..)| known.len()).ok_or(NotRead::Literal(1))?;

@@ -26,8 +26,8 @@ pub(super) enum Gaps {
 }
 
 /// A line of a secret that looks like key material is a secret of its own: keys are often passed on without their
-/// armour. These are its minimum of bytes and of different bytes; it has no white space and quotes: lines of JSON and
-/// YAML are public in part.
+/// armour. It has at least this many bytes and different bytes, and no white space or quotes: lines of JSON and YAML
+/// are public in part.
 const LEAST_LINE_BYTES: usize = 16;
 const LEAST_DIFFERENT_IN_LINE: usize = 8;
 /// Longer secrets are looked for in fewer encodings: each of their forms is kept in memory.
