@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use runtime::{CodeSandbox, Component, EngineConfig, Limits, Origin, Program, Runtime};
+use runtime::{CodeSandbox, Component, ComponentOrigin, EngineConfig, Limits, Program, Runtime};
 use tokio_util::sync::CancellationToken;
 
 use crate::forked::Forked;
@@ -66,7 +66,7 @@ fn workloads() -> Vec<Workload> {
 pub fn sandbox() -> Result<CodeSandbox> {
     let runtime = Runtime::new(EngineConfig { cache: Some(cache()), ..EngineConfig::default() })?;
     let executor = tokio::runtime::Builder::new_current_thread().build()?;
-    let component = executor.block_on(Component::load(&runtime, bundled::CODE_JS, Origin::Bundled))?;
+    let component = executor.block_on(Component::load(&runtime, bundled::CODE_JS, ComponentOrigin::Bundled))?;
     Ok(CodeSandbox::link(&runtime, &component)?)
 }
 

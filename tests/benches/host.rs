@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent::config::Loaded;
+use agent::config::LoadedConfig;
 use agent::{Caller, ExecuteRequest, Home, Host, HostOptions};
 use anyhow::{Context as _, Result};
 use base::{Random, SystemClock};
@@ -45,7 +45,7 @@ pub fn measure(home: Option<&str>) -> Result<()> {
         let started = Instant::now();
         let env = agent::env::of_list(&[]);
         let options = HostOptions {
-            config: Loaded::load(&home, None, &env, &[("energy.enabled".into(), "false".into())])?,
+            config: LoadedConfig::load(&home, None, &env, &[("energy.enabled".into(), "false".into())])?,
             home,
             env,
             vault_variables: std::collections::BTreeMap::new(),

@@ -11,10 +11,10 @@ use base::{CredentialName, Secret};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty, Full};
 use hyper_util::rt::TokioIo;
-use network::{CallLimits, Config, Gate, Policy, Taint, Timeouts};
-use runtime::{Component, EngineConfig, Limits, Origin, Outcome, Runtime, ToolCall, ToolComponent};
+use network::{CallLimits, Gate, NetworkConfig, Policy, Taint, Timeouts};
+use runtime::{Component, ComponentOrigin, EngineConfig, Limits, Outcome, Runtime, ToolCall, ToolComponent};
 use tokio_util::sync::CancellationToken;
-use vault::{Granted, RunSecrets, Scrubber};
+use vault::{GrantedCredential, RunSecrets, Scrubber};
 
 use crate::stats::{Aim, Times, line};
 
@@ -57,13 +57,13 @@ fn server() -> Result<SocketAddr> {
 
 async fn gate() -> Result<()> {
     let address = server()?;
-    let config = Config { private: vec![address.to_string()], ..Config::default() };
+    let config = NetworkConfig { private: vec![address.to_string()], ..NetworkConfig::default() };
     // The measured writes come after reads, and pass by a shape of the owner.
     let writes = vec![format!("POST {address}/").parse()?];
     let policy = Policy { domains: vec![address.to_string().parse()?], writes, ..Policy::default() };
     let gate = Gate::new(&config)?;
     let plain = gate.run(policy.clone(), Arc::new(RunSecrets::default()), Taint::default());
-    let granted = Granted {
+    let granted = GrantedCredential {
         name: CredentialName::parse("key")?,
         value: Secret::new(secret(0)),
         domains: vec![address.to_string()],
@@ -166,7 +166,7 @@ fn scrubber() -> Result<()> {
 async fn shell() -> Result<()> {
     let cache = tempfile::tempdir()?;
     let runtime = Runtime::new(EngineConfig { cache: Some(cache.path().into()), ..EngineConfig::default() })?;
-    let component = Component::load(&runtime, bundled::BASH, Origin::Bundled).await?;
+    let component = Component::load(&runtime, bundled::BASH, ComponentOrigin::Bundled).await?;
     let bash = ToolComponent::link(&runtime, &component)?;
     let workspace = tempfile::tempdir()?;
     let mut times = Times::default();

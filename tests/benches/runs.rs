@@ -32,7 +32,7 @@ pub fn run() -> Result<()> {
 
 fn motor(store: Store, environment: Arc<Instantaneous>) -> Result<Motor> {
     let clock = Arc::new(SystemClock::default());
-    let config = energy::Config { enabled: false, ..energy::Config::default() };
+    let config = energy::EnergyConfig { enabled: false, ..energy::EnergyConfig::default() };
     Ok(Motor::new(MotorParts {
         signals: SignalBus::open(store.clone(), clock.clone())?,
         energy: Arc::new(EnergyBook::open(store.clone(), clock.clone(), config)),
@@ -40,7 +40,7 @@ fn motor(store: Store, environment: Arc<Instantaneous>) -> Result<Motor> {
         clock,
         random: Arc::new(Random::seeded(1)),
         environment,
-        config: motor::Config::default(),
+        config: motor::MotorConfig::default(),
     }))
 }
 

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use base::{Provenance, Random, Refusal, SystemClock};
 use energy::EnergyBook;
-use llm::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Model, ModelError, ToolCall, ToolSpec};
+use llm::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Model, ModelError, RequestedCall, ToolSpec};
 use motor::{
-    Effects, Environment, Motor, MotorParts, RunRecord, RunRequest, RunTrace, ToolDefinition, ToolInvocation,
+    Environment, Motor, MotorParts, RunRecord, RunRequest, RunTrace, ToolDefinition, ToolEffects, ToolInvocation,
     ToolReply, ToolResult, Toolbox,
 };
 use serde_json::json;
@@ -42,13 +42,13 @@ async fn measure(directory: &std::path::Path) -> Result<Times> {
         energy: Arc::new(EnergyBook::open(
             store.clone(),
             clock.clone(),
-            energy::Config { enabled: false, ..energy::Config::default() },
+            energy::EnergyConfig { enabled: false, ..energy::EnergyConfig::default() },
         )),
         store,
         clock,
         random: Arc::new(Random::seeded(1)),
         environment: environment.clone(),
-        config: motor::Config::default(),
+        config: motor::MotorConfig::default(),
     });
     for _ in 0..RUNS {
         let request = RunRequest {
@@ -118,7 +118,7 @@ impl Environment for Instantaneous {
                 description: "Does nothing.".into(),
                 parameters: json!({ "type": "object", "properties": { "n": { "type": "integer" } } }),
             },
-            effects: Effects::default(),
+            effects: ToolEffects::default(),
             timeout: Duration::from_secs(1),
             component: None,
             most: None,
@@ -178,7 +178,7 @@ impl Model for Counting {
         if let (Some(left), true) = (*self.left.lock().expect("unpoisoned"), step > 0) {
             self.gaps.lock().expect("unpoisoned").add(left.elapsed());
         }
-        let call = ToolCall {
+        let call = RequestedCall {
             id: format!("call-{step}"),
             name: "noop".into(),
             arguments: Arguments::Json(json!({ "n": step })),

@@ -3,14 +3,16 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use runtime::{CodeErrorCode, CodeReport, CodeSandbox, Component, EngineConfig, Limits, Origin, Program, Runtime};
+use runtime::{
+    CodeErrorCode, CodeReport, CodeSandbox, Component, ComponentOrigin, EngineConfig, Limits, Program, Runtime,
+};
 use tokio_util::sync::CancellationToken;
 
 fn sandbox() -> &'static CodeSandbox {
     static SANDBOX: OnceLock<CodeSandbox> = OnceLock::new();
     SANDBOX.get_or_init(|| {
         let runtime = Runtime::new(EngineConfig { cache: Some(tests::cache()), ..EngineConfig::default() }).unwrap();
-        let component = tests::block_on(Component::load(&runtime, bundled::CODE_JS, Origin::Bundled)).unwrap();
+        let component = tests::block_on(Component::load(&runtime, bundled::CODE_JS, ComponentOrigin::Bundled)).unwrap();
         CodeSandbox::link(&runtime, &component).unwrap()
     })
 }
@@ -227,7 +229,7 @@ fn recursion_is_deep_enough_and_ends() {
     // With a larger stack the engine's own limit comes first, and the program may catch it.
     let config = EngineConfig { stack_bytes: 1 << 20, cache: Some(tests::cache()), ..EngineConfig::default() };
     let runtime = Runtime::new(config).unwrap();
-    let component = tests::block_on(Component::load(&runtime, bundled::CODE_JS, Origin::Bundled)).unwrap();
+    let component = tests::block_on(Component::load(&runtime, bundled::CODE_JS, ComponentOrigin::Bundled)).unwrap();
     let sandbox = CodeSandbox::link(&runtime, &component).unwrap();
     let caught = program("try { (function f() { return f() + 1 })() } catch (e) { return e instanceof RangeError }");
     let report = tests::block_on(sandbox.execute(&caught, &Limits::default(), &CancellationToken::new()));

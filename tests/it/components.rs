@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use runtime::{
-    Component, EngineConfig, Finished, Limit, Limits, LoadError, Note, Origin, Outcome, Runtime, ToolCall,
+    CallReport, Component, ComponentOrigin, EngineConfig, Limit, Limits, LoadError, Note, Outcome, Runtime, ToolCall,
     ToolComponent, ToolError, inspect,
 };
 use tokio_util::sync::CancellationToken;
@@ -27,7 +27,7 @@ fn runtime() -> &'static Runtime {
 
 fn load(name: &str) -> ToolComponent {
     let component =
-        tests::block_on(Component::load(runtime(), &tests::hostile_guest(name), Origin::Untrusted)).unwrap();
+        tests::block_on(Component::load(runtime(), &tests::hostile_guest(name), ComponentOrigin::Untrusted)).unwrap();
     ToolComponent::link(runtime(), &component).unwrap()
 }
 
@@ -48,7 +48,7 @@ fn call_with(
     workspace: &Path,
     limits: Limits,
     cancel: CancellationToken,
-) -> (Finished<String, ToolError>, Vec<Note>) {
+) -> (CallReport<String, ToolError>, Vec<Note>) {
     let notes = Arc::new(Mutex::new(Vec::new()));
     let sink = notes.clone();
     let finished = tests::block_on(component.call(ToolCall {
@@ -68,7 +68,7 @@ fn call_with(
     (finished, notes)
 }
 
-fn attack(tool: &str, limits: Limits) -> Finished<String, ToolError> {
+fn attack(tool: &str, limits: Limits) -> CallReport<String, ToolError> {
     let workspace = tempfile::tempdir().unwrap();
     let (finished, _) = call_with(hostile(), tool, "{}", workspace.path(), limits, CancellationToken::new());
     assert_benign_works();
@@ -217,7 +217,7 @@ fn the_disk_is_limited() {
         let (finished, _) = call_with(hostile(), tool, "{}", workspace.path(), limits, CancellationToken::new());
         let Outcome::Exceeded(exceeded) = finished.outcome else { panic!("{tool}: {:?}", finished.outcome) };
         assert_eq!(exceeded.limit, limit, "{tool}");
-        let usage = capabilities::workspace::Usage::of(workspace.path(), 1_000).unwrap();
+        let usage = capabilities::workspace::QuotaUsage::of(workspace.path(), 1_000).unwrap();
         assert!(usage.bytes <= 1 << 20 && usage.files <= 50, "{tool}: {usage:?}");
     }
 }
@@ -373,7 +373,7 @@ fn compiling_what_nobody_vouches_for_is_bounded() {
     let worker = PathBuf::from(env!("CARGO_BIN_EXE_compile-worker"));
     let load = |config: EngineConfig| {
         let runtime = Runtime::new(config).unwrap();
-        tests::block_on(Component::load(&runtime, &bytes, Origin::Untrusted)).map(|component| component.hash())
+        tests::block_on(Component::load(&runtime, &bytes, ComponentOrigin::Untrusted)).map(|component| component.hash())
     };
     let with_worker = || EngineConfig { compile_worker: Some(worker.clone()), ..EngineConfig::default() };
 

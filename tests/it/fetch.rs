@@ -9,15 +9,15 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use base::{CredentialName, Secret};
-use network::{Config, Gate, Policy, RunNetwork, Taint, TaintedWrite};
+use network::{Gate, NetworkConfig, Policy, RunNetwork, Taint, TaintedWrite};
 use runtime::{
-    Access, CodeError, CodeErrorCode, CodeReport, CodeSandbox, Component, EngineConfig, Finished, Limit, Limits,
-    Origin, Outcome, Program, Runtime, Surroundings, ToolCall, ToolComponent, ToolError, inspect,
+    Access, CallReport, CodeAccess, CodeError, CodeErrorCode, CodeReport, CodeSandbox, Component, ComponentOrigin,
+    EngineConfig, Limit, Limits, Outcome, Program, Runtime, ToolCall, ToolComponent, ToolError, inspect,
 };
 use serde_json::{Value, json};
 use tests::network::{Reply, Site};
 use tokio_util::sync::CancellationToken;
-use vault::{Granted, RunSecrets, Scrubber};
+use vault::{GrantedCredential, RunSecrets, Scrubber};
 
 fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
@@ -28,7 +28,7 @@ fn runtime() -> &'static Runtime {
 fn tool() -> &'static ToolComponent {
     static TOOL: OnceLock<ToolComponent> = OnceLock::new();
     TOOL.get_or_init(|| {
-        let component = tests::block_on(Component::load(runtime(), bundled::FETCH, Origin::Bundled)).unwrap();
+        let component = tests::block_on(Component::load(runtime(), bundled::FETCH, ComponentOrigin::Bundled)).unwrap();
         ToolComponent::link(runtime(), &component).unwrap()
     })
 }
@@ -37,7 +37,7 @@ fn sandbox() -> &'static CodeSandbox {
     static SANDBOX: OnceLock<CodeSandbox> = OnceLock::new();
     SANDBOX.get_or_init(|| {
         let component =
-            tests::block_on(Component::load(runtime(), bundled::CODE_JS_CONNECTED, Origin::Bundled)).unwrap();
+            tests::block_on(Component::load(runtime(), bundled::CODE_JS_CONNECTED, ComponentOrigin::Bundled)).unwrap();
         CodeSandbox::link_connected(runtime(), &component).unwrap()
     })
 }
@@ -55,11 +55,11 @@ const SECRET: &str = "s3cr3t-value-of-the-key";
 fn way_to(sites: &[&Site]) -> RunNetwork {
     let addresses: Vec<String> = sites.iter().map(|site| site.address().to_string()).collect();
     let name = CredentialName::parse("key").unwrap();
-    let config = Config { private: addresses.clone(), ..Config::default() };
+    let config = NetworkConfig { private: addresses.clone(), ..NetworkConfig::default() };
     let domains = addresses.iter().map(|address| address.parse().unwrap()).collect();
     let policy = Policy { domains, tainted_write: TaintedWrite::Allow, ..Policy::default() };
     let scrubber = Scrubber::new(vec![(name.clone(), Secret::new(SECRET.to_owned()))]);
-    let granted = Granted { name, value: Secret::new(SECRET.to_owned()), domains: addresses, raw: false };
+    let granted = GrantedCredential { name, value: Secret::new(SECRET.to_owned()), domains: addresses, raw: false };
     let secrets = RunSecrets::new(vec![granted], Arc::new(scrubber));
     Gate::new(&config).unwrap().run(policy, Arc::new(secrets), Taint::default())
 }
@@ -69,7 +69,7 @@ async fn fetch_in(
     network: Option<RunNetwork>,
     workspace: Option<&Path>,
     limits: Limits,
-) -> Finished<String, ToolError> {
+) -> CallReport<String, ToolError> {
     let call = ToolCall {
         name: "fetch",
         arguments: &arguments.to_string(),

@@ -20,16 +20,16 @@ use base::{CredentialName, Secret};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use network::{
-    CallLimits, CallNetwork, Config, Gate, GateError, Pattern, Policy, RunNetwork, Taint, TaintedWrite, Target,
+    CallLimits, CallNetwork, Gate, GateError, NetworkConfig, Pattern, Policy, RunNetwork, Taint, TaintedWrite, Target,
     Timeouts,
 };
 use tests::MAX_WAIT;
 use tests::network::{Dns, Site};
-use vault::{Granted, RunSecrets, Scrubber};
+use vault::{GrantedCredential, RunSecrets, Scrubber};
 
 /// How a run may get out: nothing, until it is said.
 struct Way {
-    config: Config,
+    config: NetworkConfig,
     policy: Policy,
     credentials: Vec<(String, String, Vec<String>)>,
     taint: Taint,
@@ -41,7 +41,7 @@ impl Way {
     fn to<D: AsRef<str>>(domains: &[D]) -> Self {
         let policy = Policy { domains: patterns(domains), tainted_write: TaintedWrite::Allow, ..Policy::default() };
         Self {
-            config: Config::default(),
+            config: NetworkConfig::default(),
             policy,
             credentials: Vec::new(),
             taint: Taint::default(),
@@ -98,7 +98,7 @@ impl Way {
         let name = |name: &str| CredentialName::parse(name).unwrap();
         let secrets = self.credentials.iter().map(|(known, value, _)| (name(known), Secret::new(value.clone())));
         let scrubber = Arc::new(Scrubber::new(secrets.collect()));
-        let granted = self.credentials.iter().map(|(known, value, domains)| Granted {
+        let granted = self.credentials.iter().map(|(known, value, domains)| GrantedCredential {
             name: name(known),
             value: Secret::new(value.clone()),
             domains: domains.clone(),
@@ -189,7 +189,7 @@ impl Asked {
     }
 
     #[track_caller]
-    fn blocked(self) -> network::Blocked {
+    fn blocked(self) -> network::BlockReason {
         let Self::Failed(GateError::Blocked(blocked)) = self else { panic!("{self:?}") };
         blocked
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use runtime::{EngineConfig, Inspection, LoadError, Origin, Runtime};
+use runtime::{ComponentOrigin, EngineConfig, Inspection, LoadError, Runtime};
 use serde_json::json;
 use tests::Patience;
 use tests::binary::Motor;
@@ -25,7 +25,7 @@ fn runtime(change: impl FnOnce(&mut EngineConfig)) -> Runtime {
 }
 
 fn inspect(runtime: &Runtime, bytes: &[u8]) -> Result<std::sync::Arc<Inspection>, LoadError> {
-    tests::block_on(runtime.inspect(bytes, Origin::Untrusted))
+    tests::block_on(runtime.inspect(bytes, ComponentOrigin::Untrusted))
 }
 
 fn section(id: u8, payload: &[u8]) -> Vec<u8> {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use base::Secret;
 use llm::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Message, ModelError, ModelErrorKind, ToolSpec};
-use providers::{Endpoint, Limits, Price, ProviderSettings, Retries};
+use providers::{Endpoint, ModelLimits, Price, ProviderSettings, RetryPolicy};
 use serde_json::{Value, json};
 use tests::model_server::ModelServer;
 
@@ -22,13 +22,13 @@ fn settings(server: &ModelServer) -> ProviderSettings {
         anthropic: at(server.origin()),
         gemini: at(server.origin()),
         ollama: at(server.origin()),
-        limits: Limits {
+        limits: ModelLimits {
             idle: Duration::from_millis(1_500),
             deadline: Duration::from_secs(10),
             response_bytes: 1 << 20,
-            ..Limits::default()
+            ..ModelLimits::default()
         },
-        retries: Retries { max: 2, first: Duration::from_millis(10), longest: Duration::from_millis(50) },
+        retries: RetryPolicy { max: 2, first: Duration::from_millis(10), longest: Duration::from_millis(50) },
         ..ProviderSettings::default()
     }
 }
@@ -410,7 +410,7 @@ async fn a_small_model_calls_tools_by_a_schema() {
     let text = json!({"tool": "read", "arguments": {"path": "a"}}).to_string();
     let server = ModelServer::scripted(json!({"turns": [{"text": text}]})).await;
     let inner = providers::connect(&"ollama/tiny".parse().unwrap(), &settings(&server)).unwrap();
-    let reply = llm::Model::chat(&llm::Constrained::new(inner), &request(), &mut |_| {}).await.unwrap();
+    let reply = llm::Model::chat(&llm::ConstrainedModel::new(inner), &request(), &mut |_| {}).await.unwrap();
     assert_eq!(reply.tool_calls[0].arguments, Arguments::Json(json!({"path": "a"})));
     let body = server.requests().remove(0).body;
     assert_eq!(body["response_format"]["type"], "json_schema");

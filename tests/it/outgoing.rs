@@ -11,15 +11,15 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use base::{CredentialName, Secret};
-use network::{Config, Gate, Policy, Rule, RunNetwork, Taint, TaintedWrite};
+use network::{Gate, NetworkConfig, Policy, Rule, RunNetwork, Taint, TaintedWrite};
 use runtime::{
-    Access, CodeErrorCode, CodeReport, CodeSandbox, Component, EngineConfig, Finished, Limit, Limits, Note, Origin,
-    Outcome, Program, Runtime, Surroundings, ToolCall, ToolComponent, ToolError, inspect,
+    Access, CallReport, CodeAccess, CodeErrorCode, CodeReport, CodeSandbox, Component, ComponentOrigin, EngineConfig,
+    Limit, Limits, Note, Outcome, Program, Runtime, ToolCall, ToolComponent, ToolError, inspect,
 };
 use serde_json::{Value, json};
 use tests::network::{Encoding, Forbidden, Reply, Site};
 use tokio_util::sync::CancellationToken;
-use vault::{Granted, RunSecrets, Scrubber};
+use vault::{GrantedCredential, RunSecrets, Scrubber};
 
 fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
@@ -37,7 +37,7 @@ fn guest() -> &'static ToolComponent {
     static GUEST: OnceLock<ToolComponent> = OnceLock::new();
     GUEST.get_or_init(|| {
         let bytes = tests::hostile_guest("outgoing");
-        let component = tests::block_on(Component::load(runtime(), &bytes, Origin::Untrusted)).unwrap();
+        let component = tests::block_on(Component::load(runtime(), &bytes, ComponentOrigin::Untrusted)).unwrap();
         ToolComponent::link(runtime(), &component).unwrap()
     })
 }
@@ -45,12 +45,12 @@ fn guest() -> &'static ToolComponent {
 /// A way out to one site of this machine, with credentials for it.
 fn way_to(address: &str, credentials: &[(&str, &str, bool)]) -> RunNetwork {
     let name = |name: &str| CredentialName::parse(name).unwrap();
-    let config = Config { private: vec![address.to_owned()], ..Config::default() };
+    let config = NetworkConfig { private: vec![address.to_owned()], ..NetworkConfig::default() };
     let policy =
         Policy { domains: vec![address.parse().unwrap()], tainted_write: TaintedWrite::Allow, ..Policy::default() };
     let known = credentials.iter().map(|(known, value, _)| (name(known), Secret::new((*value).to_owned())));
     let scrubber = Arc::new(Scrubber::new(known.collect()));
-    let granted = credentials.iter().map(|(known, value, raw)| Granted {
+    let granted = credentials.iter().map(|(known, value, raw)| GrantedCredential {
         name: name(known),
         value: Secret::new((*value).to_owned()),
         domains: vec![address.to_owned()],
@@ -65,7 +65,7 @@ fn to(site: &Site) -> Option<RunNetwork> {
 }
 
 struct Called {
-    finished: Finished<String, ToolError>,
+    finished: CallReport<String, ToolError>,
     notes: Vec<Note>,
 }
 
@@ -264,7 +264,7 @@ fn what_was_not_granted_reaches_nobody() {
         }
         // An address that the run was granted by name, and that is not on the owner's list.
         let policy = Policy { domains: vec![other.to_string().parse().unwrap()], ..Policy::default() };
-        let unlisted = Gate::new(&Config::default()).unwrap().run(policy, Arc::default(), Taint::default());
+        let unlisted = Gate::new(&NetworkConfig::default()).unwrap().run(policy, Arc::default(), Taint::default());
         let arguments = json!({"method": "GET", "url": format!("http://{other}/")});
         let told = Call::of("request", arguments, Some(unlisted)).make().await.json();
         assert_eq!(told["answer"]["error"], "DestinationIpProhibited", "{told}");

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use network::{Config, Gate, Policy, RunNetwork, Taint, TaintedWrite};
+use network::{Gate, NetworkConfig, Policy, RunNetwork, Taint, TaintedWrite};
 use runtime::{
-    Component, EngineConfig, Finished, Limit, Limits, Origin, Outcome, Runtime, ToolCall, ToolComponent, ToolError,
+    CallReport, Component, ComponentOrigin, EngineConfig, Limit, Limits, Outcome, Runtime, ToolCall, ToolComponent,
+    ToolError,
 };
 use serde_json::json;
 use tests::network::{Reply, Site};
@@ -27,7 +28,7 @@ async fn shell() -> &'static ToolComponent {
         let config = EngineConfig { cache: Some(tests::cache()), ..EngineConfig::default() };
         let runtime = Runtime::new(config).unwrap();
         let bytes = std::fs::read(tests::target_directory().join("guests/bash.wasm")).unwrap();
-        let component = Component::load(&runtime, &bytes, Origin::Bundled).await.unwrap();
+        let component = Component::load(&runtime, &bytes, ComponentOrigin::Bundled).await.unwrap();
         ToolComponent::link(&runtime, &component).unwrap()
     };
     SHELL.get_or_init(load).await
@@ -45,7 +46,7 @@ impl<'a> Call<'a> {
         Self { workspace, allowed: None, network: None, deadline_ms: 30_000 }
     }
 
-    async fn make(self, script: &str) -> Finished<String, ToolError> {
+    async fn make(self, script: &str) -> CallReport<String, ToolError> {
         let allowed = self.allowed.map(|list| ("MOTOR_COMMANDS".to_owned(), list.to_owned()));
         let call = ToolCall {
             name: "bash",
@@ -70,7 +71,7 @@ impl<'a> Call<'a> {
 }
 
 #[track_caller]
-fn text(finished: Finished<String, ToolError>, script: &str) -> String {
+fn text(finished: CallReport<String, ToolError>, script: &str) -> String {
     match finished.outcome {
         Outcome::Returned(text) => text,
         other => panic!("{script}: {other:?} {}", finished.stdio),
@@ -318,7 +319,7 @@ fn deep_scripts_end_with_a_limit() {
 /// A way out to one site of this machine.
 fn way_to(site: &Site) -> RunNetwork {
     let address = site.address().to_string();
-    let config = Config { private: vec![address.clone()], ..Config::default() };
+    let config = NetworkConfig { private: vec![address.clone()], ..NetworkConfig::default() };
     let policy =
         Policy { domains: vec![address.parse().unwrap()], tainted_write: TaintedWrite::Allow, ..Policy::default() };
     let scrubber = Arc::new(Scrubber::new(Vec::new()));

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use runtime::{
-    Component, EngineConfig, Finished, Kind, Limit, Limits, Origin, Outcome, Runtime, ToolCall, ToolComponent,
-    ToolError, inspect,
+    CallReport, Component, ComponentOrigin, EngineConfig, Kind, Limit, Limits, Outcome, Runtime, ToolCall,
+    ToolComponent, ToolError, inspect,
 };
 use serde_json::{Value, json};
 use tests::binary::Motor;
@@ -27,7 +27,7 @@ fn runtime() -> &'static Runtime {
 }
 
 fn load(bytes: &[u8]) -> ToolComponent {
-    let component = tests::block_on(Component::load(runtime(), bytes, Origin::Untrusted)).unwrap();
+    let component = tests::block_on(Component::load(runtime(), bytes, ComponentOrigin::Untrusted)).unwrap();
     ToolComponent::link(runtime(), &component).unwrap()
 }
 
@@ -48,7 +48,7 @@ fn call_in(
     limits: Limits,
     workspace: Option<PathBuf>,
     cancel: CancellationToken,
-) -> Finished<String, ToolError> {
+) -> CallReport<String, ToolError> {
     tests::block_on(component.call(ToolCall {
         name: tool,
         arguments: &arguments.to_string(),

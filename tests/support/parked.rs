@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::{AgentName, Random, Refusal, RunId, SystemClock};
 use energy::EnergyBook;
-use llm::{Arguments, ChatReply, ChatRequest, Delta, Model, ModelError, ToolCall, Usage};
+use llm::{Arguments, ChatReply, ChatRequest, Delta, Model, ModelError, RequestedCall, Usage};
 use motor::{
     Environment, LiveEvent, Motor, MotorParts, RunRecord, RunRequest, RunTrace, ToolDefinition, ToolInvocation,
     ToolReply, ToolResult, Toolbox,
@@ -36,11 +36,11 @@ impl Hosted {
         let motor = Motor::new(MotorParts {
             store: store.clone(),
             signals: signals.clone(),
-            energy: Arc::new(EnergyBook::open(store.clone(), clock.clone(), energy::Config::default())),
+            energy: Arc::new(EnergyBook::open(store.clone(), clock.clone(), energy::EnergyConfig::default())),
             clock,
             random: Arc::new(Random::from_system()),
             environment: Arc::new(Asking),
-            config: motor::Config::default(),
+            config: motor::MotorConfig::default(),
         });
         Self { motor, signals, store }
     }
@@ -123,7 +123,7 @@ impl Model for Asking {
         request: &ChatRequest,
         _on_delta: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<ChatReply, ModelError> {
-        let ask = ToolCall {
+        let ask = RequestedCall {
             id: "ask".into(),
             name: "ask_user".into(),
             arguments: Arguments::Json(

@@ -6,25 +6,25 @@ use std::sync::Arc;
 use base::{AgentName, Clock, CredentialName, Refusal, RefusalCode, RunId};
 use grants::{RunConsent, patterns};
 use motor::RunRecord;
-use network::{AllowedShape, Exchanged, Gate, Pattern, Policy, RunNetwork, Shape, Taint, WeakRunNetwork, WebSource};
+use network::{AllowedShape, Gate, Pattern, Policy, RunExchange, RunNetwork, Shape, Taint, WeakRunNetwork, WebSource};
 use parking_lot::Mutex;
 use vault::{CredentialInfo, NewCredential, RunSecrets, Scrubber, Vault};
 
-use crate::decisions::{Decision, Decisions, Verdict};
+use crate::decisions::{Decision, Decisions, DomainVerdict};
 use store::blocking;
 
 /// The gate, the vault, and the open network access of runs.
-pub(crate) struct Access {
+pub(crate) struct NetworkAccess {
     pub gate: Gate,
     pub vault: Vault,
-    pub config: network::Config,
+    pub config: network::NetworkConfig,
     pub decisions: Decisions,
     pub clock: Arc<dyn Clock>,
-    open: Mutex<HashMap<RunId, Open>>,
+    open: Mutex<HashMap<RunId, OpenRun>>,
 }
 
 /// The network access of a run that is not over.
-struct Open {
+struct OpenRun {
     agent: AgentName,
     domains: Vec<Pattern>,
     writes: Vec<Shape>,
@@ -32,7 +32,7 @@ struct Open {
     /// Weak: the access ends with the run's last call, and its secrets with it.
     network: WeakRunNetwork,
     /// What the run has exchanged so far: a run that waits for its owner continues from there.
-    exchanged: Exchanged,
+    exchanged: RunExchange,
 }
 
 /// How a run asks for consent, and the consents it has for its remaining time.
@@ -50,8 +50,14 @@ impl RunConsents {
     }
 }
 
-impl Access {
-    pub fn new(gate: Gate, vault: Vault, config: network::Config, decisions: Decisions, clock: Arc<dyn Clock>) -> Self {
+impl NetworkAccess {
+    pub fn new(
+        gate: Gate,
+        vault: Vault,
+        config: network::NetworkConfig,
+        decisions: Decisions,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         Self { gate, vault, config, decisions, clock, open: Mutex::default() }
     }
 
@@ -82,13 +88,13 @@ impl Access {
             policy.refused.retain(|other| *other != host);
             policy.reads.retain(|other| *other != host);
             match verdict {
-                Verdict::Deny => policy.refused.push(host),
-                Verdict::Allow => {
+                DomainVerdict::Deny => policy.refused.push(host),
+                DomainVerdict::Allow => {
                     policy.writes.retain(|other| *other != shape);
                     policy.reads.push(host.clone());
                     policy.domains.push(host);
                 }
-                Verdict::AllowWrites => {
+                DomainVerdict::AllowWrites => {
                     policy.domains.push(host);
                     policy.writes.push(shape);
                 }
@@ -120,7 +126,7 @@ impl Access {
         }
         network.change(self.policy(&run.agent, Some(&run.id), &domains, &writes, &consents)?);
         let (agent, way) = (run.agent.clone(), network.downgrade());
-        ways.insert(run.id.clone(), Open { agent, domains, writes, consents, network: way, exchanged });
+        ways.insert(run.id.clone(), OpenRun { agent, domains, writes, consents, network: way, exchanged });
         drop(ways);
         Ok(network)
     }
@@ -217,7 +223,7 @@ impl Access {
     /// # Errors
     /// If it is about single requests and does not allow them: a domain is reached or refused as a whole.
     pub async fn decide(&self, decision: Decision) -> Result<Decision, Refusal> {
-        if decision.verdict != Verdict::AllowWrites && !decision.pattern.is_whole_host() {
+        if decision.verdict != DomainVerdict::AllowWrites && !decision.pattern.is_whole_host() {
             let reason =
                 format!("`{}` names requests, and a domain is reached or refused as a whole", decision.pattern);
             return Err(Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy(format!(
@@ -260,9 +266,9 @@ mod tests {
     use vault::VaultParts;
 
     use super::*;
-    use crate::decisions::Level;
+    use crate::decisions::DecisionLevel;
 
-    fn access(directory: &std::path::Path, config: network::Config) -> Access {
+    fn access(directory: &std::path::Path, config: network::NetworkConfig) -> NetworkAccess {
         let store = Store::open(&directory.join("state")).unwrap();
         let clock = Arc::new(TestClock::at(base::Timestamp::from_millis(1_000)));
         let vault = Vault::open(VaultParts {
@@ -272,13 +278,13 @@ mod tests {
             key: None,
             keyring: false,
             variables: std::collections::BTreeMap::new(),
-            config: vault::Config::default(),
+            config: vault::VaultConfig::default(),
         });
         let gate = Gate::new(&config).unwrap();
-        Access::new(gate, vault, config, Decisions::new(store), clock)
+        NetworkAccess::new(gate, vault, config, Decisions::new(store), clock)
     }
 
-    fn decision(verdict: Verdict, level: Level, run: Option<&RunId>) -> Decision {
+    fn decision(verdict: DomainVerdict, level: DecisionLevel, run: Option<&RunId>) -> Decision {
         let (pattern, agent) = ("api.example.com".parse().unwrap(), AgentName::default());
         Decision { pattern, verdict, level, agent, run: run.cloned(), decided_at: None, consent: None }
     }
@@ -287,7 +293,7 @@ mod tests {
     async fn the_last_word_counts_at_whatever_level_it_was_said() {
         let directory = tempfile::tempdir().unwrap();
         // The clock stands still: the order of decisions does not depend on it.
-        let access = access(directory.path(), network::Config::default());
+        let access = access(directory.path(), network::NetworkConfig::default());
         let (agent, run) = (AgentName::default(), RunId::parse("run_1").unwrap());
         let now = async |verdict, level, of: Option<&RunId>| {
             access.decide(decision(verdict, level, of)).await.unwrap();
@@ -297,13 +303,13 @@ mod tests {
             access.policy(&agent, Some(&run), &[], &[], &RunConsents::new(false, true)).unwrap(),
             Policy::default()
         );
-        let policy = now(Verdict::Allow, Level::Run, Some(&run)).await;
+        let policy = now(DomainVerdict::Allow, DecisionLevel::Run, Some(&run)).await;
         assert_eq!((policy.domains.len(), policy.writes.len(), policy.refused.len()), (1, 0, 0));
-        let policy = now(Verdict::Deny, Level::Always, None).await;
+        let policy = now(DomainVerdict::Deny, DecisionLevel::Always, None).await;
         assert_eq!(policy.refused.len(), 1);
-        let policy = now(Verdict::AllowWrites, Level::Session, None).await;
+        let policy = now(DomainVerdict::AllowWrites, DecisionLevel::Session, None).await;
         assert_eq!((policy.writes.len(), policy.refused.len()), (1, 0));
-        let policy = now(Verdict::Allow, Level::Run, Some(&run)).await;
+        let policy = now(DomainVerdict::Allow, DecisionLevel::Run, Some(&run)).await;
         assert_eq!((policy.writes.len(), policy.refused.len()), (0, 0));
         // Other agents are not affected, nor is the run after its end.
         let other = AgentName::parse("other").unwrap();
@@ -312,18 +318,19 @@ mod tests {
         assert_eq!(access.decisions.of(&agent, Some(&run)).unwrap().len(), 3);
         access.close(&run, false).await;
         assert_eq!(access.decisions.of(&agent, Some(&run)).unwrap().len(), 2);
-        access.forget(&decision(Verdict::Deny, Level::Always, None)).await.unwrap();
-        assert!(access.forget(&decision(Verdict::Deny, Level::Always, None)).await.is_err());
+        access.forget(&decision(DomainVerdict::Deny, DecisionLevel::Always, None)).await.unwrap();
+        assert!(access.forget(&decision(DomainVerdict::Deny, DecisionLevel::Always, None)).await.is_err());
     }
 
     #[tokio::test]
     async fn programs_outside_runs_get_what_is_configured_and_not_what_was_refused() {
         let directory = tempfile::tempdir().unwrap();
         let code_domains = vec!["api.example.com".to_owned(), "b.example.com".to_owned()];
-        let access = access(directory.path(), network::Config { code_domains, ..network::Config::default() });
+        let access =
+            access(directory.path(), network::NetworkConfig { code_domains, ..network::NetworkConfig::default() });
         let agent = AgentName::default();
         assert!(access.for_program(&agent).await.unwrap().policy().refused.is_empty());
-        access.decide(decision(Verdict::Deny, Level::Always, None)).await.unwrap();
+        access.decide(decision(DomainVerdict::Deny, DecisionLevel::Always, None)).await.unwrap();
         let policy = access.for_program(&agent).await.unwrap().policy();
         assert_eq!((policy.domains.len(), policy.refused.len()), (2, 1));
     }

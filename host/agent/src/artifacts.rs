@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use base::{ContentHash, ContentHasher, Refusal, RefusalCode, RunId};
 use motor::Artifact;
-use receipts::tree::{Found, Odd, TreeError, sum, walk};
+use receipts::tree::{FoundEntry, Odd, TreeError, sum, walk};
 use runtime::Limits;
 use serde::{Deserialize, Serialize};
 use store::{Links, blocking};
@@ -32,11 +32,11 @@ const MOST_BASELINE_BYTES: u64 = 16 << 20;
 /// Contents of the workspace's files when its run was accepted. Runs without input files have none; in runs of versions
 /// without a baseline, every file counts as produced.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Baseline {
+pub(crate) struct WorkspaceBaseline {
     files: BTreeMap<String, ContentHash>,
 }
 
-impl Baseline {
+impl WorkspaceBaseline {
     /// A baseline of these files, by path.
     pub fn of(files: BTreeMap<String, ContentHash>) -> Self {
         Self { files }
@@ -94,7 +94,7 @@ pub(crate) async fn collect(
         }
         let stage = directory.join(STAGE);
         remove(&stage)?;
-        let copier = Copier { baseline: Baseline::read(&directory), stage: stage.clone(), scrubber, limits };
+        let copier = Copier { baseline: WorkspaceBaseline::read(&directory), stage: stage.clone(), scrubber, limits };
         let copied = copier.copy(&workspace);
         let appeared = copied.and_then(|produced| appear(&stage, &artifacts, &directory).map(|()| produced));
         if appeared.is_err() {
@@ -123,7 +123,7 @@ fn remove(directory: &Path) -> Result<(), Refusal> {
 }
 
 struct Copier {
-    baseline: Baseline,
+    baseline: WorkspaceBaseline,
     stage: PathBuf,
     scrubber: Arc<Scrubber>,
     limits: Limits,
@@ -141,7 +141,7 @@ impl Copier {
             entries,
             Odd::Ignored,
             |path| path == OUTPUTS,
-            |Found { path, mut file }| {
+            |FoundEntry { path, mut file }| {
                 let found = sum(&mut file, left.saturating_add(1)).map_err(|error| storage(&error))?;
                 left = left.checked_sub(found.bytes).ok_or_else(|| too_much(most))?;
                 if !self.baseline.has(&path, found.hash) {
@@ -155,7 +155,7 @@ impl Copier {
                 Ok(())
             },
         );
-        read.map_err(|Stopped(refusal)| refusal)?;
+        read.map_err(|CollectError(refusal)| refusal)?;
         sync_directories(&self.stage)?;
         Ok(produced.into_values().collect())
     }
@@ -215,15 +215,15 @@ fn sync_directories(stage: &Path) -> Result<(), Refusal> {
 }
 
 /// Why a walk stopped.
-struct Stopped(Refusal);
+struct CollectError(Refusal);
 
-impl From<Refusal> for Stopped {
+impl From<Refusal> for CollectError {
     fn from(refusal: Refusal) -> Self {
         Self(refusal)
     }
 }
 
-impl From<TreeError> for Stopped {
+impl From<TreeError> for CollectError {
     fn from(error: TreeError) -> Self {
         Self(match error {
             TreeError::Io { source, .. } => storage(&source),

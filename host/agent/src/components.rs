@@ -9,8 +9,8 @@ use base::{ContentHash, Refusal, RefusalCode, excerpt};
 use motor::Preparing;
 use runtime::inspect::{Export, Import};
 use runtime::{
-    About, Component, Inspection, Kind, Limits, LoadError, NoteSink, Origin, Outcome, Runtime, ToolCall, ToolComponent,
-    ToolDescription, ToolError, Unmapped,
+    Component, ComponentOrigin, Inspection, Kind, Limits, LoadError, NoteSink, Outcome, Runtime, SkillAbout, ToolCall,
+    ToolComponent, ToolDescription, ToolError, UnmappedFunction,
 };
 use serde::Serialize;
 use store::Links;
@@ -40,12 +40,12 @@ pub struct ComponentReport {
     pub exports: Vec<Export>,
     /// Its self-description, in the world `skill`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub about: Option<About>,
+    pub about: Option<SkillAbout>,
     /// The tools it offers.
     pub tools: Vec<ToolDescription>,
     /// Its functions that are not tools, with the reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unmapped: Vec<Unmapped>,
+    pub unmapped: Vec<UnmappedFunction>,
     /// Why its tools could not be listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools_error: Option<String>,
@@ -140,8 +140,8 @@ impl Workbench {
     /// If the file cannot be read or is not a usable component.
     pub async fn inspect_file(&self, path: &Path) -> Result<ComponentReport, Refusal> {
         let bytes = read(path, self.most_bytes())?;
-        let inspection = self.inspect(path, &bytes, Origin::Untrusted).await?;
-        let loading = self.load(path, Component::load(&self.runtime, &bytes, Origin::Untrusted));
+        let inspection = self.inspect(path, &bytes, ComponentOrigin::Untrusted).await?;
+        let loading = self.load(path, Component::load(&self.runtime, &bytes, ComponentOrigin::Untrusted));
         Ok(self.report(&inspection, loading).await)
     }
 
@@ -153,7 +153,7 @@ impl Workbench {
         let found = BUNDLED.into_iter().find(|(known, _)| *known == name);
         let (_, bytes) = found
             .ok_or_else(|| Refusal::new(RefusalCode::NotFound, format!("there is no bundled component `{name}`")))?;
-        let inspection = self.inspect(Path::new(name), bytes, Origin::Bundled).await?;
+        let inspection = self.inspect(Path::new(name), bytes, ComponentOrigin::Bundled).await?;
         let loading = self.load(Path::new(name), load(&self.runtime, bytes));
         Ok(self.report(&inspection, loading).await)
     }
@@ -165,7 +165,7 @@ impl Workbench {
     pub async fn call(&self, request: CallRequest) -> Result<CallReply, Refusal> {
         let bytes = read(&request.path, self.most_bytes())?;
         let refuse = |error: LoadError| invalid(&request.path, &error);
-        let loading = Component::load(&self.runtime, &bytes, Origin::Untrusted);
+        let loading = Component::load(&self.runtime, &bytes, ComponentOrigin::Untrusted);
         let component = self.load(&request.path, loading).await.map_err(refuse)?;
         let component = ToolComponent::link(&self.runtime, &component).map_err(refuse)?;
         let fresh;
@@ -211,7 +211,7 @@ impl Workbench {
         self.runtime.most_component_bytes()
     }
 
-    async fn inspect(&self, path: &Path, bytes: &[u8], origin: Origin) -> Result<Arc<Inspection>, Refusal> {
+    async fn inspect(&self, path: &Path, bytes: &[u8], origin: ComponentOrigin) -> Result<Arc<Inspection>, Refusal> {
         self.runtime.inspect(bytes, origin).await.map_err(|error| invalid(path, &error))
     }
 
@@ -258,7 +258,7 @@ impl Workbench {
     async fn ask(
         &self,
         loading: impl Future<Output = Result<Component, LoadError>>,
-    ) -> Result<(Vec<ToolDescription>, Option<About>), String> {
+    ) -> Result<(Vec<ToolDescription>, Option<SkillAbout>), String> {
         let component = loading.await.map_err(|error| error.to_string())?;
         let component = ToolComponent::link(&self.runtime, &component).map_err(|error| error.to_string())?;
         let about = match component.about(self.limits).await.outcome {

@@ -24,7 +24,7 @@ use crate::{Env, Home};
 
 pub use deliveries::{HookConfig, SignalsConfig, WebhookConfig};
 pub use models::{ModelPrice, ModelsConfig};
-pub use retention::{Age, RetentionConfig, Size};
+pub use retention::{Age, ByteSize, RetentionConfig};
 pub use sections::{CodeConfig, EngineSettings, ToolsConfig};
 pub use skills::SkillsConfig;
 
@@ -35,7 +35,7 @@ pub struct Config {
     /// Models and how they are called.
     pub models: ModelsConfig,
     /// Settings of the motor loop.
-    pub motor: motor::Config,
+    pub motor: motor::MotorConfig,
     /// Limits on a run's spending, and prices.
     pub budget: motor::Prices,
     /// The sandbox for code.
@@ -45,13 +45,13 @@ pub struct Config {
     /// Timeouts of individual tools.
     pub tools: ToolsConfig,
     /// The network access of runs and code.
-    pub network: network::Config,
+    pub network: network::NetworkConfig,
     /// Credentials from the environment.
-    pub credentials: vault::Config,
+    pub credentials: vault::VaultConfig,
     /// Settings of the component engine.
     pub engine: EngineSettings,
     /// Settings of the energy model.
-    pub energy: energy::Config,
+    pub energy: energy::EnergyConfig,
     /// Receivers of the signals of runs.
     pub signals: SignalsConfig,
     /// The directories of skills, and the bounds of one.
@@ -63,7 +63,7 @@ pub struct Config {
 /// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "from", content = "name")]
-pub enum Origin {
+pub enum ValueSource {
     /// No source set the value.
     Default,
     /// The configuration file at this path.
@@ -74,7 +74,7 @@ pub enum Origin {
     Flag,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -87,21 +87,21 @@ impl fmt::Display for Origin {
 
 /// One key with its effective value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Entry {
+pub struct ConfigEntry {
     /// The key as `section.key`.
     pub key: String,
     /// The value in force.
     pub value: Value,
     /// The source that set the value.
-    pub origin: Origin,
+    pub origin: ValueSource,
 }
 
 /// The configuration in force, and the origin of each value.
 #[derive(Debug, Clone)]
-pub struct Loaded {
+pub struct LoadedConfig {
     /// The values of all keys.
     pub config: Config,
-    origins: BTreeMap<String, Origin>,
+    origins: BTreeMap<String, ValueSource>,
 }
 
 /// Variables with names of their own; every other key is `MOTOR_<SECTION>_<KEY>`.
@@ -116,7 +116,7 @@ const CUSTOMARY: [(&str, &str); 5] = [
 /// The largest configuration file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-impl Loaded {
+impl LoadedConfig {
     /// Loads the configuration: `file`, otherwise the home's own if it exists; `overrides` are `section.key` and
     /// value.
     ///
@@ -129,7 +129,7 @@ impl Loaded {
         let path = file.map_or_else(|| home.config_file(), Path::to_owned);
         if let Some(values) = read_file(&path, file.is_some())? {
             for (key, value) in flatten(&values, &known) {
-                set(&mut tree, &mut origins, &known, &key, value, Origin::File(path.clone()))?;
+                set(&mut tree, &mut origins, &known, &key, value, ValueSource::File(path.clone()))?;
             }
         }
         for key in &known {
@@ -137,12 +137,12 @@ impl Loaded {
             let customary = CUSTOMARY.iter().find(|(_, of)| of == key).map(|(name, _)| (*name).to_owned());
             for name in customary.into_iter().chain([own]) {
                 if let Some(text) = env(&name) {
-                    set(&mut tree, &mut origins, &known, key, scalar(&text), Origin::Env(name))?;
+                    set(&mut tree, &mut origins, &known, key, scalar(&text), ValueSource::Env(name))?;
                 }
             }
         }
         for (key, text) in overrides {
-            set(&mut tree, &mut origins, &known, key, scalar(text), Origin::Flag)?;
+            set(&mut tree, &mut origins, &known, key, scalar(text), ValueSource::Flag)?;
         }
         let config: Config = serde_json::from_value(tree)
             .map_err(|error| invalid(format!("the configuration does not fit: {error}")))?;
@@ -151,13 +151,13 @@ impl Loaded {
 
     /// Every key, sorted, with its effective value and origin.
     #[must_use]
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<ConfigEntry> {
         let Ok(tree) = to_tree(&self.config) else { return Vec::new() };
         keys(&tree)
             .into_iter()
-            .map(|key| Entry {
+            .map(|key| ConfigEntry {
                 value: tree.pointer(&format!("/{}", key.replace('.', "/"))).cloned().unwrap_or(Value::Null),
-                origin: self.origins.get(&key).cloned().unwrap_or(Origin::Default),
+                origin: self.origins.get(&key).cloned().unwrap_or(ValueSource::Default),
                 key,
             })
             .collect()
@@ -195,11 +195,11 @@ fn flatten(values: &Map<String, Value>, known: &[String]) -> Vec<(String, Value)
 
 fn set(
     tree: &mut Value,
-    origins: &mut BTreeMap<String, Origin>,
+    origins: &mut BTreeMap<String, ValueSource>,
     known: &[String],
     key: &str,
     value: Value,
-    origin: Origin,
+    origin: ValueSource,
 ) -> Result<(), Refusal> {
     if !known.iter().any(|known| known == key) {
         let meant = did_you_mean(nearest(key, known.iter().map(|known| (known.as_str(), known))));

@@ -16,7 +16,7 @@ const PREFIX: &str = "decision/";
 /// How long a decision lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
+pub enum DecisionLevel {
     /// Only for one run.
     Run,
     /// For the agent's runs, until the host ends.
@@ -28,7 +28,7 @@ pub enum Level {
 /// The decision about a domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum DomainVerdict {
     /// It may be reached.
     Allow,
     /// It may be reached, and written to after the run has read from the web.
@@ -44,9 +44,9 @@ pub struct Decision {
     /// The hosts, or the requests that are allowed.
     pub pattern: Shape,
     /// The decision about the pattern.
-    pub verdict: Verdict,
+    pub verdict: DomainVerdict,
     /// How long the decision lasts.
-    pub level: Level,
+    pub level: DecisionLevel,
     /// The agent whose runs it concerns.
     #[serde(default)]
     pub agent: AgentName,
@@ -169,11 +169,13 @@ fn run_prefix(run: &RunId) -> String {
 fn key(decision: &Decision) -> Result<Option<String>, Refusal> {
     let pattern = &decision.pattern;
     match (decision.level, &decision.run) {
-        (Level::Run, Some(run)) => Ok(Some(format!("{}{pattern}", run_prefix(run)))),
-        (Level::Always, None) => Ok(Some(format!("{}{pattern}", always_prefix(&decision.agent)))),
-        (Level::Session, None) => Ok(None),
-        (Level::Run, None) => Err(Refusal::new(RefusalCode::InvalidRequest, "a decision for a run names the run")
-            .with_remedy("say which: `--run RUN`, or take `--session` or `--always`")),
+        (DecisionLevel::Run, Some(run)) => Ok(Some(format!("{}{pattern}", run_prefix(run)))),
+        (DecisionLevel::Always, None) => Ok(Some(format!("{}{pattern}", always_prefix(&decision.agent)))),
+        (DecisionLevel::Session, None) => Ok(None),
+        (DecisionLevel::Run, None) => {
+            Err(Refusal::new(RefusalCode::InvalidRequest, "a decision for a run names the run")
+                .with_remedy("say which: `--run RUN`, or take `--session` or `--always`"))
+        }
         (_, Some(_)) => {
             Err(Refusal::new(RefusalCode::InvalidRequest, "a decision that names a run is for that run alone"))
         }

@@ -7,14 +7,14 @@ use std::fs;
 use llm::{ModelErrorKind, Role};
 use serde::{Deserialize, Serialize};
 
-use crate::config::Loaded;
+use crate::config::LoadedConfig;
 use crate::{Env, Home};
 pub use state::examine_without_host;
 
 /// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
+pub enum Severity {
     /// Works as it should.
     Ok,
     /// Works, but deserves attention.
@@ -29,7 +29,7 @@ pub struct Finding {
     /// Name of the examined part.
     pub name: String,
     /// Severity of this finding.
-    pub level: Level,
+    pub level: Severity,
     /// The result, in one sentence.
     pub message: String,
     /// The command or action that mends it.
@@ -39,21 +39,21 @@ pub struct Finding {
 
 impl Finding {
     fn ok(name: &str, message: impl Into<String>) -> Self {
-        Self { name: name.to_owned(), level: Level::Ok, message: message.into(), remedy: None }
+        Self { name: name.to_owned(), level: Severity::Ok, message: message.into(), remedy: None }
     }
 
     fn warning(name: &str, message: impl Into<String>, remedy: Option<String>) -> Self {
-        Self { name: name.to_owned(), level: Level::Warning, message: message.into(), remedy }
+        Self { name: name.to_owned(), level: Severity::Warning, message: message.into(), remedy }
     }
 
     fn problem(name: &str, message: impl Into<String>, remedy: Option<String>) -> Self {
-        Self { name: name.to_owned(), level: Level::Problem, message: message.into(), remedy }
+        Self { name: name.to_owned(), level: Severity::Problem, message: message.into(), remedy }
     }
 }
 
 /// Examines everything that needs no external request.
 #[must_use]
-pub fn examine(home: &Home, config: &Loaded, env: &Env) -> Vec<Finding> {
+pub fn examine(home: &Home, config: &LoadedConfig, env: &Env) -> Vec<Finding> {
     let mut findings = vec![home_finding(home)];
     findings.extend(model_findings(config, env));
     findings.push(pages_finding());
@@ -77,7 +77,7 @@ fn home_finding(home: &Home) -> Finding {
     }
 }
 
-fn model_findings(config: &Loaded, env: &Env) -> Vec<Finding> {
+fn model_findings(config: &LoadedConfig, env: &Env) -> Vec<Finding> {
     let roles = config.config.models.roles();
     let settings = config.config.models.providers(env);
     let named = [

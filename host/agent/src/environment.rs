@@ -11,12 +11,12 @@ use motor::{Artifact, Environment, InstalledSkill, Preparing, RunRecord, RunStat
 use skills::Library;
 use tokio::sync::watch;
 
-use crate::access::Access;
+use crate::access::NetworkAccess;
 use crate::config::Config;
 use crate::origins::Origins;
 use crate::sandboxes::Sandboxes;
 use crate::skill::{OwnTool, advise, briefing, lowered, tools_of};
-use crate::toolbox::{Parts, RunToolbox};
+use crate::toolbox::{RunToolbox, ToolboxParts};
 use crate::trace_file::TraceWriter;
 use crate::{Env, Home, artifacts, models};
 use store::blocking;
@@ -34,7 +34,7 @@ pub(crate) struct HostEnvironment {
     pub env: Env,
     pub clock: Arc<dyn Clock>,
     pub sandboxes: Arc<Sandboxes>,
-    pub access: Access,
+    pub access: NetworkAccess,
     pub skills: Library,
     pub origins: Origins,
     pub traces: TraceWriter,
@@ -92,7 +92,7 @@ impl Environment for HostEnvironment {
             None => self.config.limits,
         };
         let (own, skill) = skill.map(|InUse { own, briefing }| (own, Some(briefing))).unwrap_or_default();
-        let parts = Parts {
+        let parts = ToolboxParts {
             own,
             skill,
             sandboxes: self.sandboxes.clone(),

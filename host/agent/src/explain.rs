@@ -4,7 +4,7 @@ use base::{AgentName, ContentHash, CredentialName, Refusal};
 use network::{Pattern, Shape, TaintedWrite};
 use runtime::Limits;
 use serde::{Deserialize, Serialize};
-use skills::{Place, SkillName, SkillStatus};
+use skills::{SkillName, SkillPlace, SkillStatus};
 use vault::CredentialSource;
 
 /// Everything a run could touch. JSON in camel case.
@@ -51,7 +51,7 @@ pub struct ExplainedSkill {
     /// Name of the skill.
     pub name: SkillName,
     /// Its skills directory and entry.
-    pub place: Place,
+    pub place: SkillPlace,
     /// The hash of the bytes that the run would be given.
     pub hash: ContentHash,
     /// The status of these bytes.

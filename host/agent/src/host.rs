@@ -8,7 +8,7 @@ use std::time::Duration;
 use base::{AgentName, Clock, HostTime, Random, Refusal, RefusalCode, RunId, Secret, Timestamp};
 use deliveries::{DeliverParts, Deliveries, Follower, WaitingSignals};
 use energy::{Activity, EnergyBook};
-use motor::{Cancelled, ListFilter, LiveEvent, Motor, MotorParts, RunRecord, RunRequest, RunTrace, Waiting, Watch};
+use motor::{CancelReply, ListFilter, LiveEvent, Motor, MotorParts, RunRecord, RunRequest, RunTrace, Waiting, Watch};
 use network::Gate;
 use runtime::Runtime;
 use signals::{Signal, SignalBus};
@@ -16,10 +16,10 @@ use skills::{Library, LibraryParts};
 use store::{HomeLock, Links, Scan, Store, StoreError, Table, blocking, open_regular};
 use vault::{Vault, VaultParts};
 
-use crate::access::Access;
+use crate::access::NetworkAccess;
 use crate::api::tasks::TaskSummary;
 use crate::api::{ActReply, ActRequest, Caller, EnergyReport, HostStatus, TaskFilter};
-use crate::config::{Config, Loaded};
+use crate::config::{Config, LoadedConfig};
 use crate::decisions::Decisions;
 use crate::environment::HostEnvironment;
 use crate::loss::check_new_state;
@@ -40,7 +40,7 @@ pub struct HostOptions {
     /// The home to open.
     pub home: Home,
     /// The loaded configuration to use.
-    pub config: Loaded,
+    pub config: LoadedConfig,
     /// The environment's variables: keys and endpoints of models.
     pub env: Env,
     /// The variables `VAULT_*`: credentials, by the whole name of the variable (SPEC VAULT-1).
@@ -55,9 +55,9 @@ pub struct HostOptions {
 
 /// A running host. Cheap to clone; the home is free again when the last clone is dropped.
 #[derive(Clone)]
-pub struct Host(Arc<Inner>);
+pub struct Host(Arc<HostInner>);
 
-pub(crate) struct Inner {
+pub(crate) struct HostInner {
     pub(crate) home: Home,
     pub(crate) config: Config,
     pub(crate) clock: Arc<dyn Clock>,
@@ -68,7 +68,7 @@ pub(crate) struct Inner {
     pub(crate) motor: Motor,
     pub(crate) environment: Arc<HostEnvironment>,
     pub(crate) sandboxes: Arc<Sandboxes>,
-    pub(crate) consent: consent::Gate,
+    pub(crate) consent: consent::ConsentGate,
     pub(crate) skills: Library,
     deliveries: Deliveries,
     pub(crate) pruner: Pruner,
@@ -80,7 +80,7 @@ pub(crate) struct Inner {
 }
 
 impl Host {
-    pub(crate) fn parts(&self) -> &Inner {
+    pub(crate) fn parts(&self) -> &HostInner {
         &self.0
     }
 
@@ -110,7 +110,7 @@ impl Host {
         check_new_state(&options.home)?;
         let store = Store::open(&options.home.state())?;
         let vault = open_vault(&options, &store);
-        let HostOptions { home, config: Loaded { config, .. }, env, compile_worker, clock, random, .. } = options;
+        let HostOptions { home, config: LoadedConfig { config, .. }, env, compile_worker, clock, random, .. } = options;
         let engine = config.engine.engine(config.limits.memory_bytes, Some(home.cache()), compile_worker);
         let runtime = Runtime::new(engine).map_err(|error| {
             Refusal::new(RefusalCode::Failed, format!("the component engine does not start: {}", error.root_cause()))
@@ -136,9 +136,9 @@ impl Host {
             env: env.clone(),
         });
         let deliveries = deliveries.await?;
-        let consent = consent::Gate::open(store.clone(), clock.clone(), home.config()).await?;
+        let consent = consent::ConsentGate::open(store.clone(), clock.clone(), home.config()).await?;
         let decisions = Decisions::new(store.clone());
-        let access = Access::new(gate, vault, config.network.clone(), decisions, clock.clone());
+        let access = NetworkAccess::new(gate, vault, config.network.clone(), decisions, clock.clone());
         let traces = TraceWriter::start(home.logs())
             .map_err(|error| Refusal::new(RefusalCode::Failed, format!("the host gets no thread: {error}")))?;
         let library = Library::open(LibraryParts {
@@ -176,7 +176,7 @@ impl Host {
             clock: clock.clone(),
             random: random.clone(),
             environment: environment.clone(),
-            config: motor::Config { budget: config.budget.clone(), ..config.motor.clone() },
+            config: motor::MotorConfig { budget: config.budget.clone(), ..config.motor.clone() },
         });
         let pruner = Pruner {
             home: home.clone(),
@@ -192,7 +192,7 @@ impl Host {
         let retention = Retention::start(pruner.clone(), stays);
         let receipt_key = ReceiptKey::new(home.config());
         let started_at = clock.now();
-        let inner = Inner {
+        let inner = HostInner {
             home,
             config,
             clock,
@@ -356,7 +356,7 @@ impl Host {
     ///
     /// # Errors
     /// If the run does not exist, or is over.
-    pub async fn cancel(&self, id: &RunId) -> Result<Cancelled, Refusal> {
+    pub async fn cancel(&self, id: &RunId) -> Result<CancelReply, Refusal> {
         self.0.motor.cancel(id).await
     }
 
@@ -518,7 +518,7 @@ fn unknown_act(refusal: Refusal, key: Option<&str>) -> Refusal {
     }
 }
 
-impl Inner {
+impl HostInner {
     /// The owner's error for a busy agent: its run, what it waits for, and the commands to continue.
     pub(crate) fn busy(&self, agent: &AgentName, by: Caller, refusal: Refusal) -> Refusal {
         if refusal.code != RefusalCode::Busy || by != Caller::Owner {

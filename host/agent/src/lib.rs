@@ -41,8 +41,8 @@ pub use api::{
     TaskFilter, Tier,
 };
 pub use base::Env;
-pub use decisions::{Decision, Level, Verdict};
-pub use deliveries::{Followed, Follower};
+pub use decisions::{Decision, DecisionLevel, DomainVerdict};
+pub use deliveries::{FollowStep, Follower};
 pub use explain::{
     ExplainedCredential, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedSkill, ExplainedTool, Explanation,
     FileAccess,
@@ -51,9 +51,9 @@ pub use home::Home;
 pub use host::{Host, HostOptions};
 pub use loss::{AcceptedLoss, accept_loss};
 pub use preparing::Preparations;
-pub use receipt::verify::{Checked, Unchecked, Verification, VerifyRequest};
+pub use receipt::verify::{CheckedFile, UncheckedFile, Verification, VerifyRequest};
 pub use retention::HomeUsage;
-pub use task::{ApproveRequest, RespondRequest, RetryTask};
+pub use task::{ApproveTask, RespondRequest, RetryTask};
 
 /// Runs the compile worker: the work of a process that [`Host`] started with the argument
 /// [`runtime::worker::ARGUMENT`].

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use base::{Refusal, RefusalCode};
-use llm::{Constrained, Fallback, Model, ModelError, ModelErrorKind, ModelRef, Provider, Recorder, Role};
+use llm::{ConstrainedModel, Fallback, Model, ModelError, ModelErrorKind, ModelRef, Provider, Recorder, Role};
 use providers::{ProviderSettings, Redact};
 use vault::Scrubber;
 
@@ -32,7 +32,7 @@ pub(crate) fn connect(
         Some(name) => one(&parse(name)?, &settings)?,
         None => chain(config, &settings)?,
     };
-    let model: Arc<dyn Model> = if config.constrained { Arc::new(Constrained::new(model)) } else { model };
+    let model: Arc<dyn Model> = if config.constrained { Arc::new(ConstrainedModel::new(model)) } else { model };
     // On both sides of a recording: it sees requests as a replay gets them, and replies without secrets.
     let model = Withholding::wrap(model, scrubber.clone());
     let Some(path) = record else { return Ok(model) };

@@ -9,12 +9,12 @@ use std::path::Path;
 
 use base::{ContentHash, Refusal, RunId};
 use motor::{Artifact, RunRecord};
-use receipts::tree::{Found, Odd, TreeError, sum, walk};
+use receipts::tree::{FoundEntry, Odd, TreeError, sum, walk};
 use serde_json::Value;
 use store::{Batch, Store, Table, blocking};
 
 use crate::Home;
-use crate::artifacts::Baseline;
+use crate::artifacts::WorkspaceBaseline;
 
 /// Prefix of the keys of [`Table::Meta`] that hold the sources of contents.
 const PREFIX: &str = "origin/";
@@ -52,7 +52,7 @@ impl Origins {
         }
         let (workspace, directory) = (self.home.workspace(&run.id), self.home.run(&run.id));
         let hashes = blocking(move || {
-            let given = Baseline::read(&directory);
+            let given = WorkspaceBaseline::read(&directory);
             files_of(&workspace).map(|hashes| hashes.into_iter().filter(|hash| !given.holds(*hash)).collect())
         });
         self.note(run, hashes.await?).await
@@ -160,7 +160,7 @@ fn files_of(workspace: &Path) -> Result<BTreeSet<ContentHash>, Refusal> {
     if !workspace.is_dir() {
         return Ok(hashes);
     }
-    let visit = |Found { mut file, .. }: Found| {
+    let visit = |FoundEntry { mut file, .. }: FoundEntry| {
         let found = sum(&mut file, MAX_FILE + 1).map_err(|source| TreeError::Io { path: String::new(), source })?;
         // An empty file has no content to trace, and occurs in many workspaces.
         if found.bytes > 0 && found.bytes <= MAX_FILE {

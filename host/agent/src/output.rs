@@ -25,7 +25,7 @@ pub(crate) enum Save {
 
 /// An output in the form shown in the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fitted {
+pub(crate) struct FittedOutput {
     pub output: String,
     /// Path of the full output, in the workspace.
     pub saved: Option<String>,
@@ -44,12 +44,12 @@ pub(crate) fn fit(
     output: String,
     save: Save,
     most_bytes: u64,
-) -> std::io::Result<Fitted> {
+) -> std::io::Result<FittedOutput> {
     let lines = output.lines().count();
     let fits = output.len() <= MOST_BYTES && lines <= MOST_LINES;
     if fits && save == Save::Long {
         let kept = (output.len() > KEPT_BYTES).then(|| keep(workspace, call, &output, most_bytes).ok()).flatten();
-        return Ok(Fitted { output, saved: kept });
+        return Ok(FittedOutput { output, saved: kept });
     }
     let path = keep(workspace, call, &output, most_bytes)?;
     let why = if fits { "" } else { " too long to show;" };
@@ -57,7 +57,7 @@ pub(crate) fn fit(
         "the output is{why} saved as {path} ({} bytes, {lines} lines): look at the parts you need",
         output.len()
     );
-    Ok(Fitted { output: pointer, saved: Some(path) })
+    Ok(FittedOutput { output: pointer, saved: Some(path) })
 }
 
 /// Saves an output, and returns its path as guests know it.
@@ -102,7 +102,7 @@ mod tests {
         let text = "x".repeat(KEPT_BYTES + 1);
         let fitted = fit(directory.path(), "1", text.clone(), Save::Long, 1 << 20).unwrap();
         let saved = Some("/workspace/.motor-output/1.txt".to_owned());
-        assert_eq!(fitted, Fitted { output: text.clone(), saved });
+        assert_eq!(fitted, FittedOutput { output: text.clone(), saved });
         assert_eq!(std::fs::read_to_string(directory.path().join(".motor-output/1.txt")).unwrap(), text);
         assert_eq!(fit(directory.path(), "2", text, Save::Long, 100).unwrap().saved, None);
     }

@@ -10,14 +10,14 @@ use vault::{CredentialInfo, CredentialSource, NewCredential};
 use crate::Host;
 use crate::api::{ActRequest, Caller, SetCredential};
 use crate::catalogue;
-use crate::decisions::{Decision, Level};
+use crate::decisions::{Decision, DecisionLevel};
 use crate::explain::{
     ExplainedCredential, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedSkill, ExplainedTool, Explanation,
     FileAccess,
 };
 use crate::plan::{Plan, plan};
 use crate::skill::{Purpose, lowered};
-use crate::toolbox::{Around, define, effects_in_words};
+use crate::toolbox::{CodeGrants, define, effects_in_words};
 use crate::workspace;
 
 impl Host {
@@ -35,7 +35,7 @@ impl Host {
             None => parts.config.limits,
         };
         let definitions =
-            define(&parts.sandboxes, &parts.config.tools, &limits, Around::planned(&tools, reaches), &tools, &own)
+            define(&parts.sandboxes, &parts.config.tools, &limits, CodeGrants::planned(&tools, reaches), &tools, &own)
                 .await?;
         let set = parts.environment.access.credentials().await?;
         let of_skill = grant.skill.as_ref().map(|skill| skill.name.as_str());
@@ -194,7 +194,7 @@ impl Host {
         tracing::info!(pattern = %decision.pattern, by, ?door, "the owner takes a decision back");
         if let Some(run) = &decision.run {
             decision.agent = self.task(run)?.agent;
-            decision.level = Level::Run;
+            decision.level = DecisionLevel::Run;
         }
         self.parts().environment.access.forget(&decision).await
     }

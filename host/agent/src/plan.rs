@@ -132,7 +132,7 @@ fn whole_host(shape: &Shape) -> String {
 }
 
 /// A credential of the environment has no domains of its own.
-fn bound_nowhere(granted: &vault::Granted) -> String {
+fn bound_nowhere(granted: &vault::GrantedCredential) -> String {
     let name = granted.name.as_str().to_lowercase();
     format!(
         "credential `{}` is bound to no domain, so it is sent nowhere; one of the environment is bound in the \

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use base::{Refusal, RefusalCode, RunId};
 use motor::{RunStatus, RunTrace, ToolCallTrace};
 use receipts::{
-    Action, Answer, Approval, Artifact, Component, Energy, Issuer, Outcome, PublicKey, Receipt, SignedReceipt, Skill,
-    StatusCount, Task, Tokens, VERSION,
+    Energy, Issuer, PublicKey, Receipt, ReceiptAction, ReceiptAnswer, ReceiptApproval, ReceiptArtifact,
+    ReceiptComponent, ReceiptOutcome, SignedReceipt, Skill, StatusCount, Task, Tokens, VERSION,
 };
 
 use crate::Host;
@@ -35,11 +35,11 @@ impl Host {
     }
 }
 
-fn outcome(trace: &RunTrace) -> Result<Outcome, Refusal> {
+fn outcome(trace: &RunTrace) -> Result<ReceiptOutcome, Refusal> {
     match trace.status {
-        RunStatus::Completed => Ok(Outcome::Completed),
-        RunStatus::Failed => Ok(Outcome::Failed),
-        RunStatus::Cancelled => Ok(Outcome::Cancelled),
+        RunStatus::Completed => Ok(ReceiptOutcome::Completed),
+        RunStatus::Failed => Ok(ReceiptOutcome::Failed),
+        RunStatus::Cancelled => Ok(ReceiptOutcome::Cancelled),
         status => {
             let reason = format!("run `{}` is {status}: a receipt is of a run that is over", trace.run_id);
             Err(Refusal::new(RefusalCode::IllegalState, reason).with_remedy("wait for its end, or cancel it"))
@@ -47,7 +47,7 @@ fn outcome(trace: &RunTrace) -> Result<Outcome, Refusal> {
     }
 }
 
-fn receipt(trace: &RunTrace, status: Outcome, key: &PublicKey) -> Receipt {
+fn receipt(trace: &RunTrace, status: ReceiptOutcome, key: &PublicKey) -> Receipt {
     let mut models = Vec::new();
     for step in &trace.steps {
         if !models.contains(&step.llm_model) {
@@ -56,11 +56,11 @@ fn receipt(trace: &RunTrace, status: Outcome, key: &PublicKey) -> Receipt {
     }
     let answered = trace.questions.iter().filter_map(|asked| {
         let consent = asked.consent.clone()?;
-        Some(Answer { question: asked.question.question.clone(), consent })
+        Some(ReceiptAnswer { question: asked.question.question.clone(), consent })
     });
     let widened = trace.attempts.iter().filter_map(|attempt| {
         let question = format!("may attempt {} have more than the one before?", attempt.index + 1);
-        Some(Answer { question, consent: attempt.consent.clone()? })
+        Some(ReceiptAnswer { question, consent: attempt.consent.clone()? })
     });
     let sent: BTreeSet<_> = requests(trace).flat_map(|request| &request.credentials).collect();
     Receipt {
@@ -74,7 +74,7 @@ fn receipt(trace: &RunTrace, status: Outcome, key: &PublicKey) -> Receipt {
         started_at: trace.started_at,
         completed_at: trace.completed_at,
         models,
-        result: trace.summary.clone().filter(|_| status == Outcome::Completed),
+        result: trace.summary.clone().filter(|_| status == ReceiptOutcome::Completed),
         error: trace.error.as_ref().map(|error| error.message.clone()),
         artifacts: artifacts(trace),
         skill: trace.skill.as_ref().map(|skill| Skill { name: skill.name.clone(), hash: skill.hash }),
@@ -91,10 +91,10 @@ fn receipt(trace: &RunTrace, status: Outcome, key: &PublicKey) -> Receipt {
     }
 }
 
-fn artifacts(trace: &RunTrace) -> Vec<Artifact> {
+fn artifacts(trace: &RunTrace) -> Vec<ReceiptArtifact> {
     let listed = trace.artifacts.iter();
     listed
-        .map(|motor::Artifact { path, bytes, hash }| Artifact { path: path.clone(), bytes: *bytes, hash: *hash })
+        .map(|motor::Artifact { path, bytes, hash }| ReceiptArtifact { path: path.clone(), bytes: *bytes, hash: *hash })
         .collect()
 }
 
@@ -107,17 +107,17 @@ fn requests(trace: &RunTrace) -> impl Iterator<Item = &motor::OutgoingRequest> {
 }
 
 /// A call has its component from the moment before its execution; a refused call has none.
-fn components(trace: &RunTrace) -> Vec<Component> {
+fn components(trace: &RunTrace) -> Vec<ReceiptComponent> {
     let mut tools = BTreeMap::<_, BTreeSet<String>>::new();
     for call in calls(trace) {
         if let Some(hash) = call.component {
             tools.entry(hash).or_default().insert(call.tool.clone());
         }
     }
-    tools.into_iter().map(|(hash, tools)| Component { hash, tools: tools.into_iter().collect() }).collect()
+    tools.into_iter().map(|(hash, tools)| ReceiptComponent { hash, tools: tools.into_iter().collect() }).collect()
 }
 
-fn approvals(trace: &RunTrace) -> Vec<Approval> {
+fn approvals(trace: &RunTrace) -> Vec<ReceiptApproval> {
     // An approval that allowed some actions and refused others becomes two.
     trace
         .approvals
@@ -127,10 +127,11 @@ fn approvals(trace: &RunTrace) -> Vec<Approval> {
 }
 
 /// The allowed or the refused actions of an approval. `None` if it has no such actions.
-fn approval(asked: &motor::ApprovalTrace, granted: bool) -> Option<Approval> {
+fn approval(asked: &motor::ApprovalTrace, granted: bool) -> Option<ReceiptApproval> {
     let items = asked.approval.items.iter().filter(|item| asked.allows(item.action_hash) == granted);
-    let actions: Vec<_> = items.map(|item| Action { summary: item.summary.clone(), hash: item.action_hash }).collect();
-    (!actions.is_empty()).then(|| Approval {
+    let actions: Vec<_> =
+        items.map(|item| ReceiptAction { summary: item.summary.clone(), hash: item.action_hash }).collect();
+    (!actions.is_empty()).then(|| ReceiptApproval {
         id: asked.approval.id.clone(),
         actions,
         granted,
@@ -140,15 +141,15 @@ fn approval(asked: &motor::ApprovalTrace, granted: bool) -> Option<Approval> {
 }
 
 /// Hosts by name. A request that the gate could not read names no host.
-fn hosts(trace: &RunTrace) -> Vec<receipts::Host> {
+fn hosts(trace: &RunTrace) -> Vec<receipts::ReceiptHost> {
     #[derive(Default)]
-    struct Asked {
+    struct AskedHosts {
         requests: u64,
         refused: u64,
         methods: BTreeSet<String>,
         statuses: BTreeMap<u16, u64>,
     }
-    let mut hosts = BTreeMap::<&str, Asked>::new();
+    let mut hosts = BTreeMap::<&str, AskedHosts>::new();
     for request in requests(trace).filter(|request| !request.host.is_empty()) {
         let asked = hosts.entry(&request.host).or_default();
         asked.requests += 1;
@@ -158,7 +159,7 @@ fn hosts(trace: &RunTrace) -> Vec<receipts::Host> {
             *asked.statuses.entry(status).or_default() += 1;
         }
     }
-    let host = |(host, asked): (&str, Asked)| receipts::Host {
+    let host = |(host, asked): (&str, AskedHosts)| receipts::ReceiptHost {
         host: host.to_owned(),
         requests: asked.requests,
         refused: asked.refused,

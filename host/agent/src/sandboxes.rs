@@ -7,7 +7,9 @@ use std::sync::Arc;
 use base::{ContentHash, Refusal, RefusalCode};
 use motor::Preparing;
 use parking_lot::Mutex;
-use runtime::{CodeSandbox, Component, Limits, LoadError, Origin, Outcome, Runtime, ToolComponent, ToolDescription};
+use runtime::{
+    CodeSandbox, Component, ComponentOrigin, Limits, LoadError, Outcome, Runtime, ToolComponent, ToolDescription,
+};
 use tokio::sync::OnceCell;
 
 use crate::preparing::Preparations;
@@ -48,13 +50,13 @@ impl Bundle {
 
 /// The position of a component among those loaded together: for people who wait.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Turn {
+pub(crate) struct CompileTurn {
     /// Position, counted from 1.
     pub number: usize,
     pub of: usize,
 }
 
-impl Turn {
+impl CompileTurn {
     pub const ONLY: Self = Self { number: 1, of: 1 };
 
     fn of(self, component: &str) -> Preparing {
@@ -102,19 +104,19 @@ impl Sandboxes {
     }
 
     /// The JavaScript engine without any access.
-    pub async fn isolated(&self, turn: Turn) -> Result<&CodeSandbox, Refusal> {
+    pub async fn isolated(&self, turn: CompileTurn) -> Result<&CodeSandbox, Refusal> {
         let loading = code(&self.runtime, &self.isolated, bundled::CODE_JS, CodeSandbox::link);
         self.preparations.of(turn.of("code"), loading).await
     }
 
     /// The JavaScript engine with a run's granted access.
-    pub async fn connected(&self, turn: Turn) -> Result<&CodeSandbox, Refusal> {
+    pub async fn connected(&self, turn: CompileTurn) -> Result<&CodeSandbox, Refusal> {
         let loading = code(&self.runtime, &self.connected, bundled::CODE_JS_CONNECTED, CodeSandbox::link_connected);
         self.preparations.of(turn.of("code"), loading).await
     }
 
     /// A component of tools.
-    pub async fn tools(&self, bundle: Bundle, turn: Turn) -> Result<&Toolset, Refusal> {
+    pub async fn tools(&self, bundle: Bundle, turn: CompileTurn) -> Result<&Toolset, Refusal> {
         let cell = match bundle {
             Bundle::Files => &self.files,
             Bundle::Fetch => &self.fetch,
@@ -135,7 +137,13 @@ impl Sandboxes {
     ///
     /// # Errors
     /// If it cannot be loaded, or does not list its tools.
-    pub async fn component(&self, hash: ContentHash, bytes: &[u8], path: &str, turn: Turn) -> Result<Toolset, Refusal> {
+    pub async fn component(
+        &self,
+        hash: ContentHash,
+        bytes: &[u8],
+        path: &str,
+        turn: CompileTurn,
+    ) -> Result<Toolset, Refusal> {
         let cell = {
             let mut others = self.others.lock();
             if others.len() >= MOST_OTHERS && !others.contains_key(&hash) {
@@ -144,7 +152,8 @@ impl Sandboxes {
             others.entry(hash).or_default().clone()
         };
         let found = cell.get_or_try_init(|| async {
-            let component = Component::load(&self.runtime, bytes, Origin::Untrusted).await.map_err(unusable)?;
+            let component =
+                Component::load(&self.runtime, bytes, ComponentOrigin::Untrusted).await.map_err(unusable)?;
             if component.hash() != hash {
                 return Err(Refusal::new(RefusalCode::SkillUntrusted, "the bytes are not those that were verified"));
             }
@@ -194,7 +203,7 @@ pub(crate) async fn load(runtime: &Runtime, bytes: &'static [u8]) -> Result<Comp
     }
     let runtime = runtime.clone();
     let loading = tokio::task::spawn_blocking(move || {
-        tokio::runtime::Handle::current().block_on(Component::load(&runtime, bytes, Origin::Bundled))
+        tokio::runtime::Handle::current().block_on(Component::load(&runtime, bytes, ComponentOrigin::Bundled))
     });
     loading.await.unwrap_or_else(|error| Err(LoadError::Worker { message: broke_off(&error).reason }))
 }

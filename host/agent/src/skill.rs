@@ -18,11 +18,11 @@ mod versions;
 
 use base::{AgentName, Refusal, RefusalCode};
 use consent::Consent;
-use skills::library::Verified;
+use skills::library::VerifiedPlace;
 use skills::policy::wrote;
-use skills::review::{ComponentFact, Review, review};
+use skills::review::{ComponentFact, SkillReview, review};
 use skills::trust::Subject;
-use skills::{Place, Policy, SkillStatus, SkillSummary, Snapshot, Taken, TrustRecord};
+use skills::{Policy, SkillPlace, SkillStatus, SkillSummary, Snapshot, Taken, TrustRecord};
 use tokio_util::sync::CancellationToken;
 
 use crate::Host;
@@ -82,7 +82,7 @@ impl Host {
     pub async fn verify_skills(&self, which: VerifySkills) -> Result<Vec<SkillVerification>, Refusal> {
         let library = &self.parts().skills;
         let verified = library.verify(which.skill.as_deref()).await?;
-        let told = |Verified { place, name, result, took }: Verified| {
+        let told = |VerifiedPlace { place, name, result, took }: VerifiedPlace| {
             let (status, reason, hash) = match result {
                 Ok((hash, standing)) => (standing.status, standing.reason, Some(hash)),
                 Err(error) => (SkillStatus::NeedsReapproval, error.to_string(), None),
@@ -100,7 +100,7 @@ impl Host {
     ///
     /// # Errors
     /// If the skill does not exist, or cannot be removed.
-    pub async fn delete_skill(&self, which: WhichSkill, consent: Consent) -> Result<Place, Refusal> {
+    pub async fn delete_skill(&self, which: WhichSkill, consent: Consent) -> Result<SkillPlace, Refusal> {
         let library = &self.parts().skills;
         let place = library.find(&which.skill).await?;
         // Trust is removed before the files: a crash in between leaves an unapproved skill.
@@ -112,7 +112,7 @@ impl Host {
     }
 
     /// The facts of a skill compared with the version approved last, and its self-description if it was asked.
-    async fn facts(&self, taken: &Taken) -> Result<(Review, Option<skills::trust::Described>), Refusal> {
+    async fn facts(&self, taken: &Taken) -> Result<(SkillReview, Option<skills::trust::Described>), Refusal> {
         let library = &self.parts().skills;
         let approved = self.last_approved(&taken.place)?;
         let approved: Option<(Snapshot, Policy)> = match approved {
@@ -148,7 +148,7 @@ impl Host {
         work: impl FnOnce(&dyn Fn(&str, &[u8]) -> ComponentFact) -> T + Send + 'static,
     ) -> Result<T, Refusal> {
         let cancel = CancellationToken::new();
-        let failure = inspect::Failure::default();
+        let failure = inspect::InspectFailure::default();
         let inspect = inspect::inspector(self.parts().sandboxes.runtime().clone(), cancel.clone(), failure.clone());
         let _cancelled_with_its_caller = cancel.drop_guard();
         let done = blocking(move || Ok(work(&inspect))).await?;
@@ -160,14 +160,14 @@ impl Host {
     }
 
     /// The version that the owner approved last for a place, in force or not.
-    fn last_approved(&self, place: &Place) -> Result<Option<TrustRecord>, Refusal> {
+    fn last_approved(&self, place: &SkillPlace) -> Result<Option<TrustRecord>, Refusal> {
         let records = self.parts().skills.trust().of_place(place)?;
         let approved = |record: &TrustRecord| record.status == SkillStatus::Approved && record.consent.is_some();
         Ok(records.into_iter().find(approved))
     }
 
     /// The facts with the skill's current status.
-    fn renewed(&self, mut facts: Review, taken: &Taken) -> Review {
+    fn renewed(&self, mut facts: SkillReview, taken: &Taken) -> SkillReview {
         let Taken { place, manifest, snapshot, .. } = taken;
         let trust = self.parts().skills.trust();
         let standing = trust.standing(&manifest.name, place, snapshot.hash, snapshot.modes);

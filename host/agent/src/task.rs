@@ -7,14 +7,16 @@
 use base::{AgentName, ConsentRecord, ContentHash, Refusal, RefusalCode, RunId};
 use consent::Consent;
 use grants::{Grant, RunConsent, patterns, shapes};
-use motor::{Answer, Approval, ApprovalTrace, Decided, Moved, Retried, RetryRequest, RunRecord, Scope};
+use motor::{
+    Approval, ApprovalDecision, ApprovalTrace, CommandReply, QuestionAnswer, RetryReply, RetryRequest, RunRecord, Scope,
+};
 use network::Shape;
 use serde::{Deserialize, Serialize};
 use store::Table;
 
 use crate::Host;
 use crate::api::Caller;
-use crate::decisions::{Decision, Level, Verdict};
+use crate::decisions::{Decision, DecisionLevel, DomainVerdict};
 
 /// The answer to a run's question.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -33,7 +35,7 @@ pub struct RespondRequest {
 /// The owner's decision about a run's request for approval.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ApproveRequest {
+pub struct ApproveTask {
     /// The decided request, `apr_…`. Default: the waiting one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
@@ -90,20 +92,25 @@ impl Host {
     ///
     /// # Errors
     /// `illegal_state` if the run does not wait for this answer, or asked too long ago.
-    pub async fn respond(&self, run: &RunId, request: RespondRequest, consent: Consent) -> Result<Moved, Refusal> {
+    pub async fn respond(
+        &self,
+        run: &RunId,
+        request: RespondRequest,
+        consent: Consent,
+    ) -> Result<CommandReply, Refusal> {
         let RespondRequest { answer, question, key } = request;
         let text = self.clean(Some(answer)).await?.unwrap_or_default();
-        self.parts().motor.respond(run, Answer { text, question, consent, key }).await
+        self.parts().motor.respond(run, QuestionAnswer { text, question, consent, key }).await
     }
 
     /// Decides about a run's request for approval. Durable when this returns.
     ///
     /// # Errors
     /// `illegal_state` if the run does not wait for this approval, or asked too long ago.
-    pub async fn approve(&self, run: &RunId, request: ApproveRequest, consent: Consent) -> Result<Moved, Refusal> {
-        let ApproveRequest { approval, actions, grant, only, scope, reason, key } = request;
+    pub async fn approve(&self, run: &RunId, request: ApproveTask, consent: Consent) -> Result<CommandReply, Refusal> {
+        let ApproveTask { approval, actions, grant, only, scope, reason, key } = request;
         let reason = self.clean(reason).await?;
-        let decided = Decided { approval, actions, grant, only, scope, reason, consent, key };
+        let decided = ApprovalDecision { approval, actions, grant, only, scope, reason, consent, key };
         let moved = self.parts().motor.approve(run, decided).await?;
         // Afterwards, and also if the same command was applied before without a reply to the caller.
         self.make_last(run, &moved.about).await?;
@@ -115,7 +122,12 @@ impl Host {
     /// # Errors
     /// `illegal_state` if it did not fail or has no attempts left; `consent_needed` if it would get more access without
     /// the owner's consent.
-    pub async fn retry(&self, run: &RunId, request: RetryTask, consent: Option<Consent>) -> Result<Retried, Refusal> {
+    pub async fn retry(
+        &self,
+        run: &RunId,
+        request: RetryTask,
+        consent: Option<Consent>,
+    ) -> Result<RetryReply, Refusal> {
         self.may_retry(run)?;
         let widens = request.widens();
         if widens && consent.is_none() {
@@ -170,7 +182,7 @@ impl Host {
                 (&other.pattern, other.level, &other.agent) == (&decision.pattern, decision.level, &decision.agent)
             };
             let standing = access.decisions.all()?.into_iter().find(same).map(|other| other.verdict);
-            if standing != Some(Verdict::AllowWrites) {
+            if standing != Some(DomainVerdict::AllowWrites) {
                 access.decide(decision).await?;
             }
         }
@@ -186,8 +198,8 @@ impl Host {
 /// The decisions that follow from an approval that outlasts the run.
 fn lasting(asked: &ApprovalTrace, agent: &AgentName) -> Result<Vec<Decision>, Refusal> {
     let level = match asked.scope {
-        Some(Scope::Session) => Level::Session,
-        Some(Scope::Always) => Level::Always,
+        Some(Scope::Session) => DecisionLevel::Session,
+        Some(Scope::Always) => DecisionLevel::Always,
         _ => return Ok(Vec::new()),
     };
     match (&asked.consent, asked.granted) {
@@ -198,7 +210,7 @@ fn lasting(asked: &ApprovalTrace, agent: &AgentName) -> Result<Vec<Decision>, Re
 
 fn decisions(
     approval: &Approval,
-    level: Level,
+    level: DecisionLevel,
     agent: &AgentName,
     consent: &ConsentRecord,
 ) -> Result<Vec<Decision>, Refusal> {
@@ -213,7 +225,7 @@ fn decisions(
     let of = |pattern: Shape| Decision {
         pattern,
         // Only the owner's own command allows all requests to a host.
-        verdict: Verdict::Allow,
+        verdict: DomainVerdict::Allow,
         level,
         agent: agent.clone(),
         run: None,
@@ -247,16 +259,16 @@ mod tests {
     #[test]
     fn what_lasts_is_what_the_request_names() {
         let agent = AgentName::default();
-        let made = |grant| decisions(&approval(grant), Level::Always, &agent, &consent());
+        let made = |grant| decisions(&approval(grant), DecisionLevel::Always, &agent, &consent());
         assert!(made(Value::Null).unwrap().is_empty());
         assert!(made(json!({ "class": "x" })).is_err());
         let two = made(json!({ "domains": ["a.example.com", "*.b.example.com"] })).unwrap();
         let told: Vec<_> = two.iter().map(|decision| (decision.pattern.to_string(), decision.verdict)).collect();
-        let expected = ["a.example.com", "*.b.example.com"].map(|text| (text.to_owned(), Verdict::Allow));
+        let expected = ["a.example.com", "*.b.example.com"].map(|text| (text.to_owned(), DomainVerdict::Allow));
         assert_eq!(told, expected);
         assert!(two.iter().all(|decision| decision.consent == Some(consent()) && decision.run.is_none()));
         let reads = made(json!({ "domains": ["a.example.com"] })).unwrap();
-        assert_eq!(reads.first().map(|decision| decision.verdict), Some(Verdict::Allow));
+        assert_eq!(reads.first().map(|decision| decision.verdict), Some(DomainVerdict::Allow));
         // A model wrote it: an invalid or too broad pattern is refused, not reinterpreted.
         for domains in [json!(["*.com"]), json!(["https://a.example.com"]), json!([""]), json!("a.example.com")] {
             assert!(made(json!({ "domains": domains })).is_err(), "{domains}");

@@ -7,7 +7,7 @@ mod consent;
 mod define;
 mod reply;
 
-pub(crate) use code::Around;
+pub(crate) use code::CodeGrants;
 pub(crate) use define::{all as define, effects_in_words};
 
 use std::collections::BTreeMap;
@@ -15,21 +15,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::{CredentialName, Refusal};
-use motor::{Planned, Review, ToolDefinition, ToolInvocation, ToolNote, ToolReply, Toolbox};
+use motor::{CallReview, PlannedCall, ToolDefinition, ToolInvocation, ToolNote, ToolReply, Toolbox};
 use network::{Pattern, RunNetwork};
 use runtime::{Limits, Note, NoteSink, ToolCall};
 
 use crate::catalogue::{self, BASH, CODE, FETCH};
 use crate::config::{CodeConfig, ToolsConfig};
-use crate::output::{self, Fitted, Save};
-use crate::sandboxes::{Bundle, Sandboxes, Toolset, Turn};
+use crate::output::{self, FittedOutput, Save};
+use crate::sandboxes::{Bundle, CompileTurn, Sandboxes, Toolset};
 use crate::skill::OwnTool;
 
 /// The variable that narrows the shell of a call to some of its commands (SPEC TOOL-2).
 const COMMANDS: &str = "MOTOR_COMMANDS";
 
 /// The dependencies of a toolbox.
-pub(crate) struct Parts {
+pub(crate) struct ToolboxParts {
     pub sandboxes: Arc<Sandboxes>,
     pub limits: Limits,
     pub code: CodeConfig,
@@ -50,10 +50,10 @@ pub(crate) struct Parts {
 
 /// The tools granted to one run.
 pub(crate) struct RunToolbox {
-    parts: Parts,
+    parts: ToolboxParts,
     tools: Vec<ToolDefinition>,
     /// The access of programs of the `code` tool.
-    around: code::Around,
+    around: code::CodeGrants,
 }
 
 impl RunToolbox {
@@ -61,8 +61,8 @@ impl RunToolbox {
     ///
     /// # Errors
     /// If a tool is missing, or its component cannot be used.
-    pub async fn new(parts: Parts, granted: &[String]) -> Result<Self, Refusal> {
-        let around = code::Around::of(granted, &parts.network);
+    pub async fn new(parts: ToolboxParts, granted: &[String]) -> Result<Self, Refusal> {
+        let around = code::CodeGrants::of(granted, &parts.network);
         let tools = define(&parts.sandboxes, &parts.tools, &parts.limits, around, granted, &parts.own).await?;
         Ok(Self { parts, tools, around })
     }
@@ -70,7 +70,7 @@ impl RunToolbox {
     async fn run_bundled(&self, bundle: Bundle, call: &ToolInvocation<'_>) -> ToolReply {
         // The file tools import no network; their output is scrubbed with the run's known secrets.
         let environment = if bundle == Bundle::Bash { self.commands() } else { Vec::new() };
-        match self.parts.sandboxes.tools(bundle, Turn::ONLY).await {
+        match self.parts.sandboxes.tools(bundle, CompileTurn::ONLY).await {
             Ok(toolset) => self.run_tool(toolset, call.name, environment, call).await,
             Err(refusal) => reply::host_failed(refusal.reason),
         }
@@ -144,7 +144,7 @@ impl Toolbox for RunToolbox {
         named.iter().map(|domain| read(domain).map_err(|error| error.to_string())).collect()
     }
 
-    async fn review(&self, call: Planned<'_>) -> Review {
+    async fn review(&self, call: PlannedCall<'_>) -> CallReview {
         self.review_of(&call)
     }
 
@@ -161,7 +161,7 @@ impl Toolbox for RunToolbox {
         let output = std::mem::take(&mut reply.result.output);
         let most = self.parts.limits.workspace_bytes;
         reply.result.output = match output::fit(&self.parts.workspace, call.idempotency_key, output, save, most) {
-            Ok(Fitted { output, saved }) => {
+            Ok(FittedOutput { output, saved }) => {
                 reply.result.saved = saved;
                 output
             }

@@ -21,13 +21,13 @@ use rustix::fs::OFlags;
 use tokio::sync::oneshot;
 
 /// A write to the file of a run.
-struct Order {
+struct TraceWrite {
     run: RunId,
-    content: Content,
+    content: TraceContent,
     done: Option<oneshot::Sender<()>>,
 }
 
-enum Content {
+enum TraceContent {
     /// A whole file that replaces the existing one.
     Whole(Vec<u8>),
     /// Bytes from `at` to the end of a file of `length` bytes.
@@ -36,7 +36,7 @@ enum Content {
 
 /// How much of a live run's file is written.
 #[derive(Debug, Clone, Copy, Default)]
-struct Written {
+struct TraceState {
     /// Number of steps that will not change.
     settled: usize,
     /// Offset of their end in bytes.
@@ -44,11 +44,11 @@ struct Written {
     length: u64,
 }
 
-type Files = Arc<Mutex<HashMap<RunId, Written>>>;
+type Files = Arc<Mutex<HashMap<RunId, TraceState>>>;
 
 /// Writes trace files for as long as it lives.
 pub(crate) struct TraceWriter {
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<TraceWrite>,
     files: Files,
 }
 
@@ -58,11 +58,11 @@ impl TraceWriter {
     /// # Errors
     /// If the system cannot start a thread.
     pub fn start(logs: PathBuf) -> io::Result<Self> {
-        let (sender, orders) = mpsc::channel::<Order>();
+        let (sender, orders) = mpsc::channel::<TraceWrite>();
         let files = Files::default();
         let writer = Self { orders: sender, files: files.clone() };
         thread::Builder::new().name("trace-writer".to_owned()).spawn(move || {
-            for Order { run, content, done } in orders {
+            for TraceWrite { run, content, done } in orders {
                 // A copy for people: failing to write it never fails a run.
                 if let Err(error) = write(&logs.join(format!("{run}.json")), &content) {
                     tracing::warn!(%run, %error, "cannot write the run's trace file");
@@ -81,7 +81,7 @@ impl TraceWriter {
         let mut files = self.files.lock();
         let written = files.entry(trace.run_id.clone()).or_default();
         match next(written, trace) {
-            Ok(content) => self.send(Order { run: trace.run_id.clone(), content, done: None }),
+            Ok(content) => self.send(TraceWrite { run: trace.run_id.clone(), content, done: None }),
             Err(error) => tracing::warn!(run = %trace.run_id, %error, "a trace cannot be written as JSON"),
         }
     }
@@ -93,14 +93,18 @@ impl TraceWriter {
         match serde_json::to_vec_pretty(trace) {
             Ok(mut bytes) => {
                 bytes.push(b'\n');
-                self.send(Order { run: trace.run_id.clone(), content: Content::Whole(bytes), done: Some(done) });
+                self.send(TraceWrite {
+                    run: trace.run_id.clone(),
+                    content: TraceContent::Whole(bytes),
+                    done: Some(done),
+                });
                 written.await.ok();
             }
             Err(error) => tracing::warn!(run = %trace.run_id, %error, "a trace cannot be written as JSON"),
         }
     }
 
-    fn send(&self, order: Order) {
+    fn send(&self, order: TraceWrite) {
         if self.orders.send(order).is_err() {
             tracing::warn!("the thread that writes traces has ended");
         }
@@ -109,7 +113,7 @@ impl TraceWriter {
 
 /// The content that updates a file from the state `written` to `trace`: `{"steps":[`, a line for each step, `],` and
 /// the rest. Only the last step can still change.
-fn next(written: &mut Written, trace: &RunTrace) -> serde_json::Result<Content> {
+fn next(written: &mut TraceState, trace: &RunTrace) -> serde_json::Result<TraceContent> {
     let before = *written;
     let mut bytes = if before.at == 0 { b"{\"steps\":[\n".to_vec() } else { Vec::new() };
     let mut settled = bytes.len();
@@ -129,27 +133,27 @@ fn next(written: &mut Written, trace: &RunTrace) -> serde_json::Result<Content> 
     let rest = serde_json::to_vec(&rest)?;
     bytes.extend(rest.strip_prefix(b"{").unwrap_or(&rest));
     bytes.push(b'\n');
-    *written = Written {
+    *written = TraceState {
         settled: trace.steps.len().saturating_sub(1),
         at: before.at + settled as u64,
         length: before.at + bytes.len() as u64,
     };
     Ok(match before.at {
-        0 => Content::Whole(bytes),
-        at => Content::Tail { at, length: before.length, bytes },
+        0 => TraceContent::Whole(bytes),
+        at => TraceContent::Tail { at, length: before.length, bytes },
     })
 }
 
-fn write(path: &Path, content: &Content) -> io::Result<()> {
+fn write(path: &Path, content: &TraceContent) -> io::Result<()> {
     match content {
         // A reader sees the old file or the new one, never half of one.
-        Content::Whole(bytes) => {
+        TraceContent::Whole(bytes) => {
             let logs = path.parent().unwrap_or(Path::new("."));
             let mut file = tempfile::Builder::new().prefix(".trace-").tempfile_in(logs)?;
             file.write_all(bytes)?;
             file.persist(path)?;
         }
-        Content::Tail { at, length, bytes } => {
+        TraceContent::Tail { at, length, bytes } => {
             // A link or device put in its place is not written to.
             let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
             let file = OpenOptions::new().write(true).custom_flags(flags.bits().cast_signed()).open(path)?;
@@ -189,12 +193,12 @@ mod tests {
 
     struct Logs {
         directory: tempfile::TempDir,
-        written: Written,
+        written: TraceState,
     }
 
     impl Logs {
         fn new() -> Self {
-            Self { directory: tempfile::tempdir().unwrap(), written: Written::default() }
+            Self { directory: tempfile::tempdir().unwrap(), written: TraceState::default() }
         }
 
         fn path(&self) -> PathBuf {
@@ -206,7 +210,7 @@ mod tests {
             let content = next(&mut self.written, trace).unwrap();
             write(&self.path(), &content)?;
             Ok(match content {
-                Content::Whole(bytes) | Content::Tail { bytes, .. } => bytes.len(),
+                TraceContent::Whole(bytes) | TraceContent::Tail { bytes, .. } => bytes.len(),
             })
         }
 
@@ -256,7 +260,7 @@ mod tests {
             let other = logs.path().with_extension("other");
             assert!(!other.exists() || std::fs::read(other).unwrap() == b"the other");
             // As the thread does after an error.
-            logs.written = Written::default();
+            logs.written = TraceState::default();
             logs.step(&trace(5)).unwrap();
             logs.check(&trace(5));
         }

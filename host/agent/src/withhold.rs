@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use base::CredentialName;
-use llm::{Arguments, ChatReply, ChatRequest, Delta, Message, Model, ModelError, ToolCall};
+use llm::{Arguments, ChatReply, ChatRequest, Delta, Message, Model, ModelError, RequestedCall};
 use serde_json::Value;
 use vault::{ScrubStream, Scrubber};
 
@@ -39,15 +39,15 @@ impl Model for Withholding {
         request: &ChatRequest,
         on_delta: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<ChatReply, ModelError> {
-        let mut sent = Search::new(&self.scrubber);
+        let mut sent = SecretSearch::new(&self.scrubber);
         let clean = sent.request(request.clone());
-        let mut live = Live::new(&self.scrubber);
+        let mut live = LiveScrubber::new(&self.scrubber);
         let replied = {
             let mut pass = |delta| live.pass(delta).into_iter().for_each(&mut *on_delta);
             self.model.chat(&clean, &mut pass).await
         };
         live.finish().into_iter().for_each(on_delta);
-        let mut said = Search::new(&self.scrubber);
+        let mut said = SecretSearch::new(&self.scrubber);
         match replied {
             Ok(reply) => {
                 let mut reply = said.reply(reply);
@@ -61,12 +61,12 @@ impl Model for Withholding {
 }
 
 /// Replaces secrets, and remembers the names of their credentials.
-struct Search<'a> {
+struct SecretSearch<'a> {
     scrubber: &'a Scrubber,
     found: BTreeSet<CredentialName>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> SecretSearch<'a> {
     fn new(scrubber: &'a Scrubber) -> Self {
         Self { scrubber, found: BTreeSet::new() }
     }
@@ -111,8 +111,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn calls(&mut self, calls: Vec<ToolCall>) -> Vec<ToolCall> {
-        let call = |call: ToolCall| ToolCall {
+    fn calls(&mut self, calls: Vec<RequestedCall>) -> Vec<RequestedCall> {
+        let call = |call: RequestedCall| RequestedCall {
             id: self.text(call.id),
             name: self.text(call.name),
             arguments: match call.arguments {
@@ -141,13 +141,13 @@ fn state_text(state: &llm::ProviderState) -> String {
 }
 
 /// Scrubs a reply while it streams.
-struct Live<'a> {
+struct LiveScrubber<'a> {
     scrubber: &'a Arc<Scrubber>,
     text: ScrubStream,
     reasoning: ScrubStream,
 }
 
-impl<'a> Live<'a> {
+impl<'a> LiveScrubber<'a> {
     fn new(scrubber: &'a Arc<Scrubber>) -> Self {
         Self { scrubber, text: scrubber.stream(), reasoning: scrubber.stream() }
     }
@@ -201,7 +201,7 @@ mod tests {
             on_delta(Delta::Text(" done".into()));
             let bytes: Vec<u8> = SECRET.into();
             let arguments = [json!({ "a": SECRET, "b": [1, true] }), json!({ "a": bytes })];
-            let call = |value| ToolCall { id: "c".into(), name: "x".into(), arguments: Arguments::Json(value) };
+            let call = |value| RequestedCall { id: "c".into(), name: "x".into(), arguments: Arguments::Json(value) };
             Ok(ChatReply {
                 text: format!("it is {SECRET}"),
                 tool_calls: arguments.map(call).into(),
@@ -229,7 +229,7 @@ mod tests {
                 Message::User { text: format!("use {SECRET}") },
                 Message::Assistant {
                     text: SECRET.into(),
-                    tool_calls: vec![ToolCall { id: "c".into(), name: "x".into(), arguments }],
+                    tool_calls: vec![RequestedCall { id: "c".into(), name: "x".into(), arguments }],
                     state: None,
                 },
                 Message::Tool { call_id: "c".into(), name: "x".into(), content: SECRET.into() },

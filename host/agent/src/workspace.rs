@@ -14,7 +14,7 @@ use skills::Snapshot;
 use store::{Links, open_regular};
 
 use crate::api::FileInput;
-use crate::artifacts::Baseline;
+use crate::artifacts::WorkspaceBaseline;
 
 /// Makes `directory`, unpacks the skill's files into it and copies `files` next to them. Their hashes are written next
 /// to the directory, out of reach of guests, and returned.
@@ -34,7 +34,7 @@ pub(crate) fn prepare(
     let filled = fill(directory, skill, files, limits).and_then(|given| {
         let hashes = given.values().copied().collect();
         if let Some(run) = directory.parent().filter(|_| !given.is_empty()) {
-            Baseline::of(given).write(run)?;
+            WorkspaceBaseline::of(given).write(run)?;
         }
         Ok(hashes)
     });
@@ -96,7 +96,7 @@ fn fill(
             let refusal = io(&file.path, error);
             if taken { refusal.with_remedy("give one of them another name: `--file NAME=PATH`") } else { refusal }
         })?;
-        let mut target = Hashed { to: target, hasher: ContentHasher::default() };
+        let mut target = HashedFile { to: target, hasher: ContentHasher::default() };
         // A file's stated size may be wrong: the copied bytes count.
         let copied = io::copy(&mut (&mut source).take(left.saturating_add(1)), &mut target);
         left = left.checked_sub(copied.map_err(|error| io(&file.path, error))?).ok_or_else(|| {
@@ -141,12 +141,12 @@ fn unpack(
 }
 
 /// Hashes all written bytes.
-struct Hashed<W> {
+struct HashedFile<W> {
     to: W,
     hasher: ContentHasher,
 }
 
-impl<W: Write> Write for Hashed<W> {
+impl<W: Write> Write for HashedFile<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.to.write(bytes)?;
         self.hasher.update(bytes.get(..written).unwrap_or_default());
@@ -198,7 +198,7 @@ mod tests {
             FileInput { path: path.clone(), name: Some("in/b.csv".into()) },
         ];
         prepare(&workspace, None, &files, &limits(100)).unwrap();
-        let baseline = Baseline::read(workspace.parent().unwrap());
+        let baseline = WorkspaceBaseline::read(workspace.parent().unwrap());
         for path in ["a.csv", "in/b.csv"] {
             assert!(
                 baseline.has(path, ContentHash::of(b"1,2")) && !baseline.has(path, ContentHash::of(b"1,3")),

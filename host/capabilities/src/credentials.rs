@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bindings::credentials::{CredentialError, Host, SignatureAlgorithm};
 use vault::compute::{self, Algorithm, ComputeError};
-use vault::{Granted, RunSecrets};
+use vault::{GrantedCredential, RunSecrets};
 use wasmtime::component::HasData;
 
 /// The credentials of one call. Empty by default.
@@ -24,7 +24,7 @@ impl CredentialsCtx {
     }
 
     /// Looks up a credential for computing with it, and records that.
-    fn take(&self, name: &str) -> Result<&Granted, CredentialError> {
+    fn take(&self, name: &str) -> Result<&GrantedCredential, CredentialError> {
         let granted = self.get(name)?;
         if let Some(secrets) = &self.secrets {
             secrets.note_computed();
@@ -32,7 +32,7 @@ impl CredentialsCtx {
         Ok(granted)
     }
 
-    fn get(&self, name: &str) -> Result<&Granted, CredentialError> {
+    fn get(&self, name: &str) -> Result<&GrantedCredential, CredentialError> {
         // The name is echoed to the guest, cut to the maximum length of a name.
         let shown: String = name.chars().take(64).collect();
         self.secrets.as_ref().and_then(|secrets| secrets.get(name)).ok_or_else(|| {
@@ -99,7 +99,7 @@ mod tests {
 
     fn ctx(raw: bool) -> CredentialsCtx {
         let name = CredentialName::parse("token").unwrap();
-        let granted = Granted { name, value: Secret::new("canary".into()), domains: Vec::new(), raw };
+        let granted = GrantedCredential { name, value: Secret::new("canary".into()), domains: Vec::new(), raw };
         CredentialsCtx::new(Some(Arc::new(RunSecrets::new(vec![granted], Arc::default()))))
     }
 

@@ -6,7 +6,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use network::{Blocked, CallNetwork, GateError, RequestBody, RequestTrace, ResponseBody, Rule, Timeouts};
+use network::{BlockReason, CallNetwork, GateError, RequestBody, RequestTrace, ResponseBody, Rule, Timeouts};
 use parking_lot::Mutex;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -19,34 +19,34 @@ const MOST_PATH: usize = 512;
 /// Network access of one call. Cheap to clone; clones share the record of requests.
 #[derive(Clone)]
 pub struct Egress {
-    way: Way,
+    way: EgressRoute,
     under_way: TaskTracker,
 }
 
 #[derive(Clone)]
-enum Way {
+enum EgressRoute {
     Open(CallNetwork),
-    Closed(Arc<Closed>),
+    Closed(Arc<ClosedEgress>),
 }
 
-struct Closed {
+struct ClosedEgress {
     most_requests: u64,
     asked: Mutex<Vec<RequestTrace>>,
-    last_refusal: Mutex<Option<Blocked>>,
+    last_refusal: Mutex<Option<BlockReason>>,
 }
 
 impl Egress {
     /// Sends requests through the gate.
     #[must_use]
     pub fn open(network: CallNetwork) -> Self {
-        Self { way: Way::Open(network), under_way: TaskTracker::new() }
+        Self { way: EgressRoute::Open(network), under_way: TaskTracker::new() }
     }
 
     /// Refuses every request; at most `most_requests` are recorded.
     #[must_use]
     pub fn closed(most_requests: u64) -> Self {
-        let closed = Closed { most_requests, asked: Mutex::default(), last_refusal: Mutex::default() };
-        Self { way: Way::Closed(Arc::new(closed)), under_way: TaskTracker::new() }
+        let closed = ClosedEgress { most_requests, asked: Mutex::default(), last_refusal: Mutex::default() };
+        Self { way: EgressRoute::Closed(Arc::new(closed)), under_way: TaskTracker::new() }
     }
 
     /// Sends one request.
@@ -59,8 +59,8 @@ impl Egress {
         timeouts: Timeouts,
     ) -> Result<http::Response<ResponseBody>, GateError> {
         match &self.way {
-            Way::Open(network) => network.send(request, timeouts).await,
-            Way::Closed(closed) => Err(closed.refuse(&request)),
+            EgressRoute::Open(network) => network.send(request, timeouts).await,
+            EgressRoute::Closed(closed) => Err(closed.refuse(&request)),
         }
     }
 
@@ -68,17 +68,17 @@ impl Egress {
     #[must_use]
     pub fn traces(&self) -> Vec<RequestTrace> {
         match &self.way {
-            Way::Open(network) => network.traces(),
-            Way::Closed(closed) => closed.asked.lock().clone(),
+            EgressRoute::Open(network) => network.traces(),
+            EgressRoute::Closed(closed) => closed.asked.lock().clone(),
         }
     }
 
     /// The last request that a rule refused.
     #[must_use]
-    pub fn last_refusal(&self) -> Option<Blocked> {
+    pub fn last_refusal(&self) -> Option<BlockReason> {
         match &self.way {
-            Way::Open(network) => network.last_refusal(),
-            Way::Closed(closed) => closed.last_refusal.lock().clone(),
+            EgressRoute::Open(network) => network.last_refusal(),
+            EgressRoute::Closed(closed) => closed.last_refusal.lock().clone(),
         }
     }
 
@@ -100,7 +100,7 @@ impl Egress {
     }
 }
 
-impl Closed {
+impl ClosedEgress {
     fn refuse(&self, request: &http::Request<RequestBody>) -> GateError {
         let uri = request.uri();
         // Not the authority, which may contain a user and a password.
@@ -113,7 +113,7 @@ impl Closed {
         if traces.len() as u64 >= self.most_requests {
             return GateError::Limit { limit: Limit::OutgoingRequests.as_str(), value: self.most_requests };
         }
-        let blocked = Blocked {
+        let blocked = BlockReason {
             rule: Rule::DomainNotAllowed,
             reason: format!("`{asked}` was asked for, and this call has no access to the network"),
             remedy: format!("ask the user for access to `{host}`"),

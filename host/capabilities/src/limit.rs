@@ -95,13 +95,13 @@ pub struct LimitExceeded {
 
 /// A consumable amount: the rest, and the limit to name when it is exhausted.
 #[derive(Debug, Clone, Copy)]
-pub struct Budget {
+pub struct CallCounter {
     limit: Limit,
     value: u64,
     left: u64,
 }
 
-impl Budget {
+impl CallCounter {
     /// Creates a budget of `value` units.
     #[must_use]
     pub const fn new(limit: Limit, value: u64) -> Self {
@@ -138,11 +138,11 @@ mod tests {
 
     #[test]
     fn a_budget_is_spent_exactly_once() {
-        let mut budget = Budget::new(Limit::LogLines, 3);
+        let mut budget = CallCounter::new(Limit::LogLines, 3);
         budget.spend(2).unwrap();
         budget.spend(1).unwrap();
         let error = budget.spend(1).unwrap_err();
         assert_eq!(error.to_string(), "`log_lines` is limited to 3");
-        assert!(Budget::new(Limit::LogBytes, 10).spend(u64::MAX).is_err());
+        assert!(CallCounter::new(Limit::LogBytes, 10).spend(u64::MAX).is_err());
     }
 }

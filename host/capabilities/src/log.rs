@@ -3,13 +3,13 @@
 use bindings::log::{Host, Level};
 use wasmtime::component::HasData;
 
-use crate::limit::Budget;
+use crate::limit::CallCounter;
 use crate::{Limit, Note, NoteSink};
 
 /// Settings and state of one call's log; progress reports share its budgets.
 pub struct LogCtx {
-    pub(crate) lines: Budget,
-    pub(crate) bytes: Budget,
+    pub(crate) lines: CallCounter,
+    pub(crate) bytes: CallCounter,
     pub(crate) sink: NoteSink,
 }
 
@@ -17,7 +17,7 @@ impl LogCtx {
     /// Allows at most `lines` lines and `bytes` bytes in this call.
     #[must_use]
     pub fn new(lines: u64, bytes: u64, sink: NoteSink) -> Self {
-        Self { lines: Budget::new(Limit::LogLines, lines), bytes: Budget::new(Limit::LogBytes, bytes), sink }
+        Self { lines: CallCounter::new(Limit::LogLines, lines), bytes: CallCounter::new(Limit::LogBytes, bytes), sink }
     }
 
     pub(crate) fn admit(&mut self, message: &str) -> wasmtime::Result<()> {

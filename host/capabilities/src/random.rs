@@ -5,19 +5,19 @@ use wasmtime_wasi::p2::bindings::random::{insecure, insecure_seed, random};
 use wasmtime_wasi::random::WasiRandomCtx;
 
 use crate::Limit;
-use crate::limit::Budget;
+use crate::limit::CallCounter;
 
 /// Settings and state of one call's randomness.
 pub struct RandomCtx {
     inner: WasiRandomCtx,
-    bytes: Budget,
+    bytes: CallCounter,
 }
 
 impl RandomCtx {
     /// Allows at most `bytes` bytes in this call, from the system's generator.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
-        Self { inner: WasiRandomCtx::default(), bytes: Budget::new(Limit::RandomBytes, bytes) }
+        Self { inner: WasiRandomCtx::default(), bytes: CallCounter::new(Limit::RandomBytes, bytes) }
     }
 }
 

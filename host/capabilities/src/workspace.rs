@@ -20,7 +20,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 use wasmtime_wasi::{FsPerms, WasiCtx};
 
-pub use quota::{Quota, Usage};
+pub use quota::{Quota, QuotaUsage};
 
 use crate::{Limit, LimitExceeded};
 

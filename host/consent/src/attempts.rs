@@ -46,7 +46,7 @@ impl Attempts {
         if row <= FREE {
             return ConsentError::Wrong;
         }
-        let waiting = Waiting(&self.waiting);
+        let waiting = WaitingAttempt(&self.waiting);
         if self.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
             return ConsentError::TooMany;
         }
@@ -63,9 +63,9 @@ impl Attempts {
 }
 
 /// Counts a waiting request down also when its connection went away.
-struct Waiting<'a>(&'a AtomicU32);
+struct WaitingAttempt<'a>(&'a AtomicU32);
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingAttempt<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -11,8 +11,8 @@ use base::{ContentHash, Secret};
 use store::{Links, open_regular};
 use zeroize::Zeroizing;
 
-use crate::seal::Sealed;
-use crate::{ConsentError, OwnerToken, Passphrase};
+use crate::seal::SealedToken;
+use crate::{ConsentError, OwnerPassphrase, OwnerToken};
 
 /// Its name in the home's directory `config`.
 pub const FILE_NAME: &str = "owner.token";
@@ -24,27 +24,27 @@ const RESTORE: &str = "restore it from a backup; one that was never sealed may b
 
 /// What the file holds.
 #[derive(Debug, Clone)]
-pub struct TokenFile(Content);
+pub struct TokenFile(TokenContent);
 
 #[derive(Debug, Clone)]
-enum Content {
+enum TokenContent {
     Plain(OwnerToken),
-    Sealed(Sealed),
+    Sealed(SealedToken),
 }
 
 impl TokenFile {
     /// One with the token in plain.
     #[must_use]
     pub fn plain(token: OwnerToken) -> Self {
-        Self(Content::Plain(token))
+        Self(TokenContent::Plain(token))
     }
 
     /// One with the token sealed. Takes a tenth of a second.
     ///
     /// # Errors
     /// When the system has no randomness or no memory.
-    pub fn sealed(token: &OwnerToken, passphrase: &Passphrase) -> Result<Self, ConsentError> {
-        Ok(Self(Content::Sealed(Sealed::seal(token, passphrase)?)))
+    pub fn sealed(token: &OwnerToken, passphrase: &OwnerPassphrase) -> Result<Self, ConsentError> {
+        Ok(Self(TokenContent::Sealed(SealedToken::seal(token, passphrase)?)))
     }
 
     /// Reads the file of a home. None when there is none.
@@ -85,11 +85,11 @@ impl TokenFile {
             return Err(unusable("is too long", RESTORE));
         }
         if let Some(token) = OwnerToken::parse(text) {
-            return Ok(Self(Content::Plain(token)));
+            return Ok(Self(TokenContent::Plain(token)));
         }
         // The parser's own message would quote the content.
         serde_json::from_str(text)
-            .map(|sealed| Self(Content::Sealed(sealed)))
+            .map(|sealed| Self(TokenContent::Sealed(sealed)))
             .map_err(|_| unusable("holds no token", RESTORE))
     }
 
@@ -97,9 +97,9 @@ impl TokenFile {
     #[must_use]
     pub fn text(&self) -> Secret<String> {
         let mut text = match &self.0 {
-            Content::Plain(token) => token.expose().to_owned(),
+            TokenContent::Plain(token) => token.expose().to_owned(),
             // Numbers and strings always serialise.
-            Content::Sealed(sealed) => serde_json::to_string_pretty(sealed).unwrap_or_default(),
+            TokenContent::Sealed(sealed) => serde_json::to_string_pretty(sealed).unwrap_or_default(),
         };
         text.push('\n');
         Secret::new(text)
@@ -109,15 +109,15 @@ impl TokenFile {
     #[must_use]
     pub fn hash(&self) -> ContentHash {
         match &self.0 {
-            Content::Plain(token) => token.hash(),
-            Content::Sealed(sealed) => sealed.hash(),
+            TokenContent::Plain(token) => token.hash(),
+            TokenContent::Sealed(sealed) => sealed.hash(),
         }
     }
 
     /// Whether it takes a passphrase.
     #[must_use]
     pub fn is_sealed(&self) -> bool {
-        matches!(self.0, Content::Sealed(_))
+        matches!(self.0, TokenContent::Sealed(_))
     }
 
     /// The token; `passphrase` is asked when it is sealed. Takes a tenth of a second then.
@@ -129,8 +129,8 @@ impl TokenFile {
         passphrase: impl FnOnce() -> Result<Secret<String>, ConsentError>,
     ) -> Result<OwnerToken, ConsentError> {
         match self.0 {
-            Content::Plain(token) => Ok(token),
-            Content::Sealed(sealed) => sealed.open(&passphrase()?),
+            TokenContent::Plain(token) => Ok(token),
+            TokenContent::Sealed(sealed) => sealed.open(&passphrase()?),
         }
     }
 }
@@ -158,7 +158,7 @@ mod tests {
         assert!(TokenFile::read(directory.path()).unwrap().is_none());
         let token = OwnerToken::random().unwrap();
         let passphrase = || Secret::new("correct horse battery".to_owned());
-        let sealed = TokenFile::sealed(&token, &Passphrase::new(passphrase()).unwrap()).unwrap();
+        let sealed = TokenFile::sealed(&token, &OwnerPassphrase::new(passphrase()).unwrap()).unwrap();
         for (file, is_sealed) in [(TokenFile::plain(token.clone()), false), (sealed, true)] {
             write(directory.path(), file.text().expose(), 0o600);
             let read = TokenFile::read(directory.path()).unwrap().unwrap();

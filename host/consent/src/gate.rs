@@ -30,7 +30,7 @@ pub struct Claim {
     pub token: Option<Secret<String>>,
 }
 
-/// The owner's consent. Only [`Gate::admit`] makes one. It is stored as a [`ConsentRecord`], and no record turns back:
+/// The owner's consent. Only [`ConsentGate::admit`] makes one. It is stored as a [`ConsentRecord`], and no record turns back:
 ///
 /// ```
 /// let stored = r#"{ "givenBy": "owner", "door": "terminal", "at": 0 }"#;
@@ -65,7 +65,7 @@ pub struct Replacement {
 /// What the host knows of the token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Known {
+struct KnownToken {
     /// The hash of the token.
     hash: ContentHash,
     /// That of the one that is about to be in its place.
@@ -108,25 +108,25 @@ pub struct OwnerStatus {
 
 /// The one gate of a home.
 #[derive(Debug)]
-pub struct Gate {
+pub struct ConsentGate {
     store: Store,
     clock: Arc<dyn Clock>,
     /// The home's directory `config`.
     directory: PathBuf,
-    known: RwLock<Option<Known>>,
+    known: RwLock<Option<KnownToken>>,
     attempts: Attempts,
     /// Held while the token is replaced.
     replacing: tokio::sync::Mutex<()>,
 }
 
-impl Gate {
+impl ConsentGate {
     /// Opens the gate of a home; a home without a token gets one. A token that cannot be made or read is said in the log:
     /// then nobody is let through.
     ///
     /// # Errors
     /// When what the host knows of the token cannot be read.
     pub async fn open(store: Store, clock: Arc<dyn Clock>, directory: PathBuf) -> Result<Self, ConsentError> {
-        let known = RwLock::new(store.get::<Known>(Table::Meta, KEY)?);
+        let known = RwLock::new(store.get::<KnownToken>(Table::Meta, KEY)?);
         let attempts = Attempts::default();
         let gate = Self { store, clock, directory, known, attempts, replacing: tokio::sync::Mutex::default() };
         if let Err(error) = gate.settle().await {
@@ -212,10 +212,10 @@ impl Gate {
                 create_file(&self.directory, FILE_NAME, made.text().expose().as_bytes())?;
                 // As every later host will read it.
                 let file = TokenFile::read(&self.directory)?.ok_or(ConsentError::Unset)?;
-                self.remember(Known::of(&file, self.clock.now())).await
+                self.remember(KnownToken::of(&file, self.clock.now())).await
             }
             // Its state is new: the file of the home stays what it was.
-            (None, Some(file)) => self.remember(Known::of(&file, self.clock.now())).await,
+            (None, Some(file)) => self.remember(KnownToken::of(&file, self.clock.now())).await,
             // Whoever could delete it could have read it, unless it was sealed.
             (Some(known), None) if !known.sealed => {
                 tracing::warn!(
@@ -224,10 +224,10 @@ impl Gate {
                 self.install(Some(known), &TokenFile::plain(OwnerToken::random()?)).await
             }
             (Some(known), Some(file)) if known.next == Some(file.hash()) => {
-                self.remember(Known::of(&file, self.clock.now())).await
+                self.remember(KnownToken::of(&file, self.clock.now())).await
             }
             (Some(known), Some(file)) if known.next.is_some() && known.hash == file.hash() => {
-                self.remember(Known { next: None, ..known }).await
+                self.remember(KnownToken { next: None, ..known }).await
             }
             (Some(known), file) => match file {
                 Some(file) if known.hash == file.hash() => Ok(()),
@@ -240,19 +240,19 @@ impl Gate {
     }
 
     /// Puts a file in the place of the one there is, in steps of which each leaves a file that the host knows.
-    async fn install(&self, before: Option<Known>, file: &TokenFile) -> Result<(), ConsentError> {
+    async fn install(&self, before: Option<KnownToken>, file: &TokenFile) -> Result<(), ConsentError> {
         if let Some(before) = &before {
-            self.remember(Known { next: Some(file.hash()), ..before.clone() }).await?;
+            self.remember(KnownToken { next: Some(file.hash()), ..before.clone() }).await?;
         }
         if let Err(error) = replace_file(&self.directory, FILE_NAME, file.text().expose().as_bytes()) {
             // Renamed and not synced, or not renamed: only the file can tell, and who starts the next host asks it.
             tracing::warn!(%error, "the owner's token was not replaced");
             return Err(error.into());
         }
-        self.remember(Known::of(file, self.clock.now())).await
+        self.remember(KnownToken::of(file, self.clock.now())).await
     }
 
-    async fn remember(&self, known: Known) -> Result<(), ConsentError> {
+    async fn remember(&self, known: KnownToken) -> Result<(), ConsentError> {
         let mut batch = Batch::new();
         batch.put(Table::Meta, KEY, &known)?;
         self.store.commit(batch).await?;
@@ -260,12 +260,12 @@ impl Gate {
         Ok(())
     }
 
-    fn known(&self) -> Option<Known> {
+    fn known(&self) -> Option<KnownToken> {
         self.known.read().clone()
     }
 }
 
-impl Known {
+impl KnownToken {
     fn of(file: &TokenFile, since: Timestamp) -> Self {
         Self { hash: file.hash(), next: None, sealed: file.is_sealed(), since }
     }

@@ -5,7 +5,7 @@
 //! surface's business, and the door it came through is recorded with the answer.
 //!
 //! Architecture invariant: no other crate makes a [`Consent`]. What it survives: a guessed, old, missing or foreign
-//! token is refused; a crash at any write of [`Gate::replace`] leaves a token that works and a host that knows it.
+//! token is refused; a crash at any write of [`ConsentGate::replace`] leaves a token that works and a host that knows it.
 
 mod attempts;
 mod error;
@@ -16,6 +16,6 @@ mod token;
 
 pub use error::ConsentError;
 pub use file::{FILE_NAME, MOST_FILE_BYTES, TokenFile};
-pub use gate::{Claim, Consent, FileState, Gate, OwnerStatus, Replacement};
-pub use seal::Passphrase;
+pub use gate::{Claim, Consent, ConsentGate, FileState, OwnerStatus, Replacement};
+pub use seal::OwnerPassphrase;
 pub use token::OwnerToken;

@@ -15,9 +15,9 @@ const PURPOSE: &str = "motor owner token 1";
 
 /// A passphrase that is fit to seal with.
 #[derive(Debug, Clone)]
-pub struct Passphrase(Secret<String>);
+pub struct OwnerPassphrase(Secret<String>);
 
-impl Passphrase {
+impl OwnerPassphrase {
     /// A new one.
     ///
     /// # Errors
@@ -39,7 +39,7 @@ impl Passphrase {
 /// A sealed token, as it stands in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Sealed {
+pub(crate) struct SealedToken {
     /// The form of the file.
     version: u32,
     /// The hash of the token, by which the file is known for the right one without being opened.
@@ -50,8 +50,8 @@ pub(crate) struct Sealed {
     token: seal::Sealed,
 }
 
-impl Sealed {
-    pub(crate) fn seal(token: &OwnerToken, passphrase: &Passphrase) -> Result<Self, ConsentError> {
+impl SealedToken {
+    pub(crate) fn seal(token: &OwnerToken, passphrase: &OwnerPassphrase) -> Result<Self, ConsentError> {
         let (hash, derivation) = (token.hash(), Derivation::random()?);
         let key = derivation.key(passphrase.0.expose()).ok_or_else(damaged)?;
         let token = key.seal(token.expose().as_bytes(), beside(hash, &derivation).as_bytes())?;
@@ -98,35 +98,35 @@ mod tests {
     #[test]
     fn only_the_passphrase_opens_what_was_sealed() {
         let token = OwnerToken::random().unwrap();
-        let passphrase = Passphrase::new(secret("correct horse battery")).unwrap();
-        let sealed = Sealed::seal(&token, &passphrase).unwrap();
+        let passphrase = OwnerPassphrase::new(secret("correct horse battery")).unwrap();
+        let sealed = SealedToken::seal(&token, &passphrase).unwrap();
         assert_eq!(sealed.open(&secret("correct horse battery")).unwrap().expose(), token.expose());
         assert!(matches!(sealed.open(&secret("correct horse batterz")), Err(ConsentError::Passphrase)));
         assert!(matches!(sealed.open(&secret("")), Err(ConsentError::Passphrase)));
         let json = serde_json::to_string(&sealed).unwrap();
         assert!(!json.contains(&token.expose()[12..]));
         // Sealed again it is another text.
-        assert_ne!(Sealed::seal(&token, &passphrase).unwrap().token.text, sealed.token.text);
+        assert_ne!(SealedToken::seal(&token, &passphrase).unwrap().token.text, sealed.token.text);
     }
 
     #[test]
     fn a_changed_file_is_not_believed_and_cannot_ask_for_the_whole_machine() {
         let token = OwnerToken::random().unwrap();
-        let passphrase = Passphrase::new(secret("correct horse battery")).unwrap();
-        let sealed = Sealed::seal(&token, &passphrase).unwrap();
-        let other = Sealed::seal(&OwnerToken::random().unwrap(), &passphrase).unwrap();
-        let with_token = |nonce: &str, text: &str| Sealed {
+        let passphrase = OwnerPassphrase::new(secret("correct horse battery")).unwrap();
+        let sealed = SealedToken::seal(&token, &passphrase).unwrap();
+        let other = SealedToken::seal(&OwnerToken::random().unwrap(), &passphrase).unwrap();
+        let with_token = |nonce: &str, text: &str| SealedToken {
             token: seal::Sealed { nonce: nonce.to_owned(), text: text.to_owned() },
             ..sealed.clone()
         };
-        let with_derivation = |salt: &str, memory_kib, passes| Sealed {
+        let with_derivation = |salt: &str, memory_kib, passes| SealedToken {
             derivation: Derivation { salt: salt.to_owned(), memory_kib, passes },
             ..sealed.clone()
         };
         let Derivation { salt, memory_kib, passes } = &sealed.derivation;
         let seal::Sealed { nonce, text } = &sealed.token;
         for changed in [
-            Sealed { hash: other.hash, ..sealed.clone() },
+            SealedToken { hash: other.hash, ..sealed.clone() },
             with_token(nonce, &other.token.text),
             with_token(&other.token.nonce, text),
             with_derivation(&other.derivation.salt, *memory_kib, *passes),
@@ -137,7 +137,7 @@ mod tests {
             with_derivation(salt, u32::MAX, *passes),
             with_derivation(salt, *memory_kib, u32::MAX),
             with_derivation(salt, 0, 0),
-            Sealed { version: 2, ..sealed.clone() },
+            SealedToken { version: 2, ..sealed.clone() },
         ] {
             assert!(changed.open(&secret("correct horse battery")).is_err(), "{changed:?}");
         }
@@ -153,20 +153,20 @@ mod tests {
 
     #[test]
     fn a_stored_file_opens_and_is_written_the_same_way() {
-        let sealed: Sealed = serde_json::from_str(STORED).unwrap();
+        let sealed: SealedToken = serde_json::from_str(STORED).unwrap();
         let token = sealed.open(&secret("correct horse battery")).unwrap();
         assert_eq!(token.expose(), format!("motor-owner-{}", "a".repeat(64)));
         assert_eq!(serde_json::to_string(&sealed).unwrap(), STORED);
         let more = STORED.replacen('{', r#"{"more":1,"#, 1);
-        assert!(serde_json::from_str::<Sealed>(&more).is_err(), "an unknown field is refused");
+        assert!(serde_json::from_str::<SealedToken>(&more).is_err(), "an unknown field is refused");
     }
 
     #[test]
     fn weak_passphrases_are_refused() {
         for (text, expected) in [("", "16"), ("fifteen letters", "16"), ("aaaaaaaaaaaaaaaaaaaaa", "repeat")] {
-            let error = Passphrase::new(secret(text)).unwrap_err();
+            let error = OwnerPassphrase::new(secret(text)).unwrap_err();
             assert!(error.to_string().contains(expected), "{text}: {error}");
         }
-        Passphrase::new(secret("sixteen letters!")).unwrap();
+        OwnerPassphrase::new(secret("sixteen letters!")).unwrap();
     }
 }

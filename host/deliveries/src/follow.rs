@@ -45,7 +45,7 @@ impl Position {
 
 /// The next step of a follower.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Followed {
+pub enum FollowStep {
     /// An earlier signal, whose run still waits.
     Waiting(Signal),
     /// The opening is over; new signals have higher ids than this one.
@@ -88,7 +88,7 @@ impl Follower {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub async fn next(&mut self) -> Result<Followed, Refusal> {
+    pub async fn next(&mut self) -> Result<FollowStep, Refusal> {
         loop {
             if let Some(followed) = self.next_ready()? {
                 return Ok(followed);
@@ -98,7 +98,7 @@ impl Follower {
     }
 
     /// The next signal that is already there.
-    pub(crate) fn next_ready(&mut self) -> Result<Option<Followed>, Refusal> {
+    pub(crate) fn next_ready(&mut self) -> Result<Option<FollowStep>, Refusal> {
         if let Some(done) = self.position.opening {
             return self.next_waiting(done).map(Some);
         }
@@ -108,10 +108,10 @@ impl Follower {
         }
         let Some(signal) = self.ready.pop_front() else { return Ok(None) };
         self.position = Position::behind(signal.id);
-        Ok(Some(Followed::Signal(signal)))
+        Ok(Some(FollowStep::Signal(signal)))
     }
 
-    fn next_waiting(&mut self, done: u64) -> Result<Followed, Refusal> {
+    fn next_waiting(&mut self, done: u64) -> Result<FollowStep, Refusal> {
         if !self.is_opening_known {
             let end = self.position.after;
             self.opening = self.waiting.ids()?.into_iter().filter(|id| (done + 1..=end).contains(id)).collect();
@@ -123,11 +123,11 @@ impl Follower {
             self.opening.pop_front();
             self.position.opening = Some(id);
             if let Some(signal) = still {
-                return Ok(Followed::Waiting(signal));
+                return Ok(FollowStep::Waiting(signal));
             }
         }
         self.position.opening = None;
-        Ok(Followed::Opened(self.position.after))
+        Ok(FollowStep::Opened(self.position.after))
     }
 
     /// Returns when there may be more.

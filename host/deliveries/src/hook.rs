@@ -20,7 +20,7 @@ use tokio::process::{Child, Command};
 
 use crate::DeliverParts;
 use crate::config::HookConfig;
-use crate::line::{Consumer, Retries};
+use crate::line::{Consumer, RetrySchedule};
 
 /// The name of the hook's position.
 pub(crate) const NAME: &str = "hook";
@@ -29,7 +29,8 @@ const PASSED: [&str; 6] = ["PATH", "HOME", "DISPLAY", "DBUS_SESSION_BUS_ADDRESS"
 /// Characters of a title. The full text is on the standard input.
 const TITLE_CHARACTERS: usize = 120;
 /// Two attempts after the first: a notification that comes much later is useless.
-const RETRIES: Retries = Retries { first: Duration::from_secs(1), longest: Duration::from_secs(5), most: Some(2) };
+const RETRIES: RetrySchedule =
+    RetrySchedule { first: Duration::from_secs(1), longest: Duration::from_secs(5), most: Some(2) };
 
 /// Runs a program for each signal.
 pub(crate) struct Hook {
@@ -89,7 +90,7 @@ impl Consumer for Hook {
         NAME
     }
 
-    fn retries(&self) -> Retries {
+    fn retries(&self) -> RetrySchedule {
         RETRIES
     }
 

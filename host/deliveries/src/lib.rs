@@ -3,6 +3,7 @@
 //! A consumer has a durable position, so a restarted host continues from there: nothing is left out, and interrupted
 //! deliveries are repeated. It must not know the work of a run, and no run ever waits for it: a failing consumer delays
 //! only its own deliveries. Guests and models cannot choose their target or the program.
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests"))]
 
 mod config;
 mod follow;
@@ -27,7 +28,7 @@ use vault::Vault;
 
 pub use config::{HookConfig, SignalsConfig, WebhookConfig};
 use follow::Position;
-pub use follow::{Followed, Follower};
+pub use follow::{FollowStep, Follower};
 pub use waiting::WaitingSignals;
 
 use hook::Hook;

@@ -13,7 +13,7 @@ use store::{Batch, Store, StoreError, Table};
 use tokio_util::sync::CancellationToken;
 
 use crate::DeliverParts;
-use crate::follow::{Followed, Follower, Position};
+use crate::follow::{FollowStep, Follower, Position};
 use crate::waiting::WaitingSignals;
 
 /// Pause after a failed read of the store.
@@ -26,7 +26,7 @@ pub(crate) trait Consumer: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// The schedule of further attempts.
-    fn retries(&self) -> Retries;
+    fn retries(&self) -> RetrySchedule;
 
     /// Whether it wants this signal. `timely` is true while the signal is worth acting upon, or its run waits.
     fn wants(&self, signal: &Signal, timely: bool) -> bool;
@@ -37,7 +37,7 @@ pub(crate) trait Consumer: Send + Sync {
 
 /// Schedule of further attempts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Retries {
+pub(crate) struct RetrySchedule {
     /// The first pause, at most. Each following pause is twice as long.
     pub first: Duration,
     /// The longest pause between attempts.
@@ -46,7 +46,7 @@ pub(crate) struct Retries {
     pub most: Option<usize>,
 }
 
-impl Retries {
+impl RetrySchedule {
     /// The pauses: half of each is random, so that hosts that failed together do not come back together.
     pub(crate) fn pauses(self, seed: u64) -> impl Iterator<Item = Duration> + Send {
         let longest = self.longest / 2;
@@ -75,7 +75,7 @@ pub(crate) struct Line<C> {
 }
 
 /// Whether to continue delivering.
-enum Next {
+enum LineStep {
     GoOn,
     Stop,
 }
@@ -116,8 +116,8 @@ impl<C: Consumer> Line<C> {
                     self.note().await;
                     tokio::select! {
                         biased;
-                        () = self.follower.changed() => Next::GoOn,
-                        () = stop.cancelled() => Next::Stop,
+                        () = self.follower.changed() => LineStep::GoOn,
+                        () = stop.cancelled() => LineStep::Stop,
                     }
                 }
                 Err(refusal) => {
@@ -125,27 +125,27 @@ impl<C: Consumer> Line<C> {
                     pause(PAUSE, &stop).await
                 }
             };
-            if matches!(next, Next::Stop) {
+            if matches!(next, LineStep::Stop) {
                 return;
             }
         }
     }
 
-    async fn take(&mut self, followed: Followed, stop: &CancellationToken) -> Next {
+    async fn take(&mut self, followed: FollowStep, stop: &CancellationToken) -> LineStep {
         let (signal, timely) = match followed {
-            Followed::Opened(_) => return Next::GoOn,
-            Followed::Waiting(signal) => (signal, true),
-            Followed::Signal(signal) => {
+            FollowStep::Opened(_) => return LineStep::GoOn,
+            FollowStep::Waiting(signal) => (signal, true),
+            FollowStep::Signal(signal) => {
                 let timely = self.is_timely(&signal);
                 (signal, timely)
             }
         };
         if !self.consumer.wants(&signal, timely) {
             // Saved with the next delivery, or when there are no more signals.
-            return Next::GoOn;
+            return LineStep::GoOn;
         }
         let next = self.tell(&signal, stop).await;
-        if matches!(next, Next::GoOn) {
+        if matches!(next, LineStep::GoOn) {
             self.note().await;
         }
         next
@@ -157,18 +157,18 @@ impl<C: Consumer> Line<C> {
             || (signal.body.status.is_waiting() && self.waiting.is_waited_for(signal).unwrap_or(true))
     }
 
-    async fn tell(&self, signal: &Signal, stop: &CancellationToken) -> Next {
+    async fn tell(&self, signal: &Signal, stop: &CancellationToken) -> LineStep {
         let mut pauses = self.consumer.retries().pauses(self.random.next_u64());
         loop {
-            let Err(reason) = self.consumer.deliver(signal).await else { return Next::GoOn };
+            let Err(reason) = self.consumer.deliver(signal).await else { return LineStep::GoOn };
             let (consumer, id) = (self.consumer.name(), signal.id);
             let Some(wait) = pauses.next() else {
                 tracing::warn!(consumer, signal = id, reason, "a signal could not be delivered and is given up");
-                return Next::GoOn;
+                return LineStep::GoOn;
             };
             tracing::warn!(consumer, signal = id, reason, retry_in = ?wait, "a signal could not be delivered");
-            if matches!(pause(wait, stop).await, Next::Stop) {
-                return Next::Stop;
+            if matches!(pause(wait, stop).await, LineStep::Stop) {
+                return LineStep::Stop;
             }
         }
     }
@@ -204,10 +204,10 @@ pub(crate) fn position_key(name: &str) -> String {
     format!("deliver/{name}")
 }
 
-async fn pause(time: Duration, stop: &CancellationToken) -> Next {
+async fn pause(time: Duration, stop: &CancellationToken) -> LineStep {
     tokio::select! {
         biased;
-        () = stop.cancelled() => Next::Stop,
-        () = tokio::time::sleep(time) => Next::GoOn,
+        () = stop.cancelled() => LineStep::Stop,
+        () = tokio::time::sleep(time) => LineStep::GoOn,
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use vault::VaultParts;
 
 use super::*;
-use crate::line::Retries;
+use crate::line::RetrySchedule;
 
 /// A home that can be closed and opened again.
 pub(crate) struct Fixture {
@@ -44,7 +44,7 @@ impl Fixture {
             key: None,
             keyring: false,
             variables: BTreeMap::from([("VAULT_HOOK_SECRET".to_owned(), "a secret of the hook".to_owned())]),
-            config: vault::Config::default(),
+            config: vault::VaultConfig::default(),
         });
         let signals = SignalBus::open(store.clone(), clock.clone()).unwrap();
         let path = std::env::var("PATH").unwrap();
@@ -54,7 +54,7 @@ impl Fixture {
             signals,
             clock,
             random: Arc::new(Random::seeded(7)),
-            gate: Gate::new(&network::Config::default()).unwrap(),
+            gate: Gate::new(&network::NetworkConfig::default()).unwrap(),
             vault,
             env: base::env_of_list(&[("PATH", &path), ("HOME", "/home/owner"), ("OPENAI_API_KEY", "sk-secret")]),
         }
@@ -117,9 +117,9 @@ fn there(follower: &mut Follower) -> Vec<String> {
     let mut found = Vec::new();
     while let Some(followed) = follower.next_ready().unwrap() {
         found.push(match followed {
-            Followed::Waiting(signal) => format!("w{}", signal.id),
-            Followed::Opened(after) => format!("o{after}"),
-            Followed::Signal(signal) => signal.id.to_string(),
+            FollowStep::Waiting(signal) => format!("w{}", signal.id),
+            FollowStep::Opened(after) => format!("o{after}"),
+            FollowStep::Signal(signal) => signal.id.to_string(),
         });
     }
     found
@@ -146,7 +146,7 @@ async fn who_has_no_position_hears_first_of_runs_that_still_wait_and_then_what_c
     send(&parts, 6, SignalStatus::AwaitingInput).await;
     assert_eq!(there(&mut follower), ["7"]);
     // Signals answered while the follower reads are skipped, and newer ones follow the opening.
-    assert!(matches!(late.next().await.unwrap(), Followed::Waiting(signal) if signal.id == 1));
+    assert!(matches!(late.next().await.unwrap(), FollowStep::Waiting(signal) if signal.id == 1));
     answer(&parts, 3).await;
     assert_eq!(there(&mut late), ["w5", "o6", "7"]);
     // With a position, the opening is skipped.
@@ -184,8 +184,8 @@ impl Consumer for Listener {
         self.name
     }
 
-    fn retries(&self) -> Retries {
-        Retries { first: Duration::from_millis(2), longest: Duration::from_millis(4), most: self.most }
+    fn retries(&self) -> RetrySchedule {
+        RetrySchedule { first: Duration::from_millis(2), longest: Duration::from_millis(4), most: self.most }
     }
 
     fn wants(&self, signal: &Signal, timely: bool) -> bool {
@@ -379,7 +379,7 @@ async fn settings_that_cannot_be_are_refused_by_name() {
 
 #[test]
 fn pauses_grow_to_the_longest_and_half_of_each_is_chance() {
-    let retries = |most| Retries { first: Duration::from_secs(1), longest: Duration::from_secs(8), most };
+    let retries = |most| RetrySchedule { first: Duration::from_secs(1), longest: Duration::from_secs(8), most };
     let pauses = |seed| retries(None).pauses(seed).take(50).collect::<Vec<_>>();
     for (index, pause) in pauses(1).into_iter().enumerate() {
         let most = Duration::from_secs(1 << index.min(3));

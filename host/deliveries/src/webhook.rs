@@ -20,7 +20,7 @@ use vault::{Vault, compute};
 
 use crate::DeliverParts;
 use crate::config::WebhookConfig;
-use crate::line::{Consumer, Retries};
+use crate::line::{Consumer, RetrySchedule};
 
 /// The name of the webhook's position.
 pub(crate) const NAME: &str = "webhook";
@@ -116,8 +116,8 @@ impl Consumer for PostWebhook {
         NAME
     }
 
-    fn retries(&self) -> Retries {
-        Retries { first: FIRST_PAUSE, longest: self.longest, most: None }
+    fn retries(&self) -> RetrySchedule {
+        RetrySchedule { first: FIRST_PAUSE, longest: self.longest, most: None }
     }
 
     fn wants(&self, _: &Signal, _: bool) -> bool {

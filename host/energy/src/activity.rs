@@ -1,6 +1,6 @@
 //! What costs energy, how much, and at which level it is refused.
 
-use crate::Config;
+use crate::EnergyConfig;
 
 /// Something that costs energy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,14 +29,14 @@ pub enum Activity {
 
 /// The level that an act needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Gate {
+pub(crate) enum EnergyGate {
     /// This or more.
     AtLeast(f64),
     /// More than this.
     Above(f64),
 }
 
-impl Gate {
+impl EnergyGate {
     pub(crate) fn is_open_at(self, level: f64) -> bool {
         match self {
             Self::AtLeast(needed) => level >= needed,
@@ -47,7 +47,7 @@ impl Gate {
 
 impl Activity {
     /// What it costs, as a share of a full level.
-    pub(crate) fn cost(self, config: &Config) -> f64 {
+    pub(crate) fn cost(self, config: &EnergyConfig) -> f64 {
         let cost = match self {
             Self::Oneshot => config.oneshot,
             Self::NetworkOneshot => config.network_oneshot,
@@ -65,13 +65,13 @@ impl Activity {
     }
 
     /// The level at which it may begin, for acts; what follows from an act is not gated.
-    pub(crate) fn gate(self, config: &Config) -> Option<Gate> {
+    pub(crate) fn gate(self, config: &EnergyConfig) -> Option<EnergyGate> {
         let thresholds = &config.thresholds;
         match self {
-            Self::Oneshot => Some(Gate::Above(thresholds.oneshot)),
-            Self::NetworkOneshot => Some(Gate::AtLeast(thresholds.network)),
-            Self::Agentic { browser: false } => Some(Gate::AtLeast(thresholds.agentic)),
-            Self::Agentic { browser: true } => Some(Gate::Above(thresholds.browser)),
+            Self::Oneshot => Some(EnergyGate::Above(thresholds.oneshot)),
+            Self::NetworkOneshot => Some(EnergyGate::AtLeast(thresholds.network)),
+            Self::Agentic { browser: false } => Some(EnergyGate::AtLeast(thresholds.agentic)),
+            Self::Agentic { browser: true } => Some(EnergyGate::Above(thresholds.browser)),
             Self::Iterations { .. } | Self::Llm | Self::Message => None,
         }
     }
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     fn check(activity: Activity, expected: f64) {
-        let found = activity.cost(&Config::default());
+        let found = activity.cost(&EnergyConfig::default());
         assert!((found - expected).abs() < 1e-12, "{activity:?}: {found}");
     }
 
@@ -121,7 +121,7 @@ mod tests {
                 Activity::Agentic { browser: false },
                 Activity::Agentic { browser: true },
             ]
-            .map(|activity| activity.gate(&Config::default()).is_some_and(|gate| gate.is_open_at(level)))
+            .map(|activity| activity.gate(&EnergyConfig::default()).is_some_and(|gate| gate.is_open_at(level)))
         };
         assert_eq!(open(1.0), [true, true, true, true]);
         assert_eq!(open(0.501), [true, true, true, true]);
@@ -130,12 +130,12 @@ mod tests {
         assert_eq!(open(0.299), [true, false, false, false]);
         assert_eq!(open(0.051), [true, false, false, false]);
         assert_eq!(open(0.05), [false, false, false, false]);
-        assert_eq!(Activity::Llm.gate(&Config::default()), None);
+        assert_eq!(Activity::Llm.gate(&EnergyConfig::default()), None);
     }
 
     #[test]
     fn a_cost_is_never_negative_nor_no_number() {
-        let config = Config { oneshot: -1.0, llm: f64::NAN, ..Config::default() };
+        let config = EnergyConfig { oneshot: -1.0, llm: f64::NAN, ..EnergyConfig::default() };
         assert_eq!(Activity::Oneshot.cost(&config), 0.0);
         assert_eq!(Activity::Llm.cost(&config), 0.0);
     }

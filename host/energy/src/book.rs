@@ -19,20 +19,20 @@ use base::{AgentName, Clock, HostTime, Refusal, RefusalCode, Timestamp};
 use parking_lot::Mutex;
 use store::{Batch, Scan, Store, StoreError, Table};
 
-use crate::level::Level;
-use crate::{Activity, Config};
+use crate::level::EnergyLevel;
+use crate::{Activity, EnergyConfig};
 
 /// The energy of a home's agents. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct EnergyBook {
-    inner: Arc<Inner>,
+    inner: Arc<EnergyInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct EnergyInner {
     store: Store,
     time: HostTime,
-    config: Config,
+    config: EnergyConfig,
     accounts: Mutex<HashMap<AgentName, Account>>,
 }
 
@@ -42,7 +42,7 @@ const MAX_BEHIND: Duration = Duration::from_secs(24 * 3_600);
 /// What is known of an agent.
 #[derive(Debug)]
 struct Account {
-    level: Level,
+    level: EnergyLevel,
     /// How far the wall clock was behind the stored level when the book was opened.
     behind: Duration,
     /// The latest time of a stored level: a clock that is set back within a host's life gives the next host nothing.
@@ -55,7 +55,7 @@ struct Account {
 
 /// What a drain did.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Drained {
+pub struct DrainedEnergy {
     /// The price of the activity; near the floor the level loses less.
     pub cost: f64,
     /// The level after it.
@@ -63,11 +63,11 @@ pub struct Drained {
 }
 
 impl EnergyBook {
-    /// Reads levels from `store` as they are asked for. `config` should have passed [`Config::validate`].
+    /// Reads levels from `store` as they are asked for. `config` should have passed [`EnergyConfig::validate`].
     #[must_use]
-    pub fn open(store: Store, clock: Arc<dyn Clock>, config: Config) -> Self {
+    pub fn open(store: Store, clock: Arc<dyn Clock>, config: EnergyConfig) -> Self {
         let time = HostTime::starting(clock);
-        Self { inner: Arc::new(Inner { store, time, config, accounts: Mutex::default() }) }
+        Self { inner: Arc::new(EnergyInner { store, time, config, accounts: Mutex::default() }) }
     }
 
     /// The wall clock as it was when the book was opened, and the time since.
@@ -96,8 +96,8 @@ impl EnergyBook {
             return Ok(());
         }
         let (needed, words) = match gate {
-            crate::activity::Gate::AtLeast(needed) => (needed, "at least"),
-            crate::activity::Gate::Above(needed) => (needed, "more than"),
+            crate::activity::EnergyGate::AtLeast(needed) => (needed, "at least"),
+            crate::activity::EnergyGate::Above(needed) => (needed, "more than"),
         };
         let tired = if level.level <= config.thresholds.oneshot { "too tired to act: " } else { "" };
         let mut reason =
@@ -128,10 +128,10 @@ impl EnergyBook {
         batch: &mut Batch,
         agent: &AgentName,
         activity: Activity,
-    ) -> Result<Drained, StoreError> {
+    ) -> Result<DrainedEnergy, StoreError> {
         let config = &self.inner.config;
         if !config.enabled {
-            return Ok(Drained { cost: 0.0, level: self.level(agent)? });
+            return Ok(DrainedEnergy { cost: 0.0, level: self.level(agent)? });
         }
         let cost = activity.cost(config);
         let mut accounts = self.inner.accounts.lock();
@@ -141,7 +141,7 @@ impl EnergyBook {
         let key = record_key(agent, number);
         // The next host reads it by a wall clock that may have been set forward in this one's life.
         account.noted = account.noted.max(level.at).max(self.inner.time.latest());
-        let stored = Level { at: account.noted, ..level };
+        let stored = EnergyLevel { at: account.noted, ..level };
         batch.put(Table::Energy, key.clone(), &stored)?;
         for outdated in account.outdated.drain(..) {
             batch.delete(Table::Energy, outdated);
@@ -149,10 +149,10 @@ impl EnergyBook {
         account.outdated.push(key);
         account.level = level;
         account.number = number;
-        Ok(Drained { cost, level: level.level })
+        Ok(DrainedEnergy { cost, level: level.level })
     }
 
-    fn level_now(&self, agent: &AgentName) -> Result<Level, StoreError> {
+    fn level_now(&self, agent: &AgentName) -> Result<EnergyLevel, StoreError> {
         let mut accounts = self.inner.accounts.lock();
         let account = self.account(&mut accounts, agent)?;
         account.level = account.level.at(self.now().after(account.behind), &self.inner.config);
@@ -172,10 +172,10 @@ impl EnergyBook {
     }
 
     fn read_account(&self, agent: &AgentName) -> Result<Account, StoreError> {
-        let records = self.inner.store.scan::<Level>(Table::Energy, &Scan::prefix(record_prefix(agent)))?;
+        let records = self.inner.store.scan::<EnergyLevel>(Table::Energy, &Scan::prefix(record_prefix(agent)))?;
         let newest = records.last().and_then(|(key, level)| Some((number_of(key)?, *level)));
         let opened = self.inner.time.started();
-        let (number, mut level) = newest.unwrap_or_else(|| (0, Level::full(opened)));
+        let (number, mut level) = newest.unwrap_or_else(|| (0, EnergyLevel::full(opened)));
         let mut behind = level.at.since(opened);
         if behind > MAX_BEHIND {
             (level.at, behind) = (opened, Duration::ZERO);

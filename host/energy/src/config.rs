@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The energy model's settings: the section `[energy]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct EnergyConfig {
     /// Whether acting costs anything. Default true.
     pub enabled: bool,
     /// What comes back in an hour awake. Default 0.25: from the floor to full in about four hours.
@@ -38,7 +38,7 @@ pub struct Config {
     pub thresholds: Thresholds,
 }
 
-impl Default for Config {
+impl Default for EnergyConfig {
     fn default() -> Self {
         Self {
             enabled: true,
@@ -102,7 +102,7 @@ pub struct InvalidConfig {
     pub expected: &'static str,
 }
 
-impl Config {
+impl EnergyConfig {
     /// Checks that every number is one that it can be.
     ///
     /// # Errors
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     fn check(json: &str, expected: Result<(), &str>) {
-        let found = serde_json::from_str::<Config>(json)
+        let found = serde_json::from_str::<EnergyConfig>(json)
             .map_err(|error| error.to_string())
             .and_then(|config| config.validate().map_err(|error| error.to_string()));
         match expected {
@@ -169,9 +169,9 @@ mod tests {
 
     #[test]
     fn numbers_that_are_none_are_refused() {
-        let config = Config { llm: f64::NAN, ..Config::default() };
+        let config = EnergyConfig { llm: f64::NAN, ..EnergyConfig::default() };
         assert_eq!(config.validate().unwrap_err().key, "llm");
-        let config = Config { sleep_recharge_per_hour: f64::INFINITY, ..Config::default() };
+        let config = EnergyConfig { sleep_recharge_per_hour: f64::INFINITY, ..EnergyConfig::default() };
         assert_eq!(config.validate().unwrap_err().key, "sleep_recharge_per_hour");
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use base::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::activity::Gate;
-use crate::{Config, SleepWindow};
+use crate::activity::EnergyGate;
+use crate::{EnergyConfig, SleepWindow};
 
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
@@ -16,12 +16,12 @@ const LONGEST_WAIT_MS: u64 = 366 * DAY_MS;
 /// A level, and when it was that.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Level {
+pub(crate) struct EnergyLevel {
     pub(crate) level: f64,
     pub(crate) at: Timestamp,
 }
 
-impl Level {
+impl EnergyLevel {
     /// What a new agent has.
     pub(crate) fn full(now: Timestamp) -> Self {
         Self { level: 1.0, at: now }
@@ -29,7 +29,7 @@ impl Level {
 
     /// The level at `now`, recharged for the time between. A clock that went backwards recharges nothing, and no time counts
     /// twice when it goes forwards again.
-    pub(crate) fn at(self, now: Timestamp, config: &Config) -> Self {
+    pub(crate) fn at(self, now: Timestamp, config: &EnergyConfig) -> Self {
         let level = clamp(self.level, config);
         if now <= self.at {
             return Self { level, at: self.at };
@@ -38,13 +38,13 @@ impl Level {
     }
 
     /// The level after a drain at `now`.
-    pub(crate) fn drained(self, cost: f64, now: Timestamp, config: &Config) -> Self {
+    pub(crate) fn drained(self, cost: f64, now: Timestamp, config: &EnergyConfig) -> Self {
         let before = self.at(now, config);
         Self { level: clamp(before.level - cost, config), at: before.at }
     }
 
     /// How long from this moment until the gate opens; `None` when it does not within a year.
-    pub(crate) fn wait(self, gate: Gate, config: &Config) -> Option<Duration> {
+    pub(crate) fn wait(self, gate: EnergyGate, config: &EnergyConfig) -> Option<Duration> {
         // Recharging only rises, so the first moment can be searched for by halves; no formula to keep in step.
         let is_open = |wait_ms: u64| {
             let later = Timestamp::from_millis(self.at.as_millis().saturating_add(wait_ms));
@@ -65,14 +65,14 @@ impl Level {
     }
 }
 
-fn clamp(level: f64, config: &Config) -> f64 {
+fn clamp(level: f64, config: &EnergyConfig) -> f64 {
     let floor = if (0.0..=1.0).contains(&config.floor) { config.floor } else { 0.0 };
     // What is not a number is taken for the least.
     if level >= floor { level.min(1.0) } else { floor }
 }
 
 /// What comes back between two moments.
-fn recharge(from: Timestamp, to: Timestamp, config: &Config) -> f64 {
+fn recharge(from: Timestamp, to: Timestamp, config: &EnergyConfig) -> f64 {
     let asleep = config.sleep_window.map_or(0, |window| asleep_until(to, window) - asleep_until(from, window));
     let awake = (to.as_millis() - from.as_millis()).saturating_sub(asleep);
     let rate = |per_hour: f64| if per_hour > 0.0 { per_hour } else { 0.0 };
@@ -103,62 +103,63 @@ mod tests {
         Timestamp::from_millis(100 * DAY_MS + hour * HOUR_MS)
     }
 
-    fn check(config: &Config, from: (u64, f64), to: u64, expected: f64) {
-        let found = Level { level: from.1, at: hour(from.0) }.at(hour(to), config).level;
+    fn check(config: &EnergyConfig, from: (u64, f64), to: u64, expected: f64) {
+        let found = EnergyLevel { level: from.1, at: hour(from.0) }.at(hour(to), config).level;
         assert!((found - expected).abs() < 1e-9, "{from:?} to {to}: {found}, expected {expected}");
     }
 
     #[test]
     fn recharges_by_the_hour_and_faster_asleep() {
-        let awake = Config { recharge_per_hour: 0.1, sleep_recharge_per_hour: 0.2, ..Config::default() };
+        let awake = EnergyConfig { recharge_per_hour: 0.1, sleep_recharge_per_hour: 0.2, ..EnergyConfig::default() };
         check(&awake, (0, 0.3), 1, 0.4);
         check(&awake, (0, 0.3), 7, 1.0);
         check(&awake, (7, 0.3), 0, 0.3);
-        let night = Config { sleep_window: Some(SleepWindow { from_hour: 22, to_hour: 2 }), ..awake.clone() };
+        let night = EnergyConfig { sleep_window: Some(SleepWindow { from_hour: 22, to_hour: 2 }), ..awake.clone() };
         check(&night, (20, 0.05), 22, 0.25);
         check(&night, (20, 0.05), 23, 0.45);
         check(&night, (21, 0.05), 25, 0.75);
         check(&night, (25, 0.05), 27, 0.35);
         check(&night, (3, 0.05), 5, 0.25);
-        let noon = Config { sleep_window: Some(SleepWindow { from_hour: 12, to_hour: 14 }), ..awake };
+        let noon = EnergyConfig { sleep_window: Some(SleepWindow { from_hour: 12, to_hour: 14 }), ..awake };
         check(&noon, (11, 0.05), 15, 0.65);
-        check(&Config { recharge_per_hour: 0.0, ..noon.clone() }, (14, 0.05), 36, 0.05);
-        check(&Config { recharge_per_hour: 0.0, ..noon }, (14, 0.05), 38, 0.45);
+        check(&EnergyConfig { recharge_per_hour: 0.0, ..noon.clone() }, (14, 0.05), 36, 0.05);
+        check(&EnergyConfig { recharge_per_hour: 0.0, ..noon }, (14, 0.05), 38, 0.45);
     }
 
     #[test]
     fn the_wait_ends_when_the_gate_opens() {
-        let config = Config { recharge_per_hour: 0.25, ..Config::default() };
-        let level = Level { level: 0.25, at: hour(0) };
-        assert_eq!(level.wait(Gate::AtLeast(0.3), &config), Some(Duration::from_secs(720)));
-        assert_eq!(level.wait(Gate::AtLeast(0.2), &config), Some(Duration::ZERO));
-        assert_eq!(level.wait(Gate::Above(1.0), &config), None);
-        assert_eq!(level.wait(Gate::AtLeast(0.3), &Config { recharge_per_hour: 0.0, ..config.clone() }), None);
+        let config = EnergyConfig { recharge_per_hour: 0.25, ..EnergyConfig::default() };
+        let level = EnergyLevel { level: 0.25, at: hour(0) };
+        assert_eq!(level.wait(EnergyGate::AtLeast(0.3), &config), Some(Duration::from_secs(720)));
+        assert_eq!(level.wait(EnergyGate::AtLeast(0.2), &config), Some(Duration::ZERO));
+        assert_eq!(level.wait(EnergyGate::Above(1.0), &config), None);
+        assert_eq!(
+            level.wait(EnergyGate::AtLeast(0.3), &EnergyConfig { recharge_per_hour: 0.0, ..config.clone() }),
+            None
+        );
         let window = Some(SleepWindow { from_hour: 3, to_hour: 4 });
-        let asleep = Config { recharge_per_hour: 0.0, sleep_recharge_per_hour: 0.1, sleep_window: window, ..config };
-        assert_eq!(level.wait(Gate::AtLeast(0.3), &asleep), Some(Duration::from_secs(3 * 3_600 + 1_800)));
-        assert_eq!(level.wait(Gate::AtLeast(0.4), &asleep), Some(Duration::from_secs(27 * 3_600 + 1_800)));
+        let asleep =
+            EnergyConfig { recharge_per_hour: 0.0, sleep_recharge_per_hour: 0.1, sleep_window: window, ..config };
+        assert_eq!(level.wait(EnergyGate::AtLeast(0.3), &asleep), Some(Duration::from_secs(3 * 3_600 + 1_800)));
+        assert_eq!(level.wait(EnergyGate::AtLeast(0.4), &asleep), Some(Duration::from_secs(27 * 3_600 + 1_800)));
     }
 
     fn number() -> impl Strategy<Value = f64> {
         prop_oneof![8 => 0.0..1.0, 1 => any::<f64>(), 1 => Just(f64::NAN)]
     }
 
-    fn config() -> impl Strategy<Value = Config> {
+    fn config() -> impl Strategy<Value = EnergyConfig> {
         let window =
             prop::option::of((0_u8..24, 0_u8..24).prop_map(|(from_hour, to_hour)| SleepWindow { from_hour, to_hour }));
-        (number(), number(), window).prop_map(|(recharge_per_hour, sleep_recharge_per_hour, sleep_window)| Config {
-            recharge_per_hour,
-            sleep_recharge_per_hour,
-            sleep_window,
-            ..Config::default()
+        (number(), number(), window).prop_map(|(recharge_per_hour, sleep_recharge_per_hour, sleep_window)| {
+            EnergyConfig { recharge_per_hour, sleep_recharge_per_hour, sleep_window, ..EnergyConfig::default() }
         })
     }
 
     proptest! {
         #[test]
         fn stays_within_its_bounds(config in config(), start in number(), steps in prop::collection::vec((any::<u64>(), number()), 1..20)) {
-            let mut level = Level { level: start, at: hour(0) };
+            let mut level = EnergyLevel { level: start, at: hour(0) };
             for (now, cost) in steps {
                 // Any time at all, forwards and backwards.
                 let now = Timestamp::from_millis(now);
@@ -170,7 +171,7 @@ mod tests {
 
         #[test]
         fn rises_with_time_alone(config in config(), start in number(), first in 0..3 * DAY_MS, more in 0..3 * DAY_MS) {
-            let start = Level { level: start, at: hour(5) };
+            let start = EnergyLevel { level: start, at: hour(5) };
             let at = |ms: u64| Timestamp::from_millis(hour(5).as_millis() + ms);
             let (early, late) = (start.at(at(first), &config), start.at(at(first + more), &config));
             prop_assert!(early.level <= late.level, "{early:?} {late:?}");
@@ -180,8 +181,8 @@ mod tests {
 
         #[test]
         fn a_clock_that_goes_backwards_and_forwards_again_gives_nothing(start in 0.05..1.0, back in 0..100 * DAY_MS) {
-            let config = Config::default();
-            let before = Level { level: start, at: hour(0) };
+            let config = EnergyConfig::default();
+            let before = EnergyLevel { level: start, at: hour(0) };
             let jumped = before.at(Timestamp::from_millis(hour(0).as_millis() - back), &config);
             prop_assert_eq!(jumped.level, start);
             prop_assert_eq!(jumped.at(hour(0), &config).level, start);
@@ -191,8 +192,8 @@ mod tests {
 
         #[test]
         fn the_wait_is_the_shortest(config in config(), start in 0.05..1.0, needed in 0.0..1.0, hour_of_day in 0_u64..24) {
-            let level = Level { level: start, at: hour(hour_of_day) };
-            let gate = Gate::AtLeast(needed);
+            let level = EnergyLevel { level: start, at: hour(hour_of_day) };
+            let gate = EnergyGate::AtLeast(needed);
             if let Some(wait) = level.wait(gate, &config) {
                 let ms = u64::try_from(wait.as_millis()).unwrap();
                 let open = |ms: u64| gate.is_open_at(level.at(Timestamp::from_millis(level.at.as_millis() + ms), &config).level);

@@ -11,5 +11,5 @@ mod config;
 mod level;
 
 pub use activity::Activity;
-pub use book::{Drained, EnergyBook};
-pub use config::{Config, InvalidConfig, SleepWindow, Thresholds};
+pub use book::{DrainedEnergy, EnergyBook};
+pub use config::{EnergyConfig, InvalidConfig, SleepWindow, Thresholds};

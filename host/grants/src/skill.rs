@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use base::{ContentHash, Refusal, RefusalCode, RunId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use skills::{Place, Policy, SkillName, SkillStatus, TrustBook};
+use skills::{Policy, SkillName, SkillPlace, SkillStatus, TrustBook};
 
 /// How a run uses a skill. Stored with the run: a field may be added, never renamed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub struct SkillGrant {
     /// Name of the skill.
     pub name: SkillName,
     /// Its place when the run began.
-    pub place: Place,
+    pub place: SkillPlace,
     /// The bytes that the run was given.
     pub hash: ContentHash,
     /// Their permission bits, as in the trust record.

@@ -42,10 +42,10 @@ use agent::Env;
 use base::{AgentName, Refusal};
 use clap::{Args, Parser, Subcommand};
 
-use crate::exit::Exit;
+use crate::exit::CommandExit;
 use crate::output::{ColorChoice, Output};
 use context::Context;
-use interrupt::Wishes;
+use interrupt::UserInterrupts;
 
 /// How long threads may take to end after the command has: one may still wait for standard input.
 const LINGER: Duration = Duration::from_millis(50);
@@ -93,7 +93,7 @@ struct Globals {
     verbose: u8,
     /// Form of the logs on stderr: `human` or `json`
     #[arg(long, global = true, value_name = "FORM", default_value = "human", hide_possible_values = true)]
-    log_format: logging::Format,
+    log_format: logging::LogFormat,
     /// Colours: `auto`, `always` or `never`; `NO_COLOR` is respected
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     color: ColorChoice,
@@ -156,7 +156,7 @@ enum CliError {
 }
 
 /// The result of a command.
-type Done = Result<Exit, CliError>;
+type Done = Result<CommandExit, CliError>;
 
 /// Runs the command line of this process.
 #[must_use]
@@ -195,7 +195,7 @@ fn run(cli: Cli, env: Env, output: &Output) -> Done {
 }
 
 async fn dispatch(cli: Cli, env: Env, output: &Output) -> Done {
-    let context = Context { globals: cli.globals, env, output: output.clone(), wishes: Wishes::default() };
+    let context = Context { globals: cli.globals, env, output: output.clone(), wishes: UserInterrupts::default() };
     match cli.command {
         Command::Act(arguments) => act::run(arguments, &context).await,
         Command::Explain(arguments) => explain::run(arguments, &context).await,
@@ -219,14 +219,14 @@ async fn dispatch(cli: Cli, env: Env, output: &Output) -> Done {
 }
 
 /// Reports a failure, and gives the exit code of the process.
-fn report(done: Done, output: &Output) -> Exit {
+fn report(done: Done, output: &Output) -> CommandExit {
     let refusal = match done {
         Ok(exit) => return exit,
         // A closed pipe: the reader has read enough.
-        Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Exit::Ok,
+        Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => return CommandExit::Ok,
         Err(CliError::Output(error)) => {
             output.fail(&format!("cannot write to stdout: {error}"), None);
-            return Exit::Failed;
+            return CommandExit::Failed;
         }
         Err(CliError::Refused(refusal)) => refusal,
     };

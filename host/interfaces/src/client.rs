@@ -101,7 +101,7 @@ impl Client {
         if let Some(id) = after {
             request = request.header("last-event-id", id);
         }
-        if let Some(Word { door, token }) = &call.word {
+        if let Some(OwnerProof { door, token }) = &call.word {
             let mut bearer =
                 HeaderValue::from_str(&format!("Bearer {}", token.expose())).map_err(|error| foreign(&error))?;
             bearer.set_sensitive(true);
@@ -119,7 +119,7 @@ impl Client {
 
 /// The owner's word, as it goes with a request.
 #[derive(Debug, Clone)]
-pub struct Word {
+pub struct OwnerProof {
     /// How the owner was asked: on the terminal, or not at all.
     pub door: Door,
     /// The token that proves it.
@@ -132,7 +132,7 @@ pub struct Call {
     method: Method,
     path: String,
     body: Option<Bytes>,
-    word: Option<Word>,
+    word: Option<OwnerProof>,
 }
 
 impl std::fmt::Debug for Call {
@@ -162,7 +162,7 @@ impl Call {
 
     /// The same with the owner's word.
     #[must_use]
-    pub fn with(mut self, word: Word) -> Self {
+    pub fn with(mut self, word: OwnerProof) -> Self {
         self.word = Some(word);
         self
     }

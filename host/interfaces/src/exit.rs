@@ -1,4 +1,4 @@
-//! Exit codes (SPEC CLI-0): the part of the command line that scripts depend on.
+//! CommandExit codes (SPEC CLI-0): the part of the command line that scripts depend on.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use base::RefusalCode;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 #[non_exhaustive]
-pub enum Exit {
+pub enum CommandExit {
     /// The command did its work.
     Ok = 0,
     /// It was tried and failed.
@@ -29,7 +29,7 @@ pub enum Exit {
     Interrupted = 130,
 }
 
-impl From<RefusalCode> for Exit {
+impl From<RefusalCode> for CommandExit {
     fn from(code: RefusalCode) -> Self {
         match code {
             RefusalCode::InvalidRequest | RefusalCode::UnknownTool => Self::Usage,
@@ -44,8 +44,8 @@ impl From<RefusalCode> for Exit {
     }
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<CommandExit> for ExitCode {
+    fn from(exit: CommandExit) -> Self {
         Self::from(exit as u8)
     }
 }
@@ -75,8 +75,8 @@ mod tests {
             (RefusalCode::IllegalState, 1),
             (RefusalCode::Failed, 1),
         ] {
-            assert_eq!(Exit::from(code) as u8, expected, "{code:?}");
+            assert_eq!(CommandExit::from(code) as u8, expected, "{code:?}");
         }
-        assert_eq!((Exit::Ok as u8, Exit::Storage as u8, Exit::Interrupted as u8), (0, 74, 130));
+        assert_eq!((CommandExit::Ok as u8, CommandExit::Storage as u8, CommandExit::Interrupted as u8), (0, 74, 130));
     }
 }

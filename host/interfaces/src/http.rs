@@ -25,23 +25,23 @@ use axum::routing::{get, post};
 use base::{Refusal, RefusalCode};
 use tokio_util::sync::CancellationToken;
 
-use attached::Attached;
-use claim::Claimed;
+use attached::Attachments;
+use claim::ClaimHeaders;
 pub use claim::DOOR;
-pub use host::{Resumed, Status};
+pub use host::{ResumeReply, Status};
 pub use owner::NewToken;
-use reply::{Body, Failure, Query};
-pub use tasks::Deleted;
+use reply::{Body, ErrorReply, Query};
+pub use tasks::DeleteReply;
 
 /// The largest request body, in bytes: a task or a program with data in it. Files are passed by path.
 const MOST_BYTES: usize = 4 << 20;
 
 /// State shared by the handlers.
 #[derive(Clone)]
-pub struct Door {
+pub struct ApiState {
     host: Host,
     lifetime: Lifetime,
-    attached: Attached,
+    attached: Attachments,
     /// Ends long-lived answers.
     closing: CancellationToken,
     /// A client asked the host to end.
@@ -58,7 +58,7 @@ pub enum Lifetime {
 }
 
 /// The API over one host.
-fn router(door: Door) -> Router {
+fn router(door: ApiState) -> Router {
     Router::new()
         .route("/v1/act", post(act::act))
         .route("/v1/explain", post(act::explain))
@@ -100,7 +100,7 @@ fn router(door: Door) -> Router {
         .route("/v1/doctor", get(host::doctor))
         .route("/v1/resume", post(host::resume))
         .route("/v1/shutdown", post(host::shutdown))
-        .fallback(|| async { Failure(Refusal::new(RefusalCode::NotFound, "there is no such endpoint")) })
+        .fallback(|| async { ErrorReply(Refusal::new(RefusalCode::NotFound, "there is no such endpoint")) })
         .method_not_allowed_fallback(reply::method_not_allowed)
         .layer(DefaultBodyLimit::max(MOST_BYTES))
         .with_state(door)

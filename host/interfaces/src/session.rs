@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::config::Loaded;
+use agent::config::LoadedConfig;
 use agent::{Env, Home, Host, HostOptions};
 use base::{Random, Refusal, RefusalCode, SystemClock};
 use serde::de::DeserializeOwned;
@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use crate::client::events::EventStream;
 use crate::client::{Call, Client, ClientError};
 use crate::http::listen::Server;
-use crate::http::{Lifetime, Resumed, Status};
+use crate::http::{Lifetime, ResumeReply, Status};
 use crate::output::{Output, text};
 
 /// How long a command waits for a home that is being taken or given up. A host that ends waits 5 s for calls in flight
@@ -38,7 +38,7 @@ const LOOK_WITHOUT_TERMINAL: Duration = Duration::from_secs(2);
 
 /// Where and how to open a host.
 #[derive(Clone)]
-pub struct Place {
+pub struct HostTarget {
     /// The home of the host.
     pub home: Home,
     /// The configuration file that was named.
@@ -55,13 +55,13 @@ pub struct Place {
     pub output: Output,
 }
 
-impl Place {
+impl HostTarget {
     /// The configuration in force here.
     ///
     /// # Errors
     /// If one of its sources is invalid.
-    pub fn load(&self) -> Result<Loaded, Refusal> {
-        Loaded::load(&self.home, self.config.as_deref(), &self.env, &self.overrides)
+    pub fn load(&self) -> Result<LoadedConfig, Refusal> {
+        LoadedConfig::load(&self.home, self.config.as_deref(), &self.env, &self.overrides)
     }
 
     /// Opens the home in this process, and serves it.
@@ -129,7 +129,7 @@ impl Place {
 
 /// A way to a host.
 pub struct Session {
-    place: Place,
+    place: HostTarget,
     client: Client,
     /// The host, if it is this process's own.
     own: Option<Server>,
@@ -143,7 +143,7 @@ impl Session {
     ///
     /// # Errors
     /// If the home cannot be opened, or its host does not answer.
-    pub async fn open(place: Place) -> Result<Self, Refusal> {
+    pub async fn open(place: HostTarget) -> Result<Self, Refusal> {
         let (own, status) = reach(&place).await?;
         Ok(Self { client: place.client(), place, own, has_taken_up: false, status })
     }
@@ -152,7 +152,7 @@ impl Session {
     ///
     /// # Errors
     /// If there is one and it refuses.
-    pub async fn connect(place: Place) -> Result<Option<Self>, Refusal> {
+    pub async fn connect(place: HostTarget) -> Result<Option<Self>, Refusal> {
         let client = place.client();
         match client.ask(&Call::get("/v1/status")).await {
             Ok(status) => Ok(Some(Self { place, client, own: None, has_taken_up: false, status })),
@@ -263,7 +263,7 @@ impl Session {
     /// If the store fails.
     pub async fn take_up_runs(&mut self) -> Result<(), Refusal> {
         if self.own.is_some() && !self.has_taken_up {
-            self.ask::<Resumed>(&Call::post("/v1/resume", &serde_json::json!({}))?).await?;
+            self.ask::<ResumeReply>(&Call::post("/v1/resume", &serde_json::json!({}))?).await?;
             self.has_taken_up = true;
         }
         Ok(())
@@ -330,7 +330,7 @@ impl Session {
 }
 
 /// Finds the host, or becomes it.
-async fn reach(place: &Place) -> Result<(Option<Server>, Status), Refusal> {
+async fn reach(place: &HostTarget) -> Result<(Option<Server>, Status), Refusal> {
     let deadline = Instant::now() + PATIENCE;
     let client = place.client();
     let status = Call::get("/v1/status");
@@ -359,7 +359,7 @@ async fn reach(place: &Place) -> Result<(Option<Server>, Status), Refusal> {
 }
 
 /// Settings of this command line mean nothing to a host that is already there: better said than ignored.
-fn check_settings(place: &Place, status: &Status) -> Result<(), Refusal> {
+fn check_settings(place: &HostTarget, status: &Status) -> Result<(), Refusal> {
     if place.config.is_none() && place.overrides.is_empty() {
         return Ok(());
     }
@@ -386,8 +386,8 @@ mod tests {
     use super::*;
     use crate::output::ColorChoice;
 
-    fn place(directory: &tempfile::TempDir) -> Place {
-        Place {
+    fn place(directory: &tempfile::TempDir) -> HostTarget {
+        HostTarget {
             home: Home::at(directory.path().join("home")),
             config: None,
             overrides: Vec::new(),
@@ -480,7 +480,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let own = Session::open(place(&directory)).await.unwrap();
         let overrides = vec![("code.guard".to_owned(), "false".to_owned())];
-        let refused = Session::open(Place { overrides, ..place(&directory) }).await.err().unwrap();
+        let refused = Session::open(HostTarget { overrides, ..place(&directory) }).await.err().unwrap();
         assert_eq!(refused.code, RefusalCode::InvalidRequest);
         assert!(Session::open(place(&directory)).await.is_ok_and(|session| !session.is_own()));
         own.close().await;

@@ -9,16 +9,16 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::{
-    Arguments, ChatReply, ChatRequest, Delta, FinishReason, Message, Model, ModelError, ToolCall, ToolSpec,
+    Arguments, ChatReply, ChatRequest, Delta, FinishReason, Message, Model, ModelError, RequestedCall, ToolSpec,
     take_reasoning,
 };
 
 /// A model that calls tools by writing JSON that matches a schema.
-pub struct Constrained {
+pub struct ConstrainedModel {
     inner: Arc<dyn Model>,
 }
 
-impl Constrained {
+impl ConstrainedModel {
     /// Wraps `inner`, whose endpoint should honour [`ChatRequest::response_schema`].
     #[must_use]
     pub fn new(inner: Arc<dyn Model>) -> Self {
@@ -27,7 +27,7 @@ impl Constrained {
 }
 
 #[async_trait::async_trait]
-impl Model for Constrained {
+impl Model for ConstrainedModel {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -56,11 +56,11 @@ impl Model for Constrained {
         let mut reply = self.inner.chat(&inner_request, &mut pass_on).await?;
         take_reasoning(&mut reply);
         match read(&reply.text).or_else(|| half(&reply.text).filter(|_| !reply.finish.is_complete())) {
-            Some(Said::Answer(text)) => reply.text = text,
-            Some(Said::Call(name, arguments)) => {
+            Some(ConstrainedReply::Answer(text)) => reply.text = text,
+            Some(ConstrainedReply::Call(name, arguments)) => {
                 let id = format!("constrained_{}", request.turn());
                 reply.text = String::new();
-                reply.tool_calls = vec![ToolCall { id, name, arguments }];
+                reply.tool_calls = vec![RequestedCall { id, name, arguments }];
                 // The loop does not make a call in a reply that was cut off or filtered.
                 if reply.finish.is_complete() {
                     reply.finish = FinishReason::ToolCalls;
@@ -76,27 +76,27 @@ impl Model for Constrained {
     }
 }
 
-enum Said {
+enum ConstrainedReply {
     Answer(String),
     Call(String, Arguments),
 }
 
-fn read(text: &str) -> Option<Said> {
+fn read(text: &str) -> Option<ConstrainedReply> {
     let text = text.trim();
     let text = text.strip_prefix("```json").or_else(|| text.strip_prefix("```")).unwrap_or(text);
     let value: Value = serde_json::from_str(text.strip_suffix("```").unwrap_or(text).trim()).ok()?;
     match (value.get("tool"), value.get("answer")) {
-        (None, Some(Value::String(answer))) => Some(Said::Answer(answer.clone())),
+        (None, Some(Value::String(answer))) => Some(ConstrainedReply::Answer(answer.clone())),
         (Some(Value::String(tool)), None) => {
             let arguments = value.get("arguments").cloned().unwrap_or_else(|| json!({}));
-            Some(Said::Call(tool.clone(), Arguments::Json(arguments)))
+            Some(ConstrainedReply::Call(tool.clone(), Arguments::Json(arguments)))
         }
         _ => None,
     }
 }
 
 /// The answer or the call of a reply that ends in the middle.
-fn half(text: &str) -> Option<Said> {
+fn half(text: &str) -> Option<ConstrainedReply> {
     let text = text.trim();
     let text = text.strip_prefix("```json").or_else(|| text.strip_prefix("```")).unwrap_or(text);
     let body = text.trim_start().strip_prefix('{')?.trim_start();
@@ -105,8 +105,8 @@ fn half(text: &str) -> Option<Said> {
         Some(half_string(value))
     };
     match value("\"answer\"") {
-        Some(answer) => Some(Said::Answer(answer)),
-        None => Some(Said::Call(value("\"tool\"")?, Arguments::Malformed(text.to_owned()))),
+        Some(answer) => Some(ConstrainedReply::Answer(answer)),
+        None => Some(ConstrainedReply::Call(value("\"tool\"")?, Arguments::Malformed(text.to_owned()))),
     }
 }
 
@@ -166,7 +166,7 @@ fn without_tools(message: &Message) -> Message {
             Message::Assistant { text, tool_calls: Vec::new(), state: state.clone() }
         }
         Message::Assistant { tool_calls, state, .. } => {
-            let line = |call: &ToolCall| match &call.arguments {
+            let line = |call: &RequestedCall| match &call.arguments {
                 Arguments::Json(value) => json!({"tool": call.name, "arguments": value}).to_string(),
                 Arguments::Malformed(text) => text.clone(),
             };
@@ -213,7 +213,7 @@ mod tests {
                 Message::User { text: "task".into() },
                 Message::Assistant {
                     text: String::new(),
-                    tool_calls: vec![ToolCall {
+                    tool_calls: vec![RequestedCall {
                         id: "c".into(),
                         name: "read".into(),
                         arguments: Arguments::Json(json!({"path": "a"})),
@@ -235,7 +235,7 @@ mod tests {
     async fn ask_ending(says: &'static str, finish: FinishReason) -> (ChatReply, ChatRequest, Vec<Delta>) {
         let inner = Arc::new(Says(says, finish, Mutex::new(None)));
         let mut deltas = Vec::new();
-        let model = Constrained::new(inner.clone());
+        let model = ConstrainedModel::new(inner.clone());
         let reply = model.chat(&request(), &mut |delta| deltas.push(delta)).await.unwrap();
         let seen = inner.2.lock().unwrap().take().unwrap();
         (reply, seen, deltas)

@@ -17,9 +17,9 @@ pub mod replay;
 pub mod role;
 
 pub use arguments::check_arguments;
-pub use constrained::Constrained;
+pub use constrained::ConstrainedModel;
 pub use fallback::Fallback;
-pub use message::{Arguments, Message, ProviderState, ToolCall, ToolSpec};
+pub use message::{Arguments, Message, ProviderState, RequestedCall, ToolSpec};
 pub use model::{ChatReply, ChatRequest, Delta, FinishReason, Model, ModelError, ModelErrorKind, Usage};
 pub use record::Recorder;
 pub use reference::{InvalidModelRef, ModelRef, Provider};

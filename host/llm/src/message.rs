@@ -20,7 +20,7 @@ pub enum Message {
         text: String,
         /// The calls, in order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        tool_calls: Vec<ToolCall>,
+        tool_calls: Vec<RequestedCall>,
         /// [`crate::ChatReply::state`] of the reply.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         state: Option<ProviderState>,
@@ -78,7 +78,7 @@ impl ProviderState {
 
 /// A call the model asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolCall {
+pub struct RequestedCall {
     /// The model's id for the call, unique within the conversation.
     pub id: String,
     /// The tool's name, as the model wrote it.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Message, ProviderState, ToolCall, ToolSpec};
+use crate::{Message, ProviderState, RequestedCall, ToolSpec};
 
 /// One request to a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub struct ChatReply {
     pub text: String,
     /// The calls it asks for, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tool_calls: Vec<ToolCall>,
+    pub tool_calls: Vec<RequestedCall>,
     /// Reasoning that the provider returned separately from the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,

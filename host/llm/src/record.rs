@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::recording::{self, Header, Turn, conversation_key, request_hash};
+use crate::recording::{self, Header, RecordedTurn, conversation_key, request_hash};
 use crate::{ChatReply, ChatRequest, Delta, Model, ModelError};
 
 /// Records the replies of another model.
@@ -56,7 +56,7 @@ impl Model for Recorder {
         on_delta: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<ChatReply, ModelError> {
         let reply = self.inner.chat(request, on_delta).await?;
-        let turn = Turn {
+        let turn = RecordedTurn {
             conversation: Some(conversation_key(request)),
             turn: Some(request.turn()),
             request_hash: Some(request_hash(request)),
@@ -78,7 +78,7 @@ struct RecordingFile {
     /// Open for appending; `None` once a write has failed.
     file: Option<File>,
     header: Header,
-    turns: Vec<Turn>,
+    turns: Vec<RecordedTurn>,
 }
 
 impl RecordingFile {
@@ -102,11 +102,11 @@ impl RecordingFile {
         Ok(recording)
     }
 
-    fn put(&mut self, turn: Turn) -> io::Result<()> {
+    fn put(&mut self, turn: RecordedTurn) -> io::Result<()> {
         let Some(mut file) = self.file.take() else {
             return Ok(());
         };
-        let later = |other: &Turn| other.conversation == turn.conversation && other.turn >= turn.turn;
+        let later = |other: &RecordedTurn| other.conversation == turn.conversation && other.turn >= turn.turn;
         if self.turns.iter().any(later) {
             // The run was resumed before this turn: the recorded turns from here on were not used.
             self.turns.retain(|other| !later(other));

@@ -19,7 +19,7 @@ use base::text::cut;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Arguments, ChatReply, ChatRequest, FinishReason, Message, ProviderState, ToolCall, Usage};
+use crate::{Arguments, ChatReply, ChatRequest, FinishReason, Message, ProviderState, RequestedCall, Usage};
 
 /// The newest version of the format this host reads and writes.
 pub const VERSION: u32 = 1;
@@ -30,7 +30,7 @@ pub const MAX_BYTES: u64 = 64 << 20;
 /// First line of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    format: Format,
+    format: RecordingFormat,
     version: u32,
     /// Milliseconds before each reply. Default 0.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -43,20 +43,20 @@ fn is_zero(value: &u64) -> bool {
 
 impl Default for Header {
     fn default() -> Self {
-        Self { format: Format::MotorReplay, version: VERSION, pace_ms: 0 }
+        Self { format: RecordingFormat::MotorReplay, version: VERSION, pace_ms: 0 }
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Format {
+enum RecordingFormat {
     MotorReplay,
 }
 
 /// One recorded turn of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Turn {
+pub struct RecordedTurn {
     /// [`conversation_key`] of the request it answered. Absent in files written by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<String>,
@@ -113,7 +113,7 @@ impl RecordedReply {
             .tool_calls
             .into_iter()
             .enumerate()
-            .map(|(index, call)| ToolCall {
+            .map(|(index, call)| RequestedCall {
                 id: call.id.unwrap_or_else(|| format!("call_{turn}_{index}")),
                 name: call.name,
                 arguments: match call.arguments_text {
@@ -140,7 +140,7 @@ impl RecordedReply {
 
 impl From<&ChatReply> for RecordedReply {
     fn from(reply: &ChatReply) -> Self {
-        let call = |call: &ToolCall| {
+        let call = |call: &RequestedCall| {
             let (arguments, arguments_text) = match &call.arguments {
                 Arguments::Json(value) => (Some(value.clone()), None),
                 Arguments::Malformed(text) => (None, Some(text.clone())),
@@ -190,7 +190,7 @@ pub enum InvalidRecording {
 ///
 /// # Errors
 /// [`InvalidRecording`] gives the reason.
-pub fn parse(bytes: &[u8]) -> Result<(Header, Vec<Turn>), InvalidRecording> {
+pub fn parse(bytes: &[u8]) -> Result<(Header, Vec<RecordedTurn>), InvalidRecording> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(InvalidRecording::TooLarge);
     }
@@ -202,10 +202,10 @@ pub fn parse(bytes: &[u8]) -> Result<(Header, Vec<Turn>), InvalidRecording> {
         return Err(InvalidRecording::Newer { version });
     }
     let header: Header = serde_json::from_value(value).map_err(|_| InvalidRecording::NoHeader)?;
-    let mut turns: Vec<Turn> = Vec::new();
+    let mut turns: Vec<RecordedTurn> = Vec::new();
     for (index, line) in lines {
         let corrupt = |problem: String| InvalidRecording::Corrupt { line: index + 1, problem: cut(&problem, 200) };
-        let mut turn: Turn = serde_json::from_slice(line).map_err(|error| corrupt(error.to_string()))?;
+        let mut turn: RecordedTurn = serde_json::from_slice(line).map_err(|error| corrupt(error.to_string()))?;
         if turn.reply.tool_calls.iter().any(|call| call.arguments.is_some() && call.arguments_text.is_some()) {
             return Err(corrupt("a call has either `arguments` or `arguments_text`".to_owned()));
         }
@@ -270,12 +270,12 @@ mod tests {
         let reply = ChatReply {
             text: "a\nb".to_owned(),
             tool_calls: vec![
-                ToolCall {
+                RequestedCall {
                     id: "c1".into(),
                     name: "x".into(),
                     arguments: Arguments::Json(serde_json::json!({"json": 1})),
                 },
-                ToolCall { id: "c2".into(), name: "y".into(), arguments: Arguments::Malformed("{".into()) },
+                RequestedCall { id: "c2".into(), name: "y".into(), arguments: Arguments::Malformed("{".into()) },
             ],
             reasoning: Some("hm".to_owned()),
             usage: Usage { input_tokens: 3, output_tokens: 4, cost_usd: Some(0.5) },
@@ -286,7 +286,7 @@ mod tests {
             retries: 0,
             notices: Vec::new(),
         };
-        let turn = Turn { conversation: None, turn: Some(4), request_hash: None, reply: (&reply).into() };
+        let turn = RecordedTurn { conversation: None, turn: Some(4), request_hash: None, reply: (&reply).into() };
         let text = format!("{HEADER}\n{}\n", serde_json::to_string(&turn).unwrap());
         let (_, turns) = parse(text.as_bytes()).unwrap();
         assert_eq!(turns[0].reply.clone().into_reply(4, "other"), reply);

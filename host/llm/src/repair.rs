@@ -17,7 +17,7 @@ mod value;
 pub use reasoning::{ReasoningFilter, take_reasoning};
 
 use json::whole;
-use scan::{Found, scan};
+use scan::{FoundCall, scan};
 use value::{has_call_keys, objects};
 
 /// With more prose than this around it, in bytes, a call in a code block is an example in an answer.
@@ -56,7 +56,7 @@ pub struct TextCall {
 }
 
 /// The calls in a text, or the reason they are unreadable, for the model.
-type Form = Result<Vec<TextCall>, String>;
+type CallForm = Result<Vec<TextCall>, String>;
 
 /// Finds the tool calls in `text`, if it ends with them and they are unambiguous. Known are a bare JSON object or list,
 /// a JSON code block, and the formats in which models are trained to write calls: those of `repair/markers.rs`.
@@ -73,17 +73,17 @@ pub fn recover_text_calls(text: &str, tools: &[ToolSpec]) -> Recovery {
     let (marked, blocks) = scan(text);
     // A format within a code block that does not end the text is shown, not used.
     let is_last = |end: usize| text.get(end..).unwrap_or_default().trim().is_empty();
-    let fenced: Vec<Found> = blocks
+    let fenced: Vec<FoundCall> = blocks
         .iter()
         .filter(|block| block.body.trim_start().starts_with(['{', '[']) || is_last(block.end))
-        .filter_map(|block| Some(Found { start: block.start, end: block.end, form: whole(block.body, tools)? }))
+        .filter_map(|block| Some(FoundCall { start: block.start, end: block.end, form: whole(block.body, tools)? }))
         .collect();
     let behind_markers = decide_marked(text, &marked, tools);
     match (behind_markers, fenced.as_slice()) {
         (Recovery::None, []) if marked.is_empty() => bare(text, tools),
         (Recovery::None, [one]) => unmarked(text, one, tools),
         (Recovery::None, [first, .., last]) => {
-            let all = Found { start: first.start, end: last.end, form: Err(MORE_THAN_ONE.into()) };
+            let all = FoundCall { start: first.start, end: last.end, form: Err(MORE_THAN_ONE.into()) };
             unmarked(text, &all, tools)
         }
         (decided, []) => decided,
@@ -115,7 +115,7 @@ fn near_tool<'a>(name: &str, tools: &'a [ToolSpec]) -> Option<&'a str> {
 }
 
 /// Decides about calls after markers, outside of code.
-fn decide_marked(text: &str, found: &[Found], tools: &[ToolSpec]) -> Recovery {
+fn decide_marked(text: &str, found: &[FoundCall], tools: &[ToolSpec]) -> Recovery {
     let between = |start: usize, end: usize| markers::without_wrappers(text.get(start..end).unwrap_or_default());
     let (Some(first), Some(last)) = (found.first(), found.last()) else { return Recovery::None };
     let before = between(0, first.start);
@@ -145,7 +145,7 @@ fn decide_marked(text: &str, found: &[Found], tools: &[ToolSpec]) -> Recovery {
 }
 
 /// Whether the calls can be meant for a tool of this run.
-fn concerns(text: &str, found: &Found, tools: &[ToolSpec]) -> bool {
+fn concerns(text: &str, found: &FoundCall, tools: &[ToolSpec]) -> bool {
     match &found.form {
         Ok(calls) => calls.iter().take(MAX_CALLS).any(|call| means_tool(&call.name, tools)),
         Err(reason) => {
@@ -160,7 +160,7 @@ fn names_tool(text: &str, tools: &[ToolSpec]) -> bool {
 }
 
 /// A call without a marker, in a code block or on a line: it counts only if the prose around it does not present it.
-fn unmarked(text: &str, found: &Found, tools: &[ToolSpec]) -> Recovery {
+fn unmarked(text: &str, found: &FoundCall, tools: &[ToolSpec]) -> Recovery {
     let before = text.get(..found.start).unwrap_or_default().trim();
     let after = text.get(found.end..).unwrap_or_default().trim();
     let is_long = before.len() + after.len() > MAX_PROSE_BYTES;
@@ -213,7 +213,7 @@ fn too_many() -> String {
 /// The whole text as calls, or the call in its last lines.
 fn bare(text: &str, tools: &[ToolSpec]) -> Recovery {
     if let Some(form) = whole(text, tools) {
-        return unmarked(text, &Found { start: 0, end: text.len(), form }, tools);
+        return unmarked(text, &FoundCall { start: 0, end: text.len(), form }, tools);
     }
     if markers::begins_call(text) {
         return Recovery::Ambiguous("the message begins like a tool call, which cannot be read: call the tool".into());
@@ -238,7 +238,7 @@ fn bare(text: &str, tools: &[ToolSpec]) -> Recovery {
         else {
             continue;
         };
-        return unmarked(text, &Found { start, end: text.len() - rest.len(), form: Ok(calls) }, tools);
+        return unmarked(text, &FoundCall { start, end: text.len() - rest.len(), form: Ok(calls) }, tools);
     }
     Recovery::None
 }

@@ -8,7 +8,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::recording::{self, RecordedReply, Turn, conversation_key, request_hash};
+use crate::recording::{self, RecordedReply, RecordedTurn, conversation_key, request_hash};
 use crate::{ChatReply, ChatRequest, Delta, Model, ModelError, ModelErrorKind};
 
 /// A recording that acts as a model.
@@ -18,7 +18,7 @@ pub struct Replay {
     pace: Duration,
     strict: bool,
     /// Turns by conversation and number.
-    turns: BTreeMap<(String, usize), Turn>,
+    turns: BTreeMap<(String, usize), RecordedTurn>,
     /// The fallback for requests of unrecorded conversations: the file's first conversation.
     first: String,
 }

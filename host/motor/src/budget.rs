@@ -103,7 +103,7 @@ fn tokens(bytes: usize) -> u64 {
 /// JSON: `{ limit, spent, reserved }`, credits. A fold of the run's events: the loop does one thing after another, so
 /// whatever is set aside belongs to the one call in flight.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Budget {
+pub struct CreditBudget {
     limit: u64,
     spent: u64,
     reserved: u64,
@@ -112,7 +112,7 @@ pub struct Budget {
 /// There is not enough left.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the run's budget does not reach: this may cost {cost} credits, and {left} of {limit} are left")]
-pub struct Exhausted {
+pub struct BudgetExhausted {
     /// What was asked for, in credits.
     pub cost: u64,
     /// What is left, in credits.
@@ -121,7 +121,7 @@ pub struct Exhausted {
     pub limit: u64,
 }
 
-impl Budget {
+impl CreditBudget {
     /// A budget of which nothing is spent.
     #[must_use]
     pub fn new(limit: u64) -> Self {
@@ -150,12 +150,12 @@ impl Budget {
     ///
     /// # Errors
     /// When so much is not left.
-    pub fn affords(&self, cost: u64) -> Result<u64, Exhausted> {
+    pub fn affords(&self, cost: u64) -> Result<u64, BudgetExhausted> {
         let left = self.left();
-        if cost > left { Err(Exhausted { cost, left, limit: self.limit }) } else { Ok(cost) }
+        if cost > left { Err(BudgetExhausted { cost, left, limit: self.limit }) } else { Ok(cost) }
     }
 
-    /// Sets aside what [`Budget::affords`] allowed.
+    /// Sets aside what [`CreditBudget::affords`] allowed.
     pub fn reserve(&mut self, cost: u64) {
         self.reserved = self.reserved.saturating_add(cost.min(self.left()));
     }
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn reserved_then_settled() {
-        let mut budget = Budget::new(100);
+        let mut budget = CreditBudget::new(100);
         budget.reserve(budget.affords(60).unwrap());
         assert_eq!(budget.left(), 40);
         let refused = budget.affords(41).unwrap_err();
@@ -246,7 +246,7 @@ mod tests {
         budget.reserve(20);
         let stored = serde_json::to_string(&budget).unwrap();
         assert_eq!(stored, r#"{"limit":100,"spent":10,"reserved":20}"#);
-        let mut budget: Budget = serde_json::from_str(&stored).unwrap();
+        let mut budget: CreditBudget = serde_json::from_str(&stored).unwrap();
         budget.forfeit();
         assert_eq!((budget.spent(), budget.left()), (30, 70));
         // It cost more than anybody thought.
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn what_is_left_in_words() {
-        let words = |limit, spent| Budget { limit, spent, reserved: 0 }.share_left();
+        let words = |limit, spent| CreditBudget { limit, spent, reserved: 0 }.share_left();
         for (limit, spent, expected) in [
             (100, 0, "at least 90 %"),
             (100, 10, "at least 90 %"),
@@ -303,7 +303,7 @@ mod tests {
             limit in prop_oneof![Just(0), 0..10_000_u64, any::<u64>(), Just(u64::MAX)],
             acts in acts(),
         ) {
-            let mut budget = Budget::new(limit);
+            let mut budget = CreditBudget::new(limit);
             for act in acts {
                 let before = budget.clone();
                 match act {
@@ -336,7 +336,7 @@ mod tests {
         /// A record that something else has written must not bring the host down.
         #[test]
         fn any_stored_budget_is_survived(limit: u64, spent: u64, reserved: u64, acts in acts()) {
-            let mut budget = Budget { limit, spent, reserved };
+            let mut budget = CreditBudget { limit, spent, reserved };
             for act in acts {
                 match act {
                     Act::Begin(cost) => drop(budget.affords(cost)),

@@ -14,7 +14,7 @@ use crate::config::{
 use crate::conversation::{Intent, OpenCall};
 use crate::live::{LiveEvent, LiveLog};
 use crate::prompt::granted;
-use crate::request::CallConsents;
+use crate::request::CallLeases;
 use crate::toolbox::{ToolDefinition, ToolInvocation, ToolNote, ToolReply, ToolResult, Toolbox};
 
 /// What makes a driver stop in the middle of something.
@@ -74,7 +74,7 @@ pub(crate) fn admit<'a>(
 }
 
 /// What a call came to.
-pub(crate) struct Executed {
+pub(crate) struct CallOutcome {
     /// None when the call was left in flight: only on the way out of the host.
     pub(crate) reply: Option<ToolReply>,
     pub(crate) notes: Vec<ToolNote>,
@@ -87,7 +87,7 @@ pub(crate) struct Execution<'a> {
     pub(crate) run: &'a RunId,
     pub(crate) call: &'a OpenCall,
     pub(crate) intent: &'a Intent,
-    pub(crate) consents: &'a CallConsents,
+    pub(crate) consents: &'a CallLeases,
     pub(crate) toolbox: &'a dyn Toolbox,
     pub(crate) timeout: Duration,
     pub(crate) time_left: Duration,
@@ -99,7 +99,7 @@ pub(crate) struct Execution<'a> {
 
 impl Execution<'_> {
     /// Executes the call, and ends it when the run is cancelled, its time is up, or the host goes away.
-    pub(crate) async fn run(self) -> Executed {
+    pub(crate) async fn run(self) -> CallOutcome {
         let began = self.clock.monotonic();
         let kept = Mutex::new(Vec::new());
         let notes = |note: ToolNote| self.note(&kept, note);
@@ -164,7 +164,7 @@ impl Execution<'_> {
         };
         let reply = reply.map(bounded);
         let notes = std::mem::take(&mut *kept.lock());
-        Executed { reply, notes, retried, interrupt }
+        CallOutcome { reply, notes, retried, interrupt }
     }
 
     /// The call, tried once more when it failed in a way that may pass and doing it twice harms nobody (SPEC RUN-6). What the
@@ -266,11 +266,11 @@ fn cut(mut text: String, bytes: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use llm::{ToolCall, ToolSpec};
+    use llm::{RequestedCall, ToolSpec};
     use serde_json::json;
 
     use super::*;
-    use crate::toolbox::Effects;
+    use crate::toolbox::ToolEffects;
 
     fn read() -> ToolDefinition {
         let parameters = json!({
@@ -279,7 +279,7 @@ mod tests {
         });
         ToolDefinition {
             spec: ToolSpec { name: "read".into(), description: String::new(), parameters },
-            effects: Effects::default(),
+            effects: ToolEffects::default(),
             timeout: Duration::from_secs(1),
             component: None,
             most: None,
@@ -291,7 +291,7 @@ mod tests {
     }
 
     fn check_at(index: usize, name: &str, arguments: Arguments) -> Result<Value, (ErrorCode, String)> {
-        let call = ToolCall { id: "c".into(), name: name.into(), arguments };
+        let call = RequestedCall { id: "c".into(), name: name.into(), arguments };
         let tool = read();
         admit(&[&tool], &OpenCall::of(1, index, call))
             .map(|(_, arguments)| arguments)

@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::config::{Config, MAX_ATTEMPTS, MAX_WORDS_BYTES};
+use crate::config::{MAX_ATTEMPTS, MAX_WORDS_BYTES, MotorConfig};
 use crate::event::{RunEvent, TellReason};
-use crate::guard::Verdict;
+use crate::guard::GuardVerdict;
 use crate::host_tools::REQUEST_APPROVAL;
-use crate::journal::{Given, Journal, JournalError};
+use crate::journal::{Journal, JournalError, StoredReply};
 use crate::record::RunRecord;
 use crate::state::RunState;
 use crate::status::{IllegalTransition, RunStatus, StatusEvent};
@@ -26,7 +26,7 @@ use crate::wait::{Approval, ApprovalItem, Question, Scope, Waiting};
 
 /// The answer to a run's question.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct QuestionAnswer {
     /// The answer.
     pub text: String,
     /// The question that is meant; none: whichever waits.
@@ -39,7 +39,7 @@ pub struct Answer {
 
 /// The owner's decision about what a run asked to be allowed.
 #[derive(Debug, Clone)]
-pub struct Decided {
+pub struct ApprovalDecision {
     /// The request that is meant; none: whichever waits.
     pub approval: Option<String>,
     /// The actions the owner was shown, by hash; empty: not looked at.
@@ -76,7 +76,7 @@ pub struct RetryRequest {
 /// What an answer or a decision did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Moved {
+pub struct CommandReply {
     /// The run.
     pub run_id: RunId,
     /// What it was.
@@ -90,7 +90,7 @@ pub struct Moved {
 /// What a retry did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Retried {
+pub struct RetryReply {
     /// The run.
     pub run_id: RunId,
     /// The attempt that began: the first was 0.
@@ -102,15 +102,15 @@ pub struct Retried {
 /// Something that is ordered.
 #[derive(Debug, Clone)]
 pub(crate) enum Command {
-    Respond(Answer),
-    Approve(Decided),
+    Respond(QuestionAnswer),
+    Approve(ApprovalDecision),
     Retry(RetryRequest),
 }
 
 impl Command {
     pub(crate) fn key(&self) -> Option<&str> {
         match self {
-            Self::Respond(Answer { key, .. }) | Self::Approve(Decided { key, .. }) => key.as_deref(),
+            Self::Respond(QuestionAnswer { key, .. }) | Self::Approve(ApprovalDecision { key, .. }) => key.as_deref(),
             Self::Retry(RetryRequest { key, .. }) => key.as_deref(),
         }
     }
@@ -118,8 +118,8 @@ impl Command {
     /// What makes it this order and no other; whose word it is and when it came do not.
     pub(crate) fn fingerprint(&self) -> ContentHash {
         base::canonical::hash(&match self {
-            Self::Respond(Answer { text, question, .. }) => json!(["respond", text, question]),
-            Self::Approve(Decided { approval, actions, grant, only, scope, reason, .. }) => {
+            Self::Respond(QuestionAnswer { text, question, .. }) => json!(["respond", text, question]),
+            Self::Approve(ApprovalDecision { approval, actions, grant, only, scope, reason, .. }) => {
                 json!(["approve", approval, actions, grant, only, scope, reason])
             }
             Self::Retry(RetryRequest { guidance, grant, max_iterations, .. }) => {
@@ -133,7 +133,8 @@ impl Command {
     pub(crate) fn meant_for(mut self, record: &RunRecord) -> Self {
         let waiting = || record.waiting.as_ref().map(|waiting| waiting.id().to_owned());
         match &mut self {
-            Self::Respond(Answer { question: about, .. }) | Self::Approve(Decided { approval: about, .. }) => {
+            Self::Respond(QuestionAnswer { question: about, .. })
+            | Self::Approve(ApprovalDecision { approval: about, .. }) => {
                 *about = about.take().or_else(waiting);
             }
             Self::Retry(_) => {}
@@ -172,7 +173,7 @@ impl Command {
 }
 
 /// An order on its way to a driver.
-pub(crate) struct Order {
+pub(crate) struct PendingCommand {
     pub(crate) command: Command,
     /// Of the order as it was given.
     pub(crate) fingerprint: ContentHash,
@@ -196,7 +197,7 @@ fn check_words(what: &str, text: &str) -> Result<(), Refusal> {
 }
 
 /// The events that carry an order out, and what its giver is told.
-pub(crate) struct Carried {
+pub(crate) struct CommandEffect {
     pub(crate) events: Vec<RunEvent>,
     pub(crate) reply: Value,
 }
@@ -206,7 +207,12 @@ impl Command {
     ///
     /// # Errors
     /// Why it cannot be carried out; nothing happens then.
-    pub(crate) fn carry_out(&self, journal: &Journal, config: &Config, left: Duration) -> Result<Carried, Refusal> {
+    pub(crate) fn carry_out(
+        &self,
+        journal: &Journal,
+        config: &MotorConfig,
+        left: Duration,
+    ) -> Result<CommandEffect, Refusal> {
         let record = &journal.state().record;
         self.fits(record)?;
         match (self, &record.waiting) {
@@ -237,7 +243,12 @@ fn meant(asked: Option<&String>, waiting_id: &str) -> Result<(), Refusal> {
     }
 }
 
-fn respond(record: &RunRecord, answer: &Answer, question: &Question, left: Duration) -> Result<Carried, Refusal> {
+fn respond(
+    record: &RunRecord,
+    answer: &QuestionAnswer,
+    question: &Question,
+    left: Duration,
+) -> Result<CommandEffect, Refusal> {
     meant(answer.question.as_ref(), &question.id)?;
     in_time(&question.id, question.expires_at, left)?;
     check_words("answer", &answer.text)?;
@@ -248,10 +259,15 @@ fn respond(record: &RunRecord, answer: &Answer, question: &Question, left: Durat
         consent: answer.consent.clone().into(),
     };
     let returned = returned(question.step, &question.call_id, crate::host_tools::ASK_USER, result, Vec::new());
-    Ok(Carried { events: vec![answered, returned], reply: moved(record, &question.id) })
+    Ok(CommandEffect { events: vec![answered, returned], reply: moved(record, &question.id) })
 }
 
-fn approve(state: &RunState, decided: &Decided, approval: &Approval, left: Duration) -> Result<Carried, Refusal> {
+fn approve(
+    state: &RunState,
+    decided: &ApprovalDecision,
+    approval: &Approval,
+    left: Duration,
+) -> Result<CommandEffect, Refusal> {
     let RunState { record, conversation, .. } = state;
     meant(decided.approval.as_ref(), &approval.id)?;
     let shown = &decided.actions;
@@ -318,10 +334,10 @@ fn approve(state: &RunState, decided: &Decided, approval: &Approval, left: Durat
         };
         events.push(returned(approval.step, &item.call_id, REQUEST_APPROVAL, result, refused));
     }
-    Ok(Carried { events, reply: moved(record, &approval.id) })
+    Ok(CommandEffect { events, reply: moved(record, &approval.id) })
 }
 
-fn retry(record: &RunRecord, request: &RetryRequest, config: &Config) -> Result<Carried, Refusal> {
+fn retry(record: &RunRecord, request: &RetryRequest, config: &MotorConfig) -> Result<CommandEffect, Refusal> {
     if let Some(guidance) = &request.guidance {
         check_words("guidance", guidance)?;
     }
@@ -336,8 +352,8 @@ fn retry(record: &RunRecord, request: &RetryRequest, config: &Config) -> Result<
         max_iterations: config.retry_iterations(request.max_iterations)?,
         consent: request.consent.clone().map(Into::into),
     };
-    let reply = Retried { run_id: record.id.clone(), attempt_index: attempt, status: RunStatus::Running };
-    Ok(Carried { events: vec![event], reply: serde_json::to_value(reply).unwrap_or_default() })
+    let reply = RetryReply { run_id: record.id.clone(), attempt_index: attempt, status: RunStatus::Running };
+    Ok(CommandEffect { events: vec![event], reply: serde_json::to_value(reply).unwrap_or_default() })
 }
 
 /// What the model is told of an action that the owner does not want.
@@ -355,7 +371,7 @@ fn why(reason: Option<&str>) -> String {
 }
 
 fn moved(record: &RunRecord, about: &str) -> Value {
-    let moved = Moved {
+    let moved = CommandReply {
         run_id: record.id.clone(),
         previous_status: record.status,
         new_status: RunStatus::Running,
@@ -385,11 +401,11 @@ fn returned(step: u32, call_id: &str, tool: &str, result: ToolResult, refused: V
 /// thinks of the results that came of it; none when it was refused.
 pub(crate) async fn obey(
     journal: &mut Journal,
-    order: Order,
-    config: &Config,
+    order: PendingCommand,
+    config: &MotorConfig,
     left: Duration,
-) -> Result<Option<Verdict>, JournalError> {
-    let Order { command, fingerprint, done } = order;
+) -> Result<Option<GuardVerdict>, JournalError> {
+    let PendingCommand { command, fingerprint, done } = order;
     let carried = match command.carry_out(journal, config, left) {
         Ok(carried) => carried,
         Err(refusal) => {
@@ -401,7 +417,7 @@ pub(crate) async fn obey(
     let stored = journal
         .carry_out(
             carried.events,
-            command.key().map(|key| (key, Given { order: fingerprint, reply: carried.reply.clone() })),
+            command.key().map(|key| (key, StoredReply { order: fingerprint, reply: carried.reply.clone() })),
         )
         .await;
     match stored {

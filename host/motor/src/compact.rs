@@ -14,11 +14,11 @@ mod shorten;
 #[cfg(test)]
 mod tests;
 
-use llm::{Message, ProviderState, ToolCall};
+use llm::{Message, ProviderState, RequestedCall};
 
 use crate::fence;
 use crate::toolbox::ToolResult;
-use digest::{Step, digest};
+use digest::{DigestStep, digest};
 use shorten::Keep;
 
 /// Replies between two boundaries (SPEC RUN-11).
@@ -49,7 +49,7 @@ pub(crate) enum Entry {
         /// The text.
         text: String,
         /// The calls, in order.
-        calls: Vec<ToolCall>,
+        calls: Vec<RequestedCall>,
         /// Goes back to the provider with the whole reply; a shortened reply is sent without it.
         state: Option<ProviderState>,
     },
@@ -87,7 +87,7 @@ impl Entry {
         match self {
             Self::Said { text } => Message::User { text: keep.of(text).into_owned() },
             Self::Reply { text, calls, .. } => {
-                let tool_calls = calls.iter().map(|call| ToolCall {
+                let tool_calls = calls.iter().map(|call| RequestedCall {
                     arguments: shorten::arguments(&call.arguments, BRIEF_ARGUMENTS),
                     ..call.clone()
                 });
@@ -141,7 +141,7 @@ pub(crate) fn size(message: &Message) -> usize {
 }
 
 /// What a call counts.
-pub(crate) fn call_size(call: &ToolCall) -> usize {
+pub(crate) fn call_size(call: &RequestedCall) -> usize {
     AROUND + call.id.len() + call.name.len() + shorten::arguments_text(&call.arguments).len()
 }
 
@@ -266,7 +266,8 @@ impl<'a> Draft<'a> {
     fn record(&self, bytes: usize) -> Option<Message> {
         let unnumbered = self.groups.first().is_some_and(|group| !group.first().is_some_and(Entry::is_reply));
         let steps = self.groups.iter().take(self.start).enumerate();
-        let steps: Vec<_> = steps.map(|(index, group)| Step::new(index + usize::from(!unnumbered), group)).collect();
+        let steps: Vec<_> =
+            steps.map(|(index, group)| DigestStep::new(index + usize::from(!unnumbered), group)).collect();
         let text = digest(&steps, bytes.saturating_sub(AROUND))?;
         Some(Message::User { text })
     }

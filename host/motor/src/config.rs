@@ -74,7 +74,7 @@ pub const MAX_UNKNOWN: usize = 32;
 /// Settings of the loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct MotorConfig {
     /// Model calls of a run that does not say. 1 to 50. Default 20 (SPEC RUN-4).
     pub max_iterations: u32,
     /// Seconds of wall clock a run may take, counted from its start across restarts of the host, and the most that a
@@ -95,7 +95,7 @@ pub struct Config {
     pub budget: Prices,
 }
 
-impl Default for Config {
+impl Default for MotorConfig {
     fn default() -> Self {
         Self {
             max_iterations: 20,
@@ -109,7 +109,7 @@ impl Default for Config {
     }
 }
 
-impl Config {
+impl MotorConfig {
     /// How long a question waits.
     #[must_use]
     pub fn input_timeout(&self) -> Duration {
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn caps_are_refused_not_clamped() {
-        let config = Config::default();
+        let config = MotorConfig::default();
         assert_eq!(config.iterations(None).unwrap(), 20);
         assert_eq!(config.iterations(Some(50)).unwrap(), 50);
         let refusal = config.iterations(Some(51)).unwrap_err();
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn an_unknown_setting_is_an_error() {
-        assert!(serde_json::from_str::<Config>(r#"{"max_iterations":5}"#).is_ok());
-        assert!(serde_json::from_str::<Config>(r#"{"max_iteration":5}"#).is_err());
+        assert!(serde_json::from_str::<MotorConfig>(r#"{"max_iterations":5}"#).is_ok());
+        assert!(serde_json::from_str::<MotorConfig>(r#"{"max_iteration":5}"#).is_err());
     }
 }

@@ -12,16 +12,16 @@ use crate::call::{Interrupt, admit};
 use crate::command::{refusal, refused_by_owner};
 use crate::config::MAX_HOLDS;
 use crate::conversation::OpenCall;
-use crate::drive::{Driver, Exit};
+use crate::drive::{Driver, LoopExit};
 use crate::event::RunEvent;
-use crate::host_tools::{ASK_USER, Ask, REQUEST_APPROVAL, Request};
+use crate::host_tools::{ASK_USER, ApprovalRequest, Ask, REQUEST_APPROVAL};
 use crate::journal::{Journal, JournalError};
-use crate::ledger::Standing;
-use crate::toolbox::{ConsentNeeded, Planned, Review, ToolDefinition, ToolResult, Toolbox};
+use crate::ledger::ConsentState;
+use crate::toolbox::{CallReview, ConsentNeeded, PlannedCall, ToolDefinition, ToolResult, Toolbox};
 use crate::wait::{Approval, ApprovalItem, Question, Scope, action_hash, waiting_id};
 
 /// Whether a call may be made now.
-pub(crate) enum Leave {
+pub(crate) enum ConsentDecision {
     /// It may. With the consent it uses, if it needs one, and what the environment gets with that.
     Go { approval: Option<String>, grant: Option<RunConsent> },
     /// It may not; the model gets this in place of an execution.
@@ -39,7 +39,7 @@ impl Driver {
         journal: &mut Journal,
         call: &OpenCall,
         arguments: &Value,
-    ) -> Result<Result<Exit, ToolResult>, JournalError> {
+    ) -> Result<Result<LoopExit, ToolResult>, JournalError> {
         let ask = match Ask::read(arguments) {
             Ok(ask) => ask,
             Err(result) => return Ok(Err(result)),
@@ -57,7 +57,7 @@ impl Driver {
             sources: record.web_sources.clone(),
         };
         journal.park(RunEvent::Asked { question }).await?;
-        Ok(Ok(Exit::Parked))
+        Ok(Ok(LoopExit::Parked))
     }
 
     /// Parks the run with what the model wants to be allowed.
@@ -67,8 +67,8 @@ impl Driver {
         toolbox: &dyn Toolbox,
         call: &OpenCall,
         arguments: &Value,
-    ) -> Result<Result<Exit, ToolResult>, JournalError> {
-        let mut request = match Request::read(arguments) {
+    ) -> Result<Result<LoopExit, ToolResult>, JournalError> {
+        let mut request = match ApprovalRequest::read(arguments) {
             Ok(request) => request,
             Err(result) => return Ok(Err(result)),
         };
@@ -78,7 +78,7 @@ impl Driver {
             Err(reason) => return Ok(Err(ToolResult::failure(ErrorCode::InvalidArgs, reason))),
         };
         let action = action_hash(&self.run, REQUEST_APPROVAL, arguments);
-        if let Standing::Denied(why) = journal.state().ledger.standing(action, None) {
+        if let ConsentState::Denied(why) = journal.state().ledger.standing(action, None) {
             return Ok(Err(refused_by_owner(why.as_deref())));
         }
         let grant = request.grant();
@@ -87,7 +87,7 @@ impl Driver {
         let item = item(call, arguments, request.summary(), action);
         let approval = self.approval(journal, vec![item], reason, None, grant, choices);
         journal.park(RunEvent::ApprovalAsked { approval }).await?;
-        Ok(Ok(Exit::Parked))
+        Ok(Ok(LoopExit::Parked))
     }
 
     /// What the owner is asked about a call that was refused requests: those about which nothing was decided yet. None
@@ -105,7 +105,7 @@ impl Driver {
         }
         let is_open = |ask: &ConsentNeeded| {
             // A consent that was given and did not help is not for the owner to give again in the same call.
-            !matches!(state.ledger.standing(ask.action, ask.class.as_deref()), Standing::Denied(_))
+            !matches!(state.ledger.standing(ask.action, ask.class.as_deref()), ConsentState::Denied(_))
         };
         let asks: Vec<_> = asks.into_iter().filter(is_open).collect();
         let reason = asks.first()?.reason.clone();
@@ -126,7 +126,7 @@ impl Driver {
     pub(crate) fn denied_before(&self, journal: &Journal, asks: &[ConsentNeeded]) -> String {
         let ledger = &journal.state().ledger;
         let denied = asks.iter().filter_map(|ask| match ledger.standing(ask.action, ask.class.as_deref()) {
-            Standing::Denied(why) => Some(refusal(&ask.summary, why.as_deref())),
+            ConsentState::Denied(why) => Some(refusal(&ask.summary, why.as_deref())),
             _ => None,
         });
         denied.map(|line| format!("\n{line}")).collect()
@@ -141,12 +141,12 @@ impl Driver {
         call: &OpenCall,
         definition: &ToolDefinition,
         arguments: &Value,
-    ) -> Leave {
+    ) -> ConsentDecision {
         let action = action_hash(&self.run, &call.call.name, arguments);
         let state = journal.state();
         if let Some(done) = state.ledger.done_before(action) {
             let (attempt, step) = (done.attempt + 1, done.step);
-            return Leave::Refused(ToolResult::success(format!(
+            return ConsentDecision::Refused(ToolResult::success(format!(
                 "skipped: attempt {attempt} of this run has done exactly this in step {step}, and doing it again would do \
                  it twice; its result was: {}",
                 done.output
@@ -154,29 +154,29 @@ impl Driver {
         }
         if let Some(held) = &call.held {
             // The owner was asked about the call before it was made, and about its requests since.
-            return Leave::Go { approval: None, grant: held.grant.clone() };
+            return ConsentDecision::Go { approval: None, grant: held.grant.clone() };
         }
         let review = match self.review(journal, toolbox, definition, arguments).await {
             Ok(review) => review,
-            Err(interrupt) => return Leave::Interrupted(interrupt),
+            Err(interrupt) => return ConsentDecision::Interrupted(interrupt),
         };
         let Some(reason) = needs(&review, state.record.approval_required) else {
-            return Leave::Go { approval: None, grant: None };
+            return ConsentDecision::Go { approval: None, grant: None };
         };
         match state.ledger.standing(action, review.class.as_deref()) {
-            Standing::Granted(approval, grant) => Leave::Go { approval: Some(approval), grant },
-            Standing::Denied(why) => Leave::Refused(refused_by_owner(why.as_deref())),
-            Standing::Unasked if !state.record.may_ask => Leave::Refused(ToolResult::failure(
+            ConsentState::Granted(approval, grant) => ConsentDecision::Go { approval: Some(approval), grant },
+            ConsentState::Denied(why) => ConsentDecision::Refused(refused_by_owner(why.as_deref())),
+            ConsentState::Unasked if !state.record.may_ask => ConsentDecision::Refused(ToolResult::failure(
                 ErrorCode::PermissionDenied,
                 format!("{reason}, and this run may not ask the owner; do without it"),
             )),
-            Standing::Unasked => {
+            ConsentState::Unasked => {
                 let mut items = vec![item(call, arguments, review.summary.clone(), action)];
                 if review.low_risk {
                     items.extend(self.alike(journal, toolbox, tools, call, &review).await);
                 }
                 let choices = scopes(review.class.is_some(), true);
-                Leave::Ask(self.approval(journal, items, reason, review.class, review.grant, choices))
+                ConsentDecision::Ask(self.approval(journal, items, reason, review.class, review.grant, choices))
             }
         }
     }
@@ -188,7 +188,7 @@ impl Driver {
         toolbox: &dyn Toolbox,
         tools: &[&ToolDefinition],
         first: &OpenCall,
-        of: &Review,
+        of: &CallReview,
     ) -> Vec<ApprovalItem> {
         let others: Vec<OpenCall> =
             journal.state().conversation.open_calls().filter(|open| open.call.id != first.call.id).cloned().collect();
@@ -210,8 +210,9 @@ impl Driver {
         toolbox: &dyn Toolbox,
         definition: &ToolDefinition,
         arguments: &Value,
-    ) -> Result<Review, Interrupt> {
-        let planned = Planned { run: &self.run, name: &definition.spec.name, arguments, effects: definition.effects };
+    ) -> Result<CallReview, Interrupt> {
+        let planned =
+            PlannedCall { run: &self.run, name: &definition.spec.name, arguments, effects: definition.effects };
         self.unless_interrupted(journal, toolbox.review(planned)).await
     }
 
@@ -244,7 +245,7 @@ impl Driver {
 }
 
 /// Why a call needs consent; none: it needs none.
-fn needs(review: &Review, approval_required: bool) -> Option<String> {
+fn needs(review: &CallReview, approval_required: bool) -> Option<String> {
     if !approval_required || review.covered {
         return None;
     }

@@ -8,7 +8,7 @@ use std::collections::{HashSet, VecDeque};
 use base::text::cut;
 use base::{Provenance, Timestamp};
 use grants::RunConsent;
-use llm::{Arguments, ChatReply, FinishReason, Message, ToolCall};
+use llm::{Arguments, ChatReply, FinishReason, Message, RequestedCall};
 use serde_json::Value;
 
 use crate::compact::{Entry, compacted};
@@ -16,7 +16,7 @@ use crate::config::{SUMMARY_OUTPUT, SUMMARY_RESULTS};
 use crate::event::{RunEvent, TellReason};
 use crate::failure::LastToolResult;
 use crate::request::OutgoingRequest;
-use crate::toolbox::{Effects, ToolResult};
+use crate::toolbox::{ToolEffects, ToolResult};
 
 /// Stands in the conversation for a reply that said nothing.
 const EMPTY_REPLY: &str = "[empty reply]";
@@ -27,11 +27,11 @@ pub(crate) struct OpenCall {
     pub(crate) step: u32,
     /// Its place in the reply, from 0.
     pub(crate) index: usize,
-    pub(crate) call: ToolCall,
+    pub(crate) call: RequestedCall,
     /// Set when an intent is in the history: the call may have been executed.
     pub(crate) intent: Option<Intent>,
     /// Set while the owner is asked about requests that the call was refused.
-    pub(crate) held: Option<Held>,
+    pub(crate) held: Option<HeldCall>,
     /// How often it was held.
     pub(crate) holds: u32,
     /// When it was first made.
@@ -40,7 +40,7 @@ pub(crate) struct OpenCall {
 
 /// A call that is made again when the owner consents.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Held {
+pub(crate) struct HeldCall {
     /// What it came to without the requests that it was refused.
     pub(crate) result: ToolResult,
     /// What the environment was given with the owner's consent to the call.
@@ -56,14 +56,14 @@ pub(crate) struct Intent {
     /// Credits set aside.
     pub(crate) reserved: u64,
     pub(crate) idempotency_key: String,
-    pub(crate) effects: Effects,
+    pub(crate) effects: ToolEffects,
     /// When the call was first made; none: an earlier version did not say.
     pub(crate) began: Option<Timestamp>,
 }
 
 impl OpenCall {
     /// A call that nothing was done about yet.
-    pub(crate) fn of(step: u32, index: usize, call: ToolCall) -> Self {
+    pub(crate) fn of(step: u32, index: usize, call: RequestedCall) -> Self {
         Self { step, index, call, intent: None, held: None, holds: 0, began: None }
     }
 
@@ -79,7 +79,7 @@ impl OpenCall {
 
 /// What the run has to do next.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Next {
+pub(crate) enum NextStep {
     /// Ask the model for this step.
     AskModel { step: u32 },
     /// Deal with a call of the last reply.
@@ -87,12 +87,12 @@ pub(crate) enum Next {
     /// A call was in flight when the host stopped.
     InFlight(OpenCall),
     /// The last reply called no tools: judge it.
-    Judge(Unjudged),
+    Judge(PendingVerdict),
 }
 
 /// A reply that called no tools and has not been judged.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Unjudged {
+pub(crate) struct PendingVerdict {
     /// Its text, behind that of the replies which it continues.
     pub(crate) text: String,
     /// Whether it says nothing, or adds nothing to a text that was cut off.
@@ -112,7 +112,7 @@ pub(crate) struct Conversation {
     open: VecDeque<OpenCall>,
     /// What the host has to say once every call has its result.
     held: Vec<String>,
-    unjudged: Option<Unjudged>,
+    unjudged: Option<PendingVerdict>,
     /// The text that the next reply continues.
     unfinished: String,
     used_ids: HashSet<String>,
@@ -153,7 +153,7 @@ impl Conversation {
                 self.reads(result, requests);
                 if let Some(open) = self.open.front_mut().filter(|open| open.call.id == *call_id) {
                     let grant = open.intent.take().and_then(|intent| intent.grant);
-                    open.held = Some(Held { result: result.clone(), grant });
+                    open.held = Some(HeldCall { result: result.clone(), grant });
                     open.holds += 1;
                 }
             }
@@ -250,7 +250,7 @@ impl Conversation {
             // The provider wants the same conversation again, this reply included.
             self.unfinished = whole;
         } else {
-            self.unjudged = Some(Unjudged {
+            self.unjudged = Some(PendingVerdict {
                 is_silent: whole.trim().is_empty() || (is_silent && self.cut_offs > 0),
                 text: whole,
                 finish: reply.finish,
@@ -268,12 +268,12 @@ impl Conversation {
     }
 
     /// What is to be done next, when the run is not over.
-    pub(crate) fn next(&self) -> Next {
+    pub(crate) fn next(&self) -> NextStep {
         match (self.open.front(), &self.unjudged) {
-            (Some(open), _) if open.intent.is_some() => Next::InFlight(open.clone()),
-            (Some(open), _) => Next::Call(open.clone()),
-            (None, Some(reply)) => Next::Judge(reply.clone()),
-            (None, None) => Next::AskModel { step: self.step + 1 },
+            (Some(open), _) if open.intent.is_some() => NextStep::InFlight(open.clone()),
+            (Some(open), _) => NextStep::Call(open.clone()),
+            (None, Some(reply)) => NextStep::Judge(reply.clone()),
+            (None, None) => NextStep::AskModel { step: self.step + 1 },
         }
     }
 
@@ -358,7 +358,7 @@ mod tests {
     fn replied(step: u32, text: &str, calls: &[&str]) -> RunEvent {
         let tool_calls = calls
             .iter()
-            .map(|id| ToolCall { id: (*id).into(), name: "read".into(), arguments: Arguments::Json(json!({})) })
+            .map(|id| RequestedCall { id: (*id).into(), name: "read".into(), arguments: Arguments::Json(json!({})) })
             .collect();
         let finish = FinishReason::Stop;
         let reply = ChatReply { text: text.into(), tool_calls, finish, model: "m".into(), ..ChatReply::default() };
@@ -372,7 +372,7 @@ mod tests {
             tool: "read".into(),
             arguments: json!({}),
             idempotency_key: format!("key-{call_id}"),
-            effects: Effects::default(),
+            effects: ToolEffects::default(),
             component: None,
             approval: None,
             grant: None,
@@ -426,10 +426,10 @@ mod tests {
     fn what_comes_next() {
         let ok = || ToolResult::success("x");
         let next = |events: &[RunEvent]| match fold(events).next() {
-            Next::AskModel { step } => format!("ask {step}"),
-            Next::Call(open) => format!("call {}", open.call.id),
-            Next::InFlight(open) => format!("in flight {}", open.call.id),
-            Next::Judge(reply) => format!("judge {}", reply.text),
+            NextStep::AskModel { step } => format!("ask {step}"),
+            NextStep::Call(open) => format!("call {}", open.call.id),
+            NextStep::InFlight(open) => format!("in flight {}", open.call.id),
+            NextStep::Judge(reply) => format!("judge {}", reply.text),
         };
         let mut events = vec![created()];
         assert_eq!(next(&events), "ask 1");

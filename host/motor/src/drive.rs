@@ -13,19 +13,19 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::artifact::Artifact;
-use crate::call::{Executed, Interrupt, outcome_unknown};
-use crate::command::{Order, obey};
-use crate::config::{ARTIFACTS, Config, span};
+use crate::call::{CallOutcome, Interrupt, outcome_unknown};
+use crate::command::{PendingCommand, obey};
+use crate::config::{ARTIFACTS, MotorConfig, span};
 use crate::consent::is_host_tool;
-use crate::conversation::Next;
+use crate::conversation::NextStep;
 use crate::environment::Environment;
 use crate::event::RunEvent;
 use crate::failure::{FailureCategory, FailureSummary, RunError};
-use crate::guard::Verdict;
+use crate::guard::GuardVerdict;
 use crate::host_tools;
-use crate::journal::{Books, Ending, Journal, JournalError};
+use crate::journal::{Journal, JournalError, RunEnding, RunStore};
 use crate::live::{LiveEvent, LiveLog, history};
-use crate::phase::Outcome;
+use crate::phase::DriverOutcome;
 use crate::record::RunRecord;
 use crate::skill::InstalledSkill;
 use crate::status::RunStatus;
@@ -37,20 +37,20 @@ use store::StoreError;
 
 /// What a driver works with.
 pub(crate) struct Driver {
-    pub(crate) books: Books,
+    pub(crate) books: RunStore,
     pub(crate) environment: Arc<dyn Environment>,
-    pub(crate) config: Config,
+    pub(crate) config: MotorConfig,
     pub(crate) run: RunId,
     pub(crate) live: Arc<LiveLog>,
     pub(crate) cancel: CancellationToken,
     pub(crate) closing: CancellationToken,
     /// What it was made for, when somebody ordered something.
-    pub(crate) order: Mutex<Option<Order>>,
+    pub(crate) order: Mutex<Option<PendingCommand>>,
     pub(crate) timers: Arc<Timers>,
 }
 
 /// Why the loop was left.
-pub(crate) enum Exit {
+pub(crate) enum LoopExit {
     /// The model gave its answer.
     Answered(String),
     /// It cannot go on.
@@ -69,16 +69,19 @@ pub(crate) enum Exit {
 
 impl Driver {
     /// Drives the run until it is over or waits, or until it cannot be driven.
-    pub(crate) async fn drive(&self) -> (Outcome, Option<Journal>) {
+    pub(crate) async fn drive(&self) -> (DriverOutcome, Option<Journal>) {
         match self.take_up().await {
-            Ok((Exit::Closing, _)) => (Outcome::Suspended { refusal: closing(), again: false }, None),
-            Ok((Exit::Refused(refusal), _)) => (self.as_it_was(refusal), None),
+            Ok((LoopExit::Closing, _)) => (DriverOutcome::Suspended { refusal: closing(), again: false }, None),
+            Ok((LoopExit::Refused(refusal), _)) => (self.as_it_was(refusal), None),
             // The environment has heard of its end before.
-            Ok((Exit::Over, journal)) => (Outcome::Finished(Box::new(journal.state().record.clone())), None),
+            Ok((LoopExit::Over, journal)) => (DriverOutcome::Finished(Box::new(journal.state().record.clone())), None),
             Ok((exit, journal)) => {
                 let record = Box::new(journal.state().record.clone());
-                let outcome =
-                    if matches!(exit, Exit::Parked) { Outcome::Parked(record) } else { Outcome::Finished(record) };
+                let outcome = if matches!(exit, LoopExit::Parked) {
+                    DriverOutcome::Parked(record)
+                } else {
+                    DriverOutcome::Finished(record)
+                };
                 (outcome, Some(journal))
             }
             Err(error) => self.give_up(error).await,
@@ -86,20 +89,20 @@ impl Driver {
     }
 
     /// How a run is left that an order could not change: whoever waits for it goes on waiting.
-    fn as_it_was(&self, refusal: Refusal) -> Outcome {
+    fn as_it_was(&self, refusal: Refusal) -> DriverOutcome {
         match self.books.record(&self.run) {
-            Ok(record) if record.status.is_waiting() => Outcome::Parked(Box::new(record)),
-            Ok(record) if record.status.is_terminal() => Outcome::Finished(Box::new(record)),
-            _ => Outcome::Suspended { refusal, again: false },
+            Ok(record) if record.status.is_waiting() => DriverOutcome::Parked(Box::new(record)),
+            Ok(record) if record.status.is_terminal() => DriverOutcome::Finished(Box::new(record)),
+            _ => DriverOutcome::Suspended { refusal, again: false },
         }
     }
 
     /// Ends a run whose driver panicked: nobody knows what it would do if it were driven again.
-    pub(crate) async fn broke_off(&self) -> (Outcome, Option<Journal>) {
+    pub(crate) async fn broke_off(&self) -> (DriverOutcome, Option<Journal>) {
         self.give_up(JournalError::Panicked { run: self.run.clone() }).await
     }
 
-    async fn take_up(&self) -> Result<(Exit, Journal), JournalError> {
+    async fn take_up(&self) -> Result<(LoopExit, Journal), JournalError> {
         let (mut journal, events) = Journal::open(self.books.clone(), self.live.clone(), self.run.clone())?;
         self.live.load(history(&self.run, &events));
         // A conversation is long, and the events are in it.
@@ -110,20 +113,22 @@ impl Driver {
             let left = self.left(&journal);
             ordered = match obey(&mut journal, order, &self.config, left).await {
                 // Whoever gave it was told, and can give it again: the run must not be ended for that.
-                Err(JournalError::Store(full @ StoreError::Full)) => return Ok((Exit::Refused(full.into()), journal)),
+                Err(JournalError::Store(full @ StoreError::Full)) => {
+                    return Ok((LoopExit::Refused(full.into()), journal));
+                }
                 ordered => ordered?,
             };
         }
         let status = journal.state().record.status;
         let exit = match ordered {
-            _ if status.is_terminal() => Exit::Over,
-            Some(Verdict::Stop(error)) => self.conclude(&mut journal, Exit::Failing(error), None).await?,
-            Some(Verdict::Nudge(reason, text)) => {
+            _ if status.is_terminal() => LoopExit::Over,
+            Some(GuardVerdict::Stop(error)) => self.conclude(&mut journal, LoopExit::Failing(error), None).await?,
+            Some(GuardVerdict::Nudge(reason, text)) => {
                 let step = journal.state().conversation.step();
                 journal.stage(RunEvent::Told { step, reason, text })?;
                 self.begin(&mut journal, true).await?
             }
-            Some(Verdict::Continue) => self.begin(&mut journal, true).await?,
+            Some(GuardVerdict::Continue) => self.begin(&mut journal, true).await?,
             None if status.is_waiting() => self.look_at_the_clock(&mut journal).await?,
             None => self.begin(&mut journal, false).await?,
         };
@@ -137,27 +142,27 @@ impl Driver {
     }
 
     /// Leaves a run that waits as it is, unless its time is over or somebody cancels it.
-    async fn look_at_the_clock(&self, journal: &mut Journal) -> Result<Exit, JournalError> {
+    async fn look_at_the_clock(&self, journal: &mut Journal) -> Result<LoopExit, JournalError> {
         if self.cancel.is_cancelled() {
-            return self.conclude(journal, Exit::Cancelled, None).await;
+            return self.conclude(journal, LoopExit::Cancelled, None).await;
         }
         let message = match &journal.state().record.waiting {
-            Some(_) if !self.left(journal).is_zero() => return Ok(Exit::Parked),
+            Some(_) if !self.left(journal).is_zero() => return Ok(LoopExit::Parked),
             Some(Waiting::Approval(_)) => "Owner approval timeout",
             _ => "User response timeout",
         };
-        self.conclude(journal, Exit::Failing(RunError::new(FailureCategory::Unknown, message)), None).await
+        self.conclude(journal, LoopExit::Failing(RunError::new(FailureCategory::Unknown, message)), None).await
     }
 
     /// Ends the run as the loop was left, if it is to end.
     async fn conclude(
         &self,
         journal: &mut Journal,
-        exit: Exit,
+        exit: LoopExit,
         model: Option<&dyn Model>,
-    ) -> Result<Exit, JournalError> {
+    ) -> Result<LoopExit, JournalError> {
         let said = journal.state().conversation.last_text().map(str::to_owned);
-        let nothing = Ending {
+        let nothing = RunEnding {
             status: RunStatus::Cancelled,
             summary: said,
             error: None,
@@ -166,25 +171,31 @@ impl Driver {
             installed_skills: Vec::new(),
         };
         let ending = match &exit {
-            Exit::Answered(text) => {
+            LoopExit::Answered(text) => {
                 let Some(artifacts) = self.artifacts(journal).await else { return self.leave_open(journal).await };
                 let Some(installed_skills) = self.skills(journal, text).await else {
                     return self.leave_open(journal).await;
                 };
                 let summary = Some(text.clone());
-                Ending { status: RunStatus::Completed, summary, artifacts, installed_skills, ..nothing }
+                RunEnding { status: RunStatus::Completed, summary, artifacts, installed_skills, ..nothing }
             }
-            Exit::Failing(error) => {
+            LoopExit::Failing(error) => {
                 let error = self.located(journal, error.clone());
                 let mut failure = self.summed_up(journal, &error);
                 if let Some(model) = model {
                     failure.hint = self.what_went_wrong(journal, model, &error).await;
                 }
                 let Some(artifacts) = self.artifacts(journal).await else { return self.leave_open(journal).await };
-                Ending { status: RunStatus::Failed, error: Some(error), failure: Some(failure), artifacts, ..nothing }
+                RunEnding {
+                    status: RunStatus::Failed,
+                    error: Some(error),
+                    failure: Some(failure),
+                    artifacts,
+                    ..nothing
+                }
             }
-            Exit::Cancelled => nothing,
-            Exit::Parked | Exit::Closing | Exit::Over | Exit::Refused(_) => return Ok(exit),
+            LoopExit::Cancelled => nothing,
+            LoopExit::Parked | LoopExit::Closing | LoopExit::Over | LoopExit::Refused(_) => return Ok(exit),
         };
         // A cancel that came while files were copied finds a run that is about to end: that it has ended is the answer.
         journal.finish(ending).await?;
@@ -197,9 +208,9 @@ impl Driver {
     }
 
     /// Leaves a run that was about to end for the next host, which finds that it is about to end.
-    async fn leave_open(&self, journal: &mut Journal) -> Result<Exit, JournalError> {
+    async fn leave_open(&self, journal: &mut Journal) -> Result<LoopExit, JournalError> {
         journal.commit().await?;
-        Ok(Exit::Closing)
+        Ok(LoopExit::Closing)
     }
 
     /// The files the run produced, put where they stay. A run does not fail because they cannot be. None when the host
@@ -251,7 +262,7 @@ impl Driver {
 
     /// Storage failed, the history is not one, or something panicked. The run is ended cleanly if that can be written;
     /// if not, it stays as it was last durable, and the host lives on (SPEC DUR-5).
-    async fn give_up(&self, error: JournalError) -> (Outcome, Option<Journal>) {
+    async fn give_up(&self, error: JournalError) -> (DriverOutcome, Option<Journal>) {
         tracing::error!(run = %self.run, error = &error as &dyn std::error::Error, "the run cannot go on");
         let refusal = Refusal::from(error);
         let ended = async {
@@ -259,7 +270,7 @@ impl Driver {
             // Its result may be what could not be stored.
             self.close_in_flight(&mut journal).await?;
             let error = self.located(&journal, RunError::refused(refusal.clone()));
-            let failed = Ending {
+            let failed = RunEnding {
                 status: RunStatus::Failed,
                 summary: journal.state().conversation.last_text().map(str::to_owned),
                 failure: Some(self.summed_up(&journal, &error)),
@@ -271,7 +282,7 @@ impl Driver {
             Ok::<_, JournalError>(journal)
         };
         match ended.await {
-            Ok(journal) => (Outcome::Finished(Box::new(journal.state().record.clone())), Some(journal)),
+            Ok(journal) => (DriverOutcome::Finished(Box::new(journal.state().record.clone())), Some(journal)),
             Err(error) if error.is_unreadable_history() => (self.abandon(error).await, None),
             Err(error) => (self.suspended(&error, refusal), None),
         }
@@ -279,7 +290,7 @@ impl Driver {
 
     /// Nobody can go on with a run whose history cannot be read, but it must not keep its agent from working: it is ended
     /// by its head alone, as a cancel if that is what was asked.
-    async fn abandon(&self, error: JournalError) -> Outcome {
+    async fn abandon(&self, error: JournalError) -> DriverOutcome {
         let refusal = Refusal::from(error);
         let reason = format!("the run's history cannot be read: {}", refusal.reason);
         let remedy = refusal.remedy.clone();
@@ -290,22 +301,22 @@ impl Driver {
                 let at = record.completed_at.unwrap_or_else(|| self.books.clock.now());
                 let RunRecord { status, summary, error, installed_skills, .. } = record.clone();
                 self.live.publish_durable(LiveEvent::Finished { at, status, summary, error, installed_skills });
-                Outcome::Finished(Box::new(record))
+                DriverOutcome::Finished(Box::new(record))
             }
             Err(error) => self.suspended(&error, refusal),
         }
     }
 
-    fn suspended(&self, error: &JournalError, refusal: Refusal) -> Outcome {
+    fn suspended(&self, error: &JournalError, refusal: Refusal) -> DriverOutcome {
         tracing::error!(run = %self.run, error = error as &dyn std::error::Error, "the run is suspended");
-        Outcome::Suspended { refusal, again: matches!(error, JournalError::Store(StoreError::Full)) }
+        DriverOutcome::Suspended { refusal, again: matches!(error, JournalError::Store(StoreError::Full)) }
     }
 
     /// Starts a new run, or settles what a stopped host left open, and then goes on to the end. `ordered`: nothing was
     /// interrupted, somebody ordered it to go on.
-    async fn begin(&self, journal: &mut Journal, ordered: bool) -> Result<Exit, JournalError> {
+    async fn begin(&self, journal: &mut Journal, ordered: bool) -> Result<LoopExit, JournalError> {
         if self.cancel.is_cancelled() {
-            return self.conclude(journal, Exit::Cancelled, None).await;
+            return self.conclude(journal, LoopExit::Cancelled, None).await;
         }
         if journal.state().record.status == RunStatus::Created {
             journal.stage(RunEvent::Started)?;
@@ -326,7 +337,7 @@ impl Driver {
                 let exit = self.go_on(journal, toolbox.as_ref(), model.as_ref()).await?;
                 self.conclude(journal, exit, Some(model.as_ref())).await
             }
-            Ok(Err(refusal)) => self.conclude(journal, Exit::Failing(RunError::refused(refusal)), None).await,
+            Ok(Err(refusal)) => self.conclude(journal, LoopExit::Failing(RunError::refused(refusal)), None).await,
             Err(interrupt) => {
                 let exit = self.stop(journal, interrupt).await?;
                 self.conclude(journal, exit, None).await
@@ -335,16 +346,16 @@ impl Driver {
     }
 
     /// Gives a result to a call that was in flight and may not be made again: what became of it is not known.
-    async fn close_in_flight(&self, journal: &mut Journal) -> Result<Option<Exit>, JournalError> {
+    async fn close_in_flight(&self, journal: &mut Journal) -> Result<Option<LoopExit>, JournalError> {
         let state = journal.state();
-        let Next::InFlight(call) = state.conversation.next() else { return Ok(None) };
+        let NextStep::InFlight(call) = state.conversation.next() else { return Ok(None) };
         let is_repeatable = call.intent.as_ref().is_some_and(|intent| intent.effects.repeatable());
         // What the owner consented to is done once, whatever the tool says of itself.
         if is_repeatable && state.ledger.consents().leases.is_empty() {
             return Ok(None);
         }
         let reply = Some(ToolReply::of(outcome_unknown()));
-        let executed = Executed { reply, notes: Vec::new(), retried: false, interrupt: None };
+        let executed = CallOutcome { reply, notes: Vec::new(), retried: false, interrupt: None };
         self.returned(journal, &call, executed, true).await
     }
 
@@ -371,7 +382,7 @@ impl Driver {
         journal: &mut Journal,
         toolbox: &dyn Toolbox,
         model: &dyn Model,
-    ) -> Result<Exit, JournalError> {
+    ) -> Result<LoopExit, JournalError> {
         // Least privilege holds here too, whatever else the toolbox offers (SPEC RUN-1).
         let granted = &journal.state().record.tools;
         let offered = toolbox.tools().iter().filter(|tool| granted.contains(&tool.spec.name));
@@ -385,13 +396,13 @@ impl Driver {
                 return self.stop(journal, interrupt).await;
             }
             let exit = match journal.state().conversation.next() {
-                Next::AskModel { step } => {
+                NextStep::AskModel { step } => {
                     journal.commit().await?;
                     self.ask(journal, model, toolbox, &specs, step).await?
                 }
-                Next::Judge(reply) => self.judged(journal, &reply, &specs)?,
-                Next::Call(call) => self.call(journal, toolbox, &tools, call).await?,
-                Next::InFlight(call) => self.execute(journal, toolbox, &tools, call, true).await?,
+                NextStep::Judge(reply) => self.judged(journal, &reply, &specs)?,
+                NextStep::Call(call) => self.call(journal, toolbox, &tools, call).await?,
+                NextStep::InFlight(call) => self.execute(journal, toolbox, &tools, call, true).await?,
             };
             if let Some(exit) = exit {
                 return Ok(exit);
@@ -426,17 +437,17 @@ impl Driver {
     }
 
     /// How the loop is left because of an interrupt. When the host goes away that is at a durable point.
-    pub(crate) async fn stop(&self, journal: &mut Journal, interrupt: Interrupt) -> Result<Exit, JournalError> {
+    pub(crate) async fn stop(&self, journal: &mut Journal, interrupt: Interrupt) -> Result<LoopExit, JournalError> {
         Ok(match interrupt {
-            Interrupt::Cancelled => Exit::Cancelled,
+            Interrupt::Cancelled => LoopExit::Cancelled,
             Interrupt::Deadline => {
                 let limit = span(journal.state().record.timeout());
                 let message = format!("the run reached its time limit of {limit}");
-                Exit::Failing(RunError::new(FailureCategory::BudgetExhausted, message))
+                LoopExit::Failing(RunError::new(FailureCategory::BudgetExhausted, message))
             }
             Interrupt::Closing => {
                 journal.commit().await?;
-                Exit::Closing
+                LoopExit::Closing
             }
         })
     }

@@ -15,13 +15,13 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::command::{Command, Order};
-use crate::config::{Config, DISK_WAIT, HEARING, STOP_GRACE};
+use crate::command::{Command, PendingCommand};
+use crate::config::{DISK_WAIT, HEARING, MotorConfig, STOP_GRACE};
 use crate::drive::Driver;
 use crate::environment::Environment;
-use crate::journal::Books;
+use crate::journal::RunStore;
 use crate::live::{LiveEvent, LiveLog};
-use crate::phase::{Outcome, Progress};
+use crate::phase::{DriverOutcome, Progress};
 use crate::timers::Timers;
 use crate::wait::Waiting;
 
@@ -34,7 +34,7 @@ struct Active {
 }
 
 /// A driver found or made.
-pub(crate) struct Launched {
+pub(crate) struct LaunchedDriver {
     active: Active,
     /// Whether it was made now.
     pub(crate) is_new: bool,
@@ -42,19 +42,19 @@ pub(crate) struct Launched {
 
 /// All drivers of a home. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Drivers(Arc<Inner>);
+pub(crate) struct Drivers(Arc<DriversInner>);
 
-struct Inner {
-    books: Books,
+struct DriversInner {
+    books: RunStore,
     environment: Arc<dyn Environment>,
-    config: Config,
+    config: MotorConfig,
     tasks: TaskTracker,
     active: Arc<ActiveRuns>,
     timers: Arc<Timers>,
     keeps_time: AtomicBool,
 }
 
-impl Drop for Inner {
+impl Drop for DriversInner {
     fn drop(&mut self) {
         self.active.closing.cancel();
     }
@@ -81,11 +81,11 @@ impl ActiveRuns {
 }
 
 impl Drivers {
-    pub(crate) fn new(books: Books, environment: Arc<dyn Environment>, config: Config) -> Self {
+    pub(crate) fn new(books: RunStore, environment: Arc<dyn Environment>, config: MotorConfig) -> Self {
         let active =
             ActiveRuns { runs: Mutex::default(), launches: watch::channel(0).0, closing: CancellationToken::new() };
         let timers = Arc::new(Timers::new(books.clock.clone()));
-        Self(Arc::new(Inner {
+        Self(Arc::new(DriversInner {
             books,
             environment,
             config,
@@ -129,7 +129,7 @@ impl Drivers {
     }
 
     /// The run's driver; a new one when it has none.
-    pub(crate) fn launch(&self, run: &RunId) -> Result<Launched, Refusal> {
+    pub(crate) fn launch(&self, run: &RunId) -> Result<LaunchedDriver, Refusal> {
         self.launch_with(run, CancellationToken::new(), &mut None)
     }
 
@@ -138,12 +138,12 @@ impl Drivers {
         &self,
         run: &RunId,
         cancel: CancellationToken,
-        order: &mut Option<Order>,
-    ) -> Result<Launched, Refusal> {
+        order: &mut Option<PendingCommand>,
+    ) -> Result<LaunchedDriver, Refusal> {
         let inner = &self.0;
         let mut runs = inner.active.runs.lock();
         if let Some(active) = runs.get(run) {
-            return Ok(Launched { active: active.clone(), is_new: false });
+            return Ok(LaunchedDriver { active: active.clone(), is_new: false });
         }
         // Under the same lock as a shutdown's look at what is still to be waited for.
         if inner.active.closing.is_cancelled() {
@@ -163,23 +163,23 @@ impl Drivers {
             order: Mutex::new(order.take()),
             timers: inner.timers.clone(),
         };
-        let seat = Seat { run: run.clone(), active: inner.active.clone(), live: active.live.clone(), progress };
+        let seat = DriverGuard { run: run.clone(), active: inner.active.clone(), live: active.live.clone(), progress };
         inner.tasks.spawn(work(driver, seat, self.clone()));
         inner.active.launches.send_modify(|count| *count += 1);
-        Ok(Launched { active, is_new: true })
+        Ok(LaunchedDriver { active, is_new: true })
     }
 
     /// Cancels the run and waits until what became of it is durable. A run without a driver gets one for that.
-    pub(crate) async fn cancel(&self, run: &RunId) -> Result<Outcome, Refusal> {
+    pub(crate) async fn cancel(&self, run: &RunId) -> Result<DriverOutcome, Refusal> {
         loop {
             // A new driver must find itself cancelled from its first moment.
             let token = CancellationToken::new();
             token.cancel();
-            let Launched { active, .. } = self.launch_with(run, token, &mut None)?;
+            let LaunchedDriver { active, .. } = self.launch_with(run, token, &mut None)?;
             active.cancel.cancel();
             match active.progress.settled().await {
                 // It was parking already and has not seen the cancel: once it is gone, the next driver will.
-                Outcome::Parked(_) => drop(active.progress.gone().await),
+                DriverOutcome::Parked(_) => drop(active.progress.gone().await),
                 outcome => return Ok(outcome),
             }
         }
@@ -193,10 +193,10 @@ impl Drivers {
         fingerprint: ContentHash,
     ) -> Result<Value, Refusal> {
         let (done, reply) = oneshot::channel();
-        let mut order = Some(Order { command: command.clone(), fingerprint, done });
+        let mut order = Some(PendingCommand { command: command.clone(), fingerprint, done });
         loop {
             command.fits(&self.0.books.record(run)?)?;
-            let Launched { active, is_new } = self.launch_with(run, CancellationToken::new(), &mut order)?;
+            let LaunchedDriver { active, is_new } = self.launch_with(run, CancellationToken::new(), &mut order)?;
             if is_new {
                 break;
             }
@@ -228,23 +228,23 @@ impl Drivers {
 }
 
 /// A driver's place among the drivers. Given up when the driver ends, however it ends.
-struct Seat {
+struct DriverGuard {
     run: RunId,
     active: Arc<ActiveRuns>,
     live: Arc<LiveLog>,
     progress: Arc<Progress>,
 }
 
-impl Drop for Seat {
+impl Drop for DriverGuard {
     fn drop(&mut self) {
         // First out of the map, so that whoever hears of the end finds no driver to ask.
         self.active.runs.lock().remove(&self.run);
         self.live.close();
-        self.progress.end(|| Outcome::Suspended { refusal: vanished(), again: false });
+        self.progress.end(|| DriverOutcome::Suspended { refusal: vanished(), again: false });
     }
 }
 
-async fn work(driver: Driver, seat: Seat, drivers: Drivers) {
+async fn work(driver: Driver, seat: DriverGuard, drivers: Drivers) {
     let clock = driver.books.clock.clone();
     // In a task of its own, so that a panic ends the driver and not the bookkeeping about it.
     let driver = Arc::new(driver);
@@ -257,21 +257,21 @@ async fn work(driver: Driver, seat: Seat, drivers: Drivers) {
         Err(_) => driver.broke_off().await,
     };
     match &outcome {
-        Outcome::Suspended { refusal, again } => {
+        DriverOutcome::Suspended { refusal, again } => {
             let reason = refusal.reason.clone();
             seat.live.publish_hint(LiveEvent::Suspended { at: clock.now(), reason });
             if *again {
                 drivers.take_up_after(DISK_WAIT, seat.run.clone());
             }
         }
-        Outcome::Parked(record) => {
+        DriverOutcome::Parked(record) => {
             if let Some(waiting) = &record.waiting {
                 drivers.take_up_at_the_end_of(waiting, &seat.run);
             }
         }
-        Outcome::Finished(_) => drivers.0.timers.forget(&seat.run),
+        DriverOutcome::Finished(_) => drivers.0.timers.forget(&seat.run),
     }
-    let is_over = matches!(outcome, Outcome::Finished(_));
+    let is_over = matches!(outcome, DriverOutcome::Finished(_));
     seat.progress.settle(outcome);
     if let Some(journal) = journal {
         let trace = &journal.state().trace;

@@ -15,7 +15,7 @@ use crate::failure::{FailureSummary, RunError};
 use crate::request::OutgoingRequest;
 use crate::skill::{InstalledSkill, SkillLabel};
 use crate::status::RunStatus;
-use crate::toolbox::{Effects, SandboxUsage, ToolNote, ToolResult};
+use crate::toolbox::{SandboxUsage, ToolEffects, ToolNote, ToolResult};
 use crate::wait::{Approval, Question, Scope};
 
 /// An event and when it happened.
@@ -108,7 +108,7 @@ pub enum RunEvent {
         /// The same for every repetition of this call.
         idempotency_key: String,
         /// What the call can do, as declared when it was intended.
-        effects: Effects,
+        effects: ToolEffects,
         /// The component behind it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         component: Option<ContentHash>,
@@ -299,7 +299,7 @@ mod tests {
                 tool: "read".into(),
                 arguments: json!({"path": "a"}),
                 idempotency_key: "run_1-2-0".into(),
-                effects: Effects::default(),
+                effects: ToolEffects::default(),
                 component: None,
                 approval: None,
                 grant: None,

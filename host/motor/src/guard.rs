@@ -25,7 +25,7 @@ const ENOUGH_REFUSED: &str = "what you try is refused, and trying it by other me
 
 /// What the guard says after a reply's calls.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Verdict {
+pub(crate) enum GuardVerdict {
     Continue,
     /// Tell the model this, for this reason.
     Nudge(TellReason, String),
@@ -35,14 +35,14 @@ pub(crate) enum Verdict {
 
 /// One call and its result, as far as sameness is concerned.
 #[derive(Debug, Clone, PartialEq)]
-struct Turn {
+struct GuardTurn {
     tool: String,
     fingerprint: ContentHash,
 }
 
 /// One call that failed.
 #[derive(Debug, Clone)]
-struct Failure {
+struct CallFailure {
     tool: String,
     /// The tool that failed, or the kind of denial, however the denied thing was tried.
     what: String,
@@ -69,10 +69,10 @@ struct Streak {
 pub(crate) struct LoopGuard {
     streaks: Vec<Streak>,
     /// The calls of the latest replies, as many replies as the longest cycle needs.
-    replies: Vec<Vec<Turn>>,
+    replies: Vec<Vec<GuardTurn>>,
     /// The calls of the reply that is being carried out.
-    turns: Vec<Turn>,
-    failures: Vec<Failure>,
+    turns: Vec<GuardTurn>,
+    failures: Vec<CallFailure>,
     has_success: bool,
     /// Replies of the attempt with a call that was refused by the owner, or for want of the owner's consent.
     refusals: usize,
@@ -95,7 +95,7 @@ impl LoopGuard {
             }
             return;
         }
-        let turn = Turn { tool: tool.to_owned(), fingerprint: fingerprint(tool, arguments, result) };
+        let turn = GuardTurn { tool: tool.to_owned(), fingerprint: fingerprint(tool, arguments, result) };
         // The same call twice in one reply is one.
         if !self.turns.contains(&turn) {
             self.turns.push(turn);
@@ -111,7 +111,7 @@ impl LoopGuard {
         };
         let message = ContentHash::of(message.as_bytes());
         let (tool, line) = (tool.to_owned(), first_line(&result.output));
-        self.failures.push(Failure { tool, what, code, message, line });
+        self.failures.push(CallFailure { tool, what, code, message, line });
     }
 
     /// What was refused, in words, once the model was told to answer with what it has.
@@ -120,11 +120,11 @@ impl LoopGuard {
     }
 
     /// Judges the attempt, once every call of a reply has its result.
-    pub(crate) fn judge(&mut self) -> Verdict {
+    pub(crate) fn judge(&mut self) -> GuardVerdict {
         let turns = std::mem::take(&mut self.turns);
         let has_refusal = std::mem::take(&mut self.has_refusal);
         self.refusals += usize::from(has_refusal);
-        let mut verdict = Verdict::Continue;
+        let mut verdict = GuardVerdict::Continue;
         // A reply of which everything was refused is none that makes the same calls again.
         if !(has_refusal && turns.is_empty()) {
             self.replies.push(turns);
@@ -132,11 +132,11 @@ impl LoopGuard {
             if self.replies.len() > longest {
                 self.replies.drain(..self.replies.len() - longest);
             }
-            verdict = self.streak().map_or_else(|| self.repetition(), Verdict::Stop);
+            verdict = self.streak().map_or_else(|| self.repetition(), GuardVerdict::Stop);
         }
         match verdict {
-            Verdict::Continue if has_refusal && self.refusals.is_multiple_of(REFUSALS_NUDGE) => {
-                Verdict::Nudge(TellReason::Refusals, ENOUGH_REFUSED.to_owned())
+            GuardVerdict::Continue if has_refusal && self.refusals.is_multiple_of(REFUSALS_NUDGE) => {
+                GuardVerdict::Nudge(TellReason::Refusals, ENOUGH_REFUSED.to_owned())
             }
             verdict => verdict,
         }
@@ -155,7 +155,7 @@ impl LoopGuard {
         self.streaks = others;
         let first = self.streaks.len();
         let mut error = None;
-        for Failure { tool, what, code, message, line } in &failures {
+        for CallFailure { tool, what, code, message, line } in &failures {
             let same = |streak: &&Streak| streak.what == *what && streak.code == *code;
             let before = earlier.iter().find(same);
             let at = match self.streaks.iter().skip(first).position(|streak| same(&streak)) {
@@ -185,9 +185,9 @@ impl LoopGuard {
         error
     }
 
-    fn repetition(&self) -> Verdict {
+    fn repetition(&self) -> GuardVerdict {
         let newest_first: Vec<_> = self.replies.iter().rev().collect();
-        let Some(latest) = newest_first.first() else { return Verdict::Continue };
+        let Some(latest) = newest_first.first() else { return GuardVerdict::Continue };
         let alone = newest_first.iter().take_while(|reply| *reply == latest).count();
         if alone > 1 {
             return verdict(alone, &format!("the same {}", calls(latest)));
@@ -199,13 +199,13 @@ impl LoopGuard {
                 let both: Vec<_> = other.iter().chain(latest.iter()).cloned().collect();
                 verdict(cycle / 2, &format!("the same {} in turn", calls(&both)))
             }
-            _ => Verdict::Continue,
+            _ => GuardVerdict::Continue,
         }
     }
 }
 
 /// The calls of a reply in words: `call of `a``, `calls of `a` and `b``.
-fn calls(turns: &[Turn]) -> String {
+fn calls(turns: &[GuardTurn]) -> String {
     let names: Vec<_> = turns.iter().take(NAMED).map(|turn| format!("`{}`", turn.tool)).collect();
     match names.split_last() {
         None => "reply".to_owned(),
@@ -215,15 +215,15 @@ fn calls(turns: &[Turn]) -> String {
 }
 
 /// The nudge is given once, at the count that earns it; the count only grows while the circle goes on.
-fn verdict(repeats: usize, what: &str) -> Verdict {
+fn verdict(repeats: usize, what: &str) -> GuardVerdict {
     if repeats >= REPEATS_STOP {
-        return Verdict::Stop(RunError::new(
+        return GuardVerdict::Stop(RunError::new(
             FailureCategory::ModelFailure,
             format!("the model made {what} {repeats} times with the same result"),
         ));
     }
     if repeats == REPEATS_NUDGE {
-        return Verdict::Nudge(
+        return GuardVerdict::Nudge(
             TellReason::Repetition,
             format!(
                 "you have made {what} {repeats} times and the result is the same each time; do something different, or give \
@@ -231,7 +231,7 @@ fn verdict(repeats: usize, what: &str) -> Verdict {
             ),
         );
     }
-    Verdict::Continue
+    GuardVerdict::Continue
 }
 
 fn fingerprint(tool: &str, arguments: &Value, result: &ToolResult) -> ContentHash {
@@ -257,11 +257,11 @@ mod tests {
     }
 
     /// One letter for each verdict.
-    fn letter(verdict: Verdict) -> char {
+    fn letter(verdict: GuardVerdict) -> char {
         match verdict {
-            Verdict::Continue => 'c',
-            Verdict::Nudge(..) => 'n',
-            Verdict::Stop(_) => 's',
+            GuardVerdict::Continue => 'c',
+            GuardVerdict::Nudge(..) => 'n',
+            GuardVerdict::Stop(_) => 's',
         }
     }
 
@@ -406,8 +406,8 @@ mod tests {
         for reply in 1..=20 {
             guard.record("fetch", &json!({}), &result, &refused);
             match guard.judge() {
-                Verdict::Continue => {}
-                Verdict::Nudge(TellReason::Refusals, _) => told += 1,
+                GuardVerdict::Continue => {}
+                GuardVerdict::Nudge(TellReason::Refusals, _) => told += 1,
                 other => panic!("reply {reply}: {other:?}"),
             }
         }
@@ -419,18 +419,18 @@ mod tests {
             guard.record("read", &json!({}), &failing(ErrorCode::NotFound), &[]);
             verdicts.push(guard.judge());
         }
-        assert!(matches!(verdicts.last(), Some(Verdict::Stop(_))), "{verdicts:?}");
+        assert!(matches!(verdicts.last(), Some(GuardVerdict::Stop(_))), "{verdicts:?}");
     }
 
     /// What a row of replies with one call each is ended for.
     fn end(turns: &[Call]) -> RunError {
         let mut guard = LoopGuard::default();
-        let mut last = Verdict::Continue;
+        let mut last = GuardVerdict::Continue;
         for (tool, arguments, result) in turns {
             guard.record(tool, arguments, result, &[]);
             last = guard.judge();
         }
-        let Verdict::Stop(error) = last else { panic!("{last:?}") };
+        let GuardVerdict::Stop(error) = last else { panic!("{last:?}") };
         error
     }
 

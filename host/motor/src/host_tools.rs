@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::config::{MAX_CHOICES, MAX_WORDS_BYTES};
-use crate::toolbox::{Effects, ToolDefinition, ToolResult};
+use crate::toolbox::{ToolDefinition, ToolEffects, ToolResult};
 
 pub(crate) const ASK_USER: &str = "ask_user";
 pub(crate) const REQUEST_APPROVAL: &str = "request_approval";
@@ -33,7 +33,7 @@ pub(crate) fn all() -> &'static [ToolDefinition] {
 fn tool(name: &str, description: &str, parameters: Value) -> ToolDefinition {
     ToolDefinition {
         spec: ToolSpec { name: name.to_owned(), description: description.to_owned(), parameters },
-        effects: Effects { read_only: true, destructive: false, idempotent: true, open_world: false },
+        effects: ToolEffects { read_only: true, destructive: false, idempotent: true, open_world: false },
         timeout: Duration::MAX,
         component: None,
         most: None,
@@ -84,7 +84,7 @@ pub(crate) struct Ask {
 
 /// Arguments of [`REQUEST_APPROVAL`].
 #[derive(Debug, Deserialize)]
-pub(crate) struct Request {
+pub(crate) struct ApprovalRequest {
     pub(crate) action: String,
     #[serde(default)]
     pub(crate) reason: Option<String>,
@@ -107,7 +107,7 @@ impl Ask {
     }
 }
 
-impl Request {
+impl ApprovalRequest {
     /// Reads arguments that fit the schema.
     ///
     /// # Errors
@@ -171,10 +171,10 @@ mod tests {
         ] {
             assert_eq!(Ask::read(&hostile).unwrap_err().error_code, Some(ErrorCode::InvalidArgs));
         }
-        assert_eq!(Request::read(&json!({"action": "delete it"})).unwrap().grant(), None);
-        let request = Request::read(&json!({"action": "look it up", "domains": ["a.example"]})).unwrap();
+        assert_eq!(ApprovalRequest::read(&json!({"action": "delete it"})).unwrap().grant(), None);
+        let request = ApprovalRequest::read(&json!({"action": "look it up", "domains": ["a.example"]})).unwrap();
         assert_eq!(serde_json::to_value(request.grant()).unwrap(), json!({"domains": ["a.example"]}));
         assert_eq!(request.summary(), "access to a.example: look it up");
-        assert!(Request::read(&json!({"action": "x", "domains": vec!["d"; MAX_DOMAINS + 1]})).is_err());
+        assert!(ApprovalRequest::read(&json!({"action": "x", "domains": vec!["d"; MAX_DOMAINS + 1]})).is_err());
     }
 }

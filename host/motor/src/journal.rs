@@ -21,7 +21,7 @@ use store::{Batch, Scan, Store, StoreError, Table};
 use crate::artifact::Artifact;
 use crate::event::{RunEvent, StoredEvent, event_key, event_prefix};
 use crate::failure::{FailureSummary, RunError};
-use crate::guard::Verdict;
+use crate::guard::GuardVerdict;
 use crate::live::{LiveEvent, LiveLog};
 use crate::record::RunRecord;
 use crate::skill::InstalledSkill;
@@ -88,7 +88,7 @@ impl From<JournalError> for Refusal {
 
 /// Where runs are kept.
 #[derive(Clone)]
-pub(crate) struct Books {
+pub(crate) struct RunStore {
     pub(crate) store: Store,
     pub(crate) signals: SignalBus,
     pub(crate) energy: Arc<EnergyBook>,
@@ -108,7 +108,7 @@ pub(crate) fn command_key(agent: &base::AgentName, key: &str) -> String {
 
 /// What is kept of an order with an idempotency key.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Given {
+pub(crate) struct StoredReply {
     /// Which order it was.
     pub(crate) order: ContentHash,
     /// What was replied.
@@ -125,7 +125,7 @@ pub(crate) fn order_prefix(run: &RunId) -> String {
     format!("order/{run}/")
 }
 
-impl Books {
+impl RunStore {
     /// The head of a run.
     pub(crate) fn record(&self, run: &RunId) -> Result<RunRecord, JournalError> {
         self.store.get(Table::Runs, run.as_str())?.ok_or_else(|| JournalError::Unknown { run: run.clone() })
@@ -215,7 +215,7 @@ fn browses(tools: &[String]) -> bool {
 
 /// How a run ends.
 #[derive(Debug, Clone)]
-pub(crate) struct Ending {
+pub(crate) struct RunEnding {
     pub(crate) status: RunStatus,
     pub(crate) summary: Option<String>,
     pub(crate) error: Option<RunError>,
@@ -226,7 +226,7 @@ pub(crate) struct Ending {
 
 /// One run, being written.
 pub(crate) struct Journal {
-    books: Books,
+    books: RunStore,
     live: Arc<LiveLog>,
     run: RunId,
     state: RunState,
@@ -250,7 +250,11 @@ impl WorkTime {
 
 impl Journal {
     /// Takes a run up from its history.
-    pub(crate) fn open(books: Books, live: Arc<LiveLog>, run: RunId) -> Result<(Self, Vec<StoredEvent>), JournalError> {
+    pub(crate) fn open(
+        books: RunStore,
+        live: Arc<LiveLog>,
+        run: RunId,
+    ) -> Result<(Self, Vec<StoredEvent>), JournalError> {
         let (state, events) = books.load(&run)?;
         let time = WorkTime { before: state.record.worked(books.clock.now()), since: books.clock.monotonic() };
         Ok((Self { books, live, run, state, outbox: Vec::new(), time }, events))
@@ -274,7 +278,7 @@ impl Journal {
     ///
     /// # Errors
     /// When the event may not happen now; nothing is staged then.
-    pub(crate) fn stage(&mut self, event: RunEvent) -> Result<Verdict, JournalError> {
+    pub(crate) fn stage(&mut self, event: RunEvent) -> Result<GuardVerdict, JournalError> {
         if matches!(event, RunEvent::Started | RunEvent::Retried { .. }) {
             self.time = WorkTime { before: Duration::ZERO, since: self.books.clock.monotonic() };
         }
@@ -316,9 +320,9 @@ impl Journal {
     pub(crate) async fn carry_out(
         &mut self,
         events: Vec<RunEvent>,
-        reply: Option<(&str, Given)>,
-    ) -> Result<Verdict, JournalError> {
-        let mut verdict = Verdict::Continue;
+        reply: Option<(&str, StoredReply)>,
+    ) -> Result<GuardVerdict, JournalError> {
+        let mut verdict = GuardVerdict::Continue;
         let mut batch = Batch::new();
         for event in events {
             if matches!(event, RunEvent::Retried { .. }) {
@@ -327,7 +331,7 @@ impl Journal {
                 batch.put(Table::Places, place_key(&self.state.record.agent), &self.run)?;
             }
             match self.stage(event)? {
-                Verdict::Continue => {}
+                GuardVerdict::Continue => {}
                 other => verdict = other,
             }
         }
@@ -341,13 +345,13 @@ impl Journal {
     }
 
     /// Ends the run: its last events, its signal, its energy, and the place it held, in one commit.
-    pub(crate) async fn finish(&mut self, ending: Ending) -> Result<(), JournalError> {
+    pub(crate) async fn finish(&mut self, ending: RunEnding) -> Result<(), JournalError> {
         let mut batch = Batch::new();
         let record = &self.state.record;
         let agent = record.agent.clone();
         let iterations = Activity::Iterations { count: record.attempt_iterations(), browser: browses(&record.tools) };
         let drained = self.books.energy.stage_drain(&mut batch, &agent, iterations).await?;
-        let Ending { status, summary, error, failure, artifacts, installed_skills } = ending;
+        let RunEnding { status, summary, error, failure, artifacts, installed_skills } = ending;
         let energy = drained.cost;
         self.stage(RunEvent::Finished { status, summary, error, energy, failure, artifacts, installed_skills })?;
         self.put_staged(&mut batch)?;

@@ -13,7 +13,7 @@ use base::{ContentHash, ErrorCode, RunId};
 use grants::RunConsent;
 
 use crate::event::RunEvent;
-use crate::request::{CallConsents, OutgoingRequest};
+use crate::request::{CallLeases, OutgoingRequest};
 use crate::toolbox::ToolResult;
 use crate::wait::{Approval, Scope, action_hash, allows};
 
@@ -34,7 +34,7 @@ struct Lease {
 
 /// An action that changed something outside and is known to have succeeded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Done {
+pub(crate) struct CompletedAction {
     pub(crate) attempt: u32,
     pub(crate) step: u32,
     pub(crate) output: String,
@@ -42,10 +42,10 @@ pub(crate) struct Done {
 
 /// What is known of an action.
 #[derive(Debug, Clone, Default)]
-struct Action {
+struct ActionRecord {
     /// How often it came to an end that is known.
     known: u32,
-    done: Option<Done>,
+    done: Option<CompletedAction>,
 }
 
 /// How often the owner refused something of a class, and why the last time.
@@ -69,7 +69,7 @@ pub(crate) struct Ledger {
     /// The actions that the owner refused, and why.
     denied_actions: HashMap<ContentHash, Option<String>>,
     denied_classes: HashMap<String, Denials>,
-    actions: HashMap<ContentHash, Action>,
+    actions: HashMap<ContentHash, ActionRecord>,
     /// How often a request is known to have been sent.
     sent: BTreeMap<ContentHash, u32>,
     in_flight: Option<ContentHash>,
@@ -78,7 +78,7 @@ pub(crate) struct Ledger {
 
 /// What the ledger says to an action that needs consent.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Standing {
+pub(crate) enum ConsentState {
     /// There is consent: under this id, with what the environment gets.
     Granted(String, Option<RunConsent>),
     /// The owner has refused it, for this reason.
@@ -169,7 +169,7 @@ impl Ledger {
         entry.known += 1;
         if landed {
             let output = cut(&result.output, KEPT);
-            entry.done = Some(Done { attempt: self.attempt, step, output });
+            entry.done = Some(CompletedAction { attempt: self.attempt, step, output });
         }
     }
 
@@ -211,25 +211,25 @@ impl Ledger {
     }
 
     /// Whether there is consent to an action of a class.
-    pub(crate) fn standing(&self, action: ContentHash, class: Option<&str>) -> Standing {
+    pub(crate) fn standing(&self, action: ContentHash, class: Option<&str>) -> ConsentState {
         let of_class = || class.and_then(|class| self.denied_classes.get(class));
         let of_class = || of_class().filter(|denials| denials.times >= MAX_DENIALS).map(|denials| &denials.reason);
         if let Some(reason) = self.denied_actions.get(&action).or_else(of_class) {
-            return Standing::Denied(reason.clone());
+            return ConsentState::Denied(reason.clone());
         }
         if let Some(lease) = self.leases.iter().find(|lease| lease.action == action) {
-            return Standing::Granted(lease.approval.clone(), lease.grant.clone());
+            return ConsentState::Granted(lease.approval.clone(), lease.grant.clone());
         }
         match class.and_then(|class| self.allowed.get(class)) {
-            Some((approval, grant)) => Standing::Granted(approval.clone(), grant.clone()),
-            None => Standing::Unasked,
+            Some((approval, grant)) => ConsentState::Granted(approval.clone(), grant.clone()),
+            None => ConsentState::Unasked,
         }
     }
 
     /// What a call gets of consents to requests.
-    pub(crate) fn consents(&self) -> CallConsents {
+    pub(crate) fn consents(&self) -> CallLeases {
         let leases = self.leases.iter().filter(|lease| lease.is_request).map(|lease| lease.action).collect();
-        CallConsents { leases, sent: self.sent.clone() }
+        CallLeases { leases, sent: self.sent.clone() }
     }
 
     /// What tells doubles of an action apart outside. The same in each attempt until the action came to an end that is
@@ -240,7 +240,7 @@ impl Ledger {
     }
 
     /// The action, when an earlier attempt has done it and it changed something outside.
-    pub(crate) fn done_before(&self, action: ContentHash) -> Option<&Done> {
+    pub(crate) fn done_before(&self, action: ContentHash) -> Option<&CompletedAction> {
         self.actions.get(&action)?.done.as_ref().filter(|done| done.attempt < self.attempt)
     }
 }

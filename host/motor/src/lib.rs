@@ -47,24 +47,24 @@ mod step;
 mod timers;
 
 pub use artifact::Artifact;
-pub use budget::{Budget, Exhausted, Prices};
-pub use command::{Answer, Decided, Moved, Retried, RetryRequest};
-pub use config::Config;
+pub use budget::{BudgetExhausted, CreditBudget, Prices};
+pub use command::{ApprovalDecision, CommandReply, QuestionAnswer, RetryReply, RetryRequest};
+pub use config::MotorConfig;
 pub use consent::is_host_tool;
 pub use environment::Environment;
 pub use event::{RunEvent, StoredEvent, TellReason};
 pub use failure::{FailureCategory, FailureSummary, LastToolResult, RunError};
 pub use live::{LiveEvent, Preparing};
-pub use motor::{Cancelled, Motor, MotorParts, RunRequest};
-pub use prune::{Expired, KEY_MEMORY};
+pub use motor::{CancelReply, Motor, MotorParts, RunRequest};
+pub use prune::{ExpiredRun, KEY_MEMORY};
 pub use query::ListFilter;
 pub use record::RunRecord;
-pub use request::{CallConsents, Origin, OutgoingRequest, ShownField, ShownRequest};
+pub use request::{CallLeases, OutgoingRequest, ShownField, ShownRequest, ValueOrigin};
 pub use skill::{InstalledSkill, SkillLabel};
 pub use status::{IllegalTransition, RunStatus, StatusEvent};
 pub use toolbox::{
-    ConsentNeeded, Effects, Planned, Review, SandboxUsage, ToolDefinition, ToolInvocation, ToolNote, ToolReply,
-    ToolResult, Toolbox,
+    CallReview, ConsentNeeded, PlannedCall, SandboxUsage, ToolDefinition, ToolEffects, ToolInvocation, ToolNote,
+    ToolReply, ToolResult, Toolbox,
 };
 pub use trace::{ApprovalTrace, AttemptTrace, QuestionTrace, RunTrace, StepTrace, ToolCallTrace, TransitionTrace};
 pub use wait::{Approval, ApprovalItem, Question, Scope, Waiting};

@@ -321,11 +321,11 @@ pub(crate) struct Item {
 /// What the driver of one run writes and its watchers read.
 #[derive(Debug)]
 pub(crate) struct LiveLog {
-    inner: Mutex<Inner>,
+    inner: Mutex<LogInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct LogInner {
     durable: Vec<Arc<LiveEvent>>,
     /// Gone once the driver is: watchers then end after what they still have.
     sender: Option<broadcast::Sender<Item>>,
@@ -334,7 +334,7 @@ struct Inner {
 impl LiveLog {
     pub(crate) fn new() -> Arc<Self> {
         let sender = Some(broadcast::channel(BACKLOG).0);
-        Arc::new(Self { inner: Mutex::new(Inner { durable: Vec::new(), sender }) })
+        Arc::new(Self { inner: Mutex::new(LogInner { durable: Vec::new(), sender }) })
     }
 
     /// The history, when a driver takes a run up: the log holds nothing yet.
@@ -369,7 +369,7 @@ impl LiveLog {
     }
 }
 
-impl Inner {
+impl LogInner {
     fn send(&self, event: Arc<LiveEvent>) {
         if let Some(sender) = &self.sender {
             // An error means that nobody watches.

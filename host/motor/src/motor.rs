@@ -15,13 +15,13 @@ use serde_json::Value;
 use signals::SignalBus;
 use store::{Scan, Store, Table};
 
-use crate::command::{Answer, Command, Decided, Moved, Retried, RetryRequest};
-use crate::config::Config;
+use crate::command::{ApprovalDecision, Command, CommandReply, QuestionAnswer, RetryReply, RetryRequest};
+use crate::config::MotorConfig;
 use crate::drivers::Drivers;
 use crate::environment::Environment;
 use crate::event::RunEvent;
-use crate::journal::{Books, Given, JournalError, command_key, order_key, place_key};
-use crate::phase::Outcome;
+use crate::journal::{JournalError, RunStore, StoredReply, command_key, order_key, place_key};
+use crate::phase::DriverOutcome;
 use crate::record::RunRecord;
 use crate::skill::SkillLabel;
 use crate::status::{IllegalTransition, RunStatus, StatusEvent};
@@ -46,7 +46,7 @@ pub struct MotorParts {
     /// Makes tools and models.
     pub environment: Arc<dyn Environment>,
     /// The owner's settings.
-    pub config: Config,
+    pub config: MotorConfig,
 }
 
 /// A run that is asked for.
@@ -79,7 +79,7 @@ pub struct RunRequest {
 /// What cancelling did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Cancelled {
+pub struct CancelReply {
     /// The run.
     pub run_id: RunId,
     /// What it was.
@@ -91,13 +91,13 @@ pub struct Cancelled {
 /// The runs of a home. Cheap to clone.
 #[derive(Clone)]
 pub struct Motor {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<MotorInner>,
 }
 
-pub(crate) struct Inner {
-    pub(crate) books: Books,
+pub(crate) struct MotorInner {
+    pub(crate) books: RunStore,
     random: Arc<Random>,
-    config: Config,
+    config: MotorConfig,
     pub(crate) drivers: Drivers,
     /// Held from the look at a place until it is taken.
     pub(crate) admission: Arc<tokio::sync::Mutex<()>>,
@@ -109,9 +109,9 @@ impl Motor {
     pub fn new(parts: MotorParts) -> Self {
         let MotorParts { store, signals, energy, clock, random, environment, config } = parts;
         let time = HostTime::starting(clock.clone());
-        let books = Books { store, signals, energy, clock, time };
+        let books = RunStore { store, signals, energy, clock, time };
         let drivers = Drivers::new(books.clone(), environment, config.clone());
-        Self { inner: Arc::new(Inner { books, random, config, drivers, admission: Arc::default() }) }
+        Self { inner: Arc::new(MotorInner { books, random, config, drivers, admission: Arc::default() }) }
     }
 
     /// An id for a run that is about to be started, so that its workspace can be prepared first.
@@ -278,7 +278,7 @@ impl Motor {
     /// # Errors
     /// `NotFound`; `IllegalState` when nothing or something else is asked, or the answer comes too late or a second time;
     /// or what storage says.
-    pub async fn respond(&self, id: &RunId, answer: Answer) -> Result<Moved, Refusal> {
+    pub async fn respond(&self, id: &RunId, answer: QuestionAnswer) -> Result<CommandReply, Refusal> {
         self.order(id, Command::Respond(answer)).await
     }
 
@@ -286,7 +286,7 @@ impl Motor {
     ///
     /// # Errors
     /// As [`Motor::respond`], and when the decision was made about another action than the one that waits.
-    pub async fn approve(&self, id: &RunId, decided: Decided) -> Result<Moved, Refusal> {
+    pub async fn approve(&self, id: &RunId, decided: ApprovalDecision) -> Result<CommandReply, Refusal> {
         self.order(id, Command::Approve(decided)).await
     }
 
@@ -295,7 +295,7 @@ impl Motor {
     /// # Errors
     /// `NotFound`; `IllegalState` when it has not failed or every attempt was used; `Busy` when another run of the agent
     /// holds the place; `ConsentNeeded` when it is to get more without the owner's word; or what storage says.
-    pub async fn retry(&self, id: &RunId, request: RetryRequest) -> Result<Retried, Refusal> {
+    pub async fn retry(&self, id: &RunId, request: RetryRequest) -> Result<RetryReply, Refusal> {
         let command = Command::Retry(request);
         // In the task of the order: a caller that goes away must not open the place to another run meanwhile.
         let admitted = self.inner.admission.clone().lock_owned().await;
@@ -314,7 +314,7 @@ impl Motor {
     fn reply_to(&self, id: &RunId, command: &Command) -> Result<Option<Value>, Refusal> {
         let Some(key) = command.key() else { return Ok(None) };
         check_key(key)?;
-        let given = self.inner.books.store.get::<Given>(Table::Places, order_key(id, key))?;
+        let given = self.inner.books.store.get::<StoredReply>(Table::Places, order_key(id, key))?;
         match given {
             Some(given) if given.order != command.fingerprint() => {
                 let reason = format!("the idempotency key `{key}` was used for another order");
@@ -365,7 +365,7 @@ impl Motor {
     ///
     /// # Errors
     /// `NotFound`; `IllegalState` when the run is over, or ended in another way meanwhile; or what storage says.
-    pub async fn cancel(&self, id: &RunId) -> Result<Cancelled, Refusal> {
+    pub async fn cancel(&self, id: &RunId) -> Result<CancelReply, Refusal> {
         let previous_status = self.inner.books.record(id)?.status;
         let over = |status| {
             let illegal = IllegalTransition { status, event: StatusEvent::Cancel };
@@ -375,12 +375,12 @@ impl Motor {
             return Err(over(previous_status));
         }
         match self.inner.drivers.cancel(id).await? {
-            Outcome::Finished(record) if record.status == RunStatus::Cancelled => {
-                Ok(Cancelled { run_id: id.clone(), previous_status, new_status: record.status })
+            DriverOutcome::Finished(record) if record.status == RunStatus::Cancelled => {
+                Ok(CancelReply { run_id: id.clone(), previous_status, new_status: record.status })
             }
-            Outcome::Finished(record) => Err(over(record.status)),
-            Outcome::Parked(record) => Err(over(record.status)),
-            Outcome::Suspended { refusal, .. } => Err(refusal),
+            DriverOutcome::Finished(record) => Err(over(record.status)),
+            DriverOutcome::Parked(record) => Err(over(record.status)),
+            DriverOutcome::Suspended { refusal, .. } => Err(refusal),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::record::RunRecord;
 
 /// How a driver leaves its run.
 #[derive(Debug, Clone)]
-pub(crate) enum Outcome {
+pub(crate) enum DriverOutcome {
     /// The run is over, and that is durable.
     Finished(Box<RunRecord>),
     /// The run waits for people, and that is durable.
@@ -27,9 +27,9 @@ pub(crate) enum Outcome {
 pub(crate) enum Phase {
     Driving,
     /// What became of the run is durable.
-    Settled(Outcome),
+    Settled(DriverOutcome),
     /// The environment has heard of it too, and the driver is no more.
-    Gone(Outcome),
+    Gone(DriverOutcome),
 }
 
 /// The phase of one driver.
@@ -44,13 +44,13 @@ impl Progress {
         Arc::new(Self { phase: Mutex::new(Phase::Driving), moved: Notify::new() })
     }
 
-    pub(crate) fn settle(&self, outcome: Outcome) {
+    pub(crate) fn settle(&self, outcome: DriverOutcome) {
         *self.phase.lock() = Phase::Settled(outcome);
         self.moved.notify_waiters();
     }
 
     /// The driver is no more, whatever became of it; `otherwise` when it did not say.
-    pub(crate) fn end(&self, otherwise: impl FnOnce() -> Outcome) {
+    pub(crate) fn end(&self, otherwise: impl FnOnce() -> DriverOutcome) {
         {
             let mut phase = self.phase.lock();
             *phase = Phase::Gone(match &*phase {
@@ -62,7 +62,7 @@ impl Progress {
     }
 
     /// What became of the run, as soon as that is durable.
-    pub(crate) async fn settled(&self) -> Outcome {
+    pub(crate) async fn settled(&self) -> DriverOutcome {
         self.wait(|phase| match phase {
             Phase::Driving => None,
             Phase::Settled(outcome) | Phase::Gone(outcome) => Some(outcome.clone()),
@@ -71,7 +71,7 @@ impl Progress {
     }
 
     /// What became of the run, once the driver is no more.
-    pub(crate) async fn gone(&self) -> Outcome {
+    pub(crate) async fn gone(&self) -> DriverOutcome {
         self.wait(|phase| match phase {
             Phase::Driving | Phase::Settled(_) => None,
             Phase::Gone(outcome) => Some(outcome.clone()),
@@ -79,7 +79,7 @@ impl Progress {
         .await
     }
 
-    async fn wait(&self, reached: impl Fn(&Phase) -> Option<Outcome>) -> Outcome {
+    async fn wait(&self, reached: impl Fn(&Phase) -> Option<DriverOutcome>) -> DriverOutcome {
         loop {
             // Before the look, so that what happens in between wakes it.
             let moved = self.moved.notified();
@@ -97,13 +97,13 @@ mod tests {
 
     use super::*;
 
-    fn suspended(reason: &str) -> Outcome {
-        Outcome::Suspended { refusal: Refusal::new(RefusalCode::TryLater, reason), again: false }
+    fn suspended(reason: &str) -> DriverOutcome {
+        DriverOutcome::Suspended { refusal: Refusal::new(RefusalCode::TryLater, reason), again: false }
     }
 
-    fn reason(outcome: &Outcome) -> &str {
+    fn reason(outcome: &DriverOutcome) -> &str {
         match outcome {
-            Outcome::Suspended { refusal, .. } => &refusal.reason,
+            DriverOutcome::Suspended { refusal, .. } => &refusal.reason,
             other => panic!("{other:?}"),
         }
     }

@@ -12,7 +12,7 @@ use store::{Batch, Scan, Table};
 
 use crate::config::HEARING;
 use crate::event::{RunEvent, StoredEvent, event_key};
-use crate::journal::{Books, JournalError, command_key, order_prefix};
+use crate::journal::{JournalError, RunStore, command_key, order_prefix};
 use crate::motor::Motor;
 use crate::record::RunRecord;
 
@@ -23,7 +23,7 @@ const FORGOTTEN: &str = "forgotten/";
 
 /// Runs that may be deleted for their age.
 #[derive(Debug, Default)]
-pub struct Expired {
+pub struct ExpiredRun {
     /// The runs, the oldest first.
     pub runs: Vec<RunId>,
     /// Where to go on; none: there are no more.
@@ -65,20 +65,20 @@ impl Motor {
     ///
     /// # Errors
     /// What storage says.
-    pub fn expired(&self, cutoff: Timestamp, after: Option<&RunId>, limit: usize) -> Result<Expired, Refusal> {
+    pub fn expired(&self, cutoff: Timestamp, after: Option<&RunId>, limit: usize) -> Result<ExpiredRun, Refusal> {
         let mut scan = Scan::all().limit(limit);
         if let Some(after) = after {
             scan = scan.after(after.as_str());
         }
         let page = self.inner.books.store.scan_each::<RunRecord>(Table::Runs, &scan)?;
         let is_full = page.len() == limit;
-        let mut expired = Expired::default();
+        let mut expired = ExpiredRun::default();
         for (key, record) in page {
             let Some(id) = String::from_utf8(key).ok().and_then(|key| RunId::parse(&key).ok()) else { continue };
             if let Ok(record) = record {
                 if record.created_at >= cutoff {
                     // Ids sort by the time of their runs.
-                    return Ok(Expired { next: None, ..expired });
+                    return Ok(ExpiredRun { next: None, ..expired });
                 }
                 if record.status.is_terminal() && record.completed_at.is_some_and(|at| at < cutoff) {
                     expired.runs.push(id.clone());
@@ -125,7 +125,7 @@ fn check_over(record: &RunRecord) -> Result<(), Refusal> {
     Err(Refusal::new(RefusalCode::IllegalState, reason).with_remedy(remedy))
 }
 
-impl Books {
+impl RunStore {
     async fn delete(&self, record: &RunRecord) -> Result<(), JournalError> {
         let run = &record.id;
         let mut batch = Batch::new();

@@ -9,7 +9,7 @@ use crate::event::{StoredEvent, event_prefix};
 use crate::live::history;
 use crate::log;
 use crate::motor::Motor;
-use crate::phase::Outcome;
+use crate::phase::DriverOutcome;
 use crate::record::RunRecord;
 use crate::relay::Relay;
 use crate::state::RunState;
@@ -131,7 +131,7 @@ impl Motor {
         loop {
             let mut launches = active.launches();
             if let Some(progress) = self.inner.drivers.progress(id) {
-                if let Outcome::Suspended { refusal, again: false } = progress.gone().await {
+                if let DriverOutcome::Suspended { refusal, again: false } = progress.gone().await {
                     return Err(refusal);
                 }
                 continue;

@@ -8,7 +8,7 @@ use grants::{Grant, RunConsent};
 use serde::{Deserialize, Serialize};
 
 use crate::artifact::Artifact;
-use crate::budget::Budget;
+use crate::budget::CreditBudget;
 use crate::config::{MAX_ATTEMPTS, MAX_UNKNOWN};
 use crate::event::{RunEvent, StoredEvent};
 use crate::failure::{FailureSummary, RunError};
@@ -142,7 +142,7 @@ pub struct RunRecord {
     pub installed_skills: Vec<InstalledSkill>,
     /// What it may spend and has spent; none: that is not counted (SPEC EN-2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Budget>,
+    pub budget: Option<CreditBudget>,
     /// The number the next event gets: also how many there are.
     pub next_sequence: u64,
     /// The beginning of the answer.
@@ -215,7 +215,7 @@ impl RunRecord {
             artifacts: Vec::new(),
             skill: skill.clone(),
             installed_skills: Vec::new(),
-            budget: credits.map(Budget::new),
+            budget: credits.map(CreditBudget::new),
             next_sequence: 1,
             summary: None,
             error: None,
@@ -456,7 +456,7 @@ fn is_nothing(number: &u64) -> bool {
 mod tests {
     use super::*;
     use crate::request::OutgoingRequest;
-    use crate::toolbox::{Effects, ToolResult};
+    use crate::toolbox::{ToolEffects, ToolResult};
 
     fn check_sources(events: Vec<RunEvent>, expected: &[&str]) {
         let stored = |event| StoredEvent { at: Timestamp::from_millis(0), worked_ms: None, event };
@@ -489,7 +489,7 @@ mod tests {
             tool: tool.into(),
             arguments: serde_json::Value::Null,
             idempotency_key: "k".into(),
-            effects: Effects { open_world, ..Effects::default() },
+            effects: ToolEffects { open_world, ..ToolEffects::default() },
             component: None,
             approval: None,
             grant: None,

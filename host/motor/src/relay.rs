@@ -6,20 +6,20 @@ use std::sync::Arc;
 use base::RunId;
 
 use crate::drivers::ActiveRuns;
-use crate::journal::Books;
+use crate::journal::RunStore;
 use crate::live::{LiveLog, history};
 use crate::watch::Watch;
 
 /// Finds the next driver of a run.
 pub(crate) struct Relay {
     pub(crate) active: Arc<ActiveRuns>,
-    pub(crate) books: Books,
+    pub(crate) books: RunStore,
     pub(crate) run: RunId,
     is_last: bool,
 }
 
 impl Relay {
-    pub(crate) fn new(active: Arc<ActiveRuns>, books: Books, run: RunId) -> Self {
+    pub(crate) fn new(active: Arc<ActiveRuns>, books: RunStore, run: RunId) -> Self {
         Self { active, books, run, is_last: false }
     }
 

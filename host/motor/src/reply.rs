@@ -8,10 +8,11 @@ use std::collections::HashSet;
 
 use base::text::cut;
 use llm::{
-    Arguments, ChatReply, FinishReason, Recovery, ToolCall, ToolSpec, granted_name, recover_text_calls, take_reasoning,
+    Arguments, ChatReply, FinishReason, Recovery, RequestedCall, ToolSpec, granted_name, recover_text_calls,
+    take_reasoning,
 };
 
-use crate::conversation::{Conversation, Unjudged};
+use crate::conversation::{Conversation, PendingVerdict};
 use crate::event::TellReason;
 use crate::failure::{FailureCategory, RunError};
 
@@ -22,7 +23,7 @@ const DETAIL: usize = ChatReply::MAX_DETAIL;
 
 /// Changes to a reply.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Normalised {
+pub(crate) struct NormalReply {
     /// Whether its calls were read out of its text.
     pub(crate) recovered_call: bool,
     /// Tools of the calls that were dropped.
@@ -35,8 +36,8 @@ pub(crate) fn normalise(
     step: u32,
     tools: &[ToolSpec],
     conversation: &Conversation,
-) -> Normalised {
-    let mut done = Normalised::default();
+) -> NormalReply {
+    let mut done = NormalReply::default();
     take_reasoning(reply);
     if !reply.finish.is_complete() && reply.finish != FinishReason::Paused {
         let dropped = std::mem::take(&mut reply.tool_calls);
@@ -57,7 +58,11 @@ pub(crate) fn normalise(
         reply.finish = FinishReason::ToolCalls;
         reply.tool_calls = calls
             .into_iter()
-            .map(|call| ToolCall { id: String::new(), name: call.name, arguments: Arguments::Json(call.arguments) })
+            .map(|call| RequestedCall {
+                id: String::new(),
+                name: call.name,
+                arguments: Arguments::Json(call.arguments),
+            })
             .collect();
         done.recovered_call = true;
     }
@@ -87,7 +92,7 @@ pub(crate) enum Judgement {
 }
 
 /// Judges a reply that calls no tools, and those that it continues.
-pub(crate) fn judge(reply: &Unjudged, tools: &[ToolSpec], conversation: &Conversation) -> Judgement {
+pub(crate) fn judge(reply: &PendingVerdict, tools: &[ToolSpec], conversation: &Conversation) -> Judgement {
     match reply.finish {
         FinishReason::Length if conversation.cut_offs() == 0 => {
             let (reason, advice) = continued(reply, tools);
@@ -109,7 +114,7 @@ pub(crate) fn judge(reply: &Unjudged, tools: &[ToolSpec], conversation: &Convers
 }
 
 /// How the model can go on after a reply that was cut off.
-fn continued(reply: &Unjudged, tools: &[ToolSpec]) -> (TellReason, String) {
+fn continued(reply: &PendingVerdict, tools: &[ToolSpec]) -> (TellReason, String) {
     let names: Vec<_> = reply.dropped_calls.iter().map(|name| format!("`{name}`")).collect();
     let advice = "no call of it was executed; call again, with shorter arguments or in several replies";
     if !names.is_empty() {
@@ -127,7 +132,7 @@ fn continued(reply: &Unjudged, tools: &[ToolSpec]) -> (TellReason, String) {
 }
 
 /// Why a reply that is complete cannot be the answer.
-fn useless(reply: &Unjudged, tools: &[ToolSpec]) -> Option<(TellReason, String)> {
+fn useless(reply: &PendingVerdict, tools: &[ToolSpec]) -> Option<(TellReason, String)> {
     if reply.is_silent {
         let why = "your reply was empty; call a tool, or give your answer in plain text";
         return Some((TellReason::EmptyReply, why.to_owned()));
@@ -146,7 +151,7 @@ fn useless(reply: &Unjudged, tools: &[ToolSpec]) -> Option<(TellReason, String)>
 }
 
 /// Why a reply that the model did not end itself fails the attempt, in the provider's words.
-fn unusable(reply: &Unjudged) -> RunError {
+fn unusable(reply: &PendingVerdict) -> RunError {
     let (what, remedy) = match reply.finish {
         FinishReason::Length => (
             "the model's reply was cut off at its limit of output tokens, again after it was told to go on",
@@ -183,7 +188,7 @@ mod tests {
     }
 
     fn reply(text: &str, ids: &[&str]) -> ChatReply {
-        let call = |id: &&str| ToolCall {
+        let call = |id: &&str| RequestedCall {
             id: (*id).into(),
             name: "read".into(),
             arguments: Arguments::Json(json!({"path": "a"})),
@@ -219,12 +224,12 @@ mod tests {
         assert_eq!(ids(reply("", &["a", "a"])), ["a", "call_3_1"]);
     }
 
-    fn normalised(reply: &mut ChatReply) -> Normalised {
+    fn normalised(reply: &mut ChatReply) -> NormalReply {
         normalise(reply, 1, &tools(), &Conversation::default())
     }
 
     /// The judgement of a reply, after `earlier` cut-offs and corrections, as one line.
-    fn judged(reply: &Unjudged, earlier: &[TellReason]) -> String {
+    fn judged(reply: &PendingVerdict, earlier: &[TellReason]) -> String {
         let mut conversation = Conversation::default();
         for reason in earlier {
             conversation.apply(&RunEvent::Told { step: 1, reason: *reason, text: String::new() });
@@ -236,9 +241,9 @@ mod tests {
         }
     }
 
-    fn ended(text: &str, finish: FinishReason) -> Unjudged {
+    fn ended(text: &str, finish: FinishReason) -> PendingVerdict {
         let is_silent = text.trim().is_empty();
-        Unjudged { text: text.into(), is_silent, finish, detail: None, dropped_calls: vec![] }
+        PendingVerdict { text: text.into(), is_silent, finish, detail: None, dropped_calls: vec![] }
     }
 
     #[test]
@@ -248,7 +253,7 @@ mod tests {
         assert_eq!(written.tool_calls.len(), 1);
 
         let mut prose = reply("I would use the tool read for that.", &[]);
-        assert_eq!(normalised(&mut prose), Normalised::default());
+        assert_eq!(normalised(&mut prose), NormalReply::default());
         assert_eq!(judged(&ended(&prose.text, FinishReason::Stop), &[]), format!("answer {}", prose.text));
     }
 
@@ -256,7 +261,7 @@ mod tests {
     fn reasoning_is_no_part_of_the_answer() {
         let mut thinking = reply("<think>6 times 7</think>\n\n42", &[]);
         thinking.reasoning = Some("hm".into());
-        assert_eq!(normalised(&mut thinking), Normalised::default());
+        assert_eq!(normalised(&mut thinking), NormalReply::default());
         assert_eq!((thinking.text.as_str(), thinking.reasoning.as_deref()), ("42", Some("hm\n6 times 7")));
     }
 
@@ -277,13 +282,13 @@ mod tests {
             assert_eq!(normalised(&mut half).dropped_calls, ["read", "read"], "{finish:?}");
             assert_eq!(half.tool_calls, [], "{finish:?}");
             let mut written = ChatReply { finish, ..reply(text, &[]) };
-            assert_eq!(normalised(&mut written), Normalised::default(), "{finish:?}");
+            assert_eq!(normalised(&mut written), NormalReply::default(), "{finish:?}");
             assert_eq!(written.tool_calls, [], "{finish:?}");
         }
         // Benign twins.
         for finish in [Stop, ToolCalls, Missing, Paused] {
             let mut whole = ChatReply { finish, ..reply("", &["a", "b"]) };
-            assert_eq!(normalised(&mut whole), Normalised::default(), "{finish:?}");
+            assert_eq!(normalised(&mut whole), NormalReply::default(), "{finish:?}");
             assert_eq!(whole.tool_calls.len(), 2, "{finish:?}");
         }
     }
@@ -308,7 +313,7 @@ mod tests {
         }
         let silent = judged(&ended("", FinishReason::Length), &[]);
         assert!(silent.starts_with(&format!("tell CutOff: {cut} before it said anything")), "{silent}");
-        let called = Unjudged { dropped_calls: vec!["read".into()], ..half };
+        let called = PendingVerdict { dropped_calls: vec!["read".into()], ..half };
         let told = judged(&called, &[]);
         assert!(told.starts_with(&format!("tell CutOffCall: {cut} within its tool calls (`read`): no call")), "{told}");
         for text in [
@@ -328,7 +333,7 @@ mod tests {
     #[test]
     fn a_reply_that_was_filtered_or_refused_fails_in_the_providers_words() {
         let check = |finish, detail: Option<&str>, expected: expect_test::Expect| {
-            let reply = Unjudged { detail: detail.map(str::to_owned), ..ended("I cannot", finish) };
+            let reply = PendingVerdict { detail: detail.map(str::to_owned), ..ended("I cannot", finish) };
             expected.assert_eq(&judged(&reply, &[]));
         };
         check(

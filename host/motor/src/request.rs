@@ -88,13 +88,13 @@ pub struct ShownField {
     /// Its value, cut.
     pub value: String,
     /// Where the value was first seen.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
 }
 
 /// Where a value was first seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "from", rename_all = "snake_case")]
-pub enum Origin {
+pub enum ValueOrigin {
     /// In the words of the user: the task, an answer, the guidance of an attempt.
     User,
     /// In a response.
@@ -108,7 +108,7 @@ pub enum Origin {
 
 /// The consents that one call has, and how often its requests were sent before.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CallConsents {
+pub struct CallLeases {
     /// The requests that the owner consented to, by hash; as often as they may be sent.
     pub leases: Vec<ContentHash>,
     /// How often a request is known to have been sent by this run, by hash.

@@ -5,7 +5,7 @@ use base::RunId;
 use crate::config::MAX_CALLS_PER_REPLY;
 use crate::conversation::Conversation;
 use crate::event::{RunEvent, StoredEvent};
-use crate::guard::{LoopGuard, Verdict};
+use crate::guard::{GuardVerdict, LoopGuard};
 use crate::ledger::Ledger;
 use crate::record::RunRecord;
 use crate::status::IllegalTransition;
@@ -67,7 +67,7 @@ impl RunState {
     ///
     /// # Errors
     /// When the event may not happen now; the state is unchanged then.
-    pub(crate) fn apply(&mut self, stored: &StoredEvent) -> Result<Verdict, IllegalTransition> {
+    pub(crate) fn apply(&mut self, stored: &StoredEvent) -> Result<GuardVerdict, IllegalTransition> {
         self.record.apply(stored)?;
         self.trace.apply(stored, &self.record);
         self.ledger.apply(&self.record.id, &stored.event);
@@ -77,13 +77,13 @@ impl RunState {
         }
         let closed = self.conversation.apply(&stored.event);
         let (RunEvent::ToolReturned { tool, result, refused, .. }, Some(call)) = (&stored.event, closed) else {
-            return Ok(Verdict::Continue);
+            return Ok(GuardVerdict::Continue);
         };
         // A call above the number that a reply may make is told so and no more.
         if call.index < MAX_CALLS_PER_REPLY {
             self.guard.record(tool, &call.arguments(), result, refused);
         }
         let is_last = self.conversation.open_calls().next().is_none();
-        Ok(if is_last { self.guard.judge() } else { Verdict::Continue })
+        Ok(if is_last { self.guard.judge() } else { GuardVerdict::Continue })
     }
 }

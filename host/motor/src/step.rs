@@ -8,21 +8,21 @@ use llm::{ChatReply, ChatRequest, Delta, Model, ModelError, ReasoningFilter, Too
 
 use base::ErrorCode;
 
-use crate::budget::Budget;
-use crate::call::{Executed, Execution, admit, outcome_unknown};
+use crate::budget::CreditBudget;
+use crate::call::{CallOutcome, Execution, admit, outcome_unknown};
 use crate::compact;
 use crate::config::HEARING;
-use crate::consent::Leave;
-use crate::conversation::{Next, OpenCall, Unjudged};
-use crate::drive::{Driver, Exit};
+use crate::consent::ConsentDecision;
+use crate::conversation::{NextStep, OpenCall, PendingVerdict};
+use crate::drive::{Driver, LoopExit};
 use crate::event::RunEvent;
 use crate::failure::{FailureCategory, RunError};
-use crate::guard::Verdict;
+use crate::guard::GuardVerdict;
 use crate::host_tools::{ASK_USER, REQUEST_APPROVAL};
 use crate::journal::{Journal, JournalError};
 use crate::live::LiveEvent;
 use crate::prompt::{self, Prompt};
-use crate::reply::{Judgement, Normalised, judge, normalise};
+use crate::reply::{Judgement, NormalReply, judge, normalise};
 use crate::toolbox::{ToolDefinition, ToolReply, ToolResult, Toolbox};
 use crate::wait::action_hash;
 
@@ -35,16 +35,16 @@ impl Driver {
         toolbox: &dyn Toolbox,
         specs: &[ToolSpec],
         step: u32,
-    ) -> Result<Option<Exit>, JournalError> {
+    ) -> Result<Option<LoopExit>, JournalError> {
         let record = &journal.state().record;
         let max = record.max_iterations;
         let iteration = step.saturating_sub(record.earlier_iterations);
         if iteration > max {
             if let Some(answer) = journal.state().answer_despite_refusals() {
-                return Ok(Some(Exit::Answered(answer)));
+                return Ok(Some(LoopExit::Answered(answer)));
             }
             let message = format!("the run reached the iteration cap of {max}");
-            return Ok(Some(Exit::Failing(RunError::new(FailureCategory::BudgetExhausted, message))));
+            return Ok(Some(LoopExit::Failing(RunError::new(FailureCategory::BudgetExhausted, message))));
         }
         if step > 1 {
             let heard = tokio::time::timeout(HEARING, self.environment.stepped(&journal.state().trace));
@@ -54,7 +54,7 @@ impl Driver {
                 Err(interrupt) => return self.stop(journal, interrupt).await.map(Some),
             }
         }
-        let left = journal.state().record.budget.as_ref().map(Budget::share_left);
+        let left = journal.state().record.budget.as_ref().map(CreditBudget::share_left);
         let names: Vec<_> = specs.iter().map(|spec| spec.name.as_str()).collect();
         let briefing = toolbox.briefing();
         let record = &journal.state().record;
@@ -83,7 +83,7 @@ impl Driver {
             && let Err(exhausted) = budget.affords(self.config.budget.request(bytes))
         {
             let error = RunError::new(FailureCategory::BudgetExhausted, exhausted.to_string());
-            return Ok(Some(Exit::Failing(error)));
+            return Ok(Some(LoopExit::Failing(error)));
         }
         let last = record.earlier_iterations + max;
         self.live.publish_hint(LiveEvent::StepStarted { at: self.books.clock.now(), step, max: last });
@@ -121,22 +121,22 @@ impl Driver {
         });
     }
 
-    fn model_failed(&self, error: &ModelError) -> Exit {
+    fn model_failed(&self, error: &ModelError) -> LoopExit {
         tracing::warn!(run = %self.run, model = %error.model, kind = ?error.kind, "the model gave no reply");
-        Exit::Failing(RunError::model(error))
+        LoopExit::Failing(RunError::model(error))
     }
 
     /// Takes a reply without calls for the answer, tells the model what was wrong with it, or gives up.
     pub(crate) fn judged(
         &self,
         journal: &mut Journal,
-        reply: &Unjudged,
+        reply: &PendingVerdict,
         specs: &[ToolSpec],
-    ) -> Result<Option<Exit>, JournalError> {
+    ) -> Result<Option<LoopExit>, JournalError> {
         let conversation = &journal.state().conversation;
         match judge(reply, specs, conversation) {
-            Judgement::Answer(text) => Ok(Some(Exit::Answered(text))),
-            Judgement::Fail(error) => Ok(Some(Exit::Failing(error))),
+            Judgement::Answer(text) => Ok(Some(LoopExit::Answered(text))),
+            Judgement::Fail(error) => Ok(Some(LoopExit::Failing(error))),
             Judgement::Tell(reason, text) => {
                 let step = conversation.step();
                 journal.stage(RunEvent::Told { step, reason, text })?;
@@ -152,8 +152,8 @@ impl Driver {
         toolbox: &dyn Toolbox,
         tools: &[&ToolDefinition],
         call: OpenCall,
-    ) -> Result<Option<Exit>, JournalError> {
-        let refused = |result| Executed {
+    ) -> Result<Option<LoopExit>, JournalError> {
+        let refused = |result| CallOutcome {
             reply: Some(ToolReply::of(result)),
             notes: Vec::new(),
             retried: false,
@@ -174,12 +174,12 @@ impl Driver {
             None => {}
         }
         let (approval, grant) = match self.leave(journal, toolbox, tools, &call, definition, &arguments).await {
-            Leave::Go { approval, grant } => (approval, grant),
-            Leave::Refused(result) => return self.returned(journal, &call, refused(result), false).await,
-            Leave::Interrupted(interrupt) => return self.stop(journal, interrupt).await.map(Some),
-            Leave::Ask(approval) => {
+            ConsentDecision::Go { approval, grant } => (approval, grant),
+            ConsentDecision::Refused(result) => return self.returned(journal, &call, refused(result), false).await,
+            ConsentDecision::Interrupted(interrupt) => return self.stop(journal, interrupt).await.map(Some),
+            ConsentDecision::Ask(approval) => {
                 journal.park(RunEvent::ApprovalAsked { approval }).await?;
-                return Ok(Some(Exit::Parked));
+                return Ok(Some(LoopExit::Parked));
             }
         };
         // A call that may be repeated may be tried twice.
@@ -208,7 +208,7 @@ impl Driver {
             began: Some(call.began.unwrap_or_else(|| self.books.clock.now())),
         })?;
         journal.commit().await?;
-        let Next::InFlight(call) = journal.state().conversation.next() else { return Ok(None) };
+        let NextStep::InFlight(call) = journal.state().conversation.next() else { return Ok(None) };
         self.execute(journal, toolbox, tools, call, false).await
     }
 
@@ -220,13 +220,13 @@ impl Driver {
         tools: &[&ToolDefinition],
         call: OpenCall,
         recovered: bool,
-    ) -> Result<Option<Exit>, JournalError> {
+    ) -> Result<Option<LoopExit>, JournalError> {
         let definition = tools.iter().find(|tool| tool.spec.name == call.call.name);
         let (Some(definition), Some(intent)) = (definition, &call.intent) else {
             // The tool went away while the host was stopped.
             let refused = admit(tools, &call).err().unwrap_or_else(outcome_unknown);
             let reply = Some(ToolReply::of(refused));
-            let executed = Executed { reply, notes: Vec::new(), retried: false, interrupt: None };
+            let executed = CallOutcome { reply, notes: Vec::new(), retried: false, interrupt: None };
             return self.returned(journal, &call, executed, recovered).await;
         };
         let consents = journal.state().ledger.consents();
@@ -252,11 +252,11 @@ impl Driver {
         &self,
         journal: &mut Journal,
         call: &OpenCall,
-        executed: Executed,
+        executed: CallOutcome,
         recovered: bool,
-    ) -> Result<Option<Exit>, JournalError> {
-        let Executed { reply, notes, retried, interrupt } = executed;
-        let mut verdict = Verdict::Continue;
+    ) -> Result<Option<LoopExit>, JournalError> {
+        let CallOutcome { reply, notes, retried, interrupt } = executed;
+        let mut verdict = GuardVerdict::Continue;
         if let Some(ToolReply { mut result, usage, requests, asks }) = reply {
             let sent = requests.iter().filter(|request| request.consented || request.is_done_write());
             let sent = sent.map(|request| format!("{} {}", request.method, request.url)).collect();
@@ -292,19 +292,19 @@ impl Driver {
                 // With what the call itself has read.
                 approval.sources.clone_from(&journal.state().record.web_sources);
                 journal.park(RunEvent::ApprovalAsked { approval }).await?;
-                return Ok(Some(Exit::Parked));
+                return Ok(Some(LoopExit::Parked));
             }
         }
         if let Some(interrupt) = interrupt {
             return self.stop(journal, interrupt).await.map(Some);
         }
         match verdict {
-            Verdict::Continue => Ok(None),
-            Verdict::Nudge(reason, text) => {
+            GuardVerdict::Continue => Ok(None),
+            GuardVerdict::Nudge(reason, text) => {
                 journal.stage(RunEvent::Told { step: call.step, reason, text })?;
                 Ok(None)
             }
-            Verdict::Stop(error) => Ok(Some(Exit::Failing(error))),
+            GuardVerdict::Stop(error) => Ok(Some(LoopExit::Failing(error))),
         }
     }
 }
@@ -326,7 +326,7 @@ fn stage_reply(
     took: Duration,
     credits: u64,
 ) -> Result<(), JournalError> {
-    let Normalised { recovered_call, dropped_calls } =
+    let NormalReply { recovered_call, dropped_calls } =
         normalise(&mut reply, step, specs, &journal.state().conversation);
     let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     journal.stage(RunEvent::ModelReplied { step, reply, duration_ms, recovered_call, dropped_calls, credits })?;

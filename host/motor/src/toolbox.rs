@@ -1,7 +1,7 @@
 //! The port through which the loop uses tools.
 //!
 //! The loop must not know what stands behind it: a sandboxed component, a test's closure, a remote server. It relies on
-//! the [`Effects`] a definition declares, and on nothing that the tool's output says about itself.
+//! the [`ToolEffects`] a definition declares, and on nothing that the tool's output says about itself.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::request::{CallConsents, OutgoingRequest, ShownRequest};
+use crate::request::{CallLeases, OutgoingRequest, ShownRequest};
 
 /// A tool that a run may be granted.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,7 +20,7 @@ pub struct ToolDefinition {
     /// What the model is told.
     pub spec: ToolSpec,
     /// What a call can do to the world.
-    pub effects: Effects,
+    pub effects: ToolEffects,
     /// Wall-clock time one call may take. The toolbox enforces it; the loop ends a call that overstays by a second.
     pub timeout: Duration,
     /// The component behind the tool, for the trace.
@@ -32,7 +32,7 @@ pub struct ToolDefinition {
 /// What a call can do to the world (SPEC HOST-2). The default is the worst case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Effects {
+pub struct ToolEffects {
     /// Changes nothing anywhere.
     pub read_only: bool,
     /// May destroy or overwrite something.
@@ -43,7 +43,7 @@ pub struct Effects {
     pub open_world: bool,
 }
 
-impl Effects {
+impl ToolEffects {
     /// Whether the host may run the same call again without asking.
     #[must_use]
     pub fn repeatable(self) -> bool {
@@ -51,7 +51,7 @@ impl Effects {
     }
 }
 
-impl Default for Effects {
+impl Default for ToolEffects {
     fn default() -> Self {
         Self { read_only: false, destructive: true, idempotent: false, open_world: true }
     }
@@ -78,8 +78,8 @@ pub trait Toolbox: Send + Sync {
     }
 
     /// Says what a call would do, for whoever has to consent to it. Executes nothing. What is not known is the worst case.
-    async fn review(&self, call: Planned<'_>) -> Review {
-        Review::of(&call)
+    async fn review(&self, call: PlannedCall<'_>) -> CallReview {
+        CallReview::of(&call)
     }
 
     /// Calls one tool and waits for its result. A failed call is a result like any other. When the invocation's token
@@ -89,7 +89,7 @@ pub trait Toolbox: Send + Sync {
 
 /// A call that is about to be made.
 #[derive(Clone, Copy)]
-pub struct Planned<'a> {
+pub struct PlannedCall<'a> {
     /// The run that would make it.
     pub run: &'a RunId,
     /// The tool.
@@ -97,12 +97,12 @@ pub struct Planned<'a> {
     /// Its arguments.
     pub arguments: &'a Value,
     /// What calls of the tool can do.
-    pub effects: Effects,
+    pub effects: ToolEffects,
 }
 
 /// What a call would do, as far as consent is concerned.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Review {
+pub struct CallReview {
     /// What it would do, in one line for people.
     pub summary: String,
     /// It reaches things outside the workspace.
@@ -119,10 +119,10 @@ pub struct Review {
     pub covered: bool,
 }
 
-impl Review {
+impl CallReview {
     /// What is known from the declared effects alone.
     #[must_use]
-    pub fn of(call: &Planned<'_>) -> Self {
+    pub fn of(call: &PlannedCall<'_>) -> Self {
         Self {
             summary: format!("call `{}`", call.name),
             outward: call.effects.open_world && !call.effects.read_only,
@@ -167,10 +167,10 @@ pub struct ToolInvocation<'a> {
     pub arguments: &'a Value,
     /// The same for every repetition of this call, also after a crash (SPEC DUR-4).
     pub idempotency_key: &'a str,
-    /// What the owner consented to for this call (see [`Review::grant`]).
+    /// What the owner consented to for this call (see [`CallReview::grant`]).
     pub grant: Option<&'a RunConsent>,
     /// The consents to single requests.
-    pub consents: &'a CallConsents,
+    pub consents: &'a CallLeases,
     /// When the call was first made: a call that is made again after a consent is to send the same.
     pub began: Timestamp,
     /// Takes log lines and progress while the call runs.
@@ -330,8 +330,8 @@ mod tests {
 
     #[test]
     fn a_tool_that_says_nothing_may_not_be_repeated() {
-        assert!(!Effects::default().repeatable());
-        assert!(Effects { read_only: true, ..Effects::default() }.repeatable());
-        assert!(Effects { idempotent: true, ..Effects::default() }.repeatable());
+        assert!(!ToolEffects::default().repeatable());
+        assert!(ToolEffects { read_only: true, ..ToolEffects::default() }.repeatable());
+        assert!(ToolEffects { idempotent: true, ..ToolEffects::default() }.repeatable());
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::artifact::Artifact;
-use crate::budget::Budget;
+use crate::budget::CreditBudget;
 use crate::event::{RunEvent, StoredEvent};
 use crate::failure::{FailureSummary, RunError};
 use crate::record::RunRecord;
@@ -78,7 +78,7 @@ pub struct RunTrace {
     pub notices: Vec<String>,
     /// What it may spend and has spent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Budget>,
+    pub budget: Option<CreditBudget>,
     /// The steps of all attempts, in order.
     pub steps: Vec<StepTrace>,
     /// The changes of status, and when the run was taken up again.
@@ -470,7 +470,7 @@ impl RunTrace {
 }
 
 impl ToolCallTrace {
-    fn asked(call: &llm::ToolCall) -> Self {
+    fn asked(call: &llm::RequestedCall) -> Self {
         Self {
             call_id: call.id.clone(),
             tool: call.name.clone(),

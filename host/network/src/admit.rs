@@ -11,17 +11,17 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method};
 use vault::Scrubber;
 
-use crate::carried::Carried;
+use crate::carried::CarriedData;
 use crate::consent::Consents;
 use crate::leak::{self, LARGE_BYTES};
 use crate::run::RunNetwork;
-use crate::substitute::Parts;
+use crate::substitute::RequestParts;
 use crate::target::{Target, encoded};
 use crate::values::CarriedBytes;
-use crate::{AskedRequest, Blocked, Grant, Nature, Needed, Policy, Rule, Seen, TaintedWrite, Unit};
+use crate::{AskedRequest, BlockReason, Grant, Nature, Needed, Policy, Rule, Seen, TaintedWrite, Unit};
 
 /// A request at the gate.
-pub(crate) struct Admission<'a> {
+pub(crate) struct RequestAdmission<'a> {
     run: &'a RunNetwork,
     consents: &'a Consents,
     pub(crate) unit: Unit,
@@ -44,15 +44,15 @@ pub(crate) struct Credentials<'a> {
     pub(crate) holds_value: bool,
 }
 
-impl<'a> Admission<'a> {
+impl<'a> RequestAdmission<'a> {
     pub(crate) async fn new(
         run: &'a RunNetwork,
         consents: &'a Consents,
         method: &Method,
         target: &Target,
-        parts: &Parts,
+        parts: &RequestParts,
         credentials: Credentials<'_>,
-    ) -> Result<Self, Blocked> {
+    ) -> Result<Self, BlockReason> {
         let secrets = run.secrets();
         let (mut shown, mut target, mut is_showable) = (parts.clone(), target.clone(), true);
         if credentials.holds_value {
@@ -75,7 +75,7 @@ impl<'a> Admission<'a> {
     }
 
     /// Checks policy, taint and consent as they are now.
-    pub(crate) fn check(&self) -> Result<Arc<Policy>, Blocked> {
+    pub(crate) fn check(&self) -> Result<Arc<Policy>, BlockReason> {
         let decision = self.decide(&self.run.carried())?;
         match decision.needed {
             Some(needed) if needed.class.is_none() || !self.consents.allow(&self.hash) => Err(self.refused(*needed)),
@@ -84,7 +84,7 @@ impl<'a> Admission<'a> {
     }
 
     /// The same for the last time: the request leaves.
-    pub(crate) fn pass(&self) -> Result<Pass, Blocked> {
+    pub(crate) fn pass(&self) -> Result<Pass, BlockReason> {
         // Locked until it is counted: of two reads that fit one by one only one may leave.
         let mut carried = self.run.carried();
         let decision = self.decide(&carried)?;
@@ -101,7 +101,7 @@ impl<'a> Admission<'a> {
         Ok(Pass { consented, key })
     }
 
-    fn decide(&self, carried: &Carried) -> Result<Decision, Blocked> {
+    fn decide(&self, carried: &CarriedData) -> Result<AdmissionDecision, BlockReason> {
         let (run, unit) = (self.run, &self.unit);
         let policy = run.policy();
         let grant = policy.decide(&unit.target)?;
@@ -117,11 +117,11 @@ impl<'a> Admission<'a> {
             is_plain && self.consents.may_read(&unit.target)
         };
         let needed = policy.decide_unit(unit, &seen).err().filter(|needed| !is_read(needed));
-        Ok(Decision { policy, grant, carried: bytes, needed })
+        Ok(AdmissionDecision { policy, grant, carried: bytes, needed })
     }
 
     /// Hands out a request that the owner can be asked about.
-    fn refused(&self, needed: Needed) -> Blocked {
+    fn refused(&self, needed: Needed) -> BlockReason {
         let Needed { blocked, class } = needed;
         if let Some(class) = class {
             let request = || AskedRequest::new(&self.unit, self.hash, &blocked, class, self.run.given());
@@ -131,7 +131,7 @@ impl<'a> Admission<'a> {
     }
 }
 
-struct Decision {
+struct AdmissionDecision {
     policy: Arc<Policy>,
     grant: Grant,
     /// Bytes that a read carries; none when they are not bounded.
@@ -151,7 +151,7 @@ async fn hash_of(unit: &Unit) -> ContentHash {
 }
 
 /// The parts with placeholders for values that did not come by one: neither hash nor question may hold a secret.
-fn without_values(parts: Parts, scrubber: &Scrubber) -> Parts {
+fn without_values(parts: RequestParts, scrubber: &Scrubber) -> RequestParts {
     let path = encoded(&scrubber.text(parts.path.to_string()));
     let mut headers = HeaderMap::with_capacity(parts.headers.len());
     for (name, value) in &parts.headers {
@@ -159,5 +159,5 @@ fn without_values(parts: Parts, scrubber: &Scrubber) -> Parts {
         headers.append(name.clone(), scrubbed.unwrap_or_else(|_| value.clone()));
     }
     let body = Bytes::from(scrubber.bytes(parts.body.to_vec()));
-    Parts { path: PathAndQuery::try_from(path).unwrap_or(parts.path), headers, body }
+    RequestParts { path: PathAndQuery::try_from(path).unwrap_or(parts.path), headers, body }
 }

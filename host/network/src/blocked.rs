@@ -84,7 +84,7 @@ impl fmt::Display for Rule {
 /// A request that a rule refused. Nothing of it left the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{reason}")]
-pub struct Blocked {
+pub struct BlockReason {
     /// The rule.
     pub rule: Rule,
     /// What was asked: host and port as the gate understood them; empty when it did not.
@@ -101,7 +101,7 @@ pub struct Blocked {
 pub enum GateError {
     /// A rule refused it.
     #[error(transparent)]
-    Blocked(#[from] Blocked),
+    Blocked(#[from] BlockReason),
     /// The name has no address.
     #[error("`{host}` has no address: {message}")]
     Unresolved {
@@ -160,8 +160,8 @@ impl GateError {
     pub(crate) fn scrubbed(self, scrubber: &vault::Scrubber) -> Self {
         let clean = |text: String| excerpt(scrubber.text(text));
         match self {
-            Self::Blocked(Blocked { rule, asked, reason, remedy }) => {
-                Self::Blocked(Blocked { rule, asked: clean(asked), reason: clean(reason), remedy: clean(remedy) })
+            Self::Blocked(BlockReason { rule, asked, reason, remedy }) => {
+                Self::Blocked(BlockReason { rule, asked: clean(asked), reason: clean(reason), remedy: clean(remedy) })
             }
             Self::Unresolved { host, message } => Self::Unresolved { host: clean(host), message: clean(message) },
             Self::Connect { host, message } => Self::Connect { host: clean(host), message: clean(message) },

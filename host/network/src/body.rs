@@ -20,8 +20,8 @@ use hyper_util::rt::TokioIo;
 use tokio::time::{Instant, Sleep};
 use vault::{RunSecrets, ScrubStream};
 
-use crate::budget::Budget;
-use crate::connect::Connection;
+use crate::budget::CallBudget;
+use crate::connect::GateConnection;
 use crate::trace::OpenTrace;
 use crate::values::Collector;
 use crate::{GateError, RequestBody};
@@ -29,10 +29,10 @@ use crate::{GateError, RequestBody};
 pub(crate) use decode::Decoder;
 
 /// The connection that a response comes in on. It moves only while somebody reads.
-pub(crate) type Http = http1::Connection<TokioIo<Box<dyn Connection>>, Full<Bytes>>;
+pub(crate) type Http = http1::Connection<TokioIo<Box<dyn GateConnection>>, Full<Bytes>>;
 
 /// The whole body of a request. Placeholders in it can only be found when it is there. Trailers are dropped.
-pub(crate) async fn gather(mut body: RequestBody, budget: &Budget) -> Result<Bytes, GateError> {
+pub(crate) async fn gather(mut body: RequestBody, budget: &CallBudget) -> Result<Bytes, GateError> {
     let mut first = Bytes::new();
     let mut whole = Vec::new();
     while let Some(frame) = body.frame().await {
@@ -89,7 +89,7 @@ pub(crate) fn timeout(host: &str, time: Duration) -> GateError {
 }
 
 /// The body of a response.
-pub(crate) struct Scrubbed {
+pub(crate) struct ScrubbedBody {
     /// None when it is over, one way or the other.
     source: Option<Source>,
     /// What came and is not decoded yet.
@@ -100,21 +100,21 @@ pub(crate) struct Scrubbed {
     kept: Vec<u8>,
     secrets: Arc<RunSecrets>,
     patience: Patience,
-    budget: Arc<Budget>,
+    budget: Arc<CallBudget>,
     received: u64,
     decoded: u64,
     trace: Option<OpenTrace>,
-    feed: Feed,
+    feed: BodyFeed,
 }
 
 /// Tells a run's record of values what the guest is given of a response. A collector that is dropped with it remembers what
 /// there was.
-pub(crate) struct Feed {
+pub(crate) struct BodyFeed {
     pub(crate) collector: Option<Collector>,
     pub(crate) content_type: Option<String>,
 }
 
-impl Feed {
+impl BodyFeed {
     fn piece(&mut self, piece: &[u8]) {
         if let Some(collector) = &mut self.collector {
             collector.piece(self.content_type.as_deref(), piece);
@@ -133,14 +133,14 @@ struct Source {
     incoming: Incoming,
 }
 
-impl Scrubbed {
+impl ScrubbedBody {
     pub(crate) fn new(
         (connection, incoming): (Option<Pin<Box<Http>>>, Incoming),
         decoder: Option<Decoder>,
         secrets: &Arc<RunSecrets>,
         patience: Patience,
-        budget: Arc<Budget>,
-        feed: Feed,
+        budget: Arc<CallBudget>,
+        feed: BodyFeed,
     ) -> Self {
         let scrub = (!secrets.scrubber().is_empty()).then(|| secrets.stream());
         let source = Some(Source { connection, incoming });
@@ -266,7 +266,7 @@ impl Source {
     }
 }
 
-impl Body for Scrubbed {
+impl Body for ScrubbedBody {
     type Data = Bytes;
     type Error = GateError;
 
@@ -317,7 +317,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_is_gathered_within_its_limit() {
-        let budget = Budget::new("request_bytes", 10);
+        let budget = CallBudget::new("request_bytes", 10);
         for (pieces, expected) in [(&[][..], ""), (&["abc"], "abc"), (&["ab", "", "c", "d"], "abcd")] {
             assert_eq!(gather(body(pieces, None), &budget).await.unwrap(), expected);
         }

@@ -6,13 +6,13 @@ use crate::GateError;
 
 /// A limit, and how much of it is used. Requests that run at the same time draw on it together.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct CallBudget {
     limit: &'static str,
     most: u64,
     used: AtomicU64,
 }
 
-impl Budget {
+impl CallBudget {
     pub(crate) fn new(limit: &'static str, most: u64) -> Self {
         Self { limit, most, used: AtomicU64::new(0) }
     }
@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn a_budget_is_never_overdrawn() {
-        let budget = Budget::new("request_bytes", 10);
+        let budget = CallBudget::new("request_bytes", 10);
         assert_eq!(budget.take(7), Ok(()));
         for amount in [4, u64::MAX] {
             assert_eq!(budget.take(amount), Err(GateError::Limit { limit: "request_bytes", value: 10 }));

@@ -10,13 +10,13 @@ use http_body_util::combinators::UnsyncBoxBody;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::budget::Budget;
+use crate::budget::CallBudget;
 use crate::consent::Consents;
 use crate::run::RunNetwork;
 use crate::send::Exchange;
 use crate::target::Target;
 use crate::trace::{OpenTrace, Traces};
-use crate::{AskedRequest, Blocked, GateError, RequestTrace};
+use crate::{AskedRequest, BlockReason, GateError, RequestTrace};
 
 /// The body of a request. An error ends the request: the guest dropped it.
 pub type RequestBody = UnsyncBoxBody<Bytes, GateError>;
@@ -53,22 +53,22 @@ pub struct Timeouts {
 
 /// The way out of one guest call. Cheap to clone; clones share counters and trace.
 #[derive(Clone)]
-pub struct CallNetwork(Arc<Shared>);
+pub struct CallNetwork(Arc<CallShared>);
 
 /// What the requests of a call share.
-pub(crate) struct Shared {
+pub(crate) struct CallShared {
     pub(crate) run: RunNetwork,
     pub(crate) limits: CallLimits,
-    pub(crate) request_bytes: Budget,
-    pub(crate) response_bytes: Arc<Budget>,
+    pub(crate) request_bytes: CallBudget,
+    pub(crate) response_bytes: Arc<CallBudget>,
     pub(crate) consents: Arc<Consents>,
-    requests: Budget,
+    requests: CallBudget,
     writes: AtomicU64,
     traces: Traces,
-    last_refusal: Mutex<Option<Blocked>>,
+    last_refusal: Mutex<Option<BlockReason>>,
 }
 
-impl Shared {
+impl CallShared {
     /// The number of a write within the call, from 1.
     pub(crate) fn next_write(&self) -> u64 {
         self.writes.fetch_add(1, Ordering::Relaxed) + 1
@@ -77,10 +77,10 @@ impl Shared {
 
 impl CallNetwork {
     pub(crate) fn new(run: RunNetwork, limits: CallLimits) -> Self {
-        Self(Arc::new(Shared {
-            request_bytes: Budget::new("request_bytes", limits.request_bytes),
-            response_bytes: Arc::new(Budget::new("response_bytes", limits.response_bytes)),
-            requests: Budget::new("outgoing_requests", limits.requests),
+        Self(Arc::new(CallShared {
+            request_bytes: CallBudget::new("request_bytes", limits.request_bytes),
+            response_bytes: Arc::new(CallBudget::new("response_bytes", limits.response_bytes)),
+            requests: CallBudget::new("outgoing_requests", limits.requests),
             writes: AtomicU64::new(0),
             consents: run.consents(),
             traces: Traces::default(),
@@ -155,7 +155,7 @@ impl CallNetwork {
 
     /// The last request of this call that a rule refused.
     #[must_use]
-    pub fn last_refusal(&self) -> Option<Blocked> {
+    pub fn last_refusal(&self) -> Option<BlockReason> {
         self.0.last_refusal.lock().clone()
     }
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use crate::target::Host;
 use crate::values::CarriedBytes;
-use crate::{Config, Grant, Target};
+use crate::{Grant, NetworkConfig, Target};
 
 /// Hosts that are counted one by one; more are counted together.
 const MAX_PLACES: usize = 1024;
 
 /// What reads may carry, in bytes beyond the user's words and what their own host gave.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
+pub(crate) struct CarryLimits {
     /// One read.
     request: u64,
     /// One read from a host that only a wildcard grants.
@@ -20,8 +20,8 @@ pub(crate) struct Bounds {
     run: u64,
 }
 
-impl Bounds {
-    pub(crate) fn of(config: &Config) -> Self {
+impl CarryLimits {
+    pub(crate) fn of(config: &NetworkConfig) -> Self {
         Self {
             request: config.carried_bytes,
             foreign_request: config.carried_foreign_bytes,
@@ -43,11 +43,17 @@ pub struct Excess {
 
 /// What the reads of a run have carried so far, by host.
 #[derive(Debug, Default)]
-pub(crate) struct Carried(BTreeMap<String, u64>);
+pub(crate) struct CarriedData(BTreeMap<String, u64>);
 
-impl Carried {
+impl CarriedData {
     /// The bound that a read with so many bytes exceeds.
-    pub(crate) fn excess(&self, target: &Target, grant: Grant, bytes: CarriedBytes, bounds: &Bounds) -> Option<Excess> {
+    pub(crate) fn excess(
+        &self,
+        target: &Target,
+        grant: Grant,
+        bytes: CarriedBytes,
+        bounds: &CarryLimits,
+    ) -> Option<Excess> {
         let (most, setting) = match grant {
             Grant::Exact => (bounds.request, "carried_bytes"),
             Grant::Wide => (bounds.foreign_request, "carried_foreign_bytes"),
@@ -84,8 +90,8 @@ impl Carried {
 mod tests {
     use super::*;
 
-    fn excess(carried: &Carried, url: &str, grant: Grant, bytes: u64) -> Option<(u64, u64, &'static str)> {
-        let bounds = Bounds::of(&Config::default());
+    fn excess(carried: &CarriedData, url: &str, grant: Grant, bytes: u64) -> Option<(u64, u64, &'static str)> {
+        let bounds = CarryLimits::of(&NetworkConfig::default());
         let bytes = CarriedBytes { request: bytes, run: bytes };
         let excess = carried.excess(&Target::parse(url).unwrap(), grant, bytes, &bounds);
         excess.map(|excess| (excess.bytes, excess.most, excess.setting))
@@ -93,7 +99,7 @@ mod tests {
 
     #[test]
     fn one_read_and_all_reads_of_a_host_are_bounded() {
-        let mut carried = Carried::default();
+        let mut carried = CarriedData::default();
         let url = "https://a.example.com/";
         for (grant, bytes, expected) in [
             (Grant::Exact, 0, None),
@@ -115,7 +121,7 @@ mod tests {
 
     #[test]
     fn names_below_one_domain_share_under_a_wildcard() {
-        let mut carried = Carried::default();
+        let mut carried = CarriedData::default();
         for number in 0..32 {
             let url = format!("https://h{number}.example.co.uk/");
             assert_eq!(excess(&carried, &url, Grant::Wide, 8), None, "{url}");

@@ -12,7 +12,7 @@ use crate::{Pattern, Shape};
 /// `[network]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct NetworkConfig {
     /// Private addresses that may be reached, `ADDRESS:PORT` each, by runs that were granted exactly that address (SPEC NET-2).
     /// A host name that leads there needs a grant of the name and one of the address. Default none.
     pub private: Vec<String>,
@@ -57,7 +57,7 @@ pub enum TaintedWrite {
     Allow,
 }
 
-impl Default for Config {
+impl Default for NetworkConfig {
     fn default() -> Self {
         Self {
             private: Vec::new(),
@@ -76,7 +76,7 @@ impl Default for Config {
     }
 }
 
-impl Config {
+impl NetworkConfig {
     /// The owner's list of private addresses.
     pub(crate) fn private(&self) -> Result<HashSet<SocketAddr>, Refusal> {
         self.private.iter().map(|text| service("private", text)).collect()
@@ -136,12 +136,12 @@ mod tests {
 
     #[test]
     fn private_addresses_name_one_service() {
-        let config = |text: &str| Config { private: vec![text.to_owned()], ..Config::default() };
+        let config = |text: &str| NetworkConfig { private: vec![text.to_owned()], ..NetworkConfig::default() };
         for (good, means) in
             [("127.0.0.1:8080", "127.0.0.1:8080"), ("[::1]:80", "[::1]:80"), ("[::ffff:10.0.0.1]:80", "10.0.0.1:80")]
         {
             assert!(config(good).private().unwrap().contains(&means.parse().unwrap()), "{good}");
-            let config = Config { resolver: Some(good.to_owned()), ..Config::default() };
+            let config = NetworkConfig { resolver: Some(good.to_owned()), ..NetworkConfig::default() };
             assert_eq!(config.resolver().unwrap(), Some(means.parse().unwrap()), "{good}");
         }
         for bad in
@@ -149,7 +149,7 @@ mod tests {
         {
             let refusal = config(bad).private().unwrap_err();
             assert!(refusal.reason.contains("network.private"), "{bad}: {refusal}");
-            let config = Config { resolver: Some(bad.to_owned()), ..Config::default() };
+            let config = NetworkConfig { resolver: Some(bad.to_owned()), ..NetworkConfig::default() };
             assert!(config.resolver().unwrap_err().reason.contains("network.resolver"), "{bad}");
         }
     }

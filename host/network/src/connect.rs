@@ -28,9 +28,9 @@ use crate::target::{Host, Scheme, Target, shown};
 const MOST_TRIED: usize = 8;
 
 /// A connection, encrypted or not.
-pub(crate) trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait GateConnection: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> GateConnection for T {}
 
 /// Whom to trust, and how to connect.
 pub(crate) struct Connector {
@@ -68,7 +68,7 @@ impl Connector {
         target: &Target,
         addresses: &[SocketAddr],
         deadline: Instant,
-    ) -> Result<Box<dyn Connection>, GateError> {
+    ) -> Result<Box<dyn GateConnection>, GateError> {
         let stream = tcp(target, addresses, deadline).await?;
         match target.scheme() {
             Scheme::Http => Ok(Box::new(stream)),

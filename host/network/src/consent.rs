@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::target::Scheme;
-use crate::{Blocked, Field, Given, Nature, Pattern, Rule, Shape, Target, Unit};
+use crate::{BlockReason, Field, GivenValues, Nature, Pattern, Rule, Shape, Target, Unit};
 
 /// Requests that one call can ask about; more are refused only.
 const MAX_ASKED: usize = 16;
@@ -39,7 +39,7 @@ pub struct AllowedShape {
 impl AllowedShape {
     /// Whether it covers a request of a run that was given this.
     #[must_use]
-    pub fn covers(&self, unit: &Unit, given: &Given) -> bool {
+    pub fn covers(&self, unit: &Unit, given: &GivenValues) -> bool {
         (!self.encrypted || unit.target.scheme() == Scheme::Https)
             && self.shape.covers(unit)
             && self.values.as_ref().is_none_or(|values| unit.has_shown(values, given))
@@ -77,7 +77,13 @@ pub struct AskedRequest {
 
 impl AskedRequest {
     /// The request as it is shown. Its parts hold no secrets, or it would have no class.
-    pub(crate) fn new(unit: &Unit, hash: ContentHash, blocked: &Blocked, class: Shape, given: &Given) -> Self {
+    pub(crate) fn new(
+        unit: &Unit,
+        hash: ContentHash,
+        blocked: &BlockReason,
+        class: Shape,
+        given: &GivenValues,
+    ) -> Self {
         let fields = unit.fields(given);
         let is_in_body = |name: &str| !name.starts_with('?') && !name.ends_with(':') && name != WHOLE_BODY;
         let has_fields = fields.iter().any(|field| is_in_body(&field.name));
@@ -132,11 +138,11 @@ pub struct CallConsents {
 pub(crate) struct Consents {
     run: String,
     reads: Vec<Pattern>,
-    state: Mutex<State>,
+    state: Mutex<ConsentBook>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ConsentBook {
     leases: Vec<ContentHash>,
     sent: BTreeMap<ContentHash, u32>,
     asked: Vec<AskedRequest>,
@@ -144,7 +150,7 @@ struct State {
 
 impl Consents {
     pub(crate) fn new(CallConsents { leases, sent, run, reads }: CallConsents) -> Self {
-        Self { run, reads, state: Mutex::new(State { leases, sent, asked: Vec::new() }) }
+        Self { run, reads, state: Mutex::new(ConsentBook { leases, sent, asked: Vec::new() }) }
     }
 
     /// Whether the call may read from a host.
@@ -203,8 +209,8 @@ mod tests {
 
     fn asked(unit: &Unit) -> AskedRequest {
         let blocked =
-            Blocked { rule: Rule::TaintedWrite, asked: String::new(), reason: "why".into(), remedy: String::new() };
-        AskedRequest::new(unit, unit.hash(), &blocked, unit.class().unwrap(), &Given::default())
+            BlockReason { rule: Rule::TaintedWrite, asked: String::new(), reason: "why".into(), remedy: String::new() };
+        AskedRequest::new(unit, unit.hash(), &blocked, unit.class().unwrap(), &GivenValues::default())
     }
 
     #[test]
@@ -264,7 +270,7 @@ mod tests {
         // What was shown encrypted is not allowed in clear text.
         assert_eq!(json["allowed"]["encrypted"], true);
         let clear = unit("http://api.example.com:443/transfers?a=1", "pay bob");
-        let given = Given::default();
+        let given = GivenValues::default();
         assert!(!AllowedShape { values: None, ..shown.allowed.clone() }.covers(&clear, &given));
         assert!(AllowedShape { values: None, encrypted: false, ..shown.allowed.clone() }.covers(&clear, &given));
         assert_eq!((&json["bodyBytes"], &json["body"]), (&serde_json::json!(7), &serde_json::json!("pay bob")));

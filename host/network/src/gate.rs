@@ -6,26 +6,26 @@ use std::time::Duration;
 use base::Refusal;
 use vault::RunSecrets;
 
-use crate::carried::Bounds;
+use crate::carried::CarryLimits;
 use crate::connect::Connector;
 use crate::resolve::{Private, Resolver};
-use crate::{Config, Exchanged, Policy, RunNetwork, Taint};
+use crate::{NetworkConfig, Policy, RunExchange, RunNetwork, Taint};
 
 /// Longer than any request may take: a setting beyond it means "for ever", which a clock cannot hold.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The gate of a host. Cheap to clone.
 #[derive(Clone)]
-pub struct Gate(Arc<Inner>);
+pub struct Gate(Arc<GateInner>);
 
-struct Inner {
+struct GateInner {
     private: Private,
     resolver: Resolver,
     connector: Connector,
     timeout: Duration,
     connect_timeout: Duration,
     response_header_bytes: usize,
-    bounds: Bounds,
+    bounds: CarryLimits,
 }
 
 impl Gate {
@@ -33,30 +33,30 @@ impl Gate {
     ///
     /// # Errors
     /// When a setting is wrong: an address, a pattern, a file of authorities that cannot be read.
-    pub fn new(config: &Config) -> Result<Self, Refusal> {
+    pub fn new(config: &NetworkConfig) -> Result<Self, Refusal> {
         config.write_shapes()?;
         config.code_patterns()?;
         let time = |ms: u64| Duration::from_millis(ms).min(LONGEST);
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(GateInner {
             private: config.private()?,
             resolver: Resolver::new(config.resolver()?),
             connector: Connector::new(&config.authorities)?,
             timeout: time(config.timeout_ms),
             connect_timeout: time(config.connect_timeout_ms),
             response_header_bytes: config.response_header_bytes,
-            bounds: Bounds::of(config),
+            bounds: CarryLimits::of(config),
         })))
     }
 
     /// The way out of one run.
     #[must_use]
     pub fn run(&self, policy: Policy, secrets: Arc<RunSecrets>, taint: Taint) -> RunNetwork {
-        self.resume(policy, secrets, taint, Exchanged::default())
+        self.resume(policy, secrets, taint, RunExchange::default())
     }
 
     /// The way out of a run that goes on, with what it has exchanged before.
     #[must_use]
-    pub fn resume(&self, policy: Policy, secrets: Arc<RunSecrets>, taint: Taint, exchanged: Exchanged) -> RunNetwork {
+    pub fn resume(&self, policy: Policy, secrets: Arc<RunSecrets>, taint: Taint, exchanged: RunExchange) -> RunNetwork {
         RunNetwork::new(self.clone(), policy, secrets, taint, exchanged)
     }
 
@@ -84,7 +84,7 @@ impl Gate {
         self.0.response_header_bytes
     }
 
-    pub(crate) fn bounds(&self) -> &Bounds {
+    pub(crate) fn bounds(&self) -> &CarryLimits {
         &self.0.bounds
     }
 }

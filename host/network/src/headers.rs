@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use vault::Scrubber;
 
 use crate::target::Target;
-use crate::{Blocked, Rule};
+use crate::{BlockReason, Rule};
 
 /// What a request may carry.
 const MOST_HEADERS: usize = 100;
@@ -35,9 +35,9 @@ pub(crate) fn weight(headers: &HeaderMap) -> usize {
 }
 
 /// Whether a method and its headers may be sent at all.
-pub(crate) fn check(method: &Method, headers: &HeaderMap, target: &Target) -> Result<(), Blocked> {
+pub(crate) fn check(method: &Method, headers: &HeaderMap, target: &Target) -> Result<(), BlockReason> {
     let blocked = |rule, reason: String, remedy: &str| {
-        Err(Blocked { rule, asked: target.authority(), reason, remedy: remedy.to_owned() })
+        Err(BlockReason { rule, asked: target.authority(), reason, remedy: remedy.to_owned() })
     };
     if [Method::CONNECT, Method::TRACE].iter().any(|refused| refused.as_str().eq_ignore_ascii_case(method.as_str())) {
         return blocked(Rule::Method, format!("the method `{method}` is not sent"), "use `GET` or `POST`");

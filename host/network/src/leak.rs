@@ -16,9 +16,9 @@ use vault::{KnownSecret, RunSecrets};
 use zeroize::Zeroizing;
 
 use crate::substitute::scan::Encoding;
-use crate::substitute::{Parts, basic, encoding_of, may_be_sent};
+use crate::substitute::{RequestParts, basic, encoding_of, may_be_sent};
 use crate::target::Target;
-use crate::{Blocked, Rule};
+use crate::{BlockReason, Rule};
 
 /// Larger bodies are searched where they keep nothing else waiting.
 pub(crate) const LARGE_BYTES: usize = 256 << 10;
@@ -31,10 +31,10 @@ const NO_TEXT: u8 = 0xff;
 /// When one of them may not be sent to the target.
 pub(crate) async fn check(
     method: &Method,
-    parts: &Parts,
+    parts: &RequestParts,
     secrets: &Arc<RunSecrets>,
     target: &Target,
-) -> Result<Vec<CredentialName>, Blocked> {
+) -> Result<Vec<CredentialName>, BlockReason> {
     if parts.body.len() < LARGE_BYTES {
         return found(method, parts, secrets, target);
     }
@@ -45,11 +45,11 @@ pub(crate) async fn check(
 
 fn found(
     method: &Method,
-    parts: &Parts,
+    parts: &RequestParts,
     secrets: &RunSecrets,
     target: &Target,
-) -> Result<Vec<CredentialName>, Blocked> {
-    let mut search = Search { secrets, target, found: Vec::new() };
+) -> Result<Vec<CredentialName>, BlockReason> {
+    let mut search = LeakSearch { secrets, target, found: Vec::new() };
     if secrets.scrubber().is_empty() {
         return Ok(search.found);
     }
@@ -90,14 +90,14 @@ fn without_placeholders(decoded: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
     has_any.then(|| Zeroizing::new([b"Basic ", STANDARD.encode(&*bare).as_bytes()].concat()))
 }
 
-struct Search<'a> {
+struct LeakSearch<'a> {
     secrets: &'a RunSecrets,
     target: &'a Target,
     found: Vec<CredentialName>,
 }
 
-impl Search<'_> {
-    fn look(&mut self, place: &str, text: &[u8]) -> Result<(), Blocked> {
+impl LeakSearch<'_> {
+    fn look(&mut self, place: &str, text: &[u8]) -> Result<(), BlockReason> {
         for secret in self.secrets.scrubber().secrets_in(text) {
             let granted = self.secrets.with_value(secret.value).find(|granted| may_be_sent(granted, self.target));
             let name = &granted.ok_or_else(|| in_clear(place, secret, self.target))?.name;
@@ -108,7 +108,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn look_behind_percent(&mut self, place: &str, text: &[u8]) -> Result<(), Blocked> {
+    fn look_behind_percent(&mut self, place: &str, text: &[u8]) -> Result<(), BlockReason> {
         if !text.contains(&b'%') {
             return Ok(());
         }
@@ -117,7 +117,7 @@ impl Search<'_> {
     }
 
     /// Looks into every text of a value.
-    fn look_into(&mut self, value: &Value) -> Result<(), Blocked> {
+    fn look_into(&mut self, value: &Value) -> Result<(), BlockReason> {
         match value {
             Value::String(text) => self.look("body", text.as_bytes()),
             Value::Array(items) => items.iter().try_for_each(|item| self.look_into(item)),
@@ -130,9 +130,9 @@ impl Search<'_> {
     }
 }
 
-fn in_clear(place: &str, KnownSecret { name, .. }: &KnownSecret, target: &Target) -> Blocked {
+fn in_clear(place: &str, KnownSecret { name, .. }: &KnownSecret, target: &Target) -> BlockReason {
     let asked = target.authority();
-    Blocked {
+    BlockReason {
         rule: Rule::CredentialInClear,
         reason: format!(
             "the {place} of a request to `{asked}` held the value of the credential `{name}`, which did not come by its placeholder"
@@ -144,8 +144,8 @@ fn in_clear(place: &str, KnownSecret { name, .. }: &KnownSecret, target: &Target
     }
 }
 
-fn not_searched(target: &Target) -> Blocked {
-    Blocked {
+fn not_searched(target: &Target) -> BlockReason {
+    BlockReason {
         rule: Rule::CredentialInClear,
         asked: target.authority(),
         reason: "the request could not be searched for the values of credentials".to_owned(),

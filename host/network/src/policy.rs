@@ -10,7 +10,9 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use crate::target::{Host, Target};
-use crate::{AllowedShape, Blocked, Excess, Given, Nature, Pattern, Rule, Shape, TaintedWrite, Unit, WebSource};
+use crate::{
+    AllowedShape, BlockReason, Excess, GivenValues, Nature, Pattern, Rule, Shape, TaintedWrite, Unit, WebSource,
+};
 
 /// What one run may reach. The default is nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,7 +67,7 @@ pub struct Seen<'a> {
     /// What the run has read from the web.
     pub sources: &'a [WebSource],
     /// What the run was given.
-    pub given: &'a Given,
+    pub given: &'a GivenValues,
     /// The bound that the request exceeds as a read that carries data.
     pub excess: Option<Excess>,
 }
@@ -74,7 +76,7 @@ pub struct Seen<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Needed {
     /// The refusal, unless a lease is for this request.
-    pub blocked: Blocked,
+    pub blocked: BlockReason,
     /// The class of similar requests, when the owner can be asked.
     pub class: Option<Shape>,
 }
@@ -87,9 +89,9 @@ impl Policy {
     ///
     /// # Errors
     /// When it may not: which rule, and what would change it.
-    pub fn decide(&self, target: &Target) -> Result<Grant, Blocked> {
+    pub fn decide(&self, target: &Target) -> Result<Grant, BlockReason> {
         let asked = target.authority();
-        let blocked = |rule, reason, remedy| Blocked { rule, asked: asked.clone(), reason, remedy };
+        let blocked = |rule, reason, remedy| BlockReason { rule, asked: asked.clone(), reason, remedy };
         if self.refuses(target.host(), target.port()) {
             let remedy = "do without it; the owner has decided".to_owned();
             return Err(blocked(Rule::DomainRefused, format!("the owner refused `{asked}` for this run"), remedy));
@@ -161,12 +163,12 @@ impl Policy {
     }
 
     /// Whether the owner allowed a read to carry as much as it likes.
-    pub(crate) fn lets_data_out(&self, unit: &Unit, given: &Given) -> bool {
+    pub(crate) fn lets_data_out(&self, unit: &Unit, given: &GivenValues) -> bool {
         self.covering(unit, given).any(Shape::lets_data_out)
     }
 
     /// The shapes that cover a request.
-    fn covering<'a>(&'a self, unit: &'a Unit, given: &'a Given) -> impl Iterator<Item = &'a Shape> {
+    fn covering<'a>(&'a self, unit: &'a Unit, given: &'a GivenValues) -> impl Iterator<Item = &'a Shape> {
         let of_run = self.run.iter().filter(|allowed| allowed.covers(unit, given));
         let of_owner = self.writes.iter().filter(|shape| shape.covers(unit));
         of_owner.chain(of_run.map(|allowed| &allowed.shape))
@@ -225,7 +227,7 @@ impl Policy {
                 format!("the owner allows it with `motor network allow {} --writes`{or}", quoted(class))
             }
         };
-        let blocked = Blocked { rule, asked: unit.target.authority(), reason, remedy };
+        let blocked = BlockReason { rule, asked: unit.target.authority(), reason, remedy };
         Box::new(Needed { blocked, class: class.filter(|_| self.may_ask && !is_denied) })
     }
 }

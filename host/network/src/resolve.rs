@@ -16,7 +16,7 @@ use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 
 use crate::target::{Host, Target};
-use crate::{Blocked, GateError, Policy, Rule};
+use crate::{BlockReason, GateError, Policy, Rule};
 
 /// What one question waits for an answer, at most. It is asked twice.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -99,8 +99,8 @@ pub(crate) type Private = HashSet<SocketAddr>;
 
 /// A refusal as the guest may know it, and as the owner may: a name must not tell a guest what lies behind it.
 #[derive(Debug)]
-pub(crate) struct Refused {
-    pub(crate) blocked: Blocked,
+pub(crate) struct RefusedAddress {
+    pub(crate) blocked: BlockReason,
     /// With the address, and what would open it.
     pub(crate) for_owner: String,
 }
@@ -114,12 +114,12 @@ pub(crate) fn guard(
     addresses: &[IpAddr],
     policy: &Policy,
     private: &Private,
-) -> Result<Vec<SocketAddr>, Refused> {
+) -> Result<Vec<SocketAddr>, RefusedAddress> {
     let sockets = addresses.iter().map(|address| SocketAddr::new(address.to_canonical(), target.port()));
     let mut checked = Vec::with_capacity(addresses.len());
     for socket in sockets {
         if let Some(what) = crate::address::not_public(socket.ip()) {
-            let is_open = Open {
+            let is_open = OpenAddress {
                 listed: private.contains(&socket),
                 host_named: policy.names(target.host(), target.port()),
                 address_named: policy.names(&Host::Address(socket.ip()), socket.port()),
@@ -134,7 +134,7 @@ pub(crate) fn guard(
 }
 
 /// What opens a private address.
-struct Open {
+struct OpenAddress {
     /// The owner's list has it.
     listed: bool,
     /// The run was granted the host itself.
@@ -143,12 +143,12 @@ struct Open {
     address_named: bool,
 }
 
-impl Open {
+impl OpenAddress {
     fn all(&self) -> bool {
         self.listed && self.host_named && self.address_named
     }
 
-    fn refused(&self, target: &Target, socket: SocketAddr, what: &str) -> Refused {
+    fn refused(&self, target: &Target, socket: SocketAddr, what: &str) -> RefusedAddress {
         let asked = target.authority();
         let is_literal = matches!(target.host(), Host::Address(_));
         let mut missing = Vec::new();
@@ -181,7 +181,7 @@ impl Open {
                 "ask the user for access to `{asked}` itself: a pattern that covers more does not open private addresses"
             )
         };
-        Refused { blocked: Blocked { rule: Rule::PrivateAddress, asked, reason, remedy }, for_owner }
+        RefusedAddress { blocked: BlockReason { rule: Rule::PrivateAddress, asked, reason, remedy }, for_owner }
     }
 }
 
@@ -198,7 +198,7 @@ mod tests {
         sockets.iter().map(|text| text.parse().unwrap()).collect()
     }
 
-    fn check(url: &str, addresses: &[&str], policy: &Policy) -> Result<Vec<SocketAddr>, Refused> {
+    fn check(url: &str, addresses: &[&str], policy: &Policy) -> Result<Vec<SocketAddr>, RefusedAddress> {
         let addresses: Vec<IpAddr> = addresses.iter().map(|text| text.parse().unwrap()).collect();
         guard(
             &Target::parse(url).unwrap(),
@@ -230,7 +230,7 @@ mod tests {
             (&["10.0.0.1", "8.8.8.8"], &wide, "`10.0.0.1:8080` in the setting", false),
             (&["127.0.0.1", "169.254.169.254"], &named, "`169.254.169.254:8080` in the setting", false),
         ] {
-            let Refused { blocked, for_owner } = check(NAME, addresses, policy).unwrap_err();
+            let RefusedAddress { blocked, for_owner } = check(NAME, addresses, policy).unwrap_err();
             assert_eq!((blocked.rule, blocked.asked.as_str()), (Rule::PrivateAddress, "site.example:8080"));
             assert!(for_owner.contains(opens), "{addresses:?}: {for_owner}");
             let told = format!("{blocked:?}");

@@ -5,37 +5,37 @@ use std::sync::{Arc, Weak};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use vault::RunSecrets;
 
-use crate::carried::Carried;
+use crate::carried::CarriedData;
 use crate::consent::Consents;
-use crate::{AskedRequest, CallConsents, CallLimits, CallNetwork, Gate, Given, Policy, Taint};
+use crate::{AskedRequest, CallConsents, CallLimits, CallNetwork, Gate, GivenValues, Policy, Taint};
 
 /// The way out of one run. Cheap to clone; clones share the policy.
 #[derive(Clone)]
 pub struct RunNetwork {
-    inner: Arc<Inner>,
+    inner: Arc<RunInner>,
     /// What the owner consented to for one call, beyond the policy.
     consents: Option<Arc<Consents>>,
 }
 
-struct Inner {
+struct RunInner {
     gate: Gate,
     policy: RwLock<Arc<Policy>>,
     secrets: Arc<RunSecrets>,
     taint: Taint,
-    exchanged: Exchanged,
+    exchanged: RunExchange,
 }
 
 /// What a run has exchanged with the web so far: the values it was given, and the sums of what its reads carried out. A run
 /// that waits for its owner keeps it for as long as the host lives. Cheap to clone; clones share.
 #[derive(Debug, Clone, Default)]
-pub struct Exchanged {
-    given: Given,
-    carried: Arc<Mutex<Carried>>,
+pub struct RunExchange {
+    given: GivenValues,
+    carried: Arc<Mutex<CarriedData>>,
 }
 
 /// A way out that may be gone.
 #[derive(Clone)]
-pub struct WeakRunNetwork(Weak<Inner>);
+pub struct WeakRunNetwork(Weak<RunInner>);
 
 impl WeakRunNetwork {
     /// The way, while somebody still uses it.
@@ -51,9 +51,9 @@ impl RunNetwork {
         policy: Policy,
         secrets: Arc<RunSecrets>,
         taint: Taint,
-        exchanged: Exchanged,
+        exchanged: RunExchange,
     ) -> Self {
-        let inner = Inner { gate, policy: RwLock::new(Arc::new(policy)), secrets, taint, exchanged };
+        let inner = RunInner { gate, policy: RwLock::new(Arc::new(policy)), secrets, taint, exchanged };
         Self { inner: Arc::new(inner), consents: None }
     }
 
@@ -100,18 +100,18 @@ impl RunNetwork {
 
     /// The values that the run was given. The gate adds what servers answer; the user's words are for its owner to add.
     #[must_use]
-    pub fn given(&self) -> &Given {
+    pub fn given(&self) -> &GivenValues {
         &self.inner.exchanged.given
     }
 
     /// What it has exchanged so far, to go on with after a pause.
     #[must_use]
-    pub fn exchanged(&self) -> Exchanged {
+    pub fn exchanged(&self) -> RunExchange {
         self.inner.exchanged.clone()
     }
 
     /// What its reads have carried out so far.
-    pub(crate) fn carried(&self) -> MutexGuard<'_, Carried> {
+    pub(crate) fn carried(&self) -> MutexGuard<'_, CarriedData> {
         self.inner.exchanged.carried.lock()
     }
 

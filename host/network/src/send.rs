@@ -17,21 +17,21 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::time::{Instant, timeout_at};
 
-use crate::admit::{Admission, Credentials};
-use crate::body::{Decoder, Feed, Http, Patience, Scrubbed, described, gather, timeout};
-use crate::connect::Connection;
-use crate::substitute::{Parts, Permitted, in_clear_text, permit};
+use crate::admit::{Credentials, RequestAdmission};
+use crate::body::{BodyFeed, Decoder, Http, Patience, ScrubbedBody, described, gather, timeout};
+use crate::connect::GateConnection;
+use crate::substitute::{PermittedCredentials, RequestParts, in_clear_text, permit};
 use crate::target::{Scheme, Target};
 use crate::trace::OpenTrace;
-use crate::{Blocked, GateError, RequestBody, Rule, Timeouts, WebSource, headers, leak, resolve};
+use crate::{BlockReason, GateError, RequestBody, Rule, Timeouts, WebSource, headers, leak, resolve};
 
-use super::call::Shared;
+use super::call::CallShared;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// A request and what belongs to its call.
 pub(crate) struct Exchange<'a> {
-    pub(crate) call: &'a Shared,
+    pub(crate) call: &'a CallShared,
     pub(crate) target: &'a Target,
     pub(crate) method: &'a Method,
     pub(crate) timeouts: Timeouts,
@@ -45,7 +45,7 @@ impl Exchange<'_> {
         parts: request::Parts,
         body: RequestBody,
         trace: &mut OpenTrace,
-    ) -> Result<http::Response<Scrubbed>, GateError> {
+    ) -> Result<http::Response<ScrubbedBody>, GateError> {
         let total = self.call.run.gate().timeout();
         let exchange = timeout_at(self.deadline(), self.exchange(parts, body, trace));
         exchange.await.unwrap_or_else(|_| Err(timeout(&self.target.authority(), total)))
@@ -56,7 +56,7 @@ impl Exchange<'_> {
         parts: request::Parts,
         body: RequestBody,
         trace: &mut OpenTrace,
-    ) -> Result<http::Response<Scrubbed>, GateError> {
+    ) -> Result<http::Response<ScrubbedBody>, GateError> {
         let (target, method, secrets) = (self.target, self.method, self.call.run.secrets());
         headers::check(method, &parts.headers, target)?;
         let reads = headers::is_read(method, &parts.headers);
@@ -68,7 +68,7 @@ impl Exchange<'_> {
         let body = gather(body, &self.call.request_bytes).await?;
 
         let path = target.path_and_query().clone();
-        let mut parts = Parts { path, headers: headers::of_guest(parts.headers), body };
+        let mut parts = RequestParts { path, headers: headers::of_guest(parts.headers), body };
         let mut names = leak::check(method, &parts, secrets, target).await?;
         let holds_value = !names.is_empty();
         let mentioned = parts.mentioned(target)?;
@@ -79,7 +79,7 @@ impl Exchange<'_> {
         }
         let credentials = Credentials { names: permitted.names(), holds_value };
         let admission =
-            Admission::new(&self.call.run, &self.call.consents, method, target, &parts, credentials).await?;
+            RequestAdmission::new(&self.call.run, &self.call.consents, method, target, &parts, credentials).await?;
         trace.identify(admission.hash, admission.unit.nature());
         admission.check()?;
 
@@ -112,11 +112,11 @@ impl Exchange<'_> {
 
     async fn connect(
         &self,
-        permitted: &Permitted<'_>,
-        admission: &Admission<'_>,
+        permitted: &PermittedCredentials<'_>,
+        admission: &RequestAdmission<'_>,
         deadline: Instant,
         trace: &mut OpenTrace,
-    ) -> Result<Box<dyn Connection>, GateError> {
+    ) -> Result<Box<dyn GateConnection>, GateError> {
         let gate = self.call.run.gate();
         let addresses = gate.resolver().addresses(self.target.host()).await?;
         let policy = admission.check()?;
@@ -132,7 +132,11 @@ impl Exchange<'_> {
     }
 
     /// Sends the request on its connection, and waits for the head of the response.
-    async fn request(&self, connection: Box<dyn Connection>, parts: Parts) -> Result<Answered, GateError> {
+    async fn request(
+        &self,
+        connection: Box<dyn GateConnection>,
+        parts: RequestParts,
+    ) -> Result<ResponseHead, GateError> {
         let mut request = http::Request::new(Full::new(parts.body));
         *request.method_mut() = self.method.clone();
         *request.headers_mut() = parts.headers;
@@ -154,7 +158,7 @@ impl Exchange<'_> {
         connection: Option<Pin<Box<Http>>>,
         response: http::Response<Incoming>,
         path: &str,
-    ) -> Result<http::Response<Scrubbed>, GateError> {
+    ) -> Result<http::Response<ScrubbedBody>, GateError> {
         let secrets = self.call.run.secrets();
         let scrubber = secrets.scrubber();
         let (parts, incoming) = response.into_parts();
@@ -181,7 +185,7 @@ impl Exchange<'_> {
             Patience::new(self.target.authority(), self.deadline(), gate.timeout(), self.timeouts.between_bytes);
         let budget = Arc::clone(&self.call.response_bytes);
         let mut response =
-            http::Response::new(Scrubbed::new((connection, incoming), decoder, secrets, patience, budget, feed));
+            http::Response::new(ScrubbedBody::new((connection, incoming), decoder, secrets, patience, budget, feed));
         *response.status_mut() = parts.status;
         *response.headers_mut() = headers;
         Ok(response)
@@ -189,11 +193,11 @@ impl Exchange<'_> {
 
     /// Tells the run's record of values of the headers, and begins on the body. What a host gives in a header it may be told
     /// again: cookies, tags, the place that it redirects to.
-    fn feed(&self, headers: &HeaderMap, path: &str) -> Feed {
+    fn feed(&self, headers: &HeaderMap, path: &str) -> BodyFeed {
         let mut collector = self.call.run.given().response(&self.target.authority(), path);
         collector.headers(headers);
         let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        Feed { collector: Some(collector), content_type }
+        BodyFeed { collector: Some(collector), content_type }
     }
 
     fn deadline(&self) -> Instant {
@@ -214,8 +218,8 @@ impl Exchange<'_> {
         GateError::Protocol { host: self.target.authority(), message: message.to_owned() }
     }
 
-    fn unsendable(&self, reason: &str) -> Blocked {
-        Blocked {
+    fn unsendable(&self, reason: &str) -> BlockReason {
+        BlockReason {
             rule: Rule::Header,
             asked: self.target.authority(),
             reason: reason.to_owned(),
@@ -225,14 +229,14 @@ impl Exchange<'_> {
 }
 
 /// The head of a response, and the connection that the rest comes in on, unless that is done.
-pub(crate) type Answered = (Option<Pin<Box<Http>>>, http::Response<Incoming>);
+pub(crate) type ResponseHead = (Option<Pin<Box<Http>>>, http::Response<Incoming>);
 
 /// Sends a request on a fresh connection, and waits for the head of the response.
 pub(crate) async fn converse(
-    connection: Box<dyn Connection>,
+    connection: Box<dyn GateConnection>,
     request: http::Request<Full<Bytes>>,
     most_header_bytes: usize,
-) -> Result<Answered, hyper::Error> {
+) -> Result<ResponseHead, hyper::Error> {
     let handshake = http1::Builder::new().max_header_size(most_header_bytes).handshake(TokioIo::new(connection));
     let (mut sender, connection) = handshake.await?;
     let mut connection = Some(Box::pin(connection));

@@ -14,12 +14,12 @@ use base64::engine::{DecodePaddingMode, GeneralPurposeConfig};
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use vault::{Granted, RunSecrets};
+use vault::{GrantedCredential, RunSecrets};
 use zeroize::Zeroizing;
 
-use crate::budget::Budget;
+use crate::budget::CallBudget;
 use crate::target::{Host, Target};
-use crate::{Blocked, GateError, Pattern, Rule};
+use crate::{BlockReason, GateError, Pattern, Rule};
 use scan::{Encoding, Placeholder};
 
 /// Basic credentials as guests write them, with or without padding.
@@ -36,16 +36,16 @@ const BASIC: &[u8] = b"Basic ";
 
 /// The parts of a request in which a secret may stand.
 #[derive(Debug, Clone)]
-pub(crate) struct Parts {
+pub(crate) struct RequestParts {
     pub(crate) path: PathAndQuery,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-impl Parts {
+impl RequestParts {
     /// The credentials that a request has placeholders of, each once.
-    pub(crate) fn mentioned(&self, target: &Target) -> Result<Vec<CredentialName>, Blocked> {
-        let mut mentioned = Mentioned { names: Vec::new(), left: MOST_PLACEHOLDERS, target };
+    pub(crate) fn mentioned(&self, target: &Target) -> Result<Vec<CredentialName>, BlockReason> {
+        let mut mentioned = MentionedCredentials { names: Vec::new(), left: MOST_PLACEHOLDERS, target };
         mentioned.read(Encoding::Url, self.path.as_str().as_bytes())?;
         for (name, value) in &self.headers {
             mentioned.read(Encoding::Plain, value.as_bytes())?;
@@ -58,10 +58,15 @@ impl Parts {
     }
 
     /// The request with every permitted secret in its place. What it grows by is taken from the budget before it is made.
-    pub(crate) fn put_in(self, permitted: &Permitted<'_>, target: &Target, budget: &Budget) -> Result<Self, GateError> {
+    pub(crate) fn put_in(
+        self,
+        permitted: &PermittedCredentials<'_>,
+        target: &Target,
+        budget: &CallBudget,
+    ) -> Result<Self, GateError> {
         let Self { path, headers, body } = self;
         let encoding = encoding_of(&headers);
-        let permitted = Charged { permitted, target, budget };
+        let permitted = ChargedParts { permitted, target, budget };
         let path = match permitted.replaced(path.as_str().as_bytes(), Encoding::Url)? {
             None => path,
             Some(with_secret) => PathAndQuery::from_maybe_shared(shared(with_secret))
@@ -77,16 +82,16 @@ impl Parts {
 }
 
 /// What has been found of placeholders so far, and how many more may be.
-struct Mentioned<'a> {
+struct MentionedCredentials<'a> {
     names: Vec<CredentialName>,
     left: usize,
     target: &'a Target,
 }
 
-impl Mentioned<'_> {
-    fn read(&mut self, encoding: Encoding, text: &[u8]) -> Result<(), Blocked> {
+impl MentionedCredentials<'_> {
+    fn read(&mut self, encoding: Encoding, text: &[u8]) -> Result<(), BlockReason> {
         for placeholder in encoding.placeholders(text) {
-            self.left = self.left.checked_sub(1).ok_or_else(|| Blocked {
+            self.left = self.left.checked_sub(1).ok_or_else(|| BlockReason {
                 rule: Rule::TooManyPlaceholders,
                 asked: self.target.authority(),
                 reason: format!("the request has more than {MOST_PLACEHOLDERS} placeholders of credentials"),
@@ -101,12 +106,12 @@ impl Mentioned<'_> {
 }
 
 /// Credentials that may be sent to a target. There is no other way to a value.
-pub(crate) struct Permitted<'a> {
+pub(crate) struct PermittedCredentials<'a> {
     secrets: &'a RunSecrets,
     names: Vec<CredentialName>,
 }
 
-impl Permitted<'_> {
+impl PermittedCredentials<'_> {
     pub(crate) fn names(&self) -> &[CredentialName] {
         &self.names
     }
@@ -125,7 +130,7 @@ pub(crate) fn permit<'a>(
     names: Vec<CredentialName>,
     secrets: &'a RunSecrets,
     target: &Target,
-) -> Result<Permitted<'a>, Blocked> {
+) -> Result<PermittedCredentials<'a>, BlockReason> {
     let asked = target.authority();
     for name in &names {
         let Some(granted) = secrets.get(name.as_str()) else {
@@ -135,7 +140,7 @@ pub(crate) fn permit<'a>(
             let domains = granted.domains.join("`, `");
             let bound =
                 if domains.is_empty() { "bound to no domain".to_owned() } else { format!("bound to `{domains}`") };
-            return Err(Blocked {
+            return Err(BlockReason {
                 rule: Rule::CredentialNotForDomain,
                 reason: format!("the credential `{name}` is {bound} and may not be sent to `{asked}`"),
                 remedy: format!("ask the user to bind the credential `{name}` to `{asked}`"),
@@ -143,18 +148,18 @@ pub(crate) fn permit<'a>(
             });
         }
     }
-    Ok(Permitted { secrets, names })
+    Ok(PermittedCredentials { secrets, names })
 }
 
 /// Whether a credential is bound to a target.
-pub(crate) fn may_be_sent(granted: &Granted, target: &Target) -> bool {
+pub(crate) fn may_be_sent(granted: &GrantedCredential, target: &Target) -> bool {
     // A pattern that cannot be read grants nothing.
     let mut patterns = granted.domains.iter().filter_map(|text| text.parse::<Pattern>().ok());
     patterns.any(|pattern| pattern.covers(target))
 }
 
-fn not_granted(name: &CredentialName, target: &Target) -> Blocked {
-    Blocked {
+fn not_granted(name: &CredentialName, target: &Target) -> BlockReason {
+    BlockReason {
         rule: Rule::CredentialNotGranted,
         asked: target.authority(),
         reason: format!("the credential `{name}` is not set, or this run was not granted it"),
@@ -163,9 +168,9 @@ fn not_granted(name: &CredentialName, target: &Target) -> Blocked {
 }
 
 /// The refusal of a credential in clear text to a public address.
-pub(crate) fn in_clear_text(names: &[CredentialName], target: &Target) -> Blocked {
+pub(crate) fn in_clear_text(names: &[CredentialName], target: &Target) -> BlockReason {
     let names: Vec<&str> = names.iter().map(CredentialName::as_str).collect();
-    Blocked {
+    BlockReason {
         rule: Rule::CredentialNotForDomain,
         asked: target.authority(),
         reason: format!(
@@ -179,8 +184,8 @@ pub(crate) fn in_clear_text(names: &[CredentialName], target: &Target) -> Blocke
     }
 }
 
-fn unusable(target: &Target, reason: &str) -> Blocked {
-    Blocked {
+fn unusable(target: &Target, reason: &str) -> BlockReason {
+    BlockReason {
         rule: Rule::Header,
         asked: target.authority(),
         reason: reason.to_owned(),
@@ -189,13 +194,13 @@ fn unusable(target: &Target, reason: &str) -> Blocked {
 }
 
 /// Puts permitted secrets in, and charges what a text grows by.
-struct Charged<'a> {
-    permitted: &'a Permitted<'a>,
+struct ChargedParts<'a> {
+    permitted: &'a PermittedCredentials<'a>,
     target: &'a Target,
-    budget: &'a Budget,
+    budget: &'a CallBudget,
 }
 
-impl Charged<'_> {
+impl ChargedParts<'_> {
     fn header_value(&self, name: &HeaderName, value: &HeaderValue) -> Result<HeaderValue, GateError> {
         let with_secret = match self.in_basic(name, value)? {
             None => self.replaced(value.as_bytes(), Encoding::Plain)?,
@@ -271,12 +276,12 @@ pub(crate) fn encoding_of(headers: &HeaderMap) -> Encoding {
 
 /// Bytes that are wiped when the last user drops them.
 fn shared(bytes: Zeroizing<Vec<u8>>) -> Bytes {
-    Bytes::from_owner(Wiped(bytes))
+    Bytes::from_owner(WipedBuffer(bytes))
 }
 
-struct Wiped(Zeroizing<Vec<u8>>);
+struct WipedBuffer(Zeroizing<Vec<u8>>);
 
-impl AsRef<[u8]> for Wiped {
+impl AsRef<[u8]> for WipedBuffer {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
@@ -292,7 +297,7 @@ mod tests {
     use super::*;
 
     fn secrets(granted: &[(&str, &str, &[&str])]) -> RunSecrets {
-        let granted = granted.iter().map(|(name, value, domains)| Granted {
+        let granted = granted.iter().map(|(name, value, domains)| GrantedCredential {
             name: CredentialName::parse(name).unwrap(),
             value: Secret::new((*value).to_owned()),
             domains: domains.iter().map(|domain| (*domain).to_owned()).collect(),
@@ -301,28 +306,28 @@ mod tests {
         RunSecrets::new(granted.collect(), Arc::new(Scrubber::default()))
     }
 
-    fn parts(path: &str, headers: &[(&'static str, &str)], body: &str) -> Parts {
+    fn parts(path: &str, headers: &[(&'static str, &str)], body: &str) -> RequestParts {
         let headers = headers
             .iter()
             .map(|(name, value)| (header::HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()));
         let path = path.parse().unwrap();
-        Parts { path, headers: headers.collect(), body: Bytes::copy_from_slice(body.as_bytes()) }
+        RequestParts { path, headers: headers.collect(), body: Bytes::copy_from_slice(body.as_bytes()) }
     }
 
     fn target() -> Target {
         Target::parse("https://api.example.com/").unwrap()
     }
 
-    fn fill(parts: Parts, secrets: &RunSecrets) -> Result<Parts, Blocked> {
+    fn fill(parts: RequestParts, secrets: &RunSecrets) -> Result<RequestParts, BlockReason> {
         fill_within(u64::MAX, parts, secrets).map_err(|error| match error {
             GateError::Blocked(blocked) => blocked,
             other => panic!("{other:?}"),
         })
     }
 
-    fn fill_within(most: u64, parts: Parts, secrets: &RunSecrets) -> Result<Parts, GateError> {
+    fn fill_within(most: u64, parts: RequestParts, secrets: &RunSecrets) -> Result<RequestParts, GateError> {
         let permitted = permit(parts.mentioned(&target())?, secrets, &target())?;
-        parts.put_in(&permitted, &target(), &Budget::new("request_bytes", most))
+        parts.put_in(&permitted, &target(), &CallBudget::new("request_bytes", most))
     }
 
     const VALUE: &str = "s&c\"r <credential:b>";
@@ -436,8 +441,8 @@ mod tests {
         let request = parts("/", &[], "<credential:a>");
         let permitted = permit(request.mentioned(&target()).unwrap(), &secrets, &target()).unwrap();
         secrets.revoke(&CredentialName::parse("a").unwrap());
-        let outcome = request.put_in(&permitted, &target(), &Budget::new("request_bytes", u64::MAX));
-        assert!(matches!(outcome, Err(GateError::Blocked(Blocked { rule: Rule::CredentialNotGranted, .. }))));
+        let outcome = request.put_in(&permitted, &target(), &CallBudget::new("request_bytes", u64::MAX));
+        assert!(matches!(outcome, Err(GateError::Blocked(BlockReason { rule: Rule::CredentialNotGranted, .. }))));
         assert_eq!(fill(parts("/", &[], "<credential:a>"), &secrets).unwrap_err().rule, Rule::CredentialNotGranted);
     }
 

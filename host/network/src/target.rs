@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use http::uri::PathAndQuery;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-use crate::{Blocked, Rule};
+use crate::{BlockReason, Rule};
 
 /// The longest URL. Servers rarely take more than 8 KiB.
 const MOST_BYTES: usize = 16 << 10;
@@ -129,7 +129,7 @@ impl Target {
     ///
     /// # Errors
     /// When it does not parse, has another scheme than `http` and `https`, or a user.
-    pub fn parse(url: &str) -> Result<Self, Blocked> {
+    pub fn parse(url: &str) -> Result<Self, BlockReason> {
         if url.len() > MOST_BYTES {
             return Err(invalid(format!("the URL is longer than {MOST_BYTES} bytes")));
         }
@@ -152,7 +152,7 @@ impl Target {
     ///
     /// # Errors
     /// As [`Target::parse`].
-    pub fn from_uri(uri: &http::Uri) -> Result<Self, Blocked> {
+    pub fn from_uri(uri: &http::Uri) -> Result<Self, BlockReason> {
         let scheme = uri.scheme_str().ok_or_else(|| invalid("the URL is not absolute"))?;
         let authority = uri.authority().map_or("", http::uri::Authority::as_str);
         let path = uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
@@ -173,14 +173,14 @@ impl Target {
         Self::new(scheme, authority, path)
     }
 
-    fn new(scheme: &str, authority: &str, path: PathAndQuery) -> Result<Self, Blocked> {
+    fn new(scheme: &str, authority: &str, path: PathAndQuery) -> Result<Self, BlockReason> {
         let scheme = match scheme.to_ascii_lowercase().as_str() {
             "http" => Scheme::Http,
             "https" => Scheme::Https,
             _ => return Err(other_scheme()),
         };
         if authority.contains('@') {
-            return Err(Blocked {
+            return Err(BlockReason {
                 rule: Rule::Userinfo,
                 asked: String::new(),
                 reason: "the URL carries a user in front of `@`".to_owned(),
@@ -283,8 +283,8 @@ pub(crate) fn shown(text: &str) -> String {
     text.escape_debug().to_string()
 }
 
-fn invalid(reason: impl Into<String>) -> Blocked {
-    Blocked {
+fn invalid(reason: impl Into<String>) -> BlockReason {
+    BlockReason {
         rule: Rule::InvalidUrl,
         asked: String::new(),
         reason: reason.into(),
@@ -292,8 +292,8 @@ fn invalid(reason: impl Into<String>) -> Blocked {
     }
 }
 
-fn other_scheme() -> Blocked {
-    Blocked {
+fn other_scheme() -> BlockReason {
+    BlockReason {
         rule: Rule::Scheme,
         asked: String::new(),
         reason: "the URL's scheme is neither `http` nor `https`".to_owned(),

@@ -14,7 +14,7 @@ use vault::Scrubber;
 
 use crate::admit::Pass;
 use crate::target::Target;
-use crate::{Blocked, GateError, Nature};
+use crate::{BlockReason, GateError, Nature};
 
 /// A request that passed the gate, or that it refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -80,7 +80,7 @@ impl OpenTrace {
         traces: &Traces,
         scrubber: &Arc<Scrubber>,
         method: &http::Method,
-        target: Result<&Target, &Blocked>,
+        target: Result<&Target, &BlockReason>,
     ) -> Self {
         let mut trace = RequestTrace {
             // Searched before it is cut: half a secret would not be found.

@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderName, Method, header};
 
 use crate::headers::{is_reading, overrides};
 use crate::values::{CarriedBytes, Sent, essence};
-use crate::{Field, Given, Shape, Target};
+use crate::{Field, GivenValues, Shape, Target};
 
 /// A request as it will leave.
 #[derive(Debug, Clone)]
@@ -214,26 +214,26 @@ impl Unit {
 /// What a run's record of values says of a request.
 impl Unit {
     /// Its fields, each with its origin.
-    pub(crate) fn fields(&self, given: &Given) -> Vec<Field> {
+    pub(crate) fn fields(&self, given: &GivenValues) -> Vec<Field> {
         let (host, headers) = (self.target.authority(), self.headers_without(|name| self.is_neutral(name)));
         given.fields(&self.sent(&host, &headers, None))
     }
 
     /// The hashes of its values, by field.
-    pub(crate) fn shown(&self, given: &Given) -> BTreeMap<String, u64> {
+    pub(crate) fn shown(&self, given: &GivenValues) -> BTreeMap<String, u64> {
         let (host, headers) = (self.target.authority(), self.headers_without(|name| self.is_neutral(name)));
         given.shown(&self.sent(&host, &headers, None))
     }
 
     /// Whether it has the fields that were shown, each with the shown value or one of the user's.
-    pub(crate) fn has_shown(&self, shown: &BTreeMap<String, u64>, given: &Given) -> bool {
+    pub(crate) fn has_shown(&self, shown: &BTreeMap<String, u64>, given: &GivenValues) -> bool {
         let (host, headers) = (self.target.authority(), self.headers_without(|name| self.is_neutral(name)));
         given.covers(shown, &self.sent(&host, &headers, None))
     }
 
     /// Bytes that it carries, without a body, beyond the user's words and what its own host gave. `open` is the fixed end of
     /// the host's name when only a wildcard grants it.
-    pub(crate) fn carried(&self, open: Option<&str>, given: &Given) -> CarriedBytes {
+    pub(crate) fn carried(&self, open: Option<&str>, given: &GivenValues) -> CarriedBytes {
         let (host, headers) = (self.target.authority(), self.headers_without(|name| self.is_of_tool(name)));
         given.carried(&self.sent(&host, &headers, open))
     }

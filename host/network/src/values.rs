@@ -98,7 +98,7 @@ pub(crate) struct CarriedBytes {
 
 /// The values a run has been given, by source. Bounded; the oldest are kept. Cheap to clone; clones share.
 #[derive(Clone)]
-pub struct Given(Arc<Mutex<Memory>>);
+pub struct GivenValues(Arc<Mutex<Memory>>);
 
 struct Memory {
     seed: u64,
@@ -116,7 +116,7 @@ struct Memory {
     by_host: HashSet<u64>,
 }
 
-impl Default for Given {
+impl Default for GivenValues {
     fn default() -> Self {
         let random = Random::from_system();
         let (seed, salt) = (random.next_u64(), random.next_u64());
@@ -133,13 +133,13 @@ impl Default for Given {
     }
 }
 
-impl std::fmt::Debug for Given {
+impl std::fmt::Debug for GivenValues {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Given")
     }
 }
 
-impl Given {
+impl GivenValues {
     /// Remembers words of the user: the task, an answer, guidance. At most 256 KiB in all; words that are told again take no
     /// room.
     pub fn user(&self, text: &str) {
@@ -173,7 +173,7 @@ impl Given {
         show::fields(leaves, |leaf| memory.origin(leaf))
     }
 
-    /// The hash of every value of a request by the name of its field, for [`Given::covers`].
+    /// The hash of every value of a request by the name of its field, for [`GivenValues::covers`].
     pub(crate) fn shown(&self, sent: &Sent<'_>) -> BTreeMap<String, u64> {
         let salt = self.0.lock().salt;
         let leaves = Leaves::of(sent, salt);
@@ -240,7 +240,7 @@ impl Memory {
             add_origin(words::key(seed, &words::normal(text)));
         }
         words::keys(seed, text, &mut |kind, key| {
-            if kind == words::Kind::Token {
+            if kind == words::WordKind::Token {
                 add_origin(key);
             }
             if by_host.len() < MAX_VALUES {

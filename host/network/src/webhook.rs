@@ -23,7 +23,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::body::{Http, timeout};
 use crate::send::{converse, failed};
 use crate::target::{Host, Target};
-use crate::{Blocked, Gate, GateError, Rule, headers};
+use crate::{BlockReason, Gate, GateError, Rule, headers};
 
 /// Of the body of an answer so much is read, so that a server which is still writing sees no broken connection.
 const MOST_ANSWER_BYTES: usize = 64 << 10;
@@ -52,7 +52,7 @@ impl Webhook {
     ///
     /// # Errors
     /// When it is no URL of `http` or `https`, or carries a user.
-    pub fn new(gate: &Gate, url: &str, timeout: Duration) -> Result<Self, Blocked> {
+    pub fn new(gate: &Gate, url: &str, timeout: Duration) -> Result<Self, BlockReason> {
         Ok(Self { gate: gate.clone(), target: Target::parse(url)?, timeout })
     }
 
@@ -82,7 +82,7 @@ impl Webhook {
         headers: &[(&'static str, String)],
         body: Vec<u8>,
         deadline: Instant,
-    ) -> Result<crate::send::Answered, GateError> {
+    ) -> Result<crate::send::ResponseHead, GateError> {
         let mut request = http::Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = Uri::from(self.target.path_and_query().clone());
@@ -122,7 +122,7 @@ impl Webhook {
     }
 
     /// Why a name with these addresses is not connected to. One bad address refuses them all, as in the gate.
-    fn unwanted(&self, addresses: &[IpAddr]) -> Option<Blocked> {
+    fn unwanted(&self, addresses: &[IpAddr]) -> Option<BlockReason> {
         if matches!(self.target.host(), Host::Address(_)) {
             return None;
         }
@@ -140,8 +140,8 @@ impl Webhook {
         })
     }
 
-    fn blocked(&self, rule: Rule, reason: String) -> Blocked {
-        Blocked { rule, asked: self.target.authority(), reason, remedy: "correct the configuration".to_owned() }
+    fn blocked(&self, rule: Rule, reason: String) -> BlockReason {
+        BlockReason { rule, asked: self.target.authority(), reason, remedy: "correct the configuration".to_owned() }
     }
 }
 

@@ -3,15 +3,15 @@
 //! A thinking model signs its thinking, and the API refuses the results of a tool call without the blocks that came
 //! before it, unchanged and in their places.
 
-use llm::{ChatReply, ChatRequest, Message, ModelRef, ToolCall};
+use llm::{ChatReply, ChatRequest, Message, ModelRef, RequestedCall};
 use serde_json::{Value, json};
 
 use crate::draft::{OnDelta, arguments_object};
-use crate::failure::Failure;
-use crate::http::{Connection, Manner};
+use crate::failure::ProviderFailure;
+use crate::http::{Manner, ProviderClient};
 use crate::receive::receive;
 use crate::retry::Attempt;
-use crate::settings::Limits;
+use crate::settings::ModelLimits;
 
 mod blocks;
 mod schema;
@@ -22,19 +22,19 @@ const MANNER: Manner = Manner { key_header: "x-api-key", headers: &[("anthropic-
 
 /// A model behind a messages endpoint.
 pub(crate) struct Anthropic {
-    connection: Connection,
-    limits: Limits,
+    connection: ProviderClient,
+    limits: ModelLimits,
 }
 
 impl Anthropic {
-    pub(crate) fn new(connection: Connection, limits: Limits) -> Self {
+    pub(crate) fn new(connection: ProviderClient, limits: ModelLimits) -> Self {
         Self { connection, limits }
     }
 }
 
 #[async_trait::async_trait]
 impl Attempt for Anthropic {
-    async fn attempt(&self, request: &ChatRequest, on_delta: OnDelta<'_>) -> Result<ChatReply, Failure> {
+    async fn attempt(&self, request: &ChatRequest, on_delta: OnDelta<'_>) -> Result<ChatReply, ProviderFailure> {
         let body = body(request, &self.connection.origin.model);
         let reply = self.connection.post("/messages", &MANNER, &body, &self.limits).await?;
         let blocks = Blocks::new(reply.origin.clone());
@@ -106,8 +106,8 @@ fn text_block(text: &str) -> Value {
 }
 
 /// A reply as it was. `state` is its blocks in order, with gaps for the calls, which the conversation holds.
-fn assistant(text: &str, calls: &[ToolCall], state: Option<&Value>) -> Vec<Value> {
-    let use_block = |call: &ToolCall| json!({"type": "tool_use", "id": call.id, "name": call.name, "input": arguments_object(&call.arguments)});
+fn assistant(text: &str, calls: &[RequestedCall], state: Option<&Value>) -> Vec<Value> {
+    let use_block = |call: &RequestedCall| json!({"type": "tool_use", "id": call.id, "name": call.name, "input": arguments_object(&call.arguments)});
     let state = state.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let is = |block: &Value, kind: &str| block.get("type").is_some_and(|found| found == kind);
     let said: String = state.iter().filter_map(|block| block.get("text")?.as_str()).collect();
@@ -132,8 +132,8 @@ mod tests {
 
     use super::*;
 
-    fn call(id: &str) -> ToolCall {
-        ToolCall { id: id.into(), name: "read".into(), arguments: Arguments::Json(json!({})) }
+    fn call(id: &str) -> RequestedCall {
+        RequestedCall { id: id.into(), name: "read".into(), arguments: Arguments::Json(json!({})) }
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
     fn blocks_go_back_in_their_places_and_to_their_maker() {
         let thought = |text: &str| json!({"type": "thinking", "thinking": text, "signature": "s"});
         let blocks = json!([thought("a"), {"type": "text", "text": "hi"}, thought("b"), {"type": "tool_use"}]);
-        let sent = |text: &str, calls: Vec<ToolCall>, maker: &str| {
+        let sent = |text: &str, calls: Vec<RequestedCall>, maker: &str| {
             let state = ProviderState::new(maker, blocks.clone());
             let reply = Message::Assistant { text: text.into(), tool_calls: calls, state };
             let sent = messages(&[reply], &"anthropic/x".parse().unwrap());

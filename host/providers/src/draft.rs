@@ -2,12 +2,12 @@
 //!
 //! The number of calls is bounded here, the bytes where they are received.
 
-use llm::{Arguments, ChatReply, Delta, FinishReason, ModelErrorKind, ProviderState, ToolCall, Usage};
+use llm::{Arguments, ChatReply, Delta, FinishReason, ModelErrorKind, ProviderState, RequestedCall, Usage};
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::failure::ProviderFailure;
 use crate::finish;
-use crate::receive::End;
+use crate::receive::ReplyEnd;
 
 /// More calls than this in one reply are a fault of the endpoint or an attack.
 const MAX_CALLS: usize = 128;
@@ -53,17 +53,17 @@ impl Draft {
     }
 
     /// Begins a call and gives its position.
-    pub(crate) fn call(&mut self, call: DraftCall) -> Result<usize, Failure> {
+    pub(crate) fn call(&mut self, call: DraftCall) -> Result<usize, ProviderFailure> {
         if self.calls.len() >= MAX_CALLS {
             let message = format!("the reply has more than {MAX_CALLS} tool calls");
-            return Err(Failure::new(ModelErrorKind::Malformed, message));
+            return Err(ProviderFailure::new(ModelErrorKind::Malformed, message));
         }
         self.calls.push(call);
         Ok(self.calls.len() - 1)
     }
 
     /// The provider named the reason: `name`, and perhaps a more exact one.
-    pub(crate) fn finished(&mut self, name: &str, native: Option<&str>) -> Result<(), Failure> {
+    pub(crate) fn finished(&mut self, name: &str, native: Option<&str>) -> Result<(), ProviderFailure> {
         let (reason, name) = finish::reason_of_two(name, native)?;
         // A gateway that adds an end of its own does not make a reply whole.
         if !reason.is_complete() || self.finish.as_ref().is_none_or(|(earlier, _)| earlier.is_complete()) {
@@ -83,9 +83,10 @@ impl Draft {
 
     /// Whether it holds something that can stand as it is although no reason was given for its end. Without a mark of the
     /// end, a call that has no arguments yet may have lost them.
-    pub(crate) fn has_whole_content(&self, end: End) -> bool {
+    pub(crate) fn has_whole_content(&self, end: ReplyEnd) -> bool {
         let whole = |call: &DraftCall| {
-            end == End::Marked || !call.arguments.is_empty() && matches!(arguments(&call.arguments), Arguments::Json(_))
+            end == ReplyEnd::Marked
+                || !call.arguments.is_empty() && matches!(arguments(&call.arguments), Arguments::Json(_))
         };
         (!self.text.is_empty() || !self.calls.is_empty()) && self.calls.iter().all(whole)
     }
@@ -93,7 +94,8 @@ impl Draft {
     /// The whole reply. Without a reason of the provider's it ended by `unnamed`.
     pub(crate) fn into_reply(self, unnamed: FinishReason, state: Option<ProviderState>) -> ChatReply {
         let (finish, name) = self.finish.unwrap_or((unnamed, String::new()));
-        let call = |call: DraftCall| ToolCall { id: call.id, name: call.name, arguments: arguments(&call.arguments) };
+        let call =
+            |call: DraftCall| RequestedCall { id: call.id, name: call.name, arguments: arguments(&call.arguments) };
         let mut tool_calls: Vec<_> = self.calls.into_iter().map(call).collect();
         if !finish.is_complete()
             && let Some(last) = tool_calls.last_mut()

@@ -10,14 +10,14 @@ use base::text::cut_line;
 use llm::ModelErrorKind;
 use serde_json::{Value, json};
 
-use crate::remedy::{Origin, remedy};
+use crate::remedy::{RequestOrigin, remedy};
 
 /// At most this much of an endpoint's words goes into a message, in characters.
 const MAX_WORDS: usize = 500;
 
 /// An attempt that gave no reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct ProviderFailure {
     pub kind: ModelErrorKind,
     pub message: String,
     pub retry_after: Option<Duration>,
@@ -25,7 +25,7 @@ pub(crate) struct Failure {
     pub again: bool,
 }
 
-impl Failure {
+impl ProviderFailure {
     pub(crate) fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), retry_after: None, again: kind.is_transient() }
     }
@@ -41,7 +41,7 @@ impl Failure {
     }
 
     /// What a status other than success means. `words` is the start of the body.
-    pub(crate) fn from_status(status: u16, retry_after: Option<Duration>, words: &str, origin: &Origin) -> Self {
+    pub(crate) fn from_status(status: u16, retry_after: Option<Duration>, words: &str, origin: &RequestOrigin) -> Self {
         let said = said(words);
         let said = if said.is_empty() { String::new() } else { format!(": {said}") };
         let found = |part: &str| words.contains(part);
@@ -81,7 +81,7 @@ impl Failure {
     }
 
     /// An error that came in place of a reply, or within its stream: `{"message": …, "code"|"status"|"type": …}`, or text.
-    pub(crate) fn from_body(error: &Value, origin: &Origin) -> Self {
+    pub(crate) fn from_body(error: &Value, origin: &RequestOrigin) -> Self {
         let names = ["code", "status", "type"].map(|name| error.get(name).and_then(status_of));
         let status = names.into_iter().flatten().next().unwrap_or(500);
         let words = json!({ "error": error }).to_string();
@@ -92,7 +92,7 @@ impl Failure {
 
     /// Adds the setting that helps, if one does. The same request would then fail again, unless it failed by what the model
     /// wrote.
-    fn advised(mut self, status: u16, words: &str, origin: &Origin) -> Self {
+    fn advised(mut self, status: u16, words: &str, origin: &RequestOrigin) -> Self {
         let may_help =
             matches!(self.kind, ModelErrorKind::Rejected | ModelErrorKind::Unavailable | ModelErrorKind::Malformed);
         let Some(remedy) = remedy(status, words, origin).filter(|_| may_help && !(300..400).contains(&status)) else {
@@ -212,17 +212,17 @@ impl Redactor {
 mod tests {
     use super::*;
 
-    fn origin() -> Origin {
-        Origin { model: "openai/x".parse().unwrap(), key_variable: "K", url_variable: "U" }
+    fn origin() -> RequestOrigin {
+        RequestOrigin { model: "openai/x".parse().unwrap(), key_variable: "K", url_variable: "U" }
     }
 
     #[test]
     fn the_delay_in_an_error_is_read() {
         let error = r#"{"error":{"code":429,"details":[{"@type":"QuotaFailure"},{"retryDelay":"34.5s"}]}}"#;
-        let failure = Failure::from_status(429, None, error, &origin());
+        let failure = ProviderFailure::from_status(429, None, error, &origin());
         assert_eq!(failure.retry_after, Some(Duration::from_millis(34_500)));
         let header = Some(Duration::from_secs(1));
-        assert_eq!(Failure::from_status(429, header, error, &origin()).retry_after, header);
+        assert_eq!(ProviderFailure::from_status(429, header, error, &origin()).retry_after, header);
     }
 
     #[test]
@@ -271,7 +271,7 @@ mod tests {
             (400, "", ModelErrorKind::Rejected, false, "400"),
             (302, "http://elsewhere", ModelErrorKind::Rejected, false, "redirects"),
         ] {
-            let failure = Failure::from_status(status, None, body, &origin());
+            let failure = ProviderFailure::from_status(status, None, body, &origin());
             assert_eq!((failure.kind, failure.again), (kind, again), "{status}");
             assert!(failure.message.contains(part), "{}", failure.message);
         }
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn words_of_an_endpoint_are_bounded() {
-        let failure = Failure::from_status(500, None, &"ä\u{1b}[31m\n".repeat(10_000), &origin());
+        let failure = ProviderFailure::from_status(500, None, &"ä\u{1b}[31m\n".repeat(10_000), &origin());
         assert!(failure.message.chars().count() < 600);
         assert!(!failure.message.contains(char::is_control));
     }

@@ -2,13 +2,13 @@
 
 use llm::{ChatReply, FinishReason, ModelErrorKind};
 
-use crate::failure::{Failure, said};
+use crate::failure::{ProviderFailure, said};
 
 /// The reason that a provider's name stands for.
 ///
 /// # Errors
 /// If the name reports a failure of the provider or its server: the reply is unusable.
-pub(crate) fn reason(name: &str) -> Result<FinishReason, Failure> {
+pub(crate) fn reason(name: &str) -> Result<FinishReason, ProviderFailure> {
     // Gemini's door for OpenAI clients says `content_filter: SAFETY`.
     let bare = name.split(':').next().unwrap_or(name).trim().to_ascii_lowercase();
     Ok(match bare.as_str() {
@@ -33,11 +33,11 @@ pub(crate) fn reason(name: &str) -> Result<FinishReason, Failure> {
         | "image_recitation" => FinishReason::Filtered,
         "malformed_function_call" | "unexpected_tool_call" => {
             let message = format!("the model wrote a tool call that its provider could not read (`{}`)", said(name));
-            return Err(Failure::new(ModelErrorKind::Malformed, message));
+            return Err(ProviderFailure::new(ModelErrorKind::Malformed, message));
         }
         "error" | "abort" | "aborted" | "cancelled" | "insufficient_system_resource" | "load" | "unload" => {
             let message = format!("the endpoint gave up within the reply (`{}`)", said(name));
-            return Err(Failure::new(ModelErrorKind::Unavailable, message));
+            return Err(ProviderFailure::new(ModelErrorKind::Unavailable, message));
         }
         _ => FinishReason::Other,
     })
@@ -45,7 +45,7 @@ pub(crate) fn reason(name: &str) -> Result<FinishReason, Failure> {
 
 /// The reason of a reply that has two names for it: the provider's own (OpenRouter's `native_finish_reason`) counts where
 /// it tells more than the common one.
-pub(crate) fn reason_of_two(name: &str, native: Option<&str>) -> Result<(FinishReason, String), Failure> {
+pub(crate) fn reason_of_two(name: &str, native: Option<&str>) -> Result<(FinishReason, String), ProviderFailure> {
     let common = reason(name)?;
     match native.map(|native| (native, reason(native))) {
         Some((native, Ok(reason))) if !reason.is_complete() && reason != FinishReason::Other => {

@@ -4,15 +4,15 @@
 
 use std::collections::BTreeMap;
 
-use llm::{ChatReply, ChatRequest, Message, ModelRef, ToolCall};
+use llm::{ChatReply, ChatRequest, Message, ModelRef, RequestedCall};
 use serde_json::{Value, json};
 
 use crate::draft::{OnDelta, arguments_object};
-use crate::failure::Failure;
-use crate::http::{Connection, Manner};
+use crate::failure::ProviderFailure;
+use crate::http::{Manner, ProviderClient};
 use crate::receive::receive;
 use crate::retry::Attempt;
-use crate::settings::Limits;
+use crate::settings::ModelLimits;
 
 mod candidates;
 
@@ -25,19 +25,19 @@ const UNSIGNED: &str = "skip_thought_signature_validator";
 
 /// A model behind `streamGenerateContent`.
 pub(crate) struct Gemini {
-    connection: Connection,
-    limits: Limits,
+    connection: ProviderClient,
+    limits: ModelLimits,
 }
 
 impl Gemini {
-    pub(crate) fn new(connection: Connection, limits: Limits) -> Self {
+    pub(crate) fn new(connection: ProviderClient, limits: ModelLimits) -> Self {
         Self { connection, limits }
     }
 }
 
 #[async_trait::async_trait]
 impl Attempt for Gemini {
-    async fn attempt(&self, request: &ChatRequest, on_delta: OnDelta<'_>) -> Result<ChatReply, Failure> {
+    async fn attempt(&self, request: &ChatRequest, on_delta: OnDelta<'_>) -> Result<ChatReply, ProviderFailure> {
         let reference = &self.connection.origin.model;
         let body = body(request, reference);
         let path = format!("/models/{}:streamGenerateContent?alt=sse", reference.model);
@@ -108,7 +108,7 @@ fn contents(messages: &[Message], reference: &ModelRef) -> Vec<Value> {
 }
 
 /// A reply with its signatures: `{"calls": {POSITION: SIGNATURE}, "text": SIGNATURE}`.
-fn model_parts(text: &str, calls: &[ToolCall], state: Option<&Value>, reference: &ModelRef) -> Vec<Value> {
+fn model_parts(text: &str, calls: &[RequestedCall], state: Option<&Value>, reference: &ModelRef) -> Vec<Value> {
     let signed: BTreeMap<String, String> =
         state.and_then(|state| serde_json::from_value(state.get("calls")?.clone()).ok()).unwrap_or_default();
     let text_signature = state.and_then(|state| state.get("text"));
@@ -143,7 +143,8 @@ mod tests {
 
     #[test]
     fn signatures_go_back_to_their_maker_in_their_places() {
-        let call = |id: &str| ToolCall { id: id.into(), name: "read".into(), arguments: Arguments::Json(json!({})) };
+        let call =
+            |id: &str| RequestedCall { id: id.into(), name: "read".into(), arguments: Arguments::Json(json!({})) };
         let sent = |model: &str, maker: &str| {
             let state = ProviderState::new(maker, json!({"calls": {"0": "s"}, "text": "t"}));
             let reply = Message::Assistant { text: "hi".into(), tool_calls: vec![call("a"), call("b")], state };

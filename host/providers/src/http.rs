@@ -10,20 +10,20 @@ use base::Secret;
 use llm::ModelErrorKind;
 use reqwest::header::{HeaderMap, HeaderValue};
 
-use crate::failure::{Failure, LONGEST, seconds};
-use crate::remedy::Origin;
-use crate::settings::Limits;
+use crate::failure::{LONGEST, ProviderFailure, seconds};
+use crate::remedy::RequestOrigin;
+use crate::settings::ModelLimits;
 
 /// Of an error's body at most this much is read, in bytes.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
 /// A client, the endpoint it speaks to, and the key for that endpoint.
-pub(crate) struct Connection {
+pub(crate) struct ProviderClient {
     pub client: reqwest::Client,
     /// Without a slash at its end.
     pub base: String,
     pub key: Option<Secret<String>>,
-    pub origin: Origin,
+    pub origin: RequestOrigin,
 }
 
 /// How an API wants its requests.
@@ -34,7 +34,7 @@ pub(crate) struct Manner {
     pub headers: &'static [(&'static str, &'static str)],
 }
 
-pub(crate) fn client(limits: &Limits) -> Result<reqwest::Client, String> {
+pub(crate) fn client(limits: &ModelLimits) -> Result<reqwest::Client, String> {
     reqwest::Client::builder()
         .connect_timeout(limits.connect)
         .timeout(limits.deadline)
@@ -60,23 +60,23 @@ pub(crate) fn base_url(text: &str) -> Result<String, String> {
 }
 
 /// A reply that has begun: success, with a body still to be read.
-pub(crate) struct Reply {
+pub(crate) struct ProviderReply {
     response: reqwest::Response,
     idle: Duration,
     left: usize,
     /// Whose reply it is.
-    pub origin: Origin,
+    pub origin: RequestOrigin,
 }
 
-impl Connection {
+impl ProviderClient {
     /// Sends JSON and waits for the headers of a successful reply.
     pub(crate) async fn post(
         &self,
         path: &str,
         manner: &Manner,
         body: &serde_json::Value,
-        limits: &Limits,
-    ) -> Result<Reply, Failure> {
+        limits: &ModelLimits,
+    ) -> Result<ProviderReply, ProviderFailure> {
         let mut request = self.client.post(format!("{}{path}", self.base)).json(body);
         for (name, value) in manner.headers {
             request = request.header(*name, *value);
@@ -85,7 +85,7 @@ impl Connection {
             let prefix = if manner.key_header == "authorization" { "Bearer " } else { "" };
             let mut value = HeaderValue::from_str(&format!("{prefix}{}", key.expose())).map_err(|_| {
                 let message = format!("`{}` holds characters that no key has", self.origin.key_variable);
-                Failure::new(ModelErrorKind::Auth, message)
+                ProviderFailure::new(ModelErrorKind::Auth, message)
             })?;
             value.set_sensitive(true);
             request = request.header(manner.key_header, value);
@@ -98,7 +98,7 @@ impl Connection {
         #[expect(clippy::disallowed_methods, reason = "an HTTP date is compared with the wall clock")]
         let retry_after = retry_after(response.headers(), SystemTime::now());
         let (idle, left) = (limits.idle, limits.response_bytes);
-        let mut reply = Reply { response, idle, left, origin: self.origin.clone() };
+        let mut reply = ProviderReply { response, idle, left, origin: self.origin.clone() };
         if status.is_success() {
             return Ok(reply);
         }
@@ -108,11 +108,11 @@ impl Connection {
         while let Ok(Some(bytes)) = reply.next().await {
             words.extend_from_slice(&bytes);
         }
-        Err(Failure::from_status(status.as_u16(), retry_after, &String::from_utf8_lossy(&words), &self.origin))
+        Err(ProviderFailure::from_status(status.as_u16(), retry_after, &String::from_utf8_lossy(&words), &self.origin))
     }
 }
 
-impl Reply {
+impl ProviderReply {
     /// Whether it is a stream of events.
     pub(crate) fn is_event_stream(&self) -> bool {
         let kind = self.response.headers().get(reqwest::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -122,14 +122,14 @@ impl Reply {
     /// The next bytes; `None` at the end.
     pub(crate) async fn next(
         &mut self,
-    ) -> Result<Option<impl AsRef<[u8]> + use<> + std::ops::Deref<Target = [u8]>>, Failure> {
+    ) -> Result<Option<impl AsRef<[u8]> + use<> + std::ops::Deref<Target = [u8]>>, ProviderFailure> {
         let bytes = match tokio::time::timeout(self.idle, self.response.chunk()).await {
             Ok(chunk) => chunk.map_err(|error| from_reqwest(error, &self.origin))?,
             Err(_) => return Err(silent(self.idle)),
         };
         if let Some(bytes) = &bytes {
             self.left = self.left.checked_sub(bytes.len()).ok_or_else(|| {
-                Failure::new(ModelErrorKind::Malformed, "the reply is larger than the limit on model replies")
+                ProviderFailure::new(ModelErrorKind::Malformed, "the reply is larger than the limit on model replies")
                     .for_good()
             })?;
         }
@@ -137,19 +137,19 @@ impl Reply {
     }
 }
 
-fn silent(idle: Duration) -> Failure {
+fn silent(idle: Duration) -> ProviderFailure {
     let idle = idle.as_secs_f32();
-    Failure::new(
+    ProviderFailure::new(
         ModelErrorKind::Timeout,
         format!("the endpoint was silent for {idle} s; a slow model needs a larger `models.idle_seconds`"),
     )
 }
 
 /// What a failed request means. The address stays out of the message: it may hold a user and password.
-fn from_reqwest(error: reqwest::Error, origin: &Origin) -> Failure {
+fn from_reqwest(error: reqwest::Error, origin: &RequestOrigin) -> ProviderFailure {
     let error = error.without_url();
     if error.is_builder() {
-        return Failure::new(ModelErrorKind::Rejected, "the request cannot be made: check the base URL");
+        return ProviderFailure::new(ModelErrorKind::Rejected, "the request cannot be made: check the base URL");
     }
     let (kind, what) = if error.is_timeout() {
         (
@@ -175,7 +175,7 @@ fn from_reqwest(error: reqwest::Error, origin: &Origin) -> Failure {
     } else {
         String::new()
     };
-    Failure::new(kind, format!("{what}{cause}"))
+    ProviderFailure::new(kind, format!("{what}{cause}"))
 }
 
 /// Retry-After in either form (RFC 9110, 10.2.3), or `retry-after-ms`.

@@ -28,11 +28,11 @@ use std::sync::Arc;
 
 use llm::{Model, ModelError, ModelErrorKind, ModelRef, Provider, Replay};
 
-pub use settings::{Endpoint, Limits, Price, ProviderSettings, Redact, Retries};
+pub use settings::{Endpoint, ModelLimits, Price, ProviderSettings, Redact, RetryPolicy};
 
 use crate::failure::Redactor;
 use crate::retry::Retrying;
-use crate::settings::Required;
+use crate::settings::RequiredSettings;
 
 /// Connects a model. Nothing is sent yet.
 ///
@@ -47,20 +47,20 @@ pub fn connect(reference: &ModelRef, settings: &ProviderSettings) -> Result<Arc<
     let refuse = |kind, message| ModelError { model: name.clone(), kind, message, retry_after_ms: None };
     let target = settings.target(reference.provider).map_err(|missing| {
         let kind = match missing {
-            Required::Key { .. } => ModelErrorKind::Auth,
-            Required::BaseUrl { .. } | Required::Known { .. } => ModelErrorKind::Rejected,
+            RequiredSettings::Key { .. } => ModelErrorKind::Auth,
+            RequiredSettings::BaseUrl { .. } | RequiredSettings::Known { .. } => ModelErrorKind::Rejected,
         };
         refuse(kind, missing.to_string())
     })?;
     let client = http::client(&settings.limits).map_err(|message| refuse(ModelErrorKind::Rejected, message))?;
     let base = http::base_url(&target.base_url).map_err(|message| refuse(ModelErrorKind::Rejected, message))?;
     let redactor = Redactor::new(target.key.clone());
-    let origin = remedy::Origin {
+    let origin = remedy::RequestOrigin {
         model: reference.clone(),
         key_variable: target.key_variable,
         url_variable: target.url_variable,
     };
-    let connection = http::Connection { client, base, key: target.key, origin };
+    let connection = http::ProviderClient { client, base, key: target.key, origin };
     let retrying = |attempt: Arc<dyn retry::Attempt>| Retrying {
         name: name.clone(),
         attempt,

@@ -4,11 +4,11 @@ use llm::{ChatReply, ChatRequest, Message, ModelRef, Provider};
 use serde_json::{Value, json};
 
 use crate::draft::{OnDelta, arguments_object};
-use crate::failure::Failure;
-use crate::http::{Connection, Manner};
+use crate::failure::ProviderFailure;
+use crate::http::{Manner, ProviderClient};
 use crate::receive::receive;
 use crate::retry::Attempt;
-use crate::settings::Limits;
+use crate::settings::ModelLimits;
 
 mod assemble;
 mod state;
@@ -19,19 +19,19 @@ const MANNER: Manner = Manner { key_header: "authorization", headers: &[] };
 
 /// A model behind a chat completions endpoint.
 pub(crate) struct OpenAi {
-    connection: Connection,
-    limits: Limits,
+    connection: ProviderClient,
+    limits: ModelLimits,
 }
 
 impl OpenAi {
-    pub(crate) fn new(connection: Connection, limits: Limits) -> Self {
+    pub(crate) fn new(connection: ProviderClient, limits: ModelLimits) -> Self {
         Self { connection, limits }
     }
 }
 
 #[async_trait::async_trait]
 impl Attempt for OpenAi {
-    async fn attempt(&self, request: &ChatRequest, on_delta: OnDelta<'_>) -> Result<ChatReply, Failure> {
+    async fn attempt(&self, request: &ChatRequest, on_delta: OnDelta<'_>) -> Result<ChatReply, ProviderFailure> {
         let body = body(request, &self.connection.origin.model);
         let reply = self.connection.post("/chat/completions", &MANNER, &body, &self.limits).await?;
         let chunks = Chunks::new(reply.origin.clone());
@@ -99,13 +99,13 @@ fn message(message: &Message) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use llm::{Arguments, ToolCall, ToolSpec};
+    use llm::{Arguments, RequestedCall, ToolSpec};
 
     use super::*;
 
     #[test]
     fn a_request_has_the_form_of_the_api() {
-        let call = ToolCall { id: "c".into(), name: "read".into(), arguments: Arguments::Malformed("{".into()) };
+        let call = RequestedCall { id: "c".into(), name: "read".into(), arguments: Arguments::Malformed("{".into()) };
         let request = ChatRequest {
             system: "be brief".into(),
             messages: vec![

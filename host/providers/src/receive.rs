@@ -7,13 +7,13 @@ use llm::{ChatReply, ModelErrorKind};
 use serde_json::Value;
 
 use crate::draft::OnDelta;
-use crate::failure::{Failure, said};
-use crate::http::Reply;
+use crate::failure::{ProviderFailure, said};
+use crate::http::ProviderReply;
 
 /// Puts the events of a reply together.
 pub(crate) trait Assembly: Send {
     /// Takes the next event, or a whole body.
-    fn take(&mut self, event: &Value, on_delta: OnDelta<'_>) -> Result<(), Failure>;
+    fn take(&mut self, event: &Value, on_delta: OnDelta<'_>) -> Result<(), ProviderFailure>;
 
     /// Whether the endpoint said why the reply ended: then it is whole, even if the connection breaks.
     fn is_finished(&self) -> bool;
@@ -24,12 +24,12 @@ pub(crate) trait Assembly: Send {
     }
 
     /// The whole reply.
-    fn finish(self, end: End) -> Result<ChatReply, Failure>;
+    fn finish(self, end: ReplyEnd) -> Result<ChatReply, ProviderFailure>;
 }
 
 /// How a reply ended on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ReplyEnd {
     /// The endpoint marked the end, or its body was one whole piece of JSON.
     Marked,
     /// The stream was closed in order.
@@ -39,15 +39,15 @@ pub(crate) enum End {
 /// Why reading stops before the body ends.
 enum Stop {
     Done,
-    Failed(Failure),
+    Failed(ProviderFailure),
 }
 
 /// Reads a reply to its end.
 pub(crate) async fn receive<A: Assembly>(
-    mut reply: Reply,
+    mut reply: ProviderReply,
     mut assembly: A,
     on_delta: OnDelta<'_>,
-) -> Result<ChatReply, Failure> {
+) -> Result<ChatReply, ProviderFailure> {
     let mut head = Vec::new();
     let events = loop {
         match sniff(&head, reply.is_event_stream()) {
@@ -78,10 +78,10 @@ pub(crate) async fn receive<A: Assembly>(
         };
     }
     match stopped.and_then(|()| decoder.end().map_or(Ok(()), take)) {
-        Ok(()) => assembly.finish(End::Closed),
-        Err(Stop::Done) => assembly.finish(End::Marked),
+        Ok(()) => assembly.finish(ReplyEnd::Closed),
+        Err(Stop::Done) => assembly.finish(ReplyEnd::Marked),
         // The reply itself had ended: only the tail that counts tokens is lost.
-        Err(Stop::Failed(_)) if assembly.is_finished() => assembly.finish(End::Marked),
+        Err(Stop::Failed(_)) if assembly.is_finished() => assembly.finish(ReplyEnd::Marked),
         Err(Stop::Failed(failure)) => Err(failure),
     }
 }
@@ -114,17 +114,17 @@ fn parse(data: &str) -> Result<Vec<Value>, Stop> {
         }
         let malformed = "the endpoint sent an event that is not JSON";
         let value = serde_json::from_str(line);
-        values.push(value.map_err(|_| Stop::Failed(Failure::new(ModelErrorKind::Malformed, malformed)))?);
+        values.push(value.map_err(|_| Stop::Failed(ProviderFailure::new(ModelErrorKind::Malformed, malformed)))?);
     }
     Ok(values)
 }
 
 async fn whole<A: Assembly>(
-    mut reply: Reply,
+    mut reply: ProviderReply,
     mut bytes: Vec<u8>,
     mut assembly: A,
     on_delta: OnDelta<'_>,
-) -> Result<ChatReply, Failure> {
+) -> Result<ChatReply, ProviderFailure> {
     while let Some(more) = reply.next().await? {
         bytes.extend_from_slice(&more);
     }
@@ -133,7 +133,7 @@ async fn whole<A: Assembly>(
     for value in serde_json::Deserializer::from_slice(bytes).into_iter::<Value>() {
         let value = value.map_err(|_| {
             let start = said(&String::from_utf8_lossy(bytes.get(..200).unwrap_or(bytes)));
-            Failure::new(
+            ProviderFailure::new(
                 ModelErrorKind::Malformed,
                 format!("the endpoint answered something that is not JSON: {start}"),
             )
@@ -143,7 +143,7 @@ async fn whole<A: Assembly>(
             value => assembly.take(&value, on_delta)?,
         }
     }
-    assembly.finish(End::Marked)
+    assembly.finish(ReplyEnd::Marked)
 }
 
 #[cfg(test)]

@@ -5,20 +5,20 @@
 
 use llm::{ModelErrorKind, ModelRef, Provider};
 
-use crate::failure::Failure;
+use crate::failure::ProviderFailure;
 
 /// The model that was asked, and the variables that say how.
 #[derive(Debug, Clone)]
-pub(crate) struct Origin {
+pub(crate) struct RequestOrigin {
     pub model: ModelRef,
     pub key_variable: &'static str,
     pub url_variable: &'static str,
 }
 
-impl Origin {
-    pub(crate) fn key_refused(&self, status: u16, said: &str) -> Failure {
+impl RequestOrigin {
+    pub(crate) fn key_refused(&self, status: u16, said: &str) -> ProviderFailure {
         let message = format!("the endpoint refused the key ({status}); check `{}`{said}", self.key_variable);
-        Failure::new(ModelErrorKind::Auth, message)
+        ProviderFailure::new(ModelErrorKind::Auth, message)
     }
 
     /// Whether the server is likely on this machine or near it, started by the owner.
@@ -88,7 +88,7 @@ const NO_MODEL: &[&str] = &[
 ];
 
 /// What helps against the error with these words.
-pub(crate) fn remedy(status: u16, words: &str, origin: &Origin) -> Option<Remedy> {
+pub(crate) fn remedy(status: u16, words: &str, origin: &RequestOrigin) -> Option<Remedy> {
     let words = words.to_ascii_lowercase();
     let says = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
     let permanent = |text: String| Some(Remedy { text, permanent: true });
@@ -142,12 +142,12 @@ mod tests {
             ("ollama/q", 404, "model 'q' not found, try pulling it first", "ollama pull q", true),
             ("compatible/x", 503, "Loading model", "models.retries", false),
         ] {
-            let origin = Origin { model: model.parse().unwrap(), key_variable: "K", url_variable: "U" };
+            let origin = RequestOrigin { model: model.parse().unwrap(), key_variable: "K", url_variable: "U" };
             let remedy = remedy(status, words, &origin).expect(words);
             assert!(remedy.text.contains(part), "{words}: {}", remedy.text);
             assert_eq!(remedy.permanent, permanent, "{words}");
         }
-        let origin = Origin { model: "openai/x".parse().unwrap(), key_variable: "K", url_variable: "U" };
+        let origin = RequestOrigin { model: "openai/x".parse().unwrap(), key_variable: "K", url_variable: "U" };
         for (status, words) in [(500, "oops"), (429, "slow down"), (503, "model overloaded"), (400, "bad schema")] {
             assert!(remedy(status, words, &origin).is_none(), "{words}");
         }

@@ -11,20 +11,20 @@ use llm::{ChatReply, ChatRequest, Delta, FinishReason, Message, Model, ModelErro
 use tokio::time::Instant;
 
 use crate::draft::OnDelta;
-use crate::failure::{Failure, Redactor};
-use crate::settings::{Price, Redact, Retries};
+use crate::failure::{ProviderFailure, Redactor};
+use crate::settings::{Price, Redact, RetryPolicy};
 
 /// One request to an endpoint.
 #[async_trait::async_trait]
 pub(crate) trait Attempt: Send + Sync {
-    async fn attempt(&self, request: &ChatRequest, on_delta: OnDelta<'_>) -> Result<ChatReply, Failure>;
+    async fn attempt(&self, request: &ChatRequest, on_delta: OnDelta<'_>) -> Result<ChatReply, ProviderFailure>;
 }
 
 /// An endpoint's model.
 pub(crate) struct Retrying {
     pub name: String,
     pub attempt: Arc<dyn Attempt>,
-    pub retries: Retries,
+    pub retries: RetryPolicy,
     pub deadline: Duration,
     pub redactor: Redactor,
     pub redact: Redact,
@@ -76,7 +76,7 @@ impl Model for Retrying {
                         "no reply within the deadline of {deadline} s; a slow model needs a larger \
                          `models.deadline_seconds`"
                     );
-                    Failure::new(ModelErrorKind::Timeout, message).for_good()
+                    ProviderFailure::new(ModelErrorKind::Timeout, message).for_good()
                 }
             };
             failure.message = self.redactor.clean(failure.message);
@@ -97,7 +97,7 @@ impl Model for Retrying {
 }
 
 impl Retrying {
-    fn error(&self, failure: Failure, retries: u32) -> ModelError {
+    fn error(&self, failure: ProviderFailure, retries: u32) -> ModelError {
         let tried = match retries {
             0 => String::new(),
             1 => " (tried again once)".to_owned(),

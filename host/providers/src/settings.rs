@@ -31,9 +31,9 @@ pub struct ProviderSettings {
     /// `OLLAMA_HOST`, and `OLLAMA_API_KEY` for an Ollama behind a gate.
     pub ollama: Endpoint,
     /// Bounds of one call.
-    pub limits: Limits,
+    pub limits: ModelLimits,
     /// When and how often a failed request is made again.
-    pub retries: Retries,
+    pub retries: RetryPolicy,
     /// Prices by `provider/model`, for endpoints that do not report what a call cost.
     pub prices: BTreeMap<String, Price>,
     /// Values struck out of logged prompts and completions, beside keys. Default: none.
@@ -66,7 +66,7 @@ impl std::fmt::Debug for Redact {
 
 /// Bounds of one model call (SPEC LLM-1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ModelLimits {
     /// To open a connection. Default 10 s.
     pub connect: Duration,
     /// Without a byte from the endpoint, before and within a reply. Default 120 s: a local model may think that long
@@ -78,7 +78,7 @@ pub struct Limits {
     pub response_bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for ModelLimits {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
@@ -91,7 +91,7 @@ impl Default for Limits {
 
 /// Exponential backoff with jitter (SPEC LLM-1). A Retry-After that is longer than the backoff wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retries {
+pub struct RetryPolicy {
     /// How often a request is made again. Default 4.
     pub max: usize,
     /// The first wait; it doubles. Default 500 ms.
@@ -100,7 +100,7 @@ pub struct Retries {
     pub longest: Duration,
 }
 
-impl Default for Retries {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self { max: 4, first: Duration::from_millis(500), longest: Duration::from_secs(30) }
     }
@@ -132,13 +132,13 @@ pub(crate) struct Target {
 
 /// A setting without which a provider cannot be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Required {
+pub(crate) enum RequiredSettings {
     Key { provider: Provider, variable: &'static str },
     BaseUrl { variable: &'static str },
     Known { provider: Provider },
 }
 
-impl std::fmt::Display for Required {
+impl std::fmt::Display for RequiredSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Key { provider, variable } => {
@@ -172,7 +172,7 @@ impl ProviderSettings {
     }
 
     /// The address and key for a provider. A key may be absent where the address was set: local servers have none.
-    pub(crate) fn target(&self, provider: Provider) -> Result<Target, Required> {
+    pub(crate) fn target(&self, provider: Provider) -> Result<Target, RequiredSettings> {
         let (endpoint, own, key_variable, url_variable) = match provider {
             Provider::OpenAi => (&self.openai, Some("https://api.openai.com/v1"), "OPENAI_API_KEY", "OPENAI_BASE_URL"),
             Provider::Compatible => (&self.openai, None, "OPENAI_API_KEY", "OPENAI_BASE_URL"),
@@ -194,7 +194,7 @@ impl ProviderSettings {
                 let base_url = ollama_url(host);
                 return Ok(Target { base_url, key, key_variable: "OLLAMA_API_KEY", url_variable: "OLLAMA_HOST" });
             }
-            _ => return Err(Required::Known { provider }),
+            _ => return Err(RequiredSettings::Known { provider }),
         };
         let base_url = match (&endpoint.base_url, own) {
             (Some(url), _) if provider == Provider::Anthropic => with_version(url, "v1"),
@@ -202,11 +202,11 @@ impl ProviderSettings {
             (Some(url), _) => url.clone(),
             (None, Some(own)) => {
                 if endpoint.key.is_none() {
-                    return Err(Required::Key { provider, variable: key_variable });
+                    return Err(RequiredSettings::Key { provider, variable: key_variable });
                 }
                 own.to_owned()
             }
-            (None, None) => return Err(Required::BaseUrl { variable: url_variable }),
+            (None, None) => return Err(RequiredSettings::BaseUrl { variable: url_variable }),
         };
         Ok(Target { base_url, key: endpoint.key.clone(), key_variable, url_variable })
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use base::ContentHash;
 
 use crate::directory::directory_hash;
-use crate::tree::{Found, Odd, TreeError, sum, walk};
+use crate::tree::{FoundEntry, Odd, TreeError, sum, walk};
 use crate::{SignedReceipt, VerifyError};
 
 /// Files that a directory may hold beside the artifacts.
@@ -39,7 +39,7 @@ impl SignedReceipt {
         let mut others = BTreeSet::new();
         let most = MOST_OTHERS.saturating_add(2 * verified as u64);
         let none = |_: &str| false;
-        let read = walk(directory, most, Odd::Ignored, none, |Found { path, mut file }| {
+        let read = walk(directory, most, Odd::Ignored, none, |FoundEntry { path, mut file }| {
             let Some(artifact) = wanted.remove(path.as_str()) else {
                 others.insert(path);
                 return Ok(());

@@ -9,14 +9,14 @@ use std::path::Path;
 
 use base::{ContentHash, ContentHasher};
 
-use crate::tree::{Bounds, Odd, TreeError, sums};
+use crate::tree::{Odd, TreeError, TreeLimits, sums};
 
 /// The one file of a skill that does not count: the owner's policy for it, which names the hash.
 pub const POLICY: &str = "policy.json";
 
 const HEADING: &[u8] = b"motor directory 1\n";
 /// Far more than a skill has.
-const BOUNDS: Bounds = Bounds { entries: 10_000, bytes: 512 << 20 };
+const BOUNDS: TreeLimits = TreeLimits { entries: 10_000, bytes: 512 << 20 };
 
 /// The hash of every file in a directory but [`POLICY`] at its top.
 ///

@@ -82,10 +82,10 @@ impl SigningKey {
         PublicKey(bytes)
     }
 
-    pub(crate) fn sign(&self, message: &[u8]) -> Signature {
+    pub(crate) fn sign(&self, message: &[u8]) -> ReceiptSignature {
         let mut bytes = [0; 64];
         bytes.copy_from_slice(self.0.sign(message).as_ref());
-        Signature(bytes)
+        ReceiptSignature(bytes)
     }
 }
 
@@ -107,7 +107,7 @@ impl PublicKey {
         ContentHash::of(&self.0)
     }
 
-    pub(crate) fn verifies(&self, message: &[u8], signature: &Signature) -> bool {
+    pub(crate) fn verifies(&self, message: &[u8], signature: &ReceiptSignature) -> bool {
         UnparsedPublicKey::new(&ED25519, &self.0).verify(message, &signature.0).is_ok()
     }
 }
@@ -150,9 +150,9 @@ impl From<PublicKey> for String {
 /// A signature (RFC 8032). Written as 128 lower-case hex digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub(crate) struct Signature([u8; 64]);
+pub(crate) struct ReceiptSignature([u8; 64]);
 
-impl TryFrom<String> for Signature {
+impl TryFrom<String> for ReceiptSignature {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, &'static str> {
@@ -160,8 +160,8 @@ impl TryFrom<String> for Signature {
     }
 }
 
-impl From<Signature> for String {
-    fn from(signature: Signature) -> Self {
+impl From<ReceiptSignature> for String {
+    fn from(signature: ReceiptSignature) -> Self {
         signature.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }

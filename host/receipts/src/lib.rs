@@ -18,7 +18,7 @@ pub use directory::{POLICY, directory_hash, files_hash};
 pub use error::VerifyError;
 pub use key::{KeyError, PublicKey, SigningKey};
 pub use receipt::{
-    Action, Answer, Approval, Artifact, Component, Energy, Host, Issuer, Outcome, Receipt, Skill, StatusCount, Task,
-    Tokens, VERSION,
+    Energy, Issuer, Receipt, ReceiptAction, ReceiptAnswer, ReceiptApproval, ReceiptArtifact, ReceiptComponent,
+    ReceiptHost, ReceiptOutcome, Skill, StatusCount, Task, Tokens, VERSION,
 };
 pub use signed::{MOST_BYTES, SignedReceipt};

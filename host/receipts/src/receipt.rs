@@ -22,7 +22,7 @@ pub struct Receipt {
     /// What it was to do.
     pub task: Task,
     /// How it ended.
-    pub status: Outcome,
+    pub status: ReceiptOutcome,
     /// How often it was begun: 1, and one more for each retry.
     pub attempts: u32,
     /// When it was accepted.
@@ -42,18 +42,18 @@ pub struct Receipt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The files it produced, by path.
-    pub artifacts: Vec<Artifact>,
+    pub artifacts: Vec<ReceiptArtifact>,
     /// The skill it used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<Skill>,
     /// The components that were executed, by hash.
-    pub components: Vec<Component>,
+    pub components: Vec<ReceiptComponent>,
     /// What the owner was asked to consent to.
-    pub approvals: Vec<Approval>,
+    pub approvals: Vec<ReceiptApproval>,
     /// Who answered its questions.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<ReceiptAnswer>,
     /// The hosts it asked, by name, refused requests included.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<ReceiptHost>,
     /// Calls of which nobody knows whether they took effect.
     pub unknown_outcomes: Vec<String>,
     /// The credentials that were sent, by name.
@@ -94,7 +94,7 @@ impl Task {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Outcome {
+pub enum ReceiptOutcome {
     /// With a result.
     Completed,
     /// Without one.
@@ -103,7 +103,7 @@ pub enum Outcome {
     Cancelled,
 }
 
-impl Outcome {
+impl ReceiptOutcome {
     /// The outcome as it appears in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -118,7 +118,7 @@ impl Outcome {
 /// A file that the run produced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Artifact {
+pub struct ReceiptArtifact {
     /// Below the directory of the artifacts, `/` between the parts.
     pub path: String,
     /// Its size.
@@ -140,7 +140,7 @@ pub struct Skill {
 /// A component that was executed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Component {
+pub struct ReceiptComponent {
     /// Of its file.
     pub hash: ContentHash,
     /// The tools that it was called as, each once.
@@ -150,11 +150,11 @@ pub struct Component {
 /// A request for the owner's consent, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Approval {
+pub struct ReceiptApproval {
     /// The request.
     pub id: String,
     /// The actions it was about.
-    pub actions: Vec<Action>,
+    pub actions: Vec<ReceiptAction>,
     /// Whether they were allowed.
     pub granted: bool,
     /// For how long: `once`, `run`, `session` or `always`. None where nobody decided.
@@ -168,7 +168,7 @@ pub struct Approval {
 /// One action that needed consent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Action {
+pub struct ReceiptAction {
     /// What it would do, as it was shown.
     pub summary: String,
     /// What the consent was bound to.
@@ -178,7 +178,7 @@ pub struct Action {
 /// An answer to a question of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Answer {
+pub struct ReceiptAnswer {
     /// What was asked.
     pub question: String,
     /// Whose word the answer was.
@@ -188,7 +188,7 @@ pub struct Answer {
 /// A host that was asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Host {
+pub struct ReceiptHost {
     /// Its name, with the port where it is not the usual one.
     pub host: String,
     /// How often, refused requests included.
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn outcomes_read_as_they_are_called() {
-        for outcome in [Outcome::Completed, Outcome::Failed, Outcome::Cancelled] {
+        for outcome in [ReceiptOutcome::Completed, ReceiptOutcome::Failed, ReceiptOutcome::Cancelled] {
             assert_eq!(serde_json::to_value(outcome).unwrap(), outcome.as_str());
         }
     }

@@ -7,7 +7,7 @@ use base::canonical;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::key::Signature;
+use crate::key::ReceiptSignature;
 use crate::{PublicKey, Receipt, SigningKey, VERSION, VerifyError};
 
 /// The largest receipt, in bytes. One with 10,000 artifacts has about three million.
@@ -25,7 +25,7 @@ pub struct SignedReceipt(Envelope);
 struct Envelope {
     receipt: Receipt,
     key: PublicKey,
-    signature: Signature,
+    signature: ReceiptSignature,
 }
 
 impl SignedReceipt {

@@ -21,7 +21,7 @@ const MOST_PATH_BYTES: usize = 4 << 20;
 
 /// What a directory may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
+pub struct TreeLimits {
     /// Files, directories and anything else in it.
     pub entries: u64,
     /// Bytes of all its files.
@@ -93,7 +93,7 @@ pub struct Sum {
 
 /// What is known of a file while the directory is read.
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundEntry {
     /// Relative, `/` between the parts.
     pub path: String,
     /// Open for reading, at its beginning.
@@ -109,7 +109,7 @@ pub fn walk<E: From<TreeError>>(
     entries: u64,
     odd: Odd,
     skip: impl Fn(&str) -> bool,
-    mut visit: impl FnMut(Found) -> Result<(), E>,
+    mut visit: impl FnMut(FoundEntry) -> Result<(), E>,
 ) -> Result<(), E> {
     let open = OFlags::RDONLY | OFlags::CLOEXEC;
     let directory = open | OFlags::DIRECTORY;
@@ -118,7 +118,7 @@ pub fn walk<E: From<TreeError>>(
     let mut waiting = Vec::new();
     list(root, "", entries, &mut waiting)?;
     let (mut seen, mut path_bytes) = (0, 0);
-    while let Some(Waiting { parent, name, path }) = waiting.pop() {
+    while let Some(OpenDirectory { parent, name, path }) = waiting.pop() {
         if skip(&path) {
             continue;
         }
@@ -148,7 +148,7 @@ pub fn walk<E: From<TreeError>>(
                 if !is_file {
                     return Err(TreeError::Odd { path }.into());
                 }
-                visit(Found { path, file: File::from(opened) })?;
+                visit(FoundEntry { path, file: File::from(opened) })?;
             }
             _ if odd == Odd::Refused => return Err(TreeError::Odd { path }.into()),
             _ => {}
@@ -163,13 +163,13 @@ pub fn walk<E: From<TreeError>>(
 /// When the directory exceeds the bounds or cannot be read.
 pub fn sums(
     root: &Path,
-    bounds: Bounds,
+    bounds: TreeLimits,
     odd: Odd,
     skip: impl Fn(&str) -> bool,
 ) -> Result<BTreeMap<String, Sum>, TreeError> {
     let mut found = BTreeMap::new();
     let mut left = bounds.bytes;
-    walk(root, bounds.entries, odd, skip, |Found { path, mut file }| {
+    walk(root, bounds.entries, odd, skip, |FoundEntry { path, mut file }| {
         let sum = sum(&mut file, left.saturating_add(1)).map_err(|error| io_at(&path, error))?;
         left = left.checked_sub(sum.bytes).ok_or(TreeError::TooMuch { limit: bounds.bytes, unit: "bytes of files" })?;
         found.insert(path, sum);
@@ -201,13 +201,13 @@ pub fn sum(from: &mut impl Read, most_bytes: u64) -> io::Result<Sum> {
 }
 
 /// An entry that was not looked at yet. Its directory stays open for as long as one of its entries waits.
-struct Waiting {
+struct OpenDirectory {
     parent: Rc<OwnedFd>,
     name: CString,
     path: String,
 }
 
-fn list(directory: OwnedFd, prefix: &str, most: u64, waiting: &mut Vec<Waiting>) -> Result<(), TreeError> {
+fn list(directory: OwnedFd, prefix: &str, most: u64, waiting: &mut Vec<OpenDirectory>) -> Result<(), TreeError> {
     let failed = |error: rustix::io::Errno| io_at(prefix, error.into());
     let parent = Rc::new(directory);
     for entry in Dir::read_from(&*parent).map_err(failed)? {
@@ -219,7 +219,7 @@ fn list(directory: OwnedFd, prefix: &str, most: u64, waiting: &mut Vec<Waiting>)
         let within = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") };
         let text = name.to_str().map_err(|_| TreeError::Name { path: within(&name.to_string_lossy()) })?;
         let path = within(text);
-        waiting.push(Waiting { parent: parent.clone(), name: name.to_owned(), path });
+        waiting.push(OpenDirectory { parent: parent.clone(), name: name.to_owned(), path });
         if waiting.len() as u64 > most {
             return Err(too_many(most));
         }

@@ -9,8 +9,8 @@ use wasmtime::Store;
 use crate::engine::Runtime;
 use crate::limits::Limits;
 use crate::limits::YIELD_INTERVAL;
-use crate::outcome::{Outcome, Usage, classify};
-use crate::supervise::{Supervised, supervise};
+use crate::outcome::{CallUsage, Outcome, classify};
+use crate::supervise::{SupervisedCall, supervise};
 use crate::{Limit, LimitExceeded};
 
 /// Runs `work` on `store` with the limits' fuel and deadline. Waits for a slot first; that time is not charged to the
@@ -21,17 +21,19 @@ pub(crate) async fn run<S, T, E, W>(
     limits: &Limits,
     cancel: &CancellationToken,
     work: W,
-) -> (Outcome<T, E>, Usage)
+) -> (Outcome<T, E>, CallUsage)
 where
     S: Send + 'static,
     W: AsyncFnOnce(&mut Store<S>) -> wasmtime::Result<T>,
 {
     let place = match supervise(runtime.places().acquire(), limits.deadline(), cancel).await {
-        Supervised::Done(Ok(place)) => place,
-        Supervised::Cancelled => return (Outcome::Cancelled, Usage::default()),
-        Supervised::Done(Err(_)) => return (Outcome::HostFault("the engine is closed".into()), Usage::default()),
-        Supervised::DeadlineExceeded => {
-            return (Outcome::HostFault("all sandboxes are in use; try later".into()), Usage::default());
+        SupervisedCall::Done(Ok(place)) => place,
+        SupervisedCall::Cancelled => return (Outcome::Cancelled, CallUsage::default()),
+        SupervisedCall::Done(Err(_)) => {
+            return (Outcome::HostFault("the engine is closed".into()), CallUsage::default());
+        }
+        SupervisedCall::DeadlineExceeded => {
+            return (Outcome::HostFault("all sandboxes are in use; try later".into()), CallUsage::default());
         }
     };
     #[expect(clippy::disallowed_methods, reason = "guests take real time")]
@@ -44,7 +46,7 @@ where
     };
     drop(place);
     let fuel = limits.fuel.saturating_sub(store.get_fuel().unwrap_or(0));
-    (outcome, Usage { fuel, duration: started.elapsed(), ..Usage::default() })
+    (outcome, CallUsage { fuel, duration: started.elapsed(), ..CallUsage::default() })
 }
 
 /// Keeps the state of a call's future out of its callers' futures: it is large, and most of it is the engine's.
@@ -52,13 +54,13 @@ fn boxed<F: Future>(future: F) -> std::pin::Pin<Box<F>> {
     Box::pin(future)
 }
 
-fn settle<T, E>(ended: Supervised<wasmtime::Result<T>>, limits: &Limits, stack_bytes: usize) -> Outcome<T, E> {
+fn settle<T, E>(ended: SupervisedCall<wasmtime::Result<T>>, limits: &Limits, stack_bytes: usize) -> Outcome<T, E> {
     match ended {
-        Supervised::Done(Ok(value)) => Outcome::Returned(value),
-        Supervised::Done(Err(error)) => classify(&error, limits, stack_bytes),
-        Supervised::DeadlineExceeded => {
+        SupervisedCall::Done(Ok(value)) => Outcome::Returned(value),
+        SupervisedCall::Done(Err(error)) => classify(&error, limits, stack_bytes),
+        SupervisedCall::DeadlineExceeded => {
             Outcome::Exceeded(LimitExceeded { limit: Limit::DeadlineMs, value: limits.deadline_ms })
         }
-        Supervised::Cancelled => Outcome::Cancelled,
+        SupervisedCall::Cancelled => Outcome::Cancelled,
     }
 }

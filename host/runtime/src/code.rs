@@ -3,7 +3,7 @@
 //! JavaScript runs in an engine that is itself a component: pre-initialised, a fresh instance for each program. There
 //! are two kinds. The isolated one has an empty import list and an empty linker, so there is nothing to reach. The
 //! connected one, for runs that were granted domains or files, is linked like a tool and reaches only its
-//! [`Surroundings`] (SPEC CODE-6, CODE-7). Failures are returned as codes, never thrown.
+//! [`CodeAccess`] (SPEC CODE-6, CODE-7). Failures are returned as codes, never thrown.
 
 mod connected;
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use base::CredentialName;
 use bindings::code::{CodePre, exports::motor::host::interpreter as wit};
-use network::{Blocked, RequestTrace};
+use network::{BlockReason, RequestTrace};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use wasmtime::Store;
@@ -26,12 +26,12 @@ use crate::limits::Limits;
 use crate::load::Component;
 use crate::load_error::{LoadError, told};
 use crate::meter::Meter;
-use crate::outcome::{Outcome, Usage};
+use crate::outcome::{CallUsage, Outcome};
 use crate::scrub::Scrub;
 use crate::state::CallState;
 use crate::{Limit, LimitExceeded};
 
-pub use connected::Surroundings;
+pub use connected::CodeAccess;
 
 /// Maximum size of a result, in bytes of JSON (SPEC CODE-2).
 pub const MOST_RESULT_BYTES: u32 = 32 * 1024;
@@ -91,11 +91,11 @@ pub struct CodeReport {
     /// Whether the console output was longer than that.
     pub console_truncated: bool,
     /// Fuel, memory, host calls and time used.
-    pub usage: Usage,
+    pub usage: CallUsage,
     /// Network requests of the program, in order.
     pub requests: Vec<RequestTrace>,
     /// The last request that a rule refused.
-    pub last_refusal: Option<Blocked>,
+    pub last_refusal: Option<BlockReason>,
     /// The credentials whose values were replaced in the program's output.
     pub withheld: Vec<CredentialName>,
 }
@@ -187,19 +187,19 @@ impl CodeSandbox {
     /// Runs a program to its end, without surroundings. `limits` sets every limit except the time, which the program
     /// sets.
     pub async fn execute(&self, program: &Program, limits: &Limits, cancel: &CancellationToken) -> CodeReport {
-        self.execute_in(program, Surroundings::default(), limits, cancel).await
+        self.execute_in(program, CodeAccess::default(), limits, cancel).await
     }
 
     /// Runs a program to its end. Only a connected engine can use the surroundings.
     pub async fn execute_in(
         &self,
         program: &Program,
-        surroundings: Surroundings,
+        surroundings: CodeAccess,
         limits: &Limits,
         cancel: &CancellationToken,
     ) -> CodeReport {
         if let Some(error) = refuse(program) {
-            return report(Err(error), Usage::default());
+            return report(Err(error), CallUsage::default());
         }
         let limits = limits.with_deadline(program.timeout);
         let request = wit::Program {
@@ -234,7 +234,7 @@ impl CodeSandbox {
             instance.motor_host_interpreter().call_execute(&mut *store, request).await
         })
         .await;
-        settle(outcome, Usage { peak_memory_bytes: store.data().memory_peak(), ..usage })
+        settle(outcome, CallUsage { peak_memory_bytes: store.data().memory_peak(), ..usage })
     }
 }
 
@@ -246,7 +246,7 @@ fn linked<S: Send + 'static>(component: &Component, linker: &Linker<S>) -> Resul
     pre.map_err(|error| LoadError::NotLinked { message: told(&error.root_cause().to_string()) })
 }
 
-fn settle(outcome: Outcome<wit::Report, std::convert::Infallible>, usage: Usage) -> CodeReport {
+fn settle(outcome: Outcome<wit::Report, std::convert::Infallible>, usage: CallUsage) -> CodeReport {
     match outcome {
         Outcome::Returned(answer) => accept(answer, usage),
         other => report(Err(explain(other)), usage),
@@ -263,13 +263,13 @@ fn refuse(program: &Program) -> Option<CodeError> {
     Some(CodeError::new(CodeErrorCode::Blocked, message))
 }
 
-fn report(outcome: Result<CodeValue, CodeError>, usage: Usage) -> CodeReport {
+fn report(outcome: Result<CodeValue, CodeError>, usage: CallUsage) -> CodeReport {
     let (console, requests) = (String::new(), Vec::new());
     CodeReport { outcome, console, console_truncated: false, usage, requests, last_refusal: None, withheld: Vec::new() }
 }
 
 /// Converts the guest's answer without checking its length.
-fn accept(answer: wit::Report, usage: Usage) -> CodeReport {
+fn accept(answer: wit::Report, usage: CallUsage) -> CodeReport {
     let outcome = match answer.outcome {
         Ok(value) => Ok(CodeValue { json: value.json, truncated: value.truncated }),
         Err(fault) => {

@@ -20,7 +20,7 @@ use tokio::runtime::Handle;
 
 use crate::engine::{Lanes, Runtime};
 use crate::inspect::{Inspection, check_size, inspect};
-use crate::load_error::{LoadError, Origin, told};
+use crate::load_error::{ComponentOrigin, LoadError, told};
 use crate::worker::{self, ANSWER_DONE, ANSWER_REFUSED, ARGUMENT, Job, PROCESSORS};
 
 /// A worker may wait for a processor this many times longer than it may use one: only a busy machine makes it wait.
@@ -40,9 +40,9 @@ impl Runtime {
     ///
     /// # Errors
     /// A [`LoadError`] that names the problem and the remedy.
-    pub async fn inspect(&self, bytes: &[u8], origin: Origin) -> Result<Arc<Inspection>, LoadError> {
+    pub async fn inspect(&self, bytes: &[u8], origin: ComponentOrigin) -> Result<Arc<Inspection>, LoadError> {
         let max_bytes = self.config().component_bytes;
-        if origin == Origin::Bundled {
+        if origin == ComponentOrigin::Bundled {
             return inspect(bytes, max_bytes).map(Arc::new);
         }
         check_size(bytes, max_bytes)?;
@@ -63,14 +63,14 @@ pub(crate) async fn compile(
     runtime: &Runtime,
     bytes: &[u8],
     hash: ContentHash,
-    origin: Origin,
+    origin: ComponentOrigin,
 ) -> Result<wasmtime::component::Component, LoadError> {
     match origin {
-        Origin::Bundled => runtime
-            .engine(Origin::Bundled)
+        ComponentOrigin::Bundled => runtime
+            .engine(ComponentOrigin::Bundled)
             .and_then(|engine| wasmtime::component::Component::from_binary(engine, bytes))
             .map_err(|error| LoadError::NotCompiled { message: told(&error.root_cause().to_string()) }),
-        Origin::Untrusted => {
+        ComponentOrigin::Untrusted => {
             if let Some(refused) = runtime.refusals().of(hash) {
                 return Err(refused);
             }
@@ -89,7 +89,7 @@ pub(crate) async fn prepare(runtime: &Runtime, bytes: &[u8]) -> Result<(), LoadE
         return Ok(());
     };
     let failed = |error: &dyn std::fmt::Display| LoadError::Worker { message: told(&error.to_string()) };
-    let engine = runtime.engine(Origin::Bundled).map_err(|error| failed(&error.root_cause()))?;
+    let engine = runtime.engine(ComponentOrigin::Bundled).map_err(|error| failed(&error.root_cause()))?;
     let mut code = DefaultHasher::new();
     engine.precompile_compatibility_hash().hash(&mut code);
     let done: PathBuf = cache.join("prepared").join(format!("{}-{:016x}", ContentHash::of(bytes).hex(), code.finish()));
@@ -103,7 +103,7 @@ pub(crate) async fn prepare(runtime: &Runtime, bytes: &[u8]) -> Result<(), LoadE
 }
 
 /// The limits of one job.
-struct Bounds<'a> {
+struct JobLimits<'a> {
     /// `None` for bundled components, which never queue.
     lanes: Option<&'a Lanes>,
     seconds: u64,
@@ -111,17 +111,17 @@ struct Bounds<'a> {
     answer_bytes: u64,
 }
 
-impl Bounds<'_> {
-    fn of(runtime: &Runtime, job: Job) -> Bounds<'_> {
+impl JobLimits<'_> {
+    fn of(runtime: &Runtime, job: Job) -> JobLimits<'_> {
         let config = runtime.config();
         match job {
-            Job::Inspect => Bounds {
+            Job::Inspect => JobLimits {
                 lanes: Some(runtime.inspecting()),
                 seconds: config.inspect_seconds,
                 memory_bytes: config.inspect_memory_bytes,
                 answer_bytes: MAX_INSPECTION_BYTES,
             },
-            Job::Compile | Job::Prepare => Bounds {
+            Job::Compile | Job::Prepare => JobLimits {
                 lanes: (job == Job::Compile).then(|| runtime.compiling()),
                 seconds: config.compile_seconds,
                 memory_bytes: config.compile_memory_bytes,
@@ -142,7 +142,7 @@ impl Bounds<'_> {
 
 /// Runs a job in a worker when its turn comes, and returns the answer.
 async fn in_child(runtime: &Runtime, job: Job, bytes: &[u8]) -> Result<Vec<u8>, LoadError> {
-    let bounds = Bounds::of(runtime, job);
+    let bounds = JobLimits::of(runtime, job);
     let Some(lanes) = bounds.lanes else { return run(runtime, job, bytes, &bounds).await };
     take_turns(lanes, || run(runtime, job, bytes, &bounds)).await?
 }
@@ -168,7 +168,7 @@ async fn take_turns<T, F: Future<Output = T>>(lanes: &Lanes, start: impl Fn() ->
 }
 
 /// Starts a worker, and reads its answer.
-async fn run(runtime: &Runtime, job: Job, bytes: &[u8], bounds: &Bounds<'_>) -> Result<Vec<u8>, LoadError> {
+async fn run(runtime: &Runtime, job: Job, bytes: &[u8], bounds: &JobLimits<'_>) -> Result<Vec<u8>, LoadError> {
     let failed = |error: std::io::Error| LoadError::Worker { message: error.to_string() };
     let program = runtime.config().compile_worker.as_ref().ok_or(LoadError::NoCompileWorker)?;
     let mut command = Command::new(program);
@@ -248,7 +248,7 @@ async fn read(pipe: impl AsyncRead + Unpin, max_bytes: u64) -> std::io::Result<V
 }
 
 /// Why a worker died without an answer.
-fn death(status: ExitStatus, words: &str, bounds: &Bounds<'_>) -> LoadError {
+fn death(status: ExitStatus, words: &str, bounds: &JobLimits<'_>) -> LoadError {
     // The standard library's messages for an allocation, a mapping and a thread that the memory limit forbade.
     let memory = ["memory allocation of", "Cannot allocate memory", "Resource temporarily unavailable"];
     if status.success() {
@@ -283,7 +283,7 @@ const MIN_MEMORY_BYTES: u64 = 32 << 20;
 #[expect(unsafe_code, reason = "the one place that loads compiled code, out of the child this process started")]
 fn deserialize(runtime: &Runtime, code: &[u8]) -> Result<wasmtime::component::Component, LoadError> {
     let engine = runtime
-        .engine(Origin::Untrusted)
+        .engine(ComponentOrigin::Untrusted)
         .map_err(|error| LoadError::Worker { message: told(&error.root_cause().to_string()) })?;
     // SAFETY: `deserialize` trusts its input to be the output of this version of wasmtime. It is: `code` came over a
     // private pipe from a child running this program's own compiler, and from nowhere else.
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_death_is_told_by_its_cause() {
-        let bounds = Bounds { lanes: None, seconds: 10, memory_bytes: 512 << 20, answer_bytes: 1 };
+        let bounds = JobLimits { lanes: None, seconds: 10, memory_bytes: 512 << 20, answer_bytes: 1 };
         for (status, words, expected, is_about_the_bytes) in [
             (SIGXCPU, "", "20 s of processor time", true),
             (6, "memory allocation of 16 bytes failed", "512 MiB of memory", true),

@@ -14,7 +14,7 @@ use wasmtime::{
     Cache, CacheConfig, Config, Enabled, Engine, InstanceAllocationStrategy, OperatorCost, PoolingAllocationConfig,
 };
 
-use crate::load_error::Origin;
+use crate::load_error::ComponentOrigin;
 use crate::verdict::{Refusals, Verdicts};
 
 /// Untrusted components that are compiled at the same time, in the quick and in the slow lane: each may take the memory
@@ -87,9 +87,9 @@ impl Default for EngineConfig {
 
 /// The engines with their configuration, semaphores and caches. Cheap to clone.
 #[derive(Clone)]
-pub struct Runtime(Arc<Inner>);
+pub struct Runtime(Arc<RuntimeInner>);
 
-struct Inner {
+struct RuntimeInner {
     bundled: Engine,
     /// Created when the first untrusted component is loaded: most processes never load one.
     untrusted: OnceLock<Engine>,
@@ -120,8 +120,8 @@ impl Runtime {
     /// # Errors
     /// If the cache directory cannot be used or the machine lacks a feature that the engine needs.
     pub fn new(config: EngineConfig) -> wasmtime::Result<Self> {
-        Ok(Self(Arc::new(Inner {
-            bundled: pooled(&config, Origin::Bundled)?,
+        Ok(Self(Arc::new(RuntimeInner {
+            bundled: pooled(&config, ComponentOrigin::Bundled)?,
             untrusted: OnceLock::new(),
             places: Semaphore::new(config.sandboxes as usize),
             compiling: Lanes::new(MAX_COMPILING),
@@ -132,10 +132,10 @@ impl Runtime {
         })))
     }
 
-    pub(crate) fn engine(&self, origin: Origin) -> wasmtime::Result<&Engine> {
+    pub(crate) fn engine(&self, origin: ComponentOrigin) -> wasmtime::Result<&Engine> {
         match origin {
-            Origin::Bundled => Ok(&self.0.bundled),
-            Origin::Untrusted => match self.0.untrusted.get() {
+            ComponentOrigin::Bundled => Ok(&self.0.bundled),
+            ComponentOrigin::Untrusted => match self.0.untrusted.get() {
                 Some(engine) => Ok(engine),
                 None => {
                     let engine = pooled(&self.0.config, origin)?;
@@ -183,7 +183,7 @@ pub fn pagemap_scan() -> bool {
     PoolingAllocationConfig::is_pagemap_scan_available()
 }
 
-fn pooled(config: &EngineConfig, origin: Origin) -> wasmtime::Result<Engine> {
+fn pooled(config: &EngineConfig, origin: ComponentOrigin) -> wasmtime::Result<Engine> {
     let mut engine = common_config(origin, config.cache.as_deref())?;
     engine.max_wasm_stack(config.stack_bytes).async_stack_size(config.stack_bytes + HOST_STACK_BYTES);
     engine.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(config)));
@@ -191,9 +191,9 @@ fn pooled(config: &EngineConfig, origin: Origin) -> wasmtime::Result<Engine> {
 }
 
 /// Settings on which the host and its compile worker must agree, or the host could not load the worker's code.
-pub(crate) fn common_config(origin: Origin, cache: Option<&Path>) -> wasmtime::Result<Config> {
+pub(crate) fn common_config(origin: ComponentOrigin, cache: Option<&Path>) -> wasmtime::Result<Config> {
     let mut config = Config::new();
-    if origin == Origin::Bundled {
+    if origin == ComponentOrigin::Bundled {
         config.operator_cost(branches_only());
     }
     config

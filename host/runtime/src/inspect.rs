@@ -21,7 +21,7 @@ use wasmparser::component_types::ComponentEntityType;
 use wasmparser::{Encoding, Parser, Payload, types::TypesRef};
 
 pub use bindings::HOST_VERSION;
-pub use functions::{FunctionTool, Unmapped};
+pub use functions::{FunctionTool, UnmappedFunction};
 pub(crate) use functions::{Shape, Signature};
 pub use imports::Capability;
 
@@ -103,7 +103,7 @@ pub struct Inspection {
     /// tools ([`crate::ToolComponent::describe`]).
     pub functions: Vec<FunctionTool>,
     /// The functions that are not tools, at most 256 of them.
-    pub unmapped: Vec<Unmapped>,
+    pub unmapped: Vec<UnmappedFunction>,
     /// The author's documentation of the whole component, from its `package-docs`: untrusted text.
     pub docs: Option<String>,
 }

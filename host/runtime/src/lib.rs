@@ -28,11 +28,11 @@ pub mod worker;
 
 pub use capabilities::workspace::Access;
 pub use capabilities::{Limit, LimitExceeded, Note, NoteSink};
-pub use code::{CodeError, CodeErrorCode, CodeReport, CodeSandbox, CodeValue, Program, Surroundings};
+pub use code::{CodeAccess, CodeError, CodeErrorCode, CodeReport, CodeSandbox, CodeValue, Program};
 pub use engine::{EngineConfig, Runtime};
-pub use inspect::{FunctionTool, Inspection, Kind, Unmapped, inspect};
+pub use inspect::{FunctionTool, Inspection, Kind, UnmappedFunction, inspect};
 pub use limits::Limits;
 pub use load::Component;
-pub use load_error::{LoadError, Origin};
-pub use outcome::{Finished, Outcome, ToolError, Trap, Usage};
-pub use tool::{About, Effects, ToolCall, ToolComponent, ToolDescription};
+pub use load_error::{ComponentOrigin, LoadError};
+pub use outcome::{CallReport, CallUsage, Outcome, ToolError, Trap};
+pub use tool::{Effects, SkillAbout, ToolCall, ToolComponent, ToolDescription};

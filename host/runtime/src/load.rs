@@ -7,7 +7,7 @@ use base::ContentHash;
 use crate::compile;
 use crate::engine::Runtime;
 use crate::inspect::Inspection;
-use crate::load_error::{LoadError, Origin};
+use crate::load_error::{ComponentOrigin, LoadError};
 
 /// A compiled component. Cheap to clone.
 #[derive(Clone)]
@@ -21,7 +21,7 @@ impl Component {
     ///
     /// # Errors
     /// A [`LoadError`] that names the problem and the remedy.
-    pub async fn load(runtime: &Runtime, bytes: &[u8], origin: Origin) -> Result<Self, LoadError> {
+    pub async fn load(runtime: &Runtime, bytes: &[u8], origin: ComponentOrigin) -> Result<Self, LoadError> {
         let inspection = runtime.inspect(bytes, origin).await?;
         let compiled = compile::compile(runtime, bytes, inspection.hash, origin).await?;
         Ok(Self { compiled, inspection })

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// The source of a component's bytes, which decides how far they are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum ComponentOrigin {
     /// Part of this program: read in this process, and compiled here unless a child already did so
     /// ([`Component::prepare`](crate::Component::prepare)).
     Bundled,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base::CredentialName;
 use capabilities::{Limit, LimitExceeded};
-use network::{Blocked, RequestTrace};
+use network::{BlockReason, RequestTrace};
 use wasmtime_wasi::I32Exit;
 
 use crate::limits::Limits;
@@ -69,7 +69,7 @@ pub struct Trap {
 
 /// Resources that a call used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct CallUsage {
     /// Units of work (see [`Limits::fuel`]).
     pub fuel: u64,
     /// Peak linear memory, in bytes.
@@ -82,35 +82,35 @@ pub struct Usage {
 
 /// A call that ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Finished<T, E> {
+pub struct CallReport<T, E> {
     /// The way it ended, with the value or error.
     pub outcome: Outcome<T, E>,
     /// Fuel, memory, host calls and time used.
-    pub usage: Usage,
+    pub usage: CallUsage,
     /// Standard output and error, bounded.
     pub stdio: String,
     /// Network requests of the call, in order.
     pub requests: Vec<RequestTrace>,
     /// The last request that a rule refused.
-    pub last_refusal: Option<Blocked>,
+    pub last_refusal: Option<BlockReason>,
     /// The credentials whose values were replaced in the call's output.
     pub withheld: Vec<CredentialName>,
 }
 
-impl<T, E> Finished<T, E> {
+impl<T, E> CallReport<T, E> {
     /// A call without output and requests.
-    pub(crate) fn of(outcome: Outcome<T, E>, usage: Usage) -> Self {
+    pub(crate) fn of(outcome: Outcome<T, E>, usage: CallUsage) -> Self {
         Self { outcome, usage, stdio: String::new(), requests: Vec::new(), last_refusal: None, withheld: Vec::new() }
     }
 
     /// A call that failed before it began.
     pub(crate) fn host_fault(message: String) -> Self {
-        Self::of(Outcome::HostFault(message), Usage::default())
+        Self::of(Outcome::HostFault(message), CallUsage::default())
     }
 
     /// Converts the outcome and keeps everything else.
-    pub(crate) fn map<U>(self, change: impl FnOnce(Outcome<T, E>) -> Outcome<U, E>) -> Finished<U, E> {
-        Finished {
+    pub(crate) fn map<U>(self, change: impl FnOnce(Outcome<T, E>) -> Outcome<U, E>) -> CallReport<U, E> {
+        CallReport {
             outcome: change(self.outcome),
             usage: self.usage,
             stdio: self.stdio,

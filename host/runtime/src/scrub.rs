@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use base::CredentialName;
 use capabilities::{Note, NoteSink};
-use network::{Blocked, RequestTrace, RunNetwork};
+use network::{BlockReason, RequestTrace, RunNetwork};
 use parking_lot::Mutex;
 
 use crate::code::{CodeError, CodeReport, MARKER};
-use crate::outcome::{Finished, Outcome, ToolError};
+use crate::outcome::{CallReport, Outcome, ToolError};
 
 /// Removes the secrets of a run; without a run it changes nothing.
 #[derive(Clone)]
@@ -76,11 +76,11 @@ impl Scrub {
     }
 
     /// Scrubs a finished tool call.
-    pub fn finished(&self, finished: Finished<String, ToolError>) -> Finished<String, ToolError> {
+    pub fn finished(&self, finished: CallReport<String, ToolError>) -> CallReport<String, ToolError> {
         if self.network.is_none() {
             return finished;
         }
-        let finished = Finished {
+        let finished = CallReport {
             outcome: match finished.outcome {
                 Outcome::Returned(output) => Outcome::Returned(self.text(output)),
                 Outcome::Refused(error) => Outcome::Refused(self.tool_error(error)),
@@ -97,7 +97,7 @@ impl Scrub {
             last_refusal: finished.last_refusal.map(|blocked| self.blocked(blocked)),
             withheld: Vec::new(),
         };
-        Finished { withheld: self.withheld(), ..finished }
+        CallReport { withheld: self.withheld(), ..finished }
     }
 
     /// Scrubs the report of a program.
@@ -143,8 +143,8 @@ impl Scrub {
         requests.into_iter().map(scrub).collect()
     }
 
-    fn blocked(&self, blocked: Blocked) -> Blocked {
-        Blocked {
+    fn blocked(&self, blocked: BlockReason) -> BlockReason {
+        BlockReason {
             rule: blocked.rule,
             asked: self.text(blocked.asked),
             reason: self.text(blocked.reason),
@@ -156,18 +156,18 @@ impl Scrub {
 #[cfg(test)]
 mod tests {
     use base::Secret;
-    use network::{Config, Gate, Policy, Rule, Taint};
+    use network::{Gate, NetworkConfig, Policy, Rule, Taint};
     use vault::{RunSecrets, Scrubber};
 
     use super::*;
-    use crate::outcome::{Trap, Usage};
+    use crate::outcome::{CallUsage, Trap};
 
     const SECRET: &str = "s3cr3t-canary-7f0e";
 
     fn scrub() -> Scrub {
         let known = vec![(CredentialName::parse("token").unwrap(), Secret::new(SECRET.to_owned()))];
         let secrets = RunSecrets::new(Vec::new(), Arc::new(Scrubber::new(known)));
-        let gate = Gate::new(&Config::default()).unwrap();
+        let gate = Gate::new(&NetworkConfig::default()).unwrap();
         Scrub::new(Some(gate.run(Policy::default(), Arc::new(secrets), Taint::default())))
     }
 
@@ -177,8 +177,8 @@ mod tests {
 
     /// Replaces the secret everywhere in a call with this outcome and leaves the rest unchanged.
     fn check(outcome: Outcome<String, ToolError>) {
-        let words_of = |finished: &Finished<String, ToolError>| format!("{finished:?}");
-        let blocked = Blocked { rule: Rule::InvalidUrl, asked: words(), reason: words(), remedy: words() };
+        let words_of = |finished: &CallReport<String, ToolError>| format!("{finished:?}");
+        let blocked = BlockReason { rule: Rule::InvalidUrl, asked: words(), reason: words(), remedy: words() };
         let trace = RequestTrace {
             method: words(),
             scheme: words(),
@@ -194,16 +194,16 @@ mod tests {
             hash: None,
             consented: false,
         };
-        let finished = Finished {
+        let finished = CallReport {
             stdio: words(),
             requests: vec![trace],
             last_refusal: Some(blocked),
-            ..Finished::of(outcome, Usage::default())
+            ..CallReport::of(outcome, CallUsage::default())
         };
         let before = words_of(&finished);
         let scrubbed = scrub().finished(finished);
         assert_eq!(scrubbed.withheld.iter().map(CredentialName::as_str).collect::<Vec<_>>(), ["token"]);
-        let after = words_of(&Finished { withheld: Vec::new(), ..scrubbed });
+        let after = words_of(&CallReport { withheld: Vec::new(), ..scrubbed });
         assert_eq!(after, before.replace(SECRET, "<credential:token>"));
     }
 
@@ -229,7 +229,7 @@ mod tests {
             outcome: Ok(crate::CodeValue { json: json.to_owned(), truncated: is_cut }),
             console: console.to_owned(),
             console_truncated: is_cut,
-            usage: Usage::default(),
+            usage: CallUsage::default(),
             requests: Vec::new(),
             last_refusal: None,
             withheld: Vec::new(),
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn without_secrets_everything_passes() {
-        let finished = Finished::of(Outcome::Returned(words()), Usage::default());
+        let finished = CallReport::of(Outcome::Returned(words()), CallUsage::default());
         assert_eq!(Scrub::new(None).finished(finished).outcome, Outcome::Returned(words()));
     }
 }

@@ -12,9 +12,9 @@ use capabilities::outbound::OutboundView;
 use capabilities::progress::ProgressView;
 use capabilities::random::{RandomCtx, RandomView};
 use capabilities::stdio::BoundedOutput;
-use capabilities::workspace::{Access, Quota, Usage as WorkspaceUsage, WorkspaceCtx, WorkspaceView};
-use capabilities::{Egress, NoteSink, limit::Budget, note};
-use network::{Blocked, CallLimits, RequestTrace, RunNetwork};
+use capabilities::workspace::{Access, Quota, QuotaUsage as WorkspaceUsage, WorkspaceCtx, WorkspaceView};
+use capabilities::{Egress, NoteSink, limit::CallCounter, note};
+use network::{BlockReason, CallLimits, RequestTrace, RunNetwork};
 use wasmtime::component::ResourceTable;
 use wasmtime::{CallHook, Engine, Store};
 use wasmtime_wasi::cli::WasiCliCtxView;
@@ -26,10 +26,10 @@ use crate::Limit;
 use crate::limits::Limits;
 use crate::limits::YIELD_INTERVAL;
 use crate::meter::Meter;
-use crate::outcome::Usage;
+use crate::outcome::CallUsage;
 
 /// The inputs and resources of a call. A component reaches only those whose interfaces it imports.
-pub(crate) struct Given {
+pub(crate) struct CallInputs {
     pub workspace: WorkspaceCtx,
     /// `None`: every request is refused, and no credential is granted.
     pub network: Option<RunNetwork>,
@@ -49,7 +49,7 @@ pub(crate) struct CommandLine {
     pub stdout: BoundedOutput,
 }
 
-impl Given {
+impl CallInputs {
     /// No resources except bounded standard streams.
     pub fn nothing(limits: &Limits) -> Self {
         Self {
@@ -87,11 +87,11 @@ pub(crate) struct CallState {
     http: HttpCtx,
     credentials: CredentialsCtx,
     log: LogCtx,
-    host_calls: Budget,
+    host_calls: CallCounter,
 }
 
 impl CallState {
-    pub fn new(limits: &Limits, given: Given) -> Self {
+    pub fn new(limits: &Limits, given: CallInputs) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(usize::try_from(limits.handles).unwrap_or(usize::MAX));
         let secrets = given.network.as_ref().map(|network| network.secrets().clone());
@@ -118,7 +118,7 @@ impl CallState {
             http: HttpCtx::new(limits.http_header_bytes, egress),
             credentials: CredentialsCtx::new(secrets),
             log: LogCtx::new(limits.log_lines, limits.log_bytes, given.notes),
-            host_calls: Budget::new(Limit::HostCalls, limits.host_calls),
+            host_calls: CallCounter::new(Limit::HostCalls, limits.host_calls),
         }
     }
 
@@ -178,21 +178,21 @@ pub(crate) fn store(engine: &Engine, state: CallState, limits: &Limits) -> wasmt
 }
 
 /// The record of a call after all of its operations have ended.
-pub(crate) struct Ended {
-    pub usage: Usage,
+pub(crate) struct EndedCall {
+    pub usage: CallUsage,
     pub requests: Vec<RequestTrace>,
-    pub last_refusal: Option<Blocked>,
+    pub last_refusal: Option<BlockReason>,
 }
 
 /// Ends a call whose guest has ended. `usage` is the usage measured so far.
-pub(crate) async fn end(store: Store<CallState>, usage: Usage) -> Ended {
+pub(crate) async fn end(store: Store<CallState>, usage: CallUsage) -> EndedCall {
     let state = store.data();
     // A guest that yields crosses into the host too, once for each slice of fuel: that is not a host call.
     let host_calls = state.host_calls.used().saturating_sub(usage.fuel / YIELD_INTERVAL);
-    let usage = Usage { peak_memory_bytes: state.meter.memory_peak(), host_calls, ..usage };
+    let usage = CallUsage { peak_memory_bytes: state.meter.memory_peak(), host_calls, ..usage };
     let egress = state.http.egress().clone();
     // The guest's handles are dropped with the store, and with them all of its pending requests.
     drop(store);
     egress.settled().await;
-    Ended { usage, requests: egress.traces(), last_refusal: egress.last_refusal() }
+    EndedCall { usage, requests: egress.traces(), last_refusal: egress.last_refusal() }
 }

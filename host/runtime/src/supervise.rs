@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 /// How a supervised future ended.
-pub enum Supervised<R> {
+pub enum SupervisedCall<R> {
     /// The future completed by itself.
     Done(R),
     /// The deadline passed before it completed.
@@ -26,30 +26,30 @@ pub async fn supervise<R>(
     work: impl Future<Output = R>,
     deadline: Duration,
     cancel: &CancellationToken,
-) -> Supervised<R> {
+) -> SupervisedCall<R> {
     let end = Instant::now() + deadline;
     let mut work = pin!(work);
     let mut timer = None;
     let mut cancelled = None;
     poll_fn(|context| {
         if cancel.is_cancelled() {
-            return Poll::Ready(Supervised::Cancelled);
+            return Poll::Ready(SupervisedCall::Cancelled);
         }
         if let Poll::Ready(result) = work.as_mut().poll(context) {
-            return Poll::Ready(Supervised::Done(result));
+            return Poll::Ready(SupervisedCall::Done(result));
         }
         // A worker thread busy with guests does not run its timers often enough to be on time, so the clock is read at
         // each yield; the timer is for guests that wait.
         if Instant::now() >= end {
-            return Poll::Ready(Supervised::DeadlineExceeded);
+            return Poll::Ready(SupervisedCall::DeadlineExceeded);
         }
         let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(end.into())));
         if timer.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Supervised::DeadlineExceeded);
+            return Poll::Ready(SupervisedCall::DeadlineExceeded);
         }
         let cancelled = cancelled.get_or_insert_with(|| Box::pin(cancel.cancelled()));
         if cancelled.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Supervised::Cancelled);
+            return Poll::Ready(SupervisedCall::Cancelled);
         }
         Poll::Pending
     })
@@ -64,9 +64,9 @@ mod tests {
     async fn ends_what_waits_and_what_spins() {
         let never = CancellationToken::new();
         let short = Duration::from_millis(20);
-        assert!(matches!(supervise(async { 1 }, short, &never).await, Supervised::Done(1)));
+        assert!(matches!(supervise(async { 1 }, short, &never).await, SupervisedCall::Done(1)));
         let waits = supervise(std::future::pending::<()>(), short, &never).await;
-        assert!(matches!(waits, Supervised::DeadlineExceeded));
+        assert!(matches!(waits, SupervisedCall::DeadlineExceeded));
         let spins = supervise(
             async {
                 loop {
@@ -76,8 +76,8 @@ mod tests {
             short,
             &never,
         );
-        let spins: Supervised<()> = spins.await;
-        assert!(matches!(spins, Supervised::DeadlineExceeded));
+        let spins: SupervisedCall<()> = spins.await;
+        assert!(matches!(spins, SupervisedCall::DeadlineExceeded));
     }
 
     #[tokio::test]
@@ -86,6 +86,6 @@ mod tests {
         let later = cancel.clone();
         tokio::spawn(async move { later.cancel() });
         let ended = supervise(std::future::pending::<()>(), Duration::from_secs(3600), &cancel).await;
-        assert!(matches!(ended, Supervised::Cancelled));
+        assert!(matches!(ended, SupervisedCall::Cancelled));
     }
 }

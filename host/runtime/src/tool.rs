@@ -33,9 +33,9 @@ use crate::limits::Limits;
 use crate::link;
 use crate::load::Component;
 use crate::load_error::{LoadError, told};
-use crate::outcome::{Finished, Outcome, ToolError, Usage};
+use crate::outcome::{CallReport, CallUsage, Outcome, ToolError};
 use crate::scrub::Scrub;
-use crate::state::{self, CallState, CommandLine, Given};
+use crate::state::{self, CallInputs, CallState, CommandLine};
 use crate::wit_json::read;
 use crate::{Limit, LimitExceeded};
 
@@ -98,7 +98,7 @@ pub(crate) const MOST_SCHEMA_BYTES: usize = 32 * 1024;
 
 /// A component's description of itself (world `skill`): untrusted text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct About {
+pub struct SkillAbout {
     /// The name it asks for; not checked to be a valid name.
     pub name: String,
     /// Its purpose and when to use it.
@@ -152,11 +152,11 @@ impl ToolComponent {
 
     /// The tools of the component. A component of our worlds is run, and its answer checked because a model reads it.
     /// For others the inspection has the tools, and nothing runs.
-    pub async fn describe(&self, limits: Limits) -> Finished<Vec<ToolDescription>, ToolError> {
+    pub async fn describe(&self, limits: Limits) -> CallReport<Vec<ToolDescription>, ToolError> {
         let inspection = self.component.inspection();
         let Some(world) = &self.world else {
             let tools = inspection.functions.iter().map(|function| function.tool.clone()).collect();
-            return Finished::of(Outcome::Returned(tools), Usage::default());
+            return CallReport::of(Outcome::Returned(tools), CallUsage::default());
         };
         let asked = self.ask(&limits, async |store| {
             let guest = world.instantiate_async(&mut *store).await?;
@@ -167,9 +167,9 @@ impl ToolComponent {
     }
 
     /// The component's description of itself; `None` if it does not export `motor:host/about`.
-    pub async fn about(&self, limits: Limits) -> Finished<Option<About>, ToolError> {
+    pub async fn about(&self, limits: Limits) -> CallReport<Option<SkillAbout>, ToolError> {
         let Some(export) = self.component.inspection().host_export("about") else {
-            return Finished::of(Outcome::Returned(None), Usage::default());
+            return CallReport::of(Outcome::Returned(None), CallUsage::default());
         };
         let asked = self.ask(&limits, async |store| {
             let instance = self.pre.instantiate_async(&mut *store).await?;
@@ -184,7 +184,7 @@ impl ToolComponent {
     }
 
     /// Calls a tool in a fresh instance. The output holds no secret of the run, even if the guest knew one.
-    pub async fn call(&self, call: ToolCall<'_>) -> Finished<String, ToolError> {
+    pub async fn call(&self, call: ToolCall<'_>) -> CallReport<String, ToolError> {
         let scrub = Scrub::new(call.network.clone());
         scrub.finished(match &self.world {
             Some(world) => self.call_world(world, call, &scrub).await,
@@ -197,7 +197,7 @@ impl ToolComponent {
         world: &ToolPre<CallState>,
         call: ToolCall<'_>,
         scrub: &Scrub,
-    ) -> Finished<String, ToolError> {
+    ) -> CallReport<String, ToolError> {
         let limits = call.limits;
         let context = types::CallContext {
             run_id: call.run_id.to_owned(),
@@ -208,7 +208,7 @@ impl ToolComponent {
         let (name, arguments, cancel) = (call.name.to_owned(), call.arguments.to_owned(), call.cancel.clone());
         let given = match given(call, None, scrub) {
             Ok(given) => given,
-            Err(message) => return Finished::host_fault(message),
+            Err(message) => return CallReport::host_fault(message),
         };
         let finished = self.run(given, &limits, &cancel, async |store| {
             let guest = world.instantiate_async(&mut *store).await?;
@@ -224,14 +224,14 @@ impl ToolComponent {
         })
     }
 
-    async fn call_function(&self, call: ToolCall<'_>, scrub: &Scrub) -> Finished<String, ToolError> {
+    async fn call_function(&self, call: ToolCall<'_>, scrub: &Scrub) -> CallReport<String, ToolError> {
         let functions = &self.component.inspection().functions;
         let Some(tool) = functions.iter().find(|function| function.tool.name == call.name) else {
             let names: Vec<_> = functions.iter().map(|function| format!("`{}`", function.tool.name)).collect();
             let message = format!("this component has no such tool; it has {}", names.join(", "));
-            return Finished::of(Outcome::Refused(ToolError::Missing(message)), Usage::default());
+            return CallReport::of(Outcome::Refused(ToolError::Missing(message)), CallUsage::default());
         };
-        let bad = |message| Finished::of(Outcome::Refused(ToolError::BadInput(message)), Usage::default());
+        let bad = |message| CallReport::of(Outcome::Refused(ToolError::BadInput(message)), CallUsage::default());
         match &tool.shape {
             Shape::Function(signature) => match read::from_text(&signature.parameters, call.arguments) {
                 Ok(arguments) => self.run_function(call, tool, signature, &arguments, scrub).await,
@@ -251,11 +251,11 @@ impl ToolComponent {
         signature: &Signature,
         arguments: &[Val],
         scrub: &Scrub,
-    ) -> Finished<String, ToolError> {
+    ) -> CallReport<String, ToolError> {
         let (limits, cancel) = (call.limits, call.cancel.clone());
         let given = match given(call, None, scrub) {
             Ok(given) => given,
-            Err(message) => return Finished::host_fault(message),
+            Err(message) => return CallReport::host_fault(message),
         };
         let results = usize::from(signature.result.is_some());
         let finished = self.run(given, &limits, &cancel, async |store| {
@@ -273,11 +273,11 @@ impl ToolComponent {
         tool: &FunctionTool,
         line: CommandLine,
         scrub: &Scrub,
-    ) -> Finished<String, ToolError> {
+    ) -> CallReport<String, ToolError> {
         let (limits, cancel, stdout) = (call.limits, call.cancel.clone(), line.stdout.clone());
         let given = match given(call, Some(line), scrub) {
             Ok(given) => given,
-            Err(message) => return Finished::host_fault(message),
+            Err(message) => return CallReport::host_fault(message),
         };
         let finished = self.run(given, &limits, &cancel, async |store| {
             match functions::call(&self.pre, tool, &[], 1, store).await {
@@ -299,26 +299,26 @@ impl ToolComponent {
         &self,
         limits: &Limits,
         ask: impl AsyncFnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
-    ) -> Finished<T, ToolError> {
-        self.run(Given::nothing(limits), limits, &CancellationToken::new(), ask).await
+    ) -> CallReport<T, ToolError> {
+        self.run(CallInputs::nothing(limits), limits, &CancellationToken::new(), ask).await
     }
 
     async fn run<T>(
         &self,
-        given: Given,
+        given: CallInputs,
         limits: &Limits,
         cancel: &CancellationToken,
         work: impl AsyncFnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
-    ) -> Finished<T, ToolError> {
+    ) -> CallReport<T, ToolError> {
         let stdio = given.stdio.clone();
         let state = CallState::new(limits, given);
         let mut store = match state::store(self.component.compiled.engine(), state, limits) {
             Ok(store) => store,
-            Err(error) => return Finished::host_fault(error.to_string()),
+            Err(error) => return CallReport::host_fault(error.to_string()),
         };
         let (outcome, usage) = call::run(&self.runtime, &mut store, limits, cancel, work).await;
         let ended = state::end(store, usage).await;
-        Finished {
+        CallReport {
             outcome,
             usage: ended.usage,
             stdio: stdio.text(),
@@ -330,8 +330,8 @@ impl ToolComponent {
 }
 
 /// The inputs and resources of a call.
-fn given(call: ToolCall<'_>, command: Option<CommandLine>, scrub: &Scrub) -> Result<Given, String> {
-    Ok(Given {
+fn given(call: ToolCall<'_>, command: Option<CommandLine>, scrub: &Scrub) -> Result<CallInputs, String> {
+    Ok(CallInputs {
         workspace: state::open_workspace(call.workspace.as_deref(), Access::ReadWrite, &call.limits)?,
         network: call.network,
         idempotency_key: Some(call.idempotency_key.to_owned()),
@@ -344,9 +344,9 @@ fn given(call: ToolCall<'_>, command: Option<CommandLine>, scrub: &Scrub) -> Res
 
 /// Accepts a component's description of itself if it passes a check.
 fn checked<T, U>(
-    finished: Finished<T, ToolError>,
+    finished: CallReport<T, ToolError>,
     check: impl FnOnce(T) -> Result<U, String>,
-) -> Finished<U, ToolError> {
+) -> CallReport<U, ToolError> {
     let outcome = match finished.outcome {
         Outcome::Returned(said) => match check(said) {
             Ok(checked) => Outcome::Returned(checked),
@@ -358,5 +358,5 @@ fn checked<T, U>(
         Outcome::Cancelled => Outcome::Cancelled,
         Outcome::HostFault(message) => Outcome::HostFault(message),
     };
-    Finished::of(outcome, finished.usage)
+    CallReport::of(outcome, finished.usage)
 }

@@ -14,15 +14,15 @@ use crate::load_error::LoadError;
 const MAX_VERDICTS: usize = 256;
 const MAX_BYTES: usize = 16 << 20;
 
-type Verdict = Result<Arc<Inspection>, LoadError>;
+type InspectionVerdict = Result<Arc<Inspection>, LoadError>;
 
 /// The verdicts of this process.
 #[derive(Default)]
-pub(crate) struct Verdicts(Mutex<Kept>);
+pub(crate) struct Verdicts(Mutex<KeptVerdict>);
 
 #[derive(Default)]
-struct Kept {
-    cells: HashMap<ContentHash, Arc<OnceCell<Verdict>>>,
+struct KeptVerdict {
+    cells: HashMap<ContentHash, Arc<OnceCell<InspectionVerdict>>>,
     bytes: usize,
 }
 
@@ -38,7 +38,7 @@ impl Verdicts {
             let mut kept = self.0.lock();
             let is_full = kept.cells.len() >= MAX_VERDICTS || kept.bytes > MAX_BYTES;
             if is_full && !kept.cells.contains_key(&hash) {
-                *kept = Kept::default();
+                *kept = KeptVerdict::default();
             }
             kept.cells.entry(hash).or_default().clone()
         };

@@ -12,7 +12,7 @@ use wasmtime::Engine;
 
 use crate::engine::common_config;
 use crate::inspect::{Inspection, inspect};
-use crate::load_error::{LoadError, Origin, told};
+use crate::load_error::{ComponentOrigin, LoadError, told};
 
 /// The argument that makes a program the worker.
 pub const ARGUMENT: &str = "compile-worker";
@@ -75,9 +75,9 @@ pub fn run(arguments: impl IntoIterator<Item = String>) -> io::Result<()> {
         // The parent has checked the size.
         Job::Inspect => inspect(&bytes, u64::MAX).map(|inspection| to_json(&inspection)),
         Job::Compile => {
-            compile(&bytes, Origin::Untrusted, cache).and_then(|compiled| compiled.serialize()).map_err(not)
+            compile(&bytes, ComponentOrigin::Untrusted, cache).and_then(|compiled| compiled.serialize()).map_err(not)
         }
-        Job::Prepare => compile(&bytes, Origin::Bundled, cache).map(|_| Vec::new()).map_err(not),
+        Job::Prepare => compile(&bytes, ComponentOrigin::Bundled, cache).map(|_| Vec::new()).map_err(not),
     };
     let (kind, answer) = match answer {
         Ok(answer) => (ANSWER_DONE, answer),
@@ -89,7 +89,11 @@ pub fn run(arguments: impl IntoIterator<Item = String>) -> io::Result<()> {
     stdout.flush()
 }
 
-fn compile(bytes: &[u8], origin: Origin, cache: Option<PathBuf>) -> wasmtime::Result<wasmtime::component::Component> {
+fn compile(
+    bytes: &[u8],
+    origin: ComponentOrigin,
+    cache: Option<PathBuf>,
+) -> wasmtime::Result<wasmtime::component::Component> {
     let engine = Engine::new(&common_config(origin, cache.as_deref())?)?;
     wasmtime::component::Component::from_binary(&engine, bytes)
 }

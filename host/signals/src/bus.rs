@@ -34,14 +34,19 @@ impl SignalBus {
         Ok(Self { store, clock, last_id: Arc::new(Mutex::new(latest)), newest: Arc::new(watch::Sender::new(latest)) })
     }
 
-    /// Puts a signal into `batch`. Commit the batch, then call [`Staged::deliver`].
+    /// Puts a signal into `batch`. Commit the batch, then call [`StagedSignal::deliver`].
     ///
     /// Until it is delivered or dropped every other signal waits, so there is one signal to a batch: to stage a second
     /// into the same batch waits for ever.
     ///
     /// # Errors
     /// When the signal cannot be stored.
-    pub async fn stage(&self, batch: &mut Batch, agent: &AgentName, body: MotorResult) -> Result<Staged, StoreError> {
+    pub async fn stage(
+        &self,
+        batch: &mut Batch,
+        agent: &AgentName,
+        body: MotorResult,
+    ) -> Result<StagedSignal, StoreError> {
         let mut last_id = Arc::clone(&self.last_id).lock_owned().await;
         let id = last_id.saturating_add(1);
         let signal = Signal {
@@ -56,7 +61,7 @@ impl SignalBus {
         };
         batch.put(Table::Signals, id.to_be_bytes(), &signal)?;
         *last_id = id;
-        Ok(Staged { signal, newest: Arc::clone(&self.newest), _order: last_id })
+        Ok(StagedSignal { signal, newest: Arc::clone(&self.newest), _order: last_id })
     }
 
     /// The signals behind the id `after`, oldest first, at most `limit`. With 0 it begins at the first.
@@ -106,13 +111,13 @@ impl SignalBus {
 /// A signal in a batch that is not committed yet.
 #[must_use = "commit the batch, then deliver the signal"]
 #[derive(Debug)]
-pub struct Staged {
+pub struct StagedSignal {
     signal: Signal,
     newest: Arc<watch::Sender<u64>>,
     _order: OwnedMutexGuard<u64>,
 }
 
-impl Staged {
+impl StagedSignal {
     /// The signal.
     #[must_use]
     pub fn signal(&self) -> &Signal {

@@ -8,7 +8,7 @@
 mod bus;
 mod signal;
 
-pub use bus::{SignalBus, Staged};
+pub use bus::{SignalBus, StagedSignal};
 pub use signal::{
     MotorResult, Priority, SOURCE, Signal, SignalApproval, SignalArtifact, SignalError, SignalSkill, SignalStatus,
     TTL_MS, TaskResult, TaskStats,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::manifest::{self, departures, tests::has_a_verdict};
-use crate::snapshot::{self, Bounds};
+use crate::snapshot::{self, SkillBounds};
 
 /// Directories of the corpus that the standard's reference validator refuses.
 const REFERENCE: &str = include_str!("../tests/fixtures/reference.tsv");
@@ -66,7 +66,7 @@ fn real_skills_are_read_and_judged_like_by_the_reference() {
     for directory in &directories {
         let entry = directory.file_name().unwrap().to_str().unwrap();
         let path = directory.strip_prefix(root.path().join("skills")).unwrap().to_str().unwrap();
-        let snapshot = snapshot::read(directory, &Bounds::default()).unwrap();
+        let snapshot = snapshot::read(directory, &SkillBounds::default()).unwrap();
         match snapshot.manifest(entry) {
             Ok(_) => usable += 1,
             Err(reason) => eprintln!("not usable: {path}: {reason}"),
@@ -154,7 +154,7 @@ fn naughty_texts_are_names_and_descriptions() {
 #[ignore = "measures; says nothing on a busy machine"]
 fn what_reading_costs() {
     let build = if cfg!(debug_assertions) { "dev" } else { "release" };
-    let bounds = Bounds::default();
+    let bounds = SkillBounds::default();
     if let Some((_root, directories)) = skills() {
         let manifests: Vec<PathBuf> = directories.iter().map(|directory| directory.join("SKILL.md")).collect();
         let bytes: u64 = manifests.iter().map(|path| fs::metadata(path).unwrap().len()).sum();

@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 
 use crate::snapshot::{check_tree, is_manifest, read_kept};
-use crate::{Bounds, Form, SkillFile, SkillName, Snapshot};
+use crate::{SkillBounds, SkillFile, SkillForm, SkillName, Snapshot};
 
 mod parts;
 
@@ -36,7 +36,7 @@ pub struct Extraction<'a> {
     /// Takes secrets out.
     pub scrub: &'a dyn Fn(&[u8]) -> Vec<u8>,
     /// What a skill may have.
-    pub bounds: Bounds,
+    pub bounds: SkillBounds,
 }
 
 /// The skill that a run was given.
@@ -50,7 +50,7 @@ pub struct Baseline<'a> {
 
 /// A skill that a run made or changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Extracted {
+pub struct ExtractedSkill {
     /// What it calls itself.
     pub name: SkillName,
     /// The whole new tree: a directory without a proposal.
@@ -77,14 +77,14 @@ pub struct ExtractFailure {
 /// Finds what a run made of skills: the one at the top of its workspace and those in `skills/`, each as a whole or with the
 /// reason why not. One that is as it was given is none.
 #[must_use]
-pub fn extract(extraction: &Extraction<'_>) -> Vec<Result<Extracted, ExtractFailure>> {
+pub fn extract(extraction: &Extraction<'_>) -> Vec<Result<ExtractedSkill, ExtractFailure>> {
     let workspace = match openat(CWD, extraction.workspace, DIRECTORY, Mode::empty()) {
         Ok(workspace) => workspace,
         // A run that never began has none.
         Err(Errno::NOENT) => return Vec::new(),
         Err(error) => return vec![Err(unreadable("the workspace", "", error))],
     };
-    let mut found: Vec<Result<Extracted, ExtractFailure>> = Vec::new();
+    let mut found: Vec<Result<ExtractedSkill, ExtractFailure>> = Vec::new();
     found.extend(one(extraction, "", &workspace).transpose());
     let (skills, names) = match beside(&workspace) {
         Ok(Some(beside)) => beside,
@@ -109,7 +109,7 @@ pub fn extract(extraction: &Extraction<'_>) -> Vec<Result<Extracted, ExtractFail
             Err(Errno::LOOP | Errno::NOTDIR) => Err(ExtractFailure { name: shown, path, reason: LINK.to_owned() }),
             Err(error) => Err(unreadable(&shown, &path, error)),
         };
-        let is_twice = |new: &Extracted| found.iter().flatten().any(|other| other.name == new.name);
+        let is_twice = |new: &ExtractedSkill| found.iter().flatten().any(|other| other.name == new.name);
         let taken = match taken {
             Ok(Some(new)) if is_twice(&new) => {
                 let reason = format!("the run left another skill that is called `{}`", new.name);
@@ -179,7 +179,7 @@ fn beside(workspace: &OwnedFd) -> Result<Option<(OwnedFd, Vec<CString>)>, Extrac
 }
 
 /// The skill in a directory; none when there is none, or it is as it was given.
-fn one(extraction: &Extraction<'_>, path: &str, directory: &OwnedFd) -> Result<Option<Extracted>, ExtractFailure> {
+fn one(extraction: &Extraction<'_>, path: &str, directory: &OwnedFd) -> Result<Option<ExtractedSkill>, ExtractFailure> {
     let called = path.rsplit('/').next().filter(|name| !name.is_empty());
     let baseline = extraction.baseline;
     let fallback = called.or(baseline.map(|baseline| baseline.name.as_str())).unwrap_or("SKILL.md");
@@ -197,7 +197,7 @@ fn one(extraction: &Extraction<'_>, path: &str, directory: &OwnedFd) -> Result<O
         files.insert(path, file);
     }
     // What it is called decides what it is compared with.
-    let draft = Snapshot::of(Form::Directory, files, None);
+    let draft = Snapshot::of(SkillForm::Directory, files, None);
     let manifest = draft.manifest(fallback).map_err(|error| failed(fallback, error.to_string()))?;
     let baseline = baseline.filter(|baseline| *baseline.name == manifest.name).map(|baseline| baseline.snapshot);
     let (snapshot, changed, deleted) = whole(draft, baseline);
@@ -205,9 +205,9 @@ fn one(extraction: &Extraction<'_>, path: &str, directory: &OwnedFd) -> Result<O
         return Ok(None);
     }
     let sizes = snapshot.files.iter().map(|(path, file)| (path.as_str(), file.bytes.len() as u64));
-    check_tree(Form::Directory, sizes, &extraction.bounds)
+    check_tree(SkillForm::Directory, sizes, &extraction.bounds)
         .map_err(|error| failed(manifest.name.as_str(), error.to_string()))?;
-    Ok(Some(Extracted { name: manifest.name, snapshot, created: baseline.is_none(), changed, deleted }))
+    Ok(Some(ExtractedSkill { name: manifest.name, snapshot, created: baseline.is_none(), changed, deleted }))
 }
 
 /// Whether there is a description to take: by the name that the standard says, or by that of the skill that was given.
@@ -259,7 +259,7 @@ fn whole(draft: Snapshot, baseline: Option<&Snapshot>) -> (Snapshot, Vec<String>
     let deleted =
         parts.into_iter().map(|(path, _)| path.clone()).filter(|path| !draft.files.contains_key(path)).collect();
     let all = draft.files.iter().chain(others).map(|(path, file)| (path.clone(), (file.bytes.clone(), file.mode)));
-    (Snapshot::of(Form::Directory, all.collect(), None), changed, deleted)
+    (Snapshot::of(SkillForm::Directory, all.collect(), None), changed, deleted)
 }
 
 #[cfg(test)]

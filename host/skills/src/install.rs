@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, fstat, opena
 use rustix::io::Errno;
 
 use crate::snapshot::{check_tree, read};
-use crate::{Bounds, Form, SkillError, SkillFile, Snapshot, SnapshotError};
+use crate::{SkillBounds, SkillError, SkillFile, SkillForm, Snapshot, SnapshotError};
 
 mod stage;
 mod write;
@@ -25,7 +25,7 @@ pub use stage::tidy;
 
 /// What is allowed to lie in the place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expected {
+pub enum ExpectedState {
     /// Nothing.
     Absent,
     /// A skill of exactly these bytes.
@@ -33,7 +33,7 @@ pub enum Expected {
 }
 
 /// Far more than any configuration lets a skill have.
-const BOUNDS: Bounds = Bounds {
+const BOUNDS: SkillBounds = SkillBounds {
     file_bytes: 256 << 20,
     text_bytes: 512 << 20,
     component_bytes: 512 << 20,
@@ -46,7 +46,7 @@ const BOUNDS: Bounds = Bounds {
 ///
 /// # Errors
 /// [`SkillError::Changed`] when what lies there is not what is expected. Whatever the error, what lay there still does.
-pub fn put(root: &Path, entry: &str, new: &Snapshot, expected: Expected) -> Result<(), SkillError> {
+pub fn put(root: &Path, entry: &str, new: &Snapshot, expected: ExpectedState) -> Result<(), SkillError> {
     put_watched(root, entry, new, expected, &mut |_| Ok(()))
 }
 
@@ -55,8 +55,8 @@ pub fn put(root: &Path, entry: &str, new: &Snapshot, expected: Expected) -> Resu
 /// # Errors
 /// When something lies there, or the disk fails.
 pub fn put_file(root: &Path, entry: &str, bytes: &[u8]) -> Result<(), SkillError> {
-    let new = Content::File(bytes);
-    put_content(root, entry, &new, Expected::Absent, &mut |_| Ok(()))
+    let new = InstallContent::File(bytes);
+    put_content(root, entry, &new, ExpectedState::Absent, &mut |_| Ok(()))
 }
 
 /// Removes what lies in the place `entry` of a root, in one step, and then its bytes.
@@ -65,7 +65,7 @@ pub fn put_file(root: &Path, entry: &str, bytes: &[u8]) -> Result<(), SkillError
 /// When nothing lies there, it is a link, or the disk fails.
 pub fn remove(root: &Path, entry: &str) -> Result<(), SkillError> {
     check_entry(entry)?;
-    let root = Root::open(root)?;
+    let root = InstallRoot::open(root)?;
     root.no_link(entry)?.ok_or_else(|| SkillError::Missing { selector: entry.to_owned(), nearest: None })?;
     let stage = Stage::make(&root)?;
     let moved = renameat_with(&root.directory, entry, &stage.directory, entry, RenameFlags::NOREPLACE)
@@ -76,12 +76,12 @@ pub fn remove(root: &Path, entry: &str) -> Result<(), SkillError> {
 }
 
 /// A directory of skills that is open.
-struct Root {
+struct InstallRoot {
     directory: OwnedFd,
     path: PathBuf,
 }
 
-impl Root {
+impl InstallRoot {
     /// Opens a root, which the owner may name by a link, and makes it if it is not there.
     fn open(path: &Path) -> Result<Self, SkillError> {
         std::fs::create_dir_all(path).map_err(|source| io_failed("making the skills directory", source))?;
@@ -112,14 +112,14 @@ impl Root {
 }
 
 /// What is put.
-enum Content<'a> {
+enum InstallContent<'a> {
     Tree(&'a Snapshot),
     File(&'a [u8]),
 }
 
 /// How far it has come. Named for tests, which fail or change things there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum InstallStep {
     /// The directory to work in is there.
     Staged,
     /// Everything is written and synced.
@@ -132,23 +132,25 @@ enum Step {
     Checked,
 }
 
-type Watch<'a> = dyn FnMut(Step) -> io::Result<()> + 'a;
+type InstallWatch<'a> = dyn FnMut(InstallStep) -> io::Result<()> + 'a;
 
 fn put_watched(
     root: &Path,
     entry: &str,
     new: &Snapshot,
-    expected: Expected,
-    watch: &mut Watch<'_>,
+    expected: ExpectedState,
+    watch: &mut InstallWatch<'_>,
 ) -> Result<(), SkillError> {
     check_tree(new.form, new.files.iter().map(|(path, file)| (path.as_str(), file.bytes.len() as u64)), &BOUNDS)?;
     match new.form {
-        Form::Directory | Form::Archive => put_content(root, entry, &Content::Tree(new), expected, watch),
-        Form::Component if Form::of_file(entry) == Some(Form::Component) => {
-            let bytes = new.files.values().map(|file: &SkillFile| &*file.bytes).next().unwrap_or_default();
-            put_content(root, entry, &Content::File(bytes), expected, watch)
+        SkillForm::Directory | SkillForm::Archive => {
+            put_content(root, entry, &InstallContent::Tree(new), expected, watch)
         }
-        Form::Component => {
+        SkillForm::Component if SkillForm::of_file(entry) == Some(SkillForm::Component) => {
+            let bytes = new.files.values().map(|file: &SkillFile| &*file.bytes).next().unwrap_or_default();
+            put_content(root, entry, &InstallContent::File(bytes), expected, watch)
+        }
+        SkillForm::Component => {
             let reason = format!("a bare component cannot lie in `{entry}`: its file is called `NAME.wasm`");
             Err(SkillError::Invalid { reason })
         }
@@ -158,22 +160,22 @@ fn put_watched(
 fn put_content(
     root: &Path,
     entry: &str,
-    new: &Content<'_>,
-    expected: Expected,
-    watch: &mut Watch<'_>,
+    new: &InstallContent<'_>,
+    expected: ExpectedState,
+    watch: &mut InstallWatch<'_>,
 ) -> Result<(), SkillError> {
     check_entry(entry)?;
-    let root = Root::open(root)?;
+    let root = InstallRoot::open(root)?;
     root.no_link(entry)?;
     let stage = Stage::make(&root)?;
     let outcome = placed(&root, &stage, entry, new, expected, watch);
     match outcome {
         // Something of somebody else's is in there, which no error may destroy.
-        Err(Stuck::Keep(error)) => {
+        Err(StuckInstall::Keep(error)) => {
             stage.keep();
             Err(error)
         }
-        Err(Stuck::Failed(error)) => {
+        Err(StuckInstall::Failed(error)) => {
             stage.discard();
             Err(error)
         }
@@ -185,57 +187,57 @@ fn put_content(
 }
 
 /// Why it did not work out.
-enum Stuck {
+enum StuckInstall {
     /// The place is as it was.
     Failed(SkillError),
     /// What lay there could not be put back, and is in the working directory.
     Keep(SkillError),
 }
 
-impl From<SkillError> for Stuck {
+impl From<SkillError> for StuckInstall {
     fn from(error: SkillError) -> Self {
         Self::Failed(error)
     }
 }
 
 fn placed(
-    root: &Root,
+    root: &InstallRoot,
     stage: &Stage,
     entry: &str,
-    new: &Content<'_>,
-    expected: Expected,
-    watch: &mut Watch<'_>,
-) -> Result<(), Stuck> {
+    new: &InstallContent<'_>,
+    expected: ExpectedState,
+    watch: &mut InstallWatch<'_>,
+) -> Result<(), StuckInstall> {
     let mut reached = |step| watch(step).map_err(|source| io_failed("putting a skill in its place", source));
-    reached(Step::Staged)?;
+    reached(InstallStep::Staged)?;
     match new {
-        Content::Tree(snapshot) => write::tree(&stage.directory, entry, snapshot)?,
-        Content::File(bytes) => write::file(&stage.directory, entry, bytes, 0o644)?,
+        InstallContent::Tree(snapshot) => write::tree(&stage.directory, entry, snapshot)?,
+        InstallContent::File(bytes) => write::file(&stage.directory, entry, bytes, 0o644)?,
     }
     write::sync(&stage.directory)?;
     let ours = Identity::of(&stage.directory, entry).map_err(|error| failed("looking at a skill", error))?;
-    reached(Step::Written)?;
-    let Expected::Hash(expected) = expected else {
+    reached(InstallStep::Written)?;
+    let ExpectedState::Hash(expected) = expected else {
         renameat_with(&stage.directory, entry, &root.directory, entry, RenameFlags::NOREPLACE).map_err(|error| {
             match error {
                 Errno::EXIST => SkillError::Invalid { reason: format!("there is something called `{entry}` already") },
                 error => failed("putting a skill in its place", error),
             }
         })?;
-        let done = reached(Step::Placed).and_then(|()| root.sync());
+        let done = reached(InstallStep::Placed).and_then(|()| root.sync());
         return done.map_err(|error| take_back(root, stage, entry, &ours, error));
     };
     verify(&root.path.join(entry), expected)?;
-    reached(Step::Verified)?;
+    reached(InstallStep::Verified)?;
     renameat_with(&stage.directory, entry, &root.directory, entry, RenameFlags::EXCHANGE).map_err(
         |error| match error {
             Errno::NOENT => SkillError::Changed,
             error => failed("putting a skill in its place", error),
         },
     )?;
-    let done = reached(Step::Placed)
+    let done = reached(InstallStep::Placed)
         .and_then(|()| verify(&stage.path.join(entry), expected))
-        .and_then(|()| reached(Step::Checked))
+        .and_then(|()| reached(InstallStep::Checked))
         .and_then(|()| root.sync());
     done.map_err(|error| put_back(root, stage, entry, &ours, error))
 }
@@ -255,21 +257,21 @@ impl Identity {
 }
 
 /// Takes a new skill out of its place again.
-fn take_back(root: &Root, stage: &Stage, entry: &str, ours: &Identity, error: SkillError) -> Stuck {
+fn take_back(root: &InstallRoot, stage: &Stage, entry: &str, ours: &Identity, error: SkillError) -> StuckInstall {
     let back = renameat_with(&root.directory, entry, &stage.directory, entry, RenameFlags::NOREPLACE);
     settled(root, stage, entry, ours, back, error)
 }
 
 /// Puts what lay in the place there again.
-fn put_back(root: &Root, stage: &Stage, entry: &str, ours: &Identity, error: SkillError) -> Stuck {
+fn put_back(root: &InstallRoot, stage: &Stage, entry: &str, ours: &Identity, error: SkillError) -> StuckInstall {
     let back = match renameat_with(&stage.directory, entry, &root.directory, entry, RenameFlags::EXCHANGE) {
         // The new one was removed meanwhile, so there is nothing to change places with.
         Err(Errno::NOENT) => {
             let moved = renameat_with(&stage.directory, entry, &root.directory, entry, RenameFlags::NOREPLACE);
             let synced = moved.map_err(|error| failed("putting a skill back", error)).and_then(|()| root.sync());
             return match synced {
-                Ok(()) => Stuck::Failed(error),
-                Err(worse) => Stuck::Keep(worse),
+                Ok(()) => StuckInstall::Failed(error),
+                Err(worse) => StuckInstall::Keep(worse),
             };
         }
         back => back,
@@ -279,18 +281,18 @@ fn put_back(root: &Root, stage: &Stage, entry: &str, ours: &Identity, error: Ski
 
 /// After a way back: only our own is left to be thrown away.
 fn settled(
-    root: &Root,
+    root: &InstallRoot,
     stage: &Stage,
     entry: &str,
     ours: &Identity,
     back: rustix::io::Result<()>,
     error: SkillError,
-) -> Stuck {
+) -> StuckInstall {
     let done = back.map_err(|error| failed("putting a skill back", error)).and_then(|()| root.sync());
     match done {
-        Err(worse) => Stuck::Keep(worse),
-        Ok(()) if Identity::of(&stage.directory, entry).is_ok_and(|left| left.is(ours)) => Stuck::Failed(error),
-        Ok(()) => Stuck::Keep(error),
+        Err(worse) => StuckInstall::Keep(worse),
+        Ok(()) if Identity::of(&stage.directory, entry).is_ok_and(|left| left.is(ours)) => StuckInstall::Failed(error),
+        Ok(()) => StuckInstall::Keep(error),
     }
 }
 

@@ -24,12 +24,15 @@ use serde::{Deserialize, Serialize};
 use store::Store;
 use tokio::sync::watch::Receiver;
 
-use crate::{Bounds, Form, Manifest, Place, Root, SkillError, SkillStatus, Snapshot, Standing, TrustBook, Versions};
+use crate::{
+    Manifest, SkillBounds, SkillError, SkillForm, SkillPlace, SkillStatus, SkillsRoot, Snapshot, Standing, TrustBook,
+    Versions,
+};
 use catalogue::Catalogue;
 use inbox::Inbox;
 use keeper::Keeper;
 
-pub use gate::Verified;
+pub use gate::VerifiedPlace;
 
 /// Directories that are watched. A user has some hundred thousand watches for all programs; where this is not enough, the
 /// roots are looked at twice a second.
@@ -42,13 +45,13 @@ pub struct LibraryParts {
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Where skills lie; the first is the home's own.
-    pub roots: Vec<Root>,
+    pub roots: Vec<SkillsRoot>,
     /// The file of the index: a cache, may be deleted.
     pub index: PathBuf,
     /// Where versions are kept.
     pub versions: PathBuf,
     /// What a skill may have.
-    pub bounds: Bounds,
+    pub bounds: SkillBounds,
     /// Whether changes are watched for: a host that stays.
     pub watch: bool,
 }
@@ -61,10 +64,10 @@ pub struct SkillSummary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Where it lies.
-    pub place: Place,
+    pub place: SkillPlace,
     /// What it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub form: Option<Form>,
+    pub form: Option<SkillForm>,
     /// What it says it is for.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
@@ -88,7 +91,7 @@ pub struct SkillSummary {
 #[derive(Debug, Clone)]
 pub struct Taken {
     /// Where it lies.
-    pub place: Place,
+    pub place: SkillPlace,
     /// What it says of itself.
     pub manifest: Manifest,
     /// Its bytes.
@@ -106,8 +109,8 @@ pub struct Library {
 struct Inner {
     trust: TrustBook,
     versions: Versions,
-    roots: Vec<Root>,
-    bounds: Bounds,
+    roots: Vec<SkillsRoot>,
+    bounds: SkillBounds,
     inbox: Arc<Inbox>,
     catalogue: Receiver<Option<Arc<Catalogue>>>,
     changes: Receiver<u64>,
@@ -131,7 +134,7 @@ impl Library {
 
     fn open_with(parts: LibraryParts, most_watches: usize) -> Result<Self, SkillError> {
         let LibraryParts { store, clock, roots, index, versions, bounds, watch } = parts;
-        let mut own: Vec<Root> = Vec::with_capacity(roots.len());
+        let mut own: Vec<SkillsRoot> = Vec::with_capacity(roots.len());
         for root in roots {
             if own.iter().all(|known| known.id != root.id) {
                 own.push(root);
@@ -173,7 +176,7 @@ impl Library {
     ///
     /// # Errors
     /// [`SkillError::Missing`], and [`SkillError::Ambiguous`] also when only one of those can be read.
-    pub async fn find(&self, selector: &str) -> Result<Place, SkillError> {
+    pub async fn find(&self, selector: &str) -> Result<SkillPlace, SkillError> {
         Ok(self.choose(selector).await?.place)
     }
 
@@ -212,13 +215,13 @@ impl Library {
 
     /// Where skills lie.
     #[must_use]
-    pub fn roots(&self) -> &[Root] {
+    pub fn roots(&self) -> &[SkillsRoot] {
         &self.inner.roots
     }
 
     /// What a skill may have.
     #[must_use]
-    pub fn bounds(&self) -> &Bounds {
+    pub fn bounds(&self) -> &SkillBounds {
         &self.inner.bounds
     }
 
@@ -226,7 +229,7 @@ impl Library {
     ///
     /// # Errors
     /// [`SkillError::Missing`] when there is no such root, or the place is none that a skill could have.
-    pub fn root_path(&self, place: &Place) -> Result<PathBuf, SkillError> {
+    pub fn root_path(&self, place: &SkillPlace) -> Result<PathBuf, SkillError> {
         let root = self.inner.roots.iter().find(|root| root.id == place.root && place.is_plain());
         let missing = || SkillError::Missing { selector: place.to_string(), nearest: None };
         root.map(|root| root.path.clone()).ok_or_else(missing)
@@ -236,7 +239,7 @@ impl Library {
     ///
     /// # Errors
     /// As [`Library::root_path`].
-    pub fn path(&self, place: &Place) -> Result<PathBuf, SkillError> {
+    pub fn path(&self, place: &SkillPlace) -> Result<PathBuf, SkillError> {
         Ok(self.root_path(place)?.join(&place.entry))
     }
 

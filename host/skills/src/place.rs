@@ -1,7 +1,7 @@
 //! Where a skill lies. Two skills of one name in two places are two skills.
 //!
 //! It knows no files. A place may come from a store, a client or a model, so nobody joins an entry to a root's path before
-//! [`Place::is_plain`] has said that it leads nowhere else.
+//! [`SkillPlace::is_plain`] has said that it leads nowhere else.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A directory whose entries are skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Root {
+pub struct SkillsRoot {
     /// `home` for the home's own, whatever its path; else its absolute path.
     pub id: String,
     /// Where it is now.
@@ -19,7 +19,7 @@ pub struct Root {
 /// The id of the home's own root.
 pub const HOME: &str = "home";
 
-impl Root {
+impl SkillsRoot {
     /// The home's own, at `path`.
     #[must_use]
     pub fn home(path: PathBuf) -> Self {
@@ -36,14 +36,14 @@ impl Root {
 /// An entry of a root. Shown as the entry alone in the home's root (`agentmail`, `agentmail.zip`), else as `ROOT/ENTRY`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Place {
+pub struct SkillPlace {
     /// The root's id.
     pub root: String,
     /// The name of the entry in it: one path component.
     pub entry: String,
 }
 
-impl Place {
+impl SkillPlace {
     /// The entry `entry` of the root with this id.
     #[must_use]
     pub fn new(root: &str, entry: &str) -> Self {
@@ -76,7 +76,7 @@ impl Place {
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for SkillPlace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.root == HOME { f.write_str(&self.entry) } else { write!(f, "{}/{}", self.root, self.entry) }
     }
@@ -88,8 +88,8 @@ mod tests {
 
     #[test]
     fn a_place_is_selected_as_shown_or_written_out() {
-        let home = Place::new(HOME, "mail.zip");
-        let other = Place::new("/srv/skills", "mail");
+        let home = SkillPlace::new(HOME, "mail.zip");
+        let other = SkillPlace::new("/srv/skills", "mail");
         for (place, selector, shown, written_out) in [
             (&home, "mail.zip", true, false),
             (&home, "home/mail.zip", true, true),
@@ -126,7 +126,7 @@ mod tests {
             ("/etc", false),
             ("a\0b", false),
         ] {
-            assert_eq!(Place::new(HOME, entry).is_plain(), plain, "{entry:?}");
+            assert_eq!(SkillPlace::new(HOME, entry).is_plain(), plain, "{entry:?}");
         }
     }
 }

@@ -107,7 +107,7 @@ impl PolicyChange {
 /// Where a skill came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Provenance {
+pub struct SkillProvenance {
     /// A URL or a path, as it was given.
     pub source: String,
     /// When.

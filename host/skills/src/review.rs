@@ -7,9 +7,9 @@
 use base::ContentHash;
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{ExtractedFrom, Policy, Provenance, read_proposal};
+use crate::policy::{ExtractedFrom, Policy, SkillProvenance, read_proposal};
 use crate::trust::Advisory;
-use crate::{Form, Place, SkillName, SkillStatus, Snapshot, Taken};
+use crate::{SkillForm, SkillName, SkillPlace, SkillStatus, Snapshot, Taken};
 
 mod changes;
 mod credentials;
@@ -26,14 +26,14 @@ pub use hidden::{visible, visible_name};
 
 /// Reviews a skill. `approved` is the version that was approved last with what it was approved for, if one was.
 #[must_use]
-pub fn review(current: &Taken, approved: Option<(&Snapshot, &Policy)>, inspect: &Inspect<'_>) -> Review {
+pub fn review(current: &Taken, approved: Option<(&Snapshot, &Policy)>, inspect: &Inspect<'_>) -> SkillReview {
     let Taken { place, manifest, snapshot, standing } = current;
     let facts = facts::find(snapshot, inspect);
     let changes = approved.map(|approved| changes::against(approved, snapshot, &facts, inspect));
     let proposal = snapshot.proposal.as_deref().map(read_proposal);
     let (proposal, claims) = proposal.map_or((None, Vec::new()), |proposal| (proposal.policy, proposal.claims));
     let record = standing.record.as_ref();
-    Review {
+    SkillReview {
         changes,
         name: manifest.name.clone(),
         place: place.clone(),
@@ -61,16 +61,16 @@ pub fn review(current: &Taken, approved: Option<(&Snapshot, &Policy)>, inspect: 
 /// The review of a skill. camelCase JSON; `changes` come first wherever it is shown.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Review {
+pub struct SkillReview {
     /// Against the version that was approved last: powers first, then files. None: none was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub changes: Option<Changes>,
+    pub changes: Option<SkillChanges>,
     /// The skill.
     pub name: SkillName,
     /// Where it lies.
-    pub place: Place,
+    pub place: SkillPlace,
     /// What it is.
-    pub form: Form,
+    pub form: SkillForm,
     /// What it says it is for.
     pub description: String,
     /// The bytes that this is about.
@@ -81,7 +81,7 @@ pub struct Review {
     pub reason: String,
     /// Where they came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub provenance: Option<Provenance>,
+    pub provenance: Option<SkillProvenance>,
     /// The run that made them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extracted_from: Option<ExtractedFrom>,
@@ -203,7 +203,7 @@ pub struct ToolFact {
 /// What changed against the approved version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Changes {
+pub struct SkillChanges {
     /// The approved version.
     pub against: ContentHash,
     /// What it could do or asks for that it did not before, and what it no longer does; added ones first.

@@ -33,7 +33,7 @@ pub const PLAIN_MODE: u32 = 0o644;
 /// What was dropped in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Form {
+pub enum SkillForm {
     /// A directory with `SKILL.md`.
     Directory,
     /// A `.zip` or `.skill` archive of one.
@@ -42,7 +42,7 @@ pub enum Form {
     Component,
 }
 
-impl Form {
+impl SkillForm {
     /// The form of a plain file, by its name; none: it is no skill.
     #[must_use]
     pub fn of_file(entry: &str) -> Option<Self> {
@@ -58,7 +58,7 @@ impl Form {
 
 /// What a skill may have (SPEC SKILL-3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
+pub struct SkillBounds {
     /// Bytes of one file that is no component. Default 1 MiB.
     pub file_bytes: u64,
     /// Bytes of all files that are no components. Default 10 MiB.
@@ -71,7 +71,7 @@ pub struct Bounds {
     pub total_bytes: u64,
 }
 
-impl Default for Bounds {
+impl Default for SkillBounds {
     fn default() -> Self {
         Self {
             file_bytes: 1 << 20,
@@ -98,7 +98,7 @@ pub struct SkillFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     /// What it was read from.
-    pub form: Form,
+    pub form: SkillForm,
     /// Its files but `policy.json`, by path with `/` between the parts.
     pub files: BTreeMap<String, SkillFile>,
     /// The content hash (SPEC SKILL-5).
@@ -114,7 +114,7 @@ impl Snapshot {
     /// given. The rules of [`check_tree`] are the caller's to ask.
     #[must_use]
     pub fn of<B: Into<Arc<[u8]>>>(
-        form: Form,
+        form: SkillForm,
         files: BTreeMap<String, (B, u32)>,
         mut proposal: Option<Arc<[u8]>>,
     ) -> Self {
@@ -137,12 +137,12 @@ impl Snapshot {
     /// # Errors
     /// The one exact reason why it cannot be understood.
     pub fn manifest(&self, entry: &str) -> Result<Manifest, ManifestError> {
-        if self.form == Form::Component {
+        if self.form == SkillForm::Component {
             return manifest::of_component(entry);
         }
         let file = self.files.iter().find_map(|(path, file)| is_manifest(path).then_some(file));
         let directory = match self.form {
-            Form::Archive => entry.rsplit_once('.').map_or(entry, |(stem, _)| stem),
+            SkillForm::Archive => entry.rsplit_once('.').map_or(entry, |(stem, _)| stem),
             _ => entry,
         };
         manifest::read(&file.ok_or(ManifestError::Missing)?.bytes, directory)
@@ -157,11 +157,11 @@ pub fn read_component(
     bytes: impl Into<Arc<[u8]>>,
     entry: &str,
     mode: u32,
-    bounds: &Bounds,
+    bounds: &SkillBounds,
 ) -> Result<Snapshot, SnapshotError> {
     let bytes = bytes.into();
-    check_tree(Form::Component, [(entry, bytes.len() as u64)], bounds)?;
-    Ok(Snapshot::of(Form::Component, BTreeMap::from([(entry.to_owned(), (bytes, mode))]), None))
+    check_tree(SkillForm::Component, [(entry, bytes.len() as u64)], bounds)?;
+    Ok(Snapshot::of(SkillForm::Component, BTreeMap::from([(entry.to_owned(), (bytes, mode))]), None))
 }
 
 /// Whether a file of that path is a component.

@@ -43,7 +43,7 @@ pub enum SkillEvent {
 /// What happened cannot happen to a skill in this state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a skill that is `{from}` cannot be {}", event.participle())]
-pub struct IllegalTransition {
+pub struct IllegalStatusChange {
     /// Where it stands.
     pub from: SkillStatus,
     /// What was to happen.
@@ -58,7 +58,7 @@ impl SkillStatus {
     ///
     /// # Errors
     /// When that cannot happen in this state.
-    pub fn transition(self, event: SkillEvent) -> Result<Self, IllegalTransition> {
+    pub fn transition(self, event: SkillEvent) -> Result<Self, IllegalStatusChange> {
         match (self, event) {
             (_, SkillEvent::MotorChanged) | (Self::PendingReview | Self::Reviewed, SkillEvent::Rejected) => {
                 Ok(Self::PendingReview)
@@ -73,7 +73,7 @@ impl SkillStatus {
             (Self::PendingReview, SkillEvent::Approved)
             | (Self::Approved, SkillEvent::Rejected)
             | (Self::PendingReview | Self::Reviewed | Self::NeedsReapproval, SkillEvent::PolicyUpdated) => {
-                Err(IllegalTransition { from: self, event })
+                Err(IllegalStatusChange { from: self, event })
             }
         }
     }
@@ -108,7 +108,7 @@ impl SkillEvent {
     }
 }
 
-impl IllegalTransition {
+impl IllegalStatusChange {
     /// What can be done instead.
     #[must_use]
     pub const fn remedy(&self) -> &'static str {
@@ -125,8 +125,8 @@ impl IllegalTransition {
     }
 }
 
-impl From<IllegalTransition> for SkillError {
-    fn from(error: IllegalTransition) -> Self {
+impl From<IllegalStatusChange> for SkillError {
+    fn from(error: IllegalStatusChange) -> Self {
         Self::IllegalTransition { reason: error.to_string(), remedy: error.remedy().to_owned() }
     }
 }

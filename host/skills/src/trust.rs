@@ -17,8 +17,8 @@ pub use book::TrustBook;
 use base::{ConsentRecord, ContentHash, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{ExtractedFrom, Policy, Provenance};
-use crate::{Place, SkillName, SkillStatus, Snapshot};
+use crate::policy::{ExtractedFrom, Policy, SkillProvenance};
+use crate::{SkillName, SkillPlace, SkillStatus, Snapshot};
 
 /// Bytes in a place: what trust is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Subject {
     /// The skill.
     pub name: SkillName,
     /// Where it lies.
-    pub place: Place,
+    pub place: SkillPlace,
     /// The hash of its bytes.
     pub hash: ContentHash,
     /// The hash of its permission bits.
@@ -36,7 +36,7 @@ pub struct Subject {
 impl Subject {
     /// These bytes, under that name, in that place.
     #[must_use]
-    pub fn of(name: SkillName, place: Place, snapshot: &Snapshot) -> Self {
+    pub fn of(name: SkillName, place: SkillPlace, snapshot: &Snapshot) -> Self {
         Self { name, place, hash: snapshot.hash, modes: snapshot.modes }
     }
 }
@@ -48,7 +48,7 @@ pub struct TrustRecord {
     /// The skill.
     pub name: SkillName,
     /// Where it lies.
-    pub place: Place,
+    pub place: SkillPlace,
     /// The bytes that this is about.
     pub hash: ContentHash,
     /// Their permission bits (`Snapshot::modes`).
@@ -63,7 +63,7 @@ pub struct TrustRecord {
     pub policy: Option<Policy>,
     /// Where it came from.
     #[serde(default)]
-    pub provenance: Option<Provenance>,
+    pub provenance: Option<SkillProvenance>,
     /// The run that made it.
     #[serde(default)]
     pub extracted_from: Option<ExtractedFrom>,

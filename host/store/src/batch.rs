@@ -10,14 +10,14 @@ use crate::{StoreError, Table, record};
 const MAX_KEY_BYTES: usize = u16::MAX as usize;
 
 /// Changes by key: a new value, or `None` to remove it.
-pub(crate) type Changes = BTreeMap<(Table, Vec<u8>), Option<Vec<u8>>>;
+pub(crate) type BatchChanges = BTreeMap<(Table, Vec<u8>), Option<Vec<u8>>>;
 
 /// Changes to commit together. The last change to a key wins.
 #[derive(Debug, Default)]
 pub struct Batch {
     // One entry for each key: the engine gives a whole batch one sequence number, so two changes to a key within it
     // would have no order.
-    changes: Changes,
+    changes: BatchChanges,
 }
 
 impl Batch {
@@ -57,7 +57,7 @@ impl Batch {
         self.changes.is_empty()
     }
 
-    pub(crate) fn into_changes(self) -> Changes {
+    pub(crate) fn into_changes(self) -> BatchChanges {
         self.changes
     }
 }

@@ -7,23 +7,23 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
-use crate::layout::{self, Found};
+use crate::layout::{self, FoundLayout};
 use crate::schema::{self, SCHEMA_KEY, Schema};
 use crate::simulated::{SimulatedDisk, SimulatedStore};
 use crate::tables::Tables;
 use crate::watermark::{self, COMMITS_KEY, UNCOUNTED_KEY, Watermark};
-use crate::writer::{Committer, RESERVE_BYTES, Writer};
+use crate::writer::{CommitWriter, Committer, RESERVE_BYTES};
 use crate::{Batch, Each, Faults, NoFaults, Scan, StoreError, Table};
 
 /// The state of a home. Cheap to clone; dropping the last clone closes it.
 #[derive(Clone)]
 pub struct Store {
-    inner: Arc<Inner>,
+    inner: Arc<StoreInner>,
 }
 
-enum Inner {
+enum StoreInner {
     // Dropped in this order: the writer ends before its tables are closed.
-    Files { writer: Writer, tables: Tables, was_counted: bool },
+    Files { writer: CommitWriter, tables: Tables, was_counted: bool },
     Simulated(SimulatedStore),
 }
 
@@ -55,7 +55,7 @@ impl Store {
 
     pub(crate) fn open_as(dir: &Path, options: Options) -> Result<Self, StoreError> {
         let mut marked = watermark::read(dir)?;
-        if layout::prepare(dir)? == Found::Nothing {
+        if layout::prepare(dir)? == FoundLayout::Nothing {
             check_mark(dir, 0, marked.or(Some(0)))?;
             // Written before the state, so that every state has a mark.
             watermark::write(dir, 0)?;
@@ -72,7 +72,7 @@ impl Store {
         }
         schema::migrate(&tables)?;
         let was_counted = tables.get::<bool>(Table::Meta, UNCOUNTED_KEY.as_bytes())?.is_none();
-        let writer = Writer::spawn(Committer {
+        let writer = CommitWriter::spawn(Committer {
             tables: tables.clone(),
             directory: File::open(dir).map_err(|source| StoreError::io("opening the state", source))?,
             reserve_bytes: options.reserve_bytes,
@@ -82,7 +82,7 @@ impl Store {
             faults: options.faults,
             is_poisoned: watch::Sender::new(false),
         })?;
-        Ok(Self { inner: Arc::new(Inner::Files { writer, tables, was_counted }) })
+        Ok(Self { inner: Arc::new(StoreInner::Files { writer, tables, was_counted }) })
     }
 
     /// Opens the state on a disk in memory, for tests and simulations. It has no thread: a commit is written by a task
@@ -92,7 +92,7 @@ impl Store {
     /// [`StoreError::HomeInUse`] while another store over the disk is open that was neither dropped nor ended by a
     /// crash; [`StoreError::NewerSchema`] or [`StoreError::Corrupt`] as [`Store::open`].
     pub fn simulated(disk: Arc<SimulatedDisk>) -> Result<Self, StoreError> {
-        Ok(Self { inner: Arc::new(Inner::Simulated(SimulatedStore::open(disk)?)) })
+        Ok(Self { inner: Arc::new(StoreInner::Simulated(SimulatedStore::open(disk)?)) })
     }
 
     /// Whether a loss from the state would always have been noticed. A state made by an earlier version had no mark at
@@ -100,8 +100,8 @@ impl Store {
     #[must_use]
     pub fn was_counted(&self) -> bool {
         match &*self.inner {
-            Inner::Files { was_counted, .. } => *was_counted,
-            Inner::Simulated(_) => true,
+            StoreInner::Files { was_counted, .. } => *was_counted,
+            StoreInner::Simulated(_) => true,
         }
     }
 
@@ -112,8 +112,8 @@ impl Store {
     /// [`StoreError::Corrupt`] if the disk fails.
     pub fn get<T: DeserializeOwned>(&self, table: Table, key: impl AsRef<[u8]>) -> Result<Option<T>, StoreError> {
         match &*self.inner {
-            Inner::Files { tables, .. } => tables.get(table, key.as_ref()),
-            Inner::Simulated(store) => store.get(table, key.as_ref()),
+            StoreInner::Files { tables, .. } => tables.get(table, key.as_ref()),
+            StoreInner::Simulated(store) => store.get(table, key.as_ref()),
         }
     }
 
@@ -132,8 +132,8 @@ impl Store {
     /// If the table cannot be read.
     pub fn scan_each<T: DeserializeOwned>(&self, table: Table, scan: &Scan) -> Result<Each<T>, StoreError> {
         match &*self.inner {
-            Inner::Files { tables, .. } => tables.scan_each(table, scan),
-            Inner::Simulated(store) => Ok(store.scan_each(table, scan)),
+            StoreInner::Files { tables, .. } => tables.scan_each(table, scan),
+            StoreInner::Simulated(store) => Ok(store.scan_each(table, scan)),
         }
     }
 
@@ -149,8 +149,8 @@ impl Store {
             return Ok(());
         }
         match &*self.inner {
-            Inner::Files { writer, .. } => writer.commit(batch.into_changes()).await,
-            Inner::Simulated(store) => store.commit(batch.into_changes()).await,
+            StoreInner::Files { writer, .. } => writer.commit(batch.into_changes()).await,
+            StoreInner::Simulated(store) => store.commit(batch.into_changes()).await,
         }
     }
 
@@ -158,8 +158,8 @@ impl Store {
     #[must_use]
     pub fn poisoned(&self) -> watch::Receiver<bool> {
         match &*self.inner {
-            Inner::Files { writer, .. } => writer.is_poisoned.clone(),
-            Inner::Simulated(store) => store.poisoned(),
+            StoreInner::Files { writer, .. } => writer.is_poisoned.clone(),
+            StoreInner::Simulated(store) => store.poisoned(),
         }
     }
 
@@ -170,8 +170,8 @@ impl Store {
     /// If a commit that was still waiting failed. Its own caller gets the same error.
     pub async fn close(&self) -> Result<(), StoreError> {
         match &*self.inner {
-            Inner::Files { writer, .. } => writer.close().await,
-            Inner::Simulated(store) => store.close(),
+            StoreInner::Files { writer, .. } => writer.close().await,
+            StoreInner::Simulated(store) => store.close(),
         }
     }
 }

@@ -19,14 +19,14 @@ const SECTOR_BYTES: usize = 512;
 
 /// Checks a journal that is no longer written to: all of it was synced.
 pub(crate) fn check_sealed(path: &Path, number: u64) -> Result<(), StoreError> {
-    let mut journal = Journal::open(path).map_err(reading)?;
+    let mut journal = JournalFile::open(path).map_err(reading)?;
     let groups = journal.groups().map_err(reading)?;
     if journal.rest(groups.end).map_err(reading)?.is_empty() { Ok(()) } else { Err(damaged(number, groups.end)) }
 }
 
 /// Checks the active journal, and cuts off a torn group at its end that the engine would not recognise.
 pub(crate) fn check_active(path: &Path, number: u64) -> Result<(), StoreError> {
-    let mut journal = Journal::open(path).map_err(reading)?;
+    let mut journal = JournalFile::open(path).map_err(reading)?;
     let groups = journal.groups().map_err(reading)?;
     let rest = journal.rest(groups.end).map_err(reading)?;
     if rest.is_empty() {
@@ -75,7 +75,7 @@ struct Groups {
     needed: u64,
 }
 
-struct Journal {
+struct JournalFile {
     reader: BufReader<File>,
     position: u64,
     length: u64,
@@ -85,7 +85,7 @@ struct Journal {
     sequence: Option<u64>,
 }
 
-impl Journal {
+impl JournalFile {
     fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let length = file.metadata()?.len();

@@ -18,7 +18,7 @@ const MAX_NOTE_BYTES: u64 = 4 << 10;
 
 /// The kind of directory that [`prepare`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum FoundLayout {
     /// A state directory that looks complete.
     State,
     /// No state directory exists yet.
@@ -26,11 +26,11 @@ pub(crate) enum Found {
 }
 
 /// Checks `dir` without changing it, except for a torn, unacknowledged write at the journal's end.
-pub(crate) fn prepare(dir: &Path) -> Result<Found, StoreError> {
+pub(crate) fn prepare(dir: &Path) -> Result<FoundLayout, StoreError> {
     let io = |source| StoreError::io("reading the state directory", source);
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(FoundLayout::Nothing),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
             return Err(StoreError::corrupt("it is not a directory"));
         }
@@ -49,7 +49,7 @@ pub(crate) fn prepare(dir: &Path) -> Result<Found, StoreError> {
         }
     }
     if is_empty {
-        return Ok(Found::Nothing);
+        return Ok(FoundLayout::Nothing);
     }
     check_kinds(dir)?;
     if !dir.join("version").is_file() {
@@ -66,7 +66,7 @@ pub(crate) fn prepare(dir: &Path) -> Result<Found, StoreError> {
         journal::check_sealed(sealed, *number)?;
     }
     journal::check_active(&active, number)?;
-    Ok(Found::State)
+    Ok(FoundLayout::State)
 }
 
 /// The engine opens each file by its name: a pipe would block it, and a device never ends.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::de::IgnoredAny;
 
-use crate::layout::{self, Found, sync_parent};
+use crate::layout::{self, FoundLayout, sync_parent};
 use crate::schema::{self, SCHEMA_KEY};
 use crate::tables::Tables;
 use crate::watermark::{self, COMMITS_KEY};
@@ -64,7 +64,7 @@ struct Left {
 impl Left {
     /// Opens the state without regard to its mark; `None` if the directory is empty or missing.
     fn open(dir: &Path) -> Result<Option<Self>, StoreError> {
-        if layout::prepare(dir)? == Found::Nothing {
+        if layout::prepare(dir)? == FoundLayout::Nothing {
             return Ok(None);
         }
         let tables = Tables::open(dir)?;

@@ -13,19 +13,19 @@ const RECORD_VERSION: u32 = 1;
 pub(crate) const MAX_RECORD_BYTES: usize = 16 << 20;
 
 #[derive(Serialize)]
-struct Outgoing<'a, T> {
+struct OutgoingRecord<'a, T> {
     v: u32,
     d: &'a T,
 }
 
 #[derive(Deserialize)]
-struct Incoming<T> {
+struct IncomingRecord<T> {
     v: u32,
     d: T,
 }
 
 #[derive(Deserialize)]
-struct Version {
+struct RecordVersion {
     v: u32,
     #[serde(rename = "d")]
     _value: IgnoredAny,
@@ -33,7 +33,7 @@ struct Version {
 
 /// Encodes `value` for storage.
 pub(crate) fn encode<T: Serialize>(table: Table, value: &T) -> Result<Vec<u8>, StoreError> {
-    let bytes = serde_json::to_vec(&Outgoing { v: RECORD_VERSION, d: value })
+    let bytes = serde_json::to_vec(&OutgoingRecord { v: RECORD_VERSION, d: value })
         .map_err(|source| StoreError::Encode { table, source: source.into() })?;
     if bytes.len() > MAX_RECORD_BYTES {
         return Err(StoreError::TooLarge { table, bytes: bytes.len(), limit: MAX_RECORD_BYTES });
@@ -43,14 +43,14 @@ pub(crate) fn encode<T: Serialize>(table: Table, value: &T) -> Result<Vec<u8>, S
 
 /// Decodes a value from stored `bytes`.
 pub(crate) fn decode<T: DeserializeOwned>(table: Table, key: &[u8], bytes: &[u8]) -> Result<T, StoreError> {
-    match serde_json::from_slice::<Incoming<T>>(bytes) {
+    match serde_json::from_slice::<IncomingRecord<T>>(bytes) {
         Ok(record) if record.v == RECORD_VERSION => Ok(record.d),
         Ok(record) => Err(refusal(table, key, wrong_version(record.v))),
         // Only the version of a newer record can be relied upon, so it is read alone before the rest is blamed.
         Err(error) => Err(refusal(
             table,
             key,
-            match serde_json::from_slice::<Version>(bytes) {
+            match serde_json::from_slice::<RecordVersion>(bytes) {
                 Ok(record) if record.v != RECORD_VERSION => wrong_version(record.v),
                 // The parser's own message would quote the content.
                 _ => format!("it does not read as what it should be (at byte {})", error.column()),

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, watch};
 
-use crate::batch::Changes;
+use crate::batch::BatchChanges;
 use crate::scan::Each;
 use crate::schema::{self, SCHEMA_KEY, Schema};
 use crate::{Batch, Scan, StoreError, Table, record};
@@ -45,16 +45,16 @@ pub enum DiskFault {
 /// Writes are numbered from 0 over the whole life of the disk. Each is a group of one or more commits, and has one
 /// fault at most.
 pub struct SimulatedDisk {
-    state: Mutex<State>,
+    state: Mutex<SimulatedState>,
     random: Random,
     crashed: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct SimulatedState {
     stored: BTreeMap<Table, BTreeMap<Vec<u8>, Vec<u8>>>,
     /// Written to the disk, but not readable before the next opening.
-    unseen: Changes,
+    unseen: BatchChanges,
     faults: BTreeMap<u64, DiskFault>,
     writes: u64,
     /// How often it was opened: the number of the newest store.
@@ -124,7 +124,7 @@ impl SimulatedDisk {
         state.stored.iter().flat_map(of).collect()
     }
 
-    fn write(&self, opening: u64, changes: Changes) -> Result<(), StoreError> {
+    fn write(&self, opening: u64, changes: BatchChanges) -> Result<(), StoreError> {
         let mut state = self.state.lock();
         if state.opened != opening || !state.is_open {
             return Err(failed(io::Error::other("the process is no more")));
@@ -159,8 +159,8 @@ impl std::fmt::Debug for SimulatedDisk {
     }
 }
 
-impl State {
-    fn apply(&mut self, changes: Changes) {
+impl SimulatedState {
+    fn apply(&mut self, changes: BatchChanges) {
         for ((table, key), value) in changes {
             let records = self.stored.entry(table).or_default();
             match value {
@@ -184,19 +184,19 @@ fn failed(source: io::Error) -> StoreError {
 pub(crate) struct SimulatedStore {
     disk: Arc<SimulatedDisk>,
     opening: u64,
-    writer: Mutex<Writer>,
+    writer: Mutex<SimulatedWriter>,
 }
 
 #[derive(Default)]
-struct Writer {
-    changes: Changes,
-    answers: Vec<Answer>,
+struct SimulatedWriter {
+    changes: BatchChanges,
+    answers: Vec<SimulatedAnswer>,
     is_poisoned: watch::Sender<bool>,
     is_closed: bool,
 }
 
 /// Filled when the commit was written or has failed.
-type Answer = Arc<OnceLock<Result<(), StoreError>>>;
+type SimulatedAnswer = Arc<OnceLock<Result<(), StoreError>>>;
 
 impl SimulatedStore {
     pub(crate) fn open(disk: Arc<SimulatedDisk>) -> Result<Self, StoreError> {
@@ -241,10 +241,10 @@ impl SimulatedStore {
         }
     }
 
-    pub(crate) async fn commit(&self, changes: Changes) -> Result<(), StoreError> {
+    pub(crate) async fn commit(&self, changes: BatchChanges) -> Result<(), StoreError> {
         let answer = self.accept(changes)?;
         // Written even if its caller goes away: dropping the future does not undo the commit.
-        let accepted = Accepted(self);
+        let accepted = AcceptedCommit(self);
         for _ in 0..=self.disk.random.next_u64() % MOST_PAUSES {
             tokio::task::yield_now().await;
             if answer.get().is_some() {
@@ -264,14 +264,14 @@ impl SimulatedStore {
         self.writer.lock().is_poisoned.subscribe()
     }
 
-    fn accept(&self, changes: Changes) -> Result<Answer, StoreError> {
+    fn accept(&self, changes: BatchChanges) -> Result<SimulatedAnswer, StoreError> {
         let mut writer = self.writer.lock();
         if writer.is_closed {
             return Err(StoreError::Closed);
         }
         // In the order of arrival: the later change to a key wins.
         writer.changes.extend(changes);
-        let answer = Answer::default();
+        let answer = SimulatedAnswer::default();
         writer.answers.push(answer.clone());
         Ok(answer)
     }
@@ -309,9 +309,9 @@ impl Drop for SimulatedStore {
 }
 
 /// An accepted commit: written when this is dropped, unless it was before.
-struct Accepted<'a>(&'a SimulatedStore);
+struct AcceptedCommit<'a>(&'a SimulatedStore);
 
-impl Drop for Accepted<'_> {
+impl Drop for AcceptedCommit<'_> {
     fn drop(&mut self) {
         // Waiting callers receive the result through their answer.
         self.0.write().ok();

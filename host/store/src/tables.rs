@@ -9,7 +9,7 @@ use std::sync::Arc;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable as _};
 use serde::de::DeserializeOwned;
 
-use crate::batch::Changes;
+use crate::batch::BatchChanges;
 use crate::scan::Each;
 use crate::schema::{self, SCHEMA_KEY};
 use crate::{Scan, StoreError, Table, layout, record};
@@ -108,7 +108,7 @@ impl Tables {
     }
 
     /// Writes all of `changes` or nothing, and returns when it is on the disk.
-    pub(crate) fn write(&self, changes: Changes) -> Result<(), StoreError> {
+    pub(crate) fn write(&self, changes: BatchChanges) -> Result<(), StoreError> {
         // The engine's default leaves a batch in the system's buffers. Within its commit the sync comes before the
         // records can be read. `fdatasync` also writes the length of the file, which is all the metadata that counts.
         let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));

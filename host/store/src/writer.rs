@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 
-use crate::batch::Changes;
+use crate::batch::BatchChanges;
 use crate::tables::Tables;
 use crate::watermark::{COMMITS_KEY, Watermark};
 use crate::{Faults, StoreError, Table, record};
@@ -29,23 +29,23 @@ pub const RESERVE_BYTES: u64 = 16 << 20;
 const PAUSE: Duration = Duration::from_millis(2);
 const MAX_UNMARKED: u64 = 16;
 
-type Answer = oneshot::Sender<Result<(), StoreError>>;
+type CommitAnswer = oneshot::Sender<Result<(), StoreError>>;
 
-enum Request {
-    Commit { changes: Changes, answer: Answer },
-    Close { answer: Answer },
+enum CommitRequest {
+    Commit { changes: BatchChanges, answer: CommitAnswer },
+    Close { answer: CommitAnswer },
 }
 
 /// The handle to the writer thread. Dropping it waits for the accepted commits.
-pub(crate) struct Writer {
+pub(crate) struct CommitWriter {
     // Both are taken when the writer is dropped: the thread ends when its request channel closes.
-    requests: Option<Sender<Request>>,
+    requests: Option<Sender<CommitRequest>>,
     thread: Option<JoinHandle<()>>,
     is_closed: AtomicBool,
     pub(crate) is_poisoned: watch::Receiver<bool>,
 }
 
-impl Writer {
+impl CommitWriter {
     pub(crate) fn spawn(committer: Committer) -> Result<Self, StoreError> {
         let (requests, incoming) = channel();
         let is_poisoned = committer.is_poisoned.subscribe();
@@ -57,21 +57,21 @@ impl Writer {
     }
 
     /// Returns when `changes` are durable.
-    pub(crate) async fn commit(&self, changes: Changes) -> Result<(), StoreError> {
-        self.ask(|answer| Request::Commit { changes, answer }).await
+    pub(crate) async fn commit(&self, changes: BatchChanges) -> Result<(), StoreError> {
+        self.ask(|answer| CommitRequest::Commit { changes, answer }).await
     }
 
     /// Stops the thread once all earlier commits are durable.
     pub(crate) async fn close(&self) -> Result<(), StoreError> {
         self.is_closed.store(true, Ordering::SeqCst);
-        match self.ask(|answer| Request::Close { answer }).await {
+        match self.ask(|answer| CommitRequest::Close { answer }).await {
             // It was closed before.
             Err(StoreError::Closed) => Ok(()),
             result => result,
         }
     }
 
-    async fn ask(&self, request: impl FnOnce(Answer) -> Request) -> Result<(), StoreError> {
+    async fn ask(&self, request: impl FnOnce(CommitAnswer) -> CommitRequest) -> Result<(), StoreError> {
         let (answer, answered) = oneshot::channel();
         if let Some(requests) = &self.requests {
             // If the thread is gone the request is dropped, and with it the answer's sender, which ends the wait.
@@ -84,7 +84,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for CommitWriter {
     fn drop(&mut self) {
         drop(self.requests.take());
         if let Some(thread) = self.thread.take() {
@@ -111,22 +111,22 @@ pub(crate) struct Committer {
 }
 
 impl Committer {
-    fn run(mut self, requests: &Receiver<Request>) {
+    fn run(mut self, requests: &Receiver<CommitRequest>) {
         while let Some(first) = self.next(requests) {
-            let mut changes = Changes::new();
+            let mut changes = BatchChanges::new();
             let mut answers = Vec::new();
             let mut closing = None;
             let mut bytes = 0;
             let mut next = Some(first);
             while let Some(request) = next.take() {
                 match request {
-                    Request::Commit { changes: more, answer } => {
+                    CommitRequest::Commit { changes: more, answer } => {
                         bytes += size(&more);
                         // In the order of arrival: the later change to a key wins.
                         changes.extend(more);
                         answers.push(answer);
                     }
-                    Request::Close { answer } => {
+                    CommitRequest::Close { answer } => {
                         closing = Some(answer);
                         break;
                     }
@@ -150,7 +150,7 @@ impl Committer {
 
     /// The next request. The mark is updated in the pause before it, or after some commits without a pause: like the
     /// mark itself, which is not synced, it may be behind the state and never ahead of it.
-    fn next(&mut self, requests: &Receiver<Request>) -> Option<Request> {
+    fn next(&mut self, requests: &Receiver<CommitRequest>) -> Option<CommitRequest> {
         if self.commits == self.marked {
             return requests.recv().ok();
         }
@@ -183,7 +183,7 @@ impl Committer {
         tracing::error!(%error, "storage failed: nothing more is stored until the host is started again");
     }
 
-    fn commit(&mut self, changes: Changes, bytes: usize) -> Result<(), StoreError> {
+    fn commit(&mut self, changes: BatchChanges, bytes: usize) -> Result<(), StoreError> {
         if changes.is_empty() {
             return Ok(());
         }
@@ -195,7 +195,7 @@ impl Committer {
         result.inspect_err(|error| self.poison(error))
     }
 
-    fn write(&mut self, mut changes: Changes) -> Result<(), StoreError> {
+    fn write(&mut self, mut changes: BatchChanges) -> Result<(), StoreError> {
         let commits = self.commits + 1;
         changes.insert((Table::Meta, COMMITS_KEY.into()), Some(record::encode(Table::Meta, &commits)?));
         self.faults.before_write().map_err(|source| StoreError::io("writing the journal", source))?;
@@ -215,6 +215,6 @@ impl Committer {
     }
 }
 
-fn size(changes: &Changes) -> usize {
+fn size(changes: &BatchChanges) -> usize {
     changes.iter().map(|((_, key), value)| key.len() + value.as_ref().map_or(0, Vec::len)).sum()
 }

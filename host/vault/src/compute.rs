@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
-use crate::Granted;
+use crate::GrantedCredential;
 
 /// A signature algorithm, with its key format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub enum ComputeError {
 
 /// HMAC-SHA-256 (RFC 2104) of the data, keyed with the credential's bytes.
 #[must_use]
-pub fn hmac_sha256(credential: &Granted, data: &[u8]) -> [u8; 32] {
+pub fn hmac_sha256(credential: &GrantedCredential, data: &[u8]) -> [u8; 32] {
     let key = hmac::Key::new(hmac::HMAC_SHA256, credential.value.expose().as_bytes());
     let mut code = [0; 32];
     code.copy_from_slice(hmac::sign(&key, data).as_ref());
@@ -65,7 +65,7 @@ pub fn hmac_sha256(credential: &Granted, data: &[u8]) -> [u8; 32] {
 /// # Errors
 /// If the value is not a key of that kind, or the computation fails.
 #[expect(clippy::disallowed_methods, reason = "signatures take it from the system")]
-pub fn sign(credential: &Granted, algorithm: Algorithm, data: &[u8]) -> Result<Vec<u8>, ComputeError> {
+pub fn sign(credential: &GrantedCredential, algorithm: Algorithm, data: &[u8]) -> Result<Vec<u8>, ComputeError> {
     let unusable = |expected| ComputeError::Unusable { name: credential.name.clone(), expected };
     let failed = |_| ComputeError::Failed { name: credential.name.clone() };
     let value = credential.value.expose().trim();
@@ -101,7 +101,7 @@ pub fn sign(credential: &Granted, algorithm: Algorithm, data: &[u8]) -> Result<V
 ///
 /// # Errors
 /// If the owner did not allow exactly this for the credential.
-pub fn reveal(credential: &Granted) -> Result<&Secret<String>, ComputeError> {
+pub fn reveal(credential: &GrantedCredential) -> Result<&Secret<String>, ComputeError> {
     if credential.raw { Ok(&credential.value) } else { Err(ComputeError::Denied { name: credential.name.clone() }) }
 }
 
@@ -137,9 +137,9 @@ mod tests {
 
     use super::*;
 
-    fn credential(value: &str) -> Granted {
+    fn credential(value: &str) -> GrantedCredential {
         let name = CredentialName::parse("signing-key").unwrap();
-        Granted { name, value: Secret::new(value.to_owned()), domains: Vec::new(), raw: false }
+        GrantedCredential { name, value: Secret::new(value.to_owned()), domains: Vec::new(), raw: false }
     }
 
     fn pem(der: &[u8]) -> String {

@@ -11,7 +11,7 @@ use store::Store;
 /// The section `[credentials]` of the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct VaultConfig {
     /// Domain patterns to which a credential of the environment may be sent, by its name: `api_key` is `VAULT_API_KEY`.
     /// Default empty: a credential without a domain is sent nowhere.
     pub domains: BTreeMap<String, Vec<String>>,
@@ -33,5 +33,5 @@ pub struct VaultParts {
     /// Variables `VAULT_NAME`, each a credential; other variables are ignored.
     pub variables: BTreeMap<String, String>,
     /// Settings of `[credentials]` in the configuration.
-    pub config: Config,
+    pub config: VaultConfig,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use base::{CredentialName, Secret};
 
-use crate::Config;
+use crate::VaultConfig;
 
 const PREFIX: &str = "VAULT_";
 
@@ -17,7 +17,7 @@ pub(crate) struct Variable {
 }
 
 /// The credentials among the variables, by name, and warnings about unusable entries.
-pub(crate) fn read(variables: BTreeMap<String, String>, config: &Config) -> (Vec<Variable>, Vec<String>) {
+pub(crate) fn read(variables: BTreeMap<String, String>, config: &VaultConfig) -> (Vec<Variable>, Vec<String>) {
     let (mut found, mut warnings) = (Vec::<Variable>::new(), Vec::new());
     for (variable, value) in variables {
         let value = Secret::new(value);
@@ -108,7 +108,7 @@ mod tests {
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let domains = [("api-key", "api.example.com"), ("gone", "example.com")];
         let domains = domains.iter().map(|(name, domain)| ((*name).to_owned(), vec![(*domain).to_owned()])).collect();
-        let (found, warnings) = read(variables, &Config { domains });
+        let (found, warnings) = read(variables, &VaultConfig { domains });
         let names: Vec<&str> = found.iter().map(|variable| variable.name.as_str()).collect();
         assert_eq!(names, ["api_key", "short"]);
         assert_eq!(found[0].value.expose(), "0123456789");

@@ -15,8 +15,8 @@ mod run;
 mod scrub;
 mod vault;
 
-pub use config::{Config, VaultParts};
+pub use config::{VaultConfig, VaultParts};
 pub use error::VaultError;
-pub use run::{Granted, RunSecrets};
+pub use run::{GrantedCredential, RunSecrets};
 pub use scrub::{FalseStarts, KnownSecret, ScrubStream, Scrubber};
 pub use vault::{CredentialInfo, CredentialSource, NewCredential, Vault};

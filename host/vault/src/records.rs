@@ -21,7 +21,7 @@ const VERSION: &str = "motor credential 1";
 /// A credential as it is stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Stored {
+pub(crate) struct StoredCredential {
     pub(crate) name: CredentialName,
     pub(crate) skill: Option<String>,
     pub(crate) domains: Vec<String>,
@@ -32,15 +32,15 @@ pub(crate) struct Stored {
 
 /// A record of the table, decodable or not.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct CredentialEntry {
     pub(crate) name: CredentialName,
     pub(crate) skill: Option<String>,
-    pub(crate) stored: Option<Stored>,
+    pub(crate) stored: Option<StoredCredential>,
     /// Differs for each value ever set.
     pub(crate) tag: String,
 }
 
-impl Stored {
+impl StoredCredential {
     pub(crate) fn seal(credential: &NewCredential, set_at: Timestamp, key: &Key) -> Result<Self, VaultError> {
         let NewCredential { name, skill, value, domains, raw } = credential;
         let beside = beside(name, skill.as_deref(), domains, *raw, set_at);
@@ -62,7 +62,7 @@ impl Stored {
     }
 }
 
-impl Entry {
+impl CredentialEntry {
     /// The value; `None` if the record is damaged or was sealed with another key.
     pub(crate) fn open(&self, key: &Key) -> Option<Secret<String>> {
         self.stored.as_ref()?.open(key)
@@ -84,21 +84,21 @@ pub(crate) fn key_of(name: &CredentialName, skill: Option<&str>) -> String {
 }
 
 /// A snapshot of all credentials, in order of scope and name.
-pub(crate) fn all(store: &Store) -> Result<Vec<Entry>, StoreError> {
+pub(crate) fn all(store: &Store) -> Result<Vec<CredentialEntry>, StoreError> {
     let records = store.scan::<Value>(Table::Vault, &Scan::prefix(CREDENTIALS))?;
     Ok(records.into_iter().filter_map(|(key, record)| entry(&key, record)).collect())
 }
 
-fn entry(key: &[u8], record: Value) -> Option<Entry> {
+fn entry(key: &[u8], record: Value) -> Option<CredentialEntry> {
     let key = std::str::from_utf8(key).ok()?.strip_prefix(CREDENTIALS)?;
     let (skill, name) = key.split_once('\0')?;
     let name = CredentialName::parse(name).ok()?;
     let skill = (!skill.is_empty()).then(|| skill.to_owned());
     let tag = record.to_string();
     // A record that was moved under another key is invalid.
-    let stored = serde_json::from_value::<Stored>(record).ok();
+    let stored = serde_json::from_value::<StoredCredential>(record).ok();
     let stored = stored.filter(|stored| stored.name == name && stored.skill == skill);
-    Some(Entry { name, skill, stored, tag })
+    Some(CredentialEntry { name, skill, stored, tag })
 }
 
 /// The record about the key, if a credential was ever set.

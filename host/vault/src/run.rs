@@ -11,7 +11,7 @@ use crate::{FalseStarts, KnownSecret, ScrubStream, Scrubber};
 /// The credentials of one run, and the scrubber that knows every secret of the home. Wiped when dropped.
 #[derive(Debug, Default)]
 pub struct RunSecrets {
-    granted: Vec<Granted>,
+    granted: Vec<GrantedCredential>,
     /// Whether each of them was revoked since.
     revoked: Vec<AtomicBool>,
     /// Whether a component has computed with one of them, or seen it.
@@ -22,7 +22,7 @@ pub struct RunSecrets {
 
 /// One credential that a run was granted.
 #[derive(Debug)]
-pub struct Granted {
+pub struct GrantedCredential {
     /// Name under which the run was granted it.
     pub name: CredentialName,
     /// The secret value in clear.
@@ -36,7 +36,7 @@ pub struct Granted {
 impl RunSecrets {
     /// Combines granted credentials with the scrubber for incoming data.
     #[must_use]
-    pub fn new(granted: Vec<Granted>, scrubber: Arc<Scrubber>) -> Self {
+    pub fn new(granted: Vec<GrantedCredential>, scrubber: Arc<Scrubber>) -> Self {
         let revoked = granted.iter().map(|_| AtomicBool::new(false)).collect();
         Self { granted, revoked, computed: AtomicBool::new(false), scrubber, false_starts: Arc::default() }
     }
@@ -46,13 +46,13 @@ impl RunSecrets {
     /// A name that was not granted matches one that denotes the same variable: a variable of the environment is granted
     /// under the requested name, and listed under its own spelling.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&Granted> {
+    pub fn get(&self, name: &str) -> Option<&GrantedCredential> {
         let (granted, revoked) = self.find(name)?;
         (!revoked.load(Ordering::SeqCst)).then_some(granted)
     }
 
     /// The granted, unrevoked credentials with a given value, by its hash ([`KnownSecret::hash_of`]).
-    pub fn with_value(&self, value: ContentHash) -> impl Iterator<Item = &Granted> {
+    pub fn with_value(&self, value: ContentHash) -> impl Iterator<Item = &GrantedCredential> {
         let usable = self.granted.iter().zip(&self.revoked).filter(|(_, revoked)| !revoked.load(Ordering::SeqCst));
         usable.map(|(granted, _)| granted).filter(move |granted| KnownSecret::hash_of(&granted.value) == value)
     }
@@ -83,7 +83,7 @@ impl RunSecrets {
     }
 
     /// Prefers the exact name over an equivalent one, so that a vault may have both.
-    fn find(&self, name: &str) -> Option<(&Granted, &AtomicBool)> {
+    fn find(&self, name: &str) -> Option<(&GrantedCredential, &AtomicBool)> {
         let all = || self.granted.iter().zip(&self.revoked);
         let exact = all().find(|(granted, _)| granted.name.as_str() == name);
         exact.or_else(|| all().find(|(granted, _)| is_same(granted.name.as_str(), name)))
@@ -91,7 +91,7 @@ impl RunSecrets {
 
     /// All granted credentials, including revoked ones.
     #[must_use]
-    pub fn granted(&self) -> &[Granted] {
+    pub fn granted(&self) -> &[GrantedCredential] {
         &self.granted
     }
 
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_revoked_credential_is_gone_and_no_other_takes_its_place() {
-        let granted = ["token", "TOKEN", "other"].map(|text| Granted {
+        let granted = ["token", "TOKEN", "other"].map(|text| GrantedCredential {
             name: name(text),
             value: Secret::new(text.to_owned()),
             domains: Vec::new(),

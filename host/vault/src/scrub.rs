@@ -23,8 +23,8 @@ use base::{ContentHash, CredentialName, Secret};
 use serde_json::Value;
 use zeroize::{Zeroize as _, Zeroizing};
 
-use escape::End;
-use index::{Finder, Index, Next};
+use escape::TextEnd;
+use index::{Finder, Index, NextMatch};
 use placeholder::Within;
 
 pub use stream::{FalseStarts, ScrubStream};
@@ -84,8 +84,8 @@ impl Scrubber {
     /// The secrets in a text, each once, except those within another secret or in the placeholder of another.
     #[must_use]
     pub fn secrets_in(&self, text: &[u8]) -> Vec<&KnownSecret> {
-        let (mut matches, mut found, mut done) = (self.matches(text, 0, End::Final), Vec::new(), 0);
-        while let Next::Found(owner, range) = matches.next() {
+        let (mut matches, mut found, mut done) = (self.matches(text, 0, TextEnd::Final), Vec::new(), 0);
+        while let NextMatch::Found(owner, range) = matches.next() {
             if range.end > done {
                 found.extend(self.known.get(owner).filter(|secret| !found.contains(secret)));
                 done = range.end;
@@ -170,9 +170,9 @@ impl Scrubber {
 
     /// Returns `None` if there is nothing to replace.
     fn replaced(&self, text: &[u8]) -> Option<Vec<u8>> {
-        let mut matches = self.matches(text, 0, End::Final);
+        let mut matches = self.matches(text, 0, TextEnd::Final);
         let mut written = Replaced::default();
-        while let Next::Found(owner, range) = matches.next() {
+        while let NextMatch::Found(owner, range) = matches.next() {
             written.put(self, text, owner, &range);
         }
         written.owner?;
@@ -180,7 +180,7 @@ impl Scrubber {
         Some(written.bytes)
     }
 
-    fn matches<'a>(&'a self, text: &'a [u8], from: usize, end: End) -> Matches<'a> {
+    fn matches<'a>(&'a self, text: &'a [u8], from: usize, end: TextEnd) -> Matches<'a> {
         Matches { finder: self.index.finder(text, from, end), known: &self.known, text, end }
     }
 
@@ -194,19 +194,19 @@ struct Matches<'a> {
     finder: Finder<'a>,
     known: &'a [KnownSecret],
     text: &'a [u8],
-    end: End,
+    end: TextEnd,
 }
 
 impl Matches<'_> {
-    fn next(&mut self) -> Next {
+    fn next(&mut self) -> NextMatch {
         loop {
             let next = self.finder.next();
-            let Next::Found(_, range) = &next else { return next };
+            let NextMatch::Found(_, range) = &next else { return next };
             match placeholder::around(self.text, range, self.end, self.known) {
                 Within::No => return next,
                 Within::Yes => {}
                 // A whole secret matched here, so waiting reveals nothing about a part.
-                Within::Unknown => return Next::Wait { from: range.start, matched: 0 },
+                Within::Unknown => return NextMatch::Wait { from: range.start, matched: 0 },
             }
         }
     }

@@ -18,8 +18,8 @@ use store::{Batch, Store, Table};
 
 use crate::environment::{self, Variable, fitness, is_same};
 use crate::key::{KeyRecord, KeySource, Sources};
-use crate::records::{self, Entry, Stored};
-use crate::{Granted, RunSecrets, Scrubber, VaultError, VaultParts};
+use crate::records::{self, CredentialEntry, StoredCredential};
+use crate::{GrantedCredential, RunSecrets, Scrubber, VaultError, VaultParts};
 
 /// Time before an unavailable key is requested again: every run requests it, and a keyring that hangs takes seconds.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
@@ -224,7 +224,7 @@ impl Vault {
     pub fn for_run(&self, names: &[CredentialName], skill: Option<&str>) -> Result<RunSecrets, Refusal> {
         let entries = self.inner.entries()?;
         let key = self.inner.key_for(&entries);
-        let (mut granted, mut missing) = (Vec::<Granted>::new(), Vec::new());
+        let (mut granted, mut missing) = (Vec::<GrantedCredential>::new(), Vec::new());
         for name in names {
             if granted.iter().any(|granted| granted.name == *name) || missing.contains(name) {
                 continue;
@@ -254,7 +254,7 @@ impl Vault {
 type MaybeKey = Result<Option<Arc<Key>>, VaultError>;
 
 impl Inner {
-    fn entries(&self) -> Result<Vec<Entry>, VaultError> {
+    fn entries(&self) -> Result<Vec<CredentialEntry>, VaultError> {
         Ok(records::all(&self.store)?)
     }
 
@@ -277,7 +277,7 @@ impl Inner {
                 (key.clone(), Some((key, record)))
             }
         };
-        let stored = Stored::seal(credential, self.clock.now(), &key)?;
+        let stored = StoredCredential::seal(credential, self.clock.now(), &key)?;
         batch.put(Table::Vault, records::key_of(&stored.name, stored.skill.as_deref()), &stored)?;
         Ok((batch, made))
     }
@@ -309,7 +309,7 @@ impl Inner {
         }
     }
 
-    fn key_for(&self, entries: &[Entry]) -> MaybeKey {
+    fn key_for(&self, entries: &[CredentialEntry]) -> MaybeKey {
         if entries.is_empty() {
             return Ok(None);
         }
@@ -336,9 +336,9 @@ impl Inner {
         &self,
         name: &CredentialName,
         skill: Option<&str>,
-        entries: &[Entry],
+        entries: &[CredentialEntry],
         key: &MaybeKey,
-    ) -> Result<Option<Granted>, VaultError> {
+    ) -> Result<Option<GrantedCredential>, VaultError> {
         let own = skill.and_then(|skill| entries.iter().find(|entry| entry.is(name, Some(skill))));
         if let Some(entry) = own.or_else(|| entries.iter().find(|entry| entry.is(name, None))) {
             let unreadable = || VaultError::Unreadable { name: name.clone() };
@@ -346,15 +346,15 @@ impl Inner {
             let stored = entry.stored.as_ref().ok_or_else(unreadable)?;
             let value = stored.open(&key).ok_or_else(unreadable)?;
             let (domains, raw) = (stored.domains.clone(), stored.raw);
-            return Ok(Some(Granted { name: name.clone(), value, domains, raw }));
+            return Ok(Some(GrantedCredential { name: name.clone(), value, domains, raw }));
         }
         let variable = self.variables.iter().find(|variable| is_same(variable.name.as_str(), name.as_str()));
         let Some(Variable { value, domains, .. }) = variable else { return Ok(None) };
         fitness(name, value.expose()).map_err(|reason| VaultError::Unfit { name: name.clone(), reason })?;
-        Ok(Some(Granted { name: name.clone(), value: value.clone(), domains: domains.clone(), raw: false }))
+        Ok(Some(GrantedCredential { name: name.clone(), value: value.clone(), domains: domains.clone(), raw: false }))
     }
 
-    fn scrubber(&self, entries: &[Entry], key: &MaybeKey) -> Arc<Scrubber> {
+    fn scrubber(&self, entries: &[CredentialEntry], key: &MaybeKey) -> Arc<Scrubber> {
         let mut of = String::from(if matches!(key, Ok(Some(_))) { "open" } else { "closed" });
         entries.iter().for_each(|entry| of.push_str(&entry.tag));
         let of = ContentHash::of(of.as_bytes());
@@ -412,7 +412,7 @@ fn check(credential: &NewCredential) -> Result<(), VaultError> {
     Err(VaultError::Unfit { name: name.clone(), reason })
 }
 
-fn info(entry: &Entry, key: Option<&MaybeKey>) -> CredentialInfo {
+fn info(entry: &CredentialEntry, key: Option<&MaybeKey>) -> CredentialInfo {
     let stored = entry.stored.as_ref();
     let is_unreadable = match key {
         None => false,

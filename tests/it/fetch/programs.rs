@@ -3,7 +3,7 @@
 
 use super::*;
 
-async fn execute(source: &str, surroundings: Surroundings) -> CodeReport {
+async fn execute(source: &str, surroundings: CodeAccess) -> CodeReport {
     let program = Program {
         source: source.to_owned(),
         timeout: Duration::from_secs(30),
@@ -14,22 +14,22 @@ async fn execute(source: &str, surroundings: Surroundings) -> CodeReport {
     sandbox().execute_in(&program, surroundings, &Limits::default(), &CancellationToken::new()).await
 }
 
-async fn value(source: &str, surroundings: Surroundings) -> Value {
+async fn value(source: &str, surroundings: CodeAccess) -> Value {
     let report = execute(source, surroundings).await;
     let value = report.outcome.unwrap_or_else(|error| panic!("{source}: {error}"));
     serde_json::from_str(&value.json).unwrap()
 }
 
-async fn error(source: &str, surroundings: Surroundings) -> CodeError {
+async fn error(source: &str, surroundings: CodeAccess) -> CodeError {
     execute(source, surroundings).await.outcome.expect_err(source)
 }
 
-fn connected(site: &Site) -> Surroundings {
-    Surroundings { network: Some(way_to(&[site])), ..Surroundings::default() }
+fn connected(site: &Site) -> CodeAccess {
+    CodeAccess { network: Some(way_to(&[site])), ..CodeAccess::default() }
 }
 
-fn over(workspace: &Path) -> Surroundings {
-    Surroundings { workspace: Some(workspace.to_owned()), access: Access::ReadWrite, ..Surroundings::default() }
+fn over(workspace: &Path) -> CodeAccess {
+    CodeAccess { workspace: Some(workspace.to_owned()), access: Access::ReadWrite, ..CodeAccess::default() }
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn programs_see_what_was_granted() {
         let site = Site::start().await;
         let workspace = tempfile::tempdir().unwrap();
         let seen = "return [typeof fetch, typeof workspace]";
-        assert_eq!(value(seen, Surroundings::default()).await, json!(["undefined", "undefined"]));
+        assert_eq!(value(seen, CodeAccess::default()).await, json!(["undefined", "undefined"]));
         assert_eq!(value(seen, connected(&site)).await, json!(["function", "undefined"]));
         assert_eq!(value(seen, over(workspace.path())).await, json!(["undefined", "object"]));
     });
@@ -169,7 +169,7 @@ fn programs_do_not_leave_the_workspace() {
         }
         assert_eq!(fs::read_to_string(outer.path().join("secret")).unwrap(), "secret");
         assert!(!outer.path().join("new").exists() && inner.join("full/x").exists());
-        let looks = Surroundings { access: Access::default(), ..over(&inner) };
+        let looks = CodeAccess { access: Access::default(), ..over(&inner) };
         let source = "return [await workspace.readText('full/x'), await workspace.writeText('full/x', 'y').catch((e) => e.code)]";
         assert_eq!(value(source, looks).await, json!(["x", "denied"]));
     });

@@ -1,6 +1,6 @@
 //! What is granted, from nothing to everything public, and what becomes of it while it changes (SPEC NET-1, NET-3).
 
-use network::{Config, Gate, Pattern, Policy};
+use network::{Gate, NetworkConfig, Pattern, Policy};
 use tests::block_on;
 use tests::network::{Reply, Site};
 
@@ -87,24 +87,24 @@ fn settings_that_are_wrong_stop_the_gate() {
     for private in
         ["127.0.0.1", "127.0.0.1:0", "localhost:80", "127.0.0.1:99999", "10.0.0.0/8:80", "*:80", "127.1:80", ""]
     {
-        let config = Config { private: vec![private.to_owned()], ..Config::default() };
+        let config = NetworkConfig { private: vec![private.to_owned()], ..NetworkConfig::default() };
         assert!(Gate::new(&config).is_err(), "private {private:?}");
     }
     for resolver in ["localhost:53", "127.0.0.1", "127.0.0.1:0", ""] {
-        let config = Config { resolver: Some(resolver.to_owned()), ..Config::default() };
+        let config = NetworkConfig { resolver: Some(resolver.to_owned()), ..NetworkConfig::default() };
         assert!(Gate::new(&config).is_err(), "resolver {resolver:?}");
     }
     for pattern in ["*.com", "http://a.example", ""] {
-        let config = Config { writes: vec![pattern.to_owned()], ..Config::default() };
+        let config = NetworkConfig { writes: vec![pattern.to_owned()], ..NetworkConfig::default() };
         assert!(Gate::new(&config).is_err(), "writes {pattern:?}");
-        let config = Config { code_domains: vec![pattern.to_owned()], ..Config::default() };
+        let config = NetworkConfig { code_domains: vec![pattern.to_owned()], ..NetworkConfig::default() };
         assert!(Gate::new(&config).is_err(), "code_domains {pattern:?}");
     }
-    let config = Config {
+    let config = NetworkConfig {
         private: vec!["127.0.0.1:8080".to_owned(), "[::1]:8080".to_owned()],
         resolver: Some("127.0.0.1:53".to_owned()),
         writes: vec!["api.example.com".to_owned()],
-        ..Config::default()
+        ..NetworkConfig::default()
     };
     assert!(Gate::new(&config).is_ok());
 }

@@ -67,9 +67,9 @@ fn authorities_that_cannot_be_read_stop_the_gate() {
     let empty = authority.directory().join("empty.pem");
     std::fs::write(&empty, "").unwrap();
     for file in [junk, empty, authority.directory().join("missing.pem"), authority.directory().to_owned()] {
-        let config = network::Config { authorities: vec![file.clone()], ..network::Config::default() };
+        let config = network::NetworkConfig { authorities: vec![file.clone()], ..network::NetworkConfig::default() };
         assert!(network::Gate::new(&config).is_err(), "{}", file.display());
     }
-    let config = network::Config { authorities: vec![authority.file()], ..network::Config::default() };
+    let config = network::NetworkConfig { authorities: vec![authority.file()], ..network::NetworkConfig::default() };
     assert!(network::Gate::new(&config).is_ok());
 }

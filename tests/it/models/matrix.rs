@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use base::Secret;
 use llm::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Message, ModelError, ModelErrorKind, ToolSpec};
-use providers::{Endpoint, Limits, ProviderSettings, Retries};
+use providers::{Endpoint, ModelLimits, ProviderSettings, RetryPolicy};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tests::model_server::exchange::{Answer, Exchanges};
@@ -114,12 +114,12 @@ fn settings(origin: &str, row: &Row) -> ProviderSettings {
         anthropic: at(origin.to_owned()),
         gemini: at(origin.to_owned()),
         ollama: at(origin.to_owned()),
-        limits: Limits {
+        limits: ModelLimits {
             idle: Duration::from_millis(row.idle_ms.unwrap_or(20_000)),
             deadline: Duration::from_secs(30),
-            ..Limits::default()
+            ..ModelLimits::default()
         },
-        retries: Retries { max: 1, first: Duration::from_millis(1), longest: Duration::from_millis(2) },
+        retries: RetryPolicy { max: 1, first: Duration::from_millis(1), longest: Duration::from_millis(2) },
         ..ProviderSettings::default()
     }
 }

@@ -5,7 +5,8 @@ use std::fs;
 use std::sync::{Arc, OnceLock};
 
 use runtime::{
-    Component, EngineConfig, Finished, Limits, Origin, Outcome, Runtime, ToolCall, ToolComponent, ToolError, inspect,
+    CallReport, Component, ComponentOrigin, EngineConfig, Limits, Outcome, Runtime, ToolCall, ToolComponent, ToolError,
+    inspect,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -24,7 +25,7 @@ fn component() -> &'static ToolComponent {
     COMPONENT.get_or_init(|| {
         let config = EngineConfig { cache: Some(tests::cache()), ..EngineConfig::default() };
         let runtime = Runtime::new(config).unwrap();
-        let component = tests::block_on(Component::load(&runtime, &bytes(), Origin::Bundled)).unwrap();
+        let component = tests::block_on(Component::load(&runtime, &bytes(), ComponentOrigin::Bundled)).unwrap();
         ToolComponent::link(&runtime, &component).unwrap()
     })
 }
@@ -36,7 +37,7 @@ fn limits() -> Limits {
     Limits { deadline_ms: limit("deadline_ms"), memory_bytes: limit("memory_bytes"), ..Limits::default() }
 }
 
-fn finished(tool: &str, arguments: &Value) -> Finished<String, ToolError> {
+fn finished(tool: &str, arguments: &Value) -> CallReport<String, ToolError> {
     let call = ToolCall {
         name: tool,
         arguments: &arguments.to_string(),

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use runtime::{
-    Access, CodeReport, CodeSandbox, Component, EngineConfig, Limits, Origin, Program, Runtime, Surroundings,
+    Access, CodeAccess, CodeReport, CodeSandbox, Component, ComponentOrigin, EngineConfig, Limits, Program, Runtime,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -19,7 +19,7 @@ fn sandbox() -> &'static CodeSandbox {
         let config = EngineConfig { cache: Some(tests::cache()), ..EngineConfig::default() };
         let runtime = Runtime::new(config).unwrap();
         let component =
-            tests::block_on(Component::load(&runtime, bundled::CODE_JS_CONNECTED, Origin::Bundled)).unwrap();
+            tests::block_on(Component::load(&runtime, bundled::CODE_JS_CONNECTED, ComponentOrigin::Bundled)).unwrap();
         CodeSandbox::link_connected(&runtime, &component).unwrap()
     })
 }
@@ -49,7 +49,7 @@ fn run(workspace: &Path, source: &str) -> CodeReport {
         now_ms: 1_000_000,
     };
     let surroundings =
-        Surroundings { workspace: Some(workspace.to_owned()), access: Access::ReadWrite, ..Surroundings::default() };
+        CodeAccess { workspace: Some(workspace.to_owned()), access: Access::ReadWrite, ..CodeAccess::default() };
     tests::block_on(sandbox().execute_in(&program, surroundings, &Limits::default(), &CancellationToken::new()))
 }
 

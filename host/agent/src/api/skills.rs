@@ -2,10 +2,10 @@
 
 use base::{ContentHash, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
-use skills::policy::{PolicyChange, Provenance};
-use skills::review::{Changes, ComponentFact, PowerChange, Review};
+use skills::policy::{PolicyChange, SkillProvenance};
+use skills::review::{ComponentFact, PowerChange, SkillChanges, SkillReview};
 use skills::trust::Advisory;
-use skills::{Place, Policy, SkillName, SkillStatus};
+use skills::{Policy, SkillName, SkillPlace, SkillStatus};
 
 /// Names a single skill.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct ReviewRequest {
 #[serde(rename_all = "camelCase")]
 pub struct SkillReviewReply {
     /// The facts about the skill.
-    pub review: Review,
+    pub review: SkillReview,
     /// The advisory run, if one was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
@@ -65,7 +65,7 @@ pub struct ApprovalQuestion {
     /// The skill's own name.
     pub name: SkillName,
     /// Its skills directory and entry.
-    pub place: Place,
+    pub place: SkillPlace,
     /// The hash of the bytes that would be approved.
     pub hash: ContentHash,
     /// The current status of these bytes.
@@ -74,7 +74,7 @@ pub struct ApprovalQuestion {
     pub policy: Policy,
     /// Changes since the version approved last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub changes: Option<Changes>,
+    pub changes: Option<SkillChanges>,
     /// The powers of its components.
     pub components: Vec<ComponentFact>,
     /// Instructions of a bare component for the model.
@@ -82,7 +82,7 @@ pub struct ApprovalQuestion {
     pub instructions: Option<String>,
     /// The origin of the skill, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub provenance: Option<Provenance>,
+    pub provenance: Option<SkillProvenance>,
     /// The result of the advisory review.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advisory: Option<Advisory>,
@@ -195,7 +195,7 @@ pub struct SkillVerification {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Its skills directory and entry.
-    pub place: Place,
+    pub place: SkillPlace,
     /// The status of its bytes.
     pub status: SkillStatus,
     /// Reason for this status.

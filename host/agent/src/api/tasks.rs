@@ -3,7 +3,9 @@
 //! The stored record of a run has more fields, which are internal and change with the host.
 
 use base::{AgentName, RunId, Timestamp};
-use motor::{Artifact, Budget, FailureSummary, InstalledSkill, RunError, RunRecord, RunStatus, SkillLabel, Waiting};
+use motor::{
+    Artifact, CreditBudget, FailureSummary, InstalledSkill, RunError, RunRecord, RunStatus, SkillLabel, Waiting,
+};
 use serde::{Deserialize, Serialize};
 
 /// A run in a list: its state and its totals. Its steps are in the trace.
@@ -80,7 +82,7 @@ pub struct TaskSummary {
     pub installed_skills: Vec<InstalledSkill>,
     /// Its budget and spending; absent if budgets are switched off (SPEC EN-2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Budget>,
+    pub budget: Option<CreditBudget>,
     /// The first 2,000 characters of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,

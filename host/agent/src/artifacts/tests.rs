@@ -64,7 +64,7 @@ fn files(directory: &Path) -> BTreeMap<String, String> {
     found.into_keys().map(|path| (path.clone(), fs::read_to_string(directory.join(path)).unwrap())).collect()
 }
 
-const BOUNDS: receipts::tree::Bounds = receipts::tree::Bounds { entries: 1_000, bytes: 1 << 20 };
+const BOUNDS: receipts::tree::TreeLimits = receipts::tree::TreeLimits { entries: 1_000, bytes: 1 << 20 };
 
 fn expected(files: &[(&str, &str)]) -> BTreeMap<String, String> {
     files.iter().map(|(path, content)| ((*path).to_owned(), (*content).to_owned())).collect()

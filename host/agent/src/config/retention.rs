@@ -18,14 +18,14 @@ pub struct RetentionConfig {
     pub age: Age,
     /// Bytes that the directories and traces of all finished runs may take, such as `2GiB` or `unlimited`; the oldest
     /// go first. Default 2 GiB.
-    pub bytes: Size,
+    pub bytes: ByteSize,
     /// Runs that are over and kept; the oldest go first; 0: any number. Default 10,000.
     pub runs: u64,
 }
 
 impl Default for RetentionConfig {
     fn default() -> Self {
-        Self { age: Age(Some(Duration::from_secs(30 * DAY))), bytes: Size(Some(2 << 30)), runs: 10_000 }
+        Self { age: Age(Some(Duration::from_secs(30 * DAY))), bytes: ByteSize(Some(2 << 30)), runs: 10_000 }
     }
 }
 
@@ -35,7 +35,7 @@ pub struct Age(pub Option<Duration>);
 
 /// A number of bytes; `None` is `unlimited`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Size(pub Option<u64>);
+pub struct ByteSize(pub Option<u64>);
 
 impl Age {
     fn parse(text: &str) -> Option<Self> {
@@ -46,7 +46,7 @@ impl Age {
     }
 }
 
-impl Size {
+impl ByteSize {
     fn parse(text: &str) -> Option<Self> {
         match text {
             "unlimited" => Some(Self(None)),
@@ -81,7 +81,7 @@ impl fmt::Display for Age {
     }
 }
 
-impl fmt::Display for Size {
+impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(bytes) => written(f, bytes, &SIZES),
@@ -108,7 +108,7 @@ macro_rules! as_text {
 }
 
 as_text!(Age, "`30d`, `12h`, `90m`, `3600s` or `never`");
-as_text!(Size, "`500MiB`, `2GiB`, `1TiB` or `unlimited`");
+as_text!(ByteSize, "`500MiB`, `2GiB`, `1TiB` or `unlimited`");
 
 #[cfg(test)]
 mod tests {
@@ -123,13 +123,13 @@ mod tests {
         for (text, bytes) in
             [("2GiB", Some(2 << 30)), ("500MiB", Some(500 << 20)), ("7B", Some(7)), ("unlimited", None)]
         {
-            let size = Size::parse(text).unwrap();
+            let size = ByteSize::parse(text).unwrap();
             assert_eq!((size.0, size.to_string().as_str()), (bytes, text));
         }
         for text in
             ["", "30", "d", "-1d", "1.5d", "30 days", "2GB", "99999999999999999999d", "18446744073709551615d", "Never"]
         {
-            assert_eq!((Age::parse(text), Size::parse(text)), (None, None), "{text}");
+            assert_eq!((Age::parse(text), ByteSize::parse(text)), (None, None), "{text}");
         }
         let default = serde_json::to_value(RetentionConfig::default()).unwrap();
         assert_eq!(default, serde_json::json!({ "age": "30d", "bytes": "2GiB", "runs": 10_000 }));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use skills::place::HOME;
-use skills::{Bounds, Root};
+use skills::{SkillBounds, SkillsRoot};
 
 use crate::Home;
 
@@ -28,7 +28,7 @@ pub struct SkillsConfig {
 
 impl Default for SkillsConfig {
     fn default() -> Self {
-        let Bounds { file_bytes, text_bytes, entries, total_bytes, .. } = Bounds::default();
+        let SkillBounds { file_bytes, text_bytes, entries, total_bytes, .. } = SkillBounds::default();
         Self { directory: None, roots: Vec::new(), file_bytes, text_bytes, entries, total_bytes }
     }
 }
@@ -36,20 +36,21 @@ impl Default for SkillsConfig {
 impl SkillsConfig {
     /// The bounds of a skill; `component_bytes` is the engine's.
     #[must_use]
-    pub fn bounds(&self, component_bytes: u64) -> Bounds {
+    pub fn bounds(&self, component_bytes: u64) -> SkillBounds {
         let Self { file_bytes, text_bytes, entries, total_bytes, .. } = *self;
-        Bounds { file_bytes, text_bytes, component_bytes, entries, total_bytes }
+        SkillBounds { file_bytes, text_bytes, component_bytes, entries, total_bytes }
     }
 
     /// The directories, with the one for new skills first. A relative path would mean another place for each command,
     /// so it is below the home.
     #[must_use]
-    pub fn roots(&self, home: &Home) -> Vec<Root> {
+    pub fn roots(&self, home: &Home) -> Vec<SkillsRoot> {
         let named = |path: &PathBuf| {
             let path = home.path().join(path);
-            Root { id: path.to_string_lossy().into_owned(), path }
+            SkillsRoot { id: path.to_string_lossy().into_owned(), path }
         };
-        let first = self.directory.as_ref().map_or_else(|| Root { id: HOME.to_owned(), path: home.skills() }, named);
+        let first =
+            self.directory.as_ref().map_or_else(|| SkillsRoot { id: HOME.to_owned(), path: home.skills() }, named);
         let mut roots = vec![first];
         for root in self.roots.iter().map(named) {
             if !roots.iter().any(|known| known.path == root.path) {

@@ -3,16 +3,16 @@
 use super::*;
 use crate::env::of_list;
 
-fn load(file: &str, variables: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Loaded, String> {
+fn load(file: &str, variables: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<LoadedConfig, String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("motor.toml");
     std::fs::write(&path, file).unwrap();
     let flags: Vec<_> = flags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    Loaded::load(&Home::at(directory.path().into()), Some(&path), &of_list(variables), &flags)
+    LoadedConfig::load(&Home::at(directory.path().into()), Some(&path), &of_list(variables), &flags)
         .map_err(|refusal| refusal.reason)
 }
 
-fn origin(loaded: &Loaded, key: &str) -> String {
+fn origin(loaded: &LoadedConfig, key: &str) -> String {
     let entry = loaded.entries().into_iter().find(|entry| entry.key == key).unwrap();
     let origin = entry.origin.to_string();
     origin.split(' ').next().unwrap().to_owned()
@@ -56,8 +56,8 @@ fn what_does_not_fit_names_the_key_and_its_source() {
 fn a_file_that_was_not_named_may_be_missing() {
     let directory = tempfile::tempdir().unwrap();
     let home = Home::at(directory.path().into());
-    assert!(Loaded::load(&home, None, &of_list(&[]), &[]).is_ok());
-    assert!(Loaded::load(&home, Some(&directory.path().join("no.toml")), &of_list(&[]), &[]).is_err());
+    assert!(LoadedConfig::load(&home, None, &of_list(&[]), &[]).is_ok());
+    assert!(LoadedConfig::load(&home, Some(&directory.path().join("no.toml")), &of_list(&[]), &[]).is_err());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 use store::{HomeLock, RESERVE_BYTES, Scan, Store, Table};
 use vault::Vault;
 
-use super::{Finding, Level};
+use super::{Finding, Severity};
 use crate::host::open_vault;
 use crate::loss::{check_new_state, unrecorded_runs};
 use crate::{Home, HomeUsage, Host, HostOptions};
@@ -42,7 +42,7 @@ pub fn examine_without_host(options: &HostOptions) -> Vec<Finding> {
     match check_new_state(home).and_then(|()| open()) {
         Ok((_lock, store)) => examine(home, &store, &open_vault(options, &store)),
         Err(refusal) => {
-            let level = if refusal.code == RefusalCode::HomeInUse { Level::Warning } else { Level::Problem };
+            let level = if refusal.code == RefusalCode::HomeInUse { Severity::Warning } else { Severity::Problem };
             let finding = Finding { name: "state".to_owned(), level, message: refusal.reason, remedy: refusal.remedy };
             vec![room(home), finding]
         }

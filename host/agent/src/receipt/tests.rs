@@ -65,7 +65,10 @@ fn a_receipt_says_what_the_trace_says() {
     let artifact = json!({ "path": "out/a.txt", "bytes": 3, "hash": hash("abc") });
     let receipt =
         of(&trace(json!({ "steps": steps, "artifacts": [artifact], "unknownOutcomes": ["step 2: `fetch`"] })));
-    assert_eq!((receipt.status, receipt.attempts, receipt.result.as_deref()), (Outcome::Completed, 1, Some("done")));
+    assert_eq!(
+        (receipt.status, receipt.attempts, receipt.result.as_deref()),
+        (ReceiptOutcome::Completed, 1, Some("done"))
+    );
     assert_eq!((receipt.task.hash, receipt.task.beginning.chars().count()), (hash(&"t".repeat(300)), 201));
     assert_eq!(receipt.models, ["openai/a", "openai/b"]);
     let mut components = [(files, vec!["read", "write"]), (fetch, vec!["fetch"])];
@@ -115,7 +118,7 @@ fn people_are_named_with_what_they_said() {
     })));
     let said: Vec<_> = receipt.approvals.iter().map(|approval| (approval.granted, approval.scope.as_deref())).collect();
     assert_eq!(said, [(true, Some("run")), (false, Some("once")), (false, None)]);
-    assert_eq!(receipt.approvals[0].actions, [Action { summary: "POST".into(), hash: hash("x") }]);
+    assert_eq!(receipt.approvals[0].actions, [ReceiptAction { summary: "POST".into(), hash: hash("x") }]);
     assert_eq!(receipt.approvals[0].consent.as_ref().unwrap().door, Door::Terminal);
     assert_eq!(receipt.approvals[2].consent, None);
     // A question without an answer adds no entry.

@@ -7,7 +7,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use base::{ContentHash, Refusal, RefusalCode, RunId};
-use receipts::{MOST_BYTES, Outcome, PublicKey, SignedReceipt, VerifyError, tree};
+use receipts::{MOST_BYTES, PublicKey, ReceiptOutcome, SignedReceipt, VerifyError, tree};
 use serde::Serialize;
 use store::{Links, open_regular};
 
@@ -43,13 +43,13 @@ pub struct Verification {
     /// The run it describes.
     pub run_id: RunId,
     /// The outcome of the run.
-    pub status: Outcome,
+    pub status: ReceiptOutcome,
     /// The key that signed the receipt.
     pub key: PublicKey,
     /// Parts that were compared and match the receipt.
-    pub checked: Vec<Checked>,
+    pub checked: Vec<CheckedFile>,
     /// Parts named in the receipt that were not compared.
-    pub not_checked: Vec<Unchecked>,
+    pub not_checked: Vec<UncheckedFile>,
     /// Files next to the artifacts that are not in the receipt.
     pub other_files: Vec<String>,
 }
@@ -57,7 +57,7 @@ pub struct Verification {
 /// A part that matches the receipt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Checked {
+pub struct CheckedFile {
     /// `signature`, `key`, `artifacts`, `skill` or `component`.
     pub what: &'static str,
     /// The other side of the comparison.
@@ -67,8 +67,8 @@ pub struct Checked {
 /// A part that was not compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Unchecked {
-    /// The part, named as in [`Checked`].
+pub struct UncheckedFile {
+    /// The part, named as in [`CheckedFile`].
     pub what: &'static str,
     /// Reason it was not compared.
     pub detail: String,
@@ -123,7 +123,7 @@ impl Verification {
                     "pass `--key` when you know whose receipt it is; `motor receipt show` makes the key of the home",
                 ));
             }
-            (None, _) => self.not_checked.push(Unchecked {
+            (None, _) => self.not_checked.push(UncheckedFile {
                 what: "key",
                 detail: "anybody can sign: whose key it is was not compared".to_owned(),
                 remedy: "pass `--key` with the host's `config/receipt.pub`",
@@ -149,7 +149,7 @@ impl Verification {
                 self.other_files = report.others;
             }
             None if listed == 0 => {}
-            None => self.not_checked.push(Unchecked {
+            None => self.not_checked.push(UncheckedFile {
                 what: "artifacts",
                 detail: format!("{listed} of them"),
                 remedy: "pass `--artifacts` with their directory",
@@ -164,7 +164,7 @@ impl Verification {
                 signed.skill_is(directory).map_err(refused)?;
                 self.check("skill", &format!("it is the version in `{}`", directory.display()));
             }
-            (None, Some(skill)) => self.not_checked.push(Unchecked {
+            (None, Some(skill)) => self.not_checked.push(UncheckedFile {
                 what: "skill",
                 detail: format!("`{}`, {}", skill.name, skill.hash.short()),
                 remedy: "pass `--skill` with its directory",
@@ -191,7 +191,7 @@ impl Verification {
                 self.check("component", &format!("`{name}`, which comes with this program, was called as {tools}"));
             }
         }
-        self.not_checked.extend(left.into_iter().map(|component| Unchecked {
+        self.not_checked.extend(left.into_iter().map(|component| UncheckedFile {
             what: "component",
             detail: format!("{}, called as {}", component.hash.short(), component.tools.join(", ")),
             remedy: "pass `--component` with its file",
@@ -200,7 +200,7 @@ impl Verification {
     }
 
     fn check(&mut self, what: &'static str, detail: &str) {
-        self.checked.push(Checked { what, detail: detail.to_owned() });
+        self.checked.push(CheckedFile { what, detail: detail.to_owned() });
     }
 }
 

@@ -33,14 +33,14 @@ impl StateFound {
 
 /// A directory in `runs/`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Candidate {
+pub(crate) struct RunDirectory {
     pub(crate) has_record: bool,
     /// When it or a direct entry last changed; `None` if unknown.
     pub(crate) changed: Option<SystemTime>,
 }
 
 /// The one place that decides whether a directory without a run may be removed.
-pub(crate) fn may_sweep(state: StateFound, candidate: Candidate, host_started: SystemTime) -> bool {
+pub(crate) fn may_sweep(state: StateFound, candidate: RunDirectory, host_started: SystemTime) -> bool {
     let is_old = candidate.changed.and_then(|at| at.checked_add(MARGIN)).is_some_and(|at| at < host_started);
     state == StateFound::Intact && !candidate.has_record && is_old
 }
@@ -62,7 +62,7 @@ pub(super) fn sweep(
     for entry in fs::read_dir(home.runs()).into_iter().flatten().flatten().take_while(|_| !stop.is_cancelled()) {
         let Some(run) = entry.file_name().to_str().and_then(|name| RunId::parse(name).ok()) else { continue };
         let Ok(metadata) = entry.metadata() else { continue };
-        let candidate = Candidate { has_record: motor.has_record(&run)?, changed: metadata.modified().ok() };
+        let candidate = RunDirectory { has_record: motor.has_record(&run)?, changed: metadata.modified().ok() };
         if metadata.is_dir() && may_sweep(state, candidate, host_started) {
             tracing::info!(%run, "removes the directory of a run without a record");
             remove_files(home, &run);
@@ -89,7 +89,7 @@ mod tests {
             (StateFound::Intact, false, Some(started + MARGIN), false),
             (StateFound::Intact, false, None, false),
         ] {
-            let candidate = Candidate { has_record, changed };
+            let candidate = RunDirectory { has_record, changed };
             assert_eq!(may_sweep(state, candidate, started), expected, "{state:?} {candidate:?}");
         }
     }

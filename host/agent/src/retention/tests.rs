@@ -7,11 +7,11 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::config::{Age, Loaded, Size};
+use crate::config::{Age, ByteSize, LoadedConfig};
 use crate::{Host, HostOptions};
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
-const NEVER: RetentionConfig = RetentionConfig { age: Age(None), bytes: Size(None), runs: 0 };
+const NEVER: RetentionConfig = RetentionConfig { age: Age(None), bytes: ByteSize(None), runs: 0 };
 
 /// A host that starts nothing by itself.
 struct Fixture {
@@ -27,7 +27,7 @@ impl Fixture {
         let env = crate::env::of_list(&[]);
         let clock = Arc::new(TestClock::at(Timestamp::from_millis(1_700_000_000_000)));
         let options = HostOptions {
-            config: Loaded::load(&home, None, &env, &[]).unwrap(),
+            config: LoadedConfig::load(&home, None, &env, &[]).unwrap(),
             home,
             env,
             vault_variables: BTreeMap::new(),
@@ -83,13 +83,13 @@ async fn runs_that_wait_do_not_count_against_those_that_are_over() {
         runs.push(home.put(number, if number < 5 { "awaiting_input" } else { "completed" }).await);
     }
     let stop = CancellationToken::new();
-    for config in [RetentionConfig { runs: 3, ..NEVER }, RetentionConfig { bytes: Size(Some(1 << 18)), ..NEVER }] {
+    for config in [RetentionConfig { runs: 3, ..NEVER }, RetentionConfig { bytes: ByteSize(Some(1 << 18)), ..NEVER }] {
         home.pruner(config).prune(&stop).await.unwrap();
         assert_eq!(home.left(&runs), [0, 1, 2, 3, 4, 5, 6, 7], "{config:?}");
     }
     home.pruner(RetentionConfig { runs: 2, ..NEVER }).prune(&stop).await.unwrap();
     assert_eq!(home.left(&runs), [0, 1, 2, 3, 4, 6, 7]);
-    home.pruner(RetentionConfig { bytes: Size(Some(1 << 17)), ..NEVER }).prune(&stop).await.unwrap();
+    home.pruner(RetentionConfig { bytes: ByteSize(Some(1 << 17)), ..NEVER }).prune(&stop).await.unwrap();
     assert_eq!(home.left(&runs), [0, 1, 2, 3, 4, 7]);
     home.host.shutdown().await;
 }
@@ -119,7 +119,7 @@ async fn a_run_that_a_consumer_has_yet_to_hear_of_stays() {
     pruner.prune(&stop).await.unwrap();
     assert_eq!(home.left(&runs), [1]);
     // Nor is it deleted for room.
-    let for_room = RetentionConfig { bytes: Size(Some(1)), ..NEVER };
+    let for_room = RetentionConfig { bytes: ByteSize(Some(1)), ..NEVER };
     Pruner { config: for_room, ..pruner.clone() }.prune(&stop).await.unwrap();
     assert_eq!(home.left(&runs), [1]);
     position(2).await;

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use base::{Refusal, RefusalCode};
 use consent::Consent;
-use skills::install::{Expected, put, put_file};
-use skills::policy::{Provenance, write_file};
+use skills::install::{ExpectedState, put, put_file};
+use skills::policy::{SkillProvenance, write_file};
 use skills::snapshot::{read, read_archive, read_component};
 use skills::trust::Subject;
-use skills::{Bounds, Form, Place, SkillError, SkillSummary, Snapshot};
+use skills::{SkillBounds, SkillError, SkillForm, SkillPlace, SkillSummary, Snapshot};
 use store::{Links, blocking, open_regular};
 
 use super::download::download;
@@ -18,7 +18,7 @@ use crate::Host;
 use crate::api::skills::AddRequest;
 
 /// A source that was read.
-struct Source {
+struct SkillSource {
     snapshot: Snapshot,
     /// Its name at the origin.
     entry: String,
@@ -43,20 +43,20 @@ impl Host {
             Some(url) => {
                 let (bytes, entry) = download(&self.parts().environment.access, url, bounds.total_bytes).await?;
                 let said = url.to_owned();
-                blocking(move || Ok(Source { snapshot: of_bytes(&bytes, &entry, &bounds)?, entry, said })).await?
+                blocking(move || Ok(SkillSource { snapshot: of_bytes(&bytes, &entry, &bounds)?, entry, said })).await?
             }
             None => {
                 let path = PathBuf::from(&request.source);
                 blocking(move || of_path(&path, &bounds)).await?
             }
         };
-        let Source { snapshot, entry, said } = source;
+        let SkillSource { snapshot, entry, said } = source;
         let name = snapshot.manifest(&entry).map_err(no_skill)?.name;
         let root =
             library.roots().first().ok_or_else(|| Refusal::new(RefusalCode::Failed, "there is no skills directory"))?;
-        let place = Place {
+        let place = SkillPlace {
             root: root.id.clone(),
-            entry: if snapshot.form == Form::Component { format!("{name}.wasm") } else { name.to_string() },
+            entry: if snapshot.form == SkillForm::Component { format!("{name}.wasm") } else { name.to_string() },
         };
         if library
             .list()
@@ -70,12 +70,12 @@ impl Host {
         }
         let (directory, at, hash) = (root.path.clone(), place.clone(), snapshot.hash);
         blocking(move || match snapshot.form {
-            Form::Component => {
+            SkillForm::Component => {
                 let bytes = snapshot.files.values().next().map(|file| file.bytes.clone()).unwrap_or_default();
                 Ok(put_file(&directory, &at.entry, &bytes)?)
             }
             _ => {
-                put(&directory, &at.entry, &snapshot, Expected::Absent)?;
+                put(&directory, &at.entry, &snapshot, ExpectedState::Absent)?;
                 // The author's proposal is copied too: it is not hashed, and remains a proposal.
                 if let Some(proposal) = snapshot.proposal.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok()) {
                     write_file(&directory.join(&at.entry), proposal)?;
@@ -89,7 +89,7 @@ impl Host {
             return Err(SkillError::Changed.into());
         }
         let fetched_at = self.parts().clock.now();
-        let provenance = Provenance { source: said, fetched_at, content_hash: hash };
+        let provenance = SkillProvenance { source: said, fetched_at, content_hash: hash };
         library.trust().added(&Subject::of(name, place.clone(), &taken.snapshot), provenance).await?;
         self.summary(&place).await
     }
@@ -101,7 +101,7 @@ fn url(source: &str) -> Option<&str> {
     ["http", "https"].contains(&scheme.as_str()).then_some(source)
 }
 
-fn of_path(path: &Path, bounds: &Bounds) -> Result<Source, Refusal> {
+fn of_path(path: &Path, bounds: &SkillBounds) -> Result<SkillSource, Refusal> {
     let invalid = |reason: String| Refusal::new(RefusalCode::InvalidRequest, reason);
     if !path.is_absolute() {
         return Err(invalid(format!("`{}` is not an absolute path", path.display())));
@@ -115,10 +115,10 @@ fn of_path(path: &Path, bounds: &Bounds) -> Result<Source, Refusal> {
         let reading = open_regular(&path, Links::Refused)
             .and_then(|file| file.take(bounds.file_bytes.saturating_add(1)).read_to_end(&mut bytes));
         reading.map_err(|error| unreadable(&path, &error))?;
-        return Ok(Source { snapshot: of_bytes(&bytes, &entry(&path), bounds)?, entry: entry(&path), said });
+        return Ok(SkillSource { snapshot: of_bytes(&bytes, &entry(&path), bounds)?, entry: entry(&path), said });
     }
     let snapshot = read(&path, bounds).map_err(no_skill)?;
-    Ok(Source { snapshot, entry: entry(&path), said })
+    Ok(SkillSource { snapshot, entry: entry(&path), said })
 }
 
 /// The error for a source that is not a skill: the caller has to name another.
@@ -131,7 +131,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Refusal {
 }
 
 /// A fetched archive, component, or `SKILL.md`, identified by its bytes.
-fn of_bytes(bytes: &[u8], entry: &str, bounds: &Bounds) -> Result<Snapshot, Refusal> {
+fn of_bytes(bytes: &[u8], entry: &str, bounds: &SkillBounds) -> Result<Snapshot, Refusal> {
     let snapshot = match bytes {
         [b'P', b'K', ..] => read_archive(bytes, bounds).map_err(no_skill)?,
         [0, b'a', b's', b'm', ..] => read_component(bytes, entry, 0o644, bounds).map_err(no_skill)?,
@@ -139,7 +139,7 @@ fn of_bytes(bytes: &[u8], entry: &str, bounds: &Bounds) -> Result<Snapshot, Refu
             let reason = format!("it has {} bytes: a `SKILL.md` may have {}", bytes.len(), bounds.file_bytes);
             return Err(Refusal::new(RefusalCode::InvalidRequest, reason));
         }
-        _ => Snapshot::of(Form::Directory, [("SKILL.md".to_owned(), (bytes.to_vec(), 0o644))].into(), None),
+        _ => Snapshot::of(SkillForm::Directory, [("SKILL.md".to_owned(), (bytes.to_vec(), 0o644))].into(), None),
     };
     Ok(snapshot)
 }

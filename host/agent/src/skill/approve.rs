@@ -4,8 +4,8 @@ use base::{Refusal, RefusalCode};
 use consent::Consent;
 use grants::{patterns, shapes};
 use skills::policy::{PolicyChange, read_proposal, render, write_file};
-use skills::review::Review;
-use skills::{Form, Place, Policy, SkillError, SkillStatus, SkillSummary, Taken, TrustRecord};
+use skills::review::SkillReview;
+use skills::{Policy, SkillError, SkillForm, SkillPlace, SkillStatus, SkillSummary, Taken, TrustRecord};
 
 use super::subject;
 use super::used::limit_names;
@@ -71,7 +71,8 @@ impl Host {
             return Err(SkillError::Changed.into());
         }
         let trust = library.trust();
-        if snapshot.form == Form::Component && standing.record.as_ref().is_none_or(|record| record.described.is_none())
+        if snapshot.form == SkillForm::Component
+            && standing.record.as_ref().is_none_or(|record| record.described.is_none())
         {
             // The component's self-description is part of the approval, so it has to have been shown.
             if self.facts(&taken).await?.1.is_some() {
@@ -158,7 +159,7 @@ impl Host {
     }
 
     /// Warnings for the owner before an approval.
-    async fn warnings(&self, taken: &Taken, facts: &Review, policy: &Policy) -> Result<Vec<String>, Refusal> {
+    async fn warnings(&self, taken: &Taken, facts: &SkillReview, policy: &Policy) -> Result<Vec<String>, Refusal> {
         let mut warnings = facts.claims.clone();
         let hidden: u64 = facts.hidden.iter().map(|hidden| hidden.count).sum();
         if hidden > 0 {
@@ -209,7 +210,7 @@ impl Host {
 
     /// Writes `policy.json` into the skill, for people: it is never read back as trust. A failed write is logged.
     pub(super) async fn write_policy(&self, record: &TrustRecord) {
-        if Form::of_file(&record.place.entry).is_some() {
+        if SkillForm::of_file(&record.place.entry).is_some() {
             return;
         }
         let written = async {
@@ -227,7 +228,7 @@ impl Host {
     }
 
     /// A skill as lists show it, after a refresh.
-    pub(super) async fn summary(&self, place: &Place) -> Result<SkillSummary, Refusal> {
+    pub(super) async fn summary(&self, place: &SkillPlace) -> Result<SkillSummary, Refusal> {
         let library = &self.parts().skills;
         library.refresh().await?;
         let found = library.list().await?.into_iter().find(|summary| summary.place == *place);

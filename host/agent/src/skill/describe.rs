@@ -6,13 +6,13 @@
 use std::time::Duration;
 
 use runtime::Outcome;
-use skills::review::Review;
+use skills::review::SkillReview;
 use skills::trust::Described;
-use skills::{Form, Taken};
+use skills::{SkillForm, Taken};
 
 use super::inspect;
 use crate::Host;
-use crate::sandboxes::Turn;
+use crate::sandboxes::CompileTurn;
 
 /// Number of components that are asked, and the time limit of each answer.
 const MOST_ASKED: usize = 16;
@@ -24,7 +24,7 @@ const MOST_BODY: usize = 64 * 1024;
 
 impl Host {
     /// Adds the tools of each component to the facts, and returns a bare component's self-description.
-    pub(super) async fn describe(&self, taken: &Taken, facts: &mut Review) -> Option<Described> {
+    pub(super) async fn describe(&self, taken: &Taken, facts: &mut SkillReview) -> Option<Described> {
         let sandboxes = &self.parts().sandboxes;
         let limits = self.parts().config.limits;
         let limits = limits.with_deadline(limits.deadline().min(PATIENCE));
@@ -38,11 +38,11 @@ impl Host {
                 continue;
             }
             let Some(file) = taken.snapshot.files.get(&fact.path) else { continue };
-            let turn = Turn { number: asked + 1, of };
+            let turn = CompileTurn { number: asked + 1, of };
             match sandboxes.component(file.hash, &file.bytes, &fact.path, turn).await {
                 Ok(toolset) => {
                     fact.tools = toolset.tools.iter().map(inspect::tool).collect();
-                    if taken.snapshot.form == Form::Component
+                    if taken.snapshot.form == SkillForm::Component
                         && known.is_none()
                         && let Outcome::Returned(Some(about)) = toolset.component.about(limits).await.outcome
                     {

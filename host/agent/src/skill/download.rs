@@ -5,10 +5,10 @@ use std::sync::Arc;
 use base::{Refusal, RefusalCode};
 use network::{GetError, Got, Pattern, Policy, Taint, Target, get};
 
-use crate::access::Access;
+use crate::access::NetworkAccess;
 
 /// Gets a URL from its host and no other. Returns the bytes and their file name.
-pub(super) async fn download(access: &Access, url: &str, most_bytes: u64) -> Result<(Vec<u8>, String), Refusal> {
+pub(super) async fn download(access: &NetworkAccess, url: &str, most_bytes: u64) -> Result<(Vec<u8>, String), Refusal> {
     let invalid = |reason: String| Refusal::new(RefusalCode::InvalidRequest, reason);
     let target = Target::parse(url).map_err(|blocked| invalid(blocked.reason))?;
     let host: Pattern = format!("{}:{}", target.host(), target.port())

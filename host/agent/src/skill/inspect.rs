@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 
-use runtime::{Origin, Runtime};
+use runtime::{ComponentOrigin, Runtime};
 use skills::review::{ComponentFact, ToolFact};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -14,13 +14,13 @@ use tokio_util::sync::CancellationToken;
 const MAX_DISGUISED: usize = 64;
 
 /// The first failure of a review that does not concern the component: without a verdict there is no review.
-pub(crate) type Failure = Arc<OnceLock<String>>;
+pub(crate) type InspectFailure = Arc<OnceLock<String>>;
 
 /// Inspects components from a thread that may block. Ends early when `cancel` is cancelled.
 pub(crate) fn inspector(
     runtime: Runtime,
     cancel: CancellationToken,
-    failure: Failure,
+    failure: InspectFailure,
 ) -> impl Fn(&str, &[u8]) -> ComponentFact {
     let disguised = Cell::new(0_usize);
     move |path, bytes| {
@@ -42,7 +42,8 @@ pub(crate) fn inspector(
         if failure.get().is_some() {
             return nothing;
         }
-        match Handle::current().block_on(cancel.run_until_cancelled(runtime.inspect(bytes, Origin::Untrusted))) {
+        match Handle::current().block_on(cancel.run_until_cancelled(runtime.inspect(bytes, ComponentOrigin::Untrusted)))
+        {
             Some(Ok(found)) => ComponentFact {
                 capabilities: found.capabilities().into_iter().filter_map(word).collect(),
                 imports: found.imports.iter().map(|import| import.name.clone()).collect(),

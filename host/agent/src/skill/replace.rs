@@ -1,8 +1,8 @@
 //! Replacing the bytes of a skill: after a run changed it, and when the owner rolls back.
 
 use base::{ContentHash, Refusal, RefusalCode};
-use skills::install::{Expected, put};
-use skills::{Form, Library, Place, Snapshot};
+use skills::install::{ExpectedState, put};
+use skills::{Library, SkillForm, SkillPlace, Snapshot};
 use store::blocking;
 
 /// Replaces the skill at `place` by `new`. Its bytes must be `expected` and already kept as a version. A concurrent
@@ -12,15 +12,15 @@ use store::blocking;
 /// If other bytes are in place, or the disk fails: then the existing files are left in place.
 pub(super) async fn replace(
     library: &Library,
-    place: &Place,
+    place: &SkillPlace,
     expected: ContentHash,
     new: Snapshot,
 ) -> Result<(), Refusal> {
     // Trust belongs to a place: a skill of one form is not moved to another, where its history would not be known.
-    let fits = match Form::of_file(&place.entry) {
-        Some(Form::Component) => new.form == Form::Component,
+    let fits = match SkillForm::of_file(&place.entry) {
+        Some(SkillForm::Component) => new.form == SkillForm::Component,
         Some(_) => false,
-        None => new.form != Form::Component,
+        None => new.form != SkillForm::Component,
     };
     if !fits {
         let reason = format!("`{place}` is not a directory, so only its owner can change what lies there");
@@ -36,7 +36,7 @@ pub(super) async fn replace(
         }
         versions.keep(&lies)?;
         versions.keep(&new)?;
-        Ok(put(&root, &entry, &new, Expected::Hash(expected))?)
+        Ok(put(&root, &entry, &new, ExpectedState::Hash(expected))?)
     })
     .await
 }

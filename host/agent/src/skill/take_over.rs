@@ -8,11 +8,11 @@ use std::sync::Arc;
 use base::{ContentHash, Refusal, RefusalCode, Timestamp};
 use grants::SkillGrant;
 use motor::{InstalledSkill, RunRecord};
-use skills::extract::{Baseline, ExtractFailure, Extracted, Extraction, extract};
-use skills::install::{Expected, put};
+use skills::extract::{Baseline, ExtractFailure, ExtractedSkill, Extraction, extract};
+use skills::install::{ExpectedState, put};
 use skills::policy::ExtractedFrom;
 use skills::trust::Subject;
-use skills::{Place, Root, SkillError, SkillName, SkillStatus, Snapshot, TrustRecord};
+use skills::{SkillError, SkillName, SkillPlace, SkillStatus, SkillsRoot, Snapshot, TrustRecord};
 use vault::Scrubber;
 
 use super::replace::replace;
@@ -30,7 +30,7 @@ impl HostEnvironment {
         let scrubber = self.access.scrubber(&run.id).await?;
         let found = self.extract(run, used, scrubber).await?;
         // The caller's input files, including skills, are not the run's work.
-        let given = artifacts::Baseline::read(&self.home.run(&run.id));
+        let given = artifacts::WorkspaceBaseline::read(&self.home.run(&run.id));
         let own = used.map(|used| &used.name);
         let found = found.into_iter().filter(|extracted| match extracted {
             Ok(found) => own == Some(&found.name) || !found.snapshot.files.values().all(|file| given.holds(file.hash)),
@@ -58,7 +58,7 @@ impl HostEnvironment {
         run: &RunRecord,
         used: Option<&SkillGrant>,
         scrubber: Arc<Scrubber>,
-    ) -> Result<Vec<Result<Extracted, ExtractFailure>>, Refusal> {
+    ) -> Result<Vec<Result<ExtractedSkill, ExtractFailure>>, Refusal> {
         let (workspace, bounds) = (self.home.workspace(&run.id), *self.skills.bounds());
         let (versions, hash) = (self.skills.versions().clone(), used.map(|used| used.hash));
         let name = used.map(|used| used.name.clone());
@@ -80,16 +80,16 @@ impl HostEnvironment {
         &self,
         run: &RunRecord,
         used: Option<&SkillGrant>,
-        extracted: Extracted,
+        extracted: ExtractedSkill,
     ) -> Result<Option<InstalledSkill>, Refusal> {
-        let Extracted { name, snapshot, changed, deleted, .. } = extracted;
+        let ExtractedSkill { name, snapshot, changed, deleted, .. } = extracted;
         let library = &self.skills;
         let trust = library.trust();
         let own = used.filter(|used| used.name == name);
         // A changed skill returns to its own place; any other goes to the home's.
         let place = match own {
             Some(used) => used.place.clone(),
-            None => Place { root: self.first_root()?.id.clone(), entry: name.to_string() },
+            None => SkillPlace { root: self.first_root()?.id.clone(), entry: name.to_string() },
         };
         let hash = snapshot.hash;
         let lies = self.lies(&place).await?;
@@ -120,7 +120,7 @@ impl HostEnvironment {
                 let (root, entry) = (self.first_root()?.path.clone(), place.entry.clone());
                 blocking(move || {
                     versions.keep(&new)?;
-                    Ok(put(&root, &entry, &new, Expected::Absent)?)
+                    Ok(put(&root, &entry, &new, ExpectedState::Absent)?)
                 })
                 .await?;
             }
@@ -138,7 +138,7 @@ impl HostEnvironment {
 
     /// A run without this skill may write another version of it, but only over a version that the owner approved or a
     /// run made, which is kept; never over a person's work.
-    fn may_replace(&self, name: &SkillName, place: &Place, lies: &Snapshot) -> Result<(), Refusal> {
+    fn may_replace(&self, name: &SkillName, place: &SkillPlace, lies: &Snapshot) -> Result<(), Refusal> {
         let theirs = lies.manifest(&place.entry).map_err(SkillError::from)?.name;
         let standing = self.skills.trust().standing(&theirs, place, lies.hash, lies.modes);
         let known = standing.status == SkillStatus::Approved
@@ -163,12 +163,12 @@ impl HostEnvironment {
     }
 
     /// The directory for new skills.
-    fn first_root(&self) -> Result<&Root, Refusal> {
+    fn first_root(&self) -> Result<&SkillsRoot, Refusal> {
         self.skills.roots().first().ok_or_else(|| Refusal::new(RefusalCode::Failed, "there is no skills directory"))
     }
 
     /// The files in a place; `None` if it is empty.
-    async fn lies(&self, place: &Place) -> Result<Option<Snapshot>, Refusal> {
+    async fn lies(&self, place: &SkillPlace) -> Result<Option<Snapshot>, Refusal> {
         let (path, bounds) = (self.skills.path(place)?, *self.skills.bounds());
         blocking(move || match std::fs::symlink_metadata(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -182,6 +182,6 @@ fn from_run(record: &TrustRecord, run: &RunRecord) -> bool {
     record.extracted_from.as_ref().is_some_and(|from| from.run_id == run.id)
 }
 
-fn installed(name: &SkillName, place: &Place, hash: ContentHash, created: bool) -> InstalledSkill {
+fn installed(name: &SkillName, place: &SkillPlace, hash: ContentHash, created: bool) -> InstalledSkill {
     InstalledSkill { name: name.to_string(), place: Some(place.to_string()), hash: Some(hash), created, problem: None }
 }

@@ -8,7 +8,7 @@ use runtime::{Effects, ToolDescription};
 use skills::Snapshot;
 
 use crate::catalogue;
-use crate::sandboxes::{Sandboxes, Toolset, Turn};
+use crate::sandboxes::{CompileTurn, Sandboxes, Toolset};
 
 /// Maximum number of components with tools in a skill: each is compiled and asked.
 const MOST_COMPONENTS: usize = 16;
@@ -39,7 +39,7 @@ pub(crate) async fn of(sandboxes: &Sandboxes, snapshot: &Snapshot) -> Result<BTr
     let of = components.len();
     for (index, (path, file)) in components.into_iter().enumerate() {
         let toolset = sandboxes
-            .component(file.hash, &file.bytes, path, Turn { number: index + 1, of })
+            .component(file.hash, &file.bytes, path, CompileTurn { number: index + 1, of })
             .await
             .map_err(|refusal| Refusal { reason: format!("`{path}` of the skill: {}", refusal.reason), ..refusal })?;
         for tool in &toolset.tools {

@@ -3,23 +3,23 @@
 use base::ContentHash;
 use motor::{ToolInvocation, ToolReply};
 use network::RunNetwork;
-use runtime::{Access, Program, Surroundings};
+use runtime::{Access, CodeAccess, Program};
 use serde_json::Value;
 
 use super::{RunToolbox, reply};
 use crate::catalogue;
-use crate::sandboxes::Turn;
+use crate::sandboxes::CompileTurn;
 
 /// A program's access to network and files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Around {
+pub(crate) struct CodeGrants {
     /// Whether it has `fetch`: the run has domains.
     pub network: bool,
     /// Access to files, if the run has tools for them, with the same rights as those tools.
     pub files: Option<Access>,
 }
 
-impl Around {
+impl CodeGrants {
     /// A run's grants, for a program.
     pub fn of(granted: &[String], network: &RunNetwork) -> Self {
         Self::planned(granted, !network.policy().domains.is_empty())
@@ -41,9 +41,9 @@ impl RunToolbox {
     pub(super) async fn run_code(&self, call: &ToolInvocation<'_>) -> ToolReply {
         let parts = &self.parts;
         let sandbox = if self.around.is_nothing() {
-            parts.sandboxes.isolated(Turn::ONLY).await
+            parts.sandboxes.isolated(CompileTurn::ONLY).await
         } else {
-            parts.sandboxes.connected(Turn::ONLY).await
+            parts.sandboxes.connected(CompileTurn::ONLY).await
         };
         let sandbox = match sandbox {
             Ok(sandbox) => sandbox,
@@ -60,7 +60,7 @@ impl RunToolbox {
             now_ms: call.began.as_millis(),
         };
         let way = self.way_out(call);
-        let surroundings = Surroundings {
+        let surroundings = CodeAccess {
             // As the tool was described to the loop, even if the owner has allowed more since.
             network: self.around.network.then(|| way.clone()),
             scrubbed_by: Some(parts.network.clone()),

@@ -5,7 +5,7 @@
 
 use base::text::cut;
 use grants::{DomainConsent, RunConsent};
-use motor::{ConsentNeeded, Origin, Planned, Review, ShownField, ShownRequest, ToolInvocation};
+use motor::{CallReview, ConsentNeeded, PlannedCall, ShownField, ShownRequest, ToolInvocation, ValueOrigin};
 use network::{AskedRequest, CallConsents, RunNetwork, Target};
 use serde_json::Value;
 
@@ -19,19 +19,19 @@ impl RunToolbox {
     /// The effects of a call that need consent before it is made: fetched pages, so that one question is enough for
     /// several. The gate asks about all other requests. Tools that reach only the run's own workspace need no consent;
     /// those of a skill declare whether their effects can be undone.
-    pub(super) fn review_of(&self, call: &Planned<'_>) -> Review {
-        let review = Review { outward: false, ..Review::of(call) };
+    pub(super) fn review_of(&self, call: &PlannedCall<'_>) -> CallReview {
+        let review = CallReview { outward: false, ..CallReview::of(call) };
         match call.name {
-            FETCH => self.of_fetch(call).unwrap_or(Review { irreversible: false, ..review }),
+            FETCH => self.of_fetch(call).unwrap_or(CallReview { irreversible: false, ..review }),
             name if self.parts.own.contains_key(name) => {
-                Review { irreversible: review.irreversible && !call.effects.open_world, ..review }
+                CallReview { irreversible: review.irreversible && !call.effects.open_world, ..review }
             }
-            _ => Review { irreversible: false, ..review },
+            _ => CallReview { irreversible: false, ..review },
         }
     }
 
     /// A page with a readable URL, from a granted host. For any other the gate gives the reason.
-    fn of_fetch(&self, call: &Planned<'_>) -> Option<Review> {
+    fn of_fetch(&self, call: &PlannedCall<'_>) -> Option<CallReview> {
         let arguments = call.arguments;
         let method = arguments.get("method").and_then(Value::as_str).unwrap_or("GET").to_ascii_uppercase();
         let has_body = arguments.get("body").is_some_and(|body| !body.is_null());
@@ -44,7 +44,7 @@ impl RunToolbox {
         self.parts.network.policy().decide(&target).ok()?;
         let host = target.authority();
         let shown: String = target.path_and_query().path().chars().take(SHOWN).collect();
-        Some(Review {
+        Some(CallReview {
             summary: format!("{method} {}://{host}{shown}", target.scheme().as_str()),
             outward: true,
             irreversible: false,
@@ -92,9 +92,9 @@ fn needed(asked: AskedRequest) -> ConsentNeeded {
         name: field.name,
         value: field.value,
         origin: match field.origin {
-            network::Origin::User => Origin::User,
-            network::Origin::Response { source } => Origin::Response { source },
-            network::Origin::Model => Origin::Model,
+            network::Origin::User => ValueOrigin::User,
+            network::Origin::Response { source } => ValueOrigin::Response { source },
+            network::Origin::Model => ValueOrigin::Model,
         },
     });
     ConsentNeeded {

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use base::{ContentHash, Refusal, RefusalCode};
 use llm::ToolSpec;
-use motor::{Effects, SandboxUsage, ToolDefinition};
+use motor::{SandboxUsage, ToolDefinition, ToolEffects};
 use runtime::code::MOST_TIMEOUT_IN_RUN;
 use runtime::{Access, Limits, ToolDescription};
 use serde_json::json;
 
-use super::code::Around;
+use super::code::CodeGrants;
 use crate::catalogue::{BASH, CODE, FETCH, FILE_TOOLS, FILESYSTEM};
 use crate::config::ToolsConfig;
-use crate::sandboxes::{Bundle, Sandboxes, Toolset, Turn};
+use crate::sandboxes::{Bundle, CompileTurn, Sandboxes, Toolset};
 use crate::skill::OwnTool;
 
 /// Time limit of a file tool (SPEC TOOL-3).
@@ -27,7 +27,7 @@ pub(crate) async fn all(
     sandboxes: &Sandboxes,
     config: &ToolsConfig,
     limits: &Limits,
-    around: Around,
+    around: CodeGrants,
     granted: &[String],
     own: &BTreeMap<String, OwnTool>,
 ) -> Result<Vec<ToolDefinition>, Refusal> {
@@ -41,7 +41,7 @@ pub(crate) async fn all(
     let mut tools = Vec::with_capacity(granted.len());
     for name in granted {
         let number = needed.iter().position(|needed| *needed == component(name)).map_or(1, |index| index + 1);
-        let turn = Turn { number, of: needed.len() };
+        let turn = CompileTurn { number, of: needed.len() };
         tools.push(match name.as_str() {
             // No bundled tool has the name of one of these: `catalogue::is_reserved`.
             name if own.contains_key(name) => {
@@ -95,7 +95,7 @@ fn definition(name: &str, tool: &ToolDescription, toolset: &Toolset, timeout: Du
             description: tool.description.clone(),
             parameters: tool.parameters.clone(),
         },
-        effects: Effects {
+        effects: ToolEffects {
             read_only: tool.effects.read_only,
             destructive: tool.effects.destructive,
             idempotent: tool.effects.idempotent,
@@ -121,7 +121,7 @@ pub(crate) fn timeout(name: &str, config: &ToolsConfig, limits: &Limits) -> Dura
     own_timeout(name, config).unwrap_or_else(|| limits.deadline().min(FILE_TOOL_TIMEOUT))
 }
 
-fn code(component: ContentHash, around: Around) -> ToolDefinition {
+fn code(component: ContentHash, around: CodeGrants) -> ToolDefinition {
     let mut description = String::from(
         "Runs JavaScript (ES2023) in a fresh sandbox and returns the value of the last expression, or of `return`, as \
          JSON. For computing, parsing and transforming. `await` and `console.log` work; there are no modules.",
@@ -159,7 +159,7 @@ fn code(component: ContentHash, around: Around) -> ToolDefinition {
             }),
         },
         // A program without side effects may run again after a crash; otherwise it has the effects of its access.
-        effects: Effects {
+        effects: ToolEffects {
             read_only: !writes && !around.network,
             destructive: writes || around.network,
             idempotent: !writes && !around.network,
@@ -172,7 +172,7 @@ fn code(component: ContentHash, around: Around) -> ToolDefinition {
 }
 
 /// A tool's possible effects on the world, in words for people.
-pub(crate) fn effects_in_words(effects: Effects) -> String {
+pub(crate) fn effects_in_words(effects: ToolEffects) -> String {
     let mut words = vec![match (effects.read_only, effects.destructive) {
         (true, _) => "changes nothing",
         (false, false) => "adds",

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::consent::all_needed;
 use base::{ErrorCode, Provenance, RunId};
 use motor::{OutgoingRequest, SandboxUsage, ToolReply, ToolResult};
-use network::{AskedRequest, Blocked, RequestTrace};
-use runtime::{CodeErrorCode, CodeReport, Finished, Limit, Outcome, ToolError, Usage};
+use network::{AskedRequest, BlockReason, RequestTrace};
+use runtime::{CallReport, CallUsage, CodeErrorCode, CodeReport, Limit, Outcome, ToolError};
 
 /// Characters of a crashed guest's last output that the model is shown.
 const LAST_WORDS: usize = 500;
@@ -17,7 +17,7 @@ pub(super) fn host_failed(reason: String) -> ToolReply {
 }
 
 /// The reply to a tool call.
-pub(super) fn of_tool(mut finished: Finished<String, ToolError>, asked: Vec<AskedRequest>, run: &RunId) -> ToolReply {
+pub(super) fn of_tool(mut finished: CallReport<String, ToolError>, asked: Vec<AskedRequest>, run: &RunId) -> ToolReply {
     let (requests, refused) = (std::mem::take(&mut finished.requests), finished.last_refusal.take());
     with_network(tool_reply(finished), requests, refused, asked, run)
 }
@@ -33,7 +33,7 @@ pub(super) fn of_code(mut report: CodeReport, asked: Vec<AskedRequest>, run: &Ru
 fn with_network(
     mut reply: ToolReply,
     requests: Vec<RequestTrace>,
-    refused: Option<Blocked>,
+    refused: Option<BlockReason>,
     asked: Vec<AskedRequest>,
     run: &RunId,
 ) -> ToolReply {
@@ -45,7 +45,7 @@ fn with_network(
         result.provenance = Provenance::Web;
     }
     if let Some(blocked) = refused {
-        let Blocked { rule, reason, remedy, .. } = blocked;
+        let BlockReason { rule, reason, remedy, .. } = blocked;
         let text = format!("network_blocked ({rule}): {reason}; {remedy} (the run is `{run}`)");
         // A call may continue after a refusal and fail for another reason, which is then its error.
         if !result.ok && result.output.contains(&reason) {
@@ -81,7 +81,7 @@ fn outgoing(trace: RequestTrace) -> OutgoingRequest {
     }
 }
 
-fn sandbox_usage(usage: &Usage) -> SandboxUsage {
+fn sandbox_usage(usage: &CallUsage) -> SandboxUsage {
     SandboxUsage { fuel: usage.fuel, peak_memory_bytes: usage.peak_memory_bytes, host_calls: usage.host_calls }
 }
 
@@ -142,7 +142,7 @@ fn code_reply(report: CodeReport) -> ToolReply {
     }
 }
 
-fn tool_reply(finished: Finished<String, ToolError>) -> ToolReply {
+fn tool_reply(finished: CallReport<String, ToolError>) -> ToolReply {
     let usage = sandbox_usage(&finished.usage);
     let duration = finished.usage.duration;
     let fail = |code, message, retryable| failed(code, message, retryable, duration, Some(usage));

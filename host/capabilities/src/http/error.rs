@@ -63,13 +63,13 @@ pub(super) fn code_of(error: &wasmtime::Error) -> Option<ErrorCode> {
 
 #[cfg(test)]
 mod tests {
-    use network::Blocked;
+    use network::BlockReason;
 
     use super::*;
 
     fn blocked(rule: Rule) -> GateError {
         let words = || "canary".to_owned();
-        Blocked { rule, asked: words(), reason: words(), remedy: words() }.into()
+        BlockReason { rule, asked: words(), reason: words(), remedy: words() }.into()
     }
 
     fn limit(limit: Limit) -> GateError {

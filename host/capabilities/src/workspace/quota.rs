@@ -6,19 +6,19 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use wasmtime_wasi::p2::{DynOutputStream, OutputStream, Pollable, StreamError};
 
-use crate::limit::Budget;
+use crate::limit::CallCounter;
 use crate::{Limit, LimitExceeded};
 
 /// The usage of a directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct QuotaUsage {
     /// Total size of its files in bytes.
     pub bytes: u64,
     /// Number of files and directories below it.
     pub files: u64,
 }
 
-impl Usage {
+impl QuotaUsage {
     /// Measures the entries below `directory`. `None` if there are more than `most_files`, or if an entry cannot be
     /// measured: a path that is too long for the host, a directory that may not be read.
     #[must_use]
@@ -48,22 +48,22 @@ impl Usage {
 /// A limit on bytes and files below a directory. The default allows nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Quota {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<QuotaState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QuotaState {
     directory: PathBuf,
-    most: Usage,
+    most: QuotaUsage,
     /// Measured when the call first writes: most calls only read, and measuring walks the directory.
-    budgets: Option<(Budget, Budget)>,
+    budgets: Option<(CallCounter, CallCounter)>,
 }
 
 impl Quota {
     /// Allows at most `most` below `directory`.
     #[must_use]
-    pub fn new(directory: &Path, most: Usage) -> Self {
-        Self { state: Arc::new(Mutex::new(State { directory: directory.to_owned(), most, budgets: None })) }
+    pub fn new(directory: &Path, most: QuotaUsage) -> Self {
+        Self { state: Arc::new(Mutex::new(QuotaState { directory: directory.to_owned(), most, budgets: None })) }
     }
 
     pub(super) fn spend_bytes(&self, bytes: u64) -> Result<(), LimitExceeded> {
@@ -80,14 +80,14 @@ impl Quota {
 
     fn with_budgets<T>(
         &self,
-        use_them: impl FnOnce(&mut (Budget, Budget)) -> Result<T, LimitExceeded>,
+        use_them: impl FnOnce(&mut (CallCounter, CallCounter)) -> Result<T, LimitExceeded>,
     ) -> Result<T, LimitExceeded> {
         let mut state = self.state.lock();
-        let State { directory, most, budgets } = &mut *state;
+        let QuotaState { directory, most, budgets } = &mut *state;
         let budgets = budgets.get_or_insert_with(|| {
-            let used = Usage::of(directory, most.files);
-            let mut bytes = Budget::new(Limit::WorkspaceBytes, most.bytes);
-            let mut files = Budget::new(Limit::WorkspaceFiles, most.files);
+            let used = QuotaUsage::of(directory, most.files);
+            let mut bytes = CallCounter::new(Limit::WorkspaceBytes, most.bytes);
+            let mut files = CallCounter::new(Limit::WorkspaceFiles, most.files);
             // A directory that is over its quota, or cannot be measured, leaves empty budgets: the next write is
             // refused.
             bytes.spend(used.map_or(u64::MAX, |used| used.bytes)).ok();
@@ -140,9 +140,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("sub")).unwrap();
         std::fs::write(directory.path().join("sub/file"), [0; 60]).unwrap();
-        assert_eq!(Usage::of(directory.path(), 100), Some(Usage { bytes: 60, files: 2 }));
+        assert_eq!(QuotaUsage::of(directory.path(), 100), Some(QuotaUsage { bytes: 60, files: 2 }));
 
-        let quota = Quota::new(directory.path(), Usage { bytes: 100, files: 3 });
+        let quota = Quota::new(directory.path(), QuotaUsage { bytes: 100, files: 3 });
         quota.spend_bytes(40).unwrap();
         assert_eq!(quota.spend_bytes(1).unwrap_err().limit, Limit::WorkspaceBytes);
         quota.spend_file().unwrap();
@@ -153,7 +153,7 @@ mod tests {
     fn a_full_directory_takes_nothing_more() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("file"), [0; 60]).unwrap();
-        let quota = Quota::new(directory.path(), Usage { bytes: 10, files: 0 });
+        let quota = Quota::new(directory.path(), QuotaUsage { bytes: 10, files: 0 });
         assert!(quota.spend_bytes(1).is_err());
         assert!(quota.spend_file().is_err());
         assert!(Quota::default().spend_bytes(1).is_err());
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn what_cannot_be_measured_takes_nothing_more() {
         let directory = tempfile::tempdir().unwrap();
-        let quota = Quota::new(&directory.path().join("missing"), Usage { bytes: 100, files: 100 });
+        let quota = Quota::new(&directory.path().join("missing"), QuotaUsage { bytes: 100, files: 100 });
         assert_eq!(quota.spend_bytes(1).unwrap_err().limit, Limit::WorkspaceBytes);
         assert_eq!(quota.spend_file().unwrap_err().limit, Limit::WorkspaceFiles);
     }

@@ -9,7 +9,7 @@ use base::{Refusal, RefusalCode, TestClock};
 use store::Faults;
 
 use super::*;
-use crate::Passphrase;
+use crate::OwnerPassphrase;
 
 struct Home {
     directory: tempfile::TempDir,
@@ -24,13 +24,13 @@ impl Home {
         self.directory.path().join("config")
     }
 
-    async fn open(&self) -> Gate {
+    async fn open(&self) -> ConsentGate {
         self.open_on(Store::open(&self.directory.path().join("state")).unwrap()).await
     }
 
-    async fn open_on(&self, store: Store) -> Gate {
+    async fn open_on(&self, store: Store) -> ConsentGate {
         let clock = Arc::new(TestClock::at(Timestamp::from_millis(1_000)));
-        Gate::open(store, clock, self.config()).await.unwrap()
+        ConsentGate::open(store, clock, self.config()).await.unwrap()
     }
 
     fn file(&self) -> Option<TokenFile> {
@@ -54,13 +54,13 @@ fn of(token: &OwnerToken) -> Claim {
     claim(Door::Terminal, token.expose())
 }
 
-async fn opens(gate: &Gate, token: &OwnerToken) -> bool {
+async fn opens(gate: &ConsentGate, token: &OwnerToken) -> bool {
     gate.admit(of(token)).await.is_ok()
 }
 
 fn sealed() -> Replacement {
     let token = OwnerToken::random().unwrap();
-    let file = TokenFile::sealed(&token, &Passphrase::new(passphrase()).unwrap()).unwrap();
+    let file = TokenFile::sealed(&token, &OwnerPassphrase::new(passphrase()).unwrap()).unwrap();
     Replacement { token, file }
 }
 
@@ -247,7 +247,7 @@ async fn a_crash_while_it_is_replaced_leaves_a_token_that_opens() {
     let gate = home.open().await;
     let (old, new) = (home.token(), plain());
     let known = gate.known().unwrap();
-    gate.remember(Known { next: Some(new.token.hash()), ..known }).await.unwrap();
+    gate.remember(KnownToken { next: Some(new.token.hash()), ..known }).await.unwrap();
     assert!(opens(&gate, &old).await);
     drop(gate);
     let gate = home.open().await;

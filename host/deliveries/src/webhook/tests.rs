@@ -79,7 +79,7 @@ async fn posts_are_signed_and_tried_again_until_they_are_acknowledged() {
     again.stop().await;
 }
 
-fn compute_hex(secret: &vault::Granted, text: &str) -> String {
+fn compute_hex(secret: &vault::GrantedCredential, text: &str) -> String {
     vault::compute::hmac_sha256(secret, text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

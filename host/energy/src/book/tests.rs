@@ -10,17 +10,17 @@ struct Home {
     /// A disk in memory, for tests that write a lot.
     disk: Option<Arc<SimulatedDisk>>,
     clock: Arc<TestClock>,
-    config: Config,
+    config: EnergyConfig,
 }
 
 impl Home {
-    fn new(config: Config) -> Self {
+    fn new(config: EnergyConfig) -> Self {
         let clock = Arc::new(TestClock::at(Timestamp::from_millis(1_800_000_000_000)));
         Self { dir: tempfile::tempdir().unwrap(), disk: None, clock, config }
     }
 
     fn in_memory() -> Self {
-        Self { disk: Some(SimulatedDisk::new(1)), ..Self::new(Config::default()) }
+        Self { disk: Some(SimulatedDisk::new(1)), ..Self::new(EnergyConfig::default()) }
     }
 
     fn open(&self) -> (Store, EnergyBook) {
@@ -32,7 +32,7 @@ impl Home {
     }
 }
 
-async fn drain(store: &Store, book: &EnergyBook, activity: Activity) -> Drained {
+async fn drain(store: &Store, book: &EnergyBook, activity: Activity) -> DrainedEnergy {
     let mut batch = Batch::new();
     let drained = book.stage_drain(&mut batch, &AgentName::default(), activity).await.unwrap();
     store.commit(batch).await.unwrap();
@@ -44,12 +44,12 @@ fn is(found: f64, expected: f64) {
 }
 
 fn records(store: &Store) -> usize {
-    store.scan::<Level>(Table::Energy, &Scan::all()).unwrap().len()
+    store.scan::<EnergyLevel>(Table::Energy, &Scan::all()).unwrap().len()
 }
 
 #[tokio::test]
 async fn a_level_is_kept_per_agent_and_over_restarts() {
-    let home = Home::new(Config::default());
+    let home = Home::new(EnergyConfig::default());
     let other = AgentName::parse("mai").unwrap();
     let (store, book) = home.open();
     is(book.level(&AgentName::default()).unwrap(), 1.0);
@@ -72,7 +72,7 @@ async fn a_level_is_kept_per_agent_and_over_restarts() {
 #[tokio::test]
 async fn no_order_of_commits_forgets_a_drain() {
     for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [2, 0, 1]] {
-        let home = Home::new(Config::default());
+        let home = Home::new(EnergyConfig::default());
         let (store, book) = home.open();
         drain(&store, &book, Activity::Agentic { browser: false }).await;
         let mut batches = Vec::new();
@@ -96,7 +96,7 @@ async fn no_order_of_commits_forgets_a_drain() {
 
 #[tokio::test]
 async fn a_drain_that_was_never_committed_is_not_there_after_a_restart() {
-    let home = Home::new(Config::default());
+    let home = Home::new(EnergyConfig::default());
     let (store, book) = home.open();
     drain(&store, &book, Activity::Oneshot).await;
     book.stage_drain(&mut Batch::new(), &AgentName::default(), Activity::Oneshot).await.unwrap();
@@ -107,7 +107,7 @@ async fn a_drain_that_was_never_committed_is_not_there_after_a_restart() {
 
 #[tokio::test]
 async fn drains_share_a_batch() {
-    let home = Home::new(Config::default());
+    let home = Home::new(EnergyConfig::default());
     let (store, book) = home.open();
     let mut batch = Batch::new();
     for activity in [Activity::Llm, Activity::Message] {
@@ -121,7 +121,7 @@ async fn drains_share_a_batch() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn drains_at_the_same_time_all_count() {
-    let home = Home::new(Config::default());
+    let home = Home::new(EnergyConfig::default());
     let (store, book) = home.open();
     let tasks = (0..60).map(|_| {
         let (store, book) = (store.clone(), book.clone());
@@ -137,7 +137,7 @@ async fn drains_at_the_same_time_all_count() {
 
 #[tokio::test]
 async fn the_floor_holds_and_a_refusal_says_when() {
-    let home = Home::new(Config::default());
+    let home = Home::new(EnergyConfig::default());
     let (store, book) = home.open();
     let agent = AgentName::default();
     let browser = Activity::Agentic { browser: true };
@@ -168,7 +168,7 @@ async fn the_floor_holds_and_a_refusal_says_when() {
 
 #[tokio::test]
 async fn a_level_that_never_comes_back_is_said_to() {
-    let home = Home::new(Config { recharge_per_hour: 0.0, ..Config::default() });
+    let home = Home::new(EnergyConfig { recharge_per_hour: 0.0, ..EnergyConfig::default() });
     let (store, book) = home.open();
     drain(&store, &book, Activity::Iterations { count: 80, browser: false }).await;
     let refusal = book.check(&AgentName::default(), Activity::NetworkOneshot).unwrap_err();
@@ -178,19 +178,22 @@ async fn a_level_that_never_comes_back_is_said_to() {
 
 #[tokio::test]
 async fn switched_off_it_costs_and_refuses_nothing() {
-    let home = Home::new(Config::default());
+    let home = Home::new(EnergyConfig::default());
     let (store, book) = home.open();
     drain(&store, &book, Activity::Iterations { count: u32::MAX, browser: true }).await;
     drop((store, book));
-    let home = Home { config: Config { enabled: false, ..Config::default() }, ..home };
+    let home = Home { config: EnergyConfig { enabled: false, ..EnergyConfig::default() }, ..home };
     let (store, book) = home.open();
-    assert_eq!(drain(&store, &book, Activity::Agentic { browser: true }).await, Drained { cost: 0.0, level: 0.05 });
+    assert_eq!(
+        drain(&store, &book, Activity::Agentic { browser: true }).await,
+        DrainedEnergy { cost: 0.0, level: 0.05 }
+    );
     book.check(&AgentName::default(), Activity::Agentic { browser: true }).unwrap();
 }
 
 #[tokio::test]
 async fn a_record_of_a_newer_version_is_refused_not_taken_for_a_full_level() {
-    let home = Home::new(Config::default());
+    let home = Home::new(EnergyConfig::default());
     let (store, book) = home.open();
     let mut batch = Batch::new();
     batch.put(Table::Energy, record_key(&AgentName::default(), 1), &"another shape").unwrap();
@@ -209,7 +212,7 @@ fn waits_are_rounded_up() {
 
 #[tokio::test]
 async fn a_clock_that_is_set_gives_and_takes_no_energy_while_the_host_lives() {
-    let home = Home::new(Config::default());
+    let home = Home::new(EnergyConfig::default());
     let (store, book) = home.open();
     let agent = AgentName::default();
     for _ in 0..3 {
@@ -228,7 +231,7 @@ async fn a_clock_that_is_set_gives_and_takes_no_energy_while_the_host_lives() {
 
 #[tokio::test]
 async fn a_clock_that_goes_back_between_two_hosts_gives_no_hour_twice() {
-    let home = Home::new(Config::default());
+    let home = Home::new(EnergyConfig::default());
     let agent = AgentName::default();
     let drained = async || {
         let (store, book) = home.open();
@@ -264,7 +267,7 @@ async fn a_clock_that_goes_back_between_two_hosts_gives_no_hour_twice() {
 
 #[tokio::test]
 async fn a_clock_that_is_set_forward_while_a_host_lives_gives_nothing_to_the_next_host() {
-    let home = Home::new(Config::default());
+    let home = Home::new(EnergyConfig::default());
     let agent = AgentName::default();
     let (store, book) = home.open();
     for _ in 0..10 {

@@ -7,13 +7,13 @@ use motor::RunStatus;
 use serde_json::json;
 
 use super::context::Context;
-use super::follow::{Ended, Followed, follow};
+use super::follow::{FollowOutcome, RunEnd, follow};
 use super::grants::{GrantArgs, absolute};
 use super::skill::left_behind;
 use super::{CliError, Done, consent, input};
 use crate::client::Call;
-use crate::exit::Exit;
-use crate::http::Resumed;
+use crate::exit::CommandExit;
+use crate::http::ResumeReply;
 use crate::session::Session;
 
 /// Arguments of `motor act`.
@@ -82,7 +82,7 @@ async fn detached(request: &ActRequest, context: &Context) -> Done {
     let reply = start(request, &mut session, context).await?;
     let value = json!({ "runId": reply.run_id, "status": reply.status, "workspace": reply.workspace, "warnings": reply.warnings });
     context.answer(&value, || reply.run_id.to_string())?;
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }
 
 async fn start(request: &ActRequest, session: &mut Session, context: &Context) -> Result<ActReply, Refusal> {
@@ -108,7 +108,7 @@ async fn attached(request: &ActRequest, session: &mut Session, context: &Context
 }
 
 async fn resume(wanted: Option<RunId>, session: &mut Session, context: &Context) -> Done {
-    let Resumed { running, .. } = session.ask(&Call::post("/v1/resume", &json!({}))?).await?;
+    let ResumeReply { running, .. } = session.ask(&Call::post("/v1/resume", &json!({}))?).await?;
     let runs = match wanted {
         // Includes a run that is already over: its answer was asked for.
         Some(run) => vec![run],
@@ -116,17 +116,17 @@ async fn resume(wanted: Option<RunId>, session: &mut Session, context: &Context)
     };
     if runs.is_empty() {
         context.output.say("no run is under way or waits");
-        return Ok(Exit::Ok);
+        return Ok(CommandExit::Ok);
     }
     context.wishes.listen().await;
-    let mut exit = Exit::Ok;
+    let mut exit = CommandExit::Ok;
     for run in runs {
         context.output.say(&context.output.err.dim(&format!("run {run}")));
         let followed = follow(session, &run, context).await?;
-        let interrupted = matches!(followed, Followed::Interrupted { .. });
+        let interrupted = matches!(followed, FollowOutcome::Interrupted { .. });
         // The last that went wrong gives the code.
         exit = match finish(&run, followed, context)? {
-            Exit::Ok => exit,
+            CommandExit::Ok => exit,
             other => other,
         };
         if interrupted {
@@ -137,10 +137,10 @@ async fn resume(wanted: Option<RunId>, session: &mut Session, context: &Context)
 }
 
 /// Prints the answer and decides on the exit code.
-fn finish(run: &RunId, followed: Followed, context: &Context) -> Done {
+fn finish(run: &RunId, followed: FollowOutcome, context: &Context) -> Done {
     let output = &context.output;
     match followed {
-        Followed::Ended(ended) => {
+        FollowOutcome::Ended(ended) => {
             if output.is_json() {
                 output.print_json(&*ended)?;
             } else {
@@ -148,16 +148,16 @@ fn finish(run: &RunId, followed: Followed, context: &Context) -> Done {
             }
             Ok(exit(&ended))
         }
-        Followed::Interrupted { cancelled, waiting } => {
+        FollowOutcome::Interrupted { cancelled, waiting } => {
             let said = if cancelled { "cancelled".to_owned() } else { format!("not cancelled: {}", on(run, waiting)) };
             output.say(&format!("run {run} {said}"));
             if output.is_json() {
                 output
                     .print_json(&json!({ "runId": run, "status": if cancelled { "cancelled" } else { "running" } }))?;
             }
-            Ok(Exit::Interrupted)
+            Ok(CommandExit::Interrupted)
         }
-        Followed::HostGone { reason, waiting } => {
+        FollowOutcome::HostGone { reason, waiting } => {
             let reason = reason.unwrap_or_else(|| "the host stopped".to_owned());
             let state = if waiting.is_some() { "waits" } else { "is not over" };
             let refusal = Refusal::new(RefusalCode::TryLater, format!("{reason}; run {run} {state}"));
@@ -174,7 +174,7 @@ fn on(run: &RunId, waiting: Option<&str>) -> String {
     }
 }
 
-fn say(ended: &Ended, context: &Context) -> Result<(), CliError> {
+fn say(ended: &RunEnd, context: &Context) -> Result<(), CliError> {
     let output = &context.output;
     output.say(&output.err.dim(&ended.line()));
     match (&ended.error, &ended.result) {
@@ -193,16 +193,16 @@ fn say(ended: &Ended, context: &Context) -> Result<(), CliError> {
     Ok(())
 }
 
-fn exit(ended: &Ended) -> Exit {
+fn exit(ended: &RunEnd) -> CommandExit {
     match (ended.status, ended.error.as_ref().and_then(|error| error.code)) {
-        (RunStatus::Completed, _) => Exit::Ok,
-        (_, Some(code)) => match Exit::from(code) {
+        (RunStatus::Completed, _) => CommandExit::Ok,
+        (_, Some(code)) => match CommandExit::from(code) {
             // The command line was right; the run failed.
-            Exit::Usage => Exit::Failed,
+            CommandExit::Usage => CommandExit::Failed,
             exit => exit,
         },
-        (RunStatus::Failed, None) if ended.denied => Exit::Consent,
-        _ => Exit::Failed,
+        (RunStatus::Failed, None) if ended.denied => CommandExit::Consent,
+        _ => CommandExit::Failed,
     }
 }
 
@@ -213,29 +213,29 @@ mod tests {
 
     use super::*;
 
-    fn ended(status: RunStatus, code: Option<RefusalCode>) -> Ended {
+    fn ended(status: RunStatus, code: Option<RefusalCode>) -> RunEnd {
         let error = (status == RunStatus::Failed)
             .then(|| RunError { code, ..RunError::new(FailureCategory::InfraFailure, "it failed") });
-        Ended { error, status, ..Ended::of(RunId::parse("run_1").unwrap()) }
+        RunEnd { error, status, ..RunEnd::of(RunId::parse("run_1").unwrap()) }
     }
 
     #[test]
     fn a_runs_end_is_an_exit_code() {
         for (status, code, expected) in [
-            (RunStatus::Completed, None, Exit::Ok),
-            (RunStatus::Failed, None, Exit::Failed),
-            (RunStatus::Failed, Some(RefusalCode::CredentialsNeeded), Exit::Credentials),
-            (RunStatus::Failed, Some(RefusalCode::TryLater), Exit::TryLater),
-            (RunStatus::Failed, Some(RefusalCode::ConsentNeeded), Exit::Consent),
-            (RunStatus::Failed, Some(RefusalCode::InvalidRequest), Exit::Failed),
-            (RunStatus::Cancelled, None, Exit::Failed),
+            (RunStatus::Completed, None, CommandExit::Ok),
+            (RunStatus::Failed, None, CommandExit::Failed),
+            (RunStatus::Failed, Some(RefusalCode::CredentialsNeeded), CommandExit::Credentials),
+            (RunStatus::Failed, Some(RefusalCode::TryLater), CommandExit::TryLater),
+            (RunStatus::Failed, Some(RefusalCode::ConsentNeeded), CommandExit::Consent),
+            (RunStatus::Failed, Some(RefusalCode::InvalidRequest), CommandExit::Failed),
+            (RunStatus::Cancelled, None, CommandExit::Failed),
         ] {
             assert_eq!(exit(&ended(status, code)), expected, "{status} {code:?}");
         }
         // A refusal changes the exit code of a failed run, and of no other.
-        let denied = |status| Ended { denied: true, ..ended(status, None) };
-        assert_eq!(exit(&denied(RunStatus::Failed)), Exit::Consent);
-        assert_eq!(exit(&denied(RunStatus::Completed)), Exit::Ok);
-        assert_eq!(exit(&denied(RunStatus::Cancelled)), Exit::Failed);
+        let denied = |status| RunEnd { denied: true, ..ended(status, None) };
+        assert_eq!(exit(&denied(RunStatus::Failed)), CommandExit::Consent);
+        assert_eq!(exit(&denied(RunStatus::Completed)), CommandExit::Ok);
+        assert_eq!(exit(&denied(RunStatus::Cancelled)), CommandExit::Failed);
     }
 }

@@ -1,10 +1,10 @@
 //! `motor task respond`, `approve`, `retry`, and the same questions where a run is followed: each question is shown
 //! whole on the terminal, and the answer names exactly the question shown (SPEC ASK-1, APPR-1).
 
-use agent::{ApproveRequest, RespondRequest, RetryTask};
+use agent::{ApproveTask, RespondRequest, RetryTask};
 use base::{ContentHash, Random, Refusal, RefusalCode, RunId};
 use clap::Args;
-use motor::{Approval, Moved, Question, Retried, RunTrace, Scope, Waiting};
+use motor::{Approval, CommandReply, Question, RetryReply, RunTrace, Scope, Waiting};
 
 use super::card::Card;
 use super::consent::{self, at, declined, given, gone, nobody, show, yes};
@@ -12,8 +12,8 @@ use super::context::now;
 use super::context::{Context, usage};
 use super::terminal::Terminal;
 use super::{CliError, Done};
-use crate::client::{Call, Word};
-use crate::exit::Exit;
+use crate::client::{Call, OwnerProof};
+use crate::exit::CommandExit;
 use crate::output::text;
 use crate::session::Session;
 
@@ -35,7 +35,7 @@ pub(super) struct RespondArgs {
 
 /// Arguments of `motor task approve`.
 #[derive(Debug, Args)]
-pub(super) struct ApproveArgs {
+pub(super) struct ApproveTaskArgs {
     /// Id of the run
     run: RunId,
     /// Refuse the actions it asks for
@@ -82,7 +82,7 @@ fn parse_scope(text: &str) -> Result<Scope, String> {
 
 /// A person's reply to a waiting run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum AnswerInput {
     Answer(String),
     Decision { grant: bool, only: Vec<ContentHash>, scope: Scope, reason: Option<String> },
 }
@@ -100,7 +100,7 @@ pub(super) async fn respond(arguments: RespondArgs, session: &mut Session, conte
         .into());
     };
     let (said, word) = match (given(context)?, answer) {
-        (Some(word), Some(answer)) => (Said::Answer(answer), word),
+        (Some(word), Some(answer)) => (AnswerInput::Answer(answer), word),
         (Some(_), None) if Terminal::open().is_none() => {
             return Err(usage("there is no answer, and no terminal to ask at", "write it behind the run's id").into());
         }
@@ -110,7 +110,7 @@ pub(super) async fn respond(arguments: RespondArgs, session: &mut Session, conte
             let said = match answer {
                 Some(answer) => {
                     show(&terminal, &Card::new("the answer").with("answer", &answer), context).await?;
-                    yes(&terminal, "send it? [y/N] ").await?.then_some(Said::Answer(answer))
+                    yes(&terminal, "send it? [y/N] ").await?.then_some(AnswerInput::Answer(answer))
                 }
                 None => put(&terminal, question).await?,
             };
@@ -121,8 +121,8 @@ pub(super) async fn respond(arguments: RespondArgs, session: &mut Session, conte
 }
 
 /// Runs the command `motor task approve`.
-pub(super) async fn approve(arguments: ApproveArgs, session: &mut Session, context: &Context) -> Done {
-    let ApproveArgs { run, deny, scope, only, reason, id } = arguments;
+pub(super) async fn approve(arguments: ApproveTaskArgs, session: &mut Session, context: &Context) -> Done {
+    let ApproveTaskArgs { run, deny, scope, only, reason, id } = arguments;
     let trace = trace(&run, session).await?;
     let waiting = waits(&trace)?;
     let Waiting::Approval(approval) = waiting else {
@@ -139,22 +139,22 @@ pub(super) async fn approve(arguments: ApproveArgs, session: &mut Session, conte
     let first = approval.choices.first().copied().unwrap_or_default();
     let only = numbered(&only, approval)?;
     let (said, word) = if let Some(word) = given(context)? {
-        (Said::Decision { grant: !deny, only, scope: scope.unwrap_or(first), reason }, word)
+        (AnswerInput::Decision { grant: !deny, only, scope: scope.unwrap_or(first), reason }, word)
     } else {
         let terminal = Terminal::open().ok_or_else(nobody)?;
         show(&terminal, &Card::of(&trace, waiting, now()), context).await?;
         let said = match (deny, scope) {
             (true, _) => {
-                yes(&terminal, "refuse it? [y/N] ").await?.then_some(Chosen { grant: false, only, scope: first })
+                yes(&terminal, "refuse it? [y/N] ").await?.then_some(Choice { grant: false, only, scope: first })
             }
             (false, Some(scope)) => {
                 let prompt = format!("allow {} for {}? [y/N] ", what(&only, approval), in_words(scope));
-                yes(&terminal, &prompt).await?.then_some(Chosen { grant: true, only, scope })
+                yes(&terminal, &prompt).await?.then_some(Choice { grant: true, only, scope })
             }
             (false, None) => choose(&terminal, approval, &only).await?,
         };
-        let Chosen { grant, only, scope } = said.ok_or_else(declined)?;
-        (Said::Decision { grant, only, scope, reason }, at(&terminal, context).await?)
+        let Choice { grant, only, scope } = said.ok_or_else(declined)?;
+        (AnswerInput::Decision { grant, only, scope, reason }, at(&terminal, context).await?)
     };
     tell(&trace, waiting, said, word, session, context).await
 }
@@ -175,10 +175,10 @@ pub(super) async fn retry(arguments: RetryArgs, session: &mut Session, context: 
         }
         call = call.with(consent::confirm(&card, context).await?);
     }
-    let retried: Retried = session.ask(&call).await?;
+    let retried: RetryReply = session.ask(&call).await?;
     context.answer(&retried, || format!("{run} is tried again: attempt {}", retried.attempt_index + 1))?;
     goes_on(&run, session, context);
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }
 
 /// Asks the run's question at the terminal. Returns `None` if no answer was given; the run keeps waiting.
@@ -190,13 +190,13 @@ pub(super) async fn ask(
     trace: &RunTrace,
     waiting: &Waiting,
     context: &Context,
-) -> Result<Option<Said>, Refusal> {
+) -> Result<Option<AnswerInput>, Refusal> {
     show(terminal, &Card::of(trace, waiting, now()), context).await?;
     match waiting {
         Waiting::Input(question) => put(terminal, question).await,
         Waiting::Approval(approval) => {
             let chosen = choose(terminal, approval, &[]).await?;
-            Ok(chosen.map(|Chosen { grant, only, scope }| Said::Decision { grant, only, scope, reason: None }))
+            Ok(chosen.map(|Choice { grant, only, scope }| AnswerInput::Decision { grant, only, scope, reason: None }))
         }
     }
 }
@@ -205,19 +205,19 @@ pub(super) async fn ask(
 ///
 /// # Errors
 /// Only if the reply cannot be written as JSON.
-pub(super) fn call(run: &RunId, waiting: &Waiting, said: Said, word: Word) -> Result<Call, Refusal> {
+pub(super) fn call(run: &RunId, waiting: &Waiting, said: AnswerInput, word: OwnerProof) -> Result<Call, Refusal> {
     let call = match said {
-        Said::Answer(answer) => {
+        AnswerInput::Answer(answer) => {
             let request = RespondRequest { answer, question: Some(waiting.id().to_owned()), key: Some(key()) };
             Call::post(format!("/v1/tasks/{run}/respond"), &request)?
         }
-        Said::Decision { grant, only, scope, reason } => {
+        AnswerInput::Decision { grant, only, scope, reason } => {
             let actions = match waiting {
                 Waiting::Approval(approval) => approval.items.iter().map(|item| item.action_hash).collect(),
                 Waiting::Input(_) => Vec::new(),
             };
             let approval = Some(waiting.id().to_owned());
-            let request = ApproveRequest { approval, actions, grant, only, scope, reason, key: Some(key()) };
+            let request = ApproveTask { approval, actions, grant, only, scope, reason, key: Some(key()) };
             Call::post(format!("/v1/tasks/{run}/approve"), &request)?
         }
     };
@@ -233,7 +233,7 @@ pub(super) fn command(run: &RunId, waiting: &Waiting) -> String {
 }
 
 /// Puts a question: the number of a choice stands for it, anything else for itself.
-async fn put(terminal: &Terminal, question: &Question) -> Result<Option<Said>, Refusal> {
+async fn put(terminal: &Terminal, question: &Question) -> Result<Option<AnswerInput>, Refusal> {
     let prompt = match question.choices.len() {
         0 => "answer: ".to_owned(),
         1 => "answer (1, or other words): ".to_owned(),
@@ -242,7 +242,7 @@ async fn put(terminal: &Terminal, question: &Question) -> Result<Option<Said>, R
     for _ in 0..QUESTIONS {
         let Some(line) = terminal.ask(&prompt).await.map_err(|error| gone(&error))? else { return Ok(None) };
         if let Some(answer) = answer_of(&line, &question.choices) {
-            return Ok(Some(Said::Answer(answer)));
+            return Ok(Some(AnswerInput::Answer(answer)));
         }
     }
     Ok(None)
@@ -255,7 +255,7 @@ fn answer_of(line: &str, choices: &[String]) -> Option<String> {
 }
 
 /// Has the owner choose a scope, or refuse. `None` if nothing was chosen.
-async fn choose(terminal: &Terminal, approval: &Approval, only: &[ContentHash]) -> Result<Option<Chosen>, Refusal> {
+async fn choose(terminal: &Terminal, approval: &Approval, only: &[ContentHash]) -> Result<Option<Choice>, Refusal> {
     let offered: Vec<String> =
         approval.choices.iter().map(|scope| format!("{} = {}", letter(*scope), in_words(*scope))).collect();
     let some = if approval.items.len() > 1 && only.is_empty() { ", or the numbers of some (y 1,3)" } else { "" };
@@ -268,14 +268,14 @@ async fn choose(terminal: &Terminal, approval: &Approval, only: &[ContentHash]) 
         let some = numbers.ok().and_then(|numbers| numbered(&numbers, approval).ok());
         if let (Some((grant, scope)), Some(some)) = (choice_of(letter, &approval.choices), some) {
             let only = if some.is_empty() || !only.is_empty() { only.to_vec() } else { some };
-            return Ok(Some(Chosen { grant, only, scope }));
+            return Ok(Some(Choice { grant, only, scope }));
         }
     }
     Ok(None)
 }
 
 /// The owner's choice at the terminal.
-struct Chosen {
+struct Choice {
     grant: bool,
     /// Empty: all that is asked.
     only: Vec<ContentHash>,
@@ -336,21 +336,21 @@ fn in_words(scope: Scope) -> &'static str {
 async fn tell(
     trace: &RunTrace,
     waiting: &Waiting,
-    said: Said,
-    word: Word,
+    said: AnswerInput,
+    word: OwnerProof,
     session: &mut Session,
     context: &Context,
 ) -> Done {
     let run = &trace.run_id;
     let what = match &said {
-        Said::Answer(_) => "has its answer",
-        Said::Decision { grant: true, .. } => "is allowed what it asked for",
-        Said::Decision { grant: false, .. } => "is refused what it asked for",
+        AnswerInput::Answer(_) => "has its answer",
+        AnswerInput::Decision { grant: true, .. } => "is allowed what it asked for",
+        AnswerInput::Decision { grant: false, .. } => "is refused what it asked for",
     };
-    let moved: Moved = session.ask(&call(run, waiting, said, word)?).await?;
+    let moved: CommandReply = session.ask(&call(run, waiting, said, word)?).await?;
     context.answer(&moved, || format!("{run} {what}"))?;
     goes_on(run, session, context);
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }
 
 /// A waiting run continues only on a host that stays; a host of this command ends with it.

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::context::{Context, usage};
 use super::inspect::{at, tools, workbench};
 use super::{Done, input};
-use crate::exit::Exit;
+use crate::exit::CommandExit;
 use crate::output::{Output, text};
 
 /// Arguments of `motor call`.
@@ -45,7 +45,7 @@ pub(super) async fn run(arguments: CallArgs, context: &Context) -> Done {
             .into());
         }
         context.answer(&report.tools, || tools(&report.tools, context.output.columns))?;
-        return Ok(Exit::Ok);
+        return Ok(CommandExit::Ok);
     };
     let json = input::text_or_stdin(&arguments.arguments).await?;
     if let Err(error) = serde_json::from_str::<serde_json::Value>(&json) {
@@ -70,7 +70,7 @@ pub(super) async fn run(arguments: CallArgs, context: &Context) -> Done {
         _ = context.wishes.next() => {
             cancel.cancel();
             calling.await?;
-            return Ok(Exit::Interrupted);
+            return Ok(CommandExit::Interrupted);
         }
     };
     show(&reply, &context.output)
@@ -112,5 +112,5 @@ fn show(reply: &CallReply, output: &Output) -> Done {
         text::bytes(reply.peak_memory_bytes),
         text::plural(reply.host_calls, "host call"),
     )));
-    Ok(if reply.ok { Exit::Ok } else { Exit::Failed })
+    Ok(if reply.ok { CommandExit::Ok } else { CommandExit::Failed })
 }

@@ -6,7 +6,7 @@
 
 use base::Timestamp;
 use grants::RunConsent;
-use motor::{Approval, ApprovalItem, Origin, Question, RunTrace, Scope, ShownField, ShownRequest, Waiting};
+use motor::{Approval, ApprovalItem, Question, RunTrace, Scope, ShownField, ShownRequest, ValueOrigin, Waiting};
 
 use crate::output::{Palette, text};
 
@@ -138,9 +138,9 @@ impl Card {
         let mut label = "sends";
         for ShownField { name, value, origin } in &request.fields {
             let (tone, origin) = match origin {
-                Origin::User => (Tone::Calm, "from your words".to_owned()),
-                Origin::Response { source } => (Tone::Alarm, format!("first seen in {source}")),
-                Origin::Model => (Tone::Warning, "the model's own".to_owned()),
+                ValueOrigin::User => (Tone::Calm, "from your words".to_owned()),
+                ValueOrigin::Response { source } => (Tone::Alarm, format!("first seen in {source}")),
+                ValueOrigin::Model => (Tone::Warning, "the model's own".to_owned()),
             };
             self = self.toned(tone, label, format!("{name} = {value}  ({origin})"));
             label = "";

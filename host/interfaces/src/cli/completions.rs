@@ -5,7 +5,7 @@ use clap_complete::Shell;
 
 use super::context::Context;
 use super::{Cli, Done};
-use crate::exit::Exit;
+use crate::exit::CommandExit;
 
 /// Arguments of `motor completions`.
 #[derive(Debug, Args)]
@@ -19,5 +19,5 @@ pub(super) fn run(arguments: &CompletionsArgs, context: &Context) -> Done {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "motor", &mut script);
     context.output.print_trusted(&String::from_utf8_lossy(&script))?;
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }

@@ -1,14 +1,14 @@
 //! `motor config show`: the configuration that a command started here would have (SPEC CONF-2).
 
-use agent::config::Entry;
+use agent::config::ConfigEntry;
 use base::text::{did_you_mean, nearest};
 use base::{Refusal, RefusalCode};
 use clap::Subcommand;
 
 use super::Done;
 use super::context::Context;
-use crate::exit::Exit;
-use crate::output::table::Table;
+use crate::exit::CommandExit;
+use crate::output::table::TextTable;
 use crate::output::text;
 
 /// Columns for a value.
@@ -37,14 +37,14 @@ pub(super) fn run(command: ConfigCommand, context: &Context) -> Done {
             }
         }
         None => {
-            let all: Vec<&Entry> = entries.iter().collect();
+            let all: Vec<&ConfigEntry> = entries.iter().collect();
             context.answer(&all, || render(&all, context.output.columns))?;
         }
     }
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }
 
-fn select<'a>(entries: &'a [Entry], key: &str) -> Result<Vec<&'a Entry>, Refusal> {
+fn select<'a>(entries: &'a [ConfigEntry], key: &str) -> Result<Vec<&'a ConfigEntry>, Refusal> {
     let section = format!("{}.", key.trim_end_matches('.'));
     let found: Vec<_> = entries.iter().filter(|entry| entry.key == key || entry.key.starts_with(&section)).collect();
     if !found.is_empty() {
@@ -58,12 +58,12 @@ fn select<'a>(entries: &'a [Entry], key: &str) -> Result<Vec<&'a Entry>, Refusal
     Err(refusal.with_remedy("`motor config show` lists all of them"))
 }
 
-fn plain(entry: &Entry) -> String {
+fn plain(entry: &ConfigEntry) -> String {
     entry.value.as_str().map_or_else(|| entry.value.to_string(), str::to_owned)
 }
 
-fn render(entries: &[&Entry], columns: usize) -> String {
-    let mut table = Table::new(&["KEY", "VALUE", "FROM"]);
+fn render(entries: &[&ConfigEntry], columns: usize) -> String {
+    let mut table = TextTable::new(&["KEY", "VALUE", "FROM"]);
     for entry in entries {
         let value = if entry.value.is_null() { "(unset)".to_owned() } else { entry.value.to_string() };
         // A long value is cut so that its origin has room; asked for by its key, or in JSON, it is whole.
@@ -74,14 +74,14 @@ fn render(entries: &[&Entry], columns: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use agent::config::Origin;
+    use agent::config::ValueSource;
     use serde_json::json;
 
     use super::*;
 
-    fn entries() -> Vec<Entry> {
+    fn entries() -> Vec<ConfigEntry> {
         ["limits.fuel", "limits.deadline_ms", "models.motor"]
-            .map(|key| Entry { key: key.to_owned(), value: json!(7), origin: Origin::Default })
+            .map(|key| ConfigEntry { key: key.to_owned(), value: json!(7), origin: ValueSource::Default })
             .to_vec()
     }
 

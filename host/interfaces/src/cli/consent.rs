@@ -11,7 +11,7 @@ use consent::{ConsentError, OwnerToken, TokenFile};
 use super::card::Card;
 use super::context::Context;
 use super::terminal::Terminal;
-use crate::client::{Call, Word};
+use crate::client::{Call, OwnerProof};
 use crate::output::Palette;
 
 /// The variable that holds the owner's token where no person can be asked.
@@ -25,7 +25,7 @@ const QUESTIONS: u32 = 3;
 ///
 /// # Errors
 /// `consent_needed` if no terminal is available, or the answer is no.
-pub(super) async fn confirm(card: &Card, context: &Context) -> Result<Word, Refusal> {
+pub(super) async fn confirm(card: &Card, context: &Context) -> Result<OwnerProof, Refusal> {
     if let Some(word) = given(context)? {
         return Ok(word);
     }
@@ -41,7 +41,7 @@ pub(super) async fn confirm(card: &Card, context: &Context) -> Result<Word, Refu
 ///
 /// # Errors
 /// `consent_needed` if the token is sealed and no terminal is available for its passphrase.
-pub(super) async fn unasked(context: &Context) -> Result<Word, Refusal> {
+pub(super) async fn unasked(context: &Context) -> Result<OwnerProof, Refusal> {
     if let Some(word) = given(context)? {
         return Ok(word);
     }
@@ -52,14 +52,14 @@ pub(super) async fn unasked(context: &Context) -> Result<Word, Refusal> {
     } else {
         open(file)?
     };
-    Ok(Word { door: Door::Token, token })
+    Ok(OwnerProof { door: Door::Token, token })
 }
 
 /// The call with the owner's token, if that is at hand without a question: then energy does not bind it (SPEC EN-3).
 pub(super) fn signed(call: Call, context: &Context) -> Call {
     let opened = || {
         let file = file(context).ok().filter(|file| !file.is_sealed())?;
-        Some(Word { door: Door::Token, token: open(file).ok()? })
+        Some(OwnerProof { door: Door::Token, token: open(file).ok()? })
     };
     match given(context).ok().flatten().or_else(opened) {
         Some(word) => call.with(word),
@@ -71,25 +71,25 @@ pub(super) fn signed(call: Call, context: &Context) -> Call {
 ///
 /// # Errors
 /// If the token cannot be read, or the passphrase is wrong.
-pub(super) async fn at(terminal: &Terminal, context: &Context) -> Result<Word, Refusal> {
+pub(super) async fn at(terminal: &Terminal, context: &Context) -> Result<OwnerProof, Refusal> {
     let token = match given(context)? {
         Some(word) => word.token,
         None => unseal(file(context)?, terminal).await?,
     };
-    Ok(Word { door: Door::Terminal, token })
+    Ok(OwnerProof { door: Door::Terminal, token })
 }
 
 /// The owner's word from the environment, if it is set.
 ///
 /// # Errors
 /// If its value is not an owner's token.
-pub(super) fn given(context: &Context) -> Result<Option<Word>, Refusal> {
+pub(super) fn given(context: &Context) -> Result<Option<OwnerProof>, Refusal> {
     let Some(text) = (context.env)(VARIABLE).filter(|text| !text.is_empty()) else { return Ok(None) };
     let token = OwnerToken::parse(&text).ok_or_else(|| {
         Refusal::new(RefusalCode::ConsentNeeded, format!("what `{VARIABLE}` holds is not an owner's token"))
             .with_remedy("set it to what `motor owner token` prints, or unset it and be asked on the terminal")
     })?;
-    Ok(Some(Word { door: Door::Token, token }))
+    Ok(Some(OwnerProof { door: Door::Token, token }))
 }
 
 /// Shows a card page by page.

@@ -6,11 +6,11 @@ use std::time::Duration;
 use agent::{Env, Home};
 use base::{Clock as _, Refusal, RefusalCode, SystemClock, Timestamp};
 
-use super::interrupt::Wishes;
+use super::interrupt::UserInterrupts;
 use super::{CliError, Done, Globals};
-use crate::exit::Exit;
+use crate::exit::CommandExit;
 use crate::output::Output;
-use crate::session::{Place, Session};
+use crate::session::{HostTarget, Session};
 
 /// How long a connection that was dropped may take to be noticed at its other end.
 const SETTLE: Duration = Duration::from_millis(200);
@@ -20,12 +20,12 @@ pub(super) struct Context {
     pub(super) globals: Globals,
     pub(super) env: Env,
     pub(super) output: Output,
-    pub(super) wishes: Wishes,
+    pub(super) wishes: UserInterrupts,
 }
 
 impl Context {
     /// The home, and how to open it.
-    pub(super) fn place(&self) -> Result<Place, Refusal> {
+    pub(super) fn place(&self) -> Result<HostTarget, Refusal> {
         let mut overrides = self.globals.settings.clone();
         if let Some(directory) = &self.globals.skills_dir {
             // As `--home`, it is relative to the directory of this command; a setting would be relative to the home.
@@ -34,7 +34,7 @@ impl Context {
             let path = path.map_err(|_| usage("the path of `--skills-dir` is not UTF-8", "rename the directory"))?;
             overrides.push(("skills.directory".to_owned(), path));
         }
-        Ok(Place {
+        Ok(HostTarget {
             home: Home::locate(self.globals.home.clone(), &*self.env)?,
             config: self.globals.config.clone(),
             overrides,
@@ -50,7 +50,7 @@ impl Context {
         let mut session = Session::open(self.place()?).await?;
         let done = tokio::select! {
             done = work(&mut session) => done,
-            _ = self.wishes.next() => Ok(Exit::Interrupted),
+            _ = self.wishes.next() => Ok(CommandExit::Interrupted),
         };
         self.leave(session, done).await
     }
@@ -68,7 +68,7 @@ impl Context {
                 biased;
                 refusal = session.storage_lost() => {
                     self.output.fail(&refusal.reason, refusal.remedy.as_deref());
-                    done = done.map(|_| Exit::Storage);
+                    done = done.map(|_| CommandExit::Storage);
                 }
                 () = session.nobody_attached() => {}
                 _ = self.wishes.next() => {}

@@ -15,8 +15,8 @@ use super::card::Card;
 use super::consent::{confirm, unasked};
 use super::context::{Context, usage};
 use crate::client::Call;
-use crate::exit::Exit;
-use crate::output::table::Table;
+use crate::exit::CommandExit;
+use crate::output::table::TextTable;
 
 /// The longest value that is read, in bytes. The vault has the last word.
 const MOST_BYTES: u64 = 128 << 10;
@@ -65,14 +65,14 @@ pub(super) async fn run(command: CredentialCommand, context: &Context) -> Done {
             context
                 .with_host(async |session| {
                     let word = confirm(&card, context).await?;
-                    let kept: Kept = session.ask(&call.with(word)).await?;
+                    let kept: StoreReply = session.ask(&call.with(word)).await?;
                     for warning in &kept.warnings {
                         context.output.warn(warning);
                     }
                     context.answer(&json!({ "name": name, "set": true, "warnings": kept.warnings }), || {
                         format!("{name} is set; write {} where it belongs", name.placeholder())
                     })?;
-                    Ok(Exit::Ok)
+                    Ok(CommandExit::Ok)
                 })
                 .await
         }
@@ -82,10 +82,10 @@ pub(super) async fn run(command: CredentialCommand, context: &Context) -> Done {
                     let credentials: Vec<CredentialInfo> = session.ask(&Call::get("/v1/credentials")).await?;
                     if credentials.is_empty() && !context.output.is_json() {
                         context.output.say("no credentials; `motor credential set NAME --domain DOMAIN` keeps one");
-                        return Ok(Exit::Ok);
+                        return Ok(CommandExit::Ok);
                     }
                     context.answer(&credentials, || list(&credentials, context.output.columns))?;
-                    Ok(Exit::Ok)
+                    Ok(CommandExit::Ok)
                 })
                 .await
         }
@@ -96,7 +96,7 @@ pub(super) async fn run(command: CredentialCommand, context: &Context) -> Done {
                     let word = unasked(context).await?;
                     session.ask::<serde_json::Value>(&call.with(word)).await?;
                     context.answer(&json!({ "name": name, "deleted": true }), || format!("{name} is forgotten"))?;
-                    Ok(Exit::Ok)
+                    Ok(CommandExit::Ok)
                 })
                 .await
         }
@@ -116,7 +116,7 @@ fn card(request: &SetCredential) -> Card {
 }
 
 #[derive(Debug, Deserialize)]
-struct Kept {
+struct StoreReply {
     warnings: Vec<String>,
 }
 
@@ -146,7 +146,7 @@ fn unreadable(reason: &str) -> Refusal {
 }
 
 fn list(credentials: &[CredentialInfo], columns: usize) -> String {
-    let mut table = Table::new(&["NAME", "FROM", "FOR", "SENT TO"]);
+    let mut table = TextTable::new(&["NAME", "FROM", "FOR", "SENT TO"]);
     for credential in credentials {
         let from = match credential.source {
             CredentialSource::Vault => "vault",

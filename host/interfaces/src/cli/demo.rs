@@ -15,12 +15,12 @@ use motor::{RunStatus, RunTrace};
 use serde::{Deserialize, Serialize};
 
 use super::context::{Context, compile_worker};
-use super::follow::{Followed, follow};
+use super::follow::{FollowOutcome, follow};
 use super::{CliError, Done};
 use crate::client::Call;
-use crate::exit::Exit;
+use crate::exit::CommandExit;
 use crate::output::text;
-use crate::session::{Place, Session};
+use crate::session::{HostTarget, Session};
 
 const ORDERS: &str = include_str!("../../demo/orders.csv");
 const RECORDING: &str = include_str!("../../demo/recording.jsonl");
@@ -31,7 +31,7 @@ const TASK: &str = "Work out from orders.csv what every region and every product
 pub(super) async fn run(context: &Context) -> Done {
     let home = home(context.globals.home.clone())?;
     let (orders, recording) = write_inputs(&home)?;
-    let place = Place {
+    let place = HostTarget {
         home: home.clone(),
         config: context.globals.config.clone(),
         overrides: context.globals.settings.clone(),
@@ -52,11 +52,11 @@ pub(super) async fn run(context: &Context) -> Done {
     context.output.say(&format!("task: {TASK}\n"));
     let mut session = Session::open(place).await?;
     let done = act(&request, &mut session, context).await;
-    context.leave(session, Ok(Exit::Ok)).await?;
+    context.leave(session, Ok(CommandExit::Ok)).await?;
     match done? {
         Ok(told) => {
             tell(&told, &home, context)?;
-            Ok(Exit::Ok)
+            Ok(CommandExit::Ok)
         }
         Err(exit) => Ok(exit),
     }
@@ -93,7 +93,7 @@ fn failed(error: &io::Error) -> Refusal {
 /// The outcome of the demo run. JSON: `{ runId, answer, totals, report, reportFile, checked }`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Told {
+struct DemoReport {
     run_id: RunId,
     answer: String,
     /// The totals that the sandbox computed in this run.
@@ -126,21 +126,25 @@ struct Total {
     total: String,
 }
 
-async fn act(request: &ActRequest, session: &mut Session, context: &Context) -> Result<Result<Told, Exit>, CliError> {
+async fn act(
+    request: &ActRequest,
+    session: &mut Session,
+    context: &Context,
+) -> Result<Result<DemoReport, CommandExit>, CliError> {
     let reply: ActReply = session.ask(&Call::post("/v1/act", request)?).await?;
     let ended = match follow(session, &reply.run_id, context).await? {
-        Followed::Ended(ended) => ended,
-        Followed::Interrupted { .. } => return Ok(Err(Exit::Interrupted)),
-        Followed::HostGone { .. } => return Err(Refusal::new(RefusalCode::TryLater, "the host stopped").into()),
+        FollowOutcome::Ended(ended) => ended,
+        FollowOutcome::Interrupted { .. } => return Ok(Err(CommandExit::Interrupted)),
+        FollowOutcome::HostGone { .. } => return Err(Refusal::new(RefusalCode::TryLater, "the host stopped").into()),
     };
     context.output.say(&context.output.err.dim(&format!("{}\n", ended.line())));
     let trace: RunTrace = session.ask(&Call::get(format!("/v1/tasks/{}", reply.run_id))).await?;
     let report_file = reply.workspace.join(REPORT);
-    Ok(Ok(Told { is_shown: ended.is_shown, ..judge(&trace, &report_file)? }))
+    Ok(Ok(DemoReport { is_shown: ended.is_shown, ..judge(&trace, &report_file)? }))
 }
 
 /// Reads the run's results, and checks the recorded words against them.
-fn judge(trace: &RunTrace, report_file: &Path) -> Result<Told, Refusal> {
+fn judge(trace: &RunTrace, report_file: &Path) -> Result<DemoReport, Refusal> {
     let wrong = |reason: String| {
         Refusal::new(RefusalCode::Failed, reason).with_remedy("`motor task status --home DIR` shows every step")
     };
@@ -160,7 +164,7 @@ fn judge(trace: &RunTrace, report_file: &Path) -> Result<Told, Refusal> {
     if let Some(missing) = disagreement(&totals, &report, &answer) {
         return Err(wrong(format!("the sandbox computed {missing}, and the report or the answer says otherwise")));
     }
-    Ok(Told {
+    Ok(DemoReport {
         run_id: trace.run_id.clone(),
         answer,
         report,
@@ -196,7 +200,7 @@ fn disagreement(totals: &Totals, report: &str, answer: &str) -> Option<String> {
     (!words(report, &totals.total)).then(|| format!("{} in all", totals.total))
 }
 
-fn tell(told: &Told, home: &Home, context: &Context) -> Result<(), CliError> {
+fn tell(told: &DemoReport, home: &Home, context: &Context) -> Result<(), CliError> {
     let output = &context.output;
     if output.is_json() {
         output.print_json(told)?;

@@ -1,16 +1,16 @@
 //! `motor doctor`: examines without starting anything, so that it works when nothing else does.
 
 use agent::AcceptedLoss;
-use agent::doctor::{Finding, Level, examine, examine_without_host};
+use agent::doctor::{Finding, Severity, examine, examine_without_host};
 use base::{Refusal, SystemClock};
 use clap::Args;
 
 use super::Done;
 use super::context::Context;
 use crate::client::Call;
-use crate::exit::Exit;
+use crate::exit::CommandExit;
 use crate::output::{Palette, text};
-use crate::session::{Place, Session};
+use crate::session::{HostTarget, Session};
 
 /// Options of `motor doctor`.
 #[derive(Debug, Args)]
@@ -25,17 +25,17 @@ pub(super) async fn run(arguments: &DoctorArgs, context: &Context) -> Done {
     if arguments.accept_loss {
         let loss = agent::accept_loss(&place.home, &SystemClock::default())?;
         context.answer(&loss, || render_loss(&loss))?;
-        return Ok(Exit::Ok);
+        return Ok(CommandExit::Ok);
     }
     let mut findings = examine(&place.home, &place.load()?, &place.env);
     findings.extend(examine_state(&place).await?);
-    let problems = findings.iter().any(|finding| finding.level == Level::Problem);
+    let problems = findings.iter().any(|finding| finding.level == Severity::Problem);
     context.answer(&findings, || render(&findings, context.output.out))?;
-    Ok(if problems { Exit::Failed } else { Exit::Ok })
+    Ok(if problems { CommandExit::Failed } else { CommandExit::Ok })
 }
 
 /// Asks the host that has the state open; without one, this process examines it.
-async fn examine_state(place: &Place) -> Result<Vec<Finding>, Refusal> {
+async fn examine_state(place: &HostTarget) -> Result<Vec<Finding>, Refusal> {
     match Session::connect(place.clone()).await? {
         Some(mut session) => session.ask(&Call::get("/v1/doctor")).await,
         None => Ok(examine_without_host(&place.options()?)),
@@ -63,9 +63,9 @@ fn render(findings: &[Finding], palette: Palette) -> String {
     let mut report = String::new();
     for finding in findings {
         let mark = match finding.level {
-            Level::Ok => palette.green("ok     "),
-            Level::Warning => palette.yellow("warning"),
-            Level::Problem => palette.red("problem"),
+            Severity::Ok => palette.green("ok     "),
+            Severity::Warning => palette.yellow("warning"),
+            Severity::Problem => palette.red("problem"),
         };
         let padding = " ".repeat(widest.saturating_sub(text::width(&finding.name)));
         report.push_str(&format!("{mark}  {}{padding}  {}\n", finding.name, text::one_line(&finding.message)));
@@ -89,10 +89,10 @@ mod tests {
     #[test]
     fn a_problem_comes_with_its_remedy() {
         let findings = [
-            Finding { name: "home".into(), level: Level::Ok, message: "is there".into(), remedy: None },
+            Finding { name: "home".into(), level: Severity::Ok, message: "is there".into(), remedy: None },
             Finding {
                 name: "a model".into(),
-                level: Level::Problem,
+                level: Severity::Problem,
                 message: "no key".into(),
                 remedy: Some("export K=…".into()),
             },

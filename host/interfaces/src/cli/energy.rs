@@ -5,7 +5,7 @@ use agent::EnergyReport;
 use super::Done;
 use super::context::Context;
 use crate::client::Call;
-use crate::exit::Exit;
+use crate::exit::CommandExit;
 
 pub(super) async fn run(context: &Context) -> Done {
     context
@@ -13,7 +13,7 @@ pub(super) async fn run(context: &Context) -> Done {
             let path = format!("/v1/energy?agent={}", context.globals.agent);
             let report: EnergyReport = session.ask(&Call::get(path)).await?;
             context.answer(&report, || render(&report))?;
-            Ok(Exit::Ok)
+            Ok(CommandExit::Ok)
         })
         .await
 }

@@ -10,7 +10,7 @@ use super::context::Context;
 use super::{Done, consent, input};
 use crate::client::Call;
 use crate::duration;
-use crate::exit::Exit;
+use crate::exit::CommandExit;
 use crate::output::text;
 
 /// Arguments of `motor execute`.
@@ -96,10 +96,10 @@ fn show(reply: &ExecuteReply, context: &Context) -> Done {
     Ok(exit(reply))
 }
 
-fn exit(reply: &ExecuteReply) -> Exit {
+fn exit(reply: &ExecuteReply) -> CommandExit {
     match (reply.ok, reply.error_code.as_deref()) {
-        (true, _) => Exit::Ok,
-        (false, Some("EXECUTION_DENIED")) => Exit::Energy,
-        (false, _) => Exit::Failed,
+        (true, _) => CommandExit::Ok,
+        (false, Some("EXECUTION_DENIED")) => CommandExit::Energy,
+        (false, _) => CommandExit::Failed,
     }
 }

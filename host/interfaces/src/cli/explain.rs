@@ -10,7 +10,7 @@ use super::context::Context;
 use super::grants::GrantArgs;
 use super::{Done, consent, input};
 use crate::client::Call;
-use crate::exit::Exit;
+use crate::exit::CommandExit;
 use crate::output::{Palette, text};
 
 /// Arguments of `motor explain`.
@@ -40,7 +40,7 @@ pub(super) async fn run(arguments: ExplainArgs, context: &Context) -> Done {
                     output.say_labelled("help:", Palette::cyan, remedy);
                 }
             }
-            Ok(explanation.problems.first().map_or(Exit::Ok, |problem| problem.code.into()))
+            Ok(explanation.problems.first().map_or(CommandExit::Ok, |problem| problem.code.into()))
         })
         .await
 }

@@ -6,16 +6,16 @@
 use std::time::Duration;
 
 use base::{Refusal, RunId, Timestamp};
-use motor::{Cancelled, InstalledSkill, LiveEvent, RunError, RunStatus};
+use motor::{CancelReply, InstalledSkill, LiveEvent, RunError, RunStatus};
 use serde::Serialize;
 use serde_json::json;
 
 use super::CliError;
 use super::answer::{APPROVE, RESPOND};
 use super::context::Context;
-use super::interrupt::Wish;
-use super::live::Live;
-use super::parked::{Went, settle};
+use super::interrupt::UserInterrupt;
+use super::live::LiveView;
+use super::parked::{ParkedOutcome, settle};
 use crate::client::Call;
 use crate::output::text;
 use crate::session::Session;
@@ -24,9 +24,9 @@ use crate::session::Session;
 const TICK: Duration = Duration::from_millis(100);
 
 /// How following ended.
-pub(super) enum Followed {
+pub(super) enum FollowOutcome {
     /// The run is over.
-    Ended(Box<Ended>),
+    Ended(Box<RunEnd>),
     /// Ctrl-C or SIGTERM.
     Interrupted {
         /// Whether the run was cancelled.
@@ -46,7 +46,7 @@ pub(super) enum Followed {
 /// A run that is over, as the command line tells of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Ended {
+pub(super) struct RunEnd {
     pub(super) run_id: RunId,
     pub(super) status: RunStatus,
     /// The whole answer; for a run without one, the last thing the model said.
@@ -81,7 +81,7 @@ pub(super) struct Ended {
     pub(super) over: bool,
 }
 
-impl Ended {
+impl RunEnd {
     /// A run of which nothing is known yet.
     pub(super) fn of(run_id: RunId) -> Self {
         Self {
@@ -168,11 +168,11 @@ impl Ended {
 ///
 /// # Errors
 /// If the run does not exist, or no host can be reached.
-pub(super) async fn follow(session: &mut Session, run: &RunId, context: &Context) -> Result<Followed, CliError> {
-    let mut live = Live::new(&context.output, context.globals.verbose > 0);
+pub(super) async fn follow(session: &mut Session, run: &RunId, context: &Context) -> Result<FollowOutcome, CliError> {
+    let mut live = LiveView::new(&context.output, context.globals.verbose > 0);
     let mut followed = watch(session, run, &mut live, context).await;
     live.end();
-    if let Ok(Followed::Ended(ended)) = &mut followed {
+    if let Ok(FollowOutcome::Ended(ended)) = &mut followed {
         ended.is_shown = ended.result.as_deref().is_some_and(|answer| live.has_shown(answer));
     }
     Ok(followed?)
@@ -181,11 +181,11 @@ pub(super) async fn follow(session: &mut Session, run: &RunId, context: &Context
 async fn watch(
     session: &mut Session,
     run: &RunId,
-    live: &mut Live<'_>,
+    live: &mut LiveView<'_>,
     context: &Context,
-) -> Result<Followed, Refusal> {
+) -> Result<FollowOutcome, Refusal> {
     let path = format!("/v1/tasks/{run}/events?resume=true");
-    let mut ended = Ended::of(run.clone());
+    let mut ended = RunEnd::of(run.clone());
     let (mut last, mut reason) = (None, None);
     let mut tick = tokio::time::interval(TICK);
     loop {
@@ -196,22 +196,22 @@ async fn watch(
             let went = match asked.take() {
                 Some(id) => settle(session, run, &id, &mut events, context).await?,
                 None => tokio::select! {
-                    event = events.next() => Went::On(event),
+                    event = events.next() => ParkedOutcome::On(event),
                     _ = tick.tick() => {
                         live.tick();
                         continue;
                     }
-                    wish = context.wishes.next() => Went::Wished(wish),
+                    wish = context.wishes.next() => ParkedOutcome::Wished(wish),
                 },
             };
             let event = match went {
-                Went::On(event) => event,
-                Went::Put => continue,
-                Went::Wished(wish) => {
+                ParkedOutcome::On(event) => event,
+                ParkedOutcome::Put => continue,
+                ParkedOutcome::Wished(wish) => {
                     live.end();
                     // Only a person cancels a run; if a process has to stop, the run stays resumable.
-                    let cancelled = wish == Wish::Interrupt && cancel(session, run, context).await;
-                    return Ok(Followed::Interrupted { cancelled, waiting: ended.waiting });
+                    let cancelled = wish == UserInterrupt::Interrupt && cancel(session, run, context).await;
+                    return Ok(FollowOutcome::Interrupted { cancelled, waiting: ended.waiting });
                 }
             };
             let Some(event) = event else { break };
@@ -230,10 +230,10 @@ async fn watch(
             }
         }
         if ended.over {
-            return Ok(Followed::Ended(Box::new(ended)));
+            return Ok(FollowOutcome::Ended(Box::new(ended)));
         }
         if !session.succeed().await? {
-            return Ok(Followed::HostGone { reason, waiting: ended.waiting });
+            return Ok(FollowOutcome::HostGone { reason, waiting: ended.waiting });
         }
         reason = None;
     }
@@ -243,7 +243,7 @@ async fn watch(
 async fn cancel(session: &mut Session, run: &RunId, context: &Context) -> bool {
     let Ok(call) = Call::post(format!("/v1/tasks/{run}/cancel"), &json!({})) else { return false };
     tokio::select! {
-        cancelled = session.ask::<Cancelled>(&call) => cancelled
+        cancelled = session.ask::<CancelReply>(&call) => cancelled
             .inspect_err(|error| tracing::warn!(%error, "the run was not cancelled"))
             .is_ok(),
         _ = context.wishes.next() => false,
@@ -278,7 +278,7 @@ mod tests {
             usage: None,
             requests: Vec::new(),
         };
-        let mut ended = Ended::of(RunId::parse("run_1").unwrap());
+        let mut ended = RunEnd::of(RunId::parse("run_1").unwrap());
         let run = ended.run_id.clone();
         for event in
             [LiveEvent::RunStarted { at: at(1_000), run }, replied(1), finished(true), finished(false), replied(2)]

@@ -11,7 +11,7 @@ use runtime::ToolDescription;
 
 use super::Done;
 use super::context::{Context, compile_worker};
-use crate::exit::Exit;
+use crate::exit::CommandExit;
 use crate::output::{Palette, text};
 
 /// Arguments of a tool that are shown, a line each.
@@ -33,7 +33,7 @@ pub(super) async fn run(arguments: InspectArgs, context: &Context) -> Done {
         _ => at(&bench, context, bench.inspect_file(&arguments.component)).await?,
     };
     context.answer(&report, || render(&report, context.output.columns, context.output.out))?;
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }
 
 /// Runs components here, under the limits in force.

@@ -8,7 +8,7 @@ use tokio::sync::{Mutex, OnceCell};
 
 /// A wish to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum UserInterrupt {
     /// Ctrl-C: a person wants the work to end.
     Interrupt,
     /// SIGTERM: the machine or a supervisor wants the process to be gone.
@@ -18,7 +18,7 @@ pub(super) enum Wish {
 /// The wishes that reach this process. Until the first one is waited for, signals end the process as they always did: a
 /// command that does not listen must not be deaf.
 #[derive(Debug, Default)]
-pub(super) struct Wishes(OnceCell<Mutex<Option<Listeners>>>);
+pub(super) struct UserInterrupts(OnceCell<Mutex<Option<Listeners>>>);
 
 #[derive(Debug)]
 struct Listeners {
@@ -26,7 +26,7 @@ struct Listeners {
     terminate: Signal,
 }
 
-impl Wishes {
+impl UserInterrupts {
     /// From here on signals are kept for the next waiter. To be called before anything tells others that this process
     /// is there: they may send a signal at once.
     pub(super) async fn listen(&self) {
@@ -34,12 +34,12 @@ impl Wishes {
     }
 
     /// Waits for the wish to end. Where signals cannot be waited for, they end the process as they always did.
-    pub(super) async fn next(&self) -> Wish {
+    pub(super) async fn next(&self) -> UserInterrupt {
         let mut listeners = self.listeners().await.lock().await;
         let Some(Listeners { interrupt, terminate }) = &mut *listeners else { return std::future::pending().await };
         tokio::select! {
-            _ = interrupt.recv() => Wish::Interrupt,
-            _ = terminate.recv() => Wish::Terminate,
+            _ = interrupt.recv() => UserInterrupt::Interrupt,
+            _ = terminate.recv() => UserInterrupt::Terminate,
         }
     }
 
@@ -64,19 +64,19 @@ mod tests {
 
     use super::*;
 
-    async fn soon(wishes: &Wishes) -> Option<Wish> {
+    async fn soon(wishes: &UserInterrupts) -> Option<UserInterrupt> {
         tokio::time::timeout(Duration::from_secs(1), wishes.next()).await.ok()
     }
 
     #[tokio::test]
     async fn a_signal_between_two_waits_is_not_lost() {
-        let wishes = Wishes::default();
+        let wishes = UserInterrupts::default();
         wishes.listen().await;
         kill_process(getpid(), Signal::TERM).unwrap();
-        assert_eq!(soon(&wishes).await, Some(Wish::Terminate));
+        assert_eq!(soon(&wishes).await, Some(UserInterrupt::Terminate));
         let waited = tokio::time::timeout(Duration::from_millis(50), wishes.next()).await;
         assert!(waited.is_err(), "one signal was two wishes");
         kill_process(getpid(), Signal::INT).unwrap();
-        assert_eq!(soon(&wishes).await, Some(Wish::Interrupt));
+        assert_eq!(soon(&wishes).await, Some(UserInterrupt::Interrupt));
     }
 }

@@ -15,7 +15,7 @@ const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 const INDENT: usize = 2;
 
 /// Shows the events of a run on the terminal.
-pub(super) struct Live<'a> {
+pub(super) struct LiveView<'a> {
     output: &'a Output,
     verbose: bool,
     /// The thing waited for, and since when.
@@ -26,19 +26,19 @@ pub(super) struct Live<'a> {
     /// The step that the model works on.
     step: u32,
     /// The model's words that are on the screen, below their step.
-    streamed: Option<Streamed>,
+    streamed: Option<StreamedText>,
     /// The text of the last reply, if the whole of it is on the screen.
     shown: Option<String>,
     /// Text that came with calls: shown if it turns out not to be the answer.
     said: Option<String>,
 }
 
-struct Streamed {
+struct StreamedText {
     flow: Flow,
     words: String,
 }
 
-impl<'a> Live<'a> {
+impl<'a> LiveView<'a> {
     pub(super) fn new(output: &'a Output, verbose: bool) -> Self {
         Self {
             output,
@@ -162,7 +162,7 @@ impl<'a> Live<'a> {
             None => {
                 self.print(&self.output.err.dim(&format!("step {}", self.step)));
                 let flow = Flow::new(INDENT, self.output.err_columns);
-                (Streamed { flow, words: String::new() }, words.trim_start())
+                (StreamedText { flow, words: String::new() }, words.trim_start())
             }
         };
         streamed.words.push_str(words);
@@ -172,7 +172,7 @@ impl<'a> Live<'a> {
 
     /// Ends the row of the model's words, and gives the words.
     fn end_stream(&mut self) -> Option<String> {
-        let Streamed { mut flow, words } = self.streamed.take()?;
+        let StreamedText { mut flow, words } = self.streamed.take()?;
         self.output.stream(&format!("{}\n", flow.finish()));
         Some(words)
     }

@@ -8,7 +8,7 @@ use crate::output::Output;
 
 /// The form of logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Format {
+pub(super) enum LogFormat {
     /// A line for people.
     Human,
     /// A JSON object on a line.
@@ -17,7 +17,7 @@ pub(super) enum Format {
 
 /// Starts logging: `MOTOR_LOG`, else warnings, with `-v` more.
 pub(super) fn start(
-    format: Format,
+    format: LogFormat,
     verbose: u8,
     output: &Output,
     env: &dyn Fn(&str) -> Option<String>,
@@ -29,8 +29,8 @@ pub(super) fn start(
     let colours = output.err.enabled();
     // An error means that an embedding program has set a subscriber already: then that one is used.
     match format {
-        Format::Human => builder.with_ansi(colours).with_target(verbose > 0).try_init().ok(),
-        Format::Json => builder.json().with_ansi(false).try_init().ok(),
+        LogFormat::Human => builder.with_ansi(colours).with_target(verbose > 0).try_init().ok(),
+        LogFormat::Json => builder.json().with_ansi(false).try_init().ok(),
     };
     Ok(())
 }

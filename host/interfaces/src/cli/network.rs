@@ -1,6 +1,6 @@
 //! `motor network`: the owner's decisions about domains, in force at once in the runs they are about (SPEC NET-3).
 
-use agent::{Decision, Level, Verdict};
+use agent::{Decision, DecisionLevel, DomainVerdict};
 use base::{Refusal, RunId};
 use clap::{Args, Subcommand};
 use network::Shape;
@@ -12,8 +12,8 @@ use super::consent::{confirm, unasked};
 use super::context::{Context, usage};
 use super::task::or_newest;
 use crate::client::Call;
-use crate::exit::Exit;
-use crate::output::table::Table;
+use crate::exit::CommandExit;
+use crate::output::table::TextTable;
 use crate::session::Session;
 
 /// Subcommands of `motor network`.
@@ -22,7 +22,7 @@ pub(super) enum NetworkCommand {
     /// Allow a run, or all runs of the agent, to reach a domain
     Allow {
         #[command(flatten)]
-        about: About,
+        about: DecisionScope,
         /// Also allow these requests after it has read from the web: all requests, if only a domain is named
         #[arg(long)]
         writes: bool,
@@ -30,12 +30,12 @@ pub(super) enum NetworkCommand {
     /// Refuse a domain, even if something else allows it
     Deny {
         #[command(flatten)]
-        about: About,
+        about: DecisionScope,
     },
     /// Withdraw a decision
     Forget {
         #[command(flatten)]
-        about: About,
+        about: DecisionScope,
     },
     /// List the decisions in force
     List,
@@ -43,7 +43,7 @@ pub(super) enum NetworkCommand {
 
 /// The subject of a decision, and how long it lasts.
 #[derive(Debug, Args)]
-pub(super) struct About {
+pub(super) struct DecisionScope {
     /// `example.com`, `*.example.com` or `*`, with `:PORT` if it is not 80 or 443; with `--writes` also requests, as in
     /// `'POST example.com/path'`
     pattern: Shape,
@@ -58,19 +58,24 @@ pub(super) struct About {
     always: bool,
 }
 
-impl About {
-    async fn decision(self, verdict: Verdict, session: &mut Session, context: &Context) -> Result<Decision, Refusal> {
+impl DecisionScope {
+    async fn decision(
+        self,
+        verdict: DomainVerdict,
+        session: &mut Session,
+        context: &Context,
+    ) -> Result<Decision, Refusal> {
         let level = match (self.session, self.always) {
-            (true, _) => Level::Session,
-            (_, true) => Level::Always,
-            _ => Level::Run,
+            (true, _) => DecisionLevel::Session,
+            (_, true) => DecisionLevel::Always,
+            _ => DecisionLevel::Run,
         };
-        if level == Level::Session && session.is_own() {
+        if level == DecisionLevel::Session && session.is_own() {
             let reason = "no host stays, so the session would end with this command";
             return Err(usage(reason, "take `--always`, or start `motor serve` in another terminal"));
         }
         let run = match level {
-            Level::Run => Some(or_newest(self.run, session, context).await?),
+            DecisionLevel::Run => Some(or_newest(self.run, session, context).await?),
             _ => None,
         };
         let agent = context.globals.agent.clone();
@@ -82,25 +87,25 @@ pub(super) async fn run(command: NetworkCommand, context: &Context) -> Done {
     context
         .with_host(async |session| {
             let (about, verdict, path) = match command {
-                NetworkCommand::Allow { about, writes: false } => (about, Verdict::Allow, "/v1/network"),
-                NetworkCommand::Allow { about, writes: true } => (about, Verdict::AllowWrites, "/v1/network"),
-                NetworkCommand::Deny { about } => (about, Verdict::Deny, "/v1/network"),
-                NetworkCommand::Forget { about } => (about, Verdict::Deny, "/v1/network/forget"),
+                NetworkCommand::Allow { about, writes: false } => (about, DomainVerdict::Allow, "/v1/network"),
+                NetworkCommand::Allow { about, writes: true } => (about, DomainVerdict::AllowWrites, "/v1/network"),
+                NetworkCommand::Deny { about } => (about, DomainVerdict::Deny, "/v1/network"),
+                NetworkCommand::Forget { about } => (about, DomainVerdict::Deny, "/v1/network/forget"),
                 NetworkCommand::List => {
                     let decisions: Vec<Decision> = session.ask(&Call::get("/v1/network")).await?;
                     if decisions.is_empty() && !context.output.is_json() {
                         context.output.say("no decisions; `motor network allow DOMAIN --run RUN` makes one");
-                        return Ok(Exit::Ok);
+                        return Ok(CommandExit::Ok);
                     }
                     context.answer(&decisions, || list(&decisions, context.output.columns))?;
-                    return Ok(Exit::Ok);
+                    return Ok(CommandExit::Ok);
                 }
             };
             let decision = about.decision(verdict, session, context).await?;
             let forgotten = path.ends_with("forget");
             let consent = match (verdict, forgotten) {
                 // It takes something away: the owner's word, and no question.
-                (Verdict::Deny, false) => unasked(context).await?,
+                (DomainVerdict::Deny, false) => unasked(context).await?,
                 _ => confirm(&card(&decision, forgotten, context), context).await?,
             };
             let made: Decision = session.ask(&Call::post(path, &decision)?.with(consent)).await?;
@@ -108,7 +113,7 @@ pub(super) async fn run(command: NetworkCommand, context: &Context) -> Done {
                 let what = if forgotten { "forgotten" } else { word(made.verdict) };
                 format!("{} is {what} for {}", made.pattern, whose(&made))
             })?;
-            Ok(Exit::Ok)
+            Ok(CommandExit::Ok)
         })
         .await
 }
@@ -117,10 +122,10 @@ pub(super) async fn run(command: NetworkCommand, context: &Context) -> Done {
 fn card(decision: &Decision, forgotten: bool, context: &Context) -> Card {
     let title = match (forgotten, decision.verdict) {
         (true, _) => "take back what was decided about a domain?",
-        (false, Verdict::AllowWrites) if decision.pattern.is_whole_host() => {
+        (false, DomainVerdict::AllowWrites) if decision.pattern.is_whole_host() => {
             "let runs send everything to a domain, whatever they have read from the web?"
         }
-        (false, Verdict::AllowWrites) => "let runs send these requests, whatever they have read from the web?",
+        (false, DomainVerdict::AllowWrites) => "let runs send these requests, whatever they have read from the web?",
         (false, _) => "let runs reach a domain?",
     };
     let label = if decision.pattern.is_whole_host() { "domain" } else { "requests" };
@@ -131,24 +136,24 @@ fn card(decision: &Decision, forgotten: bool, context: &Context) -> Card {
     }
 }
 
-fn word(verdict: Verdict) -> &'static str {
+fn word(verdict: DomainVerdict) -> &'static str {
     match verdict {
-        Verdict::Allow => "allowed",
-        Verdict::AllowWrites => "allowed, writing included,",
-        Verdict::Deny => "refused",
+        DomainVerdict::Allow => "allowed",
+        DomainVerdict::AllowWrites => "allowed, writing included,",
+        DomainVerdict::Deny => "refused",
     }
 }
 
 fn whose(decision: &Decision) -> String {
     match (&decision.run, decision.level) {
         (Some(run), _) => format!("run {run}"),
-        (None, Level::Session) => format!("agent {} until the host ends", decision.agent),
+        (None, DecisionLevel::Session) => format!("agent {} until the host ends", decision.agent),
         (None, _) => format!("agent {} for good", decision.agent),
     }
 }
 
 fn list(decisions: &[Decision], columns: usize) -> String {
-    let mut table = Table::new(&["DOMAIN", "DECISION", "FOR"]);
+    let mut table = TextTable::new(&["DOMAIN", "DECISION", "FOR"]);
     for decision in decisions {
         let word = word(decision.verdict).trim_end_matches(',').to_owned();
         table.row([decision.pattern.to_string(), word, whose(decision)]);

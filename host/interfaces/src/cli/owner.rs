@@ -5,7 +5,7 @@
 
 use base::{Refusal, RefusalCode, Secret, Timestamp};
 use clap::Subcommand;
-use consent::{ConsentError, FileState, OwnerStatus, OwnerToken, Passphrase, TokenFile};
+use consent::{ConsentError, FileState, OwnerPassphrase, OwnerStatus, OwnerToken, TokenFile};
 use serde_json::json;
 use zeroize::Zeroizing;
 
@@ -15,8 +15,8 @@ use super::context::Context;
 use super::signals::seconds;
 use super::terminal::Terminal;
 use super::{CliError, Done};
-use crate::client::{Call, Word};
-use crate::exit::Exit;
+use crate::client::{Call, OwnerProof};
+use crate::exit::CommandExit;
 use crate::http::NewToken;
 use crate::session::Session;
 
@@ -37,7 +37,7 @@ pub(super) enum OwnerCommand {
 
 /// How the new token is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kept {
+enum TokenForm {
     Plain,
     Sealed,
 }
@@ -49,13 +49,13 @@ pub(super) async fn run(command: OwnerCommand, context: &Context) -> Done {
             match command {
                 OwnerCommand::Status => {
                     context.answer(&status, || told(&status))?;
-                    Ok(Exit::Ok)
+                    Ok(CommandExit::Ok)
                 }
                 OwnerCommand::Token => print(context).await,
-                OwnerCommand::Seal => replace(Kept::Sealed, session, context).await,
-                OwnerCommand::Unseal => replace(Kept::Plain, session, context).await,
+                OwnerCommand::Seal => replace(TokenForm::Sealed, session, context).await,
+                OwnerCommand::Unseal => replace(TokenForm::Plain, session, context).await,
                 OwnerCommand::Rotate => {
-                    let kept = if status.sealed { Kept::Sealed } else { Kept::Plain };
+                    let kept = if status.sealed { TokenForm::Sealed } else { TokenForm::Plain };
                     replace(kept, session, context).await
                 }
             }
@@ -109,22 +109,22 @@ async fn print(context: &Context) -> Done {
     } else {
         context.output.print_trusted(token.expose())?;
     }
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }
 
-async fn replace(kept: Kept, session: &mut Session, context: &Context) -> Done {
+async fn replace(kept: TokenForm, session: &mut Session, context: &Context) -> Done {
     let (word, passphrase) = match (given(context)?, kept) {
-        (Some(word), Kept::Plain) => (word, None),
+        (Some(word), TokenForm::Plain) => (word, None),
         // A passphrase is typed at the terminal, even with a token from the environment.
         (_, kept) => {
             let terminal = Terminal::open().ok_or_else(nobody)?;
             let card = match kept {
-                Kept::Sealed => Card::new("make a new owner's token, sealed with a passphrase?").with(
+                TokenForm::Sealed => Card::new("make a new owner's token, sealed with a passphrase?").with(
                     "means",
                     "the old token is refused at once; whoever consents at a terminal types the passphrase; without it \
                      nobody can consent in this home any more",
                 ),
-                Kept::Plain => Card::new("make a new owner's token, without a passphrase?").with(
+                TokenForm::Plain => Card::new("make a new owner's token, without a passphrase?").with(
                     "means",
                     "the old token is refused at once; every program of this user can read the new one, and consent",
                 ),
@@ -134,7 +134,7 @@ async fn replace(kept: Kept, session: &mut Session, context: &Context) -> Done {
                 return Err(declined().into());
             }
             let word = at(&terminal, context).await?;
-            let passphrase = if kept == Kept::Sealed { Some(choose(&terminal).await?) } else { None };
+            let passphrase = if kept == TokenForm::Sealed { Some(choose(&terminal).await?) } else { None };
             (word, passphrase)
         }
     };
@@ -150,7 +150,7 @@ async fn replace(kept: Kept, session: &mut Session, context: &Context) -> Done {
     };
     let status = send(&token, &file, word, session, context).await?;
     context.answer(&status, || told(&status))?;
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }
 
 /// Replaces the token. If the host's answer was lost, the request is sent again with a token that is refused by then:
@@ -158,7 +158,7 @@ async fn replace(kept: Kept, session: &mut Session, context: &Context) -> Done {
 async fn send(
     token: &OwnerToken,
     new: &TokenFile,
-    word: Word,
+    word: OwnerProof,
     session: &mut Session,
     context: &Context,
 ) -> Result<OwnerStatus, CliError> {
@@ -176,9 +176,9 @@ async fn send(
 }
 
 /// A new passphrase, typed twice.
-async fn choose(terminal: &Terminal) -> Result<Passphrase, Refusal> {
+async fn choose(terminal: &Terminal) -> Result<OwnerPassphrase, Refusal> {
     let first = terminal.ask_secret("new passphrase (16 characters or more): ").await.map_err(|error| gone(&error))?;
-    let chosen = Passphrase::new(Secret::new(first.expose().clone()))?;
+    let chosen = OwnerPassphrase::new(Secret::new(first.expose().clone()))?;
     let again = terminal.ask_secret("the same again: ").await.map_err(|error| gone(&error))?;
     if first.expose() != again.expose() {
         return Err(Refusal::new(RefusalCode::InvalidRequest, "the passphrases differ: nothing was changed"));

@@ -13,7 +13,7 @@ use super::Done;
 use super::context::Context;
 use super::task::or_newest;
 use crate::client::Call;
-use crate::exit::Exit;
+use crate::exit::CommandExit;
 use crate::output::text;
 
 /// Subcommands of `motor receipt`.
@@ -62,7 +62,7 @@ pub(super) async fn run(command: ReceiptCommand, context: &Context) -> Done {
                     .output
                     .warn(&format!("`{path}` lies beside the artifacts, and the receipt says nothing about it"));
             }
-            Ok(Exit::Ok)
+            Ok(CommandExit::Ok)
         }
     }
 }
@@ -84,7 +84,7 @@ async fn show(run: Option<RunId>, out: Option<PathBuf>, context: &Context) -> Do
             } else {
                 context.output.print_trusted(&said(&signed))?;
             }
-            Ok(Exit::Ok)
+            Ok(CommandExit::Ok)
         })
         .await
 }
@@ -182,9 +182,9 @@ fn or_none(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use agent::{Checked, Unchecked};
+    use agent::{CheckedFile, UncheckedFile};
     use expect_test::expect;
-    use receipts::{Energy, Host, Issuer, Outcome, SigningKey, StatusCount, Task, Tokens, VERSION};
+    use receipts::{Energy, Issuer, ReceiptHost, ReceiptOutcome, SigningKey, StatusCount, Task, Tokens, VERSION};
 
     use super::*;
 
@@ -197,10 +197,14 @@ mod tests {
     fn what_was_compared_and_what_not_is_told_apart() {
         let page = verified(&Verification {
             run_id: RunId::parse("run_1").unwrap(),
-            status: Outcome::Completed,
+            status: ReceiptOutcome::Completed,
             key: key().public(),
-            checked: vec![Checked { what: "signature", detail: "fits".into() }],
-            not_checked: vec![Unchecked { what: "skill", detail: "`sums\u{1b}[2J`".into(), remedy: "pass `--skill`" }],
+            checked: vec![CheckedFile { what: "signature", detail: "fits".into() }],
+            not_checked: vec![UncheckedFile {
+                what: "skill",
+                detail: "`sums\u{1b}[2J`".into(),
+                remedy: "pass `--skill`",
+            }],
             other_files: vec![],
         });
         expect![[r#"
@@ -215,7 +219,7 @@ mod tests {
     #[test]
     fn a_receipt_is_shown_without_what_could_move_the_cursor() {
         let time = base::Timestamp::from_millis(1);
-        let host = |host: &str, refused, statuses: &[(u16, u64)]| Host {
+        let host = |host: &str, refused, statuses: &[(u16, u64)]| ReceiptHost {
             host: host.into(),
             requests: 3,
             refused,
@@ -227,7 +231,7 @@ mod tests {
             run_id: RunId::parse("run_1").unwrap(),
             agent: base::AgentName::default(),
             task: Task::of("add\u{1b}[2J it\nup"),
-            status: Outcome::Failed,
+            status: ReceiptOutcome::Failed,
             attempts: 2,
             created_at: time,
             started_at: None,

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::Done;
 use super::context::Context;
-use crate::exit::Exit;
+use crate::exit::CommandExit;
 
 pub(super) async fn run(context: &Context) -> Done {
     let place = context.place()?;
@@ -27,9 +27,9 @@ pub(super) async fn run(context: &Context) -> Done {
         // Not an error of this command: clients were told theirs, and the exit code is for a supervisor.
         Some(refusal) => {
             context.output.fail(&refusal.reason, refusal.remedy.as_deref());
-            Exit::Storage
+            CommandExit::Storage
         }
-        None => Exit::Ok,
+        None => CommandExit::Ok,
     };
     context.output.say("stopping; runs that are not over go on with the next host");
     server.stop().await;

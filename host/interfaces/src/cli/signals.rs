@@ -11,7 +11,7 @@ use super::context::Context;
 use super::skill::left_behind;
 use super::{CliError, Done};
 use crate::client::Call;
-use crate::exit::Exit;
+use crate::exit::CommandExit;
 use crate::output::text;
 use crate::session::Session;
 
@@ -43,17 +43,17 @@ pub(super) async fn run(arguments: SignalsArgs, context: &Context) -> Done {
         .with_host(async |session| {
             let latest = session.status().latest_signal;
             if arguments.waiting {
-                return list(session, Listed::waiting(u64::MAX), context).await;
+                return list(session, SignalList::waiting(u64::MAX), context).await;
             }
             if !arguments.follow {
                 let after = arguments.since.unwrap_or_else(|| latest.saturating_sub(LATEST));
-                return list(session, Listed { path: "/v1/signals", after, end: u64::MAX }, context).await;
+                return list(session, SignalList { path: "/v1/signals", after, end: u64::MAX }, context).await;
             }
             // A host that stays for a while resumes the runs of an earlier one: otherwise there is nothing to follow.
             session.take_up_runs().await?;
             if arguments.since.is_none() {
                 // Up to where the stream begins: of the others each comes with the stream.
-                list(session, Listed::waiting(latest), context).await?;
+                list(session, SignalList::waiting(latest), context).await?;
             }
             follow(session, arguments.since.unwrap_or(latest), context).await
         })
@@ -61,7 +61,7 @@ pub(super) async fn run(arguments: SignalsArgs, context: &Context) -> Done {
 }
 
 /// The signals to list, by path and ids.
-struct Listed {
+struct SignalList {
     path: &'static str,
     /// Ids behind this one.
     after: u64,
@@ -69,14 +69,14 @@ struct Listed {
     end: u64,
 }
 
-impl Listed {
+impl SignalList {
     fn waiting(end: u64) -> Self {
         Self { path: "/v1/signals/waiting", after: 0, end }
     }
 }
 
-async fn list(session: &mut Session, listed: Listed, context: &Context) -> Done {
-    let Listed { path, mut after, end } = listed;
+async fn list(session: &mut Session, listed: SignalList, context: &Context) -> Done {
+    let SignalList { path, mut after, end } = listed;
     loop {
         let page: Vec<Signal> = session.ask(&Call::get(format!("{path}?after={after}&limit={PAGE}"))).await?;
         for signal in page.iter().filter(|signal| signal.id <= end) {
@@ -84,7 +84,7 @@ async fn list(session: &mut Session, listed: Listed, context: &Context) -> Done 
         }
         match page.last() {
             Some(last) if page.len() == PAGE && last.id < end => after = last.id,
-            _ => return Ok(Exit::Ok),
+            _ => return Ok(CommandExit::Ok),
         }
     }
 }
@@ -100,7 +100,7 @@ async fn follow(session: &mut Session, mut after: u64, context: &Context) -> Don
         }
         if !session.succeed().await? {
             context.output.say("the host stopped");
-            return Ok(Exit::TryLater);
+            return Ok(CommandExit::TryLater);
         }
     }
 }

@@ -20,7 +20,7 @@ use skills::{SkillStatus, SkillSummary};
 use super::Done;
 use super::context::Context;
 use crate::client::Call;
-use crate::exit::Exit;
+use crate::exit::CommandExit;
 use crate::output::text;
 
 /// Subcommands of `motor skill`.
@@ -112,14 +112,14 @@ pub(super) async fn run(command: SkillCommand, context: &Context) -> Done {
                         "no skills; `motor skill add DIR` adds one, or put it into `{}`",
                         directory.display()
                     ));
-                    return Ok(Exit::Ok);
+                    return Ok(CommandExit::Ok);
                 }
                 context.answer(&skills, || list::skills(&skills, context.output.columns, context.output.out))?;
                 if !context.output.is_json() && skills.iter().any(|skill| skill.status != SkillStatus::Approved) {
                     let help = "`motor skill review NAME` shows one, `motor skill approve NAME` lets it act";
                     context.output.say(&context.output.err.dim(help));
                 }
-                Ok(Exit::Ok)
+                Ok(CommandExit::Ok)
             }
             SkillCommand::Review(arguments) => review::facts(arguments, session, context).await,
             SkillCommand::Approve(arguments) => decide::approve(arguments, session, context).await,

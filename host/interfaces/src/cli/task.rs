@@ -6,15 +6,15 @@ use std::time::Duration;
 use agent::TaskSummary;
 use base::{Refusal, RefusalCode, RunId, Timestamp};
 use clap::Subcommand;
-use motor::{Cancelled, RunStatus, RunTrace, Waiting};
+use motor::{CancelReply, RunStatus, RunTrace, Waiting};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::context::{Context, now};
 use super::{Done, answer, status};
 use crate::client::Call;
-use crate::exit::Exit;
-use crate::output::table::Table;
+use crate::exit::CommandExit;
+use crate::output::table::TextTable;
 use crate::output::text;
 use crate::session::Session;
 
@@ -52,7 +52,7 @@ pub(super) enum TaskCommand {
     /// Answer a run's question. Without an answer, ask on the terminal
     Respond(answer::RespondArgs),
     /// Show the actions a run asks for, and allow or refuse them
-    Approve(answer::ApproveArgs),
+    Approve(answer::ApproveTaskArgs),
     /// Retry a failed run, with advice and with more domains if wanted
     Retry(answer::RetryArgs),
     /// Delete runs that are over, with their workspaces, artifacts and traces, irrecoverably
@@ -93,10 +93,10 @@ pub(super) async fn run(command: TaskCommand, context: &Context) -> Done {
                 let records: Vec<TaskSummary> = session.ask(&Call::get(path)).await?;
                 if records.is_empty() && !context.output.is_json() {
                     context.output.say("no runs; `motor act \"…\"` starts one");
-                    return Ok(Exit::Ok);
+                    return Ok(CommandExit::Ok);
                 }
                 context.answer(&records, || list(&records, now(), context.output.columns))?;
-                Ok(Exit::Ok)
+                Ok(CommandExit::Ok)
             }
             TaskCommand::Status { run, full } => {
                 let run = or_newest(run, session, context).await?;
@@ -108,17 +108,17 @@ pub(super) async fn run(command: TaskCommand, context: &Context) -> Done {
                 } else {
                     context.answer(&trace, || status::render(&trace, now(), output.columns, output.out))?;
                 }
-                Ok(Exit::Ok)
+                Ok(CommandExit::Ok)
             }
             TaskCommand::Log { run } => {
                 let run = or_newest(run, session, context).await?;
-                let log: Log = session.ask(&Call::get(format!("/v1/tasks/{run}/log"))).await?;
+                let log: LogText = session.ask(&Call::get(format!("/v1/tasks/{run}/log"))).await?;
                 if context.output.is_json() {
                     context.output.print_json(&json!({ "runId": run, "log": log.log }))?;
                 } else {
                     context.output.print(&log.log)?;
                 }
-                Ok(Exit::Ok)
+                Ok(CommandExit::Ok)
             }
             TaskCommand::Delete { runs } => {
                 let (mut deleted, mut refused) = (Vec::new(), None);
@@ -146,20 +146,20 @@ pub(super) async fn run(command: TaskCommand, context: &Context) -> Done {
                 context.answer(&json!({ "deleted": deleted }), || {
                     deleted.iter().map(|run| format!("{run} is deleted")).collect::<Vec<_>>().join("\n")
                 })?;
-                Ok(Exit::Ok)
+                Ok(CommandExit::Ok)
             }
             TaskCommand::Cancel { run } => {
                 let call = Call::post(format!("/v1/tasks/{run}/cancel"), &json!({}))?;
-                let cancelled: Cancelled = session.ask(&call).await?;
+                let cancelled: CancelReply = session.ask(&call).await?;
                 context.answer(&cancelled, || format!("{run} was {} and is cancelled", cancelled.previous_status))?;
-                Ok(Exit::Ok)
+                Ok(CommandExit::Ok)
             }
         })
         .await
 }
 
 #[derive(Debug, Deserialize)]
-struct Log {
+struct LogText {
     log: String,
 }
 
@@ -190,14 +190,14 @@ async fn waiting(all: bool, limit: usize, session: &mut Session, context: &Conte
     records.truncate(limit);
     if records.is_empty() && !context.output.is_json() {
         context.output.say("no run waits for anybody");
-        return Ok(Exit::Ok);
+        return Ok(CommandExit::Ok);
     }
     context.answer(&records, || asking(&records, now(), context.output.columns))?;
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }
 
 fn asking(records: &[TaskSummary], now: Timestamp, columns: usize) -> String {
-    let mut table = Table::new(&["RUN", "WAITS FOR", ">LEFT", "ASKS"]);
+    let mut table = TextTable::new(&["RUN", "WAITS FOR", ">LEFT", "ASKS"]);
     for record in records {
         let Some(waiting) = &record.waiting else { continue };
         let (what, asks) = match waiting {
@@ -217,7 +217,7 @@ fn list(records: &[TaskSummary], now: Timestamp, columns: usize) -> String {
     let first = records.first().map(|record| &record.agent);
     // Agents are worth a column only if there are several.
     let several = records.iter().any(|record| Some(&record.agent) != first);
-    let mut table = Table::new(&["RUN", "STATUS", ">AGE", ">TOOK", ">STEPS", "TASK"]);
+    let mut table = TextTable::new(&["RUN", "STATUS", ">AGE", ">TOOK", ">STEPS", "TASK"]);
     for record in records {
         let took =
             record.started_at.map_or(Duration::ZERO, |started| record.completed_at.unwrap_or(now).since(started));

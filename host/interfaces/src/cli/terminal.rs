@@ -80,7 +80,7 @@ impl Terminal {
     }
 
     async fn line(&self) -> io::Result<Option<String>> {
-        let wanted = Wanted(Arc::new(AtomicBool::new(true)));
+        let wanted = EchoGuard(Arc::new(AtomicBool::new(true)));
         let (terminal, still) = (self.clone(), wanted.0.clone());
         let read = tokio::task::spawn_blocking(move || terminal.read_line(&still)).await;
         drop(wanted);
@@ -147,9 +147,9 @@ impl Drop for Silent {
 }
 
 /// Ends the reading if its caller has stopped waiting.
-struct Wanted(Arc<AtomicBool>);
+struct EchoGuard(Arc<AtomicBool>);
 
-impl Drop for Wanted {
+impl Drop for EchoGuard {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
     }

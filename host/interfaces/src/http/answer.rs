@@ -1,19 +1,19 @@
 //! Answers of people to runs: `/v1/tasks/{id}/respond`, `/approve`, `/retry`.
 
-use agent::{ApproveRequest, RespondRequest, RetryTask};
+use agent::{ApproveTask, RespondRequest, RetryTask};
 use axum::Json;
 use axum::extract::{Path, State};
-use motor::{Moved, Retried};
+use motor::{CommandReply, RetryReply};
 
-use super::reply::{Reply, run_id};
-use super::{Body, Claimed, Door};
+use super::reply::{ApiResult, run_id};
+use super::{ApiState, Body, ClaimHeaders};
 
 pub(super) async fn respond(
-    State(door): State<Door>,
+    State(door): State<ApiState>,
     Path(id): Path<String>,
-    claimed: Claimed,
+    claimed: ClaimHeaders,
     Body(request): Body<RespondRequest>,
-) -> Reply<Moved> {
+) -> ApiResult<CommandReply> {
     let _attachment = door.attached.attach();
     let run = run_id(&id)?;
     let consent = door.host.consent(claimed.into()).await?;
@@ -21,11 +21,11 @@ pub(super) async fn respond(
 }
 
 pub(super) async fn approve(
-    State(door): State<Door>,
+    State(door): State<ApiState>,
     Path(id): Path<String>,
-    claimed: Claimed,
-    Body(request): Body<ApproveRequest>,
-) -> Reply<Moved> {
+    claimed: ClaimHeaders,
+    Body(request): Body<ApproveTask>,
+) -> ApiResult<CommandReply> {
     let _attachment = door.attached.attach();
     let run = run_id(&id)?;
     let consent = door.host.consent(claimed.into()).await?;
@@ -35,11 +35,11 @@ pub(super) async fn approve(
 /// A retry with the same grants needs no owner; more grants need the owner's word. A claim to be the owner is always
 /// checked.
 pub(super) async fn retry(
-    State(door): State<Door>,
+    State(door): State<ApiState>,
     Path(id): Path<String>,
-    claimed: Claimed,
+    claimed: ClaimHeaders,
     Body(request): Body<RetryTask>,
-) -> Reply<Retried> {
+) -> ApiResult<RetryReply> {
     let _attachment = door.attached.attach();
     let run = run_id(&id)?;
     let consent =

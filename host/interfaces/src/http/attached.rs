@@ -4,13 +4,13 @@ use tokio::sync::watch;
 
 /// Counts requests that another command waits for.
 #[derive(Debug, Clone)]
-pub(super) struct Attached(watch::Sender<usize>);
+pub(super) struct Attachments(watch::Sender<usize>);
 
 /// One of the counted requests, until dropped.
 #[derive(Debug)]
 pub(super) struct Attachment(watch::Sender<usize>);
 
-impl Attached {
+impl Attachments {
     pub(super) fn new() -> Self {
         Self(watch::Sender::new(0))
     }
@@ -43,7 +43,7 @@ mod tests {
 
     #[tokio::test]
     async fn waits_for_the_last() {
-        let attached = Attached::new();
+        let attached = Attachments::new();
         attached.nobody().await;
         let (first, second) = (attached.attach(), attached.attach());
         drop(first);

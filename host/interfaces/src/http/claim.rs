@@ -13,22 +13,22 @@ use axum::http::{HeaderMap, header};
 use base::{Door, Secret};
 use consent::Claim;
 
-use super::Door as ApiState;
+use super::ApiState;
 
 /// The header that names the door.
 pub const DOOR: &str = "motor-door";
 
 /// The claim of a request.
 #[derive(Debug)]
-pub(super) struct Claimed(Claim);
+pub(super) struct ClaimHeaders(Claim);
 
-impl From<Claimed> for Claim {
-    fn from(claimed: Claimed) -> Self {
+impl From<ClaimHeaders> for Claim {
+    fn from(claimed: ClaimHeaders) -> Self {
         claimed.0
     }
 }
 
-impl Claimed {
+impl ClaimHeaders {
     /// Whether it claims anything at all.
     pub(super) fn is_given(&self) -> bool {
         self.0.token.is_some()
@@ -37,9 +37,9 @@ impl Claimed {
 
 /// The caller of a request that needs no consent: the owner if it has the owner's token, otherwise a model.
 #[derive(Debug)]
-pub(super) struct By(pub Caller);
+pub(super) struct CallerHeader(pub Caller);
 
-impl FromRequestParts<ApiState> for By {
+impl FromRequestParts<ApiState> for CallerHeader {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Infallible> {
@@ -49,7 +49,7 @@ impl FromRequestParts<ApiState> for By {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Claimed {
+impl<S: Sync> FromRequestParts<S> for ClaimHeaders {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
@@ -59,33 +59,33 @@ impl<S: Sync> FromRequestParts<S> for Claimed {
 
 fn claim(headers: &HeaderMap) -> Claim {
     let door = match only(headers, DOOR) {
-        One::Absent | One::Value("token") => Door::Token,
-        One::Value("terminal") => Door::Terminal,
+        HeaderValues::Absent | HeaderValues::Value("token") => Door::Token,
+        HeaderValues::Value("terminal") => Door::Terminal,
         // No other door exists on this socket; unknown values are untrusted.
-        One::Value(_) | One::Unclear => Door::Model,
+        HeaderValues::Value(_) | HeaderValues::Unclear => Door::Model,
     };
     let token = match only(headers, header::AUTHORIZATION.as_str()) {
-        One::Value(value) => bearer(value),
-        One::Absent | One::Unclear => None,
+        HeaderValues::Value(value) => bearer(value),
+        HeaderValues::Absent | HeaderValues::Unclear => None,
     };
     Claim { door, token: token.map(|token| Secret::new(token.to_owned())) }
 }
 
 /// The value of a header that may be there once.
 #[derive(Debug, PartialEq, Eq)]
-enum One<'a> {
+enum HeaderValues<'a> {
     Absent,
     Value(&'a str),
     /// It is repeated, or is not text.
     Unclear,
 }
 
-fn only<'a>(headers: &'a HeaderMap, name: &str) -> One<'a> {
+fn only<'a>(headers: &'a HeaderMap, name: &str) -> HeaderValues<'a> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
-        (None, _) => One::Absent,
-        (Some(value), None) => value.to_str().map_or(One::Unclear, |text| One::Value(text.trim())),
-        _ => One::Unclear,
+        (None, _) => HeaderValues::Absent,
+        (Some(value), None) => value.to_str().map_or(HeaderValues::Unclear, |text| HeaderValues::Value(text.trim())),
+        _ => HeaderValues::Unclear,
     }
 }
 

@@ -18,11 +18,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::listen::OwnersOnly;
-use super::reply::Failure;
+use super::reply::ErrorReply;
 
 /// The bounds of one socket.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
+pub(super) struct SocketLimits {
     /// Connections that are served at once. Default 256: descriptors are a thousand for a process.
     pub served: usize,
     /// Connections that wait for a place. More stay in the queue of the kernel. Default 64.
@@ -34,16 +34,16 @@ pub(super) struct Bounds {
     pub wait: Duration,
 }
 
-impl Default for Bounds {
+impl Default for SocketLimits {
     fn default() -> Self {
         Self { served: 256, waiting: 64, head: Duration::from_secs(10), wait: Duration::from_secs(15) }
     }
 }
 
 /// Serves connections until `closing`, then waits for those that are open.
-pub(super) async fn serve(listener: OwnersOnly, router: Router, bounds: Bounds, closing: CancellationToken) {
+pub(super) async fn serve(listener: OwnersOnly, router: Router, bounds: SocketLimits, closing: CancellationToken) {
     let (served, waiting) = (Arc::new(Semaphore::new(bounds.served)), Arc::new(Semaphore::new(bounds.waiting)));
-    let full = Router::new().fallback(move || async move { Failure(no_place(bounds.served)) });
+    let full = Router::new().fallback(move || async move { ErrorReply(no_place(bounds.served)) });
     let connections = TaskTracker::new();
     let next = async || {
         // The semaphores are never closed.
@@ -101,8 +101,8 @@ mod tests {
 
     use super::*;
 
-    const BOUNDS: Bounds =
-        Bounds { served: 4, waiting: 2, head: Duration::from_secs(10), wait: Duration::from_secs(15) };
+    const BOUNDS: SocketLimits =
+        SocketLimits { served: 4, waiting: 2, head: Duration::from_secs(10), wait: Duration::from_secs(15) };
 
     struct Socket {
         path: std::path::PathBuf,

@@ -10,7 +10,7 @@ use base::{Refusal, RefusalCode};
 use futures_util::Stream;
 use serde::Serialize;
 
-use super::reply::Failure;
+use super::reply::ErrorReply;
 
 /// Silence after which a comment is sent, so that both sides notice if the other is gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -33,11 +33,14 @@ pub(super) fn event(id: Option<u64>, value: &impl Serialize) -> Event {
 }
 
 /// The id after which a client wants to go on (`Last-Event-ID`).
-pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Failure> {
+pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ErrorReply> {
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
     let id = value.to_str().ok().and_then(|text| text.trim().parse().ok());
     id.map(Some).ok_or_else(|| {
-        Failure(Refusal::new(RefusalCode::InvalidRequest, "`Last-Event-ID` is not an id of this stream: send a number"))
+        ErrorReply(Refusal::new(
+            RefusalCode::InvalidRequest,
+            "`Last-Event-ID` is not an id of this stream: send a number",
+        ))
     })
 }
 

@@ -7,18 +7,18 @@ use axum::extract::State;
 use base::{AgentName, Refusal, RefusalCode, RunId};
 use serde::{Deserialize, Serialize};
 
-use super::reply::{Failure, Reply};
-use super::{Door, Lifetime, Query};
+use super::reply::{ApiResult, ErrorReply};
+use super::{ApiState, Lifetime, Query};
 
 /// The agent to report the energy of.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Whose {
+pub(super) struct EnergyQuery {
     #[serde(default)]
     agent: AgentName,
 }
 
-pub(super) async fn energy(State(door): State<Door>, Query(whose): Query<Whose>) -> Reply<EnergyReport> {
+pub(super) async fn energy(State(door): State<ApiState>, Query(whose): Query<EnergyQuery>) -> ApiResult<EnergyReport> {
     Ok(Json(door.host.energy(&whose.agent)?))
 }
 
@@ -35,21 +35,21 @@ pub struct Status {
     pub latest_signal: u64,
 }
 
-pub(super) async fn status(State(door): State<Door>) -> Json<Status> {
+pub(super) async fn status(State(door): State<ApiState>) -> Json<Status> {
     let stays = door.lifetime == Lifetime::Stays;
     Json(Status { host: door.host.status(), stays, latest_signal: door.host.signals_latest() })
 }
 
 /// The findings about the state that this host has open.
-pub(super) async fn doctor(State(door): State<Door>) -> Reply<Vec<Finding>> {
+pub(super) async fn doctor(State(door): State<ApiState>) -> ApiResult<Vec<Finding>> {
     let host = door.host.clone();
     let examined = tokio::task::spawn_blocking(move || host.examine()).await;
-    examined.map(Json).map_err(|_| Failure(Refusal::new(RefusalCode::TryLater, "the host is shutting down")))
+    examined.map(Json).map_err(|_| ErrorReply(Refusal::new(RefusalCode::TryLater, "the host is shutting down")))
 }
 
 /// Runs that go on.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Resumed {
+pub struct ResumeReply {
     /// Those that an earlier host had left.
     pub resumed: Vec<RunId>,
     /// All that go on now.
@@ -57,22 +57,22 @@ pub struct Resumed {
 }
 
 /// Takes up the runs that an earlier host left. A host that stays did so at its start.
-pub(super) async fn resume(State(door): State<Door>) -> Reply<Resumed> {
+pub(super) async fn resume(State(door): State<ApiState>) -> ApiResult<ResumeReply> {
     let resumed = door.host.resume().await?;
-    Ok(Json(Resumed { resumed, running: door.host.status().running }))
+    Ok(Json(ResumeReply { resumed, running: door.host.status().running }))
 }
 
 /// That the host ends.
 #[derive(Debug, Serialize)]
-pub(super) struct Ending {
+pub(super) struct ShutdownReply {
     ending: bool,
 }
 
-pub(super) async fn shutdown(State(door): State<Door>) -> Reply<Ending> {
+pub(super) async fn shutdown(State(door): State<ApiState>) -> ApiResult<ShutdownReply> {
     if door.lifetime == Lifetime::Command {
         let reason = "this host lasts as long as the command that opened it, and ends with it";
-        return Err(Failure(Refusal::new(RefusalCode::IllegalState, reason)));
+        return Err(ErrorReply(Refusal::new(RefusalCode::IllegalState, reason)));
     }
     door.shutdown.cancel();
-    Ok(Json(Ending { ending: true }))
+    Ok(Json(ShutdownReply { ending: true }))
 }

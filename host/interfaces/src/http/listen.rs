@@ -17,8 +17,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::attached::Attached;
-use super::{Door, Lifetime, connections, router};
+use super::attached::Attachments;
+use super::{ApiState, Lifetime, connections, router};
 
 /// Bytes of a socket's path that every Unix takes (`sun_path` has 104 to 108, with a final NUL).
 const PATH_BYTES: usize = 103;
@@ -29,7 +29,7 @@ const RETRY: Duration = Duration::from_millis(100);
 
 /// A host that is served.
 pub struct Server {
-    door: Door,
+    door: ApiState,
     socket: PathBuf,
     serving: JoinHandle<()>,
 }
@@ -45,17 +45,17 @@ impl Server {
             let reason = format!("cannot listen on `{}`: {error}", socket.display());
             Refusal::new(RefusalCode::Failed, reason).with_remedy("use a home on a local file system: `--home DIR`")
         })?;
-        let door = Door {
+        let door = ApiState {
             host,
             lifetime,
-            attached: Attached::new(),
+            attached: Attachments::new(),
             closing: CancellationToken::new(),
             shutdown: CancellationToken::new(),
         };
         let serve = connections::serve(
             OwnersOnly::new(listener),
             router(door.clone()),
-            connections::Bounds::default(),
+            connections::SocketLimits::default(),
             door.closing.clone(),
         );
         let serving = tokio::spawn(serve);

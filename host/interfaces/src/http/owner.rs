@@ -9,27 +9,31 @@ use serde::{Deserialize, Serialize};
 use vault::CredentialInfo;
 use zeroize::Zeroizing;
 
-use super::reply::{RawBody, Reply};
-use super::{Body, Claimed, Door};
+use super::reply::{ApiResult, RawBody};
+use super::{ApiState, Body, ClaimHeaders};
 
 /// That a credential is kept.
 #[derive(Debug, Serialize)]
-pub(super) struct Kept {
+pub(super) struct CredentialStored {
     warnings: Vec<String>,
 }
 
 /// Keeps a credential. An error does not quote the body: it may hold the secret.
-pub(super) async fn set_credential(State(door): State<Door>, claimed: Claimed, RawBody(body): RawBody) -> Reply<Kept> {
+pub(super) async fn set_credential(
+    State(door): State<ApiState>,
+    claimed: ClaimHeaders,
+    RawBody(body): RawBody,
+) -> ApiResult<CredentialStored> {
     let _attachment = door.attached.attach();
     let consent = door.host.consent(claimed.into()).await?;
     let credential: SetCredential = serde_json::from_slice(&body).map_err(|_| {
         let reason = "the body is not a credential: an object with `name`, `value` and `domains`";
         Refusal::new(RefusalCode::InvalidRequest, reason)
     })?;
-    Ok(Json(Kept { warnings: door.host.set_credential(credential, consent).await? }))
+    Ok(Json(CredentialStored { warnings: door.host.set_credential(credential, consent).await? }))
 }
 
-pub(super) async fn credentials(State(door): State<Door>) -> Reply<Vec<CredentialInfo>> {
+pub(super) async fn credentials(State(door): State<ApiState>) -> ApiResult<Vec<CredentialInfo>> {
     let _attachment = door.attached.attach();
     Ok(Json(door.host.credentials().await?))
 }
@@ -37,7 +41,7 @@ pub(super) async fn credentials(State(door): State<Door>) -> Reply<Vec<Credentia
 /// The credential to act on.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Which {
+pub(super) struct CredentialSelector {
     name: CredentialName,
     #[serde(default)]
     skill: Option<String>,
@@ -45,47 +49,47 @@ pub(super) struct Which {
 
 /// That a credential is gone.
 #[derive(Debug, Serialize)]
-pub(super) struct Gone {
+pub(super) struct CredentialDeleted {
     deleted: bool,
 }
 
 pub(super) async fn delete_credential(
-    State(door): State<Door>,
-    claimed: Claimed,
-    Body(which): Body<Which>,
-) -> Reply<Gone> {
+    State(door): State<ApiState>,
+    claimed: ClaimHeaders,
+    Body(which): Body<CredentialSelector>,
+) -> ApiResult<CredentialDeleted> {
     let _attachment = door.attached.attach();
     let consent = door.host.consent(claimed.into()).await?;
     door.host.delete_credential(&which.name, which.skill.as_deref(), consent).await?;
-    Ok(Json(Gone { deleted: true }))
+    Ok(Json(CredentialDeleted { deleted: true }))
 }
 
 pub(super) async fn decide(
-    State(door): State<Door>,
-    claimed: Claimed,
+    State(door): State<ApiState>,
+    claimed: ClaimHeaders,
     Body(decision): Body<Decision>,
-) -> Reply<Decision> {
+) -> ApiResult<Decision> {
     let _attachment = door.attached.attach();
     let consent = door.host.consent(claimed.into()).await?;
     Ok(Json(door.host.decide(decision, consent).await?))
 }
 
 pub(super) async fn forget(
-    State(door): State<Door>,
-    claimed: Claimed,
+    State(door): State<ApiState>,
+    claimed: ClaimHeaders,
     Body(decision): Body<Decision>,
-) -> Reply<Decision> {
+) -> ApiResult<Decision> {
     let _attachment = door.attached.attach();
     let consent = door.host.consent(claimed.into()).await?;
     door.host.forget(decision.clone(), consent).await?;
     Ok(Json(decision))
 }
 
-pub(super) async fn decisions(State(door): State<Door>) -> Reply<Vec<Decision>> {
+pub(super) async fn decisions(State(door): State<ApiState>) -> ApiResult<Vec<Decision>> {
     Ok(Json(door.host.decisions()?))
 }
 
-pub(super) async fn owner(State(door): State<Door>) -> Json<OwnerStatus> {
+pub(super) async fn owner(State(door): State<ApiState>) -> Json<OwnerStatus> {
     Json(door.host.owner())
 }
 
@@ -100,10 +104,10 @@ pub struct NewToken {
 }
 
 pub(super) async fn replace_token(
-    State(door): State<Door>,
-    claimed: Claimed,
+    State(door): State<ApiState>,
+    claimed: ClaimHeaders,
     RawBody(body): RawBody,
-) -> Reply<OwnerStatus> {
+) -> ApiResult<OwnerStatus> {
     let _attachment = door.attached.attach();
     let parsed = serde_json::from_slice::<NewToken>(&body).ok().and_then(|new| {
         let (token, file) = (Zeroizing::new(new.token), Zeroizing::new(new.file));

@@ -21,18 +21,18 @@ pub struct ErrorBody {
 
 /// A refusal on its way out.
 #[derive(Debug)]
-pub(super) struct Failure(pub(super) Refusal);
+pub(super) struct ErrorReply(pub(super) Refusal);
 
 /// The result of a handler.
-pub(super) type Reply<T> = Result<Json<T>, Failure>;
+pub(super) type ApiResult<T> = Result<Json<T>, ErrorReply>;
 
-impl From<Refusal> for Failure {
+impl From<Refusal> for ErrorReply {
     fn from(refusal: Refusal) -> Self {
         Self(refusal)
     }
 }
 
-impl IntoResponse for Failure {
+impl IntoResponse for ErrorReply {
     fn into_response(self) -> Response {
         let code = self.0.code;
         (status(code), Json(ErrorBody { error: self.0 })).into_response()
@@ -64,9 +64,9 @@ pub(super) struct Body<T>(pub(super) T);
 const BODY: Duration = Duration::from_secs(30);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
-    type Rejection = Failure;
+    type Rejection = ErrorReply;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, ErrorReply> {
         let Json(body) = in_time(Json::from_request(request, state)).await??;
         Ok(Self(body))
     }
@@ -77,22 +77,22 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
 pub(super) struct RawBody(pub(super) Bytes);
 
 impl<S: Send + Sync> FromRequest<S> for RawBody {
-    type Rejection = Failure;
+    type Rejection = ErrorReply;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, ErrorReply> {
         let body = in_time(Bytes::from_request(request, state)).await?;
-        body.map(Self).map_err(|_| Failure(Refusal::new(RefusalCode::InvalidRequest, "the body cannot be read")))
+        body.map(Self).map_err(|_| ErrorReply(Refusal::new(RefusalCode::InvalidRequest, "the body cannot be read")))
     }
 }
 
-async fn in_time<T>(reading: impl Future<Output = T>) -> Result<T, Failure> {
+async fn in_time<T>(reading: impl Future<Output = T>) -> Result<T, ErrorReply> {
     tokio::time::timeout(BODY, reading).await.map_err(|_| {
         let reason = format!("the body is refused: it did not arrive within {} s", BODY.as_secs());
-        Failure(Refusal::new(RefusalCode::InvalidRequest, reason))
+        ErrorReply(Refusal::new(RefusalCode::InvalidRequest, reason))
     })
 }
 
-impl From<JsonRejection> for Failure {
+impl From<JsonRejection> for ErrorReply {
     fn from(rejection: JsonRejection) -> Self {
         Self(Refusal::new(
             RefusalCode::InvalidRequest,
@@ -103,10 +103,10 @@ impl From<JsonRejection> for Failure {
 
 /// The query parameters after `?`.
 #[derive(Debug, FromRequestParts)]
-#[from_request(via(axum::extract::Query), rejection(Failure))]
+#[from_request(via(axum::extract::Query), rejection(ErrorReply))]
 pub(super) struct Query<T>(pub(super) T);
 
-impl From<QueryRejection> for Failure {
+impl From<QueryRejection> for ErrorReply {
     fn from(rejection: QueryRejection) -> Self {
         Self(Refusal::new(
             RefusalCode::InvalidRequest,
@@ -122,10 +122,10 @@ fn lower_first(text: &str) -> String {
 }
 
 /// A run named in a path.
-pub(super) fn run_id(text: &str) -> Result<RunId, Failure> {
+pub(super) fn run_id(text: &str) -> Result<RunId, ErrorReply> {
     RunId::parse(text).map_err(|error| {
         let refusal = Refusal::new(RefusalCode::InvalidRequest, error.to_string());
-        Failure(refusal.with_remedy("list the runs to see their ids: `motor task list`"))
+        ErrorReply(refusal.with_remedy("list the runs to see their ids: `motor task list`"))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use agent::Followed;
+use agent::FollowStep;
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -13,8 +13,8 @@ use serde::Deserialize;
 use signals::Signal;
 
 use super::events::{event, last_event_id, sse};
-use super::reply::{Failure, Reply};
-use super::{Door, Query};
+use super::reply::{ApiResult, ErrorReply};
+use super::{ApiState, Query};
 
 /// Signals in one answer, at most.
 const MOST: usize = 1_000;
@@ -22,7 +22,7 @@ const MOST: usize = 1_000;
 /// The signals to list.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Range {
+pub(super) struct SignalRange {
     /// Those with a higher id. Default 0: from the first.
     #[serde(default)]
     after: u64,
@@ -35,12 +35,12 @@ fn default_limit() -> usize {
     100
 }
 
-pub(super) async fn list(State(door): State<Door>, Query(range): Query<Range>) -> Reply<Vec<Signal>> {
+pub(super) async fn list(State(door): State<ApiState>, Query(range): Query<SignalRange>) -> ApiResult<Vec<Signal>> {
     Ok(Json(door.host.signals(range.after, range.limit.min(MOST))?))
 }
 
 /// The signals of runs that still wait.
-pub(super) async fn waiting(State(door): State<Door>, Query(range): Query<Range>) -> Reply<Vec<Signal>> {
+pub(super) async fn waiting(State(door): State<ApiState>, Query(range): Query<SignalRange>) -> ApiResult<Vec<Signal>> {
     Ok(Json(door.host.signals_waiting(range.after, range.limit.min(MOST))?))
 }
 
@@ -58,10 +58,10 @@ pub(super) struct From {
 /// lower than where the stream begins, and a client that came back with one would get everything since. After them an
 /// event without data tells where the stream begins.
 pub(super) async fn events(
-    State(door): State<Door>,
+    State(door): State<ApiState>,
     Query(from): Query<From>,
     headers: HeaderMap,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Failure> {
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ErrorReply> {
     let follower = door.host.follow_signals(last_event_id(&headers)?.or(from.after));
     let stream = stream::unfold(follower, |mut follower| async move {
         match follower.next().await {
@@ -75,10 +75,10 @@ pub(super) async fn events(
     Ok(sse(stream.take_until(door.closing.cancelled_owned())))
 }
 
-fn shown(followed: &Followed) -> Event {
+fn shown(followed: &FollowStep) -> Event {
     match followed {
-        Followed::Waiting(signal) => event(None, signal),
-        Followed::Opened(after) => Event::default().id(after.to_string()),
-        Followed::Signal(signal) => event(Some(signal.id), signal),
+        FollowStep::Waiting(signal) => event(None, signal),
+        FollowStep::Opened(after) => Event::default().id(after.to_string()),
+        FollowStep::Signal(signal) => event(Some(signal.id), signal),
     }
 }

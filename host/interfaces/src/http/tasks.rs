@@ -10,40 +10,46 @@ use axum::response::sse::Event;
 use axum::response::{IntoResponse, Sse};
 use base::{Refusal, RefusalCode, RunId};
 use futures_util::{Stream, stream};
-use motor::{Cancelled, LiveEvent, RunTrace};
+use motor::{CancelReply, LiveEvent, RunTrace};
 use serde::{Deserialize, Serialize};
 
 use super::attached::Attachment;
 use super::events::{event, last_event_id, sse};
-use super::reply::{Failure, Reply, run_id};
-use super::{Door, Query};
+use super::reply::{ApiResult, ErrorReply, run_id};
+use super::{ApiState, Query};
 
-pub(super) async fn list(State(door): State<Door>, Query(filter): Query<TaskFilter>) -> Reply<Vec<TaskSummary>> {
+pub(super) async fn list(
+    State(door): State<ApiState>,
+    Query(filter): Query<TaskFilter>,
+) -> ApiResult<Vec<TaskSummary>> {
     Ok(Json(door.host.tasks(filter)?))
 }
 
-pub(super) async fn show(State(door): State<Door>, Path(id): Path<String>) -> Reply<RunTrace> {
+pub(super) async fn show(State(door): State<ApiState>, Path(id): Path<String>) -> ApiResult<RunTrace> {
     Ok(Json(door.host.task(&run_id(&id)?)?))
 }
 
 /// The end of a run's log.
 #[derive(Debug, Serialize)]
-pub(super) struct Log {
+pub(super) struct LogReply {
     log: String,
 }
 
-pub(super) async fn log(State(door): State<Door>, Path(id): Path<String>) -> Reply<Log> {
-    Ok(Json(Log { log: door.host.log(&run_id(&id)?)? }))
+pub(super) async fn log(State(door): State<ApiState>, Path(id): Path<String>) -> ApiResult<LogReply> {
+    Ok(Json(LogReply { log: door.host.log(&run_id(&id)?)? }))
 }
 
 /// The receipt's file, byte for byte: it can be verified as it is saved.
-pub(super) async fn receipt(State(door): State<Door>, Path(id): Path<String>) -> Result<impl IntoResponse, Failure> {
+pub(super) async fn receipt(
+    State(door): State<ApiState>,
+    Path(id): Path<String>,
+) -> Result<impl IntoResponse, ErrorReply> {
     let receipt = door.host.receipt(&run_id(&id)?).await?;
     let text = receipt.text().map_err(|error| Refusal::new(RefusalCode::Failed, error.to_string()))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text))
 }
 
-pub(super) async fn cancel(State(door): State<Door>, Path(id): Path<String>) -> Reply<Cancelled> {
+pub(super) async fn cancel(State(door): State<ApiState>, Path(id): Path<String>) -> ApiResult<CancelReply> {
     let _attachment = door.attached.attach();
     Ok(Json(door.host.cancel(&run_id(&id)?).await?))
 }
@@ -51,27 +57,27 @@ pub(super) async fn cancel(State(door): State<Door>, Path(id): Path<String>) -> 
 /// A run that was deleted.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Deleted {
+pub struct DeleteReply {
     /// Id of the deleted run.
     pub run_id: RunId,
 }
 
-pub(super) async fn delete(State(door): State<Door>, Path(id): Path<String>) -> Reply<Deleted> {
+pub(super) async fn delete(State(door): State<ApiState>, Path(id): Path<String>) -> ApiResult<DeleteReply> {
     let _attachment = door.attached.attach();
     let run_id = run_id(&id)?;
     door.host.delete(&run_id).await?;
-    Ok(Json(Deleted { run_id }))
+    Ok(Json(DeleteReply { run_id }))
 }
 
 /// Answers once the run is over, or waits for a person.
-pub(super) async fn wait(State(door): State<Door>, Path(id): Path<String>) -> Reply<TaskSummary> {
+pub(super) async fn wait(State(door): State<ApiState>, Path(id): Path<String>) -> ApiResult<TaskSummary> {
     let _attachment = door.attached.attach();
     let id = run_id(&id)?;
     tokio::select! {
         record = door.host.wait(&id) => Ok(Json(record?)),
         () = door.closing.cancelled() => {
             let refusal = Refusal::new(RefusalCode::TryLater, format!("the host stops while run `{id}` goes on"));
-            Err(Failure(refusal.with_remedy(format!("wait for it again: `motor act --resume {id}`"))))
+            Err(ErrorReply(refusal.with_remedy(format!("wait for it again: `motor act --resume {id}`"))))
         }
     }
 }
@@ -88,11 +94,11 @@ pub(super) struct Follow {
 /// The events of a run from its beginning, or after `Last-Event-ID`. Ids count the durable events; hints have none, so
 /// a client that comes back gets every durable event once.
 pub(super) async fn events(
-    State(door): State<Door>,
+    State(door): State<ApiState>,
     Path(id): Path<String>,
     Query(follow): Query<Follow>,
     headers: HeaderMap,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Failure> {
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ErrorReply> {
     let seen = last_event_id(&headers)?.unwrap_or(0);
     // First, so that a host that lasts as long as its command does not end between taking up and watching.
     let attachment = door.attached.attach();

@@ -9,12 +9,12 @@ const LEAST: usize = 12;
 
 /// A table under construction.
 #[derive(Debug)]
-pub struct Table {
+pub struct TextTable {
     headings: Vec<&'static str>,
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     /// A table with these headings. A heading that begins with `>` is over a column aligned to the right.
     #[must_use]
     pub fn new(headings: &[&'static str]) -> Self {
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn the_last_column_gives_way() {
-        let mut table = Table::new(&["RUN", ">CALLS", "TASK"]);
+        let mut table = TextTable::new(&["RUN", ">CALLS", "TASK"]);
         table.row(["run_1".into(), "7".into(), "short".into()]);
         table.row(["run_字".into(), "1,234".into(), "a task\nover lines, and longer than there is room".into()]);
         let rendered = table.render(40);
@@ -91,6 +91,6 @@ mod tests {
 
     #[test]
     fn no_rows_leave_the_headings() {
-        assert_eq!(Table::new(&["A", "B"]).render(80), "A  B\n");
+        assert_eq!(TextTable::new(&["A", "B"]).render(80), "A  B\n");
     }
 }

@@ -2,12 +2,12 @@
 
 use super::scan::scan;
 use super::value::call;
-use super::{Form, markers, means_tool, names_tool};
+use super::{CallForm, markers, means_tool, names_tool};
 use crate::ToolSpec;
 
 /// The whole of `text` as calls. JSON in a call's form by chance, like `{"name": "Ada", "input": {}}`, counts only if
 /// it names a granted tool or nearly does.
-pub(super) fn whole(text: &str, tools: &[ToolSpec]) -> Option<Form> {
+pub(super) fn whole(text: &str, tools: &[ToolSpec]) -> Option<CallForm> {
     let text = text.trim();
     if !text.starts_with(['{', '[']) || text.starts_with("[TOOL_CALLS]") {
         let (found, _) = scan(text);

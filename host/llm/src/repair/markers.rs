@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::value;
-use super::{Form, MAX_CALLS, TextCall};
+use super::{CallForm, MAX_CALLS, TextCall};
 
 /// The longest name of a tool, and the longest header before a call's arguments, in bytes.
 const MAX_HEAD: usize = 256;
@@ -15,13 +15,13 @@ const MAX_HEAD: usize = 256;
 const NOT_JSON: &str = "a tool call is written as text and is not valid JSON";
 
 /// The rest of the text after the calls, and the calls; `None` if the marker is only mentioned.
-type Read<'a> = Option<(&'a str, Form)>;
+type MarkerRead<'a> = Option<(&'a str, CallForm)>;
 
 /// The beginning of a call.
 pub(super) struct Marker {
     pub(super) opening: &'static str,
     /// Reads the text after the opening.
-    pub(super) read: for<'a> fn(&'a str) -> Read<'a>,
+    pub(super) read: for<'a> fn(&'a str) -> MarkerRead<'a>,
 }
 
 impl Marker {
@@ -114,17 +114,17 @@ fn name(text: &str) -> Option<(&str, &str)> {
     (1..MAX_HEAD).contains(&length).then(|| text.split_at(length))
 }
 
-fn one(name: &str, arguments: Map<String, Value>) -> Form {
+fn one(name: &str, arguments: Map<String, Value>) -> CallForm {
     Ok(vec![TextCall { name: name.to_owned(), arguments: Value::Object(arguments) }])
 }
 
 /// An unreadable call: it ends with the closing tag, or with the text.
-fn broken<'a>(text: &'a str, closing: &str, reason: impl Into<String>) -> Read<'a> {
+fn broken<'a>(text: &'a str, closing: &str, reason: impl Into<String>) -> MarkerRead<'a> {
     Some((text.split_once(closing).map_or("", |(_, rest)| rest), Err(reason.into())))
 }
 
 /// JSON in a tag, or parameters in tags of their own.
-fn tagged<'a>(text: &'a str, closing: &str) -> Read<'a> {
+fn tagged<'a>(text: &'a str, closing: &str) -> MarkerRead<'a> {
     let body = text.trim_start();
     if let Some(rest) = body.strip_prefix("<function=") {
         return named(rest, '>', "</function>");
@@ -134,7 +134,7 @@ fn tagged<'a>(text: &'a str, closing: &str) -> Read<'a> {
 
 /// One JSON call, a list of calls, or several of either. A call whose closing tag is missing at the end of the text
 /// counts: the tag is often the token that stops the model.
-fn listed<'a>(text: &'a str, closing: &str) -> Read<'a> {
+fn listed<'a>(text: &'a str, closing: &str) -> MarkerRead<'a> {
     let separated = |rest: &'a str| rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ';' | ','));
     let mut body = text.trim_start();
     if !body.starts_with(['{', '[']) {
@@ -157,7 +157,7 @@ fn listed<'a>(text: &'a str, closing: &str) -> Read<'a> {
 }
 
 /// A name, the JSON object of its arguments, and `closing`, which may be missing.
-fn with_object<'a>(name: &str, text: &'a str, closing: &str) -> Read<'a> {
+fn with_object<'a>(name: &str, text: &'a str, closing: &str) -> MarkerRead<'a> {
     match value::first(text) {
         Some((Value::Object(arguments), rest)) => {
             let rest = rest.trim_start();
@@ -168,7 +168,7 @@ fn with_object<'a>(name: &str, text: &'a str, closing: &str) -> Read<'a> {
 }
 
 /// `NAME` up to `end_of_name`, then parameters in tags or one JSON object, then `closing`.
-fn named<'a>(text: &'a str, end_of_name: char, closing: &str) -> Read<'a> {
+fn named<'a>(text: &'a str, end_of_name: char, closing: &str) -> MarkerRead<'a> {
     let (head, rest) = head(text, end_of_name.encode_utf8(&mut [0; 4]))?;
     let (name, "") = name(head.trim().trim_matches('"'))? else { return None };
     let rest = if end_of_name == '>' { rest } else { rest.trim_start().strip_prefix('>').unwrap_or(rest) };
@@ -208,7 +208,7 @@ fn parameter(text: &str) -> Option<(&str, &str, &str)> {
 }
 
 /// GLM: a name on a line, then `<arg_key>key</arg_key><arg_value>value</arg_value>` for each argument.
-fn keyed<'a>(text: &'a str, closing: &str) -> Read<'a> {
+fn keyed<'a>(text: &'a str, closing: &str) -> MarkerRead<'a> {
     let (name, rest) = name(text)?;
     let mut body = rest.trim_start();
     let mut arguments = Map::new();
@@ -230,7 +230,7 @@ fn keyed<'a>(text: &'a str, closing: &str) -> Read<'a> {
     }
 }
 
-fn mistral(text: &str) -> Read<'_> {
+fn mistral(text: &str) -> MarkerRead<'_> {
     let body = text.trim_start();
     if body.starts_with(['{', '[']) {
         return listed(body, "[/TOOL_CALLS]");
@@ -244,7 +244,7 @@ fn mistral(text: &str) -> Read<'_> {
     if rest.starts_with('{') { with_object(name, rest, "[/TOOL_CALLS]") } else { None }
 }
 
-fn python_tag(text: &str) -> Read<'_> {
+fn python_tag(text: &str) -> MarkerRead<'_> {
     let body = text.trim_start();
     if let Some((name, rest)) = name(body)
         && rest.starts_with('(')
@@ -257,7 +257,7 @@ fn python_tag(text: &str) -> Read<'_> {
 
 /// A name, `separator`, and a JSON object, possibly in a code block; `function` in place of the name if the name is
 /// after the separator.
-fn headed<'a>(text: &'a str, separator: &str, closing: &str) -> Read<'a> {
+fn headed<'a>(text: &'a str, separator: &str, closing: &str) -> MarkerRead<'a> {
     let (before, rest) = head(text, separator)?;
     let (name, rest) = match before.trim() {
         "function" => name(rest)?,
@@ -273,7 +273,7 @@ fn headed<'a>(text: &'a str, separator: &str, closing: &str) -> Read<'a> {
     Some((tail.strip_prefix(closing).unwrap_or(tail), form))
 }
 
-fn harmony(text: &str) -> Read<'_> {
+fn harmony(text: &str) -> MarkerRead<'_> {
     let (header, rest) = head(text, "<|message|>")?;
     let (_, recipient) = header.split_once("to=")?;
     let (name, _) = name(recipient)?;

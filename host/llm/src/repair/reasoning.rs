@@ -19,12 +19,12 @@ const MAX_HEADER: usize = 256;
 
 /// A text, split into answer and reasoning.
 #[derive(Debug, Default)]
-struct Parts {
+struct ReasoningParts {
     said: String,
     thought: String,
 }
 
-impl Parts {
+impl ReasoningParts {
     fn think(&mut self, text: &str) {
         if !self.thought.is_empty() && !text.trim().is_empty() {
             self.thought.push('\n');
@@ -61,8 +61,8 @@ pub(super) fn separate_reasoning(text: &str) -> Option<(String, String)> {
 }
 
 /// Blocks in tags. An unclosed block counts only at the beginning of the text.
-fn blocks(text: &str) -> Option<Parts> {
-    let mut parts = Parts::default();
+fn blocks(text: &str) -> Option<ReasoningParts> {
+    let mut parts = ReasoningParts::default();
     let mut rest = text;
     let mut found = false;
     if let Some((before, after)) = unopened(rest) {
@@ -135,7 +135,7 @@ fn is_fence(line: &str) -> bool {
 
 /// The messages of a text in the harmony format. Only a text that is framed as a whole counts: it begins with a header,
 /// or with the reasoning whose header the server omitted.
-fn harmony(text: &str) -> Option<Parts> {
+fn harmony(text: &str) -> Option<ReasoningParts> {
     let trimmed = text.trim_start();
     let framed = format!("<|end|>{START}assistant");
     // An answer may quote a foreign call in its middle: without a header at its beginning, no text may follow a call.
@@ -146,7 +146,7 @@ fn harmony(text: &str) -> Option<Parts> {
         let at = trimmed.find(&framed)?;
         trimmed.split_at(at)
     };
-    let mut parts = Parts::default();
+    let mut parts = ReasoningParts::default();
     let mut found = !lead.is_empty();
     if lead.contains('`') {
         return None;
@@ -212,12 +212,12 @@ fn ends(body: &str) -> usize {
 /// recognised: until then no other text was shown.
 #[derive(Debug, Default)]
 pub struct ReasoningFilter {
-    state: State,
+    state: ReasoningState,
     held: String,
 }
 
 #[derive(Debug, Default)]
-enum State {
+enum ReasoningState {
     /// Only reasoning so far.
     #[default]
     Begins,
@@ -258,7 +258,8 @@ impl ReasoningFilter {
     /// Returns the held-back piece, once the reply is complete.
     pub fn finish(&mut self) -> Option<Delta> {
         let held = std::mem::take(&mut self.held);
-        let delta = if matches!(self.state, State::Thinks(_)) { Delta::Reasoning(held) } else { Delta::Text(held) };
+        let delta =
+            if matches!(self.state, ReasoningState::Thinks(_)) { Delta::Reasoning(held) } else { Delta::Text(held) };
         let (Delta::Reasoning(text) | Delta::Text(text)) = &delta else { return None };
         (!text.is_empty()).then_some(delta)
     }
@@ -269,13 +270,13 @@ impl ReasoningFilter {
         let mut text = held.as_str();
         loop {
             match self.state {
-                State::Says => {
+                ReasoningState::Says => {
                     if !text.is_empty() {
                         deltas.push(Delta::Text(text.to_owned()));
                     }
                     return deltas;
                 }
-                State::Thinks(closing) => {
+                ReasoningState::Thinks(closing) => {
                     let Some((thought, rest)) = text.split_once(closing) else {
                         // Everything except a possible beginning of the closing tag.
                         let safe = text.floor_char_boundary(text.len().saturating_sub(closing.len() - 1));
@@ -287,23 +288,23 @@ impl ReasoningFilter {
                         return deltas;
                     };
                     deltas.push(Delta::Reasoning(thought.to_owned()));
-                    (self.state, text) = (State::Begins, rest);
+                    (self.state, text) = (ReasoningState::Begins, rest);
                 }
-                State::Begins => {
+                ReasoningState::Begins => {
                     text = text.trim_start();
                     let opened =
                         OPENINGS.iter().find_map(|(opening, closing)| Some((text.strip_prefix(opening)?, *closing)));
                     let begun = || HEADERS.iter().find_map(|header| text.strip_prefix(header));
                     let mut all = OPENINGS.iter().map(|(opening, _)| *opening).chain(HEADERS);
                     if let Some((rest, closing)) = opened {
-                        (self.state, text) = (State::Thinks(closing), rest);
+                        (self.state, text) = (ReasoningState::Thinks(closing), rest);
                     } else if let Some(rest) = begun() {
-                        (self.state, text) = (State::Says, rest);
+                        (self.state, text) = (ReasoningState::Says, rest);
                     } else if all.any(|opening| opening.starts_with(text)) {
                         text.clone_into(&mut self.held);
                         return deltas;
                     } else {
-                        self.state = State::Says;
+                        self.state = ReasoningState::Says;
                     }
                 }
             }

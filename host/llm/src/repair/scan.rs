@@ -1,6 +1,6 @@
 //! One pass over a text: the calls after markers, and the code blocks. Inside of code no marker counts.
 
-use super::Form;
+use super::CallForm;
 use super::markers::{MARKERS, Marker};
 
 /// Markers that are followed by the form of a call, readable or not, are collected up to this number.
@@ -8,10 +8,10 @@ const MAX_FOUND: usize = super::MAX_CALLS + 1;
 
 /// Calls in a text.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FoundCall {
     pub(super) start: usize,
     pub(super) end: usize,
-    pub(super) form: Form,
+    pub(super) form: CallForm,
 }
 
 /// A code block: its place and its content.
@@ -23,7 +23,7 @@ pub(super) struct Fence<'a> {
 }
 
 /// The calls after markers outside of code, and the code blocks outside of calls: arguments may hold either.
-pub(super) fn scan(text: &str) -> (Vec<Found>, Vec<Fence<'_>>) {
+pub(super) fn scan(text: &str) -> (Vec<FoundCall>, Vec<Fence<'_>>) {
     let (mut found, mut fences) = (Vec::new(), Vec::new());
     let mut position = 0;
     let mut in_code = false;
@@ -49,7 +49,7 @@ pub(super) fn scan(text: &str) -> (Vec<Found>, Vec<Fence<'_>>) {
             position = here + opening.len();
             if let Some((tail, form)) = read(text.get(position..).unwrap_or_default()) {
                 position = text.len() - tail.len();
-                found.push(Found { start: here, end: position, form });
+                found.push(FoundCall { start: here, end: position, form });
             }
         }
     }

@@ -33,7 +33,7 @@ const ANSWER_BYTES: usize = 1_000;
 const ANSWERS: usize = 4;
 
 /// One step of the record.
-pub(super) struct Step {
+pub(super) struct DigestStep {
     number: usize,
     /// Its lines, when there is room for them.
     lines: String,
@@ -57,7 +57,7 @@ impl AddAssign for Tally {
 
 type Counts = BTreeMap<String, Tally>;
 
-impl Step {
+impl DigestStep {
     pub(super) fn new(number: usize, entries: &[Entry]) -> Self {
         let mut step = Self { number, lines: String::new(), counts: Counts::new(), answers: Vec::new() };
         for entry in entries {
@@ -123,10 +123,10 @@ fn quoted(text: &str, bytes: usize) -> String {
 }
 
 /// The record of `steps` in at most `bytes` bytes, the oldest steps counted only; none when there are none, or no room.
-pub(super) fn digest(steps: &[Step], bytes: usize) -> Option<String> {
+pub(super) fn digest(steps: &[DigestStep], bytes: usize) -> Option<String> {
     let (first, last) = (steps.first()?, steps.last()?);
     let mut room = bytes;
-    let fits = |step: &&Step| {
+    let fits = |step: &&DigestStep| {
         let left = room.checked_sub(step.lines.len());
         room = left.unwrap_or_default();
         left.is_some()
@@ -151,7 +151,7 @@ pub(super) fn digest(steps: &[Step], bytes: usize) -> Option<String> {
 }
 
 /// What the owner answered: the owner's word keeps its weight, so it is not among what is quoted as data.
-fn answers(steps: &[Step]) -> String {
+fn answers(steps: &[DigestStep]) -> String {
     let all = steps.iter().flat_map(|step| step.answers.iter().map(|answer| (step.number, answer)));
     let all: Vec<_> = all.collect();
     let older = all.len().saturating_sub(ANSWERS);
@@ -159,7 +159,7 @@ fn answers(steps: &[Step]) -> String {
 }
 
 /// One line for steps that are counted only.
-fn counts(steps: &[Step]) -> String {
+fn counts(steps: &[DigestStep]) -> String {
     let (Some(first), Some(last)) = (steps.first(), steps.last()) else { return String::new() };
     let mut counts = Counts::new();
     for (name, tally) in steps.iter().flat_map(|step| &step.counts) {

@@ -21,7 +21,7 @@ fn said(text: &str) -> Entry {
 }
 
 fn reply(text: &str, calls: &[(&str, &str)]) -> Entry {
-    let calls = calls.iter().map(|(id, name)| ToolCall {
+    let calls = calls.iter().map(|(id, name)| RequestedCall {
         id: (*id).into(),
         name: (*name).into(),
         arguments: Arguments::Json(json!({"path": format!("{id}.csv")})),
@@ -301,7 +301,7 @@ fn history(task: &str, turns: Vec<Turn>) -> Vec<Entry> {
             .enumerate()
             .map(|(index, (arguments, result))| {
                 let id = format!("t{turn}c{index}");
-                let call = ToolCall { id: id.clone(), name: format!("tool{}", index % 3), arguments };
+                let call = RequestedCall { id: id.clone(), name: format!("tool{}", index % 3), arguments };
                 (call, Entry::Result { call_id: id, tool: format!("tool{}", index % 3), result, tainted: true })
             })
             .unzip();

@@ -4,19 +4,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{AgentName, ContentHash, Door, RefusalCode, RunId};
-use motor::{Answer, Approval, Decided, LiveEvent, Moved, RetryRequest, RunRequest, RunStatus, Scope, Waiting};
+use motor::{
+    Approval, ApprovalDecision, CommandReply, LiveEvent, QuestionAnswer, RetryRequest, RunRequest, RunStatus, Scope,
+    Waiting,
+};
 use serde_json::json;
 use signals::SignalStatus;
 
 use crate::consent::consent;
 use crate::home::{Home, Turn, call, request};
 
-fn answer(text: &str) -> Answer {
-    Answer { text: text.into(), question: None, consent: consent(), key: None }
+fn answer(text: &str) -> QuestionAnswer {
+    QuestionAnswer { text: text.into(), question: None, consent: consent(), key: None }
 }
 
-fn decided(grant: bool, scope: Scope) -> Decided {
-    Decided { approval: None, actions: vec![], grant, only: vec![], scope, reason: None, consent: consent(), key: None }
+fn decided(grant: bool, scope: Scope) -> ApprovalDecision {
+    ApprovalDecision {
+        approval: None,
+        actions: vec![],
+        grant,
+        only: vec![],
+        scope,
+        reason: None,
+        consent: consent(),
+        key: None,
+    }
 }
 
 fn asking() -> RunRequest {
@@ -66,16 +78,20 @@ async fn a_question_is_asked_once_and_answered_once() {
 
     // The place is held, and an answer to something else is none.
     assert_eq!(home.motor.start(home.motor.new_run_id(), asking()).await.unwrap_err().code, RefusalCode::Busy);
-    let other = Answer { question: Some("ask_0".into()), ..answer("b.csv") };
+    let other = QuestionAnswer { question: Some("ask_0".into()), ..answer("b.csv") };
     assert_eq!(home.motor.respond(&id, other).await.unwrap_err().code, RefusalCode::IllegalState);
     let refused = home.motor.approve(&id, decided(true, Scope::Once)).await.unwrap_err();
     assert!(refused.reason.contains("waits for an answer"), "{refused}");
 
     let about = asked.id.clone();
-    let keyed = Answer { question: Some(asked.id), key: Some("k".into()), ..answer("b.csv") };
+    let keyed = QuestionAnswer { question: Some(asked.id), key: Some("k".into()), ..answer("b.csv") };
     let moved = home.motor.respond(&id, keyed.clone()).await.unwrap();
-    let expected =
-        Moved { run_id: id.clone(), previous_status: RunStatus::AwaitingInput, new_status: RunStatus::Running, about };
+    let expected = CommandReply {
+        run_id: id.clone(),
+        previous_status: RunStatus::AwaitingInput,
+        new_status: RunStatus::Running,
+        about,
+    };
     assert_eq!(moved, expected);
     // The same command again is the same answer; another is one too many.
     assert_eq!(home.motor.respond(&id, keyed).await.unwrap(), expected);
@@ -139,7 +155,7 @@ async fn consent_is_for_one_action_and_one_time() {
     assert_eq!(first.items[0].arguments, json!({"text": "order"}));
     assert!(home.world.tools.appended.lock().unwrap().is_empty(), "nothing was done yet");
     // About another action than the one that was shown.
-    let other = Decided { actions: vec![ContentHash::of(b"x")], ..decided(true, Scope::Once) };
+    let other = ApprovalDecision { actions: vec![ContentHash::of(b"x")], ..decided(true, Scope::Once) };
     assert!(home.motor.approve(&id, other).await.unwrap_err().reason.contains("another action"));
     let wide = home.motor.approve(&id, decided(true, Scope::Always)).await.unwrap_err();
     assert_eq!(wide.code, RefusalCode::InvalidRequest);
@@ -147,7 +163,7 @@ async fn consent_is_for_one_action_and_one_time() {
     let home = home.reopen().await;
     home.motor.resume_all().await.unwrap();
     assert_eq!(approval(&home, &id).await, first, "the same request after a restart");
-    let shown = Decided {
+    let shown = ApprovalDecision {
         approval: Some(first.id.clone()),
         actions: vec![first.items[0].action_hash],
         ..decided(true, Scope::Once)
@@ -196,7 +212,10 @@ async fn harmless_calls_of_a_kind_are_one_question_and_a_new_kind_asks_again() {
     // Once was once; for the run is for the run.
     let third = approval(&home, &id).await;
     assert_eq!(third.class.as_deref(), Some("read from a"));
-    home.motor.approve(&id, Decided { reason: Some("enough".into()), ..decided(false, Scope::Once) }).await.unwrap();
+    home.motor
+        .approve(&id, ApprovalDecision { reason: Some("enough".into()), ..decided(false, Scope::Once) })
+        .await
+        .unwrap();
     assert_eq!(home.motor.wait(&id).await.unwrap().status, RunStatus::Completed);
     let trace = home.motor.status(&id).unwrap();
     let ok: Vec<bool> =
@@ -236,9 +255,9 @@ async fn some_of_the_requests_of_a_call_can_be_allowed() {
     let id = home.start(asking()).await;
     let asked = approval(&home, &id).await;
     assert_eq!(asked.items.iter().map(|item| item.summary.as_str()).collect::<Vec<_>>(), ["POST mine", "POST theirs"]);
-    let other = Decided { only: vec![ContentHash::of(b"z")], ..decided(true, Scope::Once) };
+    let other = ApprovalDecision { only: vec![ContentHash::of(b"z")], ..decided(true, Scope::Once) };
     assert!(home.motor.approve(&id, other).await.unwrap_err().reason.contains("does not ask about"));
-    let mine = Decided { only: vec![asked.items[0].action_hash], ..decided(true, Scope::Once) };
+    let mine = ApprovalDecision { only: vec![asked.items[0].action_hash], ..decided(true, Scope::Once) };
     home.motor.approve(&id, mine).await.unwrap();
     assert_eq!(home.motor.wait(&id).await.unwrap().status, RunStatus::Completed);
     assert_eq!(*home.world.tools.appended.lock().unwrap(), ["mine"]);
@@ -276,7 +295,10 @@ async fn a_consent_to_a_request_outlasts_other_calls_and_is_used_once() {
     home.motor.approve(&id, decided(true, Scope::Once)).await.unwrap();
     let second = approval(&home, &id).await;
     assert_ne!(first.id, second.id, "once was once");
-    home.motor.approve(&id, Decided { reason: Some("not now".into()), ..decided(false, Scope::Once) }).await.unwrap();
+    home.motor
+        .approve(&id, ApprovalDecision { reason: Some("not now".into()), ..decided(false, Scope::Once) })
+        .await
+        .unwrap();
     assert_eq!(home.motor.wait(&id).await.unwrap().status, RunStatus::Completed);
     assert_eq!(*home.world.tools.appended.lock().unwrap(), ["x", "y"]);
     let trace = home.motor.status(&id).unwrap();
@@ -305,7 +327,7 @@ async fn a_key_stands_for_one_order() {
     let home = Home::new(vec![ask(), ask(), Turn::Say("done")]);
     let id = home.start(asking()).await;
     let first = parked(&home, &id).await;
-    let keyed = |text: &str| Answer { key: Some("k".into()), ..answer(text) };
+    let keyed = |text: &str| QuestionAnswer { key: Some("k".into()), ..answer(text) };
     home.motor.respond(&id, keyed("a")).await.unwrap();
     while parked(&home, &id).await == first {
         tokio::task::yield_now().await;

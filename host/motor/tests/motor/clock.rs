@@ -91,8 +91,8 @@ async fn the_next_host_ends_a_wait_by_the_wall_clock() {
     }
 }
 
-fn answer() -> motor::Answer {
-    motor::Answer {
+fn answer() -> motor::QuestionAnswer {
+    motor::QuestionAnswer {
         text: "this".into(),
         question: None,
         consent: crate::consent::consent_at(Timestamp::from_millis(0)),

@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use base::{AgentName, Clock, ContentHash, ErrorCode, Provenance, Random, Refusal, RunId, SystemClock, Timestamp};
 use energy::EnergyBook;
 use grants::Grant;
-use llm::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Model, ModelError, ToolCall, ToolSpec, Usage};
+use llm::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Model, ModelError, RequestedCall, ToolSpec, Usage};
 use motor::{
-    Config, ConsentNeeded, Effects, Environment, Motor, MotorParts, OutgoingRequest, Planned, Review, RunRecord,
-    RunRequest, RunTrace, ToolDefinition, ToolInvocation, ToolNote, ToolReply, ToolResult, Toolbox,
+    CallReview, ConsentNeeded, Environment, Motor, MotorConfig, MotorParts, OutgoingRequest, PlannedCall, RunRecord,
+    RunRequest, RunTrace, ToolDefinition, ToolEffects, ToolInvocation, ToolNote, ToolReply, ToolResult, Toolbox,
 };
 use serde_json::{Value, json};
 use signals::SignalBus;
@@ -64,7 +64,7 @@ impl Model for Script {
                 reply.text = text.into();
             }
             Turn::Call(calls) => {
-                let calls = calls.into_iter().enumerate().map(|(index, (name, arguments))| ToolCall {
+                let calls = calls.into_iter().enumerate().map(|(index, (name, arguments))| RequestedCall {
                     id: id(index),
                     name: name.into(),
                     arguments: Arguments::Json(arguments),
@@ -73,11 +73,11 @@ impl Model for Script {
             }
             Turn::Malformed(name, text) => {
                 reply.tool_calls =
-                    vec![ToolCall { id: id(0), name: name.into(), arguments: Arguments::Malformed(text.into()) }];
+                    vec![RequestedCall { id: id(0), name: name.into(), arguments: Arguments::Malformed(text.into()) }];
             }
             Turn::Ends(finish, text, calls) => {
                 on_delta(Delta::Text(text.into()));
-                let call = |(index, arguments)| ToolCall { id: id(index), name: "append".into(), arguments };
+                let call = |(index, arguments)| RequestedCall { id: id(index), name: "append".into(), arguments };
                 reply.tool_calls = calls.into_iter().enumerate().map(call).collect();
                 (reply.text, reply.finish) = (text.into(), finish);
                 reply.finish_detail = (!finish.is_complete()).then(|| "in its own words".into());
@@ -112,13 +112,13 @@ impl Tools {
                 description: String::new(),
                 parameters: json!({"type": "object", "properties": {"text": {"type": "string"}}}),
             },
-            effects: Effects { read_only, idempotent, destructive: false, open_world: false },
+            effects: ToolEffects { read_only, idempotent, destructive: false, open_world: false },
             timeout: Duration::from_secs(5),
             component: None,
             most: None,
         };
         let outward = |tool: ToolDefinition| ToolDefinition {
-            effects: Effects { destructive: true, open_world: true, ..tool.effects },
+            effects: ToolEffects { destructive: true, open_world: true, ..tool.effects },
             ..tool
         };
         let mut short = tool("short", false, false);
@@ -171,12 +171,12 @@ impl Toolbox for Tools {
         &self.definitions
     }
 
-    async fn review(&self, call: Planned<'_>) -> Review {
-        let review = Review::of(&call);
+    async fn review(&self, call: PlannedCall<'_>) -> CallReview {
+        let review = CallReview::of(&call);
         match call.name {
             "get" => {
                 let class = Some(format!("read from {}", call.arguments["text"].as_str().unwrap()));
-                Review { low_risk: true, irreversible: false, class, ..review }
+                CallReview { low_risk: true, irreversible: false, class, ..review }
             }
             _ => review,
         }
@@ -361,11 +361,11 @@ impl Home {
         let motor = Motor::new(MotorParts {
             store: store.clone(),
             signals: signals.clone(),
-            energy: Arc::new(EnergyBook::open(store.clone(), clock.clone(), energy::Config::default())),
+            energy: Arc::new(EnergyBook::open(store.clone(), clock.clone(), energy::EnergyConfig::default())),
             clock,
             random: Arc::new(Random::from_system()),
             environment: world.clone(),
-            config: Config::default(),
+            config: MotorConfig::default(),
         });
         Self { directory, world, store, signals, motor }
     }

@@ -7,7 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base::{Refusal, RunId};
 use llm::{Arguments, FinishReason};
-use motor::{Answer, Approval, Decided, LiveEvent, RetryRequest, RunRecord, RunRequest, RunStatus, Scope, Waiting};
+use motor::{
+    Approval, ApprovalDecision, LiveEvent, QuestionAnswer, RetryRequest, RunRecord, RunRequest, RunStatus, Scope,
+    Waiting,
+};
 use serde_json::json;
 
 pub use end::{End, check};
@@ -148,7 +151,7 @@ impl Owner {
         assert_eq!(before, waiting, "it is another question now");
         match waiting {
             Waiting::Input(question) => {
-                let answer = Answer {
+                let answer = QuestionAnswer {
                     text: question.choices.first().cloned().unwrap_or_else(|| "yes".into()),
                     question: Some(asked.clone()),
                     consent: consent(),
@@ -165,8 +168,8 @@ impl Owner {
     }
 }
 
-fn decision(approval: &Approval) -> Decided {
-    Decided {
+fn decision(approval: &Approval) -> ApprovalDecision {
+    ApprovalDecision {
         approval: Some(approval.id.clone()),
         actions: approval.items.iter().map(|item| item.action_hash).collect(),
         grant: approval.items.iter().all(|item| item.arguments["text"] != "not wanted"),

@@ -9,8 +9,8 @@ use energy::EnergyBook;
 use grants::Grant;
 use llm::{ChatRequest, Message, Model, ToolSpec};
 use motor::{
-    Config, Effects, Environment, FailureCategory, Motor, MotorParts, Prices, RunRecord, RunRequest, RunStatus,
-    RunTrace, SandboxUsage, ToolDefinition, ToolInvocation, ToolReply, ToolResult, Toolbox,
+    Environment, FailureCategory, Motor, MotorConfig, MotorParts, Prices, RunRecord, RunRequest, RunStatus, RunTrace,
+    SandboxUsage, ToolDefinition, ToolEffects, ToolInvocation, ToolReply, ToolResult, Toolbox,
 };
 use serde_json::json;
 use signals::SignalBus;
@@ -58,7 +58,7 @@ impl Environment for World {
 }
 
 /// Reads `reads` times and answers.
-async fn run(reads: usize, usage: Option<SandboxUsage>, config: Config) -> (RunRecord, Vec<ChatRequest>) {
+async fn run(reads: usize, usage: Option<SandboxUsage>, config: MotorConfig) -> (RunRecord, Vec<ChatRequest>) {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open_with(&directory.path().join("state"), Arc::new(NoFaults)).unwrap();
     let clock = Arc::new(SystemClock::default());
@@ -71,7 +71,7 @@ async fn run(reads: usize, usage: Option<SandboxUsage>, config: Config) -> (RunR
             description: String::new(),
             parameters: json!({"type": "object", "properties": {"text": {"type": "string"}}}),
         },
-        effects: Effects { read_only: true, ..Effects::default() },
+        effects: ToolEffects { read_only: true, ..ToolEffects::default() },
         timeout: Duration::from_secs(5),
         component: None,
         most: Some(SandboxUsage { fuel: 20_000_000_000, host_calls: 100_000_000, ..SandboxUsage::default() }),
@@ -80,7 +80,7 @@ async fn run(reads: usize, usage: Option<SandboxUsage>, config: Config) -> (RunR
     let motor = Motor::new(MotorParts {
         store: store.clone(),
         signals: SignalBus::open(store.clone(), clock.clone()).unwrap(),
-        energy: Arc::new(EnergyBook::open(store.clone(), clock.clone(), energy::Config::default())),
+        energy: Arc::new(EnergyBook::open(store.clone(), clock.clone(), energy::EnergyConfig::default())),
         clock,
         random: Arc::new(Random::from_system()),
         environment: Arc::new(World { model: model.clone(), tools }),
@@ -112,7 +112,7 @@ fn bytes(request: &ChatRequest) -> usize {
 
 #[tokio::test]
 async fn fifty_iterations_with_two_megabytes_of_output() {
-    let (record, requests) = run(49, None, Config::default()).await;
+    let (record, requests) = run(49, None, MotorConfig::default()).await;
     assert_eq!(record.status, RunStatus::Completed, "{:?}", record.error);
     assert_eq!((requests.len(), record.summary.as_deref()), (50, Some("done")));
     // The output is more than two megabytes; sent whole, the last request would have had all of them.
@@ -128,7 +128,7 @@ async fn fifty_iterations_with_two_megabytes_of_output() {
 async fn a_run_spends_its_budget_and_no_more() {
     let prices = |credits| Prices { credits, ..Prices::default() };
     let used = SandboxUsage { fuel: 5_000_000, host_calls: 10, ..SandboxUsage::default() };
-    let with = |budget| Config { budget, ..Config::default() };
+    let with = |budget| MotorConfig { budget, ..MotorConfig::default() };
 
     let (record, requests) = run(4, Some(used), with(prices(20_000_000))).await;
     assert_eq!(record.status, RunStatus::Completed);

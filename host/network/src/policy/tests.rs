@@ -1,6 +1,6 @@
 //! What the policy lets pass, and what a run has to ask for.
 
-use crate::{Excess, Given};
+use crate::{Excess, GivenValues};
 
 use super::*;
 
@@ -85,7 +85,7 @@ const EXCESS: Excess = Excess { bytes: 57, most: 32, setting: "carried_bytes" };
 /// The decision for a run that has read from these hosts.
 fn decide(policy: &Policy, unit: &Unit, read: &[&str], excess: Option<Excess>) -> Result<(), Box<Needed>> {
     let sources: Vec<WebSource> = read.iter().map(|host| WebSource { host: (*host).to_owned() }).collect();
-    let seen = Seen { sources: &sources, given: &Given::default(), excess };
+    let seen = Seen { sources: &sources, given: &GivenValues::default(), excess };
     policy.decide_unit(unit, &seen)
 }
 
@@ -250,7 +250,7 @@ fn a_run_that_asks_always_asks_about_everything_once() {
 
 #[test]
 fn an_allowed_shape_is_for_the_values_that_were_shown() {
-    let given = Given::default();
+    let given = GivenValues::default();
     let with_body = |body: &'static str| Unit { body: body.into(), ..unit(POST, &[]) };
     let shown = with_body("amount=12&to=anna");
     let shape: Shape = shown.class().unwrap();

@@ -3,7 +3,7 @@
 use http::HeaderMap;
 
 use super::json::Walk;
-use super::{Given, Memory};
+use super::{GivenValues, Memory};
 
 /// Bytes of a body that are looked at.
 const MAX_BODY_BYTES: usize = 512 << 10;
@@ -23,7 +23,7 @@ enum Reading {
 
 /// Remembers the values of one response. They are known once it has ended or was dropped.
 pub(crate) struct Collector {
-    given: Given,
+    given: GivenValues,
     host: u64,
     /// Host and path.
     page: String,
@@ -32,7 +32,7 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    pub(super) fn new(given: Given, host: u64, page: &str) -> Self {
+    pub(super) fn new(given: GivenValues, host: u64, page: &str) -> Self {
         Self { given, host, page: page.to_owned(), reading: Reading::NotBegun, body: Vec::new() }
     }
 

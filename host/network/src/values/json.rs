@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 128;
 const MAX_PATH_BYTES: usize = 1 << 10;
 
 /// A leaf: raw text, and its place.
-pub(super) struct Found<'a, 'p> {
+pub(super) struct JsonLeaf<'a, 'p> {
     /// The raw text: a string with its quotes, a number, a literal, or `[]` or `{}`.
     pub(super) raw: &'a str,
     /// The dotted name.
@@ -23,7 +23,7 @@ pub(super) struct Found<'a, 'p> {
     pub(super) is_key: bool,
 }
 
-impl<'a> Found<'a, '_> {
+impl<'a> JsonLeaf<'a, '_> {
     /// The text of a string; anything else as it is written.
     pub(super) fn text(&self) -> Cow<'a, str> {
         let Some(inside) = inside(self.raw) else { return Cow::Borrowed(self.raw) };
@@ -54,7 +54,7 @@ pub(super) struct Walk<'a, F> {
     found: F,
 }
 
-impl<'a, F: FnMut(Found<'a, '_>)> Walk<'a, F> {
+impl<'a, F: FnMut(JsonLeaf<'a, '_>)> Walk<'a, F> {
     pub(super) fn new(text: &'a str, found: F) -> Self {
         Self { text, at: 0, path: String::new(), element: None, spaces: 0, found }
     }
@@ -189,7 +189,7 @@ impl<'a, F: FnMut(Found<'a, '_>)> Walk<'a, F> {
     fn leaf(&mut self, raw: &'a str, is_key: bool) {
         let path = self.path.as_str();
         let element = self.element.and_then(|length| path.get(..length)).unwrap_or(path);
-        (self.found)(Found { raw, path, element, is_key });
+        (self.found)(JsonLeaf { raw, path, element, is_key });
     }
 
     fn string(&mut self) -> Option<&'a str> {

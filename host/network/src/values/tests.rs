@@ -64,8 +64,8 @@ impl Request {
 }
 
 /// A run that was told this, and has read these pages: host, path, content type, body.
-fn given(user: &str, pages: &[(&str, &str, &str, &str)]) -> Given {
-    let given = Given::default();
+fn given(user: &str, pages: &[(&str, &str, &str, &str)]) -> GivenValues {
+    let given = GivenValues::default();
     given.user(user);
     for (host, path, content_type, body) in pages {
         let mut collector = given.response(host, path);
@@ -79,7 +79,7 @@ fn given(user: &str, pages: &[(&str, &str, &str, &str)]) -> Given {
 }
 
 /// The fields as lines: name, value, origin.
-fn lines(given: &Given, request: &Request) -> Vec<String> {
+fn lines(given: &GivenValues, request: &Request) -> Vec<String> {
     let fields = given.fields(&request.sent()).into_iter();
     let line = |field: Field| {
         let origin = match field.origin {
@@ -93,12 +93,12 @@ fn lines(given: &Given, request: &Request) -> Vec<String> {
 }
 
 /// The origin of one value, sent as a string of JSON.
-fn origin(given: &Given, value: &str) -> Origin {
+fn origin(given: &GivenValues, value: &str) -> Origin {
     let request = Request::json(&serde_json::json!({ "x": value }).to_string());
     given.fields(&request.sent()).remove(0).origin
 }
 
-fn is_users(given: &Given, value: &str) -> bool {
+fn is_users(given: &GivenValues, value: &str) -> bool {
     origin(given, value) == Origin::User
 }
 

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The meaning of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum WordKind {
     /// A token in lower case; a number in its plain spelling.
     Token,
     /// A token as it was spelled.
@@ -171,7 +171,7 @@ pub(super) fn tokens(text: &str, mut found: impl FnMut(&str, &str)) {
 }
 
 /// Calls `found` with the keys of everything in a text that a later request may repeat, percent-encoded or not.
-pub(super) fn keys(seed: u64, text: &str, found: &mut dyn FnMut(Kind, u64)) {
+pub(super) fn keys(seed: u64, text: &str, found: &mut dyn FnMut(WordKind, u64)) {
     keys_as_written(seed, text, found);
     if text.contains('%') {
         let decoded = percent_decode_str(text).decode_utf8_lossy();
@@ -181,11 +181,11 @@ pub(super) fn keys(seed: u64, text: &str, found: &mut dyn FnMut(Kind, u64)) {
     }
 }
 
-fn keys_as_written(seed: u64, text: &str, found: &mut dyn FnMut(Kind, u64)) {
+fn keys_as_written(seed: u64, text: &str, found: &mut dyn FnMut(WordKind, u64)) {
     tokens(text, |token, folded| {
-        found(Kind::Token, key(seed, folded));
+        found(WordKind::Token, key(seed, folded));
         if token != folded {
-            found(Kind::Spelling, spelling(seed, token));
+            found(WordKind::Spelling, spelling(seed, token));
         }
     });
     let ends_word = |sign: char| sign.is_whitespace() || matches!(sign, '"' | '\'' | '<' | '>' | '`' | '\\');
@@ -199,7 +199,7 @@ fn keys_as_written(seed: u64, text: &str, found: &mut dyn FnMut(Kind, u64)) {
         };
         let link = link.and_then(|link| link.split('#').next()).unwrap_or_default();
         let link = link.trim_end_matches(['.', ',', ';', ':', '!', ']']);
-        found(Kind::Link, spelling(seed, if link.contains('(') { link } else { link.trim_end_matches(')') }));
+        found(WordKind::Link, spelling(seed, if link.contains('(') { link } else { link.trim_end_matches(')') }));
     }
 }
 

@@ -7,12 +7,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
-use crate::Config;
+use crate::NetworkConfig;
 
 fn gate(private: &[&str]) -> Gate {
     let private = private.iter().map(|text| (*text).to_owned()).collect();
     // No resolver of this machine takes part in a test.
-    Gate::new(&Config { private, resolver: Some("127.0.0.1:1".to_owned()), ..Config::default() }).unwrap()
+    Gate::new(&NetworkConfig { private, resolver: Some("127.0.0.1:1".to_owned()), ..NetworkConfig::default() }).unwrap()
 }
 
 /// Reads one request, whole.

@@ -1,6 +1,6 @@
 //! Reads that carry data out, after a run has read from the web (SPEC TAINT-1).
 
-use network::{Config, Policy, Rule, RunNetwork, TaintedWrite, WebSource};
+use network::{NetworkConfig, Policy, Rule, RunNetwork, TaintedWrite, WebSource};
 
 use crate::dns::Dns;
 use crate::server::Server;
@@ -49,7 +49,7 @@ async fn before_it_has_read_and_when_writes_pass_a_run_reads_as_it_likes() {
     run.change(Policy { tainted_write: TaintedWrite::Allow, ..Policy::clone(&run.policy()) });
     assert!(get(&run.call(LIMITS), &url).await.is_ok());
     // The bounds are the owner's.
-    let config = Config { carried_bytes: 1_000, carried_bytes_per_run: 1_000, ..Config::default() };
+    let config = NetworkConfig { carried_bytes: 1_000, carried_bytes_per_run: 1_000, ..NetworkConfig::default() };
     let run = tainted(Setup::with(config).reaching(server.address));
     assert!(get(&run.call(LIMITS), &url).await.is_ok());
 }
@@ -58,7 +58,7 @@ async fn before_it_has_read_and_when_writes_pass_a_run_reads_as_it_likes() {
 async fn the_reads_of_a_run_are_bounded_together_and_counted_when_they_leave() {
     let (server, other) = (Server::ok("hello").await, Server::ok("hello").await);
     let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let config = Config { carried_bytes_per_run: 100, ..Config::default() };
+    let config = NetworkConfig { carried_bytes_per_run: 100, ..NetworkConfig::default() };
     let setup = Setup::with(config).reaching(server.address).reaching(other.address).reaching(dead);
     let run = tainted(setup);
     let url = |number: usize| server.url(&format!("/{number}?{}", data(20)));
@@ -87,7 +87,7 @@ async fn the_reads_of_a_run_are_bounded_together_and_counted_when_they_leave() {
 #[tokio::test]
 async fn of_two_reads_at_once_that_fit_one_by_one_only_one_leaves() {
     let server = Server::ok("hello").await;
-    let config = Config { carried_bytes_per_run: 30, ..Config::default() };
+    let config = NetworkConfig { carried_bytes_per_run: 30, ..NetworkConfig::default() };
     let run = tainted(Setup::with(config).reaching(server.address));
     let call = run.call(LIMITS);
     let url = |number: usize| server.url(&format!("/{number}?{}", data(24)));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http_body_util::BodyExt as _;
-use network::{CallLimits, Config, Gate, Policy, Rule, TaintedWrite, Timeouts};
+use network::{CallLimits, Gate, NetworkConfig, Policy, Rule, TaintedWrite, Timeouts};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Notify;
 
@@ -306,18 +306,21 @@ async fn a_name_without_an_address_and_a_port_without_a_server_are_failures() {
 #[tokio::test]
 async fn wrong_settings_are_named() {
     for (config, names) in [
-        (Config { private: vec!["localhost".into()], ..Config::default() }, "network.private"),
-        (Config { private: vec!["127.0.0.1:0".into()], ..Config::default() }, "network.private"),
-        (Config { resolver: Some("dns.example".into()), ..Config::default() }, "network.resolver"),
-        (Config { resolver: Some("127.0.0.1:0".into()), ..Config::default() }, "network.resolver"),
-        (Config { writes: vec!["*.com".into()], ..Config::default() }, "network.writes"),
-        (Config { code_domains: vec!["https://a.example".into()], ..Config::default() }, "network.code_domains"),
-        (Config { authorities: vec!["/nowhere.pem".into()], ..Config::default() }, "network.authorities"),
+        (NetworkConfig { private: vec!["localhost".into()], ..NetworkConfig::default() }, "network.private"),
+        (NetworkConfig { private: vec!["127.0.0.1:0".into()], ..NetworkConfig::default() }, "network.private"),
+        (NetworkConfig { resolver: Some("dns.example".into()), ..NetworkConfig::default() }, "network.resolver"),
+        (NetworkConfig { resolver: Some("127.0.0.1:0".into()), ..NetworkConfig::default() }, "network.resolver"),
+        (NetworkConfig { writes: vec!["*.com".into()], ..NetworkConfig::default() }, "network.writes"),
+        (
+            NetworkConfig { code_domains: vec!["https://a.example".into()], ..NetworkConfig::default() },
+            "network.code_domains",
+        ),
+        (NetworkConfig { authorities: vec!["/nowhere.pem".into()], ..NetworkConfig::default() }, "network.authorities"),
     ] {
         let refusal = Gate::new(&config).err().unwrap();
         assert!(refusal.reason.contains(names) && refusal.remedy.is_some(), "{refusal:?}");
     }
-    assert!(Gate::new(&Config::default()).is_ok());
+    assert!(Gate::new(&NetworkConfig::default()).is_ok());
 }
 
 #[tokio::test]

@@ -7,10 +7,10 @@ use base::{CredentialName, Secret};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use network::{
-    Blocked, CallLimits, CallNetwork, Config, Gate, GateError, Policy, RequestBody, ResponseBody, RunNetwork, Taint,
-    Timeouts,
+    BlockReason, CallLimits, CallNetwork, Gate, GateError, NetworkConfig, Policy, RequestBody, ResponseBody,
+    RunNetwork, Taint, Timeouts,
 };
-use vault::{Granted, RunSecrets, Scrubber};
+use vault::{GrantedCredential, RunSecrets, Scrubber};
 
 use crate::dns::Dns;
 
@@ -19,13 +19,13 @@ pub const LIMITS: CallLimits =
 
 #[derive(Default)]
 pub struct Setup {
-    pub config: Config,
+    pub config: NetworkConfig,
     pub policy: Policy,
     credentials: Vec<(&'static str, &'static str, String)>,
 }
 
 impl Setup {
-    pub fn with(config: Config) -> Self {
+    pub fn with(config: NetworkConfig) -> Self {
         Self { config, ..Self::default() }
     }
 
@@ -63,7 +63,7 @@ impl Setup {
     pub fn run(self) -> RunNetwork {
         let name = |name: &str| CredentialName::parse(name).unwrap();
         let known = self.credentials.iter().map(|(n, value, _)| (name(n), Secret::new((*value).to_owned()))).collect();
-        let granted = self.credentials.iter().map(|(n, value, domain)| Granted {
+        let granted = self.credentials.iter().map(|(n, value, domain)| GrantedCredential {
             name: name(n),
             value: Secret::new((*value).to_owned()),
             domains: vec![domain.clone()],
@@ -101,7 +101,7 @@ pub async fn text(response: http::Response<ResponseBody>) -> Result<String, Gate
 }
 
 /// The refusal, when there is one.
-pub fn blocked<T: std::fmt::Debug>(outcome: Result<T, GateError>) -> Blocked {
+pub fn blocked<T: std::fmt::Debug>(outcome: Result<T, GateError>) -> BlockReason {
     match outcome {
         Err(GateError::Blocked(blocked)) => blocked,
         other => panic!("not refused by a rule: {other:?}"),

@@ -94,7 +94,8 @@ fn a_file_without_certificates_is_told_at_once() {
     for text in ["", "no certificate", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
         let mut file = NamedTempFile::new().unwrap();
         file.write_all(text.as_bytes()).unwrap();
-        let config = network::Config { authorities: vec![file.path().to_owned()], ..network::Config::default() };
+        let config =
+            network::NetworkConfig { authorities: vec![file.path().to_owned()], ..network::NetworkConfig::default() };
         let refusal = network::Gate::new(&config).err().unwrap();
         assert!(refusal.reason.contains("network.authorities"), "{refusal}");
     }

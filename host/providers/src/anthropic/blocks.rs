@@ -7,9 +7,9 @@ use llm::{ChatReply, FinishReason, ModelErrorKind, ProviderState, Usage};
 use serde_json::{Value, json};
 
 use crate::draft::{Draft, DraftCall, OnDelta, count};
-use crate::failure::{Failure, said};
-use crate::receive::{Assembly, End};
-use crate::remedy::Origin;
+use crate::failure::{ProviderFailure, said};
+use crate::receive::{Assembly, ReplyEnd};
+use crate::remedy::RequestOrigin;
 
 /// More blocks than this in one reply are a fault of the endpoint or an attack.
 const MAX_BLOCKS: usize = 1_024;
@@ -19,7 +19,7 @@ pub(super) struct Blocks {
     draft: Draft,
     blocks: Vec<Block>,
     over: bool,
-    origin: Origin,
+    origin: RequestOrigin,
 }
 
 struct Block {
@@ -31,12 +31,12 @@ struct Block {
 }
 
 impl Blocks {
-    pub(super) fn new(origin: Origin) -> Self {
+    pub(super) fn new(origin: RequestOrigin) -> Self {
         Self { draft: Draft::default(), blocks: Vec::new(), over: false, origin }
     }
 
     /// `message_start`, or a whole message.
-    fn message(&mut self, message: &Value, on_delta: OnDelta<'_>) -> Result<(), Failure> {
+    fn message(&mut self, message: &Value, on_delta: OnDelta<'_>) -> Result<(), ProviderFailure> {
         if let Some(usage) = message.get("usage") {
             self.usage(usage);
         }
@@ -60,7 +60,7 @@ impl Blocks {
         };
     }
 
-    fn stop_reason(&mut self, from: &Value) -> Result<(), Failure> {
+    fn stop_reason(&mut self, from: &Value) -> Result<(), ProviderFailure> {
         let Some(reason) = from.get("stop_reason").and_then(Value::as_str) else { return Ok(()) };
         self.draft.finished(reason, None)?;
         let details = from.get("stop_details").unwrap_or(&Value::Null);
@@ -69,10 +69,10 @@ impl Blocks {
         Ok(())
     }
 
-    fn start(&mut self, index: Option<u64>, block: &Value, on_delta: OnDelta<'_>) -> Result<(), Failure> {
+    fn start(&mut self, index: Option<u64>, block: &Value, on_delta: OnDelta<'_>) -> Result<(), ProviderFailure> {
         if self.blocks.len() >= MAX_BLOCKS {
             let message = format!("the reply has more than {MAX_BLOCKS} content blocks");
-            return Err(Failure::new(ModelErrorKind::Malformed, message));
+            return Err(ProviderFailure::new(ModelErrorKind::Malformed, message));
         }
         let text = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default();
         let mut call = None;
@@ -145,9 +145,9 @@ impl Blocks {
 }
 
 impl Assembly for Blocks {
-    fn take(&mut self, event: &Value, on_delta: OnDelta<'_>) -> Result<(), Failure> {
+    fn take(&mut self, event: &Value, on_delta: OnDelta<'_>) -> Result<(), ProviderFailure> {
         if let Some(error) = event.get("error").filter(|error| !error.is_null()) {
-            return Err(Failure::from_body(error, &self.origin));
+            return Err(ProviderFailure::from_body(error, &self.origin));
         }
         let index = event.get("index").and_then(Value::as_u64);
         let part = |key: &str| event.get(key).unwrap_or(&Value::Null);
@@ -173,7 +173,7 @@ impl Assembly for Blocks {
             // New kinds of events may be added at any time (Anthropic's versioning policy).
             "" => {
                 let message = format!("the endpoint answered without a message: {}", said(&event.to_string()));
-                Err(Failure::new(ModelErrorKind::Malformed, message))
+                Err(ProviderFailure::new(ModelErrorKind::Malformed, message))
             }
             _ => Ok(()),
         }
@@ -187,11 +187,11 @@ impl Assembly for Blocks {
         self.over
     }
 
-    fn finish(mut self, _: End) -> Result<ChatReply, Failure> {
+    fn finish(mut self, _: ReplyEnd) -> Result<ChatReply, ProviderFailure> {
         // The API always marks the end; without the mark the stream was cut.
-        let is_whole = self.draft.is_finished() || self.over && self.draft.has_whole_content(End::Marked);
+        let is_whole = self.draft.is_finished() || self.over && self.draft.has_whole_content(ReplyEnd::Marked);
         if !is_whole {
-            return Err(Failure::cut_short());
+            return Err(ProviderFailure::cut_short());
         }
         let state = self.state();
         Ok(self.draft.into_reply(FinishReason::Stop, state))

@@ -4,9 +4,9 @@ use llm::{ChatReply, FinishReason, ModelErrorKind, ProviderState, Usage};
 use serde_json::{Map, Value, json};
 
 use crate::draft::{Draft, DraftCall, OnDelta, count};
-use crate::failure::{Failure, said};
-use crate::receive::{Assembly, End};
-use crate::remedy::Origin;
+use crate::failure::{ProviderFailure, said};
+use crate::receive::{Assembly, ReplyEnd};
+use crate::remedy::RequestOrigin;
 
 /// A reply as far as it has come.
 pub(super) struct Candidates {
@@ -15,15 +15,15 @@ pub(super) struct Candidates {
     calls: Map<String, Value>,
     /// The signature of the text.
     text: Option<Value>,
-    origin: Origin,
+    origin: RequestOrigin,
 }
 
 impl Candidates {
-    pub(super) fn new(origin: Origin) -> Self {
+    pub(super) fn new(origin: RequestOrigin) -> Self {
         Self { draft: Draft::default(), calls: Map::new(), text: None, origin }
     }
 
-    fn part(&mut self, part: &Value, on_delta: OnDelta<'_>) -> Result<(), Failure> {
+    fn part(&mut self, part: &Value, on_delta: OnDelta<'_>) -> Result<(), ProviderFailure> {
         let signature = part.get("thoughtSignature").filter(|signature| signature.is_string());
         if let Some(call) = part.get("functionCall") {
             let text = |key: &str| call.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -64,9 +64,9 @@ impl Candidates {
 }
 
 impl Assembly for Candidates {
-    fn take(&mut self, chunk: &Value, on_delta: OnDelta<'_>) -> Result<(), Failure> {
+    fn take(&mut self, chunk: &Value, on_delta: OnDelta<'_>) -> Result<(), ProviderFailure> {
         if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
-            return Err(Failure::from_body(error, &self.origin));
+            return Err(ProviderFailure::from_body(error, &self.origin));
         }
         if let Some(usage) = chunk.get("usageMetadata") {
             let output = ["candidatesTokenCount", "thoughtsTokenCount"].map(|name| count(usage, &[name]));
@@ -88,7 +88,7 @@ impl Assembly for Candidates {
                 return Ok(());
             }
             let message = format!("the endpoint answered without a message: {}", said(&chunk.to_string()));
-            return Err(Failure::new(ModelErrorKind::Malformed, message));
+            return Err(ProviderFailure::new(ModelErrorKind::Malformed, message));
         };
         for part in candidate.pointer("/content/parts").and_then(Value::as_array).into_iter().flatten() {
             self.part(part, on_delta)?;
@@ -104,10 +104,10 @@ impl Assembly for Candidates {
         self.draft.is_finished()
     }
 
-    fn finish(self, _: End) -> Result<ChatReply, Failure> {
+    fn finish(self, _: ReplyEnd) -> Result<ChatReply, ProviderFailure> {
         // The API always gives a reason; without one the stream was cut.
         if !self.draft.is_finished() {
-            return Err(Failure::cut_short());
+            return Err(ProviderFailure::cut_short());
         }
         let mut state = Map::new();
         if !self.calls.is_empty() {

@@ -7,26 +7,26 @@
 use llm::{ChatReply, FinishReason, ModelErrorKind, Usage};
 use serde_json::Value;
 
-use super::state::{self, State, TEXTS};
+use super::state::{self, ReplyState, TEXTS};
 use crate::draft::{Draft, DraftCall, OnDelta, count};
-use crate::failure::{Failure, said};
-use crate::receive::{Assembly, End};
-use crate::remedy::Origin;
+use crate::failure::{ProviderFailure, said};
+use crate::receive::{Assembly, ReplyEnd};
+use crate::remedy::RequestOrigin;
 
 /// A reply as far as it has come.
 pub(super) struct Chunks {
     draft: Draft,
-    state: State,
+    state: ReplyState,
     refusal: String,
-    origin: Origin,
+    origin: RequestOrigin,
 }
 
 impl Chunks {
-    pub(super) fn new(origin: Origin) -> Self {
-        Self { draft: Draft::default(), state: State::default(), refusal: String::new(), origin }
+    pub(super) fn new(origin: RequestOrigin) -> Self {
+        Self { draft: Draft::default(), state: ReplyState::default(), refusal: String::new(), origin }
     }
 
-    fn take_delta(&mut self, delta: &Value, on_delta: OnDelta<'_>) -> Result<(), Failure> {
+    fn take_delta(&mut self, delta: &Value, on_delta: OnDelta<'_>) -> Result<(), ProviderFailure> {
         self.state.take(delta);
         let text = |key: &&str| delta.get(*key).and_then(Value::as_str).filter(|text| !text.is_empty());
         if let Some(reasoning) = TEXTS.iter().find_map(text) {
@@ -59,7 +59,7 @@ impl Chunks {
         }
     }
 
-    fn take_call(&mut self, piece: &Value, function: Option<&Value>) -> Result<(), Failure> {
+    fn take_call(&mut self, piece: &Value, function: Option<&Value>) -> Result<(), ProviderFailure> {
         let index = piece.get("index").and_then(Value::as_u64);
         let id = piece.get("id").and_then(Value::as_str).unwrap_or_default();
         let name = function.and_then(|function| function.get("name")).and_then(Value::as_str).unwrap_or_default();
@@ -117,14 +117,14 @@ fn is_whole(arguments: &str) -> bool {
 }
 
 impl Assembly for Chunks {
-    fn take(&mut self, chunk: &Value, on_delta: OnDelta<'_>) -> Result<(), Failure> {
+    fn take(&mut self, chunk: &Value, on_delta: OnDelta<'_>) -> Result<(), ProviderFailure> {
         let choice = chunk.pointer("/choices/0");
         let error = [chunk.get("error"), choice.and_then(|choice| choice.get("error"))];
         if let Some(error) = error.into_iter().flatten().find(|error| !error.is_null()) {
-            return Err(Failure::from_body(error, &self.origin));
+            return Err(ProviderFailure::from_body(error, &self.origin));
         }
         if chunk.get("object").is_some_and(|object| object == "error") {
-            return Err(Failure::from_body(chunk, &self.origin));
+            return Err(ProviderFailure::from_body(chunk, &self.origin));
         }
         // In the last chunk, in each, within the choice (Moonshot) or in an extension (Groq).
         let usage = [chunk.get("usage"), choice.and_then(|choice| choice.get("usage")), chunk.pointer("/x_groq/usage")];
@@ -141,7 +141,7 @@ impl Assembly for Chunks {
                 Some(_) => Ok(()),
                 None => {
                     let message = format!("the endpoint answered without a message: {}", said(&chunk.to_string()));
-                    Err(Failure::new(ModelErrorKind::Malformed, message))
+                    Err(ProviderFailure::new(ModelErrorKind::Malformed, message))
                 }
             };
         };
@@ -166,15 +166,15 @@ impl Assembly for Chunks {
         self.draft.is_finished()
     }
 
-    fn finish(mut self, end: End) -> Result<ChatReply, Failure> {
+    fn finish(mut self, end: ReplyEnd) -> Result<ChatReply, ProviderFailure> {
         if !self.draft.is_finished() && self.refusal.is_empty() && !self.draft.has_whole_content(end) {
-            return Err(Failure::cut_short());
+            return Err(ProviderFailure::cut_short());
         }
         if !self.refusal.trim().is_empty() {
             self.draft.ended_by(FinishReason::Refused, "refusal");
             self.draft.words = self.refusal;
         }
-        let unnamed = if end == End::Marked { FinishReason::Stop } else { FinishReason::Missing };
+        let unnamed = if end == ReplyEnd::Marked { FinishReason::Stop } else { FinishReason::Missing };
         let state = state::state(&self.origin.model, self.state);
         Ok(self.draft.into_reply(unnamed, state))
     }
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     fn chunks() -> Chunks {
-        Chunks::new(Origin { model: "openai/x".parse().unwrap(), key_variable: "K", url_variable: "U" })
+        Chunks::new(RequestOrigin { model: "openai/x".parse().unwrap(), key_variable: "K", url_variable: "U" })
     }
 
     /// Calls as `id name arguments`.
@@ -198,7 +198,7 @@ mod tests {
             let chunk = json!({"choices": [{"delta": {"tool_calls": [piece]}}]});
             chunks.take(&chunk, &mut |_| {}).unwrap();
         }
-        let calls = chunks.finish(End::Marked).unwrap().tool_calls;
+        let calls = chunks.finish(ReplyEnd::Marked).unwrap().tool_calls;
         let found: Vec<_> = calls
             .iter()
             .map(|call| match &call.arguments {
@@ -258,13 +258,13 @@ mod tests {
         let call =
             |text: &str| json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": text}}]});
         let cut = Err(ModelErrorKind::Unavailable);
-        assert_eq!(take(json!({"content": "all"}), End::Closed), Ok(FinishReason::Missing));
-        assert_eq!(take(json!({"content": "all"}), End::Marked), Ok(FinishReason::Stop));
-        assert_eq!(take(json!({"content": ""}), End::Marked), cut);
-        assert_eq!(take(call("{\"x\":"), End::Closed), cut);
-        assert_eq!(take(call(""), End::Closed), cut);
-        assert_eq!(take(call("{}"), End::Closed), Ok(FinishReason::Missing));
-        assert_eq!(take(call(""), End::Marked), Ok(FinishReason::Stop));
+        assert_eq!(take(json!({"content": "all"}), ReplyEnd::Closed), Ok(FinishReason::Missing));
+        assert_eq!(take(json!({"content": "all"}), ReplyEnd::Marked), Ok(FinishReason::Stop));
+        assert_eq!(take(json!({"content": ""}), ReplyEnd::Marked), cut);
+        assert_eq!(take(call("{\"x\":"), ReplyEnd::Closed), cut);
+        assert_eq!(take(call(""), ReplyEnd::Closed), cut);
+        assert_eq!(take(call("{}"), ReplyEnd::Closed), Ok(FinishReason::Missing));
+        assert_eq!(take(call(""), ReplyEnd::Marked), Ok(FinishReason::Stop));
     }
 
     #[test]

@@ -28,7 +28,7 @@ const UNSIGNED: &str = "skip_thought_signature_validator";
 
 /// The state of a reply while it comes in.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct ReplyState {
     lists: [Vec<Value>; 2],
     texts: [String; 2],
     message: Map<String, Value>,
@@ -36,7 +36,7 @@ pub(super) struct State {
     calls: Vec<Map<String, Value>>,
 }
 
-impl State {
+impl ReplyState {
     /// Takes a delta or message.
     pub(super) fn take(&mut self, delta: &Value) {
         for (name, list) in LISTS.into_iter().zip(&mut self.lists) {
@@ -164,7 +164,7 @@ fn put_back(message: &mut Value, state: Value) {
 }
 
 /// The state of a reply of `reference`.
-pub(super) fn state(reference: &ModelRef, state: State) -> Option<ProviderState> {
+pub(super) fn state(reference: &ModelRef, state: ReplyState) -> Option<ProviderState> {
     ProviderState::new(&reference.to_string(), state.into_value()?)
 }
 
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     fn check(deltas: Value, expected: Value) {
-        let mut state = State::default();
+        let mut state = ReplyState::default();
         deltas.as_array().unwrap().iter().for_each(|delta| state.take(delta));
         assert_eq!(state.into_value().unwrap_or_default(), expected, "{deltas}");
     }

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Action, Answer, Approval, Artifact, Component, Energy, Host, Issuer, Outcome, Skill, StatusCount, Task, Tokens,
+    Energy, Issuer, ReceiptAction, ReceiptAnswer, ReceiptApproval, ReceiptArtifact, ReceiptComponent, ReceiptHost,
+    ReceiptOutcome, Skill, StatusCount, Task, Tokens,
 };
 
 fn receipt(key: &SigningKey) -> Receipt {
@@ -19,7 +20,7 @@ fn receipt(key: &SigningKey) -> Receipt {
         run_id: RunId::parse("run_1").unwrap(),
         agent: AgentName::default(),
         task: Task::of("add it up"),
-        status: Outcome::Completed,
+        status: ReceiptOutcome::Completed,
         attempts: 1,
         created_at: Timestamp::from_millis(1),
         started_at: Some(Timestamp::from_millis(2)),
@@ -27,18 +28,18 @@ fn receipt(key: &SigningKey) -> Receipt {
         models: vec!["openai/test".into()],
         result: Some("It is ä: \"61.5\"\n".into()),
         error: None,
-        artifacts: vec![Artifact { path: "out/total.txt".into(), bytes: 5, hash: hash("61.5\n") }],
+        artifacts: vec![ReceiptArtifact { path: "out/total.txt".into(), bytes: 5, hash: hash("61.5\n") }],
         skill: Some(Skill { name: "sums".into(), hash: hash("skill") }),
-        components: vec![Component { hash: hash("component"), tools: vec!["read".into(), "write".into()] }],
-        approvals: vec![Approval {
+        components: vec![ReceiptComponent { hash: hash("component"), tools: vec!["read".into(), "write".into()] }],
+        approvals: vec![ReceiptApproval {
             id: "apr_1".into(),
-            actions: vec![Action { summary: "POST to a.example".into(), hash: hash("action") }],
+            actions: vec![ReceiptAction { summary: "POST to a.example".into(), hash: hash("action") }],
             granted: true,
             scope: Some("once".into()),
             consent: Some(consent()),
         }],
-        answers: vec![Answer { question: "which one?".into(), consent: consent() }],
-        hosts: vec![Host {
+        answers: vec![ReceiptAnswer { question: "which one?".into(), consent: consent() }],
+        hosts: vec![ReceiptHost {
             host: "a.example".into(),
             requests: 2,
             refused: 1,

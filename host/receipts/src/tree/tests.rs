@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 
-const BOUNDS: Bounds = Bounds { entries: 100, bytes: 1_000 };
+const BOUNDS: TreeLimits = TreeLimits { entries: 100, bytes: 1_000 };
 
 fn paths(root: &Path, odd: Odd) -> Result<Vec<String>, TreeError> {
     sums(root, BOUNDS, odd, |path| path == "skipped").map(|found| found.into_keys().collect())
@@ -42,7 +42,7 @@ fn every_file_is_found_and_nothing_outside() {
 #[test]
 fn a_directory_that_is_too_much_is_refused() {
     let root = tempfile::tempdir().unwrap();
-    let bytes = |bytes| sums(root.path(), Bounds { entries: 3, bytes }, Odd::Refused, |_| false);
+    let bytes = |bytes| sums(root.path(), TreeLimits { entries: 3, bytes }, Odd::Refused, |_| false);
     fs::write(root.path().join("a"), "12345").unwrap();
     assert!(bytes(5).is_ok());
     assert!(matches!(bytes(4), Err(TreeError::TooMuch { limit: 4, .. })));

@@ -19,12 +19,12 @@ use crate::limits::Limits;
 use crate::link;
 use crate::load::Component;
 use crate::load_error::{LoadError, told};
-use crate::outcome::{Outcome, Usage};
-use crate::state::{self, CallState, Given};
+use crate::outcome::{CallUsage, Outcome};
+use crate::state::{self, CallInputs, CallState};
 
 /// The resources that a program can reach. The default is nothing.
 #[derive(Clone, Default)]
-pub struct Surroundings {
+pub struct CodeAccess {
     /// The run's network access; if `None`, every request is refused.
     pub network: Option<RunNetwork>,
     /// The run whose secrets are removed from the program's output, if `network` is `None`.
@@ -37,7 +37,7 @@ pub struct Surroundings {
     pub idempotency_key: Option<String>,
 }
 
-impl Surroundings {
+impl CodeAccess {
     /// The grants that the program is told about.
     pub(super) fn grants(&self) -> wit::Grants {
         let mut grants = wit::Grants::empty();
@@ -71,22 +71,22 @@ impl CodeSandbox {
         &self,
         pre: &CodePre<CallState>,
         request: &wit::Program,
-        surroundings: Surroundings,
+        surroundings: CodeAccess,
         limits: &Limits,
         cancel: &CancellationToken,
     ) -> CodeReport {
-        let fault = |message| settle(Outcome::HostFault(message), Usage::default());
+        let fault = |message| settle(Outcome::HostFault(message), CallUsage::default());
         let workspace = state::open_workspace(surroundings.workspace.as_deref(), surroundings.access, limits);
         let workspace = match workspace {
             Ok(workspace) => workspace,
             // The message may name a host path, and a model reads the report.
             Err(_) => return fault("the workspace cannot be opened".to_owned()),
         };
-        let given = Given {
+        let given = CallInputs {
             workspace,
             network: surroundings.network,
             idempotency_key: surroundings.idempotency_key,
-            ..Given::nothing(limits)
+            ..CallInputs::nothing(limits)
         };
         let state = CallState::new(limits, given);
         let mut store = match state::store(self.component.compiled.engine(), state, limits) {

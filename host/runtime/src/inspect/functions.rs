@@ -15,7 +15,7 @@ use wasmparser::types::TypesRef;
 
 use super::docs::{Docs, MOST_TEXT_BYTES};
 use super::name::tool_names;
-use super::types::{Reader, TypeNames, type_names};
+use super::types::{TypeNames, TypeReader, type_names};
 use super::{Capability, Export, toolchain};
 use crate::tool::{Effects, MOST_SCHEMA_BYTES, MOST_TOOLS, ToolDescription, command};
 use crate::wit_json::{Field, Type, fmt_fields, schema};
@@ -48,7 +48,7 @@ pub struct FunctionTool {
 
 /// An exported function that is not a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unmapped {
+pub struct UnmappedFunction {
     /// Interface and function, such as `shapes:flat/area@1.0.0#scale`.
     pub export: String,
     /// The reason, such as `uses a resource`.
@@ -100,20 +100,20 @@ pub(super) fn derive(
     exports: &[Export],
     docs: &Docs,
     capabilities: &BTreeSet<Capability>,
-) -> (Vec<FunctionTool>, Vec<Unmapped>) {
+) -> (Vec<FunctionTool>, Vec<UnmappedFunction>) {
     let mut budget = COMPONENT_BUDGET;
     let mut found = Vec::new();
-    let mut unmapped = Unlisted::default();
+    let mut unmapped = UnlistedFunction::default();
     for (export, function, shape) in functions(types, exports) {
         let shape = match shape {
             _ if found.len() >= MOST_TOOLS => Err(format!("a component offers at most {MOST_TOOLS} tools")),
-            Found::Command => Ok(Shape::Command),
-            Found::Function(id, _) if toolchain::is_setup(types, export, function, id) => {
+            FoundFunction::Command => Ok(Shape::Command),
+            FoundFunction::Function(id, _) if toolchain::is_setup(types, export, function, id) => {
                 Err("is the set-up of its toolchain, which ran when it was built".to_owned())
             }
-            Found::Function(id, names) => {
+            FoundFunction::Function(id, names) => {
                 let most = FUNCTION_BUDGET.min(budget);
-                let mut reader = Reader { types, docs, export, names, left: most };
+                let mut reader = TypeReader { types, docs, export, names, left: most };
                 let signature = reader.signature(id).and_then(|signature| signature.bounded());
                 budget -= most - reader.left;
                 signature.map(Shape::Function)
@@ -137,30 +137,35 @@ pub(super) fn derive(
 }
 
 #[derive(Default)]
-struct Unlisted(Vec<Unmapped>);
+struct UnlistedFunction(Vec<UnmappedFunction>);
 
-impl Unlisted {
+impl UnlistedFunction {
     fn push(&mut self, export: &str, function: &str, why: String) {
         if self.0.len() < MOST_UNMAPPED {
             let separator = if export.is_empty() { "" } else { "#" };
             let export = cut_bytes(&format!("{export}{separator}{function}"), MOST_SIGNATURE_BYTES);
-            self.0.push(Unmapped { export, why });
+            self.0.push(UnmappedFunction { export, why });
         }
     }
 }
 
-enum Found<'a> {
+enum FoundFunction<'a> {
     Command,
     Function(ComponentFuncTypeId, Rc<TypeNames<'a>>),
 }
 
 /// Every exported function: its interface, its name and its type.
-fn functions<'a>(types: TypesRef<'a>, exports: &'a [Export]) -> impl Iterator<Item = (&'a str, &'a str, Found<'a>)> {
+fn functions<'a>(
+    types: TypesRef<'a>,
+    exports: &'a [Export],
+) -> impl Iterator<Item = (&'a str, &'a str, FoundFunction<'a>)> {
     exports.iter().filter(|export| !export.name.starts_with("motor:host/")).flat_map(move |export| {
         let name = export.name.as_str();
         let mut found = Vec::new();
         match types.component_item_for_export(name).map(|item| item.ty) {
-            Some(ComponentEntityType::Func(id)) => found.push(("", name, Found::Function(id, Default::default()))),
+            Some(ComponentEntityType::Func(id)) => {
+                found.push(("", name, FoundFunction::Function(id, Default::default())))
+            }
             Some(ComponentEntityType::Instance(id)) => {
                 let Some(instance) = types.get(id) else { return found };
                 let names = Rc::new(type_names(types, instance));
@@ -168,8 +173,8 @@ fn functions<'a>(types: TypesRef<'a>, exports: &'a [Export]) -> impl Iterator<It
                     if let ComponentEntityType::Func(id) = item.ty {
                         let function = function.as_str();
                         found.push(match command::is_run(name, function) {
-                            true => (name, function, Found::Command),
-                            false => (name, function, Found::Function(id, names.clone())),
+                            true => (name, function, FoundFunction::Command),
+                            false => (name, function, FoundFunction::Function(id, names.clone())),
                         });
                     }
                 }

@@ -45,7 +45,7 @@ fn origin(types: TypesRef<'_>, mut id: ComponentDefinedTypeId) -> ComponentDefin
 }
 
 /// Reads types from a component within a budget.
-pub(super) struct Reader<'a> {
+pub(super) struct TypeReader<'a> {
     pub types: TypesRef<'a>,
     pub docs: &'a Docs,
     /// The interface of the function.
@@ -56,7 +56,7 @@ pub(super) struct Reader<'a> {
     pub left: usize,
 }
 
-impl Reader<'_> {
+impl TypeReader<'_> {
     pub fn signature(&mut self, id: ComponentFuncTypeId) -> Result<Signature, String> {
         let types = self.types;
         let function = types.get(id).ok_or("has a type that is not there")?;

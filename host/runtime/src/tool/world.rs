@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bindings::skill::exports::motor::host::about as wit;
 use bindings::types;
 
-use super::{About, Effects, MOST_SCHEMA_BYTES, MOST_TOOLS, ToolDescription};
+use super::{Effects, MOST_SCHEMA_BYTES, MOST_TOOLS, SkillAbout, ToolDescription};
 use crate::inspect::Capability;
 use crate::inspect::name::is_tool_name;
 use crate::outcome::ToolError;
@@ -77,7 +77,7 @@ fn schema(tool: &str, what: &str, text: &str) -> Result<serde_json::Value, Strin
 }
 
 /// Checks a component's description of itself. The name is checked later, by the code that uses it as one.
-pub(super) fn about(description: wit::Description) -> Result<About, String> {
+pub(super) fn about(description: wit::Description) -> Result<SkillAbout, String> {
     let wit::Description { name, description, instructions } = description;
     for (what, text, most) in [
         ("name", &name, MOST_DESCRIPTION_BYTES),
@@ -88,7 +88,7 @@ pub(super) fn about(description: wit::Description) -> Result<About, String> {
             return Err(format!("the {what} that the component gives of itself has more than {most} bytes"));
         }
     }
-    Ok(About { name, description, instructions })
+    Ok(SkillAbout { name, description, instructions })
 }
 
 #[cfg(test)]

@@ -52,15 +52,15 @@ pub(crate) fn value(ty: &Type, json: &Value) -> Result<Val, String> {
 
 /// The position of a value in the arguments, such as `points[3].x`.
 #[derive(Default)]
-struct Path(Vec<Step>);
+struct Path(Vec<PathStep>);
 
-enum Step {
+enum PathStep {
     Name(String),
     Index(usize),
 }
 
 impl Path {
-    fn inside<T>(&mut self, step: Step, read: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
+    fn inside<T>(&mut self, step: PathStep, read: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
         self.0.push(step);
         let value = read(self)?;
         // After an error the path is not used again, so it is left as it is.
@@ -72,13 +72,13 @@ impl Path {
         let mut text = String::new();
         for step in &self.0 {
             match step {
-                Step::Name(name) => {
+                PathStep::Name(name) => {
                     if !text.is_empty() {
                         text.push('.');
                     }
                     text.push_str(&shown(name));
                 }
-                Step::Index(index) => text.push_str(&format!("[{index}]")),
+                PathStep::Index(index) => text.push_str(&format!("[{index}]")),
             }
         }
         if text.is_empty() { "the value".to_owned() } else { format!("`{text}`") }
@@ -113,7 +113,7 @@ fn convert(ty: &Type, json: &Value, path: &mut Path) -> Result<Val, String> {
         (Type::List(element), Value::Array(items)) => {
             let items = items.iter().enumerate();
             let values =
-                items.map(|(index, item)| path.inside(Step::Index(index), |path| convert(element, item, path)));
+                items.map(|(index, item)| path.inside(PathStep::Index(index), |path| convert(element, item, path)));
             values.collect::<Result<_, _>>().map(Val::List)
         }
         (Type::List(_), _) if ty.is_bytes() => Err(path.expected("bytes, in base64 or as an array of numbers", json)),
@@ -126,7 +126,7 @@ fn convert(ty: &Type, json: &Value, path: &mut Path) -> Result<Val, String> {
             }
             let items = types.iter().zip(items).enumerate();
             let values =
-                items.map(|(index, (ty, item))| path.inside(Step::Index(index), |path| convert(ty, item, path)));
+                items.map(|(index, (ty, item))| path.inside(PathStep::Index(index), |path| convert(ty, item, path)));
             values.collect::<Result<_, _>>().map(Val::Tuple)
         }
         (Type::Tuple(types), _) => Err(path.expected(&format!("an array of {} items", types.len()), json)),
@@ -137,14 +137,14 @@ fn convert(ty: &Type, json: &Value, path: &mut Path) -> Result<Val, String> {
         (Type::Option(_), Value::Null) => Ok(Val::Option(None)),
         (Type::Option(some), _) if some.is_option() => {
             let inner = only(json, path, &["some"])?.1;
-            let value = path.inside(Step::Name("some".into()), |path| convert(some, inner, path))?;
+            let value = path.inside(PathStep::Name("some".into()), |path| convert(some, inner, path))?;
             Ok(Val::Option(Some(Box::new(value))))
         }
         (Type::Option(some), _) => Ok(Val::Option(Some(Box::new(convert(some, json, path)?)))),
         (Type::Result { ok, error }, _) => {
             let (name, inner) = only(json, path, &["ok", "error"])?;
             let ty = if name == "ok" { ok } else { error };
-            let value = path.inside(Step::Name(name.into()), |path| payload(ty.as_deref(), inner, path))?;
+            let value = path.inside(PathStep::Name(name.into()), |path| payload(ty.as_deref(), inner, path))?;
             Ok(Val::Result(if name == "ok" { Ok(value) } else { Err(value) }))
         }
     }
@@ -171,7 +171,7 @@ fn fields(fields: &[Field], object: &Map<String, Value>, path: &mut Path) -> Res
         None => Err(format!("{} is missing; it should be {}", path.show(), cut_bytes(&field.ty.to_string(), 200))),
     };
     let values = fields.iter().map(|field| {
-        let value = path.inside(Step::Name(field.name.clone()), |path| read(field, path))?;
+        let value = path.inside(PathStep::Name(field.name.clone()), |path| read(field, path))?;
         Ok((field.name.clone(), value))
     });
     values.collect()
@@ -203,7 +203,7 @@ fn variant(cases: &[Case], json: &Value, path: &mut Path) -> Result<Val, String>
     match (&case.ty, inner) {
         (None, None) => Ok(Val::Variant(name.clone(), None)),
         (Some(ty), Some(inner)) => {
-            let value = path.inside(Step::Name(name.clone()), |path| convert(ty, inner, path))?;
+            let value = path.inside(PathStep::Name(name.clone()), |path| convert(ty, inner, path))?;
             Ok(Val::Variant(name.clone(), Some(Box::new(value))))
         }
         (Some(_), None) => Err(format!("{} should be `{{\"{name}\": …}}`: that case has a value", path.show())),
@@ -223,7 +223,7 @@ fn member(names: &[String], json: &Value, path: &Path) -> Result<String, String>
 fn flags(names: &[String], items: &[Value], path: &mut Path) -> Result<Val, String> {
     let mut set: Vec<String> = Vec::new();
     for (index, item) in items.iter().enumerate() {
-        let name = path.inside(Step::Index(index), |path| member(names, item, path))?;
+        let name = path.inside(PathStep::Index(index), |path| member(names, item, path))?;
         if set.contains(&name) {
             return Err(format!("{} has `{}` twice", path.show(), shown(&name)));
         }

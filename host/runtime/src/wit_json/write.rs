@@ -27,8 +27,8 @@ pub(crate) enum WriteError {
 /// If it is longer than `most_bytes`, or not a value of the type.
 pub(crate) fn value(typed: Option<(&Type, &Val)>, most_bytes: u64) -> Result<String, WriteError> {
     let Some((ty, value)) = typed else { return Ok("null".to_owned()) };
-    let mut text = Bounded { bytes: Vec::new(), most: usize::try_from(most_bytes).unwrap_or(usize::MAX) };
-    match serde_json::to_writer(&mut text, &Typed(ty, value)) {
+    let mut text = BoundedText { bytes: Vec::new(), most: usize::try_from(most_bytes).unwrap_or(usize::MAX) };
+    match serde_json::to_writer(&mut text, &TypedValue(ty, value)) {
         // JSON text of strings and numbers is UTF-8.
         Ok(()) => String::from_utf8(text.bytes).map_err(|error| WriteError::Mismatch(error.to_string())),
         Err(error) if error.is_io() => Err(WriteError::TooLong),
@@ -36,12 +36,12 @@ pub(crate) fn value(typed: Option<(&Type, &Val)>, most_bytes: u64) -> Result<Str
     }
 }
 
-struct Bounded {
+struct BoundedText {
     bytes: Vec<u8>,
     most: usize,
 }
 
-impl io::Write for Bounded {
+impl io::Write for BoundedText {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.len() > self.most.saturating_sub(self.bytes.len()) {
             return Err(io::ErrorKind::FileTooLarge.into());
@@ -55,9 +55,9 @@ impl io::Write for Bounded {
     }
 }
 
-struct Typed<'a>(&'a Type, &'a Val);
+struct TypedValue<'a>(&'a Type, &'a Val);
 
-impl Serialize for Typed<'_> {
+impl Serialize for TypedValue<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match (self.0, self.1) {
             (Type::Bool, Val::Bool(value)) => serializer.serialize_bool(*value),
@@ -79,7 +79,7 @@ impl Serialize for Typed<'_> {
             (Type::String, Val::String(value)) => serializer.serialize_str(value),
             (Type::List(_), Val::List(values)) if self.0.is_bytes() => bytes(values, serializer),
             (Type::List(element), Val::List(values)) => {
-                serializer.collect_seq(values.iter().map(|value| Typed(element, value)))
+                serializer.collect_seq(values.iter().map(|value| TypedValue(element, value)))
             }
             (Type::Record(fields), Val::Record(values)) if fields.len() == values.len() => {
                 let mut map = serializer.serialize_map(Some(fields.len()))?;
@@ -87,21 +87,21 @@ impl Serialize for Typed<'_> {
                     if field.name != *name {
                         return Err(S::Error::custom(format!("the field `{name}` is not `{}`", field.name)));
                     }
-                    map.serialize_entry(name, &Typed(&field.ty, value))?;
+                    map.serialize_entry(name, &TypedValue(&field.ty, value))?;
                 }
                 map.end()
             }
             (Type::Tuple(types), Val::Tuple(values)) if types.len() == values.len() => {
                 let mut items = serializer.serialize_seq(Some(types.len()))?;
                 for (ty, value) in types.iter().zip(values) {
-                    items.serialize_element(&Typed(ty, value))?;
+                    items.serialize_element(&TypedValue(ty, value))?;
                 }
                 items.end()
             }
             (Type::Variant(cases), Val::Variant(name, value)) => {
                 let ty = cases.iter().find(|case| case.name == *name).and_then(|case| case.ty.as_ref());
                 match (ty, value) {
-                    (Some(ty), Some(value)) => single_entry(serializer, name, &Typed(ty, value)),
+                    (Some(ty), Some(value)) => single_entry(serializer, name, &TypedValue(ty, value)),
                     (None, None) => serializer.serialize_str(name),
                     _ => Err(mismatch(self.0, self.1)),
                 }
@@ -110,16 +110,16 @@ impl Serialize for Typed<'_> {
             (Type::Flags(_), Val::Flags(names)) => serializer.collect_seq(names),
             (Type::Option(_), Val::Option(None)) => serializer.serialize_unit(),
             (Type::Option(ty), Val::Option(Some(value))) if ty.is_option() => {
-                single_entry(serializer, "some", &Typed(ty, value))
+                single_entry(serializer, "some", &TypedValue(ty, value))
             }
-            (Type::Option(ty), Val::Option(Some(value))) => Typed(ty, value).serialize(serializer),
+            (Type::Option(ty), Val::Option(Some(value))) => TypedValue(ty, value).serialize(serializer),
             (Type::Result { ok, error }, Val::Result(result)) => {
                 let (name, ty, value) = match result {
                     Ok(value) => ("ok", ok, value),
                     Err(value) => ("error", error, value),
                 };
                 match (ty, value) {
-                    (Some(ty), Some(value)) => single_entry(serializer, name, &Typed(ty, value)),
+                    (Some(ty), Some(value)) => single_entry(serializer, name, &TypedValue(ty, value)),
                     (None, None) => single_entry(serializer, name, &()),
                     _ => Err(mismatch(self.0, self.1)),
                 }

@@ -38,9 +38,9 @@ impl Workspace {
         fs::write(self.path(path), content).unwrap();
     }
 
-    fn extract(&self, baseline: Option<(&SkillName, &Snapshot)>) -> Vec<Result<Extracted, ExtractFailure>> {
+    fn extract(&self, baseline: Option<(&SkillName, &Snapshot)>) -> Vec<Result<ExtractedSkill, ExtractFailure>> {
         let baseline = baseline.map(|(name, snapshot)| Baseline { name, snapshot });
-        extract(&Extraction { workspace: self.0.path(), baseline, scrub: &scrub, bounds: Bounds::default() })
+        extract(&Extraction { workspace: self.0.path(), baseline, scrub: &scrub, bounds: SkillBounds::default() })
     }
 
     /// What was taken, as `name: paths`, and what was not, as `name at path: reason`.
@@ -63,7 +63,7 @@ impl Workspace {
 
 fn snapshot(files: &[(&str, &[u8], u32)]) -> Snapshot {
     let files = files.iter().map(|(path, bytes, mode)| ((*path).to_owned(), (bytes.to_vec(), *mode)));
-    Snapshot::of(Form::Directory, files.collect(), None)
+    Snapshot::of(SkillForm::Directory, files.collect(), None)
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn permission_bits_are_sensible() {
 fn a_workspace_that_is_not_there() {
     let workspace = Workspace::of(&[]);
     let extraction = |path: &std::path::Path| {
-        extract(&Extraction { workspace: path, baseline: None, scrub: &scrub, bounds: Bounds::default() })
+        extract(&Extraction { workspace: path, baseline: None, scrub: &scrub, bounds: SkillBounds::default() })
     };
     assert_eq!(extraction(&workspace.path("none")), []);
     workspace.write("file", b"");

@@ -8,7 +8,7 @@ use base::Random;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, mkdirat, openat};
 use rustix::io::Errno;
 
-use super::{Root, failed};
+use super::{InstallRoot, failed};
 use crate::SkillError;
 
 const PREFIX: &str = ".motor-staging-";
@@ -26,7 +26,7 @@ pub(super) struct Stage {
 
 impl Stage {
     /// A new one, with a name that nobody could have put something under before.
-    pub fn make(root: &Root) -> Result<Self, SkillError> {
+    pub fn make(root: &InstallRoot) -> Result<Self, SkillError> {
         let random = Random::from_system();
         let name = format!("{PREFIX}{:016x}{:016x}", random.next_u64(), random.next_u64());
         let doing = "making a directory to put a skill together";

@@ -8,13 +8,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::*;
 
 const TEXT: &str = "---\nname: pdf\ndescription: d\n---\n";
-const STEPS: [Step; 5] = [Step::Staged, Step::Written, Step::Verified, Step::Placed, Step::Checked];
+const STEPS: [InstallStep; 5] =
+    [InstallStep::Staged, InstallStep::Written, InstallStep::Verified, InstallStep::Placed, InstallStep::Checked];
 
 fn skill(files: &[(&str, &str, u32)]) -> Snapshot {
     let all = [("SKILL.md", TEXT, 0o644)].iter().chain(files);
     let files: BTreeMap<String, (Vec<u8>, u32)> =
         all.map(|(path, text, mode)| ((*path).to_owned(), (text.as_bytes().to_vec(), *mode))).collect();
-    Snapshot::of(Form::Directory, files, None)
+    Snapshot::of(SkillForm::Directory, files, None)
 }
 
 fn old() -> Snapshot {
@@ -26,7 +27,7 @@ fn new() -> Snapshot {
 }
 
 fn lies(root: &Path) -> Snapshot {
-    read(&root.join("pdf"), &Bounds::default()).unwrap()
+    read(&root.join("pdf"), &SkillBounds::default()).unwrap()
 }
 
 /// Everything below a directory: path, kind or content.
@@ -63,8 +64,8 @@ impl Home {
         let home = Self { canary: BTreeMap::new(), directory };
         fs::create_dir_all(home.directory.path().join("canary/scripts")).unwrap();
         fs::write(home.directory.path().join("canary/scripts/a.sh"), "untouched").unwrap();
-        put(&home.root(), "pdf", &old(), Expected::Absent).unwrap();
-        put(&home.root(), "other", &old(), Expected::Absent).unwrap();
+        put(&home.root(), "pdf", &old(), ExpectedState::Absent).unwrap();
+        put(&home.root(), "other", &old(), ExpectedState::Absent).unwrap();
         Self { canary: listing(&home.directory.path().join("canary")), ..home }
     }
 
@@ -82,7 +83,7 @@ impl Home {
             fs::read_dir(self.root()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         entries.sort();
         assert_eq!(entries, names);
-        assert_eq!(read(&self.root().join("other"), &Bounds::default()).unwrap().hash, old().hash);
+        assert_eq!(read(&self.root().join("other"), &SkillBounds::default()).unwrap().hash, old().hash);
         assert_eq!(listing(&self.directory.path().join("canary")), self.canary);
     }
 }
@@ -91,7 +92,7 @@ impl Home {
 fn a_new_skill_and_a_newer_one() {
     let home = Home::new();
     home.check(&old());
-    put(&home.root(), "pdf", &new(), Expected::Hash(old().hash)).unwrap();
+    put(&home.root(), "pdf", &new(), ExpectedState::Hash(old().hash)).unwrap();
     home.check(&new());
     let modes: Vec<(String, u32)> =
         lies(&home.root()).files.into_iter().map(|(path, file)| (path, file.mode)).collect();
@@ -99,7 +100,7 @@ fn a_new_skill_and_a_newer_one() {
     assert_eq!(modes, expected.map(|(path, mode)| (path.to_owned(), mode)));
     // The old policy file goes with the old tree.
     fs::write(home.root().join("pdf/policy.json"), "{}").unwrap();
-    put(&home.root(), "pdf", &old(), Expected::Hash(new().hash)).unwrap();
+    put(&home.root(), "pdf", &old(), ExpectedState::Hash(new().hash)).unwrap();
     home.check(&old());
     assert!(!home.root().join("pdf/policy.json").exists());
 }
@@ -108,28 +109,28 @@ fn a_new_skill_and_a_newer_one() {
 fn a_root_that_is_missing_or_a_link() {
     let directory = tempfile::tempdir().unwrap();
     let real = directory.path().join("a/real");
-    put(&real, "pdf", &old(), Expected::Absent).unwrap();
+    put(&real, "pdf", &old(), ExpectedState::Absent).unwrap();
     symlink(&real, directory.path().join("link")).unwrap();
-    put(&directory.path().join("link"), "pdf", &new(), Expected::Hash(old().hash)).unwrap();
+    put(&directory.path().join("link"), "pdf", &new(), ExpectedState::Hash(old().hash)).unwrap();
     assert_eq!(lies(&real).hash, new().hash);
 }
 
 #[test]
 fn what_is_not_expected_stays() {
     let home = Home::new();
-    let there = put(&home.root(), "pdf", &new(), Expected::Absent).unwrap_err();
+    let there = put(&home.root(), "pdf", &new(), ExpectedState::Absent).unwrap_err();
     assert_eq!(there.to_string(), "there is something called `pdf` already");
     home.check(&old());
-    let changed = put(&home.root(), "pdf", &new(), Expected::Hash(new().hash)).unwrap_err();
+    let changed = put(&home.root(), "pdf", &new(), ExpectedState::Hash(new().hash)).unwrap_err();
     assert!(matches!(changed, SkillError::Changed), "{changed}");
     home.check(&old());
-    assert!(matches!(put(&home.root(), "none", &new(), Expected::Hash(old().hash)), Err(SkillError::Changed)));
+    assert!(matches!(put(&home.root(), "none", &new(), ExpectedState::Hash(old().hash)), Err(SkillError::Changed)));
     home.check(&old());
     // An edit that makes it unreadable is a change too.
     symlink("/etc/passwd", home.root().join("pdf/link")).unwrap();
-    assert!(matches!(put(&home.root(), "pdf", &new(), Expected::Hash(old().hash)), Err(SkillError::Changed)));
+    assert!(matches!(put(&home.root(), "pdf", &new(), ExpectedState::Hash(old().hash)), Err(SkillError::Changed)));
     fs::remove_file(home.root().join("pdf/link")).unwrap();
-    put(&home.root(), "pdf", &new(), Expected::Hash(old().hash)).unwrap();
+    put(&home.root(), "pdf", &new(), ExpectedState::Hash(old().hash)).unwrap();
     home.check(&new());
 }
 
@@ -139,7 +140,7 @@ fn an_entry_that_is_a_link_is_refused() {
     fs::rename(home.root().join("pdf"), home.directory.path().join("elsewhere")).unwrap();
     for target in [home.directory.path().join("elsewhere"), home.directory.path().join("canary"), "none".into()] {
         symlink(&target, home.root().join("pdf")).unwrap();
-        for expected in [Expected::Absent, Expected::Hash(old().hash)] {
+        for expected in [ExpectedState::Absent, ExpectedState::Hash(old().hash)] {
             let error = put(&home.root(), "pdf", &new(), expected).unwrap_err();
             assert_eq!(error.to_string(), "`pdf` is a link, which is for its owner to remove");
         }
@@ -148,7 +149,7 @@ fn an_entry_that_is_a_link_is_refused() {
         home.check_others(&["other", "pdf"]);
         fs::remove_file(home.root().join("pdf")).unwrap();
     }
-    put(&home.root(), "pdf", &new(), Expected::Absent).unwrap();
+    put(&home.root(), "pdf", &new(), ExpectedState::Absent).unwrap();
     home.check(&new());
 }
 
@@ -156,12 +157,12 @@ fn an_entry_that_is_a_link_is_refused() {
 fn names_of_places() {
     let home = Home::new();
     for entry in ["", ".", "..", ".hidden", "a/b", "/tmp/x", "../canary", "a\0b", "a\\b", "a\nb", &"a".repeat(256)] {
-        assert!(put(&home.root(), entry, &new(), Expected::Absent).is_err(), "{entry:?}");
+        assert!(put(&home.root(), entry, &new(), ExpectedState::Absent).is_err(), "{entry:?}");
         assert!(put_file(&home.root(), entry, b"x").is_err(), "{entry:?}");
         assert!(remove(&home.root(), entry).is_err(), "{entry:?}");
     }
     home.check(&old());
-    put(&home.root(), "pdf.zip", &new(), Expected::Absent).unwrap();
+    put(&home.root(), "pdf.zip", &new(), ExpectedState::Absent).unwrap();
 }
 
 #[test]
@@ -169,7 +170,7 @@ fn trees_that_lead_out_are_refused() {
     let home = Home::new();
     for path in ["../canary/scripts/a.sh", "/etc/x", "a/../../x", "a//b", "./a", "a\\b", "skill.MD"] {
         let new = skill(&[(path, "x", 0o644)]);
-        assert!(put(&home.root(), "pdf", &new, Expected::Hash(old().hash)).is_err(), "{path}");
+        assert!(put(&home.root(), "pdf", &new, ExpectedState::Hash(old().hash)).is_err(), "{path}");
         // The writing itself refuses too, were the rules ever other ones.
         if path != "skill.MD" && path != "a\\b" && path != "/etc/x" && path != "a//b" {
             let parent = OwnedFd::from(fs::File::open(home.root()).unwrap());
@@ -183,9 +184,9 @@ fn trees_that_lead_out_are_refused() {
 #[test]
 fn a_failure_at_any_step_leaves_what_was() {
     for at in STEPS {
-        for expected in [Expected::Absent, Expected::Hash(old().hash)] {
+        for expected in [ExpectedState::Absent, ExpectedState::Hash(old().hash)] {
             let home = Home::new();
-            if expected == Expected::Absent {
+            if expected == ExpectedState::Absent {
                 remove(&home.root(), "pdf").unwrap();
             }
             let mut reached = false;
@@ -195,8 +196,8 @@ fn a_failure_at_any_step_leaves_what_was() {
             });
             assert_eq!(outcome.is_err(), reached, "{at:?}");
             match (reached, expected) {
-                (true, Expected::Absent) => home.check_others(&["other"]),
-                (true, Expected::Hash(_)) => home.check(&old()),
+                (true, ExpectedState::Absent) => home.check_others(&["other"]),
+                (true, ExpectedState::Hash(_)) => home.check(&old()),
                 (false, _) => home.check(&new()),
             }
         }
@@ -208,18 +209,18 @@ fn a_crash_at_any_step_leaves_one_or_the_other_and_is_tidied() {
     for at in STEPS {
         let home = Home::new();
         let crash = catch_unwind(AssertUnwindSafe(|| {
-            put_watched(&home.root(), "pdf", &new(), Expected::Hash(old().hash), &mut |step| {
+            put_watched(&home.root(), "pdf", &new(), ExpectedState::Hash(old().hash), &mut |step| {
                 assert_ne!(step, at, "crash");
                 Ok(())
             })
         }));
         assert!(crash.is_err());
-        let whole = if matches!(at, Step::Placed | Step::Checked) { new() } else { old() };
+        let whole = if matches!(at, InstallStep::Placed | InstallStep::Checked) { new() } else { old() };
         assert_eq!(lies(&home.root()).hash, whole.hash, "{at:?}");
         tidy(&home.root()).unwrap();
         home.check(&whole);
         // It can be tried again.
-        put(&home.root(), "pdf", &new(), Expected::Hash(whole.hash)).unwrap();
+        put(&home.root(), "pdf", &new(), ExpectedState::Hash(whole.hash)).unwrap();
         home.check(&new());
     }
 }
@@ -233,10 +234,10 @@ fn what_a_person_changes_meanwhile_is_kept() {
     let edited = skill(&[("scripts/a.sh", "by a person", 0o755)]);
     for at in STEPS {
         let home = Home::new();
-        let outcome = put_watched(&home.root(), "pdf", &new(), Expected::Hash(old().hash), &mut |step| {
-            if step == at && matches!(at, Step::Staged | Step::Written | Step::Verified) {
+        let outcome = put_watched(&home.root(), "pdf", &new(), ExpectedState::Hash(old().hash), &mut |step| {
+            if step == at && matches!(at, InstallStep::Staged | InstallStep::Written | InstallStep::Verified) {
                 edit(&home, &home.root().join("pdf"));
-            } else if step == at && at == Step::Placed {
+            } else if step == at && at == InstallStep::Placed {
                 // Through a directory that was opened before the exchange: it is in the working directory now.
                 let staging = fs::read_dir(home.root()).unwrap().map(|entry| entry.unwrap().path());
                 let staging = staging.filter(|path| path.to_string_lossy().contains(".motor-staging-"));
@@ -244,7 +245,7 @@ fn what_a_person_changes_meanwhile_is_kept() {
             }
             Ok(())
         });
-        if at == Step::Checked {
+        if at == InstallStep::Checked {
             outcome.unwrap();
             home.check(&new());
         } else {
@@ -257,8 +258,8 @@ fn what_a_person_changes_meanwhile_is_kept() {
 #[test]
 fn what_cannot_be_put_back_is_kept_for_a_person() {
     let home = Home::new();
-    let outcome = put_watched(&home.root(), "pdf", &new(), Expected::Hash(old().hash), &mut |step| {
-        if step == Step::Placed {
+    let outcome = put_watched(&home.root(), "pdf", &new(), ExpectedState::Hash(old().hash), &mut |step| {
+        if step == InstallStep::Placed {
             // Somebody replaces the new skill by a work of his own, and then something fails.
             fs::remove_dir_all(home.root().join("pdf")).unwrap();
             fs::create_dir(home.root().join("pdf")).unwrap();
@@ -275,8 +276,8 @@ fn what_cannot_be_put_back_is_kept_for_a_person() {
     assert!(path.starts_with(".motor-kept-") && path.ends_with("/pdf/work"), "{path}");
     // A new skill that somebody removed: what lay there goes back.
     let home = Home::new();
-    let outcome = put_watched(&home.root(), "pdf", &new(), Expected::Hash(old().hash), &mut |step| {
-        if step == Step::Checked {
+    let outcome = put_watched(&home.root(), "pdf", &new(), ExpectedState::Hash(old().hash), &mut |step| {
+        if step == InstallStep::Checked {
             fs::remove_dir_all(home.root().join("pdf")).unwrap();
             return Err(io::ErrorKind::StorageFull.into());
         }
@@ -293,7 +294,7 @@ fn writers_at_the_same_time_leave_a_whole_skill() {
     let placed: usize = std::thread::scope(|scope| {
         let writers: Vec<_> = versions
             .iter()
-            .map(|version| scope.spawn(|| put(&home.root(), "pdf", version, Expected::Hash(old().hash)).is_ok()))
+            .map(|version| scope.spawn(|| put(&home.root(), "pdf", version, ExpectedState::Hash(old().hash)).is_ok()))
             .collect();
         writers.into_iter().map(|writer| usize::from(writer.join().unwrap())).sum()
     });
@@ -313,7 +314,7 @@ fn an_editor_at_the_same_time_leaves_a_whole_skill() {
         let next = if before == new().hash { old() } else { new() };
         let outcome = std::thread::scope(|scope| {
             let editor = scope.spawn(|| fs::write(root.join("pdf/scripts/a.sh"), "by a person").unwrap());
-            let outcome = put(&root, "pdf", &next, Expected::Hash(before));
+            let outcome = put(&root, "pdf", &next, ExpectedState::Hash(before));
             editor.join().unwrap();
             outcome
         });
@@ -325,7 +326,7 @@ fn an_editor_at_the_same_time_leaves_a_whole_skill() {
             Err(other) => panic!("{other}"),
         }
         let now = lies(&root).hash;
-        put(&root, "pdf", &old(), Expected::Hash(now)).unwrap();
+        put(&root, "pdf", &old(), ExpectedState::Hash(now)).unwrap();
     }
     home.check(&old());
 }
@@ -336,17 +337,17 @@ fn a_directory_that_cannot_be_written_to() {
         // Permission bits do not bind it; a file in the place of a root does.
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("skills"), "a file").unwrap();
-        assert!(put(&directory.path().join("skills"), "pdf", &new(), Expected::Absent).is_err());
+        assert!(put(&directory.path().join("skills"), "pdf", &new(), ExpectedState::Absent).is_err());
         assert_eq!(fs::read(directory.path().join("skills")).unwrap(), b"a file");
         return;
     }
     let home = Home::new();
     fs::set_permissions(home.root(), fs::Permissions::from_mode(0o555)).unwrap();
-    let outcome = put(&home.root(), "pdf", &new(), Expected::Hash(old().hash));
+    let outcome = put(&home.root(), "pdf", &new(), ExpectedState::Hash(old().hash));
     fs::set_permissions(home.root(), fs::Permissions::from_mode(0o755)).unwrap();
     assert!(matches!(outcome, Err(SkillError::Io { .. })));
     home.check(&old());
-    put(&home.root(), "pdf", &new(), Expected::Hash(old().hash)).unwrap();
+    put(&home.root(), "pdf", &new(), ExpectedState::Hash(old().hash)).unwrap();
     home.check(&new());
 }
 
@@ -370,13 +371,13 @@ fn files_of_one() {
     assert!(put_file(&home.root(), "b.wasm", b"other").is_err());
     assert_eq!(fs::read(home.root().join("b.wasm")).unwrap(), b"\0asm");
     let component = |bytes: &[u8]| {
-        Snapshot::of(Form::Component, BTreeMap::from([("b.wasm".to_owned(), (bytes.to_vec(), 0o644))]), None)
+        Snapshot::of(SkillForm::Component, BTreeMap::from([("b.wasm".to_owned(), (bytes.to_vec(), 0o644))]), None)
     };
-    put(&home.root(), "b.wasm", &component(b"\0asm2"), Expected::Hash(component(b"\0asm").hash)).unwrap();
+    put(&home.root(), "b.wasm", &component(b"\0asm2"), ExpectedState::Hash(component(b"\0asm").hash)).unwrap();
     assert_eq!(fs::read(home.root().join("b.wasm")).unwrap(), b"\0asm2");
-    assert!(put(&home.root(), "b", &component(b"x"), Expected::Absent).is_err());
+    assert!(put(&home.root(), "b", &component(b"x"), ExpectedState::Absent).is_err());
     // A directory can take the place of a file.
-    put(&home.root(), "b.wasm", &new(), Expected::Hash(component(b"\0asm2").hash)).unwrap();
+    put(&home.root(), "b.wasm", &new(), ExpectedState::Hash(component(b"\0asm2").hash)).unwrap();
     assert!(home.root().join("b.wasm/SKILL.md").is_file());
 }
 
@@ -398,7 +399,7 @@ fn tidying_takes_only_what_is_ours_and_left() {
     let abandoned = home.root().join(".motor-staging-0123456789abcdef0123456789abcdef");
     fs::create_dir_all(abandoned.join("a")).unwrap();
     symlink(home.directory.path().join("canary"), abandoned.join("a/link")).unwrap();
-    let used = Stage::make(&Root::open(&home.root()).unwrap()).unwrap();
+    let used = Stage::make(&InstallRoot::open(&home.root()).unwrap()).unwrap();
     tidy(&home.root()).unwrap();
     assert!(!abandoned.exists() && used.path.exists() && link.is_symlink());
     let used = used.path.file_name().unwrap().to_str().unwrap().to_owned();

@@ -10,22 +10,22 @@ use base::text::nearest;
 use serde::{Deserialize, Serialize};
 
 use crate::snapshot::Stamp;
-use crate::{Form, Place, SkillError, SkillName};
+use crate::{SkillError, SkillForm, SkillName, SkillPlace};
 
 /// An entry of a root and what it was found to be.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Entry {
-    pub(super) place: Place,
+pub(super) struct CatalogueEntry {
+    pub(super) place: SkillPlace,
     /// How it looked from outside when it was read; none if that would not show every later change.
     pub(super) stamp: Option<Stamp>,
-    pub(super) form: Option<Form>,
-    pub(super) found: Result<Contents, Problem>,
+    pub(super) form: Option<SkillForm>,
+    pub(super) found: Result<ReadableSkill, Problem>,
 }
 
 /// A skill that can be read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Contents {
+pub(super) struct ReadableSkill {
     pub(super) name: SkillName,
     pub(super) description: String,
     pub(super) conforms: bool,
@@ -43,7 +43,7 @@ pub(super) struct Problem {
     pub(super) reason: String,
 }
 
-impl Entry {
+impl CatalogueEntry {
     /// What it is listed and selected under.
     pub(super) fn name(&self) -> Option<&str> {
         match &self.found {
@@ -62,32 +62,32 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(super) struct Catalogue {
     /// By place.
-    entries: Vec<Arc<Entry>>,
-    by_name: OnceLock<Vec<Arc<Entry>>>,
+    entries: Vec<Arc<CatalogueEntry>>,
+    by_name: OnceLock<Vec<Arc<CatalogueEntry>>>,
 }
 
 /// What a selector selects.
 #[derive(Debug)]
-pub(super) struct Chosen {
-    pub(super) place: Place,
+pub(super) struct SelectedSkill {
+    pub(super) place: SkillPlace,
     /// The name it has to have when it is read; none if it was selected by its place.
     pub(super) name: Option<SkillName>,
 }
 
 impl Catalogue {
     /// Of entries in any order; the first of a place counts.
-    pub(super) fn new(mut entries: Vec<Arc<Entry>>) -> Self {
+    pub(super) fn new(mut entries: Vec<Arc<CatalogueEntry>>) -> Self {
         entries.sort_by(|a, b| a.place.cmp(&b.place));
         entries.dedup_by(|b, a| a.place == b.place);
         Self { entries, by_name: OnceLock::new() }
     }
 
-    pub(super) fn entries(&self) -> &[Arc<Entry>] {
+    pub(super) fn entries(&self) -> &[Arc<CatalogueEntry>] {
         &self.entries
     }
 
     /// In the order of lists: by name, then by place; what has no name is last.
-    pub(super) fn by_name(&self) -> &[Arc<Entry>] {
+    pub(super) fn by_name(&self) -> &[Arc<CatalogueEntry>] {
         self.by_name.get_or_init(|| {
             let mut entries = self.entries.clone();
             // Stable, and sorted by place already.
@@ -96,7 +96,7 @@ impl Catalogue {
         })
     }
 
-    pub(super) fn get(&self, place: &Place) -> Option<&Arc<Entry>> {
+    pub(super) fn get(&self, place: &SkillPlace) -> Option<&Arc<CatalogueEntry>> {
         let at = self.entries.binary_search_by(|entry| entry.place.cmp(place)).ok()?;
         self.entries.get(at)
     }
@@ -106,17 +106,20 @@ impl Catalogue {
     ///
     /// # Errors
     /// [`SkillError::Missing`] and [`SkillError::Ambiguous`].
-    pub(super) fn choose(&self, selector: &str) -> Result<Chosen, SkillError> {
+    pub(super) fn choose(&self, selector: &str) -> Result<SelectedSkill, SkillError> {
         if let Some(entry) = self.entries.iter().find(|entry| entry.place.is_written_out_as(selector)) {
-            return Ok(Chosen { place: entry.place.clone(), name: None });
+            return Ok(SelectedSkill { place: entry.place.clone(), name: None });
         }
-        let fits = |entry: &&Arc<Entry>| entry.name() == Some(selector) || entry.place.is_shown_as(selector);
-        let fitting: Vec<&Arc<Entry>> = self.entries.iter().filter(fits).collect();
+        let fits = |entry: &&Arc<CatalogueEntry>| entry.name() == Some(selector) || entry.place.is_shown_as(selector);
+        let fitting: Vec<&Arc<CatalogueEntry>> = self.entries.iter().filter(fits).collect();
         match fitting.as_slice() {
             [] => Err(SkillError::Missing { selector: selector.to_owned(), nearest: self.nearest(selector) }),
             [entry] => {
                 let name = entry.found.as_ref().ok().map(|contents| &contents.name);
-                Ok(Chosen { place: entry.place.clone(), name: name.filter(|name| name.as_str() == selector).cloned() })
+                Ok(SelectedSkill {
+                    place: entry.place.clone(),
+                    name: name.filter(|name| name.as_str() == selector).cloned(),
+                })
             }
             several => Err(SkillError::Ambiguous {
                 name: selector.to_owned(),
@@ -138,22 +141,22 @@ mod tests {
     use super::*;
     use crate::place::HOME;
 
-    fn readable(root: &str, entry: &str, name: &str) -> Arc<Entry> {
+    fn readable(root: &str, entry: &str, name: &str) -> Arc<CatalogueEntry> {
         let hash = ContentHash::of(entry.as_bytes());
         let name = SkillName::parse(name).unwrap();
-        let contents = Contents { name, description: String::new(), conforms: true, hash, modes: hash };
-        Arc::new(Entry {
-            place: Place::new(root, entry),
+        let contents = ReadableSkill { name, description: String::new(), conforms: true, hash, modes: hash };
+        Arc::new(CatalogueEntry {
+            place: SkillPlace::new(root, entry),
             stamp: None,
-            form: Some(Form::Directory),
+            form: Some(SkillForm::Directory),
             found: Ok(contents),
         })
     }
 
-    fn unreadable(root: &str, entry: &str, name: Option<&str>) -> Arc<Entry> {
+    fn unreadable(root: &str, entry: &str, name: Option<&str>) -> Arc<CatalogueEntry> {
         let name = name.map(|name| SkillName::parse(name).unwrap());
         let problem = Problem { name, reason: "it has no `SKILL.md`".to_owned() };
-        Arc::new(Entry { place: Place::new(root, entry), stamp: None, form: None, found: Err(problem) })
+        Arc::new(CatalogueEntry { place: SkillPlace::new(root, entry), stamp: None, form: None, found: Err(problem) })
     }
 
     fn catalogue() -> Catalogue {
@@ -172,7 +175,7 @@ mod tests {
     #[test]
     fn a_selector_means_one_place_or_none() {
         let chosen = |selector: &str| match catalogue().choose(selector) {
-            Ok(Chosen { place, name }) => {
+            Ok(SelectedSkill { place, name }) => {
                 format!("{} {}", place.full(), name.map_or("-".to_owned(), |n| n.to_string()))
             }
             Err(SkillError::Missing { nearest, .. }) => format!("missing, {}", nearest.unwrap_or_default()),
@@ -218,7 +221,7 @@ mod tests {
             "home/Not A Name",
         ];
         assert_eq!(order, expected);
-        assert!(catalogue.get(&Place::new(HOME, "mail")).is_some());
-        assert!(catalogue.get(&Place::new(HOME, "mai")).is_none());
+        assert!(catalogue.get(&SkillPlace::new(HOME, "mail")).is_some());
+        assert!(catalogue.get(&SkillPlace::new(HOME, "mai")).is_none());
     }
 }

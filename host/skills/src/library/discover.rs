@@ -15,9 +15,9 @@ use std::thread;
 
 use base::{Timestamp, excerpt};
 
-use super::catalogue::{Catalogue, Contents, Entry, Problem};
+use super::catalogue::{Catalogue, CatalogueEntry, Problem, ReadableSkill};
 use crate::snapshot::{self, SnapshotError, Stamp};
-use crate::{Bounds, Form, Place, Root, SkillName, Snapshot};
+use crate::{SkillBounds, SkillForm, SkillName, SkillPlace, SkillsRoot, Snapshot};
 
 /// Threads that look and read. More than two gain nothing before the disk is what one waits for, and take from the guests.
 const THREADS: usize = 2;
@@ -28,9 +28,9 @@ const MOST_ENTRIES: usize = 100_000;
 
 /// An entry of a root that has to be a skill, or should have been one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Candidate {
-    pub(super) place: Place,
-    pub(super) form: Option<Form>,
+pub(super) struct SkillCandidate {
+    pub(super) place: SkillPlace,
+    pub(super) form: Option<SkillForm>,
     /// Its name is not UTF-8, so that it cannot be asked for.
     nameless: bool,
 }
@@ -39,7 +39,7 @@ pub(super) struct Candidate {
 ///
 /// # Errors
 /// When it cannot be read.
-pub(super) fn candidates(root: &Root) -> io::Result<Vec<Candidate>> {
+pub(super) fn candidates(root: &SkillsRoot) -> io::Result<Vec<SkillCandidate>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(&root.path)? {
         found.extend(candidate(root, &entry?));
@@ -56,41 +56,41 @@ pub(super) fn candidates(root: &Root) -> io::Result<Vec<Candidate>> {
 }
 
 /// What an entry of a root is by now, going by its name; none: it is gone or no skill.
-pub(super) fn candidate_at(root: &Root, entry: &str) -> Option<Candidate> {
+pub(super) fn candidate_at(root: &SkillsRoot, entry: &str) -> Option<SkillCandidate> {
     let kind = fs::symlink_metadata(root.path.join(entry)).ok()?.file_type();
     named(root, entry, kind)
 }
 
-fn candidate(root: &Root, entry: &DirEntry) -> Option<Candidate> {
+fn candidate(root: &SkillsRoot, entry: &DirEntry) -> Option<SkillCandidate> {
     let name = entry.file_name();
     if let Some(text) = name.to_str() {
         // It may be gone by now.
         return named(root, text, entry.file_type().ok()?);
     }
-    let place = Place::new(&root.id, &name.to_string_lossy());
-    place.is_plain().then_some(Candidate { place, form: None, nameless: true })
+    let place = SkillPlace::new(&root.id, &name.to_string_lossy());
+    place.is_plain().then_some(SkillCandidate { place, form: None, nameless: true })
 }
 
-fn named(root: &Root, entry: &str, kind: FileType) -> Option<Candidate> {
-    let place = Place::new(&root.id, entry);
+fn named(root: &SkillsRoot, entry: &str, kind: FileType) -> Option<SkillCandidate> {
+    let place = SkillPlace::new(&root.id, entry);
     if !place.is_plain() {
         return None;
     }
-    let by_name = Form::of_file(entry);
+    let by_name = SkillForm::of_file(entry);
     let form = if kind.is_dir() {
-        Some(Form::Directory)
+        Some(SkillForm::Directory)
     } else if kind.is_symlink() && by_name.is_none() {
         // A link is no skill, but whoever put a link to a directory there should be told so.
         fs::metadata(root.path.join(entry)).is_ok_and(|target| target.is_dir()).then_some(None)?
     } else {
         Some(by_name?)
     };
-    Some(Candidate { place, form, nameless: false })
+    Some(SkillCandidate { place, form, nameless: false })
 }
 
 /// What looking found.
-pub(super) struct Looked {
-    pub(super) entries: Vec<Arc<Entry>>,
+pub(super) struct DiscoveredRoot {
+    pub(super) entries: Vec<Arc<CatalogueEntry>>,
     /// Whether some entry has to be looked at again, because its last change is too fresh.
     pub(super) unsettled: bool,
     /// What was known before.
@@ -99,8 +99,8 @@ pub(super) struct Looked {
 
 /// How to look.
 pub(super) struct Looking<'a> {
-    pub(super) roots: &'a [Root],
-    pub(super) bounds: &'a Bounds,
+    pub(super) roots: &'a [SkillsRoot],
+    pub(super) bounds: &'a SkillBounds,
     /// When this began.
     pub(super) now: Timestamp,
     /// Set when the result is not wanted any more.
@@ -110,7 +110,7 @@ pub(super) struct Looking<'a> {
 impl Looking<'_> {
     /// Looks at `candidates`. Those whose stamp is that of the known entry are not read. `known` is asked for once, while
     /// another thread takes stamps already.
-    pub(super) fn look(&self, candidates: &[Candidate], known: impl FnOnce() -> Arc<Catalogue>) -> Looked {
+    pub(super) fn look(&self, candidates: &[SkillCandidate], known: impl FnOnce() -> Arc<Catalogue>) -> DiscoveredRoot {
         let threads = if candidates.len() < FEW { 1 } else { THREADS };
         let next = AtomicUsize::new(0);
         let stamp = || self.stamps(candidates, &next);
@@ -132,12 +132,16 @@ impl Looking<'_> {
             }
             (entries, unsettled)
         });
-        Looked { entries, unsettled, known }
+        DiscoveredRoot { entries, unsettled, known }
     }
 
     /// The stamps of those candidates that no other thread takes, each with the candidate. One that cannot be had is none,
     /// which fits nothing.
-    fn stamps<'c>(&self, candidates: &'c [Candidate], next: &AtomicUsize) -> Vec<(&'c Candidate, Option<Stamp>)> {
+    fn stamps<'c>(
+        &self,
+        candidates: &'c [SkillCandidate],
+        next: &AtomicUsize,
+    ) -> Vec<(&'c SkillCandidate, Option<Stamp>)> {
         let mut taken = Vec::new();
         while let Some(candidate) = candidates.get(next.fetch_add(1, Ordering::Relaxed)) {
             if self.stop.load(Ordering::Relaxed) {
@@ -152,10 +156,10 @@ impl Looking<'_> {
     /// The entries of those candidates that no other thread takes, and whether one of them is too fresh.
     fn entries(
         &self,
-        stamps: &[(&Candidate, Option<Stamp>)],
+        stamps: &[(&SkillCandidate, Option<Stamp>)],
         known: &Catalogue,
         next: &AtomicUsize,
-    ) -> (Vec<Arc<Entry>>, bool) {
+    ) -> (Vec<Arc<CatalogueEntry>>, bool) {
         let (mut entries, mut unsettled) = (Vec::new(), false);
         while let Some((candidate, stamp)) = stamps.get(next.fetch_add(1, Ordering::Relaxed)) {
             if self.stop.load(Ordering::Relaxed) {
@@ -173,18 +177,18 @@ impl Looking<'_> {
         (entries, unsettled)
     }
 
-    fn path(&self, candidate: &Candidate) -> Option<PathBuf> {
+    fn path(&self, candidate: &SkillCandidate) -> Option<PathBuf> {
         let root = self.roots.iter().find(|root| root.id == candidate.place.root)?;
         Some(root.path.join(&candidate.place.entry))
     }
 
     /// Reads an entry; none when it is gone. With it, whether its stamp was too fresh to be kept.
-    fn examine(&self, candidate: &Candidate, stamp: Option<Stamp>) -> Option<(Entry, bool)> {
-        let Candidate { place, form, nameless } = candidate;
+    fn examine(&self, candidate: &SkillCandidate, stamp: Option<Stamp>) -> Option<(CatalogueEntry, bool)> {
+        let SkillCandidate { place, form, nameless } = candidate;
         let fresh = stamp.is_some_and(|stamp| !stamp.is_settled(self.now));
         let problem =
             |reason: String| Problem { name: SkillName::parse(stem(&place.entry)).ok(), reason: excerpt(reason) };
-        let entry = |form, found| Entry { place: place.clone(), stamp: stamp.filter(|_| !fresh), form, found };
+        let entry = |form, found| CatalogueEntry { place: place.clone(), stamp: stamp.filter(|_| !fresh), form, found };
         if *nameless {
             return Some((entry(*form, Err(problem("its name is not UTF-8".to_owned()))), false));
         }
@@ -204,9 +208,9 @@ impl Looking<'_> {
     }
 }
 
-fn contents(snapshot: &Snapshot, place: &Place) -> Result<Contents, String> {
+fn contents(snapshot: &Snapshot, place: &SkillPlace) -> Result<ReadableSkill, String> {
     let manifest = snapshot.manifest(&place.entry).map_err(|error| error.to_string())?;
-    Ok(Contents {
+    Ok(ReadableSkill {
         name: manifest.name,
         description: manifest.description,
         conforms: manifest.strict.is_empty(),
@@ -217,7 +221,7 @@ fn contents(snapshot: &Snapshot, place: &Place) -> Result<Contents, String> {
 
 /// What an entry would be called.
 fn stem(entry: &str) -> &str {
-    match Form::of_file(entry) {
+    match SkillForm::of_file(entry) {
         Some(_) => entry.rsplit_once('.').map_or(entry, |(stem, _)| stem),
         None => entry,
     }

@@ -12,19 +12,19 @@ use std::time::Duration;
 use base::ContentHash;
 use tokio::time::Instant;
 
-use super::catalogue::Chosen;
+use super::catalogue::SelectedSkill;
 use super::{Inner, Library, Taken, blocking, discover};
 use crate::snapshot::{self, SnapshotError};
-use crate::{Form, Place, SkillError, SkillStatus, Standing};
+use crate::{SkillError, SkillForm, SkillPlace, SkillStatus, Standing};
 
 /// Threads that verify.
 const THREADS: usize = 2;
 
 /// What came of verifying one place.
 #[derive(Debug)]
-pub struct Verified {
+pub struct VerifiedPlace {
     /// Where.
-    pub place: Place,
+    pub place: SkillPlace,
     /// What it is called, as far as that is known.
     pub name: Option<String>,
     /// The hash of its bytes and where they stand.
@@ -64,8 +64,8 @@ impl Library {
     ///
     /// # Errors
     /// [`SkillError::Missing`] and [`SkillError::Unreadable`].
-    pub async fn take_at(&self, place: &Place) -> Result<Taken, SkillError> {
-        let chosen = Chosen { place: place.clone(), name: None };
+    pub async fn take_at(&self, place: &SkillPlace) -> Result<Taken, SkillError> {
+        let chosen = SelectedSkill { place: place.clone(), name: None };
         self.read(chosen).await.map_err(|miss| miss.about(&place.to_string()))
     }
 
@@ -85,7 +85,7 @@ impl Library {
     ///
     /// # Errors
     /// As [`Library::find`], and [`SkillError::Io`] when a root cannot be read. That a skill cannot be read is in its result.
-    pub async fn verify(&self, selector: Option<&str>) -> Result<Vec<Verified>, SkillError> {
+    pub async fn verify(&self, selector: Option<&str>) -> Result<Vec<VerifiedPlace>, SkillError> {
         let inner = self.inner.clone();
         let one = match selector {
             Some(selector) => Some(self.find(selector).await?),
@@ -95,7 +95,7 @@ impl Library {
     }
 
     /// What a selector means, looked for once more if it is not known.
-    pub(super) async fn choose(&self, selector: &str) -> Result<Chosen, SkillError> {
+    pub(super) async fn choose(&self, selector: &str) -> Result<SelectedSkill, SkillError> {
         match self.catalogue().await?.choose(selector) {
             Err(SkillError::Missing { .. }) => {}
             known => return known,
@@ -104,7 +104,7 @@ impl Library {
         self.catalogue().await?.choose(selector)
     }
 
-    async fn read(&self, chosen: Chosen) -> Result<Taken, Miss> {
+    async fn read(&self, chosen: SelectedSkill) -> Result<Taken, Miss> {
         let inner = self.inner.clone();
         blocking(move || inner.read(&chosen)).await.map_err(Miss::Failed)?
     }
@@ -112,8 +112,8 @@ impl Library {
 
 impl Inner {
     /// The gate itself.
-    pub(super) fn read(&self, chosen: &Chosen) -> Result<Taken, Miss> {
-        let Chosen { place, name } = chosen;
+    pub(super) fn read(&self, chosen: &SelectedSkill) -> Result<Taken, Miss> {
+        let SelectedSkill { place, name } = chosen;
         let root = self.roots.iter().find(|root| root.id == place.root).ok_or(Miss::Moved)?;
         if !place.is_plain() {
             return Err(Miss::Moved);
@@ -130,7 +130,7 @@ impl Inner {
         }
         let standing = self.trust.standing(&manifest.name, place, snapshot.hash, snapshot.modes);
         let described = standing.record.as_ref().and_then(|record| record.described.as_ref());
-        if let Some(described) = described.filter(|_| snapshot.form == Form::Component) {
+        if let Some(described) = described.filter(|_| snapshot.form == SkillForm::Component) {
             manifest.description.clone_from(&described.description);
             manifest.body.clone_from(&described.body);
         }
@@ -138,7 +138,7 @@ impl Inner {
     }
 
     /// The places in which something lies that is a skill or should be one.
-    fn places(&self) -> Result<Vec<Place>, SkillError> {
+    fn places(&self) -> Result<Vec<SkillPlace>, SkillError> {
         let mut places = Vec::new();
         for root in &self.roots {
             match discover::candidates(root) {
@@ -151,7 +151,7 @@ impl Inner {
         Ok(places)
     }
 
-    fn verify_all(&self, places: &[Place]) -> Vec<Verified> {
+    fn verify_all(&self, places: &[SkillPlace]) -> Vec<VerifiedPlace> {
         let next = AtomicUsize::new(0);
         let work = || {
             let mut done = Vec::new();
@@ -171,14 +171,14 @@ impl Inner {
         all.into_iter().map(|(_, verified)| verified).collect()
     }
 
-    fn verify(&self, place: &Place) -> Verified {
+    fn verify(&self, place: &SkillPlace) -> VerifiedPlace {
         let began = Instant::now();
-        let read = self.read(&Chosen { place: place.clone(), name: None });
+        let read = self.read(&SelectedSkill { place: place.clone(), name: None });
         let (name, result) = match read {
             Ok(taken) => (Some(taken.manifest.name.to_string()), Ok((taken.snapshot.hash, taken.standing))),
             Err(miss) => (None, Err(miss.about(&place.to_string()))),
         };
-        Verified { place: place.clone(), name, result, took: began.elapsed() }
+        VerifiedPlace { place: place.clone(), name, result, took: began.elapsed() }
     }
 }
 

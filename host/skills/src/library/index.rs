@@ -16,9 +16,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use store::Links;
 
-use super::catalogue::{Catalogue, Contents, Entry, Problem};
+use super::catalogue::{Catalogue, CatalogueEntry, Problem, ReadableSkill};
 use crate::snapshot::Stamp;
-use crate::{Bounds, Form, Place};
+use crate::{SkillBounds, SkillForm, SkillPlace};
 
 /// What the fields mean and how they are read off a skill. A change to reading that gives another result for the same bytes
 /// takes the next number.
@@ -37,11 +37,11 @@ struct File<R> {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Row<S, C, P> {
+struct IndexRow<S, C, P> {
     entry: S,
     stamp: Stamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    form: Option<Form>,
+    form: Option<SkillForm>,
     #[serde(default = "none", skip_serializing_if = "Option::is_none")]
     skill: Option<C>,
     #[serde(default = "none", skip_serializing_if = "Option::is_none")]
@@ -52,13 +52,13 @@ fn none<T>() -> Option<T> {
     None
 }
 
-fn bounds_of(bounds: &Bounds) -> [u64; 5] {
-    let Bounds { file_bytes, text_bytes, component_bytes, entries, total_bytes } = *bounds;
+fn bounds_of(bounds: &SkillBounds) -> [u64; 5] {
+    let SkillBounds { file_bytes, text_bytes, component_bytes, entries, total_bytes } = *bounds;
     [file_bytes, text_bytes, component_bytes, entries, total_bytes]
 }
 
 /// What the index knows; nothing if it cannot be used.
-pub(super) fn load(path: &Path, bounds: &Bounds) -> Catalogue {
+pub(super) fn load(path: &Path, bounds: &SkillBounds) -> Catalogue {
     match read(path) {
         Ok(bytes) => parse(&bytes, bounds).unwrap_or_else(|reason| {
             tracing::info!(reason, "the index of skills is made anew");
@@ -76,8 +76,8 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     store::read_regular(path, Links::Refused, MOST_BYTES)
 }
 
-fn parse(bytes: &[u8], bounds: &Bounds) -> Result<Catalogue, String> {
-    type Rows = BTreeMap<String, Vec<Row<String, Contents, Problem>>>;
+fn parse(bytes: &[u8], bounds: &SkillBounds) -> Result<Catalogue, String> {
+    type Rows = BTreeMap<String, Vec<IndexRow<String, ReadableSkill, Problem>>>;
     let file: File<Rows> = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if file.version != VERSION || file.program != env!("CARGO_PKG_VERSION") {
         return Err("another version made it".to_owned());
@@ -87,14 +87,14 @@ fn parse(bytes: &[u8], bounds: &Bounds) -> Result<Catalogue, String> {
     }
     let mut entries = Vec::with_capacity(file.roots.values().map(Vec::len).sum());
     for (root, rows) in file.roots {
-        for Row { entry, stamp, form, skill, problem } in rows {
+        for IndexRow { entry, stamp, form, skill, problem } in rows {
             let found = match (skill, problem) {
                 (Some(skill), None) => Ok(skill),
                 (None, Some(problem)) => Err(problem),
                 _ => return Err(format!("`{entry}` is neither a skill nor a problem")),
             };
-            let place = Place { root: root.clone(), entry };
-            entries.push(Arc::new(Entry { place, stamp: Some(stamp), form, found }));
+            let place = SkillPlace { root: root.clone(), entry };
+            entries.push(Arc::new(CatalogueEntry { place, stamp: Some(stamp), form, found }));
         }
     }
     Ok(Catalogue::new(entries))
@@ -105,7 +105,7 @@ fn parse(bytes: &[u8], bounds: &Bounds) -> Result<Catalogue, String> {
 ///
 /// # Errors
 /// When the disk fails.
-pub(super) fn save(path: &Path, catalogue: &Catalogue, bounds: &Bounds) -> io::Result<()> {
+pub(super) fn save(path: &Path, catalogue: &Catalogue, bounds: &SkillBounds) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the index has no directory"));
@@ -130,13 +130,13 @@ fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(content)
 }
 
-fn text(catalogue: &Catalogue, bounds: &Bounds) -> io::Result<Vec<u8>> {
-    let mut roots: BTreeMap<&str, Vec<Row<&str, &Contents, &Problem>>> = BTreeMap::new();
+fn text(catalogue: &Catalogue, bounds: &SkillBounds) -> io::Result<Vec<u8>> {
+    let mut roots: BTreeMap<&str, Vec<IndexRow<&str, &ReadableSkill, &Problem>>> = BTreeMap::new();
     for entry in catalogue.entries() {
         // What has no stamp would not be believed.
         let Some(stamp) = entry.stamp else { continue };
         let (skill, problem) = (entry.found.as_ref().ok(), entry.found.as_ref().err());
-        let row = Row { entry: entry.place.entry.as_str(), stamp, form: entry.form, skill, problem };
+        let row = IndexRow { entry: entry.place.entry.as_str(), stamp, form: entry.form, skill, problem };
         roots.entry(&entry.place.root).or_default().push(row);
     }
     let program = env!("CARGO_PKG_VERSION").to_owned();
@@ -158,10 +158,12 @@ mod tests {
     fn catalogue(stamp: Stamp) -> Catalogue {
         let hash = ContentHash::of(b"x");
         let name = SkillName::parse("mail").unwrap();
-        let skill = Contents { name, description: "reads `\"` mail".to_owned(), conforms: false, hash, modes: hash };
+        let skill =
+            ReadableSkill { name, description: "reads `\"` mail".to_owned(), conforms: false, hash, modes: hash };
         let problem = Problem { name: None, reason: "it has no `SKILL.md`".to_owned() };
-        let entry =
-            |root, entry, stamp, found| Arc::new(Entry { place: Place::new(root, entry), stamp, form: None, found });
+        let entry = |root, entry, stamp, found| {
+            Arc::new(CatalogueEntry { place: SkillPlace::new(root, entry), stamp, form: None, found })
+        };
         Catalogue::new(vec![
             entry(HOME, "mail", Some(stamp), Ok(skill.clone())),
             entry(HOME, "fresh", None, Ok(skill)),
@@ -173,13 +175,13 @@ mod tests {
     fn what_was_saved_is_known_but_what_is_fresh() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("cache/skills.json");
-        let (bounds, catalogue) = (Bounds::default(), catalogue(crate::snapshot::stamp(home.path()).unwrap()));
+        let (bounds, catalogue) = (SkillBounds::default(), catalogue(crate::snapshot::stamp(home.path()).unwrap()));
         save(&path, &catalogue, &bounds).unwrap();
         save(&path, &catalogue, &bounds).unwrap();
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
         let known = load(&path, &bounds);
         assert_eq!(known.entries().len(), 2);
-        for place in [Place::new(HOME, "mail"), Place::new("/srv", "broken")] {
+        for place in [SkillPlace::new(HOME, "mail"), SkillPlace::new("/srv", "broken")] {
             assert_eq!(known.get(&place), catalogue.get(&place));
         }
     }
@@ -188,12 +190,12 @@ mod tests {
     fn one_that_cannot_be_used_is_none() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("skills.json");
-        let bounds = Bounds::default();
+        let bounds = SkillBounds::default();
         assert!(load(&path, &bounds).entries().is_empty());
         save(&path, &catalogue(crate::snapshot::stamp(home.path()).unwrap()), &bounds).unwrap();
         let good = fs::read_to_string(&path).unwrap();
         assert_eq!(load(&path, &bounds).entries().len(), 2);
-        assert!(load(&path, &Bounds { entries: 7, ..bounds }).entries().is_empty());
+        assert!(load(&path, &SkillBounds { entries: 7, ..bounds }).entries().is_empty());
         for (what, text) in [
             ("empty", String::new()),
             ("cut", good.get(..good.len() / 2).unwrap().to_owned()),

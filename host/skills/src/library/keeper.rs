@@ -14,13 +14,13 @@ use base::Clock;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::catalogue::{Catalogue, Entry};
-use super::discover::{self, Candidate, Looked, Looking, candidate_at, candidates};
+use super::catalogue::{Catalogue, CatalogueEntry};
+use super::discover::{self, DiscoveredRoot, Looking, SkillCandidate, candidate_at, candidates};
 use super::inbox::Inbox;
 use super::index;
-use super::watch::{Heard, Watch};
+use super::watch::{Heard, RootWatch};
 use crate::place::HOME;
-use crate::{Bounds, Place, Root};
+use crate::{SkillBounds, SkillPlace, SkillsRoot};
 
 /// Changes that follow each other within this are looked at together.
 const QUIET: Duration = Duration::from_millis(50);
@@ -38,8 +38,8 @@ const SAVE: Duration = Duration::from_secs(1);
 const SWEEP: Duration = Duration::from_secs(60);
 
 pub(super) struct Keeper {
-    pub(super) roots: Vec<Root>,
-    pub(super) bounds: Bounds,
+    pub(super) roots: Vec<SkillsRoot>,
+    pub(super) bounds: SkillBounds,
     pub(super) index: PathBuf,
     /// Compared with what files say of their times.
     pub(super) clock: Arc<dyn Clock>,
@@ -92,8 +92,8 @@ impl Keeper {
         Some(catalogue)
     }
 
-    fn candidates(&self) -> Vec<Candidate> {
-        let of = |root: &Root| match candidates(root) {
+    fn candidates(&self) -> Vec<SkillCandidate> {
+        let of = |root: &SkillsRoot| match candidates(root) {
             Ok(candidates) => candidates,
             Err(error) => {
                 tracing::warn!(root = root.id, %error, "a directory of skills cannot be read");
@@ -104,7 +104,7 @@ impl Keeper {
     }
 
     /// None when nobody wants to know any more.
-    fn look(&self, candidates: &[Candidate], known: impl FnOnce() -> Arc<Catalogue>) -> Option<Looked> {
+    fn look(&self, candidates: &[SkillCandidate], known: impl FnOnce() -> Arc<Catalogue>) -> Option<DiscoveredRoot> {
         let stop = self.inbox.stopped();
         let now = self.clock.now();
         let looked = Looking { roots: &self.roots, bounds: &self.bounds, now, stop }.look(candidates, known);
@@ -126,7 +126,7 @@ struct Running {
     keeper: Keeper,
     catalogue: Arc<Catalogue>,
     /// None: nobody watches, or nobody can.
-    watch: Option<Watch>,
+    watch: Option<RootWatch>,
     /// Whether everything has to be looked at again and again instead.
     polled: bool,
     save_at: Option<Instant>,
@@ -175,7 +175,7 @@ impl Running {
 
     /// Everything is looked at once more after it is watched: what changed in between was not heard.
     fn start_watching(&mut self) {
-        match Watch::new(self.keeper.bounds.entries, self.keeper.most_watches) {
+        match RootWatch::new(self.keeper.bounds.entries, self.keeper.most_watches) {
             Ok(watch) => self.watch = Some(watch),
             Err(error) => self.stop_watching(&error),
         }
@@ -215,7 +215,7 @@ impl Running {
         let began = Instant::now();
         let all_watched = self.watch_roots();
         let candidates = self.keeper.candidates();
-        self.watch_entries(candidates.iter().map(|candidate| &candidate.place), Again::No);
+        self.watch_entries(candidates.iter().map(|candidate| &candidate.place), RefreshRequest::No);
         if let Some(watch) = &mut self.watch {
             watch.forget_doubted();
         }
@@ -244,12 +244,12 @@ impl Running {
         all
     }
 
-    fn watch_entries<'p>(&mut self, places: impl Iterator<Item = &'p Place>, again: Again) {
+    fn watch_entries<'p>(&mut self, places: impl Iterator<Item = &'p SkillPlace>, again: RefreshRequest) {
         let Some(watch) = &mut self.watch else { return };
         let mut failed = None;
         for place in places {
             let Some(root) = self.keeper.roots.iter().find(|root| root.id == place.root) else { continue };
-            if again == Again::No && watch.has_entry(place) {
+            if again == RefreshRequest::No && watch.has_entry(place) {
                 continue;
             }
             if let Err(error) = watch.entry(place, &root.path.join(&place.entry)) {
@@ -265,21 +265,21 @@ impl Running {
 
     fn look_at_fresh(&mut self) {
         let fresh = self.catalogue.entries().iter().filter(|entry| entry.stamp.is_none());
-        let fresh: BTreeSet<Place> = fresh.map(|entry| entry.place.clone()).collect();
+        let fresh: BTreeSet<SkillPlace> = fresh.map(|entry| entry.place.clone()).collect();
         if !fresh.is_empty() {
             self.look_at(&fresh);
         }
     }
 
-    fn look_at(&mut self, places: &BTreeSet<Place>) {
-        self.watch_entries(places.iter(), Again::Yes);
+    fn look_at(&mut self, places: &BTreeSet<SkillPlace>) {
+        self.watch_entries(places.iter(), RefreshRequest::Yes);
         let roots = &self.keeper.roots;
-        let root_of = |place: &Place| roots.iter().find(|root| root.id == place.root);
-        let candidate = |place: &Place| root_of(place).and_then(|root| candidate_at(root, &place.entry));
-        let candidates: Vec<Candidate> = places.iter().filter_map(candidate).collect();
+        let root_of = |place: &SkillPlace| roots.iter().find(|root| root.id == place.root);
+        let candidate = |place: &SkillPlace| root_of(place).and_then(|root| candidate_at(root, &place.entry));
+        let candidates: Vec<SkillCandidate> = places.iter().filter_map(candidate).collect();
         let Some(looked) = self.keeper.look(&candidates, || self.catalogue.clone()) else { return };
         let others = self.catalogue.entries().iter().filter(|entry| !places.contains(&entry.place));
-        let entries: Vec<Arc<Entry>> = others.cloned().chain(looked.entries).collect();
+        let entries: Vec<Arc<CatalogueEntry>> = others.cloned().chain(looked.entries).collect();
         self.publish(Catalogue::new(entries), looked.unsettled);
     }
 
@@ -301,7 +301,7 @@ impl Running {
 
 /// Whether an entry is watched although it is already: directories may have come.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Again {
+enum RefreshRequest {
     Yes,
     No,
 }
@@ -316,6 +316,7 @@ fn is_known(catalogue: &Catalogue, known: &Catalogue) -> bool {
 /// Whether somebody who lists both sees the same.
 fn is_same(one: &Catalogue, other: &Catalogue) -> bool {
     let (one, other) = (one.entries(), other.entries());
-    let same = |(a, b): (&Arc<Entry>, &Arc<Entry>)| Arc::ptr_eq(a, b) || (a.place == b.place && a.is_as(b));
+    let same =
+        |(a, b): (&Arc<CatalogueEntry>, &Arc<CatalogueEntry>)| Arc::ptr_eq(a, b) || (a.place == b.place && a.is_as(b));
     one.len() == other.len() && one.iter().zip(other).all(same)
 }

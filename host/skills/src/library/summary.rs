@@ -4,8 +4,8 @@
 //! catalogue that is a moment old shows where the bytes of that moment stand.
 
 use super::SkillSummary;
-use super::catalogue::{Catalogue, Contents, Entry};
-use crate::{Form, SkillStatus, Standing, TrustBook};
+use super::catalogue::{Catalogue, CatalogueEntry, ReadableSkill};
+use crate::{SkillForm, SkillStatus, Standing, TrustBook};
 
 /// All entries of the catalogue in its order of lists.
 pub(super) fn summaries(catalogue: &Catalogue, trust: &TrustBook) -> Vec<SkillSummary> {
@@ -33,10 +33,11 @@ pub(super) fn summaries(catalogue: &Catalogue, trust: &TrustBook) -> Vec<SkillSu
     summaries
 }
 
-fn readable(entry: &Entry, contents: &Contents, standing: Option<Standing>) -> SkillSummary {
+fn readable(entry: &CatalogueEntry, contents: &ReadableSkill, standing: Option<Standing>) -> SkillSummary {
     // There is one for each that was asked for; were there none, it would not be trust.
     let Some(standing) = standing else { return unreadable(entry, "nothing is known of it".to_owned()) };
-    let described = standing.record.and_then(|record| record.described).filter(|_| entry.form == Some(Form::Component));
+    let described =
+        standing.record.and_then(|record| record.described).filter(|_| entry.form == Some(SkillForm::Component));
     SkillSummary {
         name: Some(contents.name.to_string()),
         place: entry.place.clone(),
@@ -51,7 +52,7 @@ fn readable(entry: &Entry, contents: &Contents, standing: Option<Standing>) -> S
     }
 }
 
-fn unreadable(entry: &Entry, reason: String) -> SkillSummary {
+fn unreadable(entry: &CatalogueEntry, reason: String) -> SkillSummary {
     SkillSummary {
         name: entry.name().map(str::to_owned),
         place: entry.place.clone(),

@@ -54,10 +54,10 @@ impl Home {
             store: self.store.clone(),
             // Far ahead of the times of files, so that all of them are settled and the index knows them.
             clock: Arc::new(TestClock::at(Timestamp::from_millis(4_000_000_000_000))),
-            roots: vec![Root::home(self.path("skills")), Root::at(self.path("other"))],
+            roots: vec![SkillsRoot::home(self.path("skills")), SkillsRoot::at(self.path("other"))],
             index: self.path("cache/skills.json"),
             versions: self.path("versions"),
-            bounds: Bounds::default(),
+            bounds: SkillBounds::default(),
             watch: self.watch,
         }
     }
@@ -129,9 +129,10 @@ async fn what_is_dropped_in_is_listed_with_its_state_and_its_one_reason() {
 
     let library = home.open();
     let list = library.list().await.unwrap();
-    let seen: Vec<(String, Option<&str>, Option<Form>, bool)> =
+    let seen: Vec<(String, Option<&str>, Option<SkillForm>, bool)> =
         list.iter().map(|skill| (skill.place.to_string(), skill.name.as_deref(), skill.form, skill.readable)).collect();
-    let (directory, archive, component) = (Some(Form::Directory), Some(Form::Archive), Some(Form::Component));
+    let (directory, archive, component) =
+        (Some(SkillForm::Directory), Some(SkillForm::Archive), Some(SkillForm::Component));
     let expected = [
         ("broken.zip", Some("broken"), archive, false),
         ("empty", Some("empty"), directory, false),
@@ -202,7 +203,7 @@ async fn a_skill_that_came_a_moment_ago_is_found_and_one_that_went_is_not() {
     let library = home.open();
     assert!(library.list().await.unwrap().is_empty());
     drop_in(&home.path("skills/mail"), "mail", "Reads mail.");
-    assert_eq!(library.find("mail").await.unwrap(), Place::new("home", "mail"));
+    assert_eq!(library.find("mail").await.unwrap(), SkillPlace::new("home", "mail"));
     // It lies elsewhere by now: the catalogue does not know.
     fs::rename(home.path("skills/mail"), home.path("skills/post")).unwrap();
     let taken = library.take("mail").await.unwrap();
@@ -218,11 +219,11 @@ async fn a_skill_that_came_a_moment_ago_is_found_and_one_that_went_is_not() {
         assert!(matches!(library.take(selector).await, Err(SkillError::Missing { .. })), "{selector}");
     }
     for entry in ["..", "../skills/post", "", ".hidden", "post/scripts"] {
-        let place = Place::new("home", entry);
+        let place = SkillPlace::new("home", entry);
         assert!(library.take_at(&place).await.is_err(), "{entry}");
         assert!(library.path(&place).is_err(), "{entry}");
     }
-    assert_eq!(library.path(&Place::new("home", "post")).unwrap(), home.path("skills/post"));
+    assert_eq!(library.path(&SkillPlace::new("home", "post")).unwrap(), home.path("skills/post"));
 }
 
 /// Every change that leaves the size alone, and the time that anybody can set.
@@ -383,7 +384,7 @@ async fn roots_that_are_missing_or_cannot_be_read_are_empty() {
     assert!(matches!(library.verify(None).await, Err(SkillError::Io { .. })));
     // Twice the same root is once.
     let mut parts = home.parts();
-    parts.roots = vec![Root::home(home.path("skills")), Root::home(home.path("elsewhere"))];
+    parts.roots = vec![SkillsRoot::home(home.path("skills")), SkillsRoot::home(home.path("elsewhere"))];
     assert_eq!(Library::open(parts).unwrap().roots().len(), 1);
 }
 

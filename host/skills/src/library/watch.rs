@@ -15,7 +15,7 @@ use std::path::Path;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 
-use crate::{Place, Root};
+use crate::{SkillPlace, SkillsRoot};
 
 /// Changes of content, names and permissions; no reading. Links are not followed.
 const CHANGES: WatchFlags = WatchFlags::CREATE
@@ -35,18 +35,18 @@ const CHANGES_BELOW: WatchFlags = CHANGES.union(WatchFlags::DONT_FOLLOW);
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     /// Entries in which something happened.
-    pub(super) touched: BTreeSet<Place>,
+    pub(super) touched: BTreeSet<SkillPlace>,
     /// Something happened that nobody can say more of: everything has to be looked at.
     pub(super) everything: bool,
 }
 
 /// The watches of a library.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct RootWatch {
     inotify: OwnedFd,
     spots: HashMap<i32, Spot>,
     roots: HashMap<String, i32>,
-    entries: HashMap<Place, Watched>,
+    entries: HashMap<SkillPlace, WatchedDirectory>,
     /// Directories of one entry that are watched. One that has more cannot be read.
     most_directories: u64,
     /// Watches altogether. They are counted for each user, and others need some too.
@@ -55,7 +55,7 @@ pub(super) struct Watch {
 
 /// The directories of an entry.
 #[derive(Debug, Default)]
-struct Watched {
+struct WatchedDirectory {
     watches: Vec<i32>,
     /// There may be more of them, or others in their place.
     doubted: bool,
@@ -64,10 +64,10 @@ struct Watched {
 #[derive(Debug, PartialEq, Eq)]
 enum Spot {
     Root(String),
-    Entry(Place),
+    Entry(SkillPlace),
 }
 
-impl Watch {
+impl RootWatch {
     /// Nothing is watched yet.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Watch {
     }
 
     /// Whether all directories of an entry are watched, as far as anybody knows; of a file there are none.
-    pub(super) fn has_entry(&self, place: &Place) -> bool {
+    pub(super) fn has_entry(&self, place: &SkillPlace) -> bool {
         self.entries.get(place).is_some_and(|watched| !watched.doubted)
     }
 
@@ -90,7 +90,7 @@ impl Watch {
 
     /// Ends the watches of entries that were doubted and not gone through again: they are not there any more.
     pub(super) fn forget_doubted(&mut self) {
-        let gone: Vec<Place> =
+        let gone: Vec<SkillPlace> =
             self.entries.iter().filter(|(_, of)| of.doubted).map(|(place, _)| place.clone()).collect();
         for place in gone {
             let watched = self.entries.remove(&place).unwrap_or_default();
@@ -103,7 +103,7 @@ impl Watch {
     ///
     /// # Errors
     /// When it cannot be watched; it may be missing.
-    pub(super) fn root(&mut self, root: &Root) -> io::Result<()> {
+    pub(super) fn root(&mut self, root: &SkillsRoot) -> io::Result<()> {
         let watch = inotify::add_watch(&self.inotify, &root.path, CHANGES)?;
         let old = self.roots.insert(root.id.clone(), watch);
         if old == Some(watch) {
@@ -122,7 +122,7 @@ impl Watch {
     ///
     /// # Errors
     /// When there are no more watches to be had. What else goes wrong is found by looking.
-    pub(super) fn entry(&mut self, place: &Place, path: &Path) -> io::Result<()> {
+    pub(super) fn entry(&mut self, place: &SkillPlace, path: &Path) -> io::Result<()> {
         let mut watches = Vec::new();
         let mut waiting = vec![path.to_owned()];
         let mut left = self.most_directories;
@@ -148,13 +148,13 @@ impl Watch {
         let old = self.entries.remove(place).unwrap_or_default().watches;
         self.drop_of(place, old.into_iter().filter(|watch| !watches.contains(watch)).collect());
         if !watches.is_empty() {
-            self.entries.insert(place.clone(), Watched { watches, doubted: false });
+            self.entries.insert(place.clone(), WatchedDirectory { watches, doubted: false });
         }
         Ok(())
     }
 
     /// Ends those watches that are of this place still: what has another name by now is watched under that.
-    fn drop_of(&mut self, place: &Place, watches: Vec<i32>) {
+    fn drop_of(&mut self, place: &SkillPlace, watches: Vec<i32>) {
         for watch in watches {
             if self.spots.get(&watch).is_some_and(|spot| matches!(spot, Spot::Entry(of) if of == place)) {
                 self.drop(watch);
@@ -204,7 +204,7 @@ impl Watch {
                     // A name that is no text is found by looking at everything: it is rare.
                     match event.file_name().map(|name| name.to_str()) {
                         Some(Ok(entry)) => {
-                            let place = Place::new(root, entry);
+                            let place = SkillPlace::new(root, entry);
                             if place.is_plain() {
                                 heard.touched.insert(place);
                             }
@@ -221,7 +221,7 @@ impl Watch {
     }
 }
 
-impl AsFd for Watch {
+impl AsFd for RootWatch {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.inotify.as_fd()
     }
@@ -235,13 +235,13 @@ mod tests {
     use super::*;
     use crate::place::HOME;
 
-    fn watched(skills: &Path) -> Watch {
-        let mut watch = Watch::new(10, 100).unwrap();
-        watch.root(&Root::home(skills.to_owned())).unwrap();
+    fn watched(skills: &Path) -> RootWatch {
+        let mut watch = RootWatch::new(10, 100).unwrap();
+        watch.root(&SkillsRoot::home(skills.to_owned())).unwrap();
         watch
     }
 
-    fn heard(watch: &mut Watch) -> (Vec<String>, bool) {
+    fn heard(watch: &mut RootWatch) -> (Vec<String>, bool) {
         let mut heard = Heard::default();
         watch.hear(&mut heard);
         (heard.touched.into_iter().map(|place| place.entry).collect(), heard.everything)
@@ -255,7 +255,7 @@ mod tests {
         fs::create_dir(skills.join("outside")).unwrap();
         symlink(skills.join("outside"), skills.join("mail/link")).unwrap();
         let mut watch = watched(skills);
-        let mail = Place::new(HOME, "mail");
+        let mail = SkillPlace::new(HOME, "mail");
         watch.entry(&mail, &skills.join("mail")).unwrap();
         assert!(watch.has_entry(&mail));
         assert_eq!(heard(&mut watch), (vec![], false));
@@ -271,16 +271,16 @@ mod tests {
         fs::rename(skills.join("mail"), skills.join("post")).unwrap();
         assert_eq!(heard(&mut watch), (["mail", "post", "web.zip"].map(str::to_owned).to_vec(), false));
         // What moved is watched under its new name.
-        let post = Place::new(HOME, "post");
+        let post = SkillPlace::new(HOME, "post");
         watch.entry(&post, &skills.join("post")).unwrap();
         watch.entry(&mail, &skills.join("mail")).unwrap();
         fs::write(skills.join("post/scripts/run.py"), "two").unwrap();
         assert_eq!(heard(&mut watch), (vec!["post".to_owned()], false));
         fs::remove_dir_all(skills).unwrap();
         assert!(heard(&mut watch).1);
-        assert!(watch.root(&Root::home(skills.to_owned())).is_err());
+        assert!(watch.root(&SkillsRoot::home(skills.to_owned())).is_err());
         fs::create_dir(skills).unwrap();
-        watch.root(&Root::home(skills.to_owned())).unwrap();
+        watch.root(&SkillsRoot::home(skills.to_owned())).unwrap();
         assert!(!watch.has_entry(&post));
         fs::write(skills.join("web.zip"), "").unwrap();
         assert_eq!(heard(&mut watch), (vec!["web.zip".to_owned()], false));
@@ -310,10 +310,10 @@ mod tests {
             fs::create_dir_all(home.path().join(format!("entry-{at}"))).unwrap();
         }
         let mut watch = watched(home.path());
-        watch.entry(&Place::new(HOME, "many"), &home.path().join("many")).unwrap();
+        watch.entry(&SkillPlace::new(HOME, "many"), &home.path().join("many")).unwrap();
         assert!(watch.spots.len() <= 12, "{}", watch.spots.len());
         let entries = (0..200).map(|at| format!("entry-{at}"));
-        let failed = entries.map(|entry| watch.entry(&Place::new(HOME, &entry), &home.path().join(&entry)));
+        let failed = entries.map(|entry| watch.entry(&SkillPlace::new(HOME, &entry), &home.path().join(&entry)));
         let failed = failed.filter_map(Result::err).next().unwrap();
         assert_eq!(failed.kind(), io::ErrorKind::StorageFull);
         assert!(watch.spots.len() <= 100);
@@ -321,6 +321,6 @@ mod tests {
         watch.doubt();
         watch.forget_doubted();
         assert_eq!(watch.spots.len(), 1);
-        watch.entry(&Place::new(HOME, "entry-0"), &home.path().join("entry-0")).unwrap();
+        watch.entry(&SkillPlace::new(HOME, "entry-0"), &home.path().join("entry-0")).unwrap();
     }
 }

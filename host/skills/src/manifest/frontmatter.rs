@@ -6,13 +6,13 @@ use super::ManifestError;
 pub(super) const MOST_BYTES: usize = 64 << 10;
 
 /// A `SKILL.md` in its two parts.
-pub(super) struct Parts<'a> {
+pub(super) struct ManifestParts<'a> {
     pub(super) front: &'a str,
     pub(super) body: &'a str,
 }
 
 /// Takes a text with `\n` at the ends of its lines apart. Marks of byte order and empty lines may come before.
-pub(super) fn split(text: &str) -> Result<Parts<'_>, ManifestError> {
+pub(super) fn split(text: &str) -> Result<ManifestParts<'_>, ManifestError> {
     let text = text.trim_start_matches(|c: char| c == '\u{feff}' || c.is_whitespace());
     let mut lines = text.split_inclusive('\n');
     let first = lines.next().filter(|line| is_fence(line)).ok_or(ManifestError::NoFrontmatter)?;
@@ -25,7 +25,7 @@ pub(super) fn split(text: &str) -> Result<Parts<'_>, ManifestError> {
         }
         if is_fence(line) || line.trim_end() == "..." {
             let (front, rest) = (text.get(begin..end), text.get(end + line.len()..));
-            return Ok(Parts { front: front.unwrap_or_default(), body: rest.unwrap_or_default() });
+            return Ok(ManifestParts { front: front.unwrap_or_default(), body: rest.unwrap_or_default() });
         }
         end += line.len();
     }

@@ -57,7 +57,7 @@ impl Fields {
             block_nesting_limit: MOST_NESTED,
         };
         let mut reading =
-            Reading { fields: Self::default(), open: Vec::new(), field: None, is_mapping: false, documents: 0 };
+            YamlReading { fields: Self::default(), open: Vec::new(), field: None, is_mapping: false, documents: 0 };
         for event in Parser::new_from_str_with_options(front, options) {
             let (event, span) = event.map_err(|error| Fault::Syntax { line: error.marker().line() })?;
             reading.take(event, span.slice(front).unwrap_or_default());
@@ -88,9 +88,9 @@ impl Fields {
     }
 }
 
-struct Reading {
+struct YamlReading {
     fields: Fields,
-    open: Vec<Open>,
+    open: Vec<OpenNode>,
     /// The field at the top whose value is read.
     field: Option<String>,
     is_mapping: bool,
@@ -98,12 +98,12 @@ struct Reading {
 }
 
 /// A mapping with the keys it has so far and whether one comes next; or a list.
-enum Open {
+enum OpenNode {
     Mapping { keys: HashSet<String>, key_next: bool },
     List,
 }
 
-impl Reading {
+impl YamlReading {
     fn take(&mut self, event: Event<'_>, source: &str) {
         let extras = &mut self.fields.extras;
         match event {
@@ -128,7 +128,7 @@ impl Reading {
             Event::SequenceStart(style, anchor, tag) => {
                 self.begins(style, anchor, tag.is_some());
                 self.node(Value::List(Vec::new()));
-                self.open.push(Open::List);
+                self.open.push(OpenNode::List);
             }
             Event::MappingStart(style, anchor, tag) => {
                 self.begins(style, anchor, tag.is_some());
@@ -136,7 +136,7 @@ impl Reading {
                     self.is_mapping = true;
                 }
                 self.node(Value::Mapping);
-                self.open.push(Open::Mapping { keys: HashSet::new(), key_next: true });
+                self.open.push(OpenNode::Mapping { keys: HashSet::new(), key_next: true });
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 self.open.pop();
@@ -156,7 +156,7 @@ impl Reading {
     fn node(&mut self, value: Value) {
         let at_top = self.open.len() == 1 && self.documents == 1;
         match self.open.last_mut() {
-            Some(Open::Mapping { keys, key_next }) if *key_next => {
+            Some(OpenNode::Mapping { keys, key_next }) if *key_next => {
                 *key_next = false;
                 let key = if let Value::Text(key) = value { Some(key) } else { None };
                 if let Some(key) = &key
@@ -168,13 +168,13 @@ impl Reading {
                     self.field = key;
                 }
             }
-            Some(Open::Mapping { key_next, .. }) => {
+            Some(OpenNode::Mapping { key_next, .. }) => {
                 *key_next = true;
                 if at_top && let Some(name) = self.field.take() {
                     self.fields.fields.push((name, value));
                 }
             }
-            Some(Open::List) => {
+            Some(OpenNode::List) => {
                 // Directly in a list that is the value of a field.
                 if self.open.len() == 2
                     && self.documents == 1

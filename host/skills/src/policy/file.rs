@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use serde_json::{Map, Value, json};
 
-use super::{ExtractedFrom, Provenance};
+use super::{ExtractedFrom, SkillProvenance};
 use crate::{SkillError, TrustRecord};
 
 /// The file's name.
@@ -70,7 +70,7 @@ fn content(record: &TrustRecord) -> Map<String, Value> {
     file
 }
 
-fn provenance(from: &Provenance) -> Value {
+fn provenance(from: &SkillProvenance) -> Value {
     json!({ "source": from.source, "fetchedAt": from.fetched_at.to_string(), "contentHash": from.content_hash })
 }
 

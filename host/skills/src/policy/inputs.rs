@@ -91,11 +91,11 @@ fn compile(schema: &Value) -> Result<jsonschema::Validator, String> {
 struct Measuring<'a> {
     root: &'a Value,
     /// Of each value that was referred to; none while it is being measured.
-    known: HashMap<&'a str, Option<Size>>,
+    known: HashMap<&'a str, Option<SchemaSize>>,
 }
 
 #[derive(Clone, Copy)]
-struct Size {
+struct SchemaSize {
     /// JSON values.
     parts: u64,
     /// How deep they are nested.
@@ -104,12 +104,12 @@ struct Size {
 
 impl<'a> Measuring<'a> {
     /// The size of a value that lies so many levels deep.
-    fn of(&mut self, value: &'a Value, level: usize) -> Result<Size, String> {
+    fn of(&mut self, value: &'a Value, level: usize) -> Result<SchemaSize, String> {
         if level >= MOST_DEPTH {
             return Err(too_deep());
         }
-        let mut size = Size { parts: 1, depth: 1 };
-        let mut add = |part: Size| {
+        let mut size = SchemaSize { parts: 1, depth: 1 };
+        let mut add = |part: SchemaSize| {
             size.parts = size.parts.saturating_add(part.parts);
             size.depth = size.depth.max(part.depth + 1);
         };
@@ -139,7 +139,7 @@ impl<'a> Measuring<'a> {
         Ok(size)
     }
 
-    fn target(&mut self, reference: &'a str, level: usize) -> Result<Size, String> {
+    fn target(&mut self, reference: &'a str, level: usize) -> Result<SchemaSize, String> {
         let refused = |why| Err(format!("`inputs` has the `$ref` `{}`, {why}", shown(reference)));
         match self.known.get(reference) {
             Some(Some(size)) if level + size.depth > MOST_DEPTH => return Err(too_deep()),

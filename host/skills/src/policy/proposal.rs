@@ -28,7 +28,7 @@ pub struct Proposal {
 /// Reads a proposal leniently: what is wrong is left out and said.
 #[must_use]
 pub fn read_proposal(bytes: &[u8]) -> Proposal {
-    let mut reader = Reader { claims: Vec::new() };
+    let mut reader = ProposalReader { claims: Vec::new() };
     let policy = match parse(bytes) {
         Ok(fields) => Some(reader.policy(&fields)),
         Err(problem) => {
@@ -52,11 +52,11 @@ fn parse(bytes: &[u8]) -> Result<Map<String, Value>, String> {
     }
 }
 
-struct Reader {
+struct ProposalReader {
     claims: Vec<String>,
 }
 
-impl Reader {
+impl ProposalReader {
     fn policy(&mut self, fields: &Map<String, Value>) -> Policy {
         let mut policy = Policy::default();
         for (name, value) in fields {

@@ -7,7 +7,7 @@ use base::{ConsentRecord, ContentHash, Door, RunId, Timestamp};
 use serde_json::json;
 
 use super::*;
-use crate::{Place, SkillName, SkillStatus, TrustRecord};
+use crate::{SkillName, SkillPlace, SkillStatus, TrustRecord};
 
 fn names(names: &[&str]) -> Vec<CredentialName> {
     names.iter().map(|name| CredentialName::parse(name).unwrap()).collect()
@@ -89,13 +89,13 @@ fn record() -> TrustRecord {
     let at = Timestamp::from_millis(1_767_225_600_000);
     TrustRecord {
         name: SkillName::parse("pdf").unwrap(),
-        place: Place { root: "home".into(), entry: "pdf".into() },
+        place: SkillPlace { root: "home".into(), entry: "pdf".into() },
         hash: ContentHash::of(b"1"),
         modes: ContentHash::of(b"2"),
         status: SkillStatus::Approved,
         superseded: false,
         policy: Some(policy()),
-        provenance: Some(Provenance {
+        provenance: Some(SkillProvenance {
             source: "https://example.com/pdf.zip".into(),
             fetched_at: at,
             content_hash: ContentHash::of(b"3"),

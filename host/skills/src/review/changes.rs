@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::diff::{self, Deadline};
-use super::facts::{self, Facts, Inspect, Places};
+use super::facts::{self, FactPlaces, Facts, Inspect};
 use super::hidden::visible_name;
-use super::{Changes, ComponentFact, FileChange, FileChangeKind, Hidden, PowerChange, ToolFact, text};
+use super::{ComponentFact, FileChange, FileChangeKind, Hidden, PowerChange, SkillChanges, ToolFact, text};
 use crate::policy::{Policy, read_proposal};
 use crate::{SkillFile, Snapshot};
 
@@ -20,9 +20,14 @@ pub fn power_changes(approved: (&Snapshot, &Policy), new: &Snapshot, inspect: &I
 }
 
 /// What changed, when the facts of the new version are known.
-pub(super) fn against(approved: (&Snapshot, &Policy), new: &Snapshot, facts: &Facts, inspect: &Inspect<'_>) -> Changes {
+pub(super) fn against(
+    approved: (&Snapshot, &Policy),
+    new: &Snapshot,
+    facts: &Facts,
+    inspect: &Inspect<'_>,
+) -> SkillChanges {
     let old = approved.0;
-    Changes { against: old.hash, powers: compared(approved, new, facts, inspect), files: files(old, new) }
+    SkillChanges { against: old.hash, powers: compared(approved, new, facts, inspect), files: files(old, new) }
 }
 
 fn compared(approved: (&Snapshot, &Policy), new: &Snapshot, facts: &Facts, inspect: &Inspect<'_>) -> Vec<PowerChange> {
@@ -281,7 +286,7 @@ fn hidden(powers: &mut Powers, before: &[Hidden], after: &[Hidden]) {
     }
 }
 
-fn places_of(places: &Places) -> String {
+fn places_of(places: &FactPlaces) -> String {
     let Some(first) = places.first() else { return String::new() };
     let more = if places.len() > 1 { ", …" } else { "" };
     format!(" ({}{more})", visible_name(first))

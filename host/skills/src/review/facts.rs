@@ -21,14 +21,14 @@ pub type Inspect<'a> = dyn Fn(&str, &[u8]) -> ComponentFact + 'a;
 /// What was found.
 pub(super) struct Facts {
     pub files: Vec<FileFact>,
-    pub credentials: BTreeMap<String, Places>,
-    pub domains: BTreeMap<String, Places>,
+    pub credentials: BTreeMap<String, FactPlaces>,
+    pub domains: BTreeMap<String, FactPlaces>,
     pub hidden: Vec<Hidden>,
     pub components: Vec<ComponentFact>,
 }
 
 /// Where something is mentioned: `path:line`, the first few.
-pub(super) type Places = Vec<String>;
+pub(super) type FactPlaces = Vec<String>;
 
 /// Goes over a version.
 pub(super) fn find(snapshot: &Snapshot, inspect: &Inspect<'_>) -> Facts {
@@ -100,7 +100,7 @@ impl Facts {
 }
 
 /// References as they are shown. More than anybody reads are counted, not dropped without a word.
-pub(super) fn references(found: &BTreeMap<String, Places>) -> Vec<Reference> {
+pub(super) fn references(found: &BTreeMap<String, FactPlaces>) -> Vec<Reference> {
     let named = found.iter().take(MOST_REFERENCES);
     let mut shown: Vec<Reference> = named.map(|(name, at)| Reference { name: name.clone(), at: at.clone() }).collect();
     let more = found.len().saturating_sub(MOST_REFERENCES);
@@ -115,7 +115,7 @@ fn sorted<T>(mut found: Vec<T>, at: impl Fn(&T) -> usize) -> Vec<T> {
     found
 }
 
-fn place(found: &mut BTreeMap<String, Places>, name: String, path: &str, line: u64) {
+fn place(found: &mut BTreeMap<String, FactPlaces>, name: String, path: &str, line: u64) {
     let places = found.entry(name).or_default();
     if places.len() < MOST_PLACES {
         let place = format!("{path}:{line}");

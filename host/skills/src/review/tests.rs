@@ -24,9 +24,9 @@ fn taken(files: &[(&str, &[u8])], proposal: Option<&str>, record: Option<TrustRe
         ("SKILL.md", b"---\nname: mail\ndescription: sends mail\n---\nSee https://api.mail.dev\n");
     let files: BTreeMap<String, (Vec<u8>, u32)> =
         [manifest].iter().chain(files).map(|(path, bytes)| ((*path).to_owned(), (bytes.to_vec(), 0o644))).collect();
-    let snapshot = Snapshot::of(Form::Directory, files, proposal.map(|text| text.as_bytes().to_vec().into()));
+    let snapshot = Snapshot::of(SkillForm::Directory, files, proposal.map(|text| text.as_bytes().to_vec().into()));
     let manifest = snapshot.manifest("mail").unwrap();
-    let place = Place { root: crate::place::HOME.into(), entry: "mail".into() };
+    let place = SkillPlace { root: crate::place::HOME.into(), entry: "mail".into() };
     let status = record.as_ref().map_or(SkillStatus::NeedsReapproval, |record| record.status);
     Taken { place, manifest, snapshot, standing: Standing { status, reason: "because".into(), record } }
 }
@@ -127,5 +127,5 @@ fn a_review_is_json() {
     let json = serde_json::to_value(&review).unwrap();
     assert_eq!(json["components"][0]["capabilities"], json!(["network"]));
     assert_eq!(json["files"][0]["kind"], "text");
-    assert_eq!(serde_json::from_value::<Review>(json).unwrap(), review);
+    assert_eq!(serde_json::from_value::<SkillReview>(json).unwrap(), review);
 }

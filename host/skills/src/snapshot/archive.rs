@@ -13,7 +13,7 @@ use zip::{CompressionMethod, ZipArchive};
 
 use super::error::shown;
 use super::rules::{Rules, path_fault};
-use super::{Bounds, Form, PLAIN_MODE, PROPOSAL_BYTES, Snapshot, SnapshotError, is_manifest, is_proposal};
+use super::{PLAIN_MODE, PROPOSAL_BYTES, SkillBounds, SkillForm, Snapshot, SnapshotError, is_manifest, is_proposal};
 
 /// How much larger than the archive its content may be: ten times what text comes to.
 const MOST_RATIO: u64 = 200;
@@ -28,13 +28,13 @@ const ZIP64_LOCATOR: &[u8] = b"PK\x06\x07";
 ///
 /// # Errors
 /// The one exact reason why it cannot be read.
-pub fn read_archive(bytes: &[u8], bounds: &Bounds) -> Result<Snapshot, SnapshotError> {
+pub fn read_archive(bytes: &[u8], bounds: &SkillBounds) -> Result<Snapshot, SnapshotError> {
     let mut archive = open(bytes)?;
     let entries = listed(&archive, bounds)?;
     let around = around(&entries);
     let mut rules = Rules::new(bounds);
     // Names first: a tree that is refused for one is not unpacked.
-    for Listed { path, is_directory, .. } in &entries {
+    for ArchiveEntry { path, is_directory, .. } in &entries {
         match path.strip_prefix(&around) {
             Some("") | None => {}
             Some(path) if *is_directory => rules.directory(path)?,
@@ -45,7 +45,7 @@ pub fn read_archive(bytes: &[u8], bounds: &Bounds) -> Result<Snapshot, SnapshotE
     let mut files: BTreeMap<String, (Arc<[u8]>, u32)> = BTreeMap::new();
     let mut left = bytes.len().try_into().map_or(u64::MAX, |size: u64| size.saturating_mul(MOST_RATIO));
     left = left.max(RATIO_FREE_BYTES);
-    for Listed { index, path, is_directory } in &entries {
+    for ArchiveEntry { index, path, is_directory } in &entries {
         let Some(path) = path.strip_prefix(&around).filter(|_| !is_directory) else { continue };
         let room = if is_proposal(path) { PROPOSAL_BYTES } else { rules.room(path) };
         let content = content(&mut archive, *index, path, room.min(left).saturating_add(1))?;
@@ -61,8 +61,8 @@ pub fn read_archive(bytes: &[u8], bounds: &Bounds) -> Result<Snapshot, SnapshotE
             .ok_or_else(|| SnapshotError::archive(format!("unpacks to more than {MOST_RATIO} times its own size")))?;
         files.insert(path.to_owned(), (content.into(), PLAIN_MODE));
     }
-    rules.finish(Form::Archive)?;
-    Ok(Snapshot::of(Form::Archive, files, None))
+    rules.finish(SkillForm::Archive)?;
+    Ok(Snapshot::of(SkillForm::Archive, files, None))
 }
 
 type Archive<'a> = ZipArchive<Cursor<&'a [u8]>>;
@@ -83,7 +83,7 @@ fn open(bytes: &[u8]) -> Result<Archive<'_>, SnapshotError> {
     Ok(archive)
 }
 
-struct Listed {
+struct ArchiveEntry {
     index: usize,
     /// Without the slash at the end of a directory.
     path: String,
@@ -91,7 +91,7 @@ struct Listed {
 }
 
 /// The entries that count, each of them a file or a directory with a path that is one.
-fn listed(archive: &Archive<'_>, bounds: &Bounds) -> Result<Vec<Listed>, SnapshotError> {
+fn listed(archive: &Archive<'_>, bounds: &SkillBounds) -> Result<Vec<ArchiveEntry>, SnapshotError> {
     if archive.len() as u64 > bounds.entries.saturating_mul(2) {
         return Err(SnapshotError::TooMany { limit: bounds.entries });
     }
@@ -124,7 +124,7 @@ fn listed(archive: &Archive<'_>, bounds: &Bounds) -> Result<Vec<Listed>, Snapsho
             return Err(SnapshotError::FileAndDirectory { path: shown(path) });
         }
         if !is_left_out(path, is_directory) {
-            entries.push(Listed { index, path: path.to_owned(), is_directory });
+            entries.push(ArchiveEntry { index, path: path.to_owned(), is_directory });
         }
     }
     Ok(entries)
@@ -137,7 +137,7 @@ fn is_left_out(path: &str, is_directory: bool) -> bool {
 }
 
 /// The path with its slash of the one directory that everything is in and that has the `SKILL.md`; empty when there is none.
-fn around(entries: &[Listed]) -> String {
+fn around(entries: &[ArchiveEntry]) -> String {
     let none = String::new;
     let Some(first) = entries.first().and_then(|entry| entry.path.split('/').next()) else { return none() };
     let prefix = format!("{first}/");

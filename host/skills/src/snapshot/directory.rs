@@ -19,7 +19,7 @@ use rustix::io::Errno;
 
 use super::archive::read_archive;
 use super::rules::Rules;
-use super::{Bounds, Form, PROPOSAL_BYTES, Snapshot, SnapshotError, is_proposal, read_component};
+use super::{PROPOSAL_BYTES, SkillBounds, SkillForm, Snapshot, SnapshotError, is_proposal, read_component};
 
 const FILE: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
 pub(super) const DIRECTORY: OFlags =
@@ -33,14 +33,14 @@ const ARCHIVE_EXTRA_BYTES: u64 = 1 << 20;
 ///
 /// # Errors
 /// The one exact reason why it cannot be read.
-pub fn read(path: &Path, bounds: &Bounds) -> Result<Snapshot, SnapshotError> {
+pub fn read(path: &Path, bounds: &SkillBounds) -> Result<Snapshot, SnapshotError> {
     let path = unslashed(path);
     match openat(CWD, &path, DIRECTORY, Mode::empty()) {
         Ok(directory) => {
-            let mut reading = Reading::new(bounds, bounds.entries, &|_| true);
+            let mut reading = DirectoryReading::new(bounds, bounds.entries, &|_| true);
             reading.directory(&directory, "")?;
-            reading.rules.finish(Form::Directory)?;
-            Ok(Snapshot::of(Form::Directory, reading.files, reading.proposal))
+            reading.rules.finish(SkillForm::Directory)?;
+            Ok(Snapshot::of(SkillForm::Directory, reading.files, reading.proposal))
         }
         // It is no directory, or a link.
         Err(Errno::NOTDIR | Errno::LOOP) => read_file(&path, bounds),
@@ -48,7 +48,7 @@ pub fn read(path: &Path, bounds: &Bounds) -> Result<Snapshot, SnapshotError> {
     }
 }
 
-fn read_file(path: &Path, bounds: &Bounds) -> Result<Snapshot, SnapshotError> {
+fn read_file(path: &Path, bounds: &SkillBounds) -> Result<Snapshot, SnapshotError> {
     let status = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| failed("", error))?;
     match FileType::from_raw_mode(status.st_mode) {
         FileType::RegularFile => {}
@@ -58,9 +58,9 @@ fn read_file(path: &Path, bounds: &Bounds) -> Result<Snapshot, SnapshotError> {
     }
     let name = path.file_name().unwrap_or_default();
     let entry = name.to_str().ok_or_else(|| SnapshotError::path(&name.to_string_lossy(), "is not UTF-8"))?;
-    let form = Form::of_file(entry).ok_or(SnapshotError::NotASkill)?;
+    let form = SkillForm::of_file(entry).ok_or(SnapshotError::NotASkill)?;
     let whole = CString::new(path.as_os_str().as_bytes()).map_err(|_| failed("", Errno::INVAL))?;
-    if form == Form::Component {
+    if form == SkillForm::Component {
         let (bytes, mode) = file(CWD, &whole, "", bounds.component_bytes)?;
         return read_component(bytes, entry, mode, bounds);
     }
@@ -78,13 +78,13 @@ pub(super) fn unslashed(path: &Path) -> PathBuf {
 }
 
 /// An entry of a directory.
-pub(super) struct Entry {
+pub(super) struct DirectoryEntry {
     pub(super) name: CString,
     pub(super) kind: FileType,
 }
 
 /// The entries of an open directory, by name, at most so many; more is an error of the caller's choice.
-pub(super) fn entries(directory: BorrowedFd<'_>, most: u64) -> Result<Vec<Entry>, Listing> {
+pub(super) fn entries(directory: BorrowedFd<'_>, most: u64) -> Result<Vec<DirectoryEntry>, Listing> {
     let mut buffer = [MaybeUninit::<u8>::uninit(); 8 << 10];
     let mut found = Vec::new();
     let mut list = RawDir::new(directory, &mut buffer);
@@ -97,7 +97,7 @@ pub(super) fn entries(directory: BorrowedFd<'_>, most: u64) -> Result<Vec<Entry>
         if found.len() as u64 >= most {
             return Err(Listing::TooMany);
         }
-        found.push(Entry { name: name.to_owned(), kind: entry.file_type() });
+        found.push(DirectoryEntry { name: name.to_owned(), kind: entry.file_type() });
     }
     found.sort_unstable_by(|one, other| one.name.cmp(&other.name));
     Ok(found)
@@ -116,28 +116,28 @@ pub(super) enum Listing {
 /// The one exact reason why they cannot be read.
 pub(crate) fn read_kept(
     directory: &OwnedFd,
-    bounds: &Bounds,
+    bounds: &SkillBounds,
     most_listed: u64,
     keep: &dyn Fn(&str) -> bool,
-) -> Result<Contents, SnapshotError> {
-    let mut reading = Reading::new(bounds, most_listed, keep);
+) -> Result<DirectoryContents, SnapshotError> {
+    let mut reading = DirectoryReading::new(bounds, most_listed, keep);
     reading.directory(directory, "")?;
     Ok(reading.files)
 }
 
 /// Content and permission bits by path.
-pub(crate) type Contents = BTreeMap<String, (Arc<[u8]>, u32)>;
+pub(crate) type DirectoryContents = BTreeMap<String, (Arc<[u8]>, u32)>;
 
-struct Reading<'a> {
+struct DirectoryReading<'a> {
     rules: Rules<'a>,
     most_listed: u64,
     keep: &'a dyn Fn(&str) -> bool,
-    files: Contents,
+    files: DirectoryContents,
     proposal: Option<Arc<[u8]>>,
 }
 
-impl<'a> Reading<'a> {
-    fn new(bounds: &'a Bounds, most_listed: u64, keep: &'a dyn Fn(&str) -> bool) -> Self {
+impl<'a> DirectoryReading<'a> {
+    fn new(bounds: &'a SkillBounds, most_listed: u64, keep: &'a dyn Fn(&str) -> bool) -> Self {
         Self { rules: Rules::new(bounds), most_listed, keep, files: BTreeMap::new(), proposal: None }
     }
 
@@ -148,7 +148,7 @@ impl<'a> Reading<'a> {
             Listing::Failed(error) => failed(prefix, error),
             Listing::TooMany => SnapshotError::TooMany { limit: most },
         })?;
-        for Entry { name, kind } in found {
+        for DirectoryEntry { name, kind } in found {
             let within = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") };
             let path = within(&name.to_string_lossy());
             if !(self.keep)(&path) {

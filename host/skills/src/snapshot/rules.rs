@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfkc_quick};
 
 use super::error::shown;
-use super::{Bounds, Form, SnapshotError, is_component, is_manifest};
+use super::{SkillBounds, SkillForm, SnapshotError, is_component, is_manifest};
 
 /// Bytes of one part of a path: what common file systems take.
 const MOST_PART_BYTES: usize = 255;
@@ -24,9 +24,9 @@ const TOO_DEEP: &str = "is nested more than 64 deep";
 /// # Errors
 /// The first rule that it breaks.
 pub fn check_tree<'a>(
-    form: Form,
+    form: SkillForm,
     files: impl IntoIterator<Item = (&'a str, u64)>,
-    bounds: &Bounds,
+    bounds: &SkillBounds,
 ) -> Result<(), SnapshotError> {
     let mut rules = Rules::new(bounds);
     for (path, bytes) in files {
@@ -38,7 +38,7 @@ pub fn check_tree<'a>(
 
 /// The rules, applied as a tree is found out, so that nothing is read that will be refused.
 pub(super) struct Rules<'a> {
-    bounds: &'a Bounds,
+    bounds: &'a SkillBounds,
     /// By folded path.
     seen: HashMap<String, Seen>,
     text_bytes: u64,
@@ -52,7 +52,7 @@ struct Seen {
 }
 
 impl<'a> Rules<'a> {
-    pub(super) fn new(bounds: &'a Bounds) -> Self {
+    pub(super) fn new(bounds: &'a SkillBounds) -> Self {
         Self { bounds, seen: HashMap::new(), text_bytes: 0, total_bytes: 0, has_manifest: false }
     }
 
@@ -109,9 +109,9 @@ impl<'a> Rules<'a> {
     }
 
     /// After the last file.
-    pub(super) fn finish(self, form: Form) -> Result<(), SnapshotError> {
+    pub(super) fn finish(self, form: SkillForm) -> Result<(), SnapshotError> {
         match form {
-            Form::Directory | Form::Archive if !self.has_manifest => Err(SnapshotError::NoManifest),
+            SkillForm::Directory | SkillForm::Archive if !self.has_manifest => Err(SnapshotError::NoManifest),
             _ => Ok(()),
         }
     }

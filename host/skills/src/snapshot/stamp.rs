@@ -9,8 +9,8 @@ use base::{ContentHasher, Timestamp};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Stat, fstat, openat, statat};
 use serde::{Deserialize, Serialize};
 
-use super::directory::{DIRECTORY, Entry, Listing, entries, failed, unslashed};
-use super::{Bounds, SnapshotError};
+use super::directory::{DIRECTORY, DirectoryEntry, Listing, entries, failed, unslashed};
+use super::{SkillBounds, SnapshotError};
 
 /// Directories within directories.
 const MOST_DEPTH: usize = 66;
@@ -45,7 +45,7 @@ pub fn stamp(path: &Path) -> Result<Stamp, SnapshotError> {
     let name = path.file_name().unwrap_or_default().as_bytes();
     // A place that has more cannot be read, whatever else is in it.
     let mut stamping =
-        Stamping { hasher: ContentHasher::default(), changed_ns: i64::MIN, left: Bounds::default().entries + 2 };
+        Stamping { hasher: ContentHasher::default(), changed_ns: i64::MIN, left: SkillBounds::default().entries + 2 };
     match openat(CWD, &path, DIRECTORY, Mode::empty()) {
         Ok(directory) => stamping.directory(directory, name, 0)?,
         Err(_) => {
@@ -77,7 +77,7 @@ impl Stamping {
             Err(Listing::Failed(error)) => return Err(failed(&shown(), error)),
         };
         self.left -= found.len() as u64;
-        for Entry { name, kind } in found {
+        for DirectoryEntry { name, kind } in found {
             let failed = |error| failed(&name.to_string_lossy(), error);
             if kind == FileType::Directory {
                 let below = openat(&directory, &*name, DIRECTORY, Mode::empty()).map_err(failed)?;

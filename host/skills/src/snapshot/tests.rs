@@ -31,8 +31,8 @@ pub(super) fn write<'a>(root: &Path, files: impl IntoIterator<Item = (&'a str, &
     }
 }
 
-pub(super) fn small() -> Bounds {
-    Bounds { file_bytes: 1_000, text_bytes: 3_000, component_bytes: 5_000, entries: 12, total_bytes: 9_000 }
+pub(super) fn small() -> SkillBounds {
+    SkillBounds { file_bytes: 1_000, text_bytes: 3_000, component_bytes: 5_000, entries: 12, total_bytes: 9_000 }
 }
 
 #[track_caller]
@@ -76,7 +76,7 @@ fn a_tree_keeps_the_rules_or_breaks_exactly_one() {
         ("SKILL.md", Some("`SKILL.md` is there twice")),
         ("SKILL.md/a", Some("`SKILL.md` is a file and a directory")),
     ] {
-        let read = check_tree(Form::Directory, [("SKILL.md", 1), (path, 1)], &Bounds::default());
+        let read = check_tree(SkillForm::Directory, [("SKILL.md", 1), (path, 1)], &SkillBounds::default());
         assert_eq!(read.map_err(|error| error.to_string()).err().as_deref(), reason, "{path:?}");
     }
     for (path, fault) in [
@@ -84,7 +84,7 @@ fn a_tree_keeps_the_rules_or_breaks_exactly_one() {
         (deep(65), "is nested more than 64 deep"),
         (vec![long(250); 5].join("/"), "is a path of more than 1,024 bytes"),
     ] {
-        let read = check_tree(Form::Directory, [("SKILL.md", 1), (path.as_str(), 1)], &Bounds::default());
+        let read = check_tree(SkillForm::Directory, [("SKILL.md", 1), (path.as_str(), 1)], &SkillBounds::default());
         let shown: String = path.chars().take(200).collect();
         let mark = if path.len() > 200 { "…" } else { "" };
         refused(read, &format!("`{shown}{mark}` {fault}"));
@@ -114,14 +114,14 @@ fn names_that_are_one_somewhere_are_twins_and_others_are_not() {
         ("d/x", "D"),
     ] {
         let tree = [("SKILL.md", 1), (one, 1), (other, 1)];
-        let read = check_tree(Form::Directory, tree, &Bounds::default());
+        let read = check_tree(SkillForm::Directory, tree, &SkillBounds::default());
         assert!(matches!(read, Err(SnapshotError::Twins { .. })), "{one} {other}: {read:?}");
     }
     for (one, other) in
         [("a", "b"), ("é", "e"), ("d/x", "d/y"), ("d/a", "e/A"), ("α", "a"), ("а", "a"), ("a-b", "a_b"), ("x", "x/..x")]
     {
         let tree = [("SKILL.md", 1), (one, 1), (other, 1)];
-        let read = check_tree(Form::Directory, tree, &Bounds::default());
+        let read = check_tree(SkillForm::Directory, tree, &SkillBounds::default());
         let is_both = other.starts_with(&format!("{one}/"));
         assert_eq!(read.is_ok(), !is_both, "{one} {other}");
     }
@@ -132,7 +132,7 @@ fn sizes_and_numbers_are_bounded() {
     let bounds = small();
     let check = |files: &[(&str, u64)]| {
         let files = [("SKILL.md", 1)].into_iter().chain(files.iter().copied());
-        check_tree(Form::Directory, files, &bounds).map_err(|error| error.to_string())
+        check_tree(SkillForm::Directory, files, &bounds).map_err(|error| error.to_string())
     };
     let reason = |text: &str| Err(text.to_owned());
     assert_eq!(check(&[("a", 1_000), ("b", 1_000), ("c", 999), ("d.wasm", 5_000), ("e.WASM", 1_000)]), Ok(()));
@@ -156,8 +156,8 @@ fn sizes_and_numbers_are_bounded() {
 
 #[test]
 fn a_description_is_needed_but_by_a_bare_component() {
-    let bounds = Bounds::default();
-    for form in [Form::Directory, Form::Archive] {
+    let bounds = SkillBounds::default();
+    for form in [SkillForm::Directory, SkillForm::Archive] {
         refused(check_tree(form, [("a/SKILL.md", 1)], &bounds), "it has no `SKILL.md`");
         refused(check_tree(form, [], &bounds), "it has no `SKILL.md`");
         assert!(check_tree(form, [("skill.md", 1)], &bounds).is_ok());
@@ -182,20 +182,20 @@ fn a_proposal_is_apart_and_modes_are_beside() {
             ("a/policy.json".to_owned(), (content("x"), 0o644)),
         ])
     };
-    let one = Snapshot::of(Form::Directory, files("{}", 0o644), None);
+    let one = Snapshot::of(SkillForm::Directory, files("{}", 0o644), None);
     assert_eq!(one.proposal.as_deref(), Some(&b"{}"[..]));
     assert_eq!(one.files.keys().collect::<Vec<_>>(), ["SKILL.md", "a/policy.json"]);
-    let other = Snapshot::of(Form::Directory, files("{\"status\":\"approved\"}", 0o644), None);
+    let other = Snapshot::of(SkillForm::Directory, files("{\"status\":\"approved\"}", 0o644), None);
     assert_eq!((one.hash, one.modes), (other.hash, other.modes));
-    let other = Snapshot::of(Form::Directory, files("{}", 0o755), None);
+    let other = Snapshot::of(SkillForm::Directory, files("{}", 0o755), None);
     assert_eq!(one.hash, other.hash);
     assert_ne!(one.modes, other.modes);
     // Only permission bits count.
-    let other = Snapshot::of(Form::Directory, files("{}", 0o100_644), None);
+    let other = Snapshot::of(SkillForm::Directory, files("{}", 0o100_644), None);
     assert_eq!(one.modes, other.modes);
     assert_eq!(one.manifest("pdf").unwrap().body, "# PDF");
     assert_eq!(one.manifest("pdf").unwrap().strict, [] as [&str; 0]);
-    let other = Snapshot::of(Form::Archive, files("{}", 0o644), None);
+    let other = Snapshot::of(SkillForm::Archive, files("{}", 0o644), None);
     assert_eq!(other.manifest("pdf.skill").unwrap().strict, [] as [&str; 0]);
     assert_eq!(other.manifest("other.zip").unwrap().strict.len(), 1);
 }
@@ -203,17 +203,17 @@ fn a_proposal_is_apart_and_modes_are_beside() {
 #[test]
 fn a_plain_file_is_a_skill_by_its_name() {
     for (entry, form) in [
-        ("a.zip", Some(Form::Archive)),
-        ("a.skill", Some(Form::Archive)),
-        ("a.ZIP", Some(Form::Archive)),
-        ("a.b.wasm", Some(Form::Component)),
+        ("a.zip", Some(SkillForm::Archive)),
+        ("a.skill", Some(SkillForm::Archive)),
+        ("a.ZIP", Some(SkillForm::Archive)),
+        ("a.b.wasm", Some(SkillForm::Component)),
         ("a", None),
         (".zip", None),
         ("zip", None),
         ("a.zip.txt", None),
         ("index.json", None),
     ] {
-        assert_eq!(Form::of_file(entry), form, "{entry}");
+        assert_eq!(SkillForm::of_file(entry), form, "{entry}");
     }
 }
 
@@ -235,12 +235,12 @@ proptest! {
         tree.insert("SKILL.md".to_owned(), MANIFEST.as_bytes().to_vec());
         let directory = tempfile::tempdir().unwrap();
         write(directory.path(), tree.iter().map(|(path, content)| (path.as_str(), content.as_slice())));
-        let one = read(directory.path(), &Bounds::default()).unwrap();
+        let one = read(directory.path(), &SkillBounds::default()).unwrap();
         prop_assert_eq!(one.hash, receipts::directory_hash(directory.path()).unwrap());
 
         let prefix = if around { "pdf/" } else { "" };
         let packed = archives::packed(tree.iter().map(|(path, content)| (format!("{prefix}{path}"), content.as_slice())));
-        let other = read_archive(&packed, &Bounds::default()).unwrap();
+        let other = read_archive(&packed, &SkillBounds::default()).unwrap();
         prop_assert_eq!(one.hash, other.hash);
         prop_assert_eq!(&one.proposal, &other.proposal);
         let contents = |s: &Snapshot| s.files.iter().map(|(path, file)| (path.clone(), file.bytes.clone())).collect::<Vec<_>>();

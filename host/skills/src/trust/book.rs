@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 use store::{Store, StoreError, Table};
 use tokio::sync::Mutex;
 
-use super::known::{Cache, Known};
+use super::known::{Cache, KnownRecords};
 use super::record::{self, Records, Unnameable};
 use super::standing::{self, is_in_force, judge};
 use super::{Standing, TrustRecord};
-use crate::{Place, SkillError, SkillName};
+use crate::{SkillError, SkillName, SkillPlace};
 
 /// What is trusted. Cheap to clone; clones share their lock and what they know, so there is one for a store.
 #[derive(Clone)]
@@ -26,12 +26,12 @@ pub struct TrustBook {
     clock: Arc<dyn Clock>,
     /// Held from the reading that a change rests on until the change is on the disk.
     writing: Arc<Mutex<()>>,
-    known: Arc<Cache<Known>>,
-    uses: Arc<Cache<HashMap<(SkillName, Place), Timestamp>>>,
+    known: Arc<Cache<KnownRecords>>,
+    uses: Arc<Cache<HashMap<(SkillName, SkillPlace), Timestamp>>>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Used {
+struct UsedMark {
     at: Timestamp,
 }
 
@@ -47,7 +47,7 @@ impl TrustBook {
     /// It never errs towards trust: whatever cannot be read, or is not about exactly this, is `needs_reapproval` with one
     /// sentence that says why.
     #[must_use]
-    pub fn standing(&self, name: &SkillName, place: &Place, hash: ContentHash, modes: ContentHash) -> Standing {
+    pub fn standing(&self, name: &SkillName, place: &SkillPlace, hash: ContentHash, modes: ContentHash) -> Standing {
         let around = match self.around(place) {
             Ok(around) => around,
             Err(SkillError::Store(error)) => return standing::unreadable(&error),
@@ -62,12 +62,12 @@ impl TrustBook {
     /// [`TrustBook::standing`] of many, in their order: name, place, hash, permission bits. The table is read once, and
     /// kept in memory until the next change; the first call after one takes longer.
     #[must_use]
-    pub fn standings(&self, asked: &[(SkillName, Place, ContentHash, ContentHash)]) -> Vec<Standing> {
-        let known = match self.known.read(|| Ok(Known::of(record::all(&self.store)?))) {
+    pub fn standings(&self, asked: &[(SkillName, SkillPlace, ContentHash, ContentHash)]) -> Vec<Standing> {
+        let known = match self.known.read(|| Ok(KnownRecords::of(record::all(&self.store)?))) {
             Ok(known) => known,
             Err(error) => return asked.iter().map(|_| standing::unreadable(&error)).collect(),
         };
-        let of = |(name, place, hash, modes): &(SkillName, Place, ContentHash, ContentHash)| match (
+        let of = |(name, place, hash, modes): &(SkillName, SkillPlace, ContentHash, ContentHash)| match (
             record::prefix(place),
             record::key(name, place, *hash),
         ) {
@@ -81,7 +81,12 @@ impl TrustBook {
     ///
     /// # Errors
     /// When the table cannot be read.
-    pub fn get(&self, name: &SkillName, place: &Place, hash: ContentHash) -> Result<Option<TrustRecord>, StoreError> {
+    pub fn get(
+        &self,
+        name: &SkillName,
+        place: &SkillPlace,
+        hash: ContentHash,
+    ) -> Result<Option<TrustRecord>, StoreError> {
         let (Ok(prefix), Ok(key)) = (record::prefix(place), record::key(name, place, hash)) else { return Ok(None) };
         let around = record::at(&self.store, prefix)?;
         Ok(around.into_iter().find(|(found, _)| *found == key).and_then(|(_, held)| held.ok()))
@@ -100,7 +105,7 @@ impl TrustBook {
     ///
     /// # Errors
     /// When the table cannot be read.
-    pub fn of_place(&self, place: &Place) -> Result<Vec<TrustRecord>, StoreError> {
+    pub fn of_place(&self, place: &SkillPlace) -> Result<Vec<TrustRecord>, StoreError> {
         let Ok(prefix) = record::prefix(place) else { return Ok(Vec::new()) };
         let records = record::at(&self.store, prefix)?;
         Ok(newest_first(records.into_iter().filter_map(|(_, held)| held.ok())))
@@ -110,28 +115,28 @@ impl TrustBook {
     ///
     /// # Errors
     /// When the table cannot be read.
-    pub fn approved(&self, name: &SkillName, place: &Place) -> Result<Option<TrustRecord>, StoreError> {
+    pub fn approved(&self, name: &SkillName, place: &SkillPlace) -> Result<Option<TrustRecord>, StoreError> {
         Ok(self.of_place(place)?.into_iter().find(|record| record.name == *name && is_in_force(record)))
     }
 
     /// When a skill was last used, if that is known.
     #[must_use]
-    pub fn last_used(&self, name: &SkillName, place: &Place) -> Option<Timestamp> {
+    pub fn last_used(&self, name: &SkillName, place: &SkillPlace) -> Option<Timestamp> {
         let key = record::used_key(name, place).ok()?;
-        self.store.get::<Used>(Table::Skills, &key).ok().flatten().map(|used| used.at)
+        self.store.get::<UsedMark>(Table::Skills, &key).ok().flatten().map(|used| used.at)
     }
 
     /// When each skill was last used. Read once, and kept until the next use.
     #[must_use]
-    pub fn last_uses(&self) -> Arc<HashMap<(SkillName, Place), Timestamp>> {
+    pub fn last_uses(&self) -> Arc<HashMap<(SkillName, SkillPlace), Timestamp>> {
         let read = || {
-            let found = self.store.scan_each::<Used>(Table::Skills, &record::all_used())?;
+            let found = self.store.scan_each::<UsedMark>(Table::Skills, &record::all_used())?;
             Ok(found.into_iter().filter_map(|(key, used)| Some((record::used_subject(&key)?, used.ok()?.at))).collect())
         };
         self.uses.read(read).unwrap_or_default()
     }
 
-    fn around(&self, place: &Place) -> Result<Records, SkillError> {
+    fn around(&self, place: &SkillPlace) -> Result<Records, SkillError> {
         Ok(record::at(&self.store, record::prefix(place).map_err(invalid)?)?)
     }
 }

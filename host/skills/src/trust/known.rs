@@ -10,16 +10,16 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use store::StoreError;
 
-use super::record::{self, Held, Records};
+use super::record::{self, Records, StoredTrust};
 
 /// Every record of the table as it was at one moment.
-pub(super) struct Known {
+pub(super) struct KnownRecords {
     records: Records,
     /// Where the records of a place lie, by what their keys begin with.
     places: HashMap<Vec<u8>, Range<usize>>,
 }
 
-impl Known {
+impl KnownRecords {
     pub(super) fn of(records: Records) -> Self {
         let mut places: HashMap<Vec<u8>, Range<usize>> = HashMap::with_capacity(records.len());
         for (index, (key, _)) in records.iter().enumerate() {
@@ -33,7 +33,7 @@ impl Known {
     }
 
     /// The records about the place that this prefix is of.
-    pub(super) fn about(&self, prefix: &[u8]) -> &[(Vec<u8>, Held)] {
+    pub(super) fn about(&self, prefix: &[u8]) -> &[(Vec<u8>, StoredTrust)] {
         let range = self.places.get(prefix).cloned().unwrap_or_default();
         self.records.get(range).unwrap_or_default()
     }
@@ -41,10 +41,10 @@ impl Known {
 
 /// What was read of the table, until something changes.
 pub(super) struct Cache<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<KnownState<T>>,
 }
 
-struct State<T> {
+struct KnownState<T> {
     /// How many changes have begun or ended.
     changes: u64,
     read: Option<Arc<T>>,
@@ -52,7 +52,7 @@ struct State<T> {
 
 impl<T> Default for Cache<T> {
     fn default() -> Self {
-        Self { state: Mutex::new(State { changes: 0, read: None }) }
+        Self { state: Mutex::new(KnownState { changes: 0, read: None }) }
     }
 }
 

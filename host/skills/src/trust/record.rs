@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use store::{Scan, Store, StoreError, Table};
 
-use crate::{Place, SkillName, SkillStatus, TrustRecord};
+use crate::{SkillName, SkillPlace, SkillStatus, TrustRecord};
 
 /// The version of stored records. Another is no trust, whatever it says.
 const VERSION: u32 = 1;
@@ -21,29 +21,29 @@ const TRUST: &str = "trust";
 const USED: &str = "used";
 
 #[derive(Serialize)]
-struct Outgoing<'a> {
+struct OutgoingTrust<'a> {
     version: u32,
     record: &'a TrustRecord,
 }
 
 #[derive(Deserialize)]
-struct Incoming {
+struct IncomingTrust {
     version: u32,
     record: TrustRecord,
 }
 
 #[derive(Deserialize)]
-struct Version {
+struct TrustVersion {
     version: u32,
     #[serde(rename = "record")]
     _record: IgnoredAny,
 }
 
 /// What lies under a key.
-pub(super) type Held = Result<TrustRecord, Flaw>;
+pub(super) type StoredTrust = Result<TrustRecord, Flaw>;
 
 /// Keys in order, with what lies under each.
-pub(super) type Records = Vec<(Vec<u8>, Held)>;
+pub(super) type Records = Vec<(Vec<u8>, StoredTrust)>;
 
 /// Why a record is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -64,7 +64,7 @@ pub(super) enum Flaw {
 pub(super) struct Unnameable;
 
 /// The key of the record about that version: texts that end with NUL, which none of them has, and the 32 bytes of the hash.
-pub(super) fn key(name: &SkillName, place: &Place, hash: ContentHash) -> Result<Vec<u8>, Unnameable> {
+pub(super) fn key(name: &SkillName, place: &SkillPlace, hash: ContentHash) -> Result<Vec<u8>, Unnameable> {
     let mut key = prefix(place)?;
     push(&mut key, name.as_str())?;
     key.extend_from_slice(hash.as_bytes());
@@ -72,7 +72,7 @@ pub(super) fn key(name: &SkillName, place: &Place, hash: ContentHash) -> Result<
 }
 
 /// What the keys of all records about a place begin with, and no others.
-pub(super) fn prefix(place: &Place) -> Result<Vec<u8>, Unnameable> {
+pub(super) fn prefix(place: &SkillPlace) -> Result<Vec<u8>, Unnameable> {
     of_place(TRUST, place)
 }
 
@@ -83,18 +83,18 @@ pub(super) fn place_in(key: &[u8]) -> &[u8] {
 }
 
 /// The key of the last use.
-pub(super) fn used_key(name: &SkillName, place: &Place) -> Result<Vec<u8>, Unnameable> {
+pub(super) fn used_key(name: &SkillName, place: &SkillPlace) -> Result<Vec<u8>, Unnameable> {
     let mut key = used_prefix(place)?;
     push(&mut key, name.as_str())?;
     Ok(key)
 }
 
 /// What the keys of all last uses of a place begin with.
-pub(super) fn used_prefix(place: &Place) -> Result<Vec<u8>, Unnameable> {
+pub(super) fn used_prefix(place: &SkillPlace) -> Result<Vec<u8>, Unnameable> {
     of_place(USED, place)
 }
 
-fn of_place(kind: &str, place: &Place) -> Result<Vec<u8>, Unnameable> {
+fn of_place(kind: &str, place: &SkillPlace) -> Result<Vec<u8>, Unnameable> {
     if place.root.len() > MOST_ROOT_BYTES || place.entry.len() > MOST_ENTRY_BYTES {
         return Err(Unnameable);
     }
@@ -116,7 +116,7 @@ fn push(key: &mut Vec<u8>, part: &str) -> Result<(), Unnameable> {
 
 /// Puts a record into a batch.
 pub(super) fn put(batch: &mut store::Batch, key: Vec<u8>, record: &TrustRecord) -> Result<(), StoreError> {
-    batch.put(Table::Skills, key, &Outgoing { version: VERSION, record })
+    batch.put(Table::Skills, key, &OutgoingTrust { version: VERSION, record })
 }
 
 /// The records about a place.
@@ -130,8 +130,8 @@ pub(super) fn all(store: &Store) -> Result<Records, StoreError> {
 }
 
 fn read(store: &Store, scan: &Scan) -> Result<Records, StoreError> {
-    let found = store.scan_each::<Incoming>(Table::Skills, scan)?;
-    let held = |(key, value): (Vec<u8>, Result<Incoming, StoreError>)| {
+    let found = store.scan_each::<IncomingTrust>(Table::Skills, scan)?;
+    let held = |(key, value): (Vec<u8>, Result<IncomingTrust, StoreError>)| {
         let held = value.map_err(|_| why_unreadable(store, &key)).and_then(|incoming| sound(&key, incoming));
         (key, held)
     };
@@ -140,13 +140,13 @@ fn read(store: &Store, scan: &Scan) -> Result<Records, StoreError> {
 
 /// A record of another version may have another shape: its version is all that can be asked of it.
 fn why_unreadable(store: &Store, key: &[u8]) -> Flaw {
-    match store.get::<Version>(Table::Skills, key) {
-        Ok(Some(Version { version, .. })) if version != VERSION => Flaw::Version { found: version },
+    match store.get::<TrustVersion>(Table::Skills, key) {
+        Ok(Some(TrustVersion { version, .. })) if version != VERSION => Flaw::Version { found: version },
         _ => Flaw::Unreadable,
     }
 }
 
-fn sound(found: &[u8], incoming: Incoming) -> Held {
+fn sound(found: &[u8], incoming: IncomingTrust) -> StoredTrust {
     if incoming.version != VERSION {
         return Err(Flaw::Version { found: incoming.version });
     }
@@ -163,14 +163,14 @@ fn sound(found: &[u8], incoming: Incoming) -> Held {
 }
 
 /// Where a key of a last use speaks of.
-pub(super) fn used_subject(key: &[u8]) -> Option<(SkillName, Place)> {
+pub(super) fn used_subject(key: &[u8]) -> Option<(SkillName, SkillPlace)> {
     let mut parts = std::str::from_utf8(key).ok()?.split('\0');
     let (USED, root, entry, name, "", None) =
         (parts.next()?, parts.next()?, parts.next()?, parts.next()?, parts.next()?, parts.next())
     else {
         return None;
     };
-    Some((SkillName::parse(name).ok()?, Place { root: root.to_owned(), entry: entry.to_owned() }))
+    Some((SkillName::parse(name).ok()?, SkillPlace { root: root.to_owned(), entry: entry.to_owned() }))
 }
 
 /// Every last use's key begins with this.

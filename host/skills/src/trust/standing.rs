@@ -7,7 +7,7 @@ use base::ContentHash;
 use base::text::cut;
 use store::StoreError;
 
-use super::record::{Flaw, Held, Unnameable};
+use super::record::{Flaw, StoredTrust, Unnameable};
 use super::{Standing, TrustRecord};
 use crate::SkillStatus;
 
@@ -16,7 +16,7 @@ const MOST_WHY: usize = 200;
 const LOOK_AND_APPROVE: &str = "`motor skill review` it, then `motor skill approve` it";
 
 /// Where the bytes stand whose record has that key. `around` are all records about their place.
-pub(super) fn judge(around: &[(Vec<u8>, Held)], key: &[u8], modes: ContentHash) -> Standing {
+pub(super) fn judge(around: &[(Vec<u8>, StoredTrust)], key: &[u8], modes: ContentHash) -> Standing {
     let record = match around.iter().find(|(found, _)| found == key) {
         Some((_, Ok(record))) => record,
         Some((_, Err(flaw))) => return flawed(flaw),

@@ -9,12 +9,12 @@ mod speed;
 use std::sync::{Arc, LazyLock};
 
 use base::{ContentHash, Door, RunId, Secret, TestClock, Timestamp};
-use consent::{Claim, Consent, Gate, TokenFile};
+use consent::{Claim, Consent, ConsentGate, TokenFile};
 use store::{SimulatedDisk, Store};
 
 use super::{Advisory, Subject, TrustBook};
-use crate::policy::{ExtractedFrom, Policy, Provenance};
-use crate::{Place, SkillName, SkillStatus};
+use crate::policy::{ExtractedFrom, Policy, SkillProvenance};
+use crate::{SkillName, SkillPlace, SkillStatus};
 
 fn book(store: &Store) -> TrustBook {
     TrustBook::new(store.clone(), Arc::new(TestClock::at(Timestamp::from_millis(1_000))))
@@ -26,8 +26,8 @@ fn opened() -> (Store, TrustBook) {
     (store, book)
 }
 
-fn place(entry: &str) -> Place {
-    Place { root: crate::place::HOME.to_owned(), entry: entry.to_owned() }
+fn place(entry: &str) -> SkillPlace {
+    SkillPlace { root: crate::place::HOME.to_owned(), entry: entry.to_owned() }
 }
 
 /// Bytes of that content in `pdf`, with its usual permission bits.
@@ -51,7 +51,7 @@ async fn give() -> Consent {
     let config = tempfile::tempdir().unwrap();
     let clock = Arc::new(TestClock::at(Timestamp::from_millis(1_767_225_600_000)));
     let store = Store::simulated(SimulatedDisk::new(1)).unwrap();
-    let gate = Gate::open(store, clock, config.path().to_owned()).await.unwrap();
+    let gate = ConsentGate::open(store, clock, config.path().to_owned()).await.unwrap();
     let token = TokenFile::read(config.path()).unwrap().unwrap().open(|| unreachable!()).unwrap();
     gate.admit(Claim { door: Door::Terminal, token: Some(Secret::new(token.expose().to_owned())) }).await.unwrap()
 }
@@ -77,8 +77,8 @@ fn advisory(passed: bool) -> Advisory {
     Advisory { run_id: run(), passed, text: "what it said".to_owned(), at: Timestamp::from_millis(8) }
 }
 
-fn provenance(source: &str) -> Provenance {
-    Provenance {
+fn provenance(source: &str) -> SkillProvenance {
+    SkillProvenance {
         source: source.to_owned(),
         fetched_at: Timestamp::from_millis(9),
         content_hash: ContentHash::of(source.as_bytes()),

@@ -10,12 +10,12 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::Form;
+use crate::SkillForm;
 
 fn skill(files: &[(&str, &[u8], u32)]) -> Snapshot {
     let files: BTreeMap<String, (Vec<u8>, u32)> =
         files.iter().map(|(path, bytes, mode)| ((*path).to_owned(), (bytes.to_vec(), *mode))).collect();
-    Snapshot::of(Form::Directory, files, None)
+    Snapshot::of(SkillForm::Directory, files, None)
 }
 
 fn pdf() -> Snapshot {
@@ -61,7 +61,8 @@ fn a_version_comes_back_as_it_was() {
     versions.keep(&proposing).unwrap();
     assert_eq!(versions.load(pdf.hash).unwrap(), pdf);
     // Archives and components keep what they are.
-    let component = Snapshot::of(Form::Component, BTreeMap::from([("pdf.wasm".to_owned(), (vec![0], 0o644))]), None);
+    let component =
+        Snapshot::of(SkillForm::Component, BTreeMap::from([("pdf.wasm".to_owned(), (vec![0], 0o644))]), None);
     versions.keep(&component).unwrap();
     assert_eq!(versions.load(component.hash).unwrap(), component);
     // Of other permission bits the last count.
@@ -247,7 +248,7 @@ proptest! {
         let (_home, versions) = opened();
         let mut files = files;
         files.insert("SKILL.md".to_owned(), (b"x".to_vec(), 0o644));
-        let snapshot = Snapshot::of(Form::Archive, files, None);
+        let snapshot = Snapshot::of(SkillForm::Archive, files, None);
         versions.keep(&snapshot).unwrap();
         prop_assert_eq!(versions.load(snapshot.hash).unwrap(), snapshot);
     }

@@ -5,15 +5,15 @@
 use base::ContentHash;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bounds, Form, SkillError, Snapshot};
+use crate::{SkillBounds, SkillError, SkillForm, Snapshot};
 
 /// The version of the form of tree files.
 const VERSION: u32 = 1;
 /// A larger tree file is not read and not written.
 pub(super) const MOST_BYTES: usize = 32 << 20;
 
-/// What a version may have: more than any configuration of [`Bounds`] lets in, so that what was approved can be read back.
-pub(super) const BOUNDS: Bounds = Bounds {
+/// What a version may have: more than any configuration of [`SkillBounds`] lets in, so that what was approved can be read back.
+pub(super) const BOUNDS: SkillBounds = SkillBounds {
     file_bytes: 1 << 30,
     text_bytes: 1 << 30,
     component_bytes: 1 << 30,
@@ -25,7 +25,7 @@ pub(super) const BOUNDS: Bounds = Bounds {
 #[serde(deny_unknown_fields)]
 pub(super) struct Tree {
     version: u32,
-    pub(super) form: Form,
+    pub(super) form: SkillForm,
     pub(super) files: Vec<TreeFile>,
 }
 

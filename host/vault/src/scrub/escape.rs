@@ -17,7 +17,7 @@ const MAX_TRAILING_SPACE: usize = 8;
 
 /// Whether more text may follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum TextEnd {
     More,
     Final,
 }
@@ -40,12 +40,12 @@ impl Dialect {
 
 /// A character, or a single byte of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct EscapedText {
     bytes: [u8; 4],
     count: usize,
 }
 
-impl Written {
+impl EscapedText {
     /// A character of a single byte.
     pub(super) const fn byte(byte: u8) -> Self {
         Self { bytes: [byte, 0, 0, 0], count: 1 }
@@ -67,7 +67,7 @@ impl Written {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token {
     /// A character, and its length in the text in bytes.
-    Written(Written, usize),
+    Written(EscapedText, usize),
     /// A line break or a zero byte, which do not interrupt a secret: zero bytes are between the characters of UTF-16
     /// and UTF-32. Holds its length in bytes.
     Break(usize),
@@ -91,7 +91,7 @@ pub(super) const fn is_break(byte: u8) -> bool {
 }
 
 /// The first token of `text`; `None` if it is empty.
-pub(super) fn token(text: &[u8], dialect: Dialect, end: End) -> Option<Token> {
+pub(super) fn token(text: &[u8], dialect: Dialect, end: TextEnd) -> Option<Token> {
     let first = *text.first()?;
     let read = match (dialect, first) {
         (_, byte) if is_break(byte) => Ok(Token::Break(1)),
@@ -103,8 +103,8 @@ pub(super) fn token(text: &[u8], dialect: Dialect, end: End) -> Option<Token> {
         _ => Err(NotRead::Literal(1)),
     };
     Some(read.unwrap_or_else(|not| match (not, end) {
-        (NotRead::Cut, End::More) => Token::Cut,
-        (NotRead::Cut, End::Final) => literal(first, 1),
+        (NotRead::Cut, TextEnd::More) => Token::Cut,
+        (NotRead::Cut, TextEnd::Final) => literal(first, 1),
         (NotRead::Literal(len), _) => literal(first, len),
     }))
 }
@@ -117,24 +117,24 @@ pub(super) enum NotRead {
     Literal(usize),
 }
 
-type Read = Result<Token, NotRead>;
+type EscapeRead = Result<Token, NotRead>;
 
 const fn literal(byte: u8, len: usize) -> Token {
-    Token::Written(Written::byte(byte), len)
+    Token::Written(EscapedText::byte(byte), len)
 }
 
 /// A byte that is written in `len` bytes.
-pub(super) fn byte(value: u32, len: usize) -> Read {
+pub(super) fn byte(value: u32, len: usize) -> EscapeRead {
     let value = u8::try_from(value).map_err(|_| NotRead::Literal(1))?;
     Ok(if is_break(value) { Token::Break(len) } else { literal(value, len) })
 }
 
 /// A character that is written in `len` bytes.
-pub(super) fn character(value: u32, len: usize) -> Read {
+pub(super) fn character(value: u32, len: usize) -> EscapeRead {
     if value < 0x80 {
         return byte(value, len);
     }
-    Written::character(value).map(|written| Token::Written(written, len)).ok_or(NotRead::Literal(1))
+    EscapedText::character(value).map(|written| Token::Written(written, len)).ok_or(NotRead::Literal(1))
 }
 
 /// Exactly `count` hexadecimal digits at `at`.
@@ -148,11 +148,11 @@ fn hex(text: &[u8], at: usize, count: usize) -> Result<u32, NotRead> {
 }
 
 /// Up to `most` digits at `at`: their value and number. The text may end with them.
-pub(super) fn digits(text: &[u8], at: usize, radix: u32, most: usize, end: End) -> Result<(u32, usize), NotRead> {
+pub(super) fn digits(text: &[u8], at: usize, radix: u32, most: usize, end: TextEnd) -> Result<(u32, usize), NotRead> {
     let (mut value, mut count) = (0_u32, 0);
     while count < most {
         match text.get(at + count) {
-            None if end == End::More => return Err(NotRead::Cut),
+            None if end == TextEnd::More => return Err(NotRead::Cut),
             None => break,
             Some(byte) => match char::from(*byte).to_digit(radix) {
                 Some(digit) => value = value.saturating_mul(radix).saturating_add(digit),
@@ -164,7 +164,7 @@ pub(super) fn digits(text: &[u8], at: usize, radix: u32, most: usize, end: End) 
     if count == 0 { Err(NotRead::Literal(1)) } else { Ok((value, count)) }
 }
 
-fn percent(text: &[u8]) -> Read {
+fn percent(text: &[u8]) -> EscapeRead {
     let mut len = 1;
     for _ in 0..PERCENT_LEVELS {
         let literal = |not| if matches!(not, NotRead::Cut) { not } else { NotRead::Literal(len) };
@@ -184,7 +184,7 @@ fn backslashes(text: &[u8]) -> usize {
     text.iter().take(MAX_BACKSLASHES).take_while(|byte| **byte == b'\\').count()
 }
 
-fn backslash(text: &[u8], end: End) -> Read {
+fn backslash(text: &[u8], end: TextEnd) -> EscapeRead {
     let run = backslashes(text);
     let keep = |not| if matches!(not, NotRead::Cut) { not } else { NotRead::Literal(run) };
     match text.get(run) {
@@ -215,7 +215,7 @@ fn backslash(text: &[u8], end: End) -> Read {
 }
 
 /// `\u0041` and `%u0041`, whose `u` is at `run`, or the two halves of a character beyond the first 65,536.
-fn utf16(text: &[u8], run: usize) -> Read {
+fn utf16(text: &[u8], run: usize) -> EscapeRead {
     let high = hex(text, run + 1, 4)?;
     let len = run + 5;
     if !(0xd800..0xdc00).contains(&high) {
@@ -232,7 +232,7 @@ fn utf16(text: &[u8], run: usize) -> Read {
 }
 
 /// CSS Syntax, section 4.3.7. Shells put the backslash before every sign that is special to them.
-fn css(text: &[u8], end: End) -> Read {
+fn css(text: &[u8], end: TextEnd) -> EscapeRead {
     let next = *text.get(1).ok_or(NotRead::Cut)?;
     if is_break(next) {
         return Ok(Token::Break(2));
@@ -243,17 +243,17 @@ fn css(text: &[u8], end: End) -> Read {
     let (value, count) = digits(text, 1, 16, CHARACTER_DIGITS, end)?;
     let len = 1 + count;
     match text.get(len) {
-        None if end == End::More => Err(NotRead::Cut),
+        None if end == TextEnd::More => Err(NotRead::Cut),
         Some(b' ' | b'\t' | b'\n' | b'\r') => character(value, len + 1),
         _ => character(value, len),
     }
 }
 
 /// Reads an escape of RFC 2045, section 6.7.
-fn quoted(text: &[u8], end: End) -> Read {
+fn quoted(text: &[u8], end: TextEnd) -> EscapeRead {
     let space = text.iter().skip(1).take(MAX_TRAILING_SPACE).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
     match text.get(1 + space) {
-        None if end == End::More => Err(NotRead::Cut),
+        None if end == TextEnd::More => Err(NotRead::Cut),
         Some(b'\r' | b'\n') => Ok(Token::Break(2 + space)),
         _ => byte(hex(text, 1, 2)?, 3),
     }
@@ -266,19 +266,19 @@ mod tests {
     fn character(text: &str, len: usize) -> Token {
         let mut bytes = [0; 4];
         bytes[..text.len()].copy_from_slice(text.as_bytes());
-        Token::Written(Written { bytes, count: text.len() }, len)
+        Token::Written(EscapedText { bytes, count: text.len() }, len)
     }
 
     #[track_caller]
     fn check(dialect: Dialect, cases: &[(&str, Token)]) {
         for (text, expected) in cases {
-            assert_eq!(token(text.as_bytes(), dialect, End::More), Some(*expected), "{text}");
+            assert_eq!(token(text.as_bytes(), dialect, TextEnd::More), Some(*expected), "{text}");
             if *expected == Token::Cut {
-                let last = token(text.as_bytes(), dialect, End::Final);
+                let last = token(text.as_bytes(), dialect, TextEnd::Final);
                 assert!(!matches!(last, None | Some(Token::Cut)), "{text}");
             }
         }
-        assert_eq!(token(b"", dialect, End::Final), None);
+        assert_eq!(token(b"", dialect, TextEnd::Final), None);
     }
 
     #[test]
@@ -333,8 +333,8 @@ mod tests {
             ],
         );
         let many = "\\".repeat(100);
-        assert_eq!(token(many.as_bytes(), Dialect::Usual, End::More), Some(literal(b'\\', MAX_BACKSLASHES)));
-        assert_eq!(token(b"\\53", Dialect::Usual, End::Final), Some(literal(b'+', 3)));
+        assert_eq!(token(many.as_bytes(), Dialect::Usual, TextEnd::More), Some(literal(b'\\', MAX_BACKSLASHES)));
+        assert_eq!(token(b"\\53", Dialect::Usual, TextEnd::Final), Some(literal(b'+', 3)));
     }
 
     #[test]
@@ -354,7 +354,7 @@ mod tests {
                 ("%41", one(b'%', 1)),
             ],
         );
-        assert_eq!(token(b"\\73", Dialect::Css, End::Final), Some(literal(b's', 3)));
+        assert_eq!(token(b"\\73", Dialect::Css, TextEnd::Final), Some(literal(b's', 3)));
         check(
             Dialect::Quoted,
             &[

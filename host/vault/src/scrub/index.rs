@@ -9,8 +9,8 @@ use std::ops::Range;
 use zeroize::Zeroizing;
 
 use super::bits::{is_set, second_slot, set, slot};
-use super::escape::{Dialect, End, Token, Written, is_break, special, token};
-use super::variants::{Form, Gaps};
+use super::escape::{Dialect, EscapedText, TextEnd, Token, is_break, special, token};
+use super::variants::{Gaps, SecretForm};
 
 /// Bytes that the filter examines; shorter forms cannot be found.
 pub(super) const KEY_BYTES: usize = 8;
@@ -64,7 +64,7 @@ static FOLD: [u16; 256] = {
 
 /// The next event in a text.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextMatch {
     /// A secret: its index and its range.
     Found(usize, Range<usize>),
     /// Undecided from here on until more text arrives; `matched` bytes of a form are present.
@@ -78,7 +78,7 @@ pub(super) enum Next {
 pub(super) struct Index {
     /// The forms, one after another, folded and without line breaks.
     arena: Zeroizing<Vec<u8>>,
-    patterns: Vec<Pattern>,
+    patterns: Vec<SecretPattern>,
     /// The first bytes of each pattern, both contiguous and spread out, ascending, the first byte most significant.
     keys: Zeroizing<Vec<u64>>,
     /// The pattern of each key, by position in `keys`.
@@ -90,14 +90,14 @@ pub(super) struct Index {
     most_breaks: usize,
 }
 
-struct Pattern {
+struct SecretPattern {
     range: Range<usize>,
     owner: usize,
     gaps: Gaps,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum MatchVerdict {
     No,
     /// The text ends after this many bytes of a form.
     Wait(usize),
@@ -105,7 +105,7 @@ enum Verdict {
     Match(usize),
 }
 
-enum Key {
+enum IndexKey {
     Full(u64),
     /// The text ends too early: its bytes, and their number.
     Cut(u64, usize),
@@ -113,15 +113,15 @@ enum Key {
 }
 
 impl Index {
-    pub(super) fn new(forms: impl Iterator<Item = (Form, usize)>) -> Self {
+    pub(super) fn new(forms: impl Iterator<Item = (SecretForm, usize)>) -> Self {
         let mut most_breaks = LEAST_BREAKS;
-        let mut forms: Vec<(Form, usize)> = forms
-            .filter_map(|(Form { bytes, gaps }, owner)| {
+        let mut forms: Vec<(SecretForm, usize)> = forms
+            .filter_map(|(SecretForm { bytes, gaps }, owner)| {
                 let longest = bytes.split(|byte| !is_break(*byte)).map(<[u8]>::len).max().unwrap_or_default();
                 most_breaks = most_breaks.max(longest * 4);
                 let bytes =
                     Zeroizing::new(bytes.iter().filter(|b| !is_break(**b)).map(|b| fold(*b)).collect::<Vec<_>>());
-                (bytes.len() >= KEY_BYTES).then_some((Form { bytes, gaps }, owner))
+                (bytes.len() >= KEY_BYTES).then_some((SecretForm { bytes, gaps }, owner))
             })
             .collect();
         forms.sort_by(|a, b| (&*a.0.bytes, a.1).cmp(&(&*b.0.bytes, b.1)));
@@ -149,7 +149,7 @@ impl Index {
         for (form, owner) in &forms {
             let start = index.arena.len();
             index.arena.extend_from_slice(&form.bytes);
-            index.patterns.push(Pattern { range: start..index.arena.len(), owner: *owner, gaps: form.gaps });
+            index.patterns.push(SecretPattern { range: start..index.arena.len(), owner: *owner, gaps: form.gaps });
         }
         for (key, number) in keys {
             index.keys.push(key);
@@ -171,7 +171,7 @@ impl Index {
     }
 
     /// Searches a text from a position on.
-    pub(super) fn finder<'a>(&'a self, text: &'a [u8], from: usize, end: End) -> Finder<'a> {
+    pub(super) fn finder<'a>(&'a self, text: &'a [u8], from: usize, end: TextEnd) -> Finder<'a> {
         let places = |next: Option<usize>| if self.is_empty() { None } else { next };
         let together = places(self.together(text, from));
         Finder { index: self, text, end, together, spread: places(self.spread(text, from)) }
@@ -246,9 +246,9 @@ impl Index {
     fn may_begin_in(&self, dialect: Dialect, text: &[u8]) -> bool {
         let (mut bytes, mut count, mut at, mut breaks) = (0_u64, 0, 0, 0);
         while count < START_BYTES {
-            match token(text.get(at..).unwrap_or_default(), dialect, End::More) {
+            match token(text.get(at..).unwrap_or_default(), dialect, TextEnd::More) {
                 None | Some(Token::Cut) => return true,
-                // Same as [`Reader::key`]. Without the limit a run of breaks would be read again from each of its
+                // Same as [`IndexReader::key`]. Without the limit a run of breaks would be read again from each of its
                 // positions.
                 Some(Token::Break(_)) if count == 0 || breaks == self.most_breaks => return false,
                 Some(Token::Break(len)) => (at, breaks) = (at + len, breaks + 1),
@@ -285,47 +285,53 @@ impl Index {
     }
 
     /// The match at the beginning of `text`, and the index of its secret.
-    fn at(&self, text: &[u8], end: End) -> (Verdict, usize) {
+    fn at(&self, text: &[u8], end: TextEnd) -> (MatchVerdict, usize) {
         let kinds = text.iter().take(KEY_REACH).fold(SPREAD_BIT, |kinds, byte| kinds | entry(*byte));
-        let mut best = (Verdict::No, 0);
+        let mut best = (MatchVerdict::No, 0);
         let mut last = None;
         for (reading, bit) in READINGS {
             if kinds & bit != bit {
                 continue;
             }
-            let reader = Reader { reading, end, most_breaks: self.most_breaks };
+            let reader = IndexReader { reading, end, most_breaks: self.most_breaks };
             match (reader.key(text), end) {
-                (Key::Full(key), _) if last != Some(key) => {
+                (IndexKey::Full(key), _) if last != Some(key) => {
                     last = Some(key);
                     if self.may_begin_with(key) {
                         best = self.longest(key, text, end, best);
                     }
                 }
-                (Key::Cut(key, count), End::More) if self.has_beginning(key, count) => {
-                    return (Verdict::Wait(count), 0);
+                (IndexKey::Cut(key, count), TextEnd::More) if self.has_beginning(key, count) => {
+                    return (MatchVerdict::Wait(count), 0);
                 }
                 _ => {}
             }
-            if matches!(best.0, Verdict::Wait(_)) {
+            if matches!(best.0, MatchVerdict::Wait(_)) {
                 return best;
             }
         }
         best
     }
 
-    fn longest(&self, key: u64, text: &[u8], end: End, mut best: (Verdict, usize)) -> (Verdict, usize) {
+    fn longest(&self, key: u64, text: &[u8], end: TextEnd, mut best: (MatchVerdict, usize)) -> (MatchVerdict, usize) {
         let first = self.keys.partition_point(|known| *known < key);
         let same = self.keys.iter().skip(first).take_while(|known| **known == key);
         for (_, number) in same.zip(self.patterns_of.iter().skip(first)) {
             let Some(pattern) = self.patterns.get(*number) else { continue };
             let form = self.arena.get(pattern.range.clone()).unwrap_or_default();
-            let readers =
-                READINGS.iter().map(|(reading, _)| Reader { reading: *reading, end, most_breaks: self.most_breaks });
+            let readers = READINGS.iter().map(|(reading, _)| IndexReader {
+                reading: *reading,
+                end,
+                most_breaks: self.most_breaks,
+            });
             let verdicts = readers.map(|reader| reader.compare(form, pattern.gaps, text));
-            match (verdicts.into_iter().find(|verdict| *verdict != Verdict::No).unwrap_or(Verdict::No), best.0) {
-                (wait @ Verdict::Wait(_), _) => return (wait, pattern.owner),
-                (Verdict::Match(len), Verdict::Match(longest)) if len <= longest => {}
-                (verdict @ Verdict::Match(_), _) => best = (verdict, pattern.owner),
+            match (
+                verdicts.into_iter().find(|verdict| *verdict != MatchVerdict::No).unwrap_or(MatchVerdict::No),
+                best.0,
+            ) {
+                (wait @ MatchVerdict::Wait(_), _) => return (wait, pattern.owner),
+                (MatchVerdict::Match(len), MatchVerdict::Match(longest)) if len <= longest => {}
+                (verdict @ MatchVerdict::Match(_), _) => best = (verdict, pattern.owner),
                 _ => {}
             }
         }
@@ -337,7 +343,7 @@ impl Index {
 pub(super) struct Finder<'a> {
     index: &'a Index,
     text: &'a [u8],
-    end: End,
+    end: TextEnd,
     /// The next positions to examine, one for each kind of form.
     together: Option<usize>,
     spread: Option<usize>,
@@ -346,12 +352,12 @@ pub(super) struct Finder<'a> {
 impl Finder<'_> {
     /// The first secret that begins after the beginning of the previous one, which it may overlap; of several that
     /// begin at one position, the longest.
-    pub(super) fn next(&mut self) -> Next {
+    pub(super) fn next(&mut self) -> NextMatch {
         loop {
-            let Some(start) = self.together.into_iter().chain(self.spread).min() else { return Next::Nothing };
+            let Some(start) = self.together.into_iter().chain(self.spread).min() else { return NextMatch::Nothing };
             let (verdict, owner) = self.index.at(self.text.get(start..).unwrap_or_default(), self.end);
-            if let Verdict::Wait(matched) = verdict {
-                return Next::Wait { from: start, matched };
+            if let MatchVerdict::Wait(matched) = verdict {
+                return NextMatch::Wait { from: start, matched };
             }
             if self.together == Some(start) {
                 self.together = self.index.together(self.text, start + 1);
@@ -359,8 +365,8 @@ impl Finder<'_> {
             if self.spread == Some(start) {
                 self.spread = self.index.spread(self.text, start + 1);
             }
-            if let Verdict::Match(len) = verdict {
-                return Next::Found(owner, start..start + len);
+            if let MatchVerdict::Match(len) = verdict {
+                return NextMatch::Found(owner, start..start + len);
             }
         }
     }
@@ -368,7 +374,7 @@ impl Finder<'_> {
 
 /// A way to read a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reading {
+enum IndexReading {
     /// Each byte stands for itself.
     Literal,
     /// Escapes are decoded in this dialect.
@@ -380,45 +386,45 @@ enum Reading {
 /// Always set, so that those readings are always tried.
 const SPREAD_BIT: u16 = 0x1000;
 /// All readings, each with the bits that a text must have for it.
-const READINGS: [(Reading, u16); 5] = [
-    (Reading::Literal, SPREAD_BIT),
-    (Reading::Escaped(Dialect::Usual), 0x100),
-    (Reading::Escaped(Dialect::Css), 0x200),
-    (Reading::Escaped(Dialect::Quoted), 0x400),
-    (Reading::Spread, SPREAD_BIT | GAP),
+const READINGS: [(IndexReading, u16); 5] = [
+    (IndexReading::Literal, SPREAD_BIT),
+    (IndexReading::Escaped(Dialect::Usual), 0x100),
+    (IndexReading::Escaped(Dialect::Css), 0x200),
+    (IndexReading::Escaped(Dialect::Quoted), 0x400),
+    (IndexReading::Spread, SPREAD_BIT | GAP),
 ];
 
 /// Reads a text in one way.
 #[derive(Clone, Copy)]
-struct Reader {
-    reading: Reading,
-    end: End,
+struct IndexReader {
+    reading: IndexReading,
+    end: TextEnd,
     most_breaks: usize,
 }
 
-impl Reader {
+impl IndexReader {
     fn token(self, text: &[u8]) -> Option<Token> {
         match self.reading {
-            Reading::Escaped(dialect) => token(text, dialect, self.end),
-            Reading::Literal | Reading::Spread => text
-                .first()
-                .map(|byte| if is_break(*byte) { Token::Break(1) } else { Token::Written(Written::byte(*byte), 1) }),
+            IndexReading::Escaped(dialect) => token(text, dialect, self.end),
+            IndexReading::Literal | IndexReading::Spread => text.first().map(|byte| {
+                if is_break(*byte) { Token::Break(1) } else { Token::Written(EscapedText::byte(*byte), 1) }
+            }),
         }
     }
 
     /// Whether the reading leaves out a byte between two of a secret.
     fn leaves_out(self, byte: u8) -> bool {
-        self.reading == Reading::Spread && is_gap(byte)
+        self.reading == IndexReading::Spread && is_gap(byte)
     }
 
     /// The first bytes of a text, folded.
-    fn key(self, text: &[u8]) -> Key {
+    fn key(self, text: &[u8]) -> IndexKey {
         let (mut key, mut count, mut left_out, mut at) = (0_u64, 0, 0, 0);
-        let most = if self.reading == Reading::Spread { MAX_GAP } else { self.most_breaks };
+        let most = if self.reading == IndexReading::Spread { MAX_GAP } else { self.most_breaks };
         while count < KEY_BYTES {
             let rest = text.get(at..).unwrap_or_default();
             let len = match self.token(rest) {
-                None | Some(Token::Cut) => return Key::Cut(key, count),
+                None | Some(Token::Cut) => return IndexKey::Cut(key, count),
                 Some(Token::Written(written, len)) if !rest.first().is_some_and(|byte| self.leaves_out(*byte)) => {
                     for byte in written.bytes().iter().take(KEY_BYTES - count) {
                         key = (key << 8) | u64::from(fold(*byte));
@@ -431,23 +437,23 @@ impl Reader {
                 Some(Token::Written(_, len) | Token::Break(len)) => len,
             };
             if count == 0 || left_out == most {
-                return Key::None;
+                return IndexKey::None;
             }
             (at, left_out) = (at + len, left_out + 1);
         }
-        Key::Full(key)
+        IndexKey::Full(key)
     }
 
     /// Whether `text` begins with `form`.
-    fn compare(self, form: &[u8], gaps: Gaps, text: &[u8]) -> Verdict {
+    fn compare(self, form: &[u8], gaps: Gaps, text: &[u8]) -> MatchVerdict {
         let mut spaces = Spaces::new(self, gaps);
         // Leading signs cannot be told from the text before, so they are skipped.
         let leading = |is_spread: bool| form.iter().take_while(|byte| is_spread && is_gap(**byte)).count();
-        let (mut at, mut done) = (0, leading(self.reading == Reading::Spread));
+        let (mut at, mut done) = (0, leading(self.reading == IndexReading::Spread));
         while let Some(wanted) = form.get(done) {
             let rest = text.get(at..).unwrap_or_default();
             let Some(first) = rest.first() else {
-                return if self.end == End::Final { Verdict::No } else { Verdict::Wait(done) };
+                return if self.end == TextEnd::Final { MatchVerdict::No } else { MatchVerdict::Wait(done) };
             };
             // If an escape is the secret's own text, so is its next byte.
             let goes_on = || match (rest.get(1), form.get(done + 1)) {
@@ -461,7 +467,7 @@ impl Reader {
                     continue;
                 }
                 Some(Token::Written(written, len)) if begins(form.get(done..), written) => (len, written.bytes().len()),
-                None | Some(Token::Cut) => return Verdict::Wait(done),
+                None | Some(Token::Cut) => return MatchVerdict::Wait(done),
                 // An apparent escape may be the secret's own text.
                 Some(Token::Written(..)) if is_literal => (1, 1),
                 Some(Token::Break(_)) if is_literal && goes_on() => (1, 1),
@@ -473,18 +479,18 @@ impl Reader {
                     at += 1;
                     continue;
                 }
-                _ => return Verdict::No,
+                _ => return MatchVerdict::No,
             };
             if at > 0 && !spaces.end(*wanted) {
-                return Verdict::No;
+                return MatchVerdict::No;
             }
             (at, done) = (at + len, done + count);
         }
-        if at == 0 { Verdict::No } else { Verdict::Match(at) }
+        if at == 0 { MatchVerdict::No } else { MatchVerdict::Match(at) }
     }
 }
 
-fn begins(form: Option<&[u8]>, written: Written) -> bool {
+fn begins(form: Option<&[u8]>, written: EscapedText) -> bool {
     let bytes = written.bytes();
     form.and_then(|form| form.get(..bytes.len()))
         .is_some_and(|form| form.iter().zip(bytes).all(|(form, byte)| *form == fold(*byte)))
@@ -492,7 +498,7 @@ fn begins(form: Option<&[u8]>, written: Written) -> bool {
 
 /// The signs left out between two bytes of a secret.
 struct Spaces {
-    reader: Reader,
+    reader: IndexReader,
     gaps: Gaps,
     /// Bytes of this gap, and whether a line breaks in it.
     left_out: usize,
@@ -502,7 +508,7 @@ struct Spaces {
 }
 
 impl Spaces {
-    fn new(reader: Reader, gaps: Gaps) -> Self {
+    fn new(reader: IndexReader, gaps: Gaps) -> Self {
         Self { reader, gaps, left_out: 0, is_broken: false, usual: None }
     }
 
@@ -514,7 +520,7 @@ impl Spaces {
 
     /// Leaves out a line break (`None`) or a byte; returns whether that is allowed here.
     fn leave_out(&mut self, byte: Option<u8>) -> bool {
-        let is_spread = self.reader.reading == Reading::Spread;
+        let is_spread = self.reader.reading == IndexReading::Spread;
         let may = match byte {
             None => true,
             // Lines may be indented, quoted and commented out.
@@ -531,7 +537,7 @@ impl Spaces {
     /// Ends a gap before a byte of the secret; returns whether the gap is allowed.
     fn end(&mut self, next: u8) -> bool {
         let left_out = std::mem::take(&mut self.left_out);
-        if self.reader.reading != Reading::Spread || self.gaps == Gaps::Any {
+        if self.reader.reading != IndexReading::Spread || self.gaps == Gaps::Any {
             self.is_broken = false;
             return true;
         }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::KnownSecret;
-use super::escape::End;
+use super::escape::TextEnd;
 use crate::environment::folded;
 
 const WORD: &[u8] = b"credential";
@@ -30,14 +30,16 @@ pub(super) enum Within {
 }
 
 /// Whether `range` lies within the placeholder of a known credential.
-pub(super) fn around(text: &[u8], range: &Range<usize>, end: End, known: &[KnownSecret]) -> Within {
+pub(super) fn around(text: &[u8], range: &Range<usize>, end: TextEnd, known: &[KnownSecret]) -> Within {
     let mut within = Within::No;
     for at in (range.end.saturating_sub(MOST_BYTES)..=range.start).rev() {
         match read(text.get(at..).unwrap_or_default(), end) {
-            Read::Whole(name, len) if at + len >= range.end && is_known(known, |known| known == name) => {
+            PlaceholderRead::Whole(name, len) if at + len >= range.end && is_known(known, |known| known == name) => {
                 return Within::Yes;
             }
-            Read::Cut(start) if is_known(known, |known| known.starts_with(&start)) => within = Within::Unknown,
+            PlaceholderRead::Cut(start) if is_known(known, |known| known.starts_with(&start)) => {
+                within = Within::Unknown
+            }
             _ => {}
         }
     }
@@ -48,7 +50,7 @@ fn is_known(known: &[KnownSecret], fits: impl Fn(&str) -> bool) -> bool {
     known.iter().any(|secret| fits(&folded(secret.name.as_str())))
 }
 
-enum Read {
+enum PlaceholderRead {
     /// A placeholder of this name, and its length in bytes.
     Whole(String, usize),
     /// The text ends within a placeholder whose name begins like this.
@@ -57,25 +59,25 @@ enum Read {
 }
 
 /// The placeholder that `text` begins with. Names are folded like those of variables.
-fn read(text: &[u8], end: End) -> Read {
+fn read(text: &[u8], end: TextEnd) -> PlaceholderRead {
     let cut = |name: &[u8]| match end {
-        End::More => Read::Cut(folded(&String::from_utf8_lossy(name))),
-        End::Final => Read::None,
+        TextEnd::More => PlaceholderRead::Cut(folded(&String::from_utf8_lossy(name))),
+        TextEnd::Final => PlaceholderRead::None,
     };
     let mut rest = text;
     for signs in [&OPEN[..], &[WORD], &COLON] {
         match strip(rest, signs) {
             Some(after) => rest = after,
             None if is_cut(rest, signs) => return cut(b""),
-            None => return Read::None,
+            None => return PlaceholderRead::None,
         }
     }
     let is_name = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let (name, rest) = rest.split_at(rest.iter().take(NAME_BYTES).take_while(is_name).count());
     match strip(rest, &CLOSE) {
-        Some(rest) => Read::Whole(folded(&String::from_utf8_lossy(name)), text.len() - rest.len()),
+        Some(rest) => PlaceholderRead::Whole(folded(&String::from_utf8_lossy(name)), text.len() - rest.len()),
         None if is_cut(rest, &CLOSE) => cut(name),
-        None => Read::None,
+        None => PlaceholderRead::None,
     }
 }
 

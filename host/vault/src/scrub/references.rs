@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::escape::{End, NotRead, Token, character, digits};
+use super::escape::{NotRead, TextEnd, Token, character, digits};
 
 /// The longest name, `DiacriticalGrave`, and its `;`.
 const MAX_NAME: usize = 17;
@@ -77,7 +77,7 @@ const LATIN: [&str; 95] = [
 const FIRST_LATIN: u32 = 161;
 
 /// The reference that `text` begins with.
-pub(super) fn read(text: &[u8], end: End) -> Result<Token, NotRead> {
+pub(super) fn read(text: &[u8], end: TextEnd) -> Result<Token, NotRead> {
     let mut at = 1;
     for _ in 1..LEVELS {
         match reference(text, at, end) {
@@ -89,7 +89,7 @@ pub(super) fn read(text: &[u8], end: End) -> Result<Token, NotRead> {
                     }
                     at += len;
                 }
-                Err(NotRead::Cut) if end == End::More => return Err(NotRead::Cut),
+                Err(NotRead::Cut) if end == TextEnd::More => return Err(NotRead::Cut),
                 _ => return character(38, at + len),
             },
             Ok((value, len)) => return character(value, at + len),
@@ -100,7 +100,7 @@ pub(super) fn read(text: &[u8], end: End) -> Result<Token, NotRead> {
 }
 
 /// The character of a reference, whose text after the `&` begins at `at`, and the length of that text in bytes.
-fn reference(text: &[u8], at: usize, end: End) -> Result<(u32, usize), NotRead> {
+fn reference(text: &[u8], at: usize, end: TextEnd) -> Result<(u32, usize), NotRead> {
     let body = text.get(at..).unwrap_or_default();
     match body {
         [] | [b'#'] | [b'#', b'x' | b'X'] => Err(NotRead::Cut),
@@ -110,20 +110,20 @@ fn reference(text: &[u8], at: usize, end: End) -> Result<(u32, usize), NotRead> 
     }
 }
 
-fn numeric(body: &[u8], at: usize, radix: u32, end: End) -> Result<(u32, usize), NotRead> {
+fn numeric(body: &[u8], at: usize, radix: u32, end: TextEnd) -> Result<(u32, usize), NotRead> {
     let (value, count) = digits(body, at, radix, MAX_DIGITS, end)?;
     match body.get(at + count) {
-        None if end == End::More => Err(NotRead::Cut),
+        None if end == TextEnd::More => Err(NotRead::Cut),
         Some(b';') => Ok((value, at + count + 1)),
         _ => Ok((value, at + count)),
     }
 }
 
-fn named(body: &[u8], end: End) -> Result<(u32, usize), NotRead> {
+fn named(body: &[u8], end: TextEnd) -> Result<(u32, usize), NotRead> {
     let length = body.iter().take(MAX_NAME).take_while(|byte| byte.is_ascii_alphanumeric()).count();
     let (name, rest) = body.split_at_checked(length).unwrap_or_default();
     match rest.first() {
-        None if length < MAX_NAME && end == End::More => Err(NotRead::Cut),
+        None if length < MAX_NAME && end == TextEnd::More => Err(NotRead::Cut),
         Some(b';') => value_of(name).map(|value| (value, length + 1)).map_or_else(|| without_semicolon(name), Ok),
         _ => without_semicolon(name),
     }
@@ -191,7 +191,7 @@ mod tests {
             ("&sup1", "\u{b9}"),
             ("&not;", "\u{ac}"),
         ] {
-            let Some(Token::Written(written, len)) = token(text.as_bytes(), Dialect::Usual, End::Final) else {
+            let Some(Token::Written(written, len)) = token(text.as_bytes(), Dialect::Usual, TextEnd::Final) else {
                 panic!("{text}");
             };
             assert_eq!((std::str::from_utf8(written.bytes()), len), (Ok(expected), text.len()), "{text}");
@@ -204,13 +204,13 @@ mod tests {
             ("&plus ", false),
             ("&abcdefghijklmnopqrst;", false),
         ] {
-            let found = token(text.as_bytes(), Dialect::Usual, End::More);
+            let found = token(text.as_bytes(), Dialect::Usual, TextEnd::More);
             assert_eq!(found == Some(Token::Cut), cut, "{text}: {found:?}");
         }
-        assert_eq!(token(b"&#10;", Dialect::Usual, End::More), Some(Token::Break(5)));
+        assert_eq!(token(b"&#10;", Dialect::Usual, TextEnd::More), Some(Token::Break(5)));
         assert_eq!(
-            token(b"&amp x", Dialect::Usual, End::More),
-            token(b"&amp; x", Dialect::Usual, End::More).map(|token| {
+            token(b"&amp x", Dialect::Usual, TextEnd::More),
+            token(b"&amp; x", Dialect::Usual, TextEnd::More).map(|token| {
                 let Token::Written(written, len) = token else { panic!("{token:?}") };
                 Token::Written(written, len - 1)
             })

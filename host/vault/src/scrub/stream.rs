@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use zeroize::{Zeroize as _, Zeroizing};
 
-use super::escape::End;
-use super::index::Next;
+use super::escape::TextEnd;
+use super::index::NextMatch;
 use super::placeholder::MOST_BYTES;
 use super::{Replaced, Scrubber};
 
@@ -66,16 +66,16 @@ impl ScrubStream {
             return piece.to_vec();
         }
         self.held.extend_from_slice(piece);
-        if self.held.len() < self.again_at { Vec::new() } else { self.released(End::More) }
+        if self.held.len() < self.again_at { Vec::new() } else { self.released(TextEnd::More) }
     }
 
     /// Ends the stream and returns its remaining bytes.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
-        self.released(End::Final)
+        self.released(TextEnd::Final)
     }
 
-    fn released(&mut self, end: End) -> Vec<u8> {
+    fn released(&mut self, end: TextEnd) -> Vec<u8> {
         let scrubber = self.scrubber.clone();
         let mut written = Replaced { bytes: Vec::with_capacity(self.held.len()), done: self.done, owner: self.owner };
         let (held_from, mut guess) = (self.from, 0);
@@ -83,15 +83,15 @@ impl ScrubStream {
         let mut matches = scrubber.matches(&self.held, self.from, end);
         let from = loop {
             match matches.next() {
-                Next::Found(owner, range) => {
+                NextMatch::Found(owner, range) => {
                     is_secret |= range.start == held_from;
                     written.put(&scrubber, &self.held, owner, &range);
                 }
-                Next::Wait { from, matched } => {
+                NextMatch::Wait { from, matched } => {
                     guess = matched;
                     break from;
                 }
-                Next::Nothing => break self.held.len(),
+                NextMatch::Nothing => break self.held.len(),
             }
         };
         written.copy_to(&self.held, from);

@@ -9,7 +9,7 @@ use super::tests::scrubber;
 
 /// A name, an encoder, and the most bytes that may remain: signs around a list or before the first letter, digits that
 /// share bits with the bytes next to the secret.
-type Row = (&'static str, fn(&str) -> Vec<u8>, usize);
+type TableRow = (&'static str, fn(&str) -> Vec<u8>, usize);
 
 fn bytes(secret: &str, write: impl Fn(u8) -> String) -> Vec<u8> {
     secret.bytes().map(write).collect::<String>().into()
@@ -240,7 +240,7 @@ fn every_name(secret: &str) -> Vec<u8> {
 
 const COMPONENT: &str = "-_.!~*'()";
 
-pub(super) const TABLE: &[Row] = &[
+pub(super) const TABLE: &[TableRow] = &[
     ("plain", |s| s.into(), 0),
     ("upper case", |s| s.to_uppercase().into(), 0),
     ("lower case", |s| s.to_lowercase().into(), 0),

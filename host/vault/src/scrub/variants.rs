@@ -10,7 +10,7 @@ use zeroize::{Zeroize as _, Zeroizing};
 type Bytes = Zeroizing<Vec<u8>>;
 
 /// A form of a secret.
-pub(super) struct Form {
+pub(super) struct SecretForm {
     pub(super) bytes: Bytes,
     pub(super) gaps: Gaps,
 }
@@ -75,7 +75,7 @@ const NUMBERS: [fn(&mut String, u32); 8] = [
 ];
 
 /// All forms of `secret`, which has no white space at its ends. Some may be equal.
-pub(super) fn of(secret: &str) -> Vec<Form> {
+pub(super) fn of(secret: &str) -> Vec<SecretForm> {
     let reversed = Zeroizing::new(secret.chars().rev().collect::<String>());
     let basic = |bytes: &[u8]| [HEXADECIMAL, BASE64].iter().flat_map(|kind| digits(bytes, *kind)).collect::<Vec<_>>();
     let mut forms = basic(secret.as_bytes());
@@ -88,7 +88,7 @@ pub(super) fn of(secret: &str) -> Vec<Form> {
     }
     forms.extend(basic(reversed.as_bytes()));
     forms.push(even(reversed.as_bytes().to_vec()));
-    forms.extend(texts(secret).into_iter().map(|text| Form { bytes: text, gaps: Gaps::Even }));
+    forms.extend(texts(secret).into_iter().map(|text| SecretForm { bytes: text, gaps: Gaps::Even }));
     // Decoding nested escapes fully would also decode apparent escapes in the secret itself. Then the escaped forms are
     // looked for literally.
     if secret.contains(['%', '\\', '&', '=']) {
@@ -116,12 +116,12 @@ fn is_key_material(line: &str) -> bool {
         && !line.starts_with("-----")
 }
 
-fn even(bytes: Vec<u8>) -> Form {
-    Form { bytes: Zeroizing::new(bytes), gaps: Gaps::Even }
+fn even(bytes: Vec<u8>) -> SecretForm {
+    SecretForm { bytes: Zeroizing::new(bytes), gaps: Gaps::Even }
 }
 
-fn any(bytes: Vec<u8>) -> Form {
-    Form { bytes: Zeroizing::new(bytes), gaps: Gaps::Any }
+fn any(bytes: Vec<u8>) -> SecretForm {
+    SecretForm { bytes: Zeroizing::new(bytes), gaps: Gaps::Any }
 }
 
 fn bytes_of(bytes: impl Iterator<Item = u8> + Clone) -> Bytes {
@@ -203,9 +203,9 @@ fn utf7(text: &str, encoded: &str) -> Bytes {
 }
 
 /// Encodings of bytes, and encodings of encoded text.
-fn mixed(secret: &str) -> Vec<Form> {
+fn mixed(secret: &str) -> Vec<SecretForm> {
     let plain = secret.as_bytes();
-    let mut forms: Vec<Form> = DIGITS.iter().flat_map(|kind| digits(plain, *kind)).collect();
+    let mut forms: Vec<SecretForm> = DIGITS.iter().flat_map(|kind| digits(plain, *kind)).collect();
     forms.extend(BASE85.iter().flat_map(|alphabet| base85(plain, alphabet)));
     forms.extend(base58(plain));
     let numbers: [Vec<u32>; 4] = [
@@ -238,7 +238,7 @@ fn mixed(secret: &str) -> Vec<Form> {
 
 /// The digits made only of the secret's bits, for each alignment in the encoded data: they do not depend on the bytes
 /// around the secret.
-fn digits(bytes: &[u8], (bits, places, alphabet): (usize, usize, &'static [u8])) -> impl Iterator<Item = Form> {
+fn digits(bytes: &[u8], (bits, places, alphabet): (usize, usize, &'static [u8])) -> impl Iterator<Item = SecretForm> {
     (0..places).map(move |place| {
         let skipped = (bits - 8 * place % bits) % bits;
         let count = (bytes.len() * 8).saturating_sub(skipped) / bits;
@@ -254,7 +254,7 @@ fn digits(bytes: &[u8], (bits, places, alphabet): (usize, usize, &'static [u8]))
 }
 
 /// The same for groups of four bytes. With fewer than eleven bytes some alignments have too few groups.
-fn base85(bytes: &[u8], alphabet: &'static [u8]) -> impl Iterator<Item = Form> {
+fn base85(bytes: &[u8], alphabet: &'static [u8]) -> impl Iterator<Item = SecretForm> {
     (0..4).map(move |place| {
         let (groups, _) = bytes.get(place..).unwrap_or_default().as_chunks::<4>();
         let digits = groups.iter().flat_map(|group| {
@@ -266,7 +266,7 @@ fn base85(bytes: &[u8], alphabet: &'static [u8]) -> impl Iterator<Item = Form> {
 }
 
 /// The whole secret as one number.
-fn base58(bytes: &[u8]) -> Option<Form> {
+fn base58(bytes: &[u8]) -> Option<SecretForm> {
     if bytes.len() > MAX_BASE58_BYTES {
         return None;
     }
@@ -287,7 +287,7 @@ fn base58(bytes: &[u8]) -> Option<Form> {
 }
 
 /// The output of the customary encoders for a text.
-fn escaped(secret: &str) -> Vec<Form> {
+fn escaped(secret: &str) -> Vec<SecretForm> {
     /// Signs that each kind of percent-encoder keeps, in addition to letters and digits: RFC 3986,
     /// `encodeURIComponent`, paths, forms, `encodeURI`, and an encoder that keeps none.
     const KEPT: [&str; 6] = ["-._~", "-._~!'()*", "-._~/", "*-._", "-._~!'()*;,/?:@&=+$#", ""];
@@ -303,7 +303,7 @@ fn escaped(secret: &str) -> Vec<Form> {
     texts.extend([json, json_ascii]);
     texts.extend(["&#39;", "&#x27;", "&apos;"].map(|quote| html(secret, quote)));
     texts.push(html(std::str::from_utf8(&html(secret, "&#39;")).unwrap_or_default(), "&#39;"));
-    texts.into_iter().map(|bytes| Form { bytes, gaps: Gaps::Even }).collect()
+    texts.into_iter().map(|bytes| SecretForm { bytes, gaps: Gaps::Even }).collect()
 }
 
 /// The inside of a JSON string.

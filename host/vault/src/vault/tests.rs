@@ -10,7 +10,7 @@ use serde_json::Value;
 use store::Scan;
 
 use super::*;
-use crate::Config;
+use crate::VaultConfig;
 
 const VALUE: &str = "sk-live-0123456789";
 
@@ -43,7 +43,7 @@ impl Home {
             key: self.key.map(|key| Secret::new(key.to_owned())),
             keyring: false,
             variables: self.variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
-            config: Config { domains: bound },
+            config: VaultConfig { domains: bound },
         })
     }
 }

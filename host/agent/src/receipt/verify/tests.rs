@@ -4,7 +4,8 @@ use std::fs;
 
 use base::{AgentName, Timestamp};
 use receipts::{
-    Artifact, Component, Energy, Issuer, Receipt, SigningKey, Skill, Task, Tokens, VERSION, directory_hash,
+    Energy, Issuer, Receipt, ReceiptArtifact, ReceiptComponent, SigningKey, Skill, Task, Tokens, VERSION,
+    directory_hash,
 };
 
 use super::*;
@@ -40,14 +41,14 @@ impl Place {
 
     fn signed(&self, key: &SigningKey) -> SignedReceipt {
         let hash = |text: &str| ContentHash::of(text.as_bytes());
-        let component = |hash, tool: &str| Component { hash, tools: vec![tool.to_owned()] };
+        let component = |hash, tool: &str| ReceiptComponent { hash, tools: vec![tool.to_owned()] };
         let files = BUNDLED.into_iter().find(|(name, _)| *name == "files").unwrap().1;
         let receipt = Receipt {
             version: VERSION,
             run_id: RunId::parse("run_1").unwrap(),
             agent: AgentName::default(),
             task: Task::of("t"),
-            status: Outcome::Completed,
+            status: ReceiptOutcome::Completed,
             attempts: 1,
             created_at: Timestamp::from_millis(1),
             started_at: None,
@@ -55,7 +56,7 @@ impl Place {
             models: vec![],
             result: Some("61.5".into()),
             error: None,
-            artifacts: vec![Artifact { path: "a.txt".into(), bytes: 5, hash: hash("61.5\n") }],
+            artifacts: vec![ReceiptArtifact { path: "a.txt".into(), bytes: 5, hash: hash("61.5\n") }],
             skill: Some(Skill { name: "sums".into(), hash: directory_hash(&self.at("skill")).unwrap() }),
             components: vec![component(hash("component"), "add"), component(ContentHash::of(files), "read")],
             approvals: vec![],

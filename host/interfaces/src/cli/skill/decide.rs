@@ -18,7 +18,7 @@ use super::facts::{self, NOTHING};
 use super::grant::{GrantedArgs, exactly};
 use super::page::shell;
 use crate::client::Call;
-use crate::exit::Exit;
+use crate::exit::CommandExit;
 use crate::output::text;
 use crate::session::Session;
 
@@ -64,7 +64,7 @@ pub(super) async fn approve(arguments: ApproveArgs, session: &mut Session, conte
     context.answer(&approved, || {
         format!("{} is {}; `motor act --skill {called} TASK` works by it", question.name, approved.status)
     })?;
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }
 
 /// The card of an approval: the changes, then every power, then the objections.
@@ -154,7 +154,7 @@ pub(super) async fn update(arguments: UpdateArgs, session: &mut Session, context
     let request = UpdateRequest { skill: skill.clone(), policy: exactly(&after) };
     let updated: SkillSummary = session.ask(&Call::post("/v1/skills/update", &request)?.with(word)).await?;
     context.answer(&updated, || format!("the policy of {} is changed; it stays {}", question.name, updated.status))?;
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }
 
 /// The domains of a policy with some more and some fewer.

@@ -8,7 +8,7 @@ use skills::{SkillStatus, SkillSummary};
 
 use super::super::signals::seconds;
 use super::facts::tone;
-use crate::output::{Palette, table::Table, text};
+use crate::output::{Palette, table::TextTable, text};
 
 /// Columns between two columns of text.
 const GAP: usize = 2;
@@ -72,7 +72,7 @@ fn why(reason: &str) -> String {
 
 /// The versions of one skill, newest first.
 pub(super) fn versions(versions: &[SkillVersion], columns: usize) -> String {
-    let mut table = Table::new(&["VERSION", "STATUS", "SINCE", "WHAT"]);
+    let mut table = TextTable::new(&["VERSION", "STATUS", "SINCE", "WHAT"]);
     for version in versions {
         let mut what = Vec::new();
         if version.in_place {

@@ -3,7 +3,7 @@
 use agent::api::skills::{AddRequest, RejectRequest, WhichSkill};
 use base::Refusal;
 use serde::{Deserialize, Serialize};
-use skills::{Place, SkillSummary};
+use skills::{SkillPlace, SkillSummary};
 
 use super::super::Done;
 use super::super::card::{Card, Tone};
@@ -12,7 +12,7 @@ use super::super::context::{Context, usage};
 use super::facts;
 use super::page::shell;
 use crate::client::Call;
-use crate::exit::Exit;
+use crate::exit::CommandExit;
 use crate::output::text;
 use crate::session::Session;
 
@@ -37,7 +37,7 @@ pub(super) async fn add(source: String, session: &mut Session, context: &Context
         let review = format!("`motor skill review {}` shows what it could do", shell(&place));
         format!("{} is added and {}; {review}", text::quoted(name), added.status)
     })?;
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }
 
 /// A path made absolute, so that it does not depend on the host's working directory.
@@ -53,13 +53,13 @@ pub(super) async fn reject(skill: String, reason: Option<String>, session: &mut 
     let call = Call::post("/v1/skills/reject", &RejectRequest { skill: skill.clone(), reason })?.with(word);
     let rejected: SkillSummary = session.ask(&call).await?;
     context.answer(&rejected, || format!("{} is rejected; it is {}", text::quoted(&skill), rejected.status))?;
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }
 
 /// That a skill is gone.
 #[derive(Debug, Serialize, Deserialize)]
-struct Gone {
-    place: Place,
+struct RemoveReply {
+    place: SkillPlace,
 }
 
 /// Runs `motor skill delete`. An unreadable skill can be deleted as well, by its place.
@@ -75,9 +75,9 @@ pub(super) async fn delete(skill: String, session: &mut Session, context: &Conte
     }
     let card = card.toned(Tone::Alarm, "means", "its files are removed, and what was decided about them is forgotten");
     let word = confirm(&card, context).await?;
-    let gone: Gone = session.ask(&Call::post("/v1/skills/delete", &WhichSkill { skill })?.with(word)).await?;
+    let gone: RemoveReply = session.ask(&Call::post("/v1/skills/delete", &WhichSkill { skill })?.with(word)).await?;
     context.answer(&gone, || format!("{} is deleted", text::quoted(&gone.place.to_string())))?;
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }
 
 fn is_called(skill: &SkillSummary, selector: &str) -> bool {

@@ -5,8 +5,8 @@
 
 use std::fmt::Write as _;
 
-use skills::review::{FileFact, FileKind, Hidden, Review};
-use skills::{Form, Policy, SkillStatus};
+use skills::review::{FileFact, FileKind, Hidden, SkillReview};
+use skills::{Policy, SkillForm, SkillStatus};
 
 use super::super::card::Tone;
 use super::super::signals::seconds;
@@ -17,7 +17,7 @@ use crate::output::{Palette, text};
 const LABEL: usize = 13;
 
 /// The review in at most `columns`, for a skill that its reader calls `called`.
-pub(super) fn review(review: &Review, called: &str, columns: usize, palette: Palette) -> String {
+pub(super) fn review(review: &SkillReview, called: &str, columns: usize, palette: Palette) -> String {
     let mut page = Page { text: String::new(), columns, palette };
     page.title(review);
     page.changes(review);
@@ -39,12 +39,12 @@ struct Page {
 }
 
 impl Page {
-    fn title(&mut self, review: &Review) {
+    fn title(&mut self, review: &SkillReview) {
         let status = facts::tone(review.status).paint(self.palette, review.status.as_str());
         writeln!(self.text, "{}  {status}", self.palette.bold(review.name.as_str())).ok();
     }
 
-    fn changes(&mut self, review: &Review) {
+    fn changes(&mut self, review: &SkillReview) {
         let Some(changes) = &review.changes else { return };
         self.heading(&format!("changed since {} was approved", changes.against.short()));
         for (tone, line) in changes.powers.iter().map(facts::power_change) {
@@ -58,14 +58,14 @@ impl Page {
         }
     }
 
-    fn identity(&mut self, review: &Review) {
+    fn identity(&mut self, review: &SkillReview) {
         self.heading("what it is");
         self.field("place", &text::quoted(&review.place.to_string()));
         self.field("for", &text::quoted(&review.description));
         let form = match review.form {
-            Form::Directory => "directory",
-            Form::Archive => "archive",
-            Form::Component => "component",
+            SkillForm::Directory => "directory",
+            SkillForm::Archive => "archive",
+            SkillForm::Component => "component",
         };
         let size: u64 = review.files.iter().map(|file| file.bytes).sum();
         let files = text::plural(review.files.len() as u64, "file");
@@ -86,7 +86,7 @@ impl Page {
         }
     }
 
-    fn powers(&mut self, review: &Review) {
+    fn powers(&mut self, review: &SkillReview) {
         self.heading("what its components could do");
         if review.components.is_empty() {
             self.line(2, Tone::Calm, "nothing: it has none");
@@ -104,7 +104,7 @@ impl Page {
         }
     }
 
-    fn mentions(&mut self, review: &Review) {
+    fn mentions(&mut self, review: &SkillReview) {
         self.heading("what its text mentions");
         if review.credentials.is_empty() && review.domains.is_empty() {
             self.line(2, Tone::Plain, "no credential and no domain");
@@ -132,7 +132,7 @@ impl Page {
         }
     }
 
-    fn proposal(&mut self, review: &Review) {
+    fn proposal(&mut self, review: &SkillReview) {
         for claim in &review.claims {
             if review.claims.first() == Some(claim) {
                 self.heading("what its `policy.json` says, and counts for nothing");
@@ -185,7 +185,7 @@ impl Page {
         }
     }
 
-    fn advisory(&mut self, review: &Review) {
+    fn advisory(&mut self, review: &SkillReview) {
         let Some(advisory) = &review.advisory else { return };
         self.heading("what a read-only run thought of it");
         let (tone, verdict) = match advisory.passed {
@@ -196,7 +196,7 @@ impl Page {
         self.barred(2, Tone::Plain, advisory.text.trim());
     }
 
-    fn next(&mut self, review: &Review, called: &str) {
+    fn next(&mut self, review: &SkillReview, called: &str) {
         let called = shell(called);
         let (command, what) = match review.status {
             SkillStatus::Approved => (format!("motor act --skill {called} TASK"), "works by it"),
@@ -280,7 +280,7 @@ mod tests {
             panic!("objects")
         };
         record_fields.extend(changes);
-        let record: Review = serde_json::from_value(record).unwrap();
+        let record: SkillReview = serde_json::from_value(record).unwrap();
         let page = review(&record, "csv-analyst", 80, Palette::new(false));
         assert!(page.lines().all(|line| text::width(line) <= 80), "{page}");
         expected.assert_eq(&page);

@@ -5,14 +5,14 @@ use base::{Refusal, RefusalCode, RunId};
 use clap::Args;
 use serde_json::json;
 use skills::SkillSummary;
-use skills::review::Review;
+use skills::review::SkillReview;
 
 use super::super::context::Context;
-use super::super::follow::{Followed, follow};
+use super::super::follow::{FollowOutcome, follow};
 use super::super::{Done, consent};
 use super::page;
 use crate::client::Call;
-use crate::exit::Exit;
+use crate::exit::CommandExit;
 use crate::session::Session;
 
 /// Arguments of `motor skill review`.
@@ -36,7 +36,7 @@ impl ReviewArgs {
 pub(super) async fn facts(arguments: ReviewArgs, session: &mut Session, context: &Context) -> Done {
     let reply = ask(&arguments.skill, false, session, context).await?;
     show(&reply, &arguments.skill, context)?;
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }
 
 /// The facts, once a run has looked at them.
@@ -50,26 +50,26 @@ async fn looked_at(skill: &str, session: &mut Session, context: &Context) -> Don
     let reply = ask(skill, true, session, context).await?;
     let Some(run) = reply.run_id.clone() else {
         show(&reply, skill, context)?;
-        return Ok(Exit::Ok);
+        return Ok(CommandExit::Ok);
     };
     context.wishes.listen().await;
     context.output.say(&context.output.err.dim(&format!("run {run}")));
     match follow(session, &run, context).await? {
-        Followed::Ended(_) => {}
-        Followed::Interrupted { .. } => return Ok(Exit::Interrupted),
-        Followed::HostGone { .. } => {
+        FollowOutcome::Ended(_) => {}
+        FollowOutcome::Interrupted { .. } => return Ok(CommandExit::Interrupted),
+        FollowOutcome::HostGone { .. } => {
             let refusal = Refusal::new(RefusalCode::TryLater, format!("the host stopped; run {run} is not over"));
             return Err(refusal.with_remedy(format!("`motor act --resume {run}` goes on with it")).into());
         }
     }
     let after = SkillReviewReply { review: renewed(reply.review, session).await?, run_id: Some(run.clone()) };
     show(&after, skill, context)?;
-    Ok(if passed(&after, &run) { Exit::Ok } else { Exit::Failed })
+    Ok(if passed(&after, &run) { CommandExit::Ok } else { CommandExit::Failed })
 }
 
 /// The facts with the run's opinion, and the resulting status. A second review request would complete a review, even if
 /// the run objected: so the status is looked up by a question, which changes nothing.
-async fn renewed(review: Review, session: &mut Session) -> Result<Review, Refusal> {
+async fn renewed(review: SkillReview, session: &mut Session) -> Result<SkillReview, Refusal> {
     let place = review.place.to_string();
     let question: ApprovalQuestion =
         session.ask(&Call::post("/v1/skills/question", &json!({ "skill": place }))?).await?;
@@ -79,7 +79,7 @@ async fn renewed(review: Review, session: &mut Session) -> Result<Review, Refusa
         let refusal = Refusal::new(RefusalCode::SkillUntrusted, "the skill changed while the run looked at it");
         return Err(refusal.with_remedy("look at it again"));
     };
-    Ok(Review { status: now.status, reason: now.reason, advisory: question.advisory, ..review })
+    Ok(SkillReview { status: now.status, reason: now.reason, advisory: question.advisory, ..review })
 }
 
 async fn ask(

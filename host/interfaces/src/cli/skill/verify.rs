@@ -10,10 +10,10 @@ use skills::SkillStatus;
 use super::super::Done;
 use super::super::card::Tone;
 use super::super::context::Context;
-use super::super::live::Live;
+use super::super::live::LiveView;
 use super::facts;
 use crate::client::Call;
-use crate::exit::Exit;
+use crate::exit::CommandExit;
 use crate::output::{Palette, text};
 use crate::session::Session;
 
@@ -24,12 +24,12 @@ pub(super) async fn verify(skill: Option<String>, session: &mut Session, context
     let call = Call::post("/v1/skills/verify", &VerifySkills { skill })?;
     let verified = waiting(&call, session, context).await?;
     context.answer(&verified, || render(&verified, context.output.columns, context.output.out))?;
-    Ok(if verified.iter().any(is_broken) { Exit::Consent } else { Exit::Ok })
+    Ok(if verified.iter().any(is_broken) { CommandExit::Consent } else { CommandExit::Ok })
 }
 
 /// Sends the request, with a sign of life if it takes its time.
 async fn waiting(call: &Call, session: &mut Session, context: &Context) -> Result<Vec<SkillVerification>, Refusal> {
-    let mut live = Live::new(&context.output, false);
+    let mut live = LiveView::new(&context.output, false);
     live.wait("reading every byte".to_owned());
     let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + TICK, TICK);
     let asking = session.ask(call);

@@ -17,7 +17,7 @@ use super::facts::{self, NOTHING};
 use super::list;
 use super::page::shell;
 use crate::client::Call;
-use crate::exit::Exit;
+use crate::exit::CommandExit;
 use crate::output::{Palette, text};
 use crate::session::Session;
 
@@ -26,10 +26,10 @@ pub(super) async fn versions(skill: &str, session: &mut Session, context: &Conte
     let versions = all(skill, session).await?;
     if versions.is_empty() && !context.output.is_json() {
         context.output.say("no version of it is known: nobody has reviewed or approved it");
-        return Ok(Exit::Ok);
+        return Ok(CommandExit::Ok);
     }
     context.answer(&versions, || list::versions(&versions, context.output.columns))?;
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }
 
 async fn all(skill: &str, session: &mut Session) -> Result<Vec<SkillVersion>, Refusal> {
@@ -42,10 +42,10 @@ pub(super) async fn diff(request: &DiffRequest, session: &mut Session, context: 
     let diff: SkillDiff = session.ask(&Call::post("/v1/skills/diff", request)?).await?;
     if diff.from == diff.to && !context.output.is_json() {
         context.output.say(&format!("nothing differs: both are {}", diff.from.short()));
-        return Ok(Exit::Ok);
+        return Ok(CommandExit::Ok);
     }
     context.answer(&diff, || compared(&diff, context.output.columns, context.output.out))?;
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }
 
 /// Powers, then files with their lines.
@@ -112,7 +112,7 @@ pub(super) async fn rollback(skill: String, to: Option<&str>, session: &mut Sess
     context.answer(&back, || {
         format!("{} is {} again; it is {}", text::quoted(&skill), target.hash.short(), back.status)
     })?;
-    Ok(Exit::Ok)
+    Ok(CommandExit::Ok)
 }
 
 /// The version meant: the one whose hash begins so; otherwise the one approved last that is not the present one.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base::{Clock, Random, Timestamp};
 use energy::EnergyBook;
-use motor::{Config, ListFilter, Motor, MotorParts, RunRecord};
+use motor::{ListFilter, Motor, MotorConfig, MotorParts, RunRecord};
 use signals::SignalBus;
 use store::{DiskFault, SimulatedDisk, Store, StoreError, Table};
 
@@ -118,7 +118,7 @@ impl Simulation {
 
     async fn host(&self, store: Store, clock: &Arc<VirtualClock>, waiting: &[RunRecord], is_last: bool) {
         let signals = SignalBus::open(store.clone(), clock.clone()).unwrap();
-        let energy = Arc::new(EnergyBook::open(store.clone(), clock.clone(), energy::Config::default()));
+        let energy = Arc::new(EnergyBook::open(store.clone(), clock.clone(), energy::EnergyConfig::default()));
         let (outside, tools, models) = (self.outside.clone(), self.tools.clone(), self.models.clone());
         let surroundings = Surroundings::new(store.clone(), self.disk.clone(), outside.clone(), tools, models);
         let motor = Motor::new(MotorParts {
@@ -128,7 +128,7 @@ impl Simulation {
             clock: clock.clone(),
             random: self.ids.clone(),
             environment: Arc::new(SharedSurroundings(Arc::new(surroundings))),
-            config: Config::default(),
+            config: MotorConfig::default(),
         });
         let short_of_room = !is_last && self.fate.percent(30);
         let people = People {

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use base::RunId;
 use llm::{
-    Arguments, ChatReply, ChatRequest, Delta, FinishReason, Message, Model, ModelError, ModelErrorKind, ToolCall, Usage,
+    Arguments, ChatReply, ChatRequest, Delta, FinishReason, Message, Model, ModelError, ModelErrorKind, RequestedCall,
+    Usage,
 };
 use serde_json::{Value, json};
 use store::SimulatedDisk;
@@ -88,7 +89,7 @@ impl SimulatedModel {
         }
     }
 
-    fn call(&self) -> ToolCall {
+    fn call(&self) -> RequestedCall {
         // Ids that are unique, and ids that are not.
         let id = if self.chance.percent(90) { format!("c{:x}", self.chance.number()) } else { "call_0".into() };
         let (name, arguments) = match self.chance.below(100) {
@@ -96,15 +97,21 @@ impl SimulatedModel {
             8..13 => ("request_approval", self.wish()),
             13..15 => ("nothing", json!({})),
             15..17 => {
-                return ToolCall { id, name: "look".into(), arguments: Arguments::Malformed("{\"text\": ".into()) };
+                return RequestedCall {
+                    id,
+                    name: "look".into(),
+                    arguments: Arguments::Malformed("{\"text\": ".into()),
+                };
             }
             17..27 => match self.earlier() {
-                Some((tool, arguments)) => return ToolCall { id, name: tool, arguments: Arguments::Json(arguments) },
+                Some((tool, arguments)) => {
+                    return RequestedCall { id, name: tool, arguments: Arguments::Json(arguments) };
+                }
                 None => ("look", json!({})),
             },
             _ => (*self.chance.pick(&NAMES), self.arguments()),
         };
-        ToolCall { id, name: name.into(), arguments: Arguments::Json(arguments) }
+        RequestedCall { id, name: name.into(), arguments: Arguments::Json(arguments) }
     }
 
     fn arguments(&self) -> Value {
@@ -136,13 +143,18 @@ impl SimulatedModel {
     }
 
     /// The calls that it was told to make again.
-    fn consented(&self, messages: &[Message]) -> Option<Vec<ToolCall>> {
+    fn consented(&self, messages: &[Message]) -> Option<Vec<RequestedCall>> {
         let said = matches!(messages.last(), Some(Message::User { text }) if text.contains("make the same call again"));
         let calls = messages.iter().rev().filter(|_| said).find_map(|message| match message {
             Message::Assistant { tool_calls, .. } => Some(tool_calls.clone()),
             _ => None,
         })?;
-        Some(calls.into_iter().map(|call| ToolCall { id: format!("c{:x}", self.chance.number()), ..call }).collect())
+        Some(
+            calls
+                .into_iter()
+                .map(|call| RequestedCall { id: format!("c{:x}", self.chance.number()), ..call })
+                .collect(),
+        )
     }
 
     fn failure(&self) -> ModelError {

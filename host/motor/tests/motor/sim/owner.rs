@@ -6,7 +6,9 @@ use std::time::Duration;
 use base::{AgentName, Clock, ContentHash, Refusal, RunId, Timestamp};
 use consent::Consent;
 use grants::Grant;
-use motor::{Answer, Decided, ListFilter, Motor, RetryRequest, RunRecord, RunRequest, RunStatus, Scope, Waiting};
+use motor::{
+    ApprovalDecision, ListFilter, Motor, QuestionAnswer, RetryRequest, RunRecord, RunRequest, RunStatus, Scope, Waiting,
+};
 use store::SimulatedDisk;
 
 use super::chance::Chance;
@@ -86,7 +88,7 @@ impl People {
     fn respond(&self, run: &RunRecord) {
         let (mark, consent) = self.mark();
         let question = self.named(run.waiting.as_ref().map(Waiting::id));
-        let answer = Answer {
+        let answer = QuestionAnswer {
             text: mark.clone(),
             question: question.clone(),
             consent,
@@ -118,7 +120,7 @@ impl People {
             _ => vec![Scope::Once, Scope::Always],
         };
         let only = if self.chance.percent(20) { actions.first().copied() } else { None };
-        let decided = Decided {
+        let decided = ApprovalDecision {
             approval: approval.clone(),
             actions,
             only: only.into_iter().collect(),

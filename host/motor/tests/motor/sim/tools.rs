@@ -8,8 +8,8 @@ use base::{ContentHash, ErrorCode, Provenance, Refusal, RunId};
 use grants::RunConsent;
 use llm::{Model, ToolSpec};
 use motor::{
-    ConsentNeeded, Effects, Environment, OutgoingRequest, Planned, Review, RunEvent, RunRecord, RunTrace, StoredEvent,
-    ToolDefinition, ToolInvocation, ToolReply, ToolResult, Toolbox,
+    CallReview, ConsentNeeded, Environment, OutgoingRequest, PlannedCall, RunEvent, RunRecord, RunTrace, StoredEvent,
+    ToolDefinition, ToolEffects, ToolInvocation, ToolReply, ToolResult, Toolbox,
 };
 use serde_json::json;
 use store::{Scan, SimulatedDisk, Store, Table};
@@ -25,7 +25,7 @@ pub const NAMES: [&str; 11] =
 /// Longer than this a call of `slow` takes at times.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-pub fn effects(name: &str) -> Effects {
+pub fn effects(name: &str) -> ToolEffects {
     let (read_only, destructive, idempotent, open_world) = match name {
         "look" | "flaky" | "long" => (true, false, false, false),
         "fetch" => (true, false, false, true),
@@ -34,7 +34,7 @@ pub fn effects(name: &str) -> Effects {
         "needy" => (false, false, false, true),
         _ => (false, false, false, false),
     };
-    Effects { read_only, destructive, idempotent, open_world }
+    ToolEffects { read_only, destructive, idempotent, open_world }
 }
 
 /// What every run of one life of the host works with.
@@ -120,13 +120,13 @@ impl Toolbox for Surroundings {
         &self.definitions
     }
 
-    async fn review(&self, call: Planned<'_>) -> Review {
+    async fn review(&self, call: PlannedCall<'_>) -> CallReview {
         let place = call.arguments["place"].as_str().unwrap_or("a");
-        Review {
+        CallReview {
             low_risk: call.name == "fetch",
             class: (call.name == "fetch").then(|| format!("fetch:{place}")),
             grant: (call.name == "fetch").then(|| RunConsent::Unreadable(json!({ "place": place }))),
-            ..Review::of(&call)
+            ..CallReview::of(&call)
         }
     }
 

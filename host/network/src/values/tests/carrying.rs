@@ -4,11 +4,11 @@ use super::*;
 
 const SECRET: &str = "hunter2correcthorse";
 
-fn carried(run: &Given, path: &str) -> u64 {
+fn carried(run: &GivenValues, path: &str) -> u64 {
     run.carried(&Request::get(path).sent()).request
 }
 
-fn reader() -> Given {
+fn reader() -> GivenValues {
     given(
         "Read http://127.0.0.1:1234/inbox and report on Project Zürich 2024",
         &[

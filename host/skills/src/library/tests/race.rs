@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::super::catalogue::Chosen;
+use super::super::catalogue::SelectedSkill;
 use super::*;
 
 const ROUNDS: u32 = 100_000;
@@ -49,7 +49,8 @@ async fn in_a_hundred_thousand_rounds_approved_bytes_are_the_approved_bytes() {
     let library = home.open();
     approve(&library, "mail").await;
     let approved = library.take("mail").await.unwrap().snapshot;
-    let chosen = Chosen { place: Place::new("home", "mail"), name: Some(SkillName::parse("mail").unwrap()) };
+    let chosen =
+        SelectedSkill { place: SkillPlace::new("home", "mail"), name: Some(SkillName::parse("mail").unwrap()) };
 
     let stop = Arc::new(AtomicBool::new(false));
     let swapper = std::thread::spawn({

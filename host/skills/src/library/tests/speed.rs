@@ -130,7 +130,7 @@ async fn speed_of_verifying_real_skills() {
         return;
     };
     let home = Home::new();
-    let parts = || LibraryParts { roots: vec![Root::at(corpus.clone())], ..home.parts() };
+    let parts = || LibraryParts { roots: vec![SkillsRoot::at(corpus.clone())], ..home.parts() };
     let library = Library::open(parts()).unwrap();
     let list = library.list().await.unwrap();
     println!("{} skills, {} usable", list.len(), list.iter().filter(|skill| skill.readable).count());

@@ -57,7 +57,7 @@ async fn all_is_noticed(home: &Home, library: &Library) {
 }
 
 fn hash_of(path: &Path) -> Option<ContentHash> {
-    crate::snapshot::read(path, &Bounds::default()).ok().map(|snapshot| snapshot.hash)
+    crate::snapshot::read(path, &SkillBounds::default()).ok().map(|snapshot| snapshot.hash)
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use base::{ContentHash, CredentialName};
 use serde_json::json;
 
 use super::*;
-use crate::Form;
+use crate::SkillForm;
 
 /// A component of these tests says what it can do in its bytes: capabilities, `/`, tools.
 fn inspect(path: &str, bytes: &[u8]) -> ComponentFact {
@@ -32,7 +32,7 @@ fn inspect(path: &str, bytes: &[u8]) -> ComponentFact {
 fn skill(files: &[(&str, &str)], proposal: Option<serde_json::Value>) -> Snapshot {
     let files: BTreeMap<String, (Vec<u8>, u32)> =
         files.iter().map(|(path, text)| ((*path).to_owned(), (text.as_bytes().to_vec(), 0o644))).collect();
-    Snapshot::of(Form::Directory, files, proposal.map(|value| value.to_string().into_bytes().into()))
+    Snapshot::of(SkillForm::Directory, files, proposal.map(|value| value.to_string().into_bytes().into()))
 }
 
 fn lines(old: &Snapshot, policy: &Policy, new: &Snapshot) -> Vec<String> {

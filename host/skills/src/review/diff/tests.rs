@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::Form;
+use crate::SkillForm;
 
 fn skill(files: &[(&str, &[u8], u32)]) -> Snapshot {
     let files: BTreeMap<String, (Vec<u8>, u32)> =
         files.iter().map(|(path, bytes, mode)| ((*path).to_owned(), (bytes.to_vec(), *mode))).collect();
-    Snapshot::of(Form::Directory, files, None)
+    Snapshot::of(SkillForm::Directory, files, None)
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn differences_are_bounded() {
     let side = |text: String| {
         let files: Vec<(String, (Vec<u8>, u32))> =
             (0..3).map(|number| (format!("f{number}.txt"), (text.clone().into_bytes(), 0o644))).collect();
-        Snapshot::of(Form::Directory, files.into_iter().collect(), None)
+        Snapshot::of(SkillForm::Directory, files.into_iter().collect(), None)
     };
     let found = diff(&side(many(3)), &side(many(5)));
     assert_eq!(found.len(), 3);

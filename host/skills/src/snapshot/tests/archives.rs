@@ -8,7 +8,7 @@ use zip::write::SimpleFileOptions;
 use super::*;
 
 fn read_all(bytes: &[u8]) -> Result<Snapshot, SnapshotError> {
-    read_archive(bytes, &Bounds::default())
+    read_archive(bytes, &SkillBounds::default())
 }
 
 /// As an honest program packs it.
@@ -324,7 +324,7 @@ proptest! {
         }
         if let Ok(read) = read_all(&bytes) {
             let files = read.files.iter().map(|(path, file)| (path.as_str(), file.bytes.len() as u64));
-            prop_assert!(check_tree(Form::Archive, files, &Bounds::default()).is_ok());
+            prop_assert!(check_tree(SkillForm::Archive, files, &SkillBounds::default()).is_ok());
         }
     }
 

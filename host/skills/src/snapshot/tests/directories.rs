@@ -12,7 +12,7 @@ use super::super::directory::file;
 use super::*;
 
 fn read_all(path: &Path) -> Result<Snapshot, SnapshotError> {
-    read(path, &Bounds::default())
+    read(path, &SkillBounds::default())
 }
 
 /// Each does one thing to a skill that can be read without it.
@@ -129,9 +129,12 @@ fn the_entry_itself_is_no_link_either() {
         // With a slash at its end the system would follow it.
         refused(read_all(&outer.path().join(format!("{entry}/"))), "it is a link: put the file itself there");
     }
-    for (entry, form) in
-        [("pdf", Form::Directory), ("pdf/", Form::Directory), ("pdf.zip", Form::Archive), ("pdf.wasm", Form::Component)]
-    {
+    for (entry, form) in [
+        ("pdf", SkillForm::Directory),
+        ("pdf/", SkillForm::Directory),
+        ("pdf.zip", SkillForm::Archive),
+        ("pdf.wasm", SkillForm::Component),
+    ] {
         assert_eq!(read_all(&outer.path().join(entry)).unwrap().form, form);
     }
     assert_eq!(read_all(&root).unwrap().hash, read_all(&packed).unwrap().hash);

@@ -13,10 +13,10 @@ use tokio::sync::OwnedMutexGuard;
 use super::super::record::{self, Records};
 use super::super::standing::judge;
 use super::super::{Advisory, Described, Rejection, Subject, TrustRecord};
-use super::{TrustBook, Used, invalid};
-use crate::policy::{ExtractedFrom, Policy, Provenance};
+use super::{TrustBook, UsedMark, invalid};
+use crate::policy::{ExtractedFrom, Policy, SkillProvenance};
 use crate::status::SkillEvent;
-use crate::{Place, SkillError, SkillName, SkillStatus};
+use crate::{SkillError, SkillName, SkillPlace, SkillStatus};
 
 /// Reasons of rejections and texts of advice are kept this long, in characters.
 const MOST_TEXT: usize = 4_000;
@@ -24,7 +24,7 @@ const MOST_TEXT: usize = 4_000;
 const MOST_DESCRIBED_BYTES: usize = 1 << 20;
 
 /// What a change rests on, and that nobody else makes one meanwhile.
-struct Before {
+struct PriorState {
     guard: OwnedMutexGuard<()>,
     around: Records,
     key: Vec<u8>,
@@ -153,7 +153,7 @@ impl TrustBook {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn added(&self, subject: &Subject, provenance: Provenance) -> Result<TrustRecord, SkillError> {
+    pub async fn added(&self, subject: &Subject, provenance: SkillProvenance) -> Result<TrustRecord, SkillError> {
         let mut before = self.before(subject).await?;
         // What the owner approved says where it came from; that is not rewritten behind the owner's back.
         if before.record.status == SkillStatus::Approved {
@@ -167,7 +167,7 @@ impl TrustBook {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn forget(&self, place: &Place, consent: Consent) -> Result<(), SkillError> {
+    pub async fn forget(&self, place: &SkillPlace, consent: Consent) -> Result<(), SkillError> {
         let guard = self.writing.clone().lock_owned().await;
         let mut batch = Batch::new();
         for prefix in [record::prefix(place), record::used_prefix(place)] {
@@ -185,16 +185,16 @@ impl TrustBook {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn used(&self, name: &SkillName, place: &Place, at: Timestamp) -> Result<(), SkillError> {
+    pub async fn used(&self, name: &SkillName, place: &SkillPlace, at: Timestamp) -> Result<(), SkillError> {
         let key = record::used_key(name, place).map_err(invalid)?;
         let guard = self.writing.clone().lock_owned().await;
         let mut batch = Batch::new();
-        batch.put(Table::Skills, key, &Used { at })?;
+        batch.put(Table::Skills, key, &UsedMark { at })?;
         self.commit(batch, (self.uses.changing(), guard)).await?;
         Ok(())
     }
 
-    async fn before(&self, subject: &Subject) -> Result<Before, SkillError> {
+    async fn before(&self, subject: &Subject) -> Result<PriorState, SkillError> {
         let key = record::key(&subject.name, &subject.place, subject.hash).map_err(invalid)?;
         let guard = self.writing.clone().lock_owned().await;
         let around = self.around(&subject.place)?;
@@ -212,14 +212,14 @@ impl TrustBook {
                 _ => blank,
             }
         });
-        Ok(Before { guard, around, key, record })
+        Ok(PriorState { guard, around, key, record })
     }
 
-    async fn store_one(&self, before: Before, now: Timestamp) -> Result<TrustRecord, SkillError> {
+    async fn store_one(&self, before: PriorState, now: Timestamp) -> Result<TrustRecord, SkillError> {
         self.store_with(before, now, Batch::new()).await
     }
 
-    async fn store_and_supersede(&self, before: Before) -> Result<TrustRecord, SkillError> {
+    async fn store_and_supersede(&self, before: PriorState) -> Result<TrustRecord, SkillError> {
         let mut batch = Batch::new();
         for (key, held) in before.around.iter().filter(|(key, _)| *key != before.key) {
             match held {
@@ -234,8 +234,13 @@ impl TrustBook {
         self.store_with(before, self.clock.now(), batch).await
     }
 
-    async fn store_with(&self, before: Before, now: Timestamp, mut batch: Batch) -> Result<TrustRecord, SkillError> {
-        let Before { guard, key, mut record, .. } = before;
+    async fn store_with(
+        &self,
+        before: PriorState,
+        now: Timestamp,
+        mut batch: Batch,
+    ) -> Result<TrustRecord, SkillError> {
+        let PriorState { guard, key, mut record, .. } = before;
         record.changed_at = now;
         record::put(&mut batch, key, &record)?;
         self.commit(batch, (self.known.changing(), guard)).await?;

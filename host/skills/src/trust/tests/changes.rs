@@ -32,7 +32,7 @@ async fn a_skill_goes_from_dropped_in_to_approved() {
     let others = [
         subject("2"),
         Subject { place: place("pdf.zip"), ..pdf.clone() },
-        Subject { place: Place { root: "/srv".to_owned(), entry: "pdf".to_owned() }, ..pdf.clone() },
+        Subject { place: SkillPlace { root: "/srv".to_owned(), entry: "pdf".to_owned() }, ..pdf.clone() },
         Subject { name: SkillName::parse("pdf-2").unwrap(), ..pdf.clone() },
         Subject { modes: ContentHash::of(b"0755"), ..pdf.clone() },
     ];

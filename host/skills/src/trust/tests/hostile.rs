@@ -109,7 +109,7 @@ async fn what_cannot_be_read_goes_when_its_place_is_taken() {
 async fn places_with_strange_names_are_kept_apart_or_refused() {
     let (_, book) = opened();
     let at = |root: &str, entry: &str| Subject {
-        place: Place { root: root.to_owned(), entry: entry.to_owned() },
+        place: SkillPlace { root: root.to_owned(), entry: entry.to_owned() },
         ..subject("1")
     };
     for (strange, alike) in
