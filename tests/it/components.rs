@@ -11,7 +11,7 @@ use runtime::{
 };
 use tokio_util::sync::CancellationToken;
 
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
@@ -283,7 +283,7 @@ fn bad_descriptions_refuse_the_component() {
 
 #[test]
 fn sockets_are_refused_before_anything_runs() {
-    let error = inspect(&tests::hostile_guest("sockets"), MOST_BYTES).unwrap_err();
+    let error = inspect(&tests::hostile_guest("sockets"), MAX_BYTES).unwrap_err();
     assert!(
         matches!(&error, LoadError::ForbiddenImport { import, .. } if import.starts_with("wasi:sockets/")),
         "{error}"
@@ -315,18 +315,18 @@ fn a_guests_own_errors_keep_their_kinds() {
 fn a_broken_component_is_a_clear_error_and_nothing_else_stops() {
     let whole = tests::hostile_guest("benign");
     for cut in [9, 100, whole.len() / 2, whole.len() - 1] {
-        let error = inspect(&whole[..cut], MOST_BYTES).unwrap_err();
+        let error = inspect(&whole[..cut], MAX_BYTES).unwrap_err();
         assert!(matches!(error, LoadError::Corrupt { .. }), "{cut}: {error}");
     }
     let mut flipped = 0;
     for position in (8..whole.len()).step_by(whole.len() / 40) {
         let mut bytes = whole.clone();
         bytes[position] ^= 0xff;
-        flipped += usize::from(inspect(&bytes, MOST_BYTES).is_err());
+        flipped += usize::from(inspect(&bytes, MAX_BYTES).is_err());
     }
     assert!(flipped > 0);
     assert!(matches!(inspect(&whole, 1_000), Err(LoadError::TooLarge { .. })));
-    assert!(inspect(&whole, MOST_BYTES).is_ok());
+    assert!(inspect(&whole, MAX_BYTES).is_ok());
 }
 
 #[test]

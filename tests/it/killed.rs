@@ -23,7 +23,7 @@ const LANES: u64 = 4;
 /// Half of the hosts live up to this long: some die before they listen.
 const LONGEST_LIFE: Duration = Duration::from_millis(200);
 /// The others live until the run has gone on by up to so many events, and up to so long beyond: a step takes that long.
-const MOST_PROGRESS: u64 = 8;
+const MAX_PROGRESS: u64 = 8;
 const BEYOND: Duration = Duration::from_millis(10);
 
 /// Twenty-two steps: an attempt that fails, and one that does not.
@@ -78,8 +78,8 @@ fn lane(
         let mut story = Story::new(server, site, format!("seed {seed}, story {stories}"));
         loop {
             let part = (chance.next_u64() % 10_000) as f64 / 10_000.0;
-            let life = match chance.next_u64() % (2 * MOST_PROGRESS) {
-                steps @ 1..=MOST_PROGRESS => Life::Progress(steps, BEYOND.mul_f64(part)),
+            let life = match chance.next_u64() % (2 * MAX_PROGRESS) {
+                steps @ 1..=MAX_PROGRESS => Life::Progress(steps, BEYOND.mul_f64(part)),
                 _ => Life::Time(LONGEST_LIFE.mul_f64(part)),
             };
             let before = story.kills;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use runtime::inspect;
 
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// One change to some bytes.
 #[derive(Debug, Clone)]
@@ -60,7 +60,7 @@ proptest! {
             apply(&mut bytes, mutation);
         }
         // Whatever is let through is bound to exactly these bytes.
-        if let Ok(inspection) = inspect(&bytes, MOST_BYTES) {
+        if let Ok(inspection) = inspect(&bytes, MAX_BYTES) {
             prop_assert_eq!(inspection.hash, base::ContentHash::of(&bytes));
         }
     }
@@ -73,6 +73,6 @@ proptest! {
             _ => b"\0asm\x01\0\0\0",
         };
         let bytes = [header, &bytes].concat();
-        prop_assert!(inspect(&bytes, MOST_BYTES).map_or_else(|error| !error.to_string().is_empty(), |_| kind == 1));
+        prop_assert!(inspect(&bytes, MAX_BYTES).map_or_else(|error| !error.to_string().is_empty(), |_| kind == 1));
     }
 }

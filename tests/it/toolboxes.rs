@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tests::binary::Motor;
 use tokio_util::sync::CancellationToken;
 
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
@@ -80,7 +80,7 @@ fn what_is_said_without_compiling_is_what_is_offered() {
     for name in ["every-type", "command", "c-shapes"] {
         let bytes = tests::hostile_guest(name);
         let inspected: Vec<_> =
-            inspect(&bytes, MOST_BYTES).unwrap().functions.into_iter().map(|function| function.tool).collect();
+            inspect(&bytes, MAX_BYTES).unwrap().functions.into_iter().map(|function| function.tool).collect();
         let described = tests::block_on(load(&bytes).describe(Limits::default()));
         assert_eq!(described.outcome, Outcome::Returned(inspected), "{name}");
         assert_eq!(described.usage.fuel, 0, "{name}: nothing ran");
@@ -167,7 +167,7 @@ fn functions_run_under_the_limits_of_any_tool() {
 
 #[test]
 fn what_uses_a_resource_is_no_tool_and_says_so() {
-    let inspection = inspect(&tests::hostile_guest("every-type"), MOST_BYTES).unwrap();
+    let inspection = inspect(&tests::hostile_guest("every-type"), MAX_BYTES).unwrap();
     assert_eq!(inspection.kind, Kind::Functions);
     let mut unmapped: Vec<_> =
         inspection.unmapped.iter().map(|function| (function.export.as_str(), function.why.as_str())).collect();
@@ -184,7 +184,7 @@ fn what_uses_a_resource_is_no_tool_and_says_so() {
 
 #[test]
 fn documentation_of_functions_and_fields_is_in_the_tools() {
-    let inspection = inspect(&tests::hostile_guest("c-shapes"), MOST_BYTES).unwrap();
+    let inspection = inspect(&tests::hostile_guest("c-shapes"), MAX_BYTES).unwrap();
     let scale = inspection.functions.iter().find(|function| function.tool.name == "scale").unwrap();
     assert_eq!(scale.tool.description, "Moves points away from the origin, each coordinate times `by`.");
     let point = &scale.tool.parameters["properties"]["points"]["items"]["properties"];
@@ -312,7 +312,7 @@ fn a_component_of_another_patch_version_works_and_of_another_minor_one_is_named(
         let component = load(&of_version(version));
         assert_eq!(call(&component, "primes", &json!({ "below": 1000 })), Outcome::Returned("168".into()));
     }
-    let error = inspect(&of_version(b"0.2.0"), MOST_BYTES).unwrap_err().to_string();
+    let error = inspect(&of_version(b"0.2.0"), MAX_BYTES).unwrap_err().to_string();
     assert!(error.contains("0.2.0") && error.contains("0.1.1"), "{error}");
 }
 

@@ -27,7 +27,7 @@ const OUTPUTS: &str = ".motor-output";
 const STAGE: &str = ".artifacts";
 const BASELINE: &str = "baseline.json";
 /// The largest baseline: of 10,000 files with long names.
-const MOST_BASELINE_BYTES: u64 = 16 << 20;
+const MAX_BASELINE_BYTES: u64 = 16 << 20;
 
 /// Contents of the workspace's files when its run was accepted. Runs without input files have none; in runs of versions
 /// without a baseline, every file counts as produced.
@@ -52,7 +52,7 @@ impl WorkspaceBaseline {
     /// Reads the run's baseline. An unreadable one counts as empty: then too much is kept, not too little.
     pub fn read(run: &Path) -> Self {
         let read = || -> io::Result<Self> {
-            let text = store::read_regular(&run.join(BASELINE), Links::Refused, MOST_BASELINE_BYTES)?;
+            let text = store::read_regular(&run.join(BASELINE), Links::Refused, MAX_BASELINE_BYTES)?;
             Ok(serde_json::from_slice(&text)?)
         };
         read().unwrap_or_else(|error| {

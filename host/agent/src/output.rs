@@ -6,9 +6,9 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
 /// Bytes of output that fit in a conversation.
-const MOST_BYTES: usize = 50_000;
+const MAX_BYTES: usize = 50_000;
 /// Lines of output that fit in a conversation.
-const MOST_LINES: usize = 2_000;
+const MAX_LINES: usize = 2_000;
 /// Bytes of output that are worth keeping next to the conversation.
 const KEPT_BYTES: usize = 4_096;
 /// Directory of long output, in the workspace.
@@ -46,7 +46,7 @@ pub(crate) fn fit(
     most_bytes: u64,
 ) -> std::io::Result<FittedOutput> {
     let lines = output.lines().count();
-    let fits = output.len() <= MOST_BYTES && lines <= MOST_LINES;
+    let fits = output.len() <= MAX_BYTES && lines <= MAX_LINES;
     if fits && save == Save::Long {
         let kept = (output.len() > KEPT_BYTES).then(|| keep(workspace, call, &output, most_bytes).ok()).flatten();
         return Ok(FittedOutput { output, saved: kept });
@@ -88,7 +88,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(fit(directory.path(), "1", "short".into(), Save::Long, 1 << 20).unwrap().output, "short");
         assert!(!directory.path().join(DIRECTORY).exists());
-        for long in ["x".repeat(MOST_BYTES + 1), "x\n".repeat(MOST_LINES + 1)] {
+        for long in ["x".repeat(MAX_BYTES + 1), "x\n".repeat(MAX_LINES + 1)] {
             let pointer = fit(directory.path(), "../run_1/step 2", long.clone(), Save::Long, 1 << 20).unwrap().output;
             assert!(pointer.contains("/workspace/.motor-output/___run_1_step_2.txt"), "{pointer}");
             let saved = std::fs::read_to_string(directory.path().join(".motor-output/___run_1_step_2.txt")).unwrap();
@@ -123,14 +123,14 @@ mod tests {
         let outside = tempfile::tempdir().unwrap();
         let directory = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(outside.path(), directory.path().join(DIRECTORY)).unwrap();
-        assert!(fit(directory.path(), "1", "x".repeat(MOST_BYTES + 1), Save::Long, 1 << 20).is_err());
+        assert!(fit(directory.path(), "1", "x".repeat(MAX_BYTES + 1), Save::Long, 1 << 20).is_err());
         assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
     }
 
     #[test]
     fn long_outputs_together_are_limited() {
         let directory = tempfile::tempdir().unwrap();
-        let long = "x".repeat(MOST_BYTES + 1);
+        let long = "x".repeat(MAX_BYTES + 1);
         assert!(fit(directory.path(), "1", long.clone(), Save::Long, 120_000).is_ok());
         assert!(fit(directory.path(), "2", long.clone(), Save::Long, 120_000).is_ok());
         assert!(fit(directory.path(), "3", long, Save::Long, 120_000).is_err());

@@ -78,7 +78,7 @@ pub(crate) struct Sandboxes {
 }
 
 /// Components of skills that stay loaded. It does not matter which: their code is in the engine's cache.
-const MOST_OTHERS: usize = 64;
+const MAX_OTHERS: usize = 64;
 
 impl Sandboxes {
     pub fn runtime(&self) -> &Runtime {
@@ -146,7 +146,7 @@ impl Sandboxes {
     ) -> Result<Toolset, Refusal> {
         let cell = {
             let mut others = self.others.lock();
-            if others.len() >= MOST_OTHERS && !others.contains_key(&hash) {
+            if others.len() >= MAX_OTHERS && !others.contains_key(&hash) {
                 others.clear();
             }
             others.entry(hash).or_default().clone()

@@ -20,7 +20,7 @@ pub struct InvalidCredentialName {
 /// The text before the name in a placeholder.
 const OPEN: &str = "<credential:";
 /// Maximum length of a name.
-const MOST_CHARACTERS: usize = 64;
+const MAX_CHARACTERS: usize = 64;
 
 impl CredentialName {
     /// Parses the name of a credential.
@@ -29,7 +29,7 @@ impl CredentialName {
     /// If the text does not have the syntax of a name.
     pub fn parse(text: &str) -> Result<Self, InvalidCredentialName> {
         let starts = text.starts_with(|first: char| first.is_ascii_alphabetic());
-        let fits = text.len() <= MOST_CHARACTERS && text.chars().all(is_name_character);
+        let fits = text.len() <= MAX_CHARACTERS && text.chars().all(is_name_character);
         if starts && fits {
             return Ok(Self(text.to_owned()));
         }

@@ -14,7 +14,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use crate::Limit;
 
 /// Characters of a path that are recorded.
-const MOST_PATH: usize = 512;
+const MAX_PATH: usize = 512;
 
 /// Network access of one call. Cheap to clone; clones share the record of requests.
 #[derive(Clone)]
@@ -123,7 +123,7 @@ impl ClosedEgress {
             method: request.method().to_string(),
             scheme: uri.scheme_str().unwrap_or_default().to_owned(),
             host: blocked.asked.clone(),
-            path: uri.path().chars().take(MOST_PATH).collect(),
+            path: uri.path().chars().take(MAX_PATH).collect(),
             status: None,
             request_bytes: 0,
             response_bytes: 0,

@@ -46,7 +46,7 @@ pub struct WorkspaceCtx {
 }
 
 /// Directory listings that a call may have open: each holds all names of its directory in the host's memory.
-const MOST_LISTINGS: u64 = 16;
+const MAX_LISTINGS: u64 = 16;
 
 impl WorkspaceCtx {
     /// Opens `directory` as `/workspace`.
@@ -217,8 +217,8 @@ impl HostDescriptor for WorkspaceView<'_> {
     }
 
     async fn read_directory(&mut self, fd: Resource<Descriptor>) -> FsResult<Resource<DirectoryEntryStream>> {
-        if self.ctx.listings >= MOST_LISTINGS {
-            return Err(FsError::trap(LimitExceeded { limit: Limit::Handles, value: MOST_LISTINGS }));
+        if self.ctx.listings >= MAX_LISTINGS {
+            return Err(FsError::trap(LimitExceeded { limit: Limit::Handles, value: MAX_LISTINGS }));
         }
         let listing = self.inner().read_directory(fd).await?;
         self.ctx.listings += 1;

@@ -16,7 +16,7 @@ const FREE: u32 = 3;
 const FIRST: Duration = Duration::from_millis(50);
 const LAST: Duration = Duration::from_secs(2);
 /// Wrong tokens that may wait for their answer. Each is an open request.
-const MOST_WAITING: u32 = 16;
+const MAX_WAITING: u32 = 16;
 
 /// The wrong tokens so far.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl Attempts {
             return ConsentError::Wrong;
         }
         let waiting = WaitingAttempt(&self.waiting);
-        if self.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
+        if self.waiting.fetch_add(1, Ordering::Relaxed) >= MAX_WAITING {
             return ConsentError::TooMany;
         }
         let turn = self.turn.lock().await;
@@ -110,7 +110,7 @@ mod tests {
         for guess in guesses {
             turned_away += u32::from(matches!(guess.await.unwrap(), ConsentError::TooMany));
         }
-        assert_eq!((turned_away, attempts.total()), (40 - MOST_WAITING, 43));
+        assert_eq!((turned_away, attempts.total()), (40 - MAX_WAITING, 43));
         assert!(began.elapsed() > Duration::from_secs(20), "{:?}", began.elapsed());
         attempts.right();
         let again = Instant::now();

@@ -17,7 +17,7 @@ use crate::{ConsentError, OwnerPassphrase, OwnerToken};
 /// Its name in the home's directory `config`.
 pub const FILE_NAME: &str = "owner.token";
 /// The most bytes that are read of it. A sealed one has about 500.
-pub const MOST_FILE_BYTES: usize = 4 << 10;
+pub const MAX_FILE_BYTES: usize = 4 << 10;
 
 const RESTORE: &str = "restore it from a backup; one that was never sealed may be deleted instead: the next host makes a \
                        new token";
@@ -69,8 +69,8 @@ impl TokenFile {
             let remedy = "run `chmod 600` on it, then `motor owner rotate`: others may know the token";
             return Err(unusable("can be read or written by other users", remedy));
         }
-        let mut text = Zeroizing::new(String::with_capacity(MOST_FILE_BYTES + 1));
-        let most = u64::try_from(MOST_FILE_BYTES).unwrap_or(u64::MAX);
+        let mut text = Zeroizing::new(String::with_capacity(MAX_FILE_BYTES + 1));
+        let most = u64::try_from(MAX_FILE_BYTES).unwrap_or(u64::MAX);
         let read = file.by_ref().take(most + 1).read_to_string(&mut text);
         read.map_err(|error| unusable(format!("cannot be read: {error}"), RESTORE))?;
         Self::parse(&text).map(Some)
@@ -81,7 +81,7 @@ impl TokenFile {
     /// # Errors
     /// When it is no token, plain or sealed.
     pub fn parse(text: &str) -> Result<Self, ConsentError> {
-        if text.len() > MOST_FILE_BYTES {
+        if text.len() > MAX_FILE_BYTES {
             return Err(unusable("is too long", RESTORE));
         }
         if let Some(token) = OwnerToken::parse(text) {
@@ -172,7 +172,7 @@ mod tests {
     fn files_that_are_none_are_refused_without_a_word_of_them() {
         let directory = tempfile::tempdir().unwrap();
         let token = OwnerToken::random().unwrap();
-        let long = " ".repeat(MOST_FILE_BYTES) + token.expose();
+        let long = " ".repeat(MAX_FILE_BYTES) + token.expose();
         let cut = &token.expose()[..40];
         for (text, mode, expected) in [
             ("", 0o600, "holds no token"),

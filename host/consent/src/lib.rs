@@ -15,7 +15,7 @@ mod seal;
 mod token;
 
 pub use error::ConsentError;
-pub use file::{FILE_NAME, MOST_FILE_BYTES, TokenFile};
+pub use file::{FILE_NAME, MAX_FILE_BYTES, TokenFile};
 pub use gate::{Claim, Consent, ConsentGate, FileState, OwnerStatus, Replacement};
 pub use seal::OwnerPassphrase;
 pub use token::OwnerToken;

@@ -11,7 +11,7 @@ use crate::{EnergyConfig, SleepWindow};
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
 /// A wait longer than this is called never.
-const LONGEST_WAIT_MS: u64 = 366 * DAY_MS;
+const MAX_WAIT_MS: u64 = 366 * DAY_MS;
 
 /// A level, and when it was that.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -50,10 +50,10 @@ impl EnergyLevel {
             let later = Timestamp::from_millis(self.at.as_millis().saturating_add(wait_ms));
             gate.is_open_at(self.at(later, config).level)
         };
-        if !is_open(LONGEST_WAIT_MS) {
+        if !is_open(MAX_WAIT_MS) {
             return None;
         }
-        let (mut closed, mut open) = (0, LONGEST_WAIT_MS);
+        let (mut closed, mut open) = (0, MAX_WAIT_MS);
         if is_open(closed) {
             return Some(Duration::ZERO);
         }

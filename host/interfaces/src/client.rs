@@ -25,7 +25,7 @@ use crate::http::{DOOR, listen};
 use events::EventStream;
 
 /// The largest answer that is read, in bytes. A trace with many long results is a few megabytes.
-const MOST_BYTES: usize = 256 << 20;
+const MAX_BYTES: usize = 256 << 20;
 /// How long a host may take to accept a connection: it only has to be scheduled.
 const CONNECT: Duration = Duration::from_secs(2);
 
@@ -64,7 +64,7 @@ impl Client {
     pub async fn ask<T: DeserializeOwned>(&self, call: &Call) -> Result<T, ClientError> {
         let response = self.send(call, None).await?;
         let ok = response.status().is_success();
-        let body = Limited::new(response.into_body(), MOST_BYTES).collect().await;
+        let body = Limited::new(response.into_body(), MAX_BYTES).collect().await;
         // The connection broke in the middle, or the answer is beyond reason.
         let body = body.map_err(|_| ClientError::Gone { sent: true })?.to_bytes();
         if ok { serde_json::from_slice(&body).map_err(|error| foreign(&error)) } else { Err(refusal(&body)) }
@@ -79,7 +79,7 @@ impl Client {
         if response.status().is_success() {
             return Ok(EventStream::new(response.into_body()));
         }
-        let body = Limited::new(response.into_body(), MOST_BYTES).collect().await;
+        let body = Limited::new(response.into_body(), MAX_BYTES).collect().await;
         Err(refusal(&body.map_err(|_| ClientError::Gone { sent: true })?.to_bytes()))
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Longest duration taken: a day. Longer is a slip of the keyboard, and sums of it could overflow elsewhere.
-const MOST: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_DURATION: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Why a text is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -53,7 +53,7 @@ pub fn parse(text: &str) -> Result<Duration, InvalidDuration> {
 }
 
 fn bounded(millis: f64) -> Result<Duration, InvalidDuration> {
-    if millis > MOST.as_secs_f64() * 1_000.0 {
+    if millis > MAX_DURATION.as_secs_f64() * 1_000.0 {
         return Err(InvalidDuration::TooLong);
     }
     Ok(Duration::from_secs_f64(millis / 1_000.0))

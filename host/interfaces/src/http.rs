@@ -34,7 +34,7 @@ use reply::{Body, ErrorReply, Query};
 pub use tasks::DeleteReply;
 
 /// The largest request body, in bytes: a task or a program with data in it. Files are passed by path.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 /// State shared by the handlers.
 #[derive(Clone)]
@@ -102,6 +102,6 @@ fn router(door: ApiState) -> Router {
         .route("/v1/shutdown", post(host::shutdown))
         .fallback(|| async { ErrorReply(Refusal::new(RefusalCode::NotFound, "there is no such endpoint")) })
         .method_not_allowed_fallback(reply::method_not_allowed)
-        .layer(DefaultBodyLimit::max(MOST_BYTES))
+        .layer(DefaultBodyLimit::max(MAX_BYTES))
         .with_state(door)
 }

@@ -25,7 +25,7 @@ use crate::config::wrong;
 use crate::target::{Host, Scheme, Target, shown};
 
 /// Addresses of one name that are tried. An answer can hold thousands.
-const MOST_TRIED: usize = 8;
+const MAX_TRIED: usize = 8;
 
 /// A connection, encrypted or not.
 pub(crate) trait GateConnection: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -85,7 +85,7 @@ impl Connector {
 
 /// Tries the addresses one after another. None may use up the others' time.
 async fn tcp(target: &Target, addresses: &[SocketAddr], deadline: Instant) -> Result<TcpStream, GateError> {
-    let addresses = addresses.get(..MOST_TRIED).unwrap_or(addresses);
+    let addresses = addresses.get(..MAX_TRIED).unwrap_or(addresses);
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for (position, address) in addresses.iter().enumerate() {
         let left = u32::try_from(addresses.len() - position).unwrap_or(u32::MAX);

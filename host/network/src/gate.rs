@@ -12,7 +12,7 @@ use crate::resolve::{Private, Resolver};
 use crate::{NetworkConfig, Policy, RunExchange, RunNetwork, Taint};
 
 /// Longer than any request may take: a setting beyond it means "for ever", which a clock cannot hold.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The gate of a host. Cheap to clone.
 #[derive(Clone)]
@@ -36,7 +36,7 @@ impl Gate {
     pub fn new(config: &NetworkConfig) -> Result<Self, Refusal> {
         config.write_shapes()?;
         config.code_patterns()?;
-        let time = |ms: u64| Duration::from_millis(ms).min(LONGEST);
+        let time = |ms: u64| Duration::from_millis(ms).min(MAX_TIMEOUT);
         Ok(Self(Arc::new(GateInner {
             private: config.private()?,
             resolver: Resolver::new(config.resolver()?),

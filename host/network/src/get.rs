@@ -8,7 +8,7 @@ use crate::call::CallLimits;
 use crate::{GateError, RunNetwork, Target, Timeouts};
 
 /// Redirects that are followed.
-const MOST_HOPS: u64 = 5;
+const MAX_HOPS: u64 = 5;
 
 /// What was got.
 #[derive(Debug)]
@@ -48,14 +48,14 @@ pub enum GetError {
 /// When the policy does not grant it, the server does not answer with it, or it is larger.
 pub async fn get(network: &RunNetwork, url: &str, most_bytes: u64) -> Result<Got, GetError> {
     let limits = CallLimits {
-        requests: MOST_HOPS + 1,
+        requests: MAX_HOPS + 1,
         request_bytes: 64 << 10,
         response_bytes: most_bytes,
         idempotency_key: None,
     };
     let call = network.call(limits);
     let mut target = Target::parse(url).map_err(GateError::from)?;
-    for _ in 0..=MOST_HOPS {
+    for _ in 0..=MAX_HOPS {
         let host = target.authority();
         let uri = format!("{}://{host}{}", target.scheme().as_str(), target.path_and_query());
         let body = Empty::new().map_err(|never| match never {}).boxed_unsync();

@@ -11,8 +11,8 @@ use crate::target::Target;
 use crate::{BlockReason, Rule};
 
 /// What a request may carry.
-const MOST_HEADERS: usize = 100;
-const MOST_BYTES: usize = 64 << 10;
+const MAX_HEADERS: usize = 100;
+const MAX_BYTES: usize = 64 << 10;
 
 /// Headers of one connection and not of the message (RFC 9110, section 7.6.1), and those by which a message is framed.
 const OF_THE_CONNECTION: [HeaderName; 9] = [
@@ -49,19 +49,11 @@ pub(crate) fn check(method: &Method, headers: &HeaderMap, target: &Target) -> Re
             "leave out the header `upgrade`",
         );
     }
-    if headers.len() > MOST_HEADERS {
-        return blocked(
-            Rule::Header,
-            format!("the request has more than {MOST_HEADERS} headers"),
-            "send fewer headers",
-        );
+    if headers.len() > MAX_HEADERS {
+        return blocked(Rule::Header, format!("the request has more than {MAX_HEADERS} headers"), "send fewer headers");
     }
-    if weight(headers) > MOST_BYTES {
-        return blocked(
-            Rule::Header,
-            format!("the headers are larger than {MOST_BYTES} bytes"),
-            "send smaller headers",
-        );
+    if weight(headers) > MAX_BYTES {
+        return blocked(Rule::Header, format!("the headers are larger than {MAX_BYTES} bytes"), "send smaller headers");
     }
     Ok(())
 }
@@ -195,8 +187,8 @@ mod tests {
 
     #[test]
     fn tunnels_and_floods_are_refused() {
-        let many: Vec<(&'static str, &str)> = vec![("x-a", "1"); MOST_HEADERS + 1];
-        let large = "a".repeat(MOST_BYTES);
+        let many: Vec<(&'static str, &str)> = vec![("x-a", "1"); MAX_HEADERS + 1];
+        let large = "a".repeat(MAX_BYTES);
         for (method, headers, rule) in [
             ("CONNECT", headers(&[]), Rule::Method),
             ("TRACE", headers(&[]), Rule::Method),

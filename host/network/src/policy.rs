@@ -82,7 +82,7 @@ pub struct Needed {
 }
 
 /// Patterns and sources that a message names; more are counted.
-const MOST_NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 
 impl Policy {
     /// Whether a run may send requests to a target, by name. The address behind the name is looked at later.
@@ -247,14 +247,14 @@ fn listed(items: impl Iterator<Item = String>) -> String {
     let mut count = 0_usize;
     for item in items {
         count += 1;
-        if count <= MOST_NAMED {
+        if count <= MAX_NAMED {
             let comma = if count > 1 { ", " } else { "" };
             // Writing to a string cannot fail.
             write!(text, "{comma}`{item}`").unwrap_or_default();
         }
     }
-    if count > MOST_NAMED {
-        write!(text, " and {} more", count - MOST_NAMED).unwrap_or_default();
+    if count > MAX_NAMED {
+        write!(text, " and {} more", count - MAX_NAMED).unwrap_or_default();
     }
     text
 }

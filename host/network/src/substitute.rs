@@ -29,7 +29,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// Placeholders that a request may have, the same one counted as often as it stands there.
-const MOST_PLACEHOLDERS: usize = 32;
+const MAX_PLACEHOLDERS: usize = 32;
 
 /// What stands before them.
 const BASIC: &[u8] = b"Basic ";
@@ -45,7 +45,7 @@ pub(crate) struct RequestParts {
 impl RequestParts {
     /// The credentials that a request has placeholders of, each once.
     pub(crate) fn mentioned(&self, target: &Target) -> Result<Vec<CredentialName>, BlockReason> {
-        let mut mentioned = MentionedCredentials { names: Vec::new(), left: MOST_PLACEHOLDERS, target };
+        let mut mentioned = MentionedCredentials { names: Vec::new(), left: MAX_PLACEHOLDERS, target };
         mentioned.read(Encoding::Url, self.path.as_str().as_bytes())?;
         for (name, value) in &self.headers {
             mentioned.read(Encoding::Plain, value.as_bytes())?;
@@ -94,7 +94,7 @@ impl MentionedCredentials<'_> {
             self.left = self.left.checked_sub(1).ok_or_else(|| BlockReason {
                 rule: Rule::TooManyPlaceholders,
                 asked: self.target.authority(),
-                reason: format!("the request has more than {MOST_PLACEHOLDERS} placeholders of credentials"),
+                reason: format!("the request has more than {MAX_PLACEHOLDERS} placeholders of credentials"),
                 remedy: "write each credential once, where the server expects it".to_owned(),
             })?;
             if !self.names.contains(&placeholder.name) {
@@ -424,10 +424,10 @@ mod tests {
     #[test]
     fn a_request_has_few_placeholders() {
         let secrets = secrets(&[("a", "alpha", &["*"])]);
-        let most = "<credential:a>".repeat(MOST_PLACEHOLDERS - 2);
+        let most = "<credential:a>".repeat(MAX_PLACEHOLDERS - 2);
         let request = |body: &str| parts("/%3Ccredential:a%3E", &[("x-key", "<credential:a>")], body);
         let filled = fill(request(&most), &secrets).unwrap();
-        assert_eq!(filled.body.len(), "alpha".len() * (MOST_PLACEHOLDERS - 2));
+        assert_eq!(filled.body.len(), "alpha".len() * (MAX_PLACEHOLDERS - 2));
         for body in [format!("{most}<credential:a>"), "<credential:a>\n".repeat(700_000)] {
             let blocked = fill(request(&body), &secrets).unwrap_err();
             assert_eq!(blocked.rule, Rule::TooManyPlaceholders);

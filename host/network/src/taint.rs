@@ -16,7 +16,7 @@ pub struct WebSource {
 pub struct Taint(Arc<Mutex<Vec<WebSource>>>);
 
 /// Sources that are named when they are shown; more are counted only.
-const MOST_SOURCES: usize = 64;
+const MAX_SOURCES: usize = 64;
 
 impl Taint {
     /// A run that has read these before.
@@ -28,7 +28,7 @@ impl Taint {
     /// Records a source.
     pub fn add(&self, source: WebSource) {
         let mut sources = self.0.lock();
-        if sources.len() < MOST_SOURCES && !sources.contains(&source) {
+        if sources.len() < MAX_SOURCES && !sources.contains(&source) {
             sources.push(source);
         }
     }

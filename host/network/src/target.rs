@@ -16,7 +16,7 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use crate::{BlockReason, Rule};
 
 /// The longest URL. Servers rarely take more than 8 KiB.
-const MOST_BYTES: usize = 16 << 10;
+const MAX_BYTES: usize = 16 << 10;
 /// The longest name and the longest label in it (RFC 1035, section 2.3.4).
 const NAME_BYTES: usize = 253;
 const LABEL_BYTES: usize = 63;
@@ -130,8 +130,8 @@ impl Target {
     /// # Errors
     /// When it does not parse, has another scheme than `http` and `https`, or a user.
     pub fn parse(url: &str) -> Result<Self, BlockReason> {
-        if url.len() > MOST_BYTES {
-            return Err(invalid(format!("the URL is longer than {MOST_BYTES} bytes")));
+        if url.len() > MAX_BYTES {
+            return Err(invalid(format!("the URL is longer than {MAX_BYTES} bytes")));
         }
         if let Some(odd) = odd_character(url) {
             return Err(invalid(format!("the URL contains {odd}")));
@@ -156,8 +156,8 @@ impl Target {
         let scheme = uri.scheme_str().ok_or_else(|| invalid("the URL is not absolute"))?;
         let authority = uri.authority().map_or("", http::uri::Authority::as_str);
         let path = uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
-        if scheme.len() + authority.len() + path.as_str().len() > MOST_BYTES {
-            return Err(invalid(format!("the URL is longer than {MOST_BYTES} bytes")));
+        if scheme.len() + authority.len() + path.as_str().len() > MAX_BYTES {
+            return Err(invalid(format!("the URL is longer than {MAX_BYTES} bytes")));
         }
         if let Some(odd) = odd_character(path.as_str()) {
             return Err(invalid(format!("the URL contains {odd}")));

@@ -56,8 +56,8 @@ pub struct RequestTrace {
 }
 
 /// The longest path that is kept, in characters, and the longest method.
-const MOST_PATH: usize = 512;
-const MOST_METHOD: usize = 32;
+const MAX_PATH: usize = 512;
+const MAX_METHOD: usize = 32;
 
 /// The traces of a call, in the order of its requests.
 pub(crate) type Traces = Arc<Mutex<Vec<RequestTrace>>>;
@@ -84,7 +84,7 @@ impl OpenTrace {
     ) -> Self {
         let mut trace = RequestTrace {
             // Searched before it is cut: half a secret would not be found.
-            method: cut(&scrubber.text(method.to_string()), MOST_METHOD),
+            method: cut(&scrubber.text(method.to_string()), MAX_METHOD),
             scheme: String::new(),
             host: String::new(),
             path: String::new(),
@@ -101,7 +101,7 @@ impl OpenTrace {
         if let Ok(target) = target {
             trace.scheme = target.scheme().as_str().to_owned();
             trace.host = scrubber.text(target.authority());
-            trace.path = cut(&without_values(&scrubber.text(target.path_and_query().to_string())), MOST_PATH);
+            trace.path = cut(&without_values(&scrubber.text(target.path_and_query().to_string())), MAX_PATH);
         }
         let mut all = traces.lock();
         let position = all.len();
@@ -206,7 +206,7 @@ mod tests {
         let open = OpenTrace::start(&traces, &Arc::default(), &http::Method::GET, Ok(&target));
         drop(open);
         let all = traces.lock();
-        assert_eq!(all[0].path.chars().count(), MOST_PATH + 1);
+        assert_eq!(all[0].path.chars().count(), MAX_PATH + 1);
         assert_eq!(all[0].error.as_deref(), Some("dropped before there was a response"));
     }
 
@@ -225,12 +225,12 @@ mod tests {
         let scrubber = Arc::new(Scrubber::new(vec![(name, base::Secret::new(secret.to_owned()))]));
         let method_secret = base::Secret::new("SECRET-METHOD-0123456789".to_owned());
         let methods = Arc::new(Scrubber::new(vec![(CredentialName::parse("key").unwrap(), method_secret)]));
-        for before in [0, 4, MOST_METHOD - 12, MOST_METHOD - 1] {
+        for before in [0, 4, MAX_METHOD - 12, MAX_METHOD - 1] {
             let method = format!("{}SECRET-METHOD-0123456789", "X".repeat(before));
             let kept = traced(&methods, &method, "https://e.example/").method;
-            assert!(!kept.contains("SECRET") && kept.contains('<') == (before < MOST_METHOD), "{kept}");
+            assert!(!kept.contains("SECRET") && kept.contains('<') == (before < MAX_METHOD), "{kept}");
         }
-        for before in ["/", "/?", "/?a=", &format!("/{}", "a".repeat(MOST_PATH - 6))] {
+        for before in ["/", "/?", "/?a=", &format!("/{}", "a".repeat(MAX_PATH - 6))] {
             let kept = traced(&scrubber, "GET", &format!("https://e.example{before}{secret}")).path;
             assert!(!kept.contains("0123") && !kept.contains("part") && !kept.contains("rest45"), "{kept}");
         }

@@ -26,7 +26,7 @@ use crate::target::{Host, Target};
 use crate::{BlockReason, Gate, GateError, Rule, headers};
 
 /// Of the body of an answer so much is read, so that a server which is still writing sees no broken connection.
-const MOST_ANSWER_BYTES: usize = 64 << 10;
+const MAX_ANSWER_BYTES: usize = 64 << 10;
 /// And for so long: the status has been heard.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -151,7 +151,7 @@ fn is_localhost(name: &str) -> bool {
 
 /// Reads and throws away what is left of an answer, up to a limit.
 async fn drain(mut connection: Option<Pin<Box<Http>>>, body: Incoming) {
-    let mut body = pin!(Limited::new(body, MOST_ANSWER_BYTES));
+    let mut body = pin!(Limited::new(body, MAX_ANSWER_BYTES));
     poll_fn(|cx| {
         if connection.as_mut().is_some_and(|connection| connection.as_mut().poll(cx).is_ready()) {
             connection = None;

@@ -137,12 +137,12 @@ fn status_of(name: &Value) -> Option<u16> {
 }
 
 /// No endpoint means a longer wait; a larger number is a mistake or an attack on arithmetic.
-pub(crate) const LONGEST: Duration = Duration::from_secs(86_400);
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(86_400);
 
 /// A wait in seconds, with or without a fraction.
 pub(crate) fn seconds(text: &str) -> Option<Duration> {
     let seconds: f64 = text.parse().ok()?;
-    Duration::try_from_secs_f64(seconds.clamp(0.0, LONGEST.as_secs_f64())).ok()
+    Duration::try_from_secs_f64(seconds.clamp(0.0, MAX_WAIT.as_secs_f64())).ok()
 }
 
 /// Google's `RetryInfo` in the details of an error: `"retryDelay": "34.07s"`.

@@ -10,7 +10,7 @@ use base::Secret;
 use llm::ModelErrorKind;
 use reqwest::header::{HeaderMap, HeaderValue};
 
-use crate::failure::{LONGEST, ProviderFailure, seconds};
+use crate::failure::{MAX_WAIT, ProviderFailure, seconds};
 use crate::remedy::RequestOrigin;
 use crate::settings::ModelLimits;
 
@@ -182,14 +182,14 @@ fn from_reqwest(error: reqwest::Error, origin: &RequestOrigin) -> ProviderFailur
 fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(millis) = text("retry-after-ms").and_then(|text| text.parse::<u64>().ok()) {
-        return Some(Duration::from_millis(millis).min(LONGEST));
+        return Some(Duration::from_millis(millis).min(MAX_WAIT));
     }
     let text = text("retry-after")?;
     if text.parse::<f64>().is_ok() {
         return seconds(text);
     }
     let date = httpdate::parse_http_date(text).ok()?;
-    Some(date.duration_since(now).unwrap_or_default().min(LONGEST))
+    Some(date.duration_since(now).unwrap_or_default().min(MAX_WAIT))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::tree::{FoundEntry, Odd, TreeError, sum, walk};
 use crate::{SignedReceipt, VerifyError};
 
 /// Files that a directory may hold beside the artifacts.
-const MOST_OTHERS: u64 = 100_000;
+const MAX_OTHERS: u64 = 100_000;
 
 /// What became of a comparison with a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl SignedReceipt {
         }
         let verified = wanted.len();
         let mut others = BTreeSet::new();
-        let most = MOST_OTHERS.saturating_add(2 * verified as u64);
+        let most = MAX_OTHERS.saturating_add(2 * verified as u64);
         let none = |_: &str| false;
         let read = walk(directory, most, Odd::Ignored, none, |FoundEntry { path, mut file }| {
             let Some(artifact) = wanted.remove(path.as_str()) else {

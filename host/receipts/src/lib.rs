@@ -21,4 +21,4 @@ pub use receipt::{
     Energy, Issuer, Receipt, ReceiptAction, ReceiptAnswer, ReceiptApproval, ReceiptArtifact, ReceiptComponent,
     ReceiptHost, ReceiptOutcome, Skill, StatusCount, Task, Tokens, VERSION,
 };
-pub use signed::{MOST_BYTES, SignedReceipt};
+pub use signed::{MAX_BYTES, SignedReceipt};

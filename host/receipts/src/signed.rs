@@ -11,7 +11,7 @@ use crate::key::ReceiptSignature;
 use crate::{PublicKey, Receipt, SigningKey, VERSION, VerifyError};
 
 /// The largest receipt, in bytes. One with 10,000 artifacts has about three million.
-pub const MOST_BYTES: usize = 16 << 20;
+pub const MAX_BYTES: usize = 16 << 20;
 /// Signed before the receipt, so that no signature of this key for something else is one of a receipt.
 const CONTEXT: &str = "motor receipt\n";
 
@@ -45,8 +45,8 @@ impl SignedReceipt {
     /// # Errors
     /// When they are no receipt, or one byte is another.
     pub fn read(bytes: &[u8]) -> Result<Self, VerifyError> {
-        if bytes.len() > MOST_BYTES {
-            return Err(VerifyError::TooLarge { limit: MOST_BYTES });
+        if bytes.len() > MAX_BYTES {
+            return Err(VerifyError::TooLarge { limit: MAX_BYTES });
         }
         // A newer form would else be refused for a field that nobody knows.
         if let Ok(Glance { receipt: GlanceReceipt { version } }) = serde_json::from_slice(bytes)

@@ -15,9 +15,9 @@ use base::{ContentHash, ContentHasher};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, statat};
 
 /// Directories within directories.
-const MOST_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 /// Bytes of all paths together.
-const MOST_PATH_BYTES: usize = 4 << 20;
+const MAX_PATH_BYTES: usize = 4 << 20;
 
 /// What a directory may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub enum TreeError {
         path: String,
     },
     /// It is nested too deeply.
-    #[error("`{path}` is more than {MOST_DEPTH} directories deep")]
+    #[error("`{path}` is more than {MAX_DEPTH} directories deep")]
     Deep {
         /// Where.
         path: String,
@@ -127,14 +127,14 @@ pub fn walk<E: From<TreeError>>(
         if seen > entries {
             return Err(too_many(entries).into());
         }
-        if path_bytes > MOST_PATH_BYTES {
-            return Err(TreeError::TooMuch { limit: MOST_PATH_BYTES as u64, unit: "bytes of names" }.into());
+        if path_bytes > MAX_PATH_BYTES {
+            return Err(TreeError::TooMuch { limit: MAX_PATH_BYTES as u64, unit: "bytes of names" }.into());
         }
         let failed = |error: rustix::io::Errno| io_at(&path, error.into());
         let status = statat(&*parent, &*name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         match FileType::from_raw_mode(status.st_mode) {
             FileType::Directory => {
-                if path.matches('/').count() + 1 >= MOST_DEPTH {
+                if path.matches('/').count() + 1 >= MAX_DEPTH {
                     return Err(TreeError::Deep { path }.into());
                 }
                 let opened = openat(&*parent, &*name, directory | OFlags::NOFOLLOW, Mode::empty()).map_err(failed)?;

@@ -34,22 +34,22 @@ use crate::{Limit, LimitExceeded};
 pub use connected::CodeAccess;
 
 /// Maximum size of a result, in bytes of JSON (SPEC CODE-2).
-pub const MOST_RESULT_BYTES: u32 = 32 * 1024;
+pub const MAX_RESULT_BYTES: u32 = 32 * 1024;
 /// Bytes of console output that are kept (SPEC CODE-1).
-pub const MOST_CONSOLE_BYTES: u32 = 8 * 1024;
+pub const MAX_CONSOLE_BYTES: u32 = 8 * 1024;
 /// Bytes of an error's message that are kept.
-const MOST_MESSAGE_BYTES: usize = 4 * 1024;
+const MAX_MESSAGE_BYTES: usize = 4 * 1024;
 /// Start of the marker that replaces the rest of a result, such as `…[truncated: 36 bytes]`, and its maximum length.
 pub(crate) const MARKER: &str = "…[truncated: ";
 const MARKER_BYTES: usize = 64;
 /// Maximum size of the source, in bytes.
-pub const MOST_SOURCE_BYTES: usize = 1 << 20;
+pub const MAX_SOURCE_BYTES: usize = 1 << 20;
 /// The shortest timeout of a program (SPEC CODE-2).
-pub const LEAST_TIMEOUT: Duration = Duration::from_millis(100);
+pub const MIN_TIMEOUT: Duration = Duration::from_millis(100);
 /// The longest timeout of a program outside a run (SPEC CODE-2).
-pub const MOST_TIMEOUT: Duration = Duration::from_secs(5);
+pub const MAX_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest timeout of a program inside an agentic run (SPEC CODE-2).
-pub const MOST_TIMEOUT_IN_RUN: Duration = Duration::from_secs(30);
+pub const MAX_TIMEOUT_IN_RUN: Duration = Duration::from_secs(30);
 
 /// The engine, linked and ready. Cheap to clone.
 #[derive(Clone)]
@@ -69,7 +69,7 @@ enum Engine {
 /// One program to run.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// The JavaScript source text, at most [`MOST_SOURCE_BYTES`].
+    /// The JavaScript source text, at most [`MAX_SOURCE_BYTES`].
     pub source: String,
     /// Wall-clock timeout; clamped by the caller.
     pub timeout: Duration,
@@ -206,8 +206,8 @@ impl CodeSandbox {
             source: program.source.clone(),
             seed: program.seed,
             now_ms: program.now_ms,
-            max_result_bytes: MOST_RESULT_BYTES,
-            max_console_bytes: MOST_CONSOLE_BYTES,
+            max_result_bytes: MAX_RESULT_BYTES,
+            max_console_bytes: MAX_CONSOLE_BYTES,
             grants: surroundings.grants(),
         };
         let scrub = Scrub::new(surroundings.scrubbed_by.clone().or_else(|| surroundings.network.clone()));
@@ -254,8 +254,8 @@ fn settle(outcome: Outcome<wit::Report, std::convert::Infallible>, usage: CallUs
 }
 
 fn refuse(program: &Program) -> Option<CodeError> {
-    if program.source.len() > MOST_SOURCE_BYTES {
-        let message = format!("the code has {} bytes; at most {MOST_SOURCE_BYTES} are accepted", program.source.len());
+    if program.source.len() > MAX_SOURCE_BYTES {
+        let message = format!("the code has {} bytes; at most {MAX_SOURCE_BYTES} are accepted", program.source.len());
         return Some(CodeError::new(CodeErrorCode::Limit, message));
     }
     let pattern = program.guard.then(|| guard::blocked(&program.source)).flatten()?;
@@ -283,12 +283,12 @@ fn accept(answer: wit::Report, usage: CallUsage) -> CodeReport {
 
 /// Enforces the bounds of an answer again, because the guest runs hostile code in its own memory.
 fn within_bounds(mut report: CodeReport) -> CodeReport {
-    report.console_truncated |= cut(&mut report.console, MOST_CONSOLE_BYTES as usize);
+    report.console_truncated |= cut(&mut report.console, MAX_CONSOLE_BYTES as usize);
     match &mut report.outcome {
         // The guest's truncation marker is part of the text and needs extra room.
-        Ok(value) => value.truncated |= cut(&mut value.json, MOST_RESULT_BYTES as usize + MARKER_BYTES),
+        Ok(value) => value.truncated |= cut(&mut value.json, MAX_RESULT_BYTES as usize + MARKER_BYTES),
         Err(error) => {
-            cut(&mut error.message, MOST_MESSAGE_BYTES);
+            cut(&mut error.message, MAX_MESSAGE_BYTES);
         }
     }
     report

@@ -92,9 +92,9 @@ pub struct ToolCall<'a> {
 }
 
 /// Maximum number of tools of one component.
-pub(crate) const MOST_TOOLS: usize = 64;
+pub(crate) const MAX_TOOLS: usize = 64;
 /// The longest schema that is read, in bytes.
-pub(crate) const MOST_SCHEMA_BYTES: usize = 32 * 1024;
+pub(crate) const MAX_SCHEMA_BYTES: usize = 32 * 1024;
 
 /// A component's description of itself (world `skill`): untrusted text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -17,7 +17,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// The deepest nesting of a type: bounds the recursion over types.
-pub(crate) const MOST_DEPTH: usize = 64;
+pub(crate) const MAX_DEPTH: usize = 64;
 
 /// The largest integer that every JSON parser reads exactly (RFC 8259, section 6).
 pub(crate) const SAFE_INTEGER: u64 = 1 << 53;

@@ -103,7 +103,7 @@ fn to_json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
 
-/// Reads the JSON of a worker, whose nesting is bounded by [`crate::wit_json::MOST_DEPTH`] and not by the parser.
+/// Reads the JSON of a worker, whose nesting is bounded by [`crate::wit_json::MAX_DEPTH`] and not by the parser.
 pub(crate) fn from_json<'a, T: Deserialize<'a>>(json: &'a [u8]) -> serde_json::Result<T> {
     let mut reader = serde_json::Deserializer::from_slice(json);
     reader.disable_recursion_limit();

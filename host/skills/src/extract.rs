@@ -21,11 +21,11 @@ mod parts;
 use parts::{is_looked_at, is_part};
 
 /// Skills of one run.
-pub const MOST_SKILLS: usize = 16;
+pub const MAX_SKILLS: usize = 16;
 /// Where a run puts skills beside the one at the top of its workspace.
 const SKILLS: &str = "skills";
 /// Names in one directory of a workspace, whatever they are of.
-const MOST_LISTED: u64 = 100_000;
+const MAX_LISTED: u64 = 100_000;
 
 /// What to look at.
 pub struct Extraction<'a> {
@@ -97,9 +97,8 @@ pub fn extract(extraction: &Extraction<'_>) -> Vec<Result<ExtractedSkill, Extrac
     for name in names {
         let shown = name.to_string_lossy().into_owned();
         let path = format!("{SKILLS}/{shown}");
-        if found.len() >= MOST_SKILLS {
-            let reason =
-                format!("a run can leave {MOST_SKILLS} skills: this one and those after it were not looked at");
+        if found.len() >= MAX_SKILLS {
+            let reason = format!("a run can leave {MAX_SKILLS} skills: this one and those after it were not looked at");
             found.push(Err(ExtractFailure { name: shown, path, reason }));
             break;
         }
@@ -155,8 +154,8 @@ fn beside(workspace: &OwnedFd) -> Result<Option<(OwnedFd, Vec<CString>)>, Extrac
     let mut names = Vec::new();
     for (entry, seen) in Dir::read_from(&skills).map_err(failed)?.zip(0..) {
         let entry = entry.map_err(failed)?;
-        if seen >= MOST_LISTED {
-            let reason = format!("it has more than {MOST_LISTED} entries");
+        if seen >= MAX_LISTED {
+            let reason = format!("it has more than {MAX_LISTED} entries");
             return Err(ExtractFailure { name: SKILLS.into(), path: SKILLS.into(), reason });
         }
         let name = entry.file_name();
@@ -187,7 +186,7 @@ fn one(extraction: &Extraction<'_>, path: &str, directory: &OwnedFd) -> Result<O
     if !has_manifest(directory, baseline) {
         return Ok(None);
     }
-    let mut read = read_kept(directory, &extraction.bounds, MOST_LISTED, &is_looked_at)
+    let mut read = read_kept(directory, &extraction.bounds, MAX_LISTED, &is_looked_at)
         .map_err(|error| failed(fallback, error.to_string()))?;
     read.retain(|path, _| is_part(path));
     let mut files = BTreeMap::new();

@@ -36,7 +36,7 @@ pub use gate::VerifiedPlace;
 
 /// Directories that are watched. A user has some hundred thousand watches for all programs; where this is not enough, the
 /// roots are looked at twice a second.
-const MOST_WATCHES: usize = 100_000;
+const MAX_WATCHES: usize = 100_000;
 
 /// What a library is made of.
 pub struct LibraryParts {
@@ -129,7 +129,7 @@ impl Library {
     /// # Errors
     /// When the system has no thread or no descriptor left.
     pub fn open(parts: LibraryParts) -> Result<Self, SkillError> {
-        Self::open_with(parts, MOST_WATCHES)
+        Self::open_with(parts, MAX_WATCHES)
     }
 
     fn open_with(parts: LibraryParts, most_watches: usize) -> Result<Self, SkillError> {

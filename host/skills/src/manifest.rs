@@ -19,7 +19,7 @@ mod yaml;
 use yaml::Fields;
 
 /// Characters of a description (Agent Skills standard, `description`).
-pub const MOST_DESCRIPTION: usize = 1_024;
+pub const MAX_DESCRIPTION: usize = 1_024;
 
 /// A skill's description of itself: untrusted text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -127,7 +127,7 @@ fn paragraph(text: &str) -> String {
         folded.push_str(word);
     }
     // One character less, for the mark.
-    if folded.chars().nth(MOST_DESCRIPTION).is_some() { cut(&folded, MOST_DESCRIPTION - 1) } else { folded }
+    if folded.chars().nth(MAX_DESCRIPTION).is_some() { cut(&folded, MAX_DESCRIPTION - 1) } else { folded }
 }
 
 /// What a bare `NAME.wasm` is called and said to be, before anybody has looked into it.

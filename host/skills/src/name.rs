@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Characters of a name (SPEC SKILL-3).
-pub const MOST_CHARACTERS: usize = 64;
+pub const MAX_CHARACTERS: usize = 64;
 
 /// A name: `^[a-z][a-z0-9-]*[a-z0-9]$`, at most 64 characters, no `--`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -46,8 +46,8 @@ fn fault(text: &str) -> Option<String> {
     }
     // Before anything that shows the name: a text of a megabyte is not repeated in a message.
     let characters = text.chars().count();
-    if characters > MOST_CHARACTERS {
-        return Some(format!("a name has at most {MOST_CHARACTERS} characters, this one {characters}"));
+    if characters > MAX_CHARACTERS {
+        return Some(format!("a name has at most {MAX_CHARACTERS} characters, this one {characters}"));
     }
     let shown = text.escape_debug();
     if let Some(odd) = text.chars().find(|&c| !matches!(c, 'a'..='z' | '0'..='9' | '-')) {

@@ -20,7 +20,7 @@ use crate::schema::{self, SCHEMA_KEY, Schema};
 use crate::{Batch, Scan, StoreError, Table, record};
 
 /// Upper bound of the yields of a commit before it is written: commits made in between share its write.
-const MOST_PAUSES: u64 = 3;
+const MAX_PAUSES: u64 = 3;
 
 /// A fault at one write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -245,7 +245,7 @@ impl SimulatedStore {
         let answer = self.accept(changes)?;
         // Written even if its caller goes away: dropping the future does not undo the commit.
         let accepted = AcceptedCommit(self);
-        for _ in 0..=self.disk.random.next_u64() % MOST_PAUSES {
+        for _ in 0..=self.disk.random.next_u64() % MAX_PAUSES {
             tokio::task::yield_now().await;
             if answer.get().is_some() {
                 break;

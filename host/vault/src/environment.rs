@@ -58,10 +58,10 @@ pub(crate) fn folded(name: &str) -> String {
 }
 
 /// A shorter value would be found, and replaced, in unrelated texts.
-const LEAST_BYTES: usize = 8;
-const MOST_BYTES: usize = 64 << 10;
+const MIN_BYTES: usize = 8;
+const MAX_BYTES: usize = 64 << 10;
 /// The same goes for repetitive values such as `--------` and `00000000`.
-const LEAST_DIFFERENT: usize = 4;
+const MIN_DIFFERENT: usize = 4;
 
 /// Whether a value can be kept secret: it can be found wherever it flows back, and is distinct from its own
 /// placeholder.
@@ -76,13 +76,13 @@ pub(crate) fn fitness(name: &CredentialName, value: &str) -> Result<(), &'static
     let (lower, placeholder) = (zeroize::Zeroizing::new(value.to_ascii_lowercase()), name.placeholder());
     if value.is_empty() {
         Err("it is empty")
-    } else if count < LEAST_BYTES {
+    } else if count < MIN_BYTES {
         Err("it has fewer than 8 bytes, which could not be told from other text")
-    } else if whole.len() > MOST_BYTES {
+    } else if whole.len() > MAX_BYTES {
         Err("it has more than 64 KiB")
     } else if value.contains('\0') {
         Err("it has a zero byte in it")
-    } else if different < LEAST_DIFFERENT {
+    } else if different < MIN_DIFFERENT {
         Err("it has fewer than 4 different bytes, and could not be told from other text")
     } else if placeholder.to_ascii_lowercase().contains(&**lower) || lower.contains("<credential:") {
         Err("it looks like its own placeholder")

@@ -23,8 +23,8 @@ use crate::{GrantedCredential, RunSecrets, Scrubber, VaultError, VaultParts};
 
 /// Time before an unavailable key is requested again: every run requests it, and a keyring that hangs takes seconds.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
-const MOST_DOMAINS: usize = 64;
-const MOST_SKILL_BYTES: usize = 128;
+const MAX_DOMAINS: usize = 64;
+const MAX_SKILL_BYTES: usize = 128;
 
 /// Warning while the key is stored next to the data it protects.
 const KEY_FILE_WARNING: &str = "the credentials are encrypted with a key that lies unprotected in `config/credentials.key` of \
@@ -397,12 +397,12 @@ fn cut_last_breaks(value: &mut Secret<String>) {
 fn check(credential: &NewCredential) -> Result<(), VaultError> {
     let NewCredential { name, skill, value, domains, .. } = credential;
     let is_skill =
-        |skill: &str| !skill.is_empty() && skill.len() <= MOST_SKILL_BYTES && !skill.contains(char::is_control);
+        |skill: &str| !skill.is_empty() && skill.len() <= MAX_SKILL_BYTES && !skill.contains(char::is_control);
     let reason = if let Err(reason) = fitness(name, value.expose()) {
         reason
     } else if value.expose().trim() != value.expose() {
         return Err(VaultError::Padded { name: name.clone() });
-    } else if domains.len() > MOST_DOMAINS {
+    } else if domains.len() > MAX_DOMAINS {
         "it has more than 64 domains"
     } else if !skill.as_deref().is_none_or(is_skill) {
         "its skill has no possible name"

@@ -9,7 +9,7 @@ use tests::network::{Reply, Site};
 use super::{Way, check, get, post};
 
 /// What a call may receive here.
-const MOST: u64 = 1 << 20;
+const MAX_RESPONSE_BYTES: u64 = 1 << 20;
 /// What may be on the way beside that, in the sockets of both sides.
 const ON_THE_WAY: u64 = 16 << 20;
 
@@ -24,8 +24,12 @@ fn what_a_server_may_do_to_a_guest_is_bounded() {
         let raw = |text: &str| Reply::raw(text);
         for (what, reply, expected) in [
             ("a page", Reply::text("ok"), "200"),
-            ("the most that is allowed", Reply::Sized { said: MOST, sent: MOST }, "200"),
-            ("a byte more", Reply::Sized { said: MOST + 1, sent: MOST + 1 }, "limit response_bytes"),
+            ("the most that is allowed", Reply::Sized { said: MAX_RESPONSE_BYTES, sent: MAX_RESPONSE_BYTES }, "200"),
+            (
+                "a byte more",
+                Reply::Sized { said: MAX_RESPONSE_BYTES + 1, sent: MAX_RESPONSE_BYTES + 1 },
+                "limit response_bytes",
+            ),
             ("a gigabyte", Reply::Sized { said: 1 << 30, sent: 1 << 30 }, "limit response_bytes"),
             ("a body without an end", Reply::Endless, "limit response_bytes"),
             ("less than it says", Reply::Sized { said: 1_000, sent: 900 }, "protocol"),
@@ -78,17 +82,17 @@ fn what_a_server_may_do_to_a_guest_is_bounded() {
             ),
         ] {
             let mut way = Way::to_site(&site);
-            way.limits.response_bytes = MOST;
+            way.limits.response_bytes = MAX_RESPONSE_BYTES;
             let call = way.open();
             site.route("/hostile", reply);
             let before = site.written();
             let asked = get(&call, &site.url("/hostile")).await;
             check(&asked, expected, what);
             let taken = site.written() - before;
-            assert!(taken <= MOST + ON_THE_WAY, "{what}: {taken} bytes were taken");
+            assert!(taken <= MAX_RESPONSE_BYTES + ON_THE_WAY, "{what}: {taken} bytes were taken");
             if asked.verdict() == "200" {
                 let length = asked.answer().body.len();
-                assert!(length == 2 || length == 10 || length == MOST as usize, "{what}: {length} bytes");
+                assert!(length == 2 || length == 10 || length == MAX_RESPONSE_BYTES as usize, "{what}: {length} bytes");
             }
             // Nothing of it is left in the way of the next.
             if !expected.starts_with("limit response_bytes") && what != "the most that is allowed" {

@@ -10,7 +10,7 @@ const INSIDE: &str = "MOTOR_TEST_NAMESPACE";
 /// Set by those whose machine may not make namespaces, and who know that these tests then test nothing.
 const CANNOT: &str = "MOTOR_TEST_NO_NAMESPACE";
 /// Seconds until a child that hangs is ended.
-const MOST_SECONDS: &str = "120";
+const MAX_SECONDS: &str = "120";
 
 /// Runs the calling test inside a network namespace where these addresses are local, as well as `127.0.0.0/8` and `::1`.
 /// There is no way out of it.
@@ -35,7 +35,7 @@ pub fn isolated<F: FnOnce()>(addresses: &[&str], body: F) {
         format!("ip address add {address} dev lo{flags} && ")
     });
     let script =
-        format!("ip link set lo up && {}exec timeout {MOST_SECONDS} \"$0\" \"$@\"", prepare.collect::<String>());
+        format!("ip link set lo up && {}exec timeout {MAX_SECONDS} \"$0\" \"$@\"", prepare.collect::<String>());
     let mut command = Command::new("unshare");
     command.args(flags()).args(["--", "sh", "-c", &script]);
     command.arg(std::env::current_exe().expect("this program has a path"));

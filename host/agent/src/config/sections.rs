@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use runtime::EngineConfig;
-use runtime::code::{LEAST_TIMEOUT, MOST_TIMEOUT, MOST_TIMEOUT_IN_RUN};
+use runtime::code::{MAX_TIMEOUT, MAX_TIMEOUT_IN_RUN, MIN_TIMEOUT};
 use serde::{Deserialize, Serialize};
 
 /// `[code]`: the sandbox for code a model wrote.
@@ -27,13 +27,13 @@ impl CodeConfig {
     /// The time a program gets outside a run: clamped to 100..=5000 ms, never refused (SPEC CODE-2).
     #[must_use]
     pub fn timeout(&self, asked_ms: Option<u64>) -> Duration {
-        Duration::from_millis(asked_ms.unwrap_or(self.timeout_ms)).clamp(LEAST_TIMEOUT, MOST_TIMEOUT)
+        Duration::from_millis(asked_ms.unwrap_or(self.timeout_ms)).clamp(MIN_TIMEOUT, MAX_TIMEOUT)
     }
 
     /// The time a program gets inside a run: clamped to 100..=30000 ms.
     #[must_use]
     pub fn timeout_in_run(&self, asked_ms: Option<u64>) -> Duration {
-        Duration::from_millis(asked_ms.unwrap_or(self.timeout_ms)).clamp(LEAST_TIMEOUT, MOST_TIMEOUT_IN_RUN)
+        Duration::from_millis(asked_ms.unwrap_or(self.timeout_ms)).clamp(MIN_TIMEOUT, MAX_TIMEOUT_IN_RUN)
     }
 }
 

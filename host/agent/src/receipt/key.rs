@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 const PRIVATE_KEY: &str = "receipt.key";
 pub(crate) const PUBLIC_KEY: &str = "receipt.pub";
 /// Maximum size of a key file: a key, its armour and the warning are smaller.
-const MOST_BYTES: u64 = 4 << 10;
+const MAX_BYTES: u64 = 4 << 10;
 
 /// Opens the key, one caller at a time: two that make it at once would conflict.
 #[derive(Debug, Clone)]
@@ -85,8 +85,8 @@ impl ReceiptKey {
             return Err(Refusal::new(RefusalCode::StateUnusable, reason)
                 .with_remedy("run `chmod 600` on it; if others may have read it, begin with a new one: move it and `receipt.pub` away"));
         }
-        let mut text = Zeroizing::new(String::with_capacity(MOST_BYTES as usize));
-        file.by_ref().take(MOST_BYTES).read_to_string(&mut text).map_err(unreadable)?;
+        let mut text = Zeroizing::new(String::with_capacity(MAX_BYTES as usize));
+        file.by_ref().take(MAX_BYTES).read_to_string(&mut text).map_err(unreadable)?;
         Ok(Some(text))
     }
 }

@@ -7,7 +7,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use base::{ContentHash, Refusal, RefusalCode, RunId};
-use receipts::{MOST_BYTES, PublicKey, ReceiptOutcome, SignedReceipt, VerifyError, tree};
+use receipts::{MAX_BYTES, PublicKey, ReceiptOutcome, SignedReceipt, VerifyError, tree};
 use serde::Serialize;
 use store::{Links, open_regular};
 
@@ -15,9 +15,9 @@ use crate::Home;
 use crate::components::BUNDLED;
 
 /// The largest component that is compared, in bytes.
-const MOST_COMPONENT_BYTES: u64 = 1 << 30;
+const MAX_COMPONENT_BYTES: u64 = 1 << 30;
 /// Maximum size of a public key file.
-const MOST_KEY_BYTES: u64 = 4 << 10;
+const MAX_KEY_BYTES: u64 = 4 << 10;
 
 /// The parts to verify.
 #[derive(Debug, Clone, Default)]
@@ -82,7 +82,7 @@ impl Verification {
     /// # Errors
     /// If a compared part does not match the receipt, or a named file cannot be read.
     pub fn of(request: &VerifyRequest) -> Result<Self, Refusal> {
-        let bytes = read(&request.file, MOST_BYTES as u64 + 1)?;
+        let bytes = read(&request.file, MAX_BYTES as u64 + 1)?;
         let signed = SignedReceipt::read(&bytes).map_err(refused)?;
         let receipt = signed.receipt();
         // The home only counts if it knows the run.
@@ -178,7 +178,7 @@ impl Verification {
         let mut left: Vec<_> = signed.receipt().components.iter().collect();
         for path in &request.components {
             let read =
-                open_regular(path, Links::Followed).and_then(|mut file| tree::sum(&mut file, MOST_COMPONENT_BYTES));
+                open_regular(path, Links::Followed).and_then(|mut file| tree::sum(&mut file, MAX_COMPONENT_BYTES));
             let found = read.map_err(|error| unreadable(path, &error))?.hash;
             let tools = signed.used_component(found).map_err(refused)?.join(", ");
             self.check("component", &format!("`{}` was called as {tools}", path.display()));
@@ -223,7 +223,7 @@ fn home_key(home: &Home) -> Result<Option<PublicKey>, Refusal> {
 }
 
 fn key_file(path: &Path) -> Result<PublicKey, Refusal> {
-    let bytes = read(path, MOST_KEY_BYTES)?;
+    let bytes = read(path, MAX_KEY_BYTES)?;
     let key = std::str::from_utf8(&bytes).ok().and_then(|text| text.trim().parse().ok());
     key.ok_or_else(|| {
         Refusal::new(RefusalCode::Failed, format!("`{}` holds no public key", path.display()))

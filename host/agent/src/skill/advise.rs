@@ -9,7 +9,7 @@ use skills::trust::{Advisory, Subject};
 use super::used::verdict;
 
 /// Bytes of an answer that are kept.
-const MOST_TEXT: usize = 8 * 1024;
+const MAX_TEXT: usize = 8 * 1024;
 
 /// Notes a run's advice about a skill; `None`: it has not ended.
 pub(crate) async fn advise(
@@ -22,7 +22,7 @@ pub(crate) async fn advise(
     let SkillGrant { name, place, hash, modes, .. } = skill.clone();
     let subject = Subject { name, place, hash, modes };
     let text = answer.unwrap_or("the review has not ended with a verdict");
-    let text = text.get(..text.floor_char_boundary(MOST_TEXT)).unwrap_or_default().to_owned();
+    let text = text.get(..text.floor_char_boundary(MAX_TEXT)).unwrap_or_default().to_owned();
     let passed = answer.is_some_and(verdict);
     trust.advised(&subject, Advisory { run_id: run.clone(), passed, text, at }).await?;
     if passed {

@@ -15,12 +15,12 @@ use crate::Host;
 use crate::sandboxes::CompileTurn;
 
 /// Number of components that are asked, and the time limit of each answer.
-const MOST_ASKED: usize = 16;
+const MAX_ASKED: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Characters of a bare component's description of itself.
-const MOST_DESCRIPTION: usize = 1_024;
+const MAX_DESCRIPTION: usize = 1_024;
 /// Bytes of its instructions.
-const MOST_BODY: usize = 64 * 1024;
+const MAX_BODY: usize = 64 * 1024;
 
 impl Host {
     /// Adds the tools of each component to the facts, and returns a bare component's self-description.
@@ -31,10 +31,10 @@ impl Host {
         // Its first answer counts: a component may answer differently each time.
         let known = taken.standing.record.as_ref().and_then(|record| record.described.clone());
         let mut described = known.clone();
-        let of = facts.components.len().min(MOST_ASKED);
+        let of = facts.components.len().min(MAX_ASKED);
         for (asked, fact) in facts.components.iter_mut().filter(|fact| fact.problem.is_none()).enumerate() {
-            if asked >= MOST_ASKED {
-                fact.problem = Some(format!("the skill has more than {MOST_ASKED} components: this one was not asked"));
+            if asked >= MAX_ASKED {
+                fact.problem = Some(format!("the skill has more than {MAX_ASKED} components: this one was not asked"));
                 continue;
             }
             let Some(file) = taken.snapshot.files.get(&fact.path) else { continue };
@@ -47,8 +47,8 @@ impl Host {
                         && let Outcome::Returned(Some(about)) = toolset.component.about(limits).await.outcome
                     {
                         described = Some(Described {
-                            description: about.description.chars().take(MOST_DESCRIPTION).collect(),
-                            body: cut(about.instructions, MOST_BODY),
+                            description: about.description.chars().take(MAX_DESCRIPTION).collect(),
+                            body: cut(about.instructions, MAX_BODY),
                         });
                     }
                 }

@@ -11,9 +11,9 @@ use crate::catalogue;
 use crate::sandboxes::{CompileTurn, Sandboxes, Toolset};
 
 /// Maximum number of components with tools in a skill: each is compiled and asked.
-const MOST_COMPONENTS: usize = 16;
+const MAX_COMPONENTS: usize = 16;
 /// Maximum characters of a tool's name.
-const MOST_NAME_CHARACTERS: usize = 64;
+const MAX_NAME_CHARACTERS: usize = 64;
 
 /// A tool of a skill's component.
 #[derive(Clone)]
@@ -31,8 +31,8 @@ pub(crate) struct OwnTool {
 /// If a component cannot be used. A skill is used whole or not at all.
 pub(crate) async fn of(sandboxes: &Sandboxes, snapshot: &Snapshot) -> Result<BTreeMap<String, OwnTool>, Refusal> {
     let components: Vec<_> = snapshot.files.iter().filter(|(path, _)| skills::snapshot::is_component(path)).collect();
-    if components.len() > MOST_COMPONENTS {
-        let reason = format!("the skill has {} components: at most {MOST_COMPONENTS} are loaded", components.len());
+    if components.len() > MAX_COMPONENTS {
+        let reason = format!("the skill has {} components: at most {MAX_COMPONENTS} are loaded", components.len());
         return Err(Refusal::new(RefusalCode::InvalidComponent, reason));
     }
     let mut tools = BTreeMap::new();
@@ -73,6 +73,6 @@ fn name(path: &str, own: &str, taken: &BTreeMap<String, OwnTool>) -> Option<Stri
     let stem: String =
         stem.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect();
     let long = format!("{stem}_{own}");
-    let fits = long.len() <= MOST_NAME_CHARACTERS && long.starts_with(|c: char| c.is_ascii_lowercase());
+    let fits = long.len() <= MAX_NAME_CHARACTERS && long.starts_with(|c: char| c.is_ascii_lowercase());
     (fits && is_free(&long)).then_some(long)
 }

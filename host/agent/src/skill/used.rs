@@ -11,7 +11,7 @@ use skills::Manifest;
 use skills::review::visible;
 
 /// Bytes of a skill's instructions in a prompt. The rest is in the workspace's `SKILL.md`.
-const MOST_BODY_BYTES: usize = 48 * 1024;
+const MAX_BODY_BYTES: usize = 48 * 1024;
 
 /// The skill's label in the run's trace.
 pub(crate) fn label(skill: &SkillGrant) -> SkillLabel {
@@ -24,7 +24,7 @@ pub(crate) fn briefing(skill: &SkillGrant, manifest: &Manifest) -> String {
         return REVIEW.to_owned();
     }
     let body = visible(&manifest.body);
-    let shown = cut(&body, MOST_BODY_BYTES);
+    let shown = cut(&body, MAX_BODY_BYTES);
     let rest = if shown.len() < body.len() { "\n\n(cut here: the rest is in `/workspace/SKILL.md`)" } else { "" };
     let text = match skill.admission {
         Admission::Approved => format!(

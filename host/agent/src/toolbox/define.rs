@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::{ContentHash, Refusal, RefusalCode};
 use llm::ToolSpec;
 use motor::{SandboxUsage, ToolDefinition, ToolEffects};
-use runtime::code::MOST_TIMEOUT_IN_RUN;
+use runtime::code::MAX_TIMEOUT_IN_RUN;
 use runtime::{Access, Limits, ToolDescription};
 use serde_json::json;
 
@@ -165,7 +165,7 @@ fn code(component: ContentHash, around: CodeGrants) -> ToolDefinition {
             idempotent: !writes && !around.network,
             open_world: around.network,
         },
-        timeout: MOST_TIMEOUT_IN_RUN,
+        timeout: MAX_TIMEOUT_IN_RUN,
         component: Some(component),
         most: None,
     }

@@ -13,7 +13,7 @@ use crate::output::{Palette, text};
 /// Columns before the bar.
 const LABEL: usize = 10;
 /// The most of one text that is shown, in bytes: more is a file, not something to read at a prompt.
-const MOST_BYTES: usize = 64 << 10;
+const MAX_BYTES: usize = 64 << 10;
 
 /// How a text of a card looks where there are colours. Its meaning does not depend on them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -181,7 +181,7 @@ impl Card {
 
 /// The beginning of a text, and how many bytes were left out.
 fn bounded(text: &str) -> (&str, usize) {
-    let shown = text.get(..text.floor_char_boundary(MOST_BYTES)).unwrap_or_default();
+    let shown = text.get(..text.floor_char_boundary(MAX_BYTES)).unwrap_or_default();
     (shown, text.len() - shown.len())
 }
 
@@ -264,12 +264,12 @@ pub(super) mod tests {
 
     #[test]
     fn what_is_too_long_says_how_much_is_missing() {
-        let long = format!("{}é", "x".repeat(MOST_BYTES - 1));
+        let long = format!("{}é", "x".repeat(MAX_BYTES - 1));
         let card = Card::new("t").with("body", format!("{long}tail"));
         let rows = card.render(100, Palette::new(false));
         assert!(rows.last().unwrap().contains("only 65,535 of 65,541 bytes are shown"));
         assert!(!rows.concat().contains('é'));
-        let short = Card::new("t").with("body", "x".repeat(MOST_BYTES));
-        assert!(short.render(100, Palette::new(false)).concat().matches('x').count() == MOST_BYTES);
+        let short = Card::new("t").with("body", "x".repeat(MAX_BYTES));
+        assert!(short.render(100, Palette::new(false)).concat().matches('x').count() == MAX_BYTES);
     }
 }

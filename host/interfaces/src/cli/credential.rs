@@ -19,7 +19,7 @@ use crate::exit::CommandExit;
 use crate::output::table::TextTable;
 
 /// The longest value that is read, in bytes. The vault has the last word.
-const MOST_BYTES: u64 = 128 << 10;
+const MAX_BYTES: u64 = 128 << 10;
 
 /// Subcommands of `motor credential`.
 #[derive(Debug, Subcommand)]
@@ -127,7 +127,7 @@ fn value(prompt: &str) -> Result<String, Refusal> {
     if stdin.is_terminal() {
         value = rpassword::prompt_password(prompt).map_err(|error| unreadable(&error.to_string()))?;
     } else {
-        stdin.lock().take(MOST_BYTES + 1).read_to_string(&mut value).map_err(|error| unreadable(&error.to_string()))?;
+        stdin.lock().take(MAX_BYTES + 1).read_to_string(&mut value).map_err(|error| unreadable(&error.to_string()))?;
         if value.ends_with('\n') {
             value.pop();
             if value.ends_with('\r') {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::context::usage;
 
 /// The most that is read from standard input or a file in place of an argument, in bytes.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Reads a setting of the form `key=value`.
 pub(super) fn setting(text: &str) -> Result<(String, String), String> {
@@ -73,11 +73,11 @@ fn bounded(source: impl std::io::Read, what: &str) -> Result<String, Refusal> {
     let refuse = |reason: String| Refusal::new(RefusalCode::InvalidRequest, reason);
     let mut bytes = Vec::new();
     source
-        .take(MOST_BYTES + 1)
+        .take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| refuse(format!("cannot read {what}: {error}")))?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(refuse(format!("{what} has more than {MOST_BYTES} bytes")));
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(refuse(format!("{what} has more than {MAX_BYTES} bytes")));
     }
     String::from_utf8(bytes).map_err(|_| refuse(format!("{what} is not UTF-8 text")))
 }

@@ -15,7 +15,7 @@ use crate::exit::CommandExit;
 use crate::output::{Palette, text};
 
 /// Arguments of a tool that are shown, a line each.
-const MOST_ARGUMENTS: usize = 32;
+const MAX_ARGUMENTS: usize = 32;
 
 /// Arguments of `motor inspect`.
 #[derive(Debug, Args)]
@@ -155,7 +155,7 @@ fn arguments(schema: &serde_json::Value) -> Vec<String> {
         let separator = if description.is_empty() { "" } else { ": " };
         format!("{name} ({}){separator}{description}", type_of(schema))
     };
-    properties.into_iter().flatten().take(MOST_ARGUMENTS).map(line).collect()
+    properties.into_iter().flatten().take(MAX_ARGUMENTS).map(line).collect()
 }
 
 /// A schema in a few words.

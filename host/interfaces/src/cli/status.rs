@@ -18,7 +18,7 @@ use crate::output::{Palette, text};
 /// Columns before the value of a field.
 const LABEL: usize = 10;
 /// Columns of a question if nothing is cut.
-const MOST_COLUMNS: usize = 160;
+const MAX_COLUMNS: usize = 160;
 
 /// The run in at most `columns`; with `usize::MAX` nothing is cut.
 pub(super) fn render(trace: &RunTrace, now: Timestamp, columns: usize, palette: Palette) -> String {
@@ -205,7 +205,7 @@ impl Page {
 
     fn waiting(&mut self, trace: &RunTrace, waiting: &Waiting, now: Timestamp) {
         self.text.push('\n');
-        for row in Card::of(trace, waiting, now).render(self.columns.min(MOST_COLUMNS), self.palette) {
+        for row in Card::of(trace, waiting, now).render(self.columns.min(MAX_COLUMNS), self.palette) {
             self.line(&row);
         }
         self.whole("help", &format!("`{}` answers", command(&trace.run_id, waiting)));

@@ -21,7 +21,7 @@ const PATH: &str = "/dev/tty";
 /// Between two looks whether the answer is still wanted.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// The longest line that is read, in bytes. Terminals themselves give up at 4,096.
-const MOST_BYTES: usize = 64 << 10;
+const MAX_BYTES: usize = 64 << 10;
 /// Where the terminal does not say how large it is.
 const SIZE: (usize, usize) = (80, 24);
 
@@ -114,7 +114,7 @@ impl Terminal {
             if line.ends_with(b"\n") {
                 return Ok(Some(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned()));
             }
-            if line.len() > MOST_BYTES {
+            if line.len() > MAX_BYTES {
                 return Err(io::ErrorKind::InvalidData.into());
             }
         }

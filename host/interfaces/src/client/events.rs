@@ -8,7 +8,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 
 /// The longest event. A tool result is at most some megabytes.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// The events of a response, as they come.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl EventStream {
             if let Some(data) = frame.data_ref() {
                 self.ready.extend(self.decoder.push(data));
             }
-            if self.decoder.pending_bytes() > MOST_BYTES {
+            if self.decoder.pending_bytes() > MAX_BYTES {
                 return None;
             }
         }

@@ -17,7 +17,7 @@ use super::reply::{ApiResult, ErrorReply};
 use super::{ApiState, Query};
 
 /// Signals in one answer, at most.
-const MOST: usize = 1_000;
+const MAX_SIGNALS: usize = 1_000;
 
 /// The signals to list.
 #[derive(Debug, Deserialize)]
@@ -36,12 +36,12 @@ fn default_limit() -> usize {
 }
 
 pub(super) async fn list(State(door): State<ApiState>, Query(range): Query<SignalRange>) -> ApiResult<Vec<Signal>> {
-    Ok(Json(door.host.signals(range.after, range.limit.min(MOST))?))
+    Ok(Json(door.host.signals(range.after, range.limit.min(MAX_SIGNALS))?))
 }
 
 /// The signals of runs that still wait.
 pub(super) async fn waiting(State(door): State<ApiState>, Query(range): Query<SignalRange>) -> ApiResult<Vec<Signal>> {
-    Ok(Json(door.host.signals_waiting(range.after, range.limit.min(MOST))?))
+    Ok(Json(door.host.signals_waiting(range.after, range.limit.min(MAX_SIGNALS))?))
 }
 
 /// Where the stream begins.

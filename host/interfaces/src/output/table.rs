@@ -5,7 +5,7 @@ use super::text;
 /// Columns between two columns.
 const GAP: usize = 2;
 /// The last column is never cut to less than this.
-const LEAST: usize = 12;
+const MIN_COLUMNS: usize = 12;
 
 /// A table under construction.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl TextTable {
             })
             .collect();
         let before: usize = widths.iter().rev().skip(1).map(|width| width + GAP).sum();
-        let last = columns.saturating_sub(before).max(LEAST);
+        let last = columns.saturating_sub(before).max(MIN_COLUMNS);
         let mut rendered = String::new();
         let headings = headings.iter().map(|heading| (*heading).to_owned()).collect();
         for row in std::iter::once(&headings).chain(&self.rows) {

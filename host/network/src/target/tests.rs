@@ -91,7 +91,7 @@ fn what_cannot_be_read_is_refused_with_its_reason() {
     for (url, reason) in [
         (format!("https://{}.example/", "a".repeat(64)), "longer than a name"),
         (format!("https://{}example/", "a.".repeat(130)), "longer than a name"),
-        (format!("https://example.com/{}", "a".repeat(MOST_BYTES)), "longer than 16384"),
+        (format!("https://example.com/{}", "a".repeat(MAX_BYTES)), "longer than 16384"),
     ] {
         assert!(Target::parse(&url).unwrap_err().reason.contains(reason), "{reason}");
     }

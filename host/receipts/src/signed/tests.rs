@@ -300,13 +300,13 @@ fn hostile_json_is_a_clear_error() {
         (text.replacen("\"attempts\": 1", "\"attempts\": -1", 1), "this is no receipt: "),
         (text.replacen("\"run_1\"", "\"../etc\"", 1), "not a valid run id"),
         (format!("{{\"{}\": 1}}", "x".repeat(100_000)), "… at line 1"),
-        (" ".repeat(MOST_BYTES + 1), "at most 16777216 bytes"),
+        (" ".repeat(MAX_BYTES + 1), "at most 16777216 bytes"),
     ] {
         let error = refused(&hostile).to_string();
         assert!(error.contains(said) && error.len() < 1_000, "{said}: {error}");
     }
     assert!(SignedReceipt::read(b"\xff\xfe").is_err());
-    let huge = Receipt { result: Some("x".repeat(MOST_BYTES)), ..receipt(&key()) };
+    let huge = Receipt { result: Some("x".repeat(MAX_BYTES)), ..receipt(&key()) };
     assert!(matches!(SignedReceipt::sign(huge, &key()), Err(VerifyError::TooLarge { .. })));
 }
 

@@ -57,9 +57,9 @@ fn a_directory_that_is_too_much_is_refused() {
 fn depth_is_limited() {
     let root = tempfile::tempdir().unwrap();
     let nested = |depth: usize| vec!["d"; depth].join("/");
-    fs::create_dir_all(root.path().join(nested(MOST_DEPTH - 1))).unwrap();
+    fs::create_dir_all(root.path().join(nested(MAX_DEPTH - 1))).unwrap();
     assert!(paths(root.path(), Odd::Refused).is_ok());
-    fs::create_dir_all(root.path().join(nested(MOST_DEPTH))).unwrap();
+    fs::create_dir_all(root.path().join(nested(MAX_DEPTH))).unwrap();
     assert!(matches!(paths(root.path(), Odd::Refused), Err(TreeError::Deep { .. })));
 }
 

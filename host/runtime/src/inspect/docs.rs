@@ -11,15 +11,15 @@ use super::name::parts;
 /// The name of the custom section.
 pub(super) const SECTION: &str = "package-docs";
 /// The longest section that is read, in bytes.
-const MOST_SECTION_BYTES: usize = 512 * 1024;
+const MAX_SECTION_BYTES: usize = 512 * 1024;
 /// Maximum number of sections that are read.
-const MOST_SECTIONS: usize = 8;
+const MAX_SECTIONS: usize = 8;
 /// Worlds of one section that are searched: each field of each type is looked up in all of them.
-const MOST_WORLDS: usize = 8;
+const MAX_WORLDS: usize = 8;
 /// The longest text of a function or of the whole component, in bytes.
-pub(crate) const MOST_TEXT_BYTES: usize = 4 * 1024;
+pub(crate) const MAX_TEXT_BYTES: usize = 4 * 1024;
 /// The longest text of a field, in bytes: it is in the schema that a model reads each turn.
-const MOST_FIELD_BYTES: usize = 512;
+const MAX_FIELD_BYTES: usize = 512;
 
 /// The documentation of a component.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub(super) struct Docs(Vec<Value>);
 impl Docs {
     /// Adds one more section; a malformed one is ignored.
     pub fn add(&mut self, section: &[u8]) {
-        if self.0.len() >= MOST_SECTIONS || section.len() > MOST_SECTION_BYTES {
+        if self.0.len() >= MAX_SECTIONS || section.len() > MAX_SECTION_BYTES {
             return;
         }
         // The parser itself bounds nesting.
@@ -43,23 +43,23 @@ impl Docs {
     pub fn function(&self, export: &str, function: &str) -> Option<String> {
         if export.is_empty() {
             let mut found = self.worlds().flat_map(|world| ["func_exports", "funcs"].map(|key| world.get(key)));
-            return found.find_map(|functions| text_of(functions?.get(function)?, MOST_TEXT_BYTES));
+            return found.find_map(|functions| text_of(functions?.get(function)?, MAX_TEXT_BYTES));
         }
-        self.interfaces(export).find_map(|interface| text_of(interface.get("funcs")?.get(function)?, MOST_TEXT_BYTES))
+        self.interfaces(export).find_map(|interface| text_of(interface.get("funcs")?.get(function)?, MAX_TEXT_BYTES))
     }
 
     /// The text of a field of a record that a function of that interface uses.
     pub fn field(&self, export: &str, ty: &str, field: &str) -> Option<String> {
         let of = |holder: &Value| {
             let items = holder.get("types")?.get(ty)?.get("items")?;
-            text_of(items.get(field)?, MOST_FIELD_BYTES)
+            text_of(items.get(field)?, MAX_FIELD_BYTES)
         };
         if export.is_empty() { self.worlds().find_map(of) } else { self.interfaces(export).find_map(of) }
     }
 
     /// The text of the component as a whole: of its world, or else of its package.
     pub fn whole(&self) -> Option<String> {
-        let docs = |value: &Value| text_of(value.get("docs")?, MOST_TEXT_BYTES);
+        let docs = |value: &Value| text_of(value.get("docs")?, MAX_TEXT_BYTES);
         self.worlds().find_map(docs).or_else(|| self.0.iter().find_map(docs))
     }
 
@@ -67,7 +67,7 @@ impl Docs {
         self.0
             .iter()
             .filter_map(|docs| docs.get("worlds")?.as_object())
-            .flat_map(|worlds| worlds.values().take(MOST_WORLDS))
+            .flat_map(|worlds| worlds.values().take(MAX_WORLDS))
     }
 
     /// The documentation of an exported interface: of its package, or written into the world.
@@ -144,9 +144,9 @@ mod tests {
             assert_eq!(whole(section), None, "{section:?}");
         }
         assert_eq!(whole(format!("\x01{}", "[".repeat(100_000)).as_bytes()), None);
-        let huge = json!({ "docs": "é".repeat(MOST_TEXT_BYTES) });
-        assert_eq!(docs(1, &huge).whole().map(|text| text.len()), Some(MOST_TEXT_BYTES));
-        let beyond = format!("\x01{{\"docs\":\"{}\"}}", "x".repeat(MOST_SECTION_BYTES));
+        let huge = json!({ "docs": "é".repeat(MAX_TEXT_BYTES) });
+        assert_eq!(docs(1, &huge).whole().map(|text| text.len()), Some(MAX_TEXT_BYTES));
+        let beyond = format!("\x01{{\"docs\":\"{}\"}}", "x".repeat(MAX_SECTION_BYTES));
         assert_eq!(whole(beyond.as_bytes()), None);
     }
 }

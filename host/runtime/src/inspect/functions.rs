@@ -13,22 +13,22 @@ use serde::{Deserialize, Serialize};
 use wasmparser::component_types::{ComponentEntityType, ComponentFuncTypeId};
 use wasmparser::types::TypesRef;
 
-use super::docs::{Docs, MOST_TEXT_BYTES};
+use super::docs::{Docs, MAX_TEXT_BYTES};
 use super::name::tool_names;
 use super::types::{TypeNames, TypeReader, type_names};
 use super::{Capability, Export, toolchain};
-use crate::tool::{Effects, MOST_SCHEMA_BYTES, MOST_TOOLS, ToolDescription, command};
+use crate::tool::{Effects, MAX_SCHEMA_BYTES, MAX_TOOLS, ToolDescription, command};
 use crate::wit_json::{Field, Type, fmt_fields, schema};
 
 /// Budget for the types of one function, in bytes of names and parts: the schema of a type within budget is within its
 /// own bound or is refused soon after.
-const FUNCTION_BUDGET: usize = 2 * MOST_SCHEMA_BYTES;
+const FUNCTION_BUDGET: usize = 2 * MAX_SCHEMA_BYTES;
 /// Budget for all functions of a component together.
 const COMPONENT_BUDGET: usize = 32 * FUNCTION_BUDGET;
 /// Maximum number of listed functions that are not tools.
-const MOST_UNMAPPED: usize = 256;
+const MAX_UNMAPPED: usize = 256;
 /// The longest signature or name that is shown, in bytes.
-const MOST_SIGNATURE_BYTES: usize = 400;
+const MAX_SIGNATURE_BYTES: usize = 400;
 
 /// An exported function that is a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,7 +106,7 @@ pub(super) fn derive(
     let mut unmapped = UnlistedFunction::default();
     for (export, function, shape) in functions(types, exports) {
         let shape = match shape {
-            _ if found.len() >= MOST_TOOLS => Err(format!("a component offers at most {MOST_TOOLS} tools")),
+            _ if found.len() >= MAX_TOOLS => Err(format!("a component offers at most {MAX_TOOLS} tools")),
             FoundFunction::Command => Ok(Shape::Command),
             FoundFunction::Function(id, _) if toolchain::is_setup(types, export, function, id) => {
                 Err("is the set-up of its toolchain, which ran when it was built".to_owned())
@@ -141,9 +141,9 @@ struct UnlistedFunction(Vec<UnmappedFunction>);
 
 impl UnlistedFunction {
     fn push(&mut self, export: &str, function: &str, why: String) {
-        if self.0.len() < MOST_UNMAPPED {
+        if self.0.len() < MAX_UNMAPPED {
             let separator = if export.is_empty() { "" } else { "#" };
-            let export = cut_bytes(&format!("{export}{separator}{function}"), MOST_SIGNATURE_BYTES);
+            let export = cut_bytes(&format!("{export}{separator}{function}"), MAX_SIGNATURE_BYTES);
             self.0.push(UnmappedFunction { export, why });
         }
     }
@@ -198,7 +198,7 @@ fn describe(
         Shape::Function(signature) => (
             schema::object(&signature.parameters),
             Some(signature.success().map_or_else(schema::null, schema::of)),
-            cut_bytes(&format!("{function}{signature}"), MOST_SIGNATURE_BYTES),
+            cut_bytes(&format!("{function}{signature}"), MAX_SIGNATURE_BYTES),
         ),
     };
     let description = docs.function(export, function).unwrap_or_else(|| match &shape {
@@ -209,7 +209,7 @@ fn describe(
     FunctionTool {
         tool: ToolDescription {
             name,
-            description: cut_bytes(&description, MOST_TEXT_BYTES),
+            description: cut_bytes(&description, MAX_TEXT_BYTES),
             parameters,
             output,
             effects: Effects::default().bounded_by(capabilities),
@@ -222,12 +222,12 @@ fn describe(
 }
 
 impl Signature {
-    /// Returns the signature if both of its schemas are within [`MOST_SCHEMA_BYTES`].
+    /// Returns the signature if both of its schemas are within [`MAX_SCHEMA_BYTES`].
     fn bounded(self) -> Result<Self, String> {
         let parameters = schema::object(&self.parameters).to_string().len();
         let output = self.success().map_or(0, |ty| schema::of(ty).to_string().len());
-        if parameters.max(output) > MOST_SCHEMA_BYTES {
-            return Err(format!("its schema is longer than {MOST_SCHEMA_BYTES} bytes"));
+        if parameters.max(output) > MAX_SCHEMA_BYTES {
+            return Err(format!("its schema is longer than {MAX_SCHEMA_BYTES} bytes"));
         }
         Ok(self)
     }

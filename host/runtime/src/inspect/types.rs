@@ -13,7 +13,7 @@ use wasmparser::types::TypesRef;
 
 use super::docs::Docs;
 use super::functions::Signature;
-use crate::wit_json::{Case, Field, Integer, MOST_DEPTH, Type};
+use crate::wit_json::{Case, Field, Integer, MAX_DEPTH, Type};
 
 /// Budget that one part of a type takes in addition to its name.
 const PART: usize = 8;
@@ -87,8 +87,8 @@ impl TypeReader<'_> {
 
     fn value(&mut self, ty: ComponentValType, depth: usize) -> Result<Type, String> {
         self.spend(PART)?;
-        if depth > MOST_DEPTH {
-            return Err(format!("its types are nested deeper than {MOST_DEPTH}"));
+        if depth > MAX_DEPTH {
+            return Err(format!("its types are nested deeper than {MAX_DEPTH}"));
         }
         match ty {
             ComponentValType::Primitive(primitive) => primitive_type(primitive),

@@ -17,7 +17,7 @@ pub(crate) const DESCRIPTION: &str = "Runs a command-line program: `args` are it
      standard output.";
 
 /// Maximum size of the standard error tail in an error, in bytes.
-const MOST_TAIL_BYTES: usize = 2 * 1024;
+const MAX_TAIL_BYTES: usize = 2 * 1024;
 
 /// Whether an export is the entry point of a command.
 pub(crate) fn is_run(export: &str, function: &str) -> bool {
@@ -79,7 +79,7 @@ pub(super) fn settle(status: i32, stdout: &str, stderr: &str) -> Outcome<String,
         return Outcome::Returned(stdout.to_owned());
     }
     let stderr = stderr.trim_end();
-    let tail = stderr.get(stderr.ceil_char_boundary(stderr.len().saturating_sub(MOST_TAIL_BYTES))..);
+    let tail = stderr.get(stderr.ceil_char_boundary(stderr.len().saturating_sub(MAX_TAIL_BYTES))..);
     let said = match tail.unwrap_or_default() {
         "" => String::new(),
         tail if tail.len() < stderr.len() => format!(": …{tail}"),
@@ -123,7 +123,7 @@ mod tests {
         };
         assert_eq!(failure(3, "no such file\n"), "the command exited with status 3: no such file");
         assert_eq!(failure(-1, ""), "the command exited with status -1");
-        let long = failure(1, &format!("{}the end", "é".repeat(MOST_TAIL_BYTES)));
-        assert!(long.len() < MOST_TAIL_BYTES + 60 && long.contains(": …é") && long.ends_with("the end"), "{long}");
+        let long = failure(1, &format!("{}the end", "é".repeat(MAX_TAIL_BYTES)));
+        assert!(long.len() < MAX_TAIL_BYTES + 60 && long.contains(": …é") && long.ends_with("the end"), "{long}");
     }
 }

@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use bindings::skill::exports::motor::host::about as wit;
 use bindings::types;
 
-use super::{Effects, MOST_SCHEMA_BYTES, MOST_TOOLS, SkillAbout, ToolDescription};
+use super::{Effects, MAX_SCHEMA_BYTES, MAX_TOOLS, SkillAbout, ToolDescription};
 use crate::inspect::Capability;
 use crate::inspect::name::is_tool_name;
 use crate::outcome::ToolError;
 
 /// The longest description of a tool that is read, in bytes.
-const MOST_DESCRIPTION_BYTES: usize = 4 * 1024;
+const MAX_DESCRIPTION_BYTES: usize = 4 * 1024;
 /// The longest instructions of a skill that are read, in bytes.
-const MOST_INSTRUCTIONS_BYTES: usize = 64 * 1024;
+const MAX_INSTRUCTIONS_BYTES: usize = 64 * 1024;
 
 impl From<types::ToolError> for ToolError {
     fn from(error: types::ToolError) -> Self {
@@ -35,8 +35,8 @@ pub(super) fn descriptions(
     tools: Vec<types::ToolDescription>,
     capabilities: &BTreeSet<Capability>,
 ) -> Result<Vec<ToolDescription>, String> {
-    if tools.is_empty() || tools.len() > MOST_TOOLS {
-        return Err(format!("the component offers {} tools; it may offer 1 to {MOST_TOOLS}", tools.len()));
+    if tools.is_empty() || tools.len() > MAX_TOOLS {
+        return Err(format!("the component offers {} tools; it may offer 1 to {MAX_TOOLS}", tools.len()));
     }
     let mut checked: Vec<ToolDescription> = Vec::with_capacity(tools.len());
     for tool in tools {
@@ -48,8 +48,8 @@ pub(super) fn descriptions(
         if checked.iter().any(|other| other.name == name) {
             return Err(format!("the component offers `{name}` twice"));
         }
-        if tool.description.len() > MOST_DESCRIPTION_BYTES {
-            return Err(format!("the description of `{name}` is longer than {MOST_DESCRIPTION_BYTES} bytes"));
+        if tool.description.len() > MAX_DESCRIPTION_BYTES {
+            return Err(format!("the description of `{name}` is longer than {MAX_DESCRIPTION_BYTES} bytes"));
         }
         let parameters = schema(&name, "parameters", &tool.parameters)?;
         let output = tool.output.map(|output| schema(&name, "output", &output)).transpose()?;
@@ -66,8 +66,8 @@ pub(super) fn descriptions(
 }
 
 fn schema(tool: &str, what: &str, text: &str) -> Result<serde_json::Value, String> {
-    if text.len() > MOST_SCHEMA_BYTES {
-        return Err(format!("the {what} schema of `{tool}` is longer than {MOST_SCHEMA_BYTES} bytes"));
+    if text.len() > MAX_SCHEMA_BYTES {
+        return Err(format!("the {what} schema of `{tool}` is longer than {MAX_SCHEMA_BYTES} bytes"));
     }
     match serde_json::from_str(text) {
         Ok(schema @ serde_json::Value::Object(_)) => Ok(schema),
@@ -80,9 +80,9 @@ fn schema(tool: &str, what: &str, text: &str) -> Result<serde_json::Value, Strin
 pub(super) fn about(description: wit::Description) -> Result<SkillAbout, String> {
     let wit::Description { name, description, instructions } = description;
     for (what, text, most) in [
-        ("name", &name, MOST_DESCRIPTION_BYTES),
-        ("description", &description, MOST_DESCRIPTION_BYTES),
-        ("instructions", &instructions, MOST_INSTRUCTIONS_BYTES),
+        ("name", &name, MAX_DESCRIPTION_BYTES),
+        ("description", &description, MAX_DESCRIPTION_BYTES),
+        ("instructions", &instructions, MAX_INSTRUCTIONS_BYTES),
     ] {
         if text.len() > most {
             return Err(format!("the {what} that the component gives of itself has more than {most} bytes"));
@@ -125,7 +125,7 @@ mod tests {
             (vec![tool("a\u{202e}b", "{}")], "\\u{202e}"),
             (vec![tool("x", "{")], "not JSON"),
             (vec![tool("x", "[]")], "not a JSON object"),
-            (vec![tool("x", &format!("{{\"a\":\"{}\"}}", "b".repeat(MOST_SCHEMA_BYTES)))], "longer"),
+            (vec![tool("x", &format!("{{\"a\":\"{}\"}}", "b".repeat(MAX_SCHEMA_BYTES)))], "longer"),
         ] {
             let error = descriptions(tools, &all()).unwrap_err();
             assert!(error.contains(says), "{error}");
@@ -139,8 +139,8 @@ mod tests {
         };
         let said = of("units", "Converts units.", "Use `convert`.".into()).unwrap();
         assert_eq!((said.name.as_str(), said.instructions.as_str()), ("units", "Use `convert`."));
-        let error = of("units", "", "x".repeat(MOST_INSTRUCTIONS_BYTES + 1)).unwrap_err();
+        let error = of("units", "", "x".repeat(MAX_INSTRUCTIONS_BYTES + 1)).unwrap_err();
         assert!(error.contains("instructions"), "{error}");
-        assert!(of(&"x".repeat(MOST_DESCRIPTION_BYTES + 1), "", String::new()).unwrap_err().contains("name"));
+        assert!(of(&"x".repeat(MAX_DESCRIPTION_BYTES + 1), "", String::new()).unwrap_err().contains("name"));
     }
 }

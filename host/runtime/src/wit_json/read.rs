@@ -18,7 +18,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// Characters of an untrusted name that an error shows.
-const MOST_SHOWN: usize = 40;
+const MAX_SHOWN: usize = 40;
 
 /// The arguments of a function, from the text of a JSON object.
 ///
@@ -316,5 +316,5 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 
 /// Cuts a hostile name for an error.
 fn shown(name: &str) -> String {
-    cut(name, MOST_SHOWN).escape_debug().to_string()
+    cut(name, MAX_SHOWN).escape_debug().to_string()
 }

@@ -6,7 +6,7 @@ use wasmtime::component::Val;
 
 use super::*;
 
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 fn kebab() -> impl Strategy<Value = String> {
     "[a-z][a-z0-9]{0,3}(-[a-z][a-z0-9]{0,3})?"
@@ -100,7 +100,7 @@ fn any_value(ty: &Type) -> BoxedStrategy<Val> {
 }
 
 fn json_of(ty: &Type, value: &Val) -> Value {
-    serde_json::from_str(&write::value(Some((ty, value)), MOST_BYTES).unwrap()).unwrap()
+    serde_json::from_str(&write::value(Some((ty, value)), MAX_BYTES).unwrap()).unwrap()
 }
 
 fn any_json() -> impl Strategy<Value = Value> {

@@ -199,13 +199,13 @@ fn too_much_of_anything() {
 #[test]
 fn no_more_than_so_many_skills() {
     let workspace = Workspace::of(&[]);
-    for number in 0..MOST_SKILLS + 10 {
+    for number in 0..MAX_SKILLS + 10 {
         workspace.write(&format!("skills/s{number:02}/SKILL.md"), manifest(&format!("s{number:02}")).as_bytes());
     }
     let found = workspace.extract(None);
-    assert_eq!(found.len(), MOST_SKILLS + 1);
-    assert!(found[..MOST_SKILLS].iter().all(Result::is_ok));
-    assert_eq!(found[MOST_SKILLS].as_ref().unwrap_err().name, "s16");
+    assert_eq!(found.len(), MAX_SKILLS + 1);
+    assert!(found[..MAX_SKILLS].iter().all(Result::is_ok));
+    assert_eq!(found[MAX_SKILLS].as_ref().unwrap_err().name, "s16");
 }
 
 #[test]

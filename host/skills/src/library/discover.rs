@@ -24,7 +24,7 @@ const THREADS: usize = 2;
 /// Fewer entries than this are looked at by one thread.
 const FEW: usize = 16;
 /// Entries of one root that are looked at. A directory that has more is no directory of skills.
-const MOST_ENTRIES: usize = 100_000;
+const MAX_ENTRIES: usize = 100_000;
 
 /// An entry of a root that has to be a skill, or should have been one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,10 +43,10 @@ pub(super) fn candidates(root: &SkillsRoot) -> io::Result<Vec<SkillCandidate>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(&root.path)? {
         found.extend(candidate(root, &entry?));
-        if found.len() >= MOST_ENTRIES {
+        if found.len() >= MAX_ENTRIES {
             tracing::warn!(
                 root = root.id,
-                most = MOST_ENTRIES,
+                most = MAX_ENTRIES,
                 "a directory of skills has too many entries, the rest is passed over"
             );
             break;

@@ -24,7 +24,7 @@ use crate::{SkillBounds, SkillForm, SkillPlace};
 /// takes the next number.
 const VERSION: u32 = 1;
 /// Bytes of an index that is read: a hundred thousand skills with the longest descriptions.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -73,7 +73,7 @@ pub(super) fn load(path: &Path, bounds: &SkillBounds) -> Catalogue {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    store::read_regular(path, Links::Refused, MOST_BYTES)
+    store::read_regular(path, Links::Refused, MAX_BYTES)
 }
 
 fn parse(bytes: &[u8], bounds: &SkillBounds) -> Result<Catalogue, String> {

@@ -25,7 +25,7 @@ use crate::{SkillBounds, SkillPlace, SkillsRoot};
 /// Changes that follow each other within this are looked at together.
 const QUIET: Duration = Duration::from_millis(50);
 /// However long they go on, they are looked at after this.
-const MOST_QUIET: Duration = Duration::from_millis(200);
+const MAX_QUIET: Duration = Duration::from_millis(200);
 /// How often roots are looked at that are not watched.
 const POLL: Duration = Duration::from_millis(500);
 /// What looking may take of the time at most, where it has to be done again and again: one part in this.
@@ -194,7 +194,7 @@ impl Running {
         let mut heard = Heard::default();
         while let Some(watch) = &mut self.watch {
             watch.hear(&mut heard);
-            if began.elapsed() >= MOST_QUIET || heard.touched.is_empty() && !heard.everything {
+            if began.elapsed() >= MAX_QUIET || heard.touched.is_empty() && !heard.everything {
                 break;
             }
             if !self.keeper.inbox.wait(Some(watch.as_fd()), Some(QUIET)) {

@@ -3,7 +3,7 @@
 use super::ManifestError;
 
 /// Bytes of a frontmatter: two hundred times what real ones have.
-pub(super) const MOST_BYTES: usize = 64 << 10;
+pub(super) const MAX_BYTES: usize = 64 << 10;
 
 /// A `SKILL.md` in its two parts.
 pub(super) struct ManifestParts<'a> {
@@ -20,7 +20,7 @@ pub(super) fn split(text: &str) -> Result<ManifestParts<'_>, ManifestError> {
     let begin = end;
     for line in lines {
         // The line may be anywhere in a file of a megabyte.
-        if end - begin > MOST_BYTES {
+        if end - begin > MAX_BYTES {
             break;
         }
         if is_fence(line) || line.trim_end() == "..." {
@@ -29,8 +29,8 @@ pub(super) fn split(text: &str) -> Result<ManifestParts<'_>, ManifestError> {
         }
         end += line.len();
     }
-    if end - begin > MOST_BYTES {
-        return Err(ManifestError::TooLarge { limit: MOST_BYTES });
+    if end - begin > MAX_BYTES {
+        return Err(ManifestError::TooLarge { limit: MAX_BYTES });
     }
     Err(ManifestError::Unterminated)
 }

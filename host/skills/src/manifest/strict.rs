@@ -7,9 +7,9 @@ use super::yaml::{Fault, Fields, Value};
 
 /// The fields of the standard.
 const FIELDS: [&str; 6] = ["name", "description", "license", "allowed-tools", "metadata", "compatibility"];
-const MOST_NAME: usize = 64;
-const MOST_DESCRIPTION: usize = 1_024;
-const MOST_COMPATIBILITY: usize = 500;
+const MAX_NAME: usize = 64;
+const MAX_DESCRIPTION: usize = 1_024;
+const MAX_COMPATIBILITY: usize = 500;
 
 /// Each departure, one sentence. `text` has `\n` at the ends of its lines, `directory` is the name of what it lies in, `known`
 /// is a frontmatter that was read already: most often the same one.
@@ -59,8 +59,8 @@ pub(super) fn departures(text: &str, directory: &str, known: Option<(&str, &Resu
     found.extend(description(exactly("description")));
     if let Some(value) = exactly("compatibility") {
         match value {
-            Value::Text(text) if text.chars().count() <= MOST_COMPATIBILITY => {}
-            Value::Text(_) => found.push(format!("its `compatibility` is longer than {MOST_COMPATIBILITY} characters")),
+            Value::Text(text) if text.chars().count() <= MAX_COMPATIBILITY => {}
+            Value::Text(_) => found.push(format!("its `compatibility` is longer than {MAX_COMPATIBILITY} characters")),
             _ => found.push("its `compatibility` is no text".to_owned()),
         }
     }
@@ -81,8 +81,8 @@ fn name(value: Option<&Value>, directory: &str) -> Vec<String> {
     };
     let name: String = text.trim().nfkc().collect();
     let mut found = Vec::new();
-    if name.chars().count() > MOST_NAME {
-        found.push(format!("its `name` is longer than {MOST_NAME} characters"));
+    if name.chars().count() > MAX_NAME {
+        found.push(format!("its `name` is longer than {MAX_NAME} characters"));
     }
     if name.chars().any(char::is_uppercase) {
         found.push("its `name` is not in lower case".to_owned());
@@ -106,8 +106,8 @@ fn description(value: Option<&Value>) -> Option<String> {
     match value {
         None => Some("it has no `description`".to_owned()),
         Some(Value::Text(text)) if text.trim().is_empty() => Some("its `description` is empty".to_owned()),
-        Some(Value::Text(text)) if text.chars().count() > MOST_DESCRIPTION => {
-            Some(format!("its `description` is longer than {MOST_DESCRIPTION} characters"))
+        Some(Value::Text(text)) if text.chars().count() > MAX_DESCRIPTION => {
+            Some(format!("its `description` is longer than {MAX_DESCRIPTION} characters"))
         }
         Some(Value::Text(_)) => None,
         Some(_) => Some("its `description` is no text".to_owned()),

@@ -287,7 +287,7 @@ pub(crate) fn has_a_verdict(text: &[u8]) {
         Ok(manifest) => {
             assert!(SkillName::parse(manifest.name.as_str()).is_ok());
             let length = manifest.description.chars().count();
-            assert!((1..=MOST_DESCRIPTION).contains(&length));
+            assert!((1..=MAX_DESCRIPTION).contains(&length));
             assert!(!manifest.description.contains(|c: char| c.is_control()));
             assert_eq!(manifest.strict, departures(text, "pdf"));
         }

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use granit_parser::{Event, Parser, StructureStyle};
 
 /// Mappings and lists within each other.
-const MOST_NESTED: usize = 32;
+const MAX_NESTED: usize = 32;
 
 /// What lies at the top of a frontmatter.
 #[derive(Debug, Default)]
@@ -53,8 +53,8 @@ impl Fields {
     /// Reads all of it.
     pub(super) fn read(front: &str) -> Result<Self, Fault> {
         let options = granit_parser::options! {
-            flow_nesting_limit: MOST_NESTED,
-            block_nesting_limit: MOST_NESTED,
+            flow_nesting_limit: MAX_NESTED,
+            block_nesting_limit: MAX_NESTED,
         };
         let mut reading =
             YamlReading { fields: Self::default(), open: Vec::new(), field: None, is_mapping: false, documents: 0 };

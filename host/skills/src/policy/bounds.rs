@@ -8,13 +8,13 @@ use serde_json::Value;
 use super::{Policy, inputs};
 
 /// Domains, tools, credentials and dependencies are at most so many each.
-pub(super) const MOST_ENTRIES: usize = 200;
+pub(super) const MAX_ENTRIES: usize = 200;
 /// A domain or a tool has at most so many bytes: the longest a domain can be.
-pub(super) const MOST_TEXT_BYTES: usize = 253;
+pub(super) const MAX_TEXT_BYTES: usize = 253;
 /// All dependencies together have at most so many bytes of JSON.
-const MOST_DEPENDENCY_BYTES: usize = 64 << 10;
+const MAX_DEPENDENCY_BYTES: usize = 64 << 10;
 /// Of foreign text at most so many characters are shown.
-const MOST_SHOWN: usize = 60;
+const MAX_SHOWN: usize = 60;
 
 pub(super) fn check(policy: &Policy) -> Result<(), String> {
     for (what, texts) in [("domains", &policy.domains), ("writes", &policy.writes), ("tools", &policy.tools)] {
@@ -30,15 +30,15 @@ pub(super) fn check(policy: &Policy) -> Result<(), String> {
         text(name).map_err(|problem| format!("there is the name `{}`, which {problem}", shown(name)))?;
     }
     let bytes: usize = policy.dependencies.values().map(size).sum();
-    if bytes > MOST_DEPENDENCY_BYTES {
-        return Err(format!("`dependencies` has {bytes} bytes: at most {MOST_DEPENDENCY_BYTES} are possible"));
+    if bytes > MAX_DEPENDENCY_BYTES {
+        return Err(format!("`dependencies` has {bytes} bytes: at most {MAX_DEPENDENCY_BYTES} are possible"));
     }
     policy.inputs.as_ref().map_or(Ok(()), inputs::check_schema)
 }
 
 fn check_count(what: &str, count: usize) -> Result<(), String> {
-    if count > MOST_ENTRIES {
-        return Err(format!("`{what}` has {count} entries: at most {MOST_ENTRIES} are possible"));
+    if count > MAX_ENTRIES {
+        return Err(format!("`{what}` has {count} entries: at most {MAX_ENTRIES} are possible"));
     }
     Ok(())
 }
@@ -48,8 +48,8 @@ pub(super) fn text(text: &str) -> Result<(), String> {
     if text.is_empty() {
         return Err("is empty".to_owned());
     }
-    if text.len() > MOST_TEXT_BYTES {
-        return Err(format!("has {} bytes: at most {MOST_TEXT_BYTES} are possible", text.len()));
+    if text.len() > MAX_TEXT_BYTES {
+        return Err(format!("has {} bytes: at most {MAX_TEXT_BYTES} are possible", text.len()));
     }
     if text.chars().any(|character| character.is_control() || character.is_whitespace()) {
         return Err("has spaces or control characters: write it without".to_owned());
@@ -59,8 +59,8 @@ pub(super) fn text(text: &str) -> Result<(), String> {
 
 /// Foreign text within a message: cut, and with what is not printable written out.
 pub(super) fn shown(text: &str) -> String {
-    let is_long = text.chars().nth(MOST_SHOWN).is_some();
-    cut(text, MOST_SHOWN - usize::from(is_long)).escape_debug().to_string()
+    let is_long = text.chars().nth(MAX_SHOWN).is_some();
+    cut(text, MAX_SHOWN - usize::from(is_long)).escape_debug().to_string()
 }
 
 /// The size of a value as JSON.

@@ -14,20 +14,20 @@ use super::bounds::{shown, size};
 use crate::SkillError;
 
 /// The largest schema, in bytes of JSON.
-const MOST_SCHEMA_BYTES: usize = 32 << 10;
+const MAX_SCHEMA_BYTES: usize = 32 << 10;
 /// The largest inputs, in bytes of JSON: they become part of a prompt.
-const MOST_INPUT_BYTES: usize = 32 << 10;
+const MAX_INPUT_BYTES: usize = 32 << 10;
 /// A schema with its references written out has at most so many JSON values: each may be held against each part of the inputs.
-const MOST_PARTS: u64 = 4_000;
+const MAX_PARTS: u64 = 4_000;
 /// Schemas and inputs are nested at most so deep.
-const MOST_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 /// A schema has at most so many patterns, each compiled to at most so many bytes.
-const MOST_PATTERNS: usize = 50;
-const MOST_PATTERN_BYTES: usize = 256 << 10;
+const MAX_PATTERNS: usize = 50;
+const MAX_PATTERN_BYTES: usize = 256 << 10;
 /// At most so many problems are told.
-const MOST_PROBLEMS: usize = 5;
+const MAX_PROBLEMS: usize = 5;
 /// A rule of the schema is quoted in at most so many characters.
-const MOST_RULE: usize = 160;
+const MAX_RULE: usize = 160;
 
 /// Checks the inputs of a run. No schema: the skill takes none.
 ///
@@ -47,16 +47,16 @@ fn check(schema: Option<&Value>, inputs: Option<&Value>) -> Result<(), String> {
             false => Err("this skill takes no inputs: leave them out".to_owned()),
         };
     };
-    check_depth(inputs, MOST_DEPTH).map_err(|()| format!("the inputs are nested deeper than {MOST_DEPTH} levels"))?;
-    if size(inputs) > MOST_INPUT_BYTES {
-        return Err(format!("the inputs have more than {} KiB: put what is long into a file", MOST_INPUT_BYTES >> 10));
+    check_depth(inputs, MAX_DEPTH).map_err(|()| format!("the inputs are nested deeper than {MAX_DEPTH} levels"))?;
+    if size(inputs) > MAX_INPUT_BYTES {
+        return Err(format!("the inputs have more than {} KiB: put what is long into a file", MAX_INPUT_BYTES >> 10));
     }
     let validator = compile(schema)?;
     if validator.is_valid(inputs) {
         return Ok(());
     }
     let mut problems: Vec<String> =
-        validator.iter_errors(inputs).take(MOST_PROBLEMS).map(|error| problem(schema, &error)).collect();
+        validator.iter_errors(inputs).take(MAX_PROBLEMS).map(|error| problem(schema, &error)).collect();
     problems.dedup();
     Err(problems.join("; "))
 }
@@ -67,22 +67,22 @@ pub(super) fn check_schema(schema: &Value) -> Result<(), String> {
 }
 
 fn compile(schema: &Value) -> Result<jsonschema::Validator, String> {
-    check_depth(schema, MOST_DEPTH).map_err(|()| too_deep())?;
+    check_depth(schema, MAX_DEPTH).map_err(|()| too_deep())?;
     if schema.get("type").and_then(Value::as_str) != Some("object") {
         return Err("`inputs` has to be a JSON Schema with `\"type\": \"object\"`".to_owned());
     }
-    if size(schema) > MOST_SCHEMA_BYTES {
-        return Err(format!("`inputs` is larger than {} KiB", MOST_SCHEMA_BYTES >> 10));
+    if size(schema) > MAX_SCHEMA_BYTES {
+        return Err(format!("`inputs` is larger than {} KiB", MAX_SCHEMA_BYTES >> 10));
     }
     check_patterns(schema)?;
     let measured = Measuring { root: schema, known: HashMap::new() }.of(schema, 0)?;
-    if measured.parts > MOST_PARTS {
-        return Err(format!("`inputs` refers to more than {MOST_PARTS} rules: say it with fewer `$ref`"));
+    if measured.parts > MAX_PARTS {
+        return Err(format!("`inputs` refers to more than {MAX_PARTS} rules: say it with fewer `$ref`"));
     }
     jsonschema::options()
         .offline()
         .with_draft(jsonschema::Draft::Draft202012)
-        .with_pattern_options(jsonschema::PatternOptions::regex().size_limit(MOST_PATTERN_BYTES))
+        .with_pattern_options(jsonschema::PatternOptions::regex().size_limit(MAX_PATTERN_BYTES))
         .build(schema)
         .map_err(|error| format!("`inputs` is no valid JSON Schema: {}", rule(&error)))
 }
@@ -105,7 +105,7 @@ struct SchemaSize {
 impl<'a> Measuring<'a> {
     /// The size of a value that lies so many levels deep.
     fn of(&mut self, value: &'a Value, level: usize) -> Result<SchemaSize, String> {
-        if level >= MOST_DEPTH {
+        if level >= MAX_DEPTH {
             return Err(too_deep());
         }
         let mut size = SchemaSize { parts: 1, depth: 1 };
@@ -142,7 +142,7 @@ impl<'a> Measuring<'a> {
     fn target(&mut self, reference: &'a str, level: usize) -> Result<SchemaSize, String> {
         let refused = |why| Err(format!("`inputs` has the `$ref` `{}`, {why}", shown(reference)));
         match self.known.get(reference) {
-            Some(Some(size)) if level + size.depth > MOST_DEPTH => return Err(too_deep()),
+            Some(Some(size)) if level + size.depth > MAX_DEPTH => return Err(too_deep()),
             Some(Some(size)) => return Ok(*size),
             Some(None) => return refused("which leads back to itself: write it out as deep as it is needed"),
             None => {}
@@ -159,7 +159,7 @@ impl<'a> Measuring<'a> {
 }
 
 fn too_deep() -> String {
-    format!("`inputs` is nested deeper than {MOST_DEPTH} levels, with its `$ref` written out")
+    format!("`inputs` is nested deeper than {MAX_DEPTH} levels, with its `$ref` written out")
 }
 
 fn is_known(draft: &str) -> bool {
@@ -179,8 +179,8 @@ fn check_depth(value: &Value, left: usize) -> Result<(), ()> {
 }
 
 fn check_patterns(schema: &Value) -> Result<(), String> {
-    if patterns(schema) > MOST_PATTERNS {
-        return Err(format!("`inputs` has more than {MOST_PATTERNS} patterns"));
+    if patterns(schema) > MAX_PATTERNS {
+        return Err(format!("`inputs` has more than {MAX_PATTERNS} patterns"));
     }
     Ok(())
 }
@@ -229,7 +229,7 @@ fn problem(schema: &Value, error: &ValidationError<'_>) -> String {
 /// What the schema asks for, without a word of the value.
 fn rule(error: &ValidationError<'_>) -> String {
     let text = error.masked_with("it").to_string();
-    cut_line(&text, MOST_RULE)
+    cut_line(&text, MAX_RULE)
 }
 
 fn known(schema: &Value) -> String {

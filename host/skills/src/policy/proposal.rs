@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use base::CredentialName;
 use serde_json::{Map, Value};
 
-use super::bounds::{MOST_ENTRIES, shown, text};
+use super::bounds::{MAX_ENTRIES, shown, text};
 use super::{Policy, inputs};
 
 /// A larger file is not read.
-const MOST_BYTES: usize = 256 << 10;
+const MAX_BYTES: usize = 256 << 10;
 /// At most so many oddities are told.
-const MOST_CLAIMS: usize = 50;
+const MAX_CLAIMS: usize = 50;
 
 /// What an author asks for.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,8 +40,8 @@ pub fn read_proposal(bytes: &[u8]) -> Proposal {
 }
 
 fn parse(bytes: &[u8]) -> Result<Map<String, Value>, String> {
-    if bytes.len() > MOST_BYTES {
-        return Err(format!("`policy.json` has more than {} KiB and is not read", MOST_BYTES >> 10));
+    if bytes.len() > MAX_BYTES {
+        return Err(format!("`policy.json` has more than {} KiB and is not read", MAX_BYTES >> 10));
     }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     // The parser bounds the depth.
@@ -85,9 +85,9 @@ impl ProposalReader {
     }
 
     fn claim(&mut self, sentence: String) {
-        if self.claims.len() < MOST_CLAIMS {
+        if self.claims.len() < MAX_CLAIMS {
             self.claims.push(sentence);
-        } else if self.claims.len() == MOST_CLAIMS {
+        } else if self.claims.len() == MAX_CLAIMS {
             self.claims.push("there is more that is odd about it".to_owned());
         }
     }
@@ -105,7 +105,7 @@ impl ProposalReader {
     fn texts(&mut self, name: &str, value: &Value, into: &mut Vec<String>) {
         for entry in self.entries(name, value) {
             match text(&entry) {
-                Ok(()) if into.len() >= MOST_ENTRIES => return self.too_many(name),
+                Ok(()) if into.len() >= MAX_ENTRIES => return self.too_many(name),
                 Ok(()) if into.contains(&entry) => {}
                 Ok(()) => into.push(entry),
                 Err(problem) => self.claim(format!("`{name}` has `{}`, which {problem}", shown(&entry))),
@@ -116,7 +116,7 @@ impl ProposalReader {
     fn credentials(&mut self, name: &str, value: &Value, into: &mut Vec<CredentialName>) {
         for entry in self.entries(name, value) {
             match CredentialName::parse(&entry) {
-                Ok(_) if into.len() >= MOST_ENTRIES => return self.too_many(name),
+                Ok(_) if into.len() >= MAX_ENTRIES => return self.too_many(name),
                 Ok(credential) if into.contains(&credential) => {}
                 Ok(credential) => into.push(credential),
                 Err(error) => self.claim(format!("in `{name}`, {error}")),
@@ -139,7 +139,7 @@ impl ProposalReader {
     }
 
     fn too_many(&mut self, name: &str) {
-        self.claim(format!("`{name}` has more than {MOST_ENTRIES} entries: the rest is left out"));
+        self.claim(format!("`{name}` has more than {MAX_ENTRIES} entries: the rest is left out"));
     }
 
     fn dependencies(&mut self, value: &Value) -> BTreeMap<String, Value> {
@@ -180,7 +180,7 @@ impl ProposalReader {
         let mut limits = BTreeMap::new();
         for (name, value) in fields {
             match (text(name), value.as_u64()) {
-                (Ok(()), Some(_)) if limits.len() >= MOST_ENTRIES => {
+                (Ok(()), Some(_)) if limits.len() >= MAX_ENTRIES => {
                     self.too_many("limits");
                     return limits;
                 }

@@ -10,7 +10,7 @@ use crate::policy::{Policy, read_proposal};
 use crate::{SkillFile, Snapshot};
 
 /// Lines about powers that are shown.
-const MOST_POWERS: usize = 1_000;
+const MAX_POWERS: usize = 1_000;
 
 /// What a version could do or asks for that the approved one with its policy did not, and what it no longer does. The rest
 /// of what changed is [`super::diff`].
@@ -96,9 +96,9 @@ impl Powers {
             .map(|(_, what)| (true, what))
             .chain(self.removed.into_iter().map(|(_, what)| (false, what)));
         let mut shown: Vec<PowerChange> = all.map(|(added, what)| PowerChange { added, what }).collect();
-        let more = shown.len().saturating_sub(MOST_POWERS);
+        let more = shown.len().saturating_sub(MAX_POWERS);
         if more > 0 {
-            shown.truncate(MOST_POWERS);
+            shown.truncate(MAX_POWERS);
             shown.push(PowerChange { added: true, what: format!("… and {more} more changes") });
         }
         shown

@@ -15,11 +15,11 @@ use super::{FileChangeKind, FileKind, text};
 use crate::{SkillFile, Snapshot};
 
 /// Bytes of one file's difference.
-const MOST_BYTES: usize = 200 << 10;
+const MAX_BYTES: usize = 200 << 10;
 /// Bytes of all of them.
-const MOST_BYTES_IN_ALL: usize = 4 << 20;
+const MAX_BYTES_IN_ALL: usize = 4 << 20;
 /// Bytes of a file that is compared by lines.
-const MOST_FILE_BYTES: usize = 4 << 20;
+const MAX_FILE_BYTES: usize = 4 << 20;
 /// How long lines are compared, over all files. After that the rest is shown as replaced as a whole: true, but coarse.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -68,10 +68,10 @@ pub fn diff(old: &Snapshot, new: &Snapshot) -> Vec<FileDiff> {
         }
     }
     found.sort_by_key(|(order, ..)| *order);
-    let mut left = MOST_BYTES_IN_ALL;
+    let mut left = MAX_BYTES_IN_ALL;
     let side = |file: &SkillFile| FileSide { bytes: file.bytes.len() as u64, hash: file.hash, mode: file.mode };
     let shown = found.into_iter().map(|(_, path, kind, before, after)| {
-        let text = unified(path, before, after, &deadline, left.min(MOST_BYTES));
+        let text = unified(path, before, after, &deadline, left.min(MAX_BYTES));
         left = left.saturating_sub(text.as_ref().map_or(0, String::len));
         FileDiff { path: path.clone(), kind, before: before.map(side), after: after.map(side), text }
     });
@@ -146,7 +146,7 @@ fn texts(path: &str, before: Option<&SkillFile>, after: Option<&SkillFile>) -> O
     let text = |file: Option<&SkillFile>| -> Option<String> {
         let Some(file) = file else { return Some(String::new()) };
         let read = text::read(path, &file.bytes);
-        let fits = file.bytes.len() <= MOST_FILE_BYTES && read.kind == FileKind::Text;
+        let fits = file.bytes.len() <= MAX_FILE_BYTES && read.kind == FileKind::Text;
         read.text.filter(|_| fits).map(std::borrow::Cow::into_owned)
     };
     Some((text(before)?, text(after)?))

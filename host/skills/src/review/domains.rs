@@ -47,15 +47,15 @@ static YOURS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// What stands for a part of an address that is only known when a program runs.
 const ANY: &str = "any-part-of-a-name";
 /// Bytes between braces.
-const MOST_PLACEHOLDER: usize = 100;
+const MAX_PLACEHOLDER: usize = 100;
 /// Placeholders in one address.
-const MOST_PLACEHOLDERS: usize = 16;
+const MAX_PLACEHOLDERS: usize = 16;
 /// The longest name there is (RFC 1035, 2.3.4). A longer one goes nowhere.
-const MOST_NAME: usize = 253;
+const MAX_NAME: usize = 253;
 /// Words without a dot that are no machine's name, or every machine's.
 const STANDS_FOR: [&str; 9] = ["domain", "host", "hostname", "http", "https", "localhost", "server", "test", "url"];
 /// Words of a command that are looked at.
-const MOST_WORDS: usize = 64;
+const MAX_WORDS: usize = 64;
 /// Options whose next word is no address.
 const TAKES_FILE: [&str; 20] = [
     "--config",
@@ -135,7 +135,7 @@ fn authority(rest: &str) -> String {
     let mut left = rest;
     let (mut placeholders, mut is_bracketed) = (0, false);
     while let Some(character) = left.chars().next() {
-        if placeholders < MOST_PLACEHOLDERS
+        if placeholders < MAX_PLACEHOLDERS
             && let Some(length) = placeholder(left, out.is_empty() || out.ends_with(['.', '@']))
         {
             placeholders += 1;
@@ -169,7 +169,7 @@ fn authority(rest: &str) -> String {
 /// The length of something that stands for a part of a name. `begins`: a part of a name begins here.
 fn placeholder(left: &str, begins: bool) -> Option<usize> {
     let closed_by = |open: usize, close: char| {
-        let inner = left.get(open..left.floor_char_boundary(open + MOST_PLACEHOLDER))?;
+        let inner = left.get(open..left.floor_char_boundary(open + MAX_PLACEHOLDER))?;
         let length = inner.find(close)?;
         inner.get(..length).filter(|inner| !inner.contains('\n')).map(|_| open + length + close.len_utf8())
     };
@@ -227,7 +227,7 @@ fn parse(scheme: &str, authority: &str) -> Option<Url> {
 /// A domain as it is shown, unless it stands for the reader's own.
 fn domain(name: &str) -> Option<String> {
     let name = name.to_ascii_lowercase().replace(ANY, "*");
-    if name.len() > MOST_NAME {
+    if name.len() > MAX_NAME {
         return None;
     }
     let labels: Vec<&str> = name.split('.').collect();
@@ -270,7 +270,7 @@ fn disguised_label(name: &str) -> Option<String> {
 /// The bare domains among the words of a command.
 fn bare(words: &str, is_program: bool) -> impl Iterator<Item = String> {
     let mut takes_file = false;
-    let words = words.split([' ', '\t', '\n', '\r']).filter(|word| !word.is_empty()).take(MOST_WORDS);
+    let words = words.split([' ', '\t', '\n', '\r']).filter(|word| !word.is_empty()).take(MAX_WORDS);
     let candidates = words.filter_map(move |word| {
         let is_file = takes_file;
         takes_file = TAKES_FILE.contains(&word);

@@ -9,11 +9,11 @@ use super::{ComponentFact, FileFact, FileKind, Hidden, Reference, credentials, d
 use crate::Snapshot;
 
 /// Places of a reference that are named.
-const MOST_PLACES: usize = 20;
+const MAX_PLACES: usize = 20;
 /// References of one kind that are named.
-const MOST_REFERENCES: usize = 2_000;
+const MAX_REFERENCES: usize = 2_000;
 /// Findings of hidden characters that are named.
-const MOST_HIDDEN: usize = 1_000;
+const MAX_HIDDEN: usize = 1_000;
 
 /// Says what a component can do, by its path and bytes.
 pub type Inspect<'a> = dyn Fn(&str, &[u8]) -> ComponentFact + 'a;
@@ -89,9 +89,9 @@ impl Facts {
 
     /// The findings of hidden characters, as many as anybody reads.
     pub fn shown_hidden(&self) -> Vec<Hidden> {
-        let mut shown: Vec<Hidden> = self.hidden.iter().take(MOST_HIDDEN).cloned().collect();
-        if let Some(first) = self.hidden.get(MOST_HIDDEN) {
-            let count = self.hidden.iter().skip(MOST_HIDDEN).map(|hidden| hidden.count).sum();
+        let mut shown: Vec<Hidden> = self.hidden.iter().take(MAX_HIDDEN).cloned().collect();
+        if let Some(first) = self.hidden.get(MAX_HIDDEN) {
+            let count = self.hidden.iter().skip(MAX_HIDDEN).map(|hidden| hidden.count).sum();
             let what = "more hidden characters, in this file and those after it".to_owned();
             shown.push(Hidden { path: first.path.clone(), line: first.line, what, shown: String::new(), count });
         }
@@ -101,9 +101,9 @@ impl Facts {
 
 /// References as they are shown. More than anybody reads are counted, not dropped without a word.
 pub(super) fn references(found: &BTreeMap<String, FactPlaces>) -> Vec<Reference> {
-    let named = found.iter().take(MOST_REFERENCES);
+    let named = found.iter().take(MAX_REFERENCES);
     let mut shown: Vec<Reference> = named.map(|(name, at)| Reference { name: name.clone(), at: at.clone() }).collect();
-    let more = found.len().saturating_sub(MOST_REFERENCES);
+    let more = found.len().saturating_sub(MAX_REFERENCES);
     if more > 0 {
         shown.push(Reference { name: format!("… and {more} more"), at: Vec::new() });
     }
@@ -117,7 +117,7 @@ fn sorted<T>(mut found: Vec<T>, at: impl Fn(&T) -> usize) -> Vec<T> {
 
 fn place(found: &mut BTreeMap<String, FactPlaces>, name: String, path: &str, line: u64) {
     let places = found.entry(name).or_default();
-    if places.len() < MOST_PLACES {
+    if places.len() < MAX_PLACES {
         let place = format!("{path}:{line}");
         if !places.contains(&place) {
             places.push(place);

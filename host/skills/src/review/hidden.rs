@@ -21,9 +21,9 @@ use names::{TAGS, kind};
 const SHOWN_BEFORE: usize = 40;
 const SHOWN: usize = 160;
 /// Letters of a text in tag characters that are shown.
-const MOST_DECODED: usize = 200;
+const MAX_DECODED: usize = 200;
 /// Kinds of findings in one file: there are more characters to hide than anybody reads about.
-const MOST_KINDS: usize = 100;
+const MAX_KINDS: usize = 100;
 
 /// The text with every hidden, bidirectional or control character written out as `<U+202E>`. Line ends and tabs stay, and so
 /// does a byte order mark at the very beginning. Whatever shows a skill's text shows this.
@@ -141,14 +141,14 @@ impl Findings {
         let marks = marks(line);
         for (at, character) in &marks {
             if let Some(letter) = tag_letter(*character)
-                && self.tags.len() < MOST_DECODED
+                && self.tags.len() < MAX_DECODED
             {
                 self.tags.push(letter);
             }
             let kind = kind(*character);
             if let Some(known) = self.found.get_mut(&kind) {
                 known.count += 1;
-            } else if self.found.len() < MOST_KINDS {
+            } else if self.found.len() < MAX_KINDS {
                 let shown = excerpt(line, *at);
                 self.found
                     .insert(kind.clone(), Hidden { path: path.to_owned(), line: number, what: kind, shown, count: 1 });

@@ -16,7 +16,7 @@ use super::rules::{Rules, path_fault};
 use super::{PLAIN_MODE, PROPOSAL_BYTES, SkillBounds, SkillForm, Snapshot, SnapshotError, is_manifest, is_proposal};
 
 /// How much larger than the archive its content may be: ten times what text comes to.
-const MOST_RATIO: u64 = 200;
+const MAX_RATIO: u64 = 200;
 /// Bytes of content that any archive may have.
 const RATIO_FREE_BYTES: u64 = 10 << 20;
 /// Where the locator of a zip64 archive can be: the last entry, a comment, and itself.
@@ -43,7 +43,7 @@ pub fn read_archive(bytes: &[u8], bounds: &SkillBounds) -> Result<Snapshot, Snap
     }
     consistent(&mut archive)?;
     let mut files: BTreeMap<String, (Arc<[u8]>, u32)> = BTreeMap::new();
-    let mut left = bytes.len().try_into().map_or(u64::MAX, |size: u64| size.saturating_mul(MOST_RATIO));
+    let mut left = bytes.len().try_into().map_or(u64::MAX, |size: u64| size.saturating_mul(MAX_RATIO));
     left = left.max(RATIO_FREE_BYTES);
     for ArchiveEntry { index, path, is_directory } in &entries {
         let Some(path) = path.strip_prefix(&around).filter(|_| !is_directory) else { continue };
@@ -58,7 +58,7 @@ pub fn read_archive(bytes: &[u8], bounds: &SkillBounds) -> Result<Snapshot, Snap
         }
         left = left
             .checked_sub(size)
-            .ok_or_else(|| SnapshotError::archive(format!("unpacks to more than {MOST_RATIO} times its own size")))?;
+            .ok_or_else(|| SnapshotError::archive(format!("unpacks to more than {MAX_RATIO} times its own size")))?;
         files.insert(path.to_owned(), (content.into(), PLAIN_MODE));
     }
     rules.finish(SkillForm::Archive)?;

@@ -12,11 +12,11 @@ use super::error::shown;
 use super::{SkillBounds, SkillForm, SnapshotError, is_component, is_manifest};
 
 /// Bytes of one part of a path: what common file systems take.
-const MOST_PART_BYTES: usize = 255;
+const MAX_PART_BYTES: usize = 255;
 /// Bytes of a path. Far below what systems take, because a workspace's own path comes before it.
-const MOST_PATH_BYTES: usize = 1_024;
+const MAX_PATH_BYTES: usize = 1_024;
 /// Parts of a path.
-const MOST_PARTS: usize = 64;
+const MAX_PARTS: usize = 64;
 const TOO_DEEP: &str = "is nested more than 64 deep";
 
 /// Checks a whole tree: paths with `/` between the parts and sizes in bytes. Directories are those that files are in.
@@ -68,7 +68,7 @@ impl<'a> Rules<'a> {
     pub(super) fn directory(&mut self, path: &str) -> Result<(), SnapshotError> {
         check_path(path)?;
         // Something may be in it.
-        if path.split('/').count() >= MOST_PARTS {
+        if path.split('/').count() >= MAX_PARTS {
             return Err(SnapshotError::path(path, TOO_DEEP));
         }
         self.parents(path)?;
@@ -155,7 +155,7 @@ pub(super) fn path_fault(path: &str) -> Option<&'static str> {
     if path.is_empty() {
         return Some("is an empty path");
     }
-    if path.len() > MOST_PATH_BYTES {
+    if path.len() > MAX_PATH_BYTES {
         return Some("is a path of more than 1,024 bytes");
     }
     if path.chars().any(|c| c.is_control() || is_directing(c)) {
@@ -176,11 +176,11 @@ pub(super) fn path_fault(path: &str) -> Option<&'static str> {
         match part {
             "" => return Some("has an empty part"),
             "." | ".." => return Some("leads out of its place with `.` or `..`"),
-            _ if part.len() > MOST_PART_BYTES => return Some("has a name of more than 255 bytes"),
+            _ if part.len() > MAX_PART_BYTES => return Some("has a name of more than 255 bytes"),
             _ => {}
         }
     }
-    (parts > MOST_PARTS).then_some(TOO_DEEP)
+    (parts > MAX_PARTS).then_some(TOO_DEEP)
 }
 
 /// Characters that turn the direction of writing or break a line: they make a list of files show other names.

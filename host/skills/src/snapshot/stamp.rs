@@ -13,7 +13,7 @@ use super::directory::{DIRECTORY, DirectoryEntry, Listing, entries, failed, unsl
 use super::{SkillBounds, SnapshotError};
 
 /// Directories within directories.
-const MOST_DEPTH: usize = 66;
+const MAX_DEPTH: usize = 66;
 /// How long after a change another change may have the same time: the coarsest clocks of common file systems.
 const GRANULE_NS: i128 = 2_000_000_000;
 
@@ -68,7 +68,7 @@ impl Stamping {
         let shown = || if depth == 0 { String::new() } else { String::from_utf8_lossy(name).into_owned() };
         let status = fstat(&directory).map_err(|error| failed(&shown(), error))?;
         self.note(name, &status, depth);
-        if depth >= MOST_DEPTH {
+        if depth >= MAX_DEPTH {
             return Ok(());
         }
         let found = match entries(directory.as_fd(), self.left) {

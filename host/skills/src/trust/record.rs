@@ -14,8 +14,8 @@ use crate::{SkillName, SkillPlace, SkillStatus, TrustRecord};
 const VERSION: u32 = 1;
 
 /// What a file system allows to a path and to an entry: no real place is longer, and no key grows beyond a table's.
-const MOST_ROOT_BYTES: usize = 4096;
-const MOST_ENTRY_BYTES: usize = 255;
+const MAX_ROOT_BYTES: usize = 4096;
+const MAX_ENTRY_BYTES: usize = 255;
 
 const TRUST: &str = "trust";
 const USED: &str = "used";
@@ -95,7 +95,7 @@ pub(super) fn used_prefix(place: &SkillPlace) -> Result<Vec<u8>, Unnameable> {
 }
 
 fn of_place(kind: &str, place: &SkillPlace) -> Result<Vec<u8>, Unnameable> {
-    if place.root.len() > MOST_ROOT_BYTES || place.entry.len() > MOST_ENTRY_BYTES {
+    if place.root.len() > MAX_ROOT_BYTES || place.entry.len() > MAX_ENTRY_BYTES {
         return Err(Unnameable);
     }
     let mut key = Vec::with_capacity(kind.len() + place.root.len() + place.entry.len() + 3 + 129);

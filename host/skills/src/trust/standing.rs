@@ -12,7 +12,7 @@ use super::{Standing, TrustRecord};
 use crate::SkillStatus;
 
 /// Characters of the reason of a rejection that are said.
-const MOST_WHY: usize = 200;
+const MAX_WHY: usize = 200;
 const LOOK_AND_APPROVE: &str = "`motor skill review` it, then `motor skill approve` it";
 
 /// Where the bytes stand whose record has that key. `around` are all records about their place.
@@ -65,7 +65,7 @@ fn reason(record: &TrustRecord) -> String {
 /// The owner's reason, as short as a sentence has room for.
 fn why(reason: &str) -> String {
     let words = reason.split_whitespace().collect::<Vec<_>>().join(" ");
-    if words.is_empty() { String::new() } else { format!(" ({})", cut(&words, MOST_WHY)) }
+    if words.is_empty() { String::new() } else { format!(" ({})", cut(&words, MAX_WHY)) }
 }
 
 fn unknown() -> Standing {

@@ -54,7 +54,7 @@ impl Objects<'_> {
     }
 
     pub(super) fn tree(&self, hash: ContentHash) -> io::Result<Vec<u8>> {
-        read(&self.tree_path(hash), tree::MOST_BYTES as u64)
+        read(&self.tree_path(hash), tree::MAX_BYTES as u64)
     }
 
     pub(super) fn has_tree(&self, hash: ContentHash) -> bool {

@@ -10,7 +10,7 @@ use crate::{SkillBounds, SkillError, SkillForm, Snapshot};
 /// The version of the form of tree files.
 const VERSION: u32 = 1;
 /// A larger tree file is not read and not written.
-pub(super) const MOST_BYTES: usize = 32 << 20;
+pub(super) const MAX_BYTES: usize = 32 << 20;
 
 /// What a version may have: more than any configuration of [`SkillBounds`] lets in, so that what was approved can be read back.
 pub(super) const BOUNDS: SkillBounds = SkillBounds {
@@ -52,7 +52,7 @@ impl Tree {
     /// The text of the file, the same for the same version.
     pub(super) fn text(&self) -> Result<String, SkillError> {
         let text = serde_json::to_string(self).unwrap_or_default();
-        if text.is_empty() || text.len() > MOST_BYTES || self.files.len() as u64 > BOUNDS.entries {
+        if text.is_empty() || text.len() > MAX_BYTES || self.files.len() as u64 > BOUNDS.entries {
             return Err(SkillError::Invalid {
                 reason: "the skill has too many files for a version of it to be kept".to_owned(),
             });

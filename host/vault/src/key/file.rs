@@ -14,7 +14,7 @@ use crate::VaultError;
 
 const NAME: &str = "credentials.key";
 /// Upper bound of the file's size: a key in hexadecimal and a line break are shorter.
-const MOST_BYTES: u64 = 256;
+const MAX_BYTES: u64 = 256;
 
 /// Reads the key from the file.
 pub(super) fn read(directory: &Path) -> Result<Key, VaultError> {
@@ -38,7 +38,7 @@ pub(super) fn read(directory: &Path) -> Result<Key, VaultError> {
         return Err(unusable("can be read by others", "run `chmod 600` on it, and consider the credentials known"));
     }
     let mut text = Zeroizing::new(String::with_capacity(256));
-    let read = file.by_ref().take(MOST_BYTES).read_to_string(&mut text);
+    let read = file.by_ref().take(MAX_BYTES).read_to_string(&mut text);
     read.ok().and_then(|_| secret::direct(text.trim())).ok_or_else(|| unusable("holds no key", anew))
 }
 

@@ -24,15 +24,15 @@ const WITHIN_KEY: u8 = 0b0111_1111;
 const START_SHIFT: u32 = 64 - 18;
 /// Line breaks and zero bytes left out between two bytes of a secret: `\r\n` and a blank line in UTF-32, or the
 /// indentation of a line. Four times as many as the secret has itself, if those are more.
-const LEAST_BREAKS: usize = 16;
+const MIN_BREAKS: usize = 16;
 /// Signs left out between two bytes of a spread-out form: `0x73,` and an indented line.
 const MAX_GAP: usize = 64;
 /// Bytes within which an escape has to begin for a key that is read through it.
 const KEY_REACH: usize = 32;
 /// Bits of the filter for each form, two of them set: about one position in a thousand is a false positive.
 const FILTER_BITS_EACH: usize = 64;
-const LEAST_FILTER_BITS: usize = 1 << 12;
-const MOST_FILTER_BITS: usize = 1 << 24;
+const MIN_FILTER_BITS: usize = 1 << 12;
+const MAX_FILTER_BITS: usize = 1 << 24;
 
 /// Flags in [`FOLD`]: the byte begins an escape in some dialect; it is left out of spread-out text.
 const SPECIAL: u16 = 0x700;
@@ -114,7 +114,7 @@ enum IndexKey {
 
 impl Index {
     pub(super) fn new(forms: impl Iterator<Item = (SecretForm, usize)>) -> Self {
-        let mut most_breaks = LEAST_BREAKS;
+        let mut most_breaks = MIN_BREAKS;
         let mut forms: Vec<(SecretForm, usize)> = forms
             .filter_map(|(SecretForm { bytes, gaps }, owner)| {
                 let longest = bytes.split(|byte| !is_break(*byte)).map(<[u8]>::len).max().unwrap_or_default();
@@ -135,7 +135,7 @@ impl Index {
             keys.extend(spread.filter(|key| Some(*key) != together).map(|key| (key, number)));
         }
         keys.sort_unstable();
-        let bits = (keys.len() * FILTER_BITS_EACH).next_power_of_two().clamp(LEAST_FILTER_BITS, MOST_FILTER_BITS);
+        let bits = (keys.len() * FILTER_BITS_EACH).next_power_of_two().clamp(MIN_FILTER_BITS, MAX_FILTER_BITS);
         let mut index = Self {
             arena: Zeroizing::new(Vec::with_capacity(forms.iter().map(|(form, _)| form.bytes.len()).sum())),
             patterns: Vec::with_capacity(forms.len()),

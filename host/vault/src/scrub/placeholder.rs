@@ -13,7 +13,7 @@ const WORD: &[u8] = b"credential";
 /// The longest name of a credential, in bytes.
 const NAME_BYTES: usize = 64;
 /// The longest placeholder, with its three signs as `\u003c`.
-pub(super) const MOST_BYTES: usize = WORD.len() + NAME_BYTES + 18;
+pub(super) const MAX_BYTES: usize = WORD.len() + NAME_BYTES + 18;
 
 /// The signs of a placeholder as written in texts, in URLs and forms, in JSON, and in HTML.
 const OPEN: [&[u8]; 4] = [b"<", b"%3c", b"\\u003c", b"&lt;"];
@@ -32,7 +32,7 @@ pub(super) enum Within {
 /// Whether `range` lies within the placeholder of a known credential.
 pub(super) fn around(text: &[u8], range: &Range<usize>, end: TextEnd, known: &[KnownSecret]) -> Within {
     let mut within = Within::No;
-    for at in (range.end.saturating_sub(MOST_BYTES)..=range.start).rev() {
+    for at in (range.end.saturating_sub(MAX_BYTES)..=range.start).rev() {
         match read(text.get(at..).unwrap_or_default(), end) {
             PlaceholderRead::Whole(name, len) if at + len >= range.end && is_known(known, |known| known == name) => {
                 return Within::Yes;

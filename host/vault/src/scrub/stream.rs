@@ -11,13 +11,13 @@ use zeroize::{Zeroize as _, Zeroizing};
 
 use super::escape::TextEnd;
 use super::index::NextMatch;
-use super::placeholder::MOST_BYTES;
+use super::placeholder::MAX_BYTES;
 use super::{Replaced, Scrubber};
 
 /// Shorter beginnings of a secret occur in any text.
-const LEAST_GUESS: usize = 4;
+const MIN_GUESS: usize = 4;
 /// Together with the bytes of an uncounted beginning, fewer than the shortest secret has.
-const MOST_FALSE_STARTS: usize = 4;
+const MAX_FALSE_STARTS: usize = 4;
 
 /// How often streams held back four or more bytes of a form of a secret that have not become one.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ impl FalseStarts {
     /// whole.
     #[must_use]
     pub fn are_too_many(&self) -> bool {
-        self.0.load(Ordering::Relaxed) >= MOST_FALSE_STARTS
+        self.0.load(Ordering::Relaxed) >= MAX_FALSE_STARTS
     }
 }
 
@@ -95,9 +95,9 @@ impl ScrubStream {
             }
         };
         written.copy_to(&self.held, from);
-        self.count(from == held_from, is_secret, guess >= LEAST_GUESS);
+        self.count(from == held_from, is_secret, guess >= MIN_GUESS);
         // Finished bytes, except those in which a placeholder may have begun.
-        let gone = from.saturating_sub(MOST_BYTES);
+        let gone = from.saturating_sub(MAX_BYTES);
         self.held.copy_within(gone.., 0);
         let kept = self.held.len() - gone;
         if let Some(stale) = self.held.get_mut(kept..) {

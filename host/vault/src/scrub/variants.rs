@@ -28,8 +28,8 @@ pub(super) enum Gaps {
 /// A line of a secret that looks like key material is a secret of its own: keys are often passed on without their
 /// armour. It has at least this many bytes and different bytes, and no white space or quotes: lines of JSON and YAML
 /// are public in part.
-const LEAST_LINE_BYTES: usize = 16;
-const LEAST_DIFFERENT_IN_LINE: usize = 8;
+const MIN_LINE_BYTES: usize = 16;
+const MIN_DIFFERENT_IN_LINE: usize = 8;
 /// Longer secrets are looked for in fewer encodings: each of their forms is kept in memory.
 const MAX_MIXED_BYTES: usize = 8 << 10;
 /// Longer secrets are not looked for in base58, which encodes the whole number.
@@ -108,10 +108,10 @@ pub(super) fn of(secret: &str) -> Vec<SecretForm> {
 
 fn is_key_material(line: &str) -> bool {
     let is_different = |(at, byte): &(usize, u8)| !line.as_bytes().iter().take(*at).any(|other| other == byte);
-    let different = line.bytes().enumerate().filter(is_different).take(LEAST_DIFFERENT_IN_LINE).count();
+    let different = line.bytes().enumerate().filter(is_different).take(MIN_DIFFERENT_IN_LINE).count();
     // The armour of a PEM file is public.
-    line.len() >= LEAST_LINE_BYTES
-        && different == LEAST_DIFFERENT_IN_LINE
+    line.len() >= MIN_LINE_BYTES
+        && different == MIN_DIFFERENT_IN_LINE
         && !line.contains(|sign: char| sign.is_whitespace() || matches!(sign, '"' | '\''))
         && !line.starts_with("-----")
 }

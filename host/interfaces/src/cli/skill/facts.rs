@@ -14,7 +14,7 @@ use crate::output::text;
 const POWERS: [(&str, &str); 3] =
     [("network", "reach the network"), ("workspace", "see files"), ("credentials", "use credentials")];
 /// Places of a reference that are shown.
-const MOST_PLACES: usize = 3;
+const MAX_PLACES: usize = 3;
 /// Written in place of an empty value.
 pub(super) const NOTHING: &str = "nothing";
 
@@ -123,8 +123,8 @@ pub(super) fn file_change(change: &FileChange) -> (Tone, String) {
 
 /// A name that text mentions, and where.
 pub(super) fn reference(reference: &Reference) -> String {
-    let places: Vec<String> = reference.at.iter().take(MOST_PLACES).map(|place| text::quoted(place)).collect();
-    let more = reference.at.len().saturating_sub(MOST_PLACES);
+    let places: Vec<String> = reference.at.iter().take(MAX_PLACES).map(|place| text::quoted(place)).collect();
+    let more = reference.at.len().saturating_sub(MAX_PLACES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let places = if places.is_empty() { String::new() } else { format!(" in {}{more}", places.join(", ")) };
     format!("{}{places}", text::quoted(&reference.name))

@@ -13,7 +13,7 @@ use crate::output::{Palette, table::TextTable, text};
 /// Columns between two columns of text.
 const GAP: usize = 2;
 /// A longer name has a row of its own.
-const MOST_NAME: usize = 26;
+const MAX_NAME: usize = 26;
 
 /// The skills in at most `columns`: the purpose of each, and why one may not run.
 pub(super) fn skills(skills: &[SkillSummary], columns: usize, palette: Palette) -> String {
@@ -29,7 +29,7 @@ pub(super) fn skills(skills: &[SkillSummary], columns: usize, palette: Palette) 
             _ => text::quoted(&skill.place.to_string()),
         })
         .collect();
-    let fitting = called.iter().map(|name| text::width(name)).filter(|width| *width <= MOST_NAME);
+    let fitting = called.iter().map(|name| text::width(name)).filter(|width| *width <= MAX_NAME);
     let name_room = fitting.chain([4]).max().unwrap_or_default();
     let status_room = skills.iter().map(|skill| skill.status.as_str().len()).chain([6]).max().unwrap_or_default();
     let before = name_room + GAP + status_room + GAP;

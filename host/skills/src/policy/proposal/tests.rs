@@ -84,7 +84,7 @@ fn what_is_wrong_is_left_out_and_the_rest_is_read() {
 #[test]
 fn files_that_cannot_be_read_propose_nothing() {
     let deep = "[".repeat(100_000);
-    let long = format!("{{\"domains\":[\"{}\"]}}", "a".repeat(MOST_BYTES));
+    let long = format!("{{\"domains\":[\"{}\"]}}", "a".repeat(MAX_BYTES));
     for (bytes, expected) in [
         (&b""[..], "no JSON, at line 1"),
         (b"{\n\"domains\": [", "no JSON, at line 2"),
@@ -105,17 +105,17 @@ fn files_that_cannot_be_read_propose_nothing() {
 fn what_is_told_is_bounded() {
     let fields: Map<String, Value> = (0..5_000).map(|number| (format!("f{number}"), json!(1))).collect();
     let (_, claims) = read(&Value::Object(fields));
-    assert_eq!(claims.len(), MOST_CLAIMS + 1);
+    assert_eq!(claims.len(), MAX_CLAIMS + 1);
     let domains: Vec<String> = (0..5_000).map(|number| format!("d{number}.example")).collect();
     let (policy, claims) = read(&json!({ "domains": domains }));
-    assert_eq!((policy.domains.len(), claims.len()), (MOST_ENTRIES, 1));
+    assert_eq!((policy.domains.len(), claims.len()), (MAX_ENTRIES, 1));
     assert!(policy.check_bounds().is_ok());
 }
 
 proptest! {
     #[test]
     fn whatever_lies_there_a_proposal_is_within_bounds(bytes in prop::collection::vec(any::<u8>(), 0..200), name in "[a-zA-Z$]{0,20}", text in any::<String>(), number in any::<i64>()) {
-        prop_assert!(read_proposal(&bytes).claims.len() <= MOST_CLAIMS + 1);
+        prop_assert!(read_proposal(&bytes).claims.len() <= MAX_CLAIMS + 1);
         for field in [name.as_str(), "domains", "limits", "inputs", "credentials", "dependencies", "status", "requiredCredentials"] {
             for value in [json!(text), json!([text, number]), json!({ text.clone(): number }), json!({ text.clone(): { "$ref": text } })] {
                 let Proposal { policy, claims } = read_proposal(json!({ field: value }).to_string().as_bytes());

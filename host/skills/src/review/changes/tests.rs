@@ -201,6 +201,6 @@ fn names_are_shown_as_they_are() {
 fn a_flood_is_counted() {
     let text: String = (0..5_000).map(|number| format!("https://h{number}.evil.dev\n")).collect();
     let powers = lines(&skill(&[], None), &Policy::default(), &skill(&[("SKILL.md", &text)], None));
-    assert_eq!(powers.len(), MOST_POWERS + 1);
-    assert_eq!(powers[MOST_POWERS], "+ … and 4000 more changes");
+    assert_eq!(powers.len(), MAX_POWERS + 1);
+    assert_eq!(powers[MAX_POWERS], "+ … and 4000 more changes");
 }

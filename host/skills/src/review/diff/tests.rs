@@ -76,6 +76,6 @@ fn differences_are_bounded() {
     assert_eq!(found.len(), 3);
     for file in found {
         let text = file.text.unwrap();
-        assert!(text.len() < MOST_BYTES + 100 && text.ends_with(" more bytes\n"));
+        assert!(text.len() < MAX_BYTES + 100 && text.ends_with(" more bytes\n"));
     }
 }

@@ -101,7 +101,7 @@ fn findings_name_character_line_and_count() {
 fn kinds_are_bounded() {
     let text: String = (0..0x1000).filter_map(|number| char::from_u32(0xe0100 + 0xf0 + number)).collect();
     let found = in_text("f", &text);
-    assert_eq!(found.len(), MOST_KINDS + 1);
+    assert_eq!(found.len(), MAX_KINDS + 1);
     assert_eq!(found.iter().map(|hidden| hidden.count).sum::<u64>(), text.chars().count() as u64);
 }
 

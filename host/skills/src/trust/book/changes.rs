@@ -19,9 +19,9 @@ use crate::status::SkillEvent;
 use crate::{SkillError, SkillName, SkillPlace, SkillStatus};
 
 /// Reasons of rejections and texts of advice are kept this long, in characters.
-const MOST_TEXT: usize = 4_000;
+const MAX_TEXT: usize = 4_000;
 /// What a component says of itself goes into prompts: as long as the text of a file may be, in bytes.
-const MOST_DESCRIBED_BYTES: usize = 1 << 20;
+const MAX_DESCRIBED_BYTES: usize = 1 << 20;
 
 /// What a change rests on, and that nobody else makes one meanwhile.
 struct PriorState {
@@ -44,9 +44,9 @@ impl TrustBook {
             return Ok(before.record);
         }
         if let Some(described) = &described
-            && described.description.len() + described.body.len() > MOST_DESCRIBED_BYTES
+            && described.description.len() + described.body.len() > MAX_DESCRIBED_BYTES
         {
-            let reason = format!("what the component says of itself is longer than {MOST_DESCRIBED_BYTES} bytes");
+            let reason = format!("what the component says of itself is longer than {MAX_DESCRIBED_BYTES} bytes");
             return Err(SkillError::Invalid { reason });
         }
         let now = self.clock.now();
@@ -72,7 +72,7 @@ impl TrustBook {
             before.record.status = before.record.status.transition(came)?;
             before.record.reviewed_at = None;
         }
-        advisory.text = cut(&advisory.text, MOST_TEXT);
+        advisory.text = cut(&advisory.text, MAX_TEXT);
         before.record.advisory = Some(advisory);
         self.store_one(before, self.clock.now()).await
     }
@@ -108,7 +108,7 @@ impl TrustBook {
         let mut before = self.before(subject).await?;
         before.record.status = before.record.status.transition(SkillEvent::Rejected)?;
         before.record.rejected =
-            Some(Rejection { consent: consent.into(), reason: reason.map(|reason| cut(&reason, MOST_TEXT)) });
+            Some(Rejection { consent: consent.into(), reason: reason.map(|reason| cut(&reason, MAX_TEXT)) });
         self.store_one(before, self.clock.now()).await
     }
 
