@@ -15,7 +15,7 @@ use crate::access::NetworkAccess;
 use crate::config::Config;
 use crate::origins::Origins;
 use crate::sandboxes::Sandboxes;
-use crate::skill::{OwnTool, advise, briefing, lowered, tools_of};
+use crate::skill::{OwnTool, advise, briefing, limits, tools_of};
 use crate::toolbox::{RunToolbox, ToolboxParts};
 use crate::trace_file::TraceWriter;
 use crate::{Env, Home, artifacts, models};
@@ -87,10 +87,7 @@ impl Environment for HostEnvironment {
         self.home.check_workspace(&run.id)?;
         let network = self.access.open(run).await?;
         words_of_user(trace).for_each(|words| network.given().user(words));
-        let limits = match &grant.skill {
-            Some(skill) => lowered(&self.config.limits, &skill.limits)?,
-            None => self.config.limits,
-        };
+        let limits = limits(&self.config.limits, grant)?;
         let (own, skill) = skill.map(|InUse { own, briefing }| (own, Some(briefing))).unwrap_or_default();
         let parts = ToolboxParts {
             own,

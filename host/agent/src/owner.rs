@@ -16,7 +16,7 @@ use crate::explain::{
     FileAccess,
 };
 use crate::plan::{Plan, plan};
-use crate::skill::{Purpose, lowered};
+use crate::skill::{Purpose, limits};
 use crate::toolbox::{CodeGrants, define, effects_in_words};
 use crate::workspace;
 
@@ -30,10 +30,7 @@ impl Host {
         let Plan { tools, skill: taken, own, grant, policy, problems, warnings } =
             plan(request, Purpose::Task, by, &parts.environment, &parts.energy).await?;
         let reaches = !policy.domains.is_empty();
-        let limits = match &grant.skill {
-            Some(skill) => lowered(&parts.config.limits, &skill.limits)?,
-            None => parts.config.limits,
-        };
+        let limits = limits(&parts.config.limits, &grant)?;
         let definitions =
             define(&parts.sandboxes, &parts.config.tools, &limits, CodeGrants::planned(&tools, reaches), &tools, &own)
                 .await?;

@@ -33,7 +33,7 @@ use store::blocking;
 pub(crate) use advise::advise;
 pub(crate) use plan::{Purpose, SkillPlan, skill_plan};
 pub(crate) use tools::{OwnTool, of as tools_of};
-pub(crate) use used::{briefing, label, lowered};
+pub(crate) use used::{briefing, label, limits};
 
 impl Host {
     /// Every skill with its state, and the reason if it may not run.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use base::{Refusal, RefusalCode};
-use grants::{Admission, SkillGrant};
+use grants::{Admission, Grant, SkillGrant};
 use motor::SkillLabel;
 use runtime::Limits;
 use serde_json::Value;
@@ -67,6 +67,11 @@ pub(crate) fn verdict(answer: &str) -> bool {
     let last = answer.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     // One verdict, and at the end: a skill that talked its reviewer into quoting one does not pass.
     verdicts.count() == 1 && last.trim_matches(['`', '*']) == "VERDICT: PASS"
+}
+
+/// The limits of a run's calls: the host's, lowered by its grant (SPEC HOST-5).
+pub(crate) fn limits(host: &Limits, grant: &Grant) -> Result<Limits, Refusal> {
+    grant.skill.as_ref().map_or(Ok(*host), |skill| lowered(host, &skill.limits))
 }
 
 /// The host's limits, lowered by a policy.
