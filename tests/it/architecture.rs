@@ -143,7 +143,7 @@ fn only_the_gate_connects() {
     }
 }
 
-/// Evidence of the owner's word that some other code made would be nobody's word.
+/// Evidence of consent that some other code made would prove nothing about the owner.
 #[test]
 fn only_the_gate_gives_consent() {
     let mut made = 0;
