@@ -14,7 +14,7 @@ pub struct Forked {
 }
 
 impl Forked {
-    /// Starts the parent; `None` where there is no Node.
+    /// Starts the parent; `None` if there is no Node.
     pub fn start() -> Option<Self> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/forked.js");
         let mut child = Command::new("node").arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;

@@ -1,4 +1,4 @@
-//! Benchmarks of what the product promises, as medians and ratios of one run: `cargo xtask bench [SECTION…]`.
+//! Benchmarks of the product's promises, as medians and ratios of one run: `cargo xtask bench [SECTION…]`.
 //!
 //! Sections: `code` (the code sandbox, against the forked Node design when Node is here), `limits` (ends of loops and
 //! bombs), `host` (start and memory), `step` (host time of one motor step), `network` (gate, scrubber, shell), `runs`

@@ -1,4 +1,4 @@
-//! What the way out costs: the gate over a loopback request, the scrubber over text, the shell over a command.
+//! The cost of the network: the gate over a loopback request, the scrubber over text, the shell over a command.
 
 use std::hint::black_box;
 use std::io::{Read as _, Write as _};
@@ -18,7 +18,7 @@ use vault::{GrantedCredential, RunSecrets, Scrubber};
 
 use crate::stats::{Aim, Times, line};
 
-/// Requests of each kind.
+/// Requests of each of the kinds.
 const ROUNDS: usize = 2_000;
 /// Bytes of a small request.
 const SENT: usize = 1 << 10;
@@ -207,7 +207,7 @@ async fn shell() -> Result<()> {
         ensure!(output.stdout == b"hi\n");
     }
     line("a forked `bash -c 'echo hi'`, no isolation, p50", forked.p50(), "ms", None);
-    // What a container is at least: new namespaces around a process. Engines add a file system and a daemon to that.
+    // The least that a container is: new namespaces around a process. Engines add a file system and a daemon to that.
     let mut namespaced = Times::default();
     for _ in 0..20 {
         let started = Instant::now();

@@ -1,4 +1,5 @@
-//! Ten thousand runs of ten thousand agents that wait for their users: what a host takes to start with them, and to hold.
+//! Ten thousand runs of ten thousand agents that wait for their users: a host's time to start with them, and its
+//! memory.
 
 use std::time::{Duration, Instant};
 
@@ -42,7 +43,7 @@ pub fn run() -> Result<()> {
         let began = Instant::now();
         let serving = motor.start(&["serve"]);
         ready(&motor)?;
-        // The first start makes what a home has besides.
+        // The first start also makes the rest of the home.
         if round > 0 {
             starts.add(began.elapsed());
             memory.push(resident_mib(&serving)?);
@@ -61,7 +62,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// Opens the home and looks at its runs again and again; checks that nobody is asked a second time.
+/// Opens the home and looks at its runs again and again; checks that no user is asked a second time.
 async fn restart(home: &std::path::Path) -> Result<Times> {
     let mut times = Times::default();
     let mut before = None;
@@ -93,7 +94,7 @@ fn ready(motor: &Motor) -> Result<()> {
     Ok(())
 }
 
-/// What the program holds in memory.
+/// The resident memory of the program, in MiB.
 fn resident_mib(serving: &Running) -> Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", serving.id()))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;

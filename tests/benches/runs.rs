@@ -1,4 +1,4 @@
-//! Many runs: durable steps a second over all of them, and what a million that are over cost those that come after.
+//! Many runs: durable steps a second over all of them, and the cost of a million past runs for later ones.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ async fn throughput(directory: &Path) -> Result<()> {
     line("durable steps of concurrent runs, median of 3", rates[1], "/s", Some(Aim::AtLeast(3_000.0)));
     line("host time of one of those steps, p50", gaps.p50(), "ms", None);
     line("host time of one of those steps, p99", gaps.p99(), "ms", None);
-    // What a step costs one run when the others leave the disk and the processors to it is in `step`.
+    // The cost of a step when the other runs leave the disk and the processors to it is in `step`.
     motor.shutdown().await;
     Ok(())
 }

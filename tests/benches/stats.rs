@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Times of one thing.
+/// The times of one measured thing.
 #[derive(Default)]
 pub struct Times(Vec<Duration>);
 
@@ -11,7 +11,7 @@ impl Times {
         self.0.push(time);
     }
 
-    /// The time below which `share` of them lie, in milliseconds; 0 when there are none.
+    /// The time below which `share` of them lie, in milliseconds; 0 if there are no times.
     pub fn quantile(&mut self, share: f64) -> f64 {
         self.0.sort_unstable();
         let last = self.0.len().saturating_sub(1);
@@ -28,7 +28,7 @@ impl Times {
     }
 }
 
-/// One measured figure beside what it should be at most (or at least).
+/// One measured figure beside its aim, at most or at least.
 pub fn line(what: &str, measured: f64, unit: &str, aim: Option<Aim>) {
     let verdict = aim.map_or_else(String::new, |aim| {
         let (met, sign, bound) = match aim {
@@ -40,7 +40,7 @@ pub fn line(what: &str, measured: f64, unit: &str, aim: Option<Aim>) {
     println!("  {what:<44} {measured:>12.3} {unit}{verdict}");
 }
 
-/// What a figure should be.
+/// The aim of a figure, inclusive.
 pub enum Aim {
     AtMost(f64),
     AtLeast(f64),

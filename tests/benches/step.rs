@@ -1,4 +1,4 @@
-//! What the host adds to one step of a run: from a model's reply to the next request, with one tool call between that
+//! The host's part of one step of a run: from a model's reply to the next request, with one tool call between that
 //! returns at once, and two durable writes.
 
 use std::sync::{Arc, Mutex};
@@ -71,7 +71,7 @@ async fn measure(directory: &std::path::Path) -> Result<Times> {
     Ok(environment.gaps())
 }
 
-/// What the disk itself takes for one small durable write.
+/// The disk's own time for one small durable write.
 fn sync_floor(directory: &std::path::Path) -> Result<Times> {
     use std::io::Write as _;
     let mut file = std::fs::File::create(directory.join("floor"))?;
@@ -88,7 +88,7 @@ fn sync_floor(directory: &std::path::Path) -> Result<Times> {
 /// Serves runs with a tool and a model that answer at once.
 pub struct Instantaneous {
     gaps: Arc<Mutex<Times>>,
-    /// The one model of runs that come after each other; none: each run has its own.
+    /// The one model of runs that come after each other; `None` if each run has its own.
     model: Option<Arc<Counting>>,
 }
 

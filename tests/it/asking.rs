@@ -1,5 +1,5 @@
-//! What a page wants sent, and what a careful run does, goes to the owner first (SPEC TAINT-1, APPR-1): over the real gate,
-//! real guests and the real command line. Each refusal has its twin that is consented to and arrives.
+//! Writes that a page asks for, and those of a careful run, go to the owner first (SPEC TAINT-1, APPR-1): over the real
+//! gate, real guests and the real command line. Each refusal has its twin that is consented to and arrives.
 
 use serde_json::{Value, json};
 use tests::binary::{Motor, Running};
@@ -58,7 +58,7 @@ impl Acting<'_> {
         Self { world, run, serving }
     }
 
-    /// What waits, once something does.
+    /// The question that waits, once there is one.
     pub(crate) fn asked(&self) -> Value {
         self.world.motor.wait_for_status(&self.run, "awaiting_approval");
         self.trace()["waiting"].clone()
@@ -180,14 +180,14 @@ fn a_careful_run_asks_before_it_reaches_out_and_once_for_what_is_alike() {
     assert_eq!(first["items"].as_array().unwrap().len(), 2, "two of one host are one question: {first}");
     assert_eq!(world.page.requests().len(), 0);
     acting.approve(&["--for", "always"]);
-    // A new host asks, whatever else was allowed.
+    // A new host asks, even if others were allowed.
     let second = acting.asked();
     assert_eq!(second["items"].as_array().unwrap().len(), 1);
     assert_eq!((world.page.requests().len(), world.sink.requests().len()), (2, 0));
     acting.approve(&[]);
     let trace = acting.ends();
     assert_eq!(trace["approvals"].as_array().unwrap().len(), 2, "files are the run's own, and always is always");
-    // A later run of the agent finds what was decided for good.
+    // A later run of the agent finds the permanent decisions.
     let decisions = world.motor.json(&["network", "list"]);
     assert!(decisions.to_string().contains(&world.page.address().to_string()), "{decisions}");
     assert!(!decisions.to_string().contains(&world.sink.address().to_string()), "{decisions}");

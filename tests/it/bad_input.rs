@@ -1,5 +1,4 @@
-//! What is wrong on the way in: each refusal says what is wrong and what to do, loses nothing, and leaves the right way
-//! open.
+//! Errors in the input: each refusal names the error and the remedy, loses nothing, and leaves the right way open.
 
 use std::path::Path;
 use std::process::Command;

@@ -28,7 +28,7 @@ use worker::{Case, Outcome, Worker};
 const TASKS: usize = 120;
 /// Hosts that run at the same time, each with one run at a time.
 const WORKERS: usize = 4;
-/// Attacks on each task.
+/// Attacks on each of the tasks.
 const ATTACKS: usize = 4;
 /// The number of the first attack that carries data to the attacker's host; those before it write to the task's service.
 const THEFTS: usize = 2;

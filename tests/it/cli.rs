@@ -1,4 +1,4 @@
-//! The command line as scripts see it (SPEC CLI-0, CODE-3, HOST-7): what goes to stdout and stderr, exit codes, JSON.
+//! The command line as scripts see it (SPEC CLI-0, CODE-3, HOST-7): stdout and stderr, exit codes, JSON.
 
 use serde_json::{Value, json};
 use tests::binary::Motor;
@@ -147,7 +147,7 @@ fn every_command_answers_in_json() {
     }
     let demo = Motor::new();
     assert_eq!(demo.json(&["demo"])["checked"], true);
-    // What is refused is an answer as well.
+    // A refusal is an answer as well.
     for command in
         [&["task", "status", "run_00000000"][..], &["act", "x", "--tools", "nothing"], &["inspect", "nothing"]]
     {

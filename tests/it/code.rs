@@ -1,4 +1,4 @@
-//! The code sandbox: what programs get, what they cannot reach, how they end.
+//! The code sandbox: the interfaces of programs, the limits of their reach, and their ends.
 
 use std::sync::OnceLock;
 use std::time::Duration;

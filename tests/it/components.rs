@@ -1,4 +1,4 @@
-//! Components from outside: what is loaded, what is refused, and every limit with a guest that trips it.
+//! Components from outside: which are loaded, which are refused, and every limit with a guest that trips it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ fn quick() -> Limits {
     Limits { deadline_ms: 2_000, ..Limits::default() }
 }
 
-/// Attacks that a test below names; a guest without a test is a guest nobody watches.
+/// Attacks that a test below names; a guest without a test would go unwatched.
 const TESTED: [&str; 29] = [
     "spin",
     "bulk_fill",
@@ -136,7 +136,7 @@ fn every_attack_has_a_test() {
     let Outcome::Returned(tools) = finished.outcome else { panic!("{:?}", finished.outcome) };
     let offered: BTreeSet<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(offered, TESTED.into_iter().collect());
-    // It does not import the network, so nothing of it reaches outside, whatever it says.
+    // It does not import the network, so nothing of it reaches outside, even if it says so.
     let worst = runtime::Effects { open_world: false, ..runtime::Effects::default() };
     assert!(tools.iter().all(|tool| tool.effects == worst), "the worst case unless it says otherwise");
 }
@@ -154,7 +154,7 @@ fn loops_end_at_their_deadline() {
 
 #[test]
 fn a_waiting_and_a_computing_guest_are_cancelled_at_once() {
-    // Loading compiles, and that is not what is measured here.
+    // Loading compiles, and compilation is not measured here.
     let guest = hostile();
     for tool in ["spin", "sleeper", "bulk_fill"] {
         let workspace = tempfile::tempdir().unwrap();
@@ -250,7 +250,7 @@ fn no_way_out_of_the_workspace() {
     let beside: Vec<_> = std::fs::read_dir(parent.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(beside.len(), 2, "{beside:?}");
     assert!(!Path::new("/escaped").exists());
-    // The twin: what is inside is in reach.
+    // The twin: files inside are in reach.
     let arguments = r#"{"path":"a.txt","line":"x"}"#;
     let limits = Limits::default();
     let (finished, _) = call_with(benign(), "append_line", arguments, &workspace, limits, CancellationToken::new());

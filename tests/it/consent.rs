@@ -12,7 +12,7 @@ use tests::model_server::ModelServer;
 
 const PASSPHRASE: &str = "correct horse battery";
 
-/// Asks the user, and says what came back.
+/// Asks the user a question, then ends.
 fn asking() -> Value {
     let arguments = json!({ "question": "Which colour?\u{1b}[2J\u{202e}", "choices": ["red", "blue"] });
     json!({ "turns": [
@@ -81,7 +81,7 @@ impl World {
         self.until(run, |trace| trace["status"] == "completed")
     }
 
-    /// What the model was told last by a tool.
+    /// The last result of a tool in the model's messages.
     fn told(&self) -> String {
         let requests = self.server.requests();
         let messages = requests.last().unwrap().body["messages"].as_array().unwrap().clone();
@@ -159,7 +159,7 @@ fn consent_for_good_is_a_decision_that_says_whose_it_was() {
     for words in ["book the room", "the task says so", "rooms.example.com", "a = all runs of the agent, for good"] {
         assert!(shown.contains(words), "{words:?} is not on the screen: {shown}");
     }
-    // What was not offered is no choice.
+    // Answers that were not offered are refused.
     for unclear in ["", "y"] {
         asking.types(unclear);
         asking.sees("n = no: ");
@@ -213,7 +213,7 @@ fn neither_a_flag_nor_standard_input_is_consent() {
     }
     world.still_waits(&run);
     assert_eq!((motor.json(&["network", "list"]), motor.json(&["credential", "list"])), (json!([]), json!([])));
-    // Nor is standard input where there is a terminal, nor what was typed before the question was there.
+    // Standard input is not an answer where there is a terminal, and neither is input typed before the question.
     let mut asking = motor.at_terminal_with(&["task", "approve", &run, "--for", "run"], "y\n", "y\ny\n");
     asking.sees("allow it for this run? [y/N] ");
     asking.types("");
@@ -225,7 +225,7 @@ fn neither_a_flag_nor_standard_input_is_consent() {
     asking.types("yes");
     asking.wait().succeeded();
     assert_eq!(motor.json(&["network", "list"])[0]["consent"]["door"], "terminal");
-    // What takes something away is not asked for.
+    // Taking a permission away needs no consent.
     motor.run(&["network", "deny", domain, "--always"]).succeeded();
     assert_eq!(motor.json(&["network", "list"])[0]["consent"]["door"], "token");
 }
@@ -294,7 +294,7 @@ fn a_request_is_the_owners_by_its_token_and_by_nothing_else() {
         }
     }
     world.still_waits(&run);
-    // The consent that a body claims is nobody's.
+    // The consent that a body claims counts for nothing.
     let forged = json!({ "pattern": "x.example.com", "verdict": "allow", "level": "always",
                          "consent": { "givenBy": "god", "door": "web", "at": 1 } });
     let (status, made) = post(motor, "/v1/network", &[("authorization", &right)], &forged);
@@ -334,7 +334,7 @@ fn a_sealed_token_takes_its_passphrase() {
     let file = std::fs::read_to_string(motor.home().join("config/owner.token")).unwrap();
     assert!(!file.contains("motor-owner-") && file.contains("memoryKib"), "{file}");
     assert_eq!(motor.json(&["owner", "status"])["sealed"], true);
-    // What could be read before is worth nothing now, and what can be read now neither.
+    // The token readable before is worthless now, and so is the content of the sealed file.
     let respond = format!("/v1/tasks/{run}/respond");
     let old = format!("Bearer {readable}");
     assert_eq!(post(motor, &respond, &[("authorization", &old)], &json!({ "answer": "red" })).0, 403);
@@ -407,7 +407,7 @@ fn a_run_that_fails_after_a_refusal_says_so_by_its_exit_code() {
         acting.types(said);
         let ended = acting.wait();
         ended.failed(code, &["400"]);
-        // What was told before it waited is told once.
+        // A question that was shown before the wait is shown once.
         assert_eq!(ended.stderr.matches("asks for consent").count(), 1, "{ended:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! The owner consents to requests as they leave: nothing leaves but what was shown, whatever happens between the question and
-//! the call (SPEC APPR-1, TAINT-1). Each refusal has its twin that arrives.
+//! The owner consents to requests as they leave: nothing leaves except the requests shown, even if things change
+//! between the question and the call (SPEC APPR-1, TAINT-1). Each refusal has its twin that arrives.
 
 use serde_json::{Value, json};
 use tests::network::{Reply, Site};
@@ -114,7 +114,7 @@ fn a_redirect_to_another_host_or_method_is_another_request() {
         acting.approve(&[]);
         let second = acting.asked();
         assert_eq!(second["items"][0]["summary"], format!("POST {target}"));
-        // What was sent before is sent again, with the same key.
+        // The requests sent before are sent again, with the same key.
         assert_eq!(second["sent"].as_array().unwrap().len(), 1);
         acting.approve(if allowed { &[] } else { &["--deny"] });
         let trace = acting.ends();
@@ -341,7 +341,7 @@ fn a_read_that_carries_out_what_was_read_is_asked_about() {
 }
 
 impl Acting<'_> {
-    /// Waits until it does not ask this any more.
+    /// Waits until it asks something else.
     fn until_changed(&self, asked: &Value) {
         let status = ["task", "status", &self.run];
         self.motor().wait_for(&status, |trace| trace["waiting"]["id"] != asked["id"]);

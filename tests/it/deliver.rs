@@ -1,5 +1,5 @@
-//! Signals on their way out of the real program (SPEC SIG-2, DUR-3): to a webhook that fails, redirects, or is there when the host
-//! is killed; to a program; to somebody who follows.
+//! Signals on their way out of the real program (SPEC SIG-2, DUR-3): to a webhook that fails, redirects, or is there
+//! when the host is killed; to a program; to a client that follows.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -50,8 +50,8 @@ fn run_of(post: &Received) -> String {
     serde_json::from_slice::<Value>(&post.body).unwrap()["runId"].as_str().unwrap().to_owned()
 }
 
-/// The runs that posts tell of, in order, each once. Every attempt has to tell the same under the same key, and none may come
-/// after one of a later signal.
+/// The runs that posts report, in order, each once. Every attempt has to report the same under the same key, and none
+/// may come after one of a later signal.
 fn told(posts: &[Received]) -> Vec<String> {
     let mut runs = Vec::new();
     let mut known = BTreeMap::<u64, (String, Vec<u8>)>::new();
@@ -84,7 +84,7 @@ fn wait_until_told(site: &Site, count: usize) -> Vec<String> {
     }
 }
 
-/// What the example of the documentation says of a post.
+/// The output of the documentation's example for a post.
 fn verified(headers: &Value, body: &[u8], now: f64) -> String {
     let documentation = include_str!("../../docs/signals.md");
     let (_, example) = documentation.split_once("```python\n").unwrap();
@@ -134,7 +134,7 @@ fn a_post_is_signed_as_the_documentation_says() {
     let server = answering();
     let site = block_on(Site::start()).with("/signals", status(200));
     let motor = motor(&server, &webhook(&site));
-    // Without a daemon: the command waits for what it has caused.
+    // Without a daemon: the command waits for the posts it has caused.
     act(&motor);
     let [post] = site.requests().try_into().unwrap();
     let stored = motor.json_lines(&["signals"]);
@@ -170,7 +170,7 @@ fn a_host_that_is_killed_before_the_acknowledgement_posts_again_and_loses_nothin
     block_on(site.wait_for_requests(2));
     runs.push(act(&motor));
     assert_eq!(serving.kill().code, None);
-    // A command that waits for nobody: it ends though the endpoint fails, and leaves the rest to the next host.
+    // A command that does not wait for the endpoint: it ends though that fails, and leaves the rest to the next host.
     runs.push(act(&motor));
     assert_eq!(told(&site.requests()), runs[..1]);
     let came = site.requests().len();
@@ -182,7 +182,7 @@ fn a_host_that_is_killed_before_the_acknowledgement_posts_again_and_loses_nothin
     serving.kill();
     let posts = site.requests();
     assert_eq!(told(&posts), runs);
-    // What was acknowledged was posted once.
+    // The acknowledged signal was posted once.
     let last = posts.iter().filter(|post| run_of(post) == runs[1]).count();
     assert_eq!(last, 1);
 }
@@ -245,7 +245,7 @@ fn who_follows_goes_on_after_a_restart_without_a_gap_or_a_double() {
     following.wait_for_output(&run);
     serving.kill();
     let first = ids(&following.wait().stdout);
-    // While nobody follows.
+    // While no client follows.
     act(&motor);
     let serving = serve(&motor);
     act(&motor);

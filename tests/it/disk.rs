@@ -72,7 +72,7 @@ fn a_full_disk_loses_nothing_and_all_works_again_when_there_is_space() {
     let ended = acting.wait();
     ended.refused(75, &["the disk is full", "nothing stored before was lost", "motor act --resume"]);
     motor.run(&["act", "another", "--agent", "other"]).refused(1, &["the disk is full", "free some space"]);
-    // What only reads still works.
+    // Commands that only read still work.
     assert_eq!(motor.json(&["task", "status", &run])["status"], "running");
 
     std::fs::remove_file(filler).unwrap();

@@ -1,4 +1,4 @@
-//! What `motor explain` says of a run, beside what the run is then given (SPEC RUN-13).
+//! The report of `motor explain` about a run, beside the powers the run is then given (SPEC RUN-13).
 
 use serde_json::{Value, json};
 use tests::binary::Motor;
@@ -43,7 +43,7 @@ fn a_run_is_given_what_was_explained() {
     let credential = json!({ "name": "key", "source": "vault", "domains": ["api.example.com"], "raw": false });
     assert_eq!(explained["credentials"], json!([credential]));
 
-    // Unattended: the two tools that only ask are in nobody's grant.
+    // Unattended: the two tools that only ask are in no grant.
     motor.run(&with(&["act", "post <credential:key>", "--unattended"])).succeeded();
     let request = server.requests()[0].body.clone();
     let names = |tools: &Value, name: &str| {

@@ -1,5 +1,6 @@
 //! `fetch` the tool, and `fetch` and `workspace` of connected programs, through the real gate and the real directory
-//! (SPEC TOOL-1, TOOL-4, CODE-6, CODE-7). What the gate refuses is tested beside it; here it is what a model is told.
+//! (SPEC TOOL-1, TOOL-4, CODE-6, CODE-7). The gate's refusals are tested beside it; these tests are about the model's
+//! results.
 
 mod programs;
 
@@ -215,7 +216,7 @@ fn failures_of_the_server_are_told_apart() {
     });
 }
 
-/// A page that is meant to hurt ends in an answer or in an error that says what was too much.
+/// A page that is meant to hurt ends in an answer or in an error that names the excess.
 #[test]
 fn hostile_pages_end() {
     test(async {

@@ -1,8 +1,8 @@
-//! The network gate against real servers (SPEC NET-1 to NET-4, VAULT-3, TAINT-1): what is refused reaches nobody, what is allowed
-//! arrives, and no server can make it otherwise.
+//! The network gate against real servers (SPEC NET-1 to NET-4, VAULT-3, TAINT-1): refused requests reach no server,
+//! allowed ones arrive, and no server can make it otherwise.
 //!
-//! The guard on addresses is on in every test. What is reached on this machine is on the owner's list of private addresses;
-//! public addresses are tried in a network namespace of the test's own.
+//! The guard on addresses is on in every test. Sites reached on this machine are on the owner's list of private
+//! addresses; public addresses are tried in a network namespace of the test's own.
 
 mod addresses;
 mod names;
@@ -37,7 +37,7 @@ struct Way {
 }
 
 impl Way {
-    /// To these domains.
+    /// A way to these domains.
     fn to<D: AsRef<str>>(domains: &[D]) -> Self {
         let policy = Policy { domains: patterns(domains), tainted_write: TaintedWrite::Allow, ..Policy::default() };
         Self {
@@ -71,7 +71,7 @@ impl Way {
         self.private(site)
     }
 
-    /// What becomes of writes after something has been read; elsewhere they pass, to be no concern of a test.
+    /// The rule for writes after something has been read; elsewhere they pass, to be no concern of a test.
     fn tainted_write(mut self, rule: TaintedWrite) -> Self {
         self.policy.tainted_write = rule;
         self
@@ -154,7 +154,7 @@ impl Answer {
     }
 }
 
-/// What comes of a request.
+/// The result of a request.
 #[derive(Debug)]
 enum Asked {
     /// A response, to its end.
@@ -166,7 +166,7 @@ enum Asked {
 }
 
 impl Asked {
-    /// In a word: the status, `blocked RULE`, the limit, or what failed.
+    /// In a word: the status, `blocked RULE`, the limit, or the part that failed.
     fn verdict(&self) -> String {
         match self {
             Self::Answered(answer) => answer.status.to_string(),
@@ -247,7 +247,7 @@ async fn post(call: &CallNetwork, url: &str, body: &str) -> Asked {
     Request { method: "POST", url, body, ..Request::default() }.ask(call).await
 }
 
-/// Checks what came of a request against one or several verdicts, split by ` | `.
+/// Checks the result of a request against one or several verdicts, split by ` | `.
 #[track_caller]
 fn check(asked: &Asked, expected: &str, what: &str) {
     let verdict = asked.verdict();

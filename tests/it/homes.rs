@@ -1,4 +1,4 @@
-//! Homes of earlier versions (SPEC DUR-4, CONF-4): all that was in them is still there, what was under way goes on.
+//! Homes of earlier versions (SPEC DUR-4, CONF-4): all their data is still there, and work under way goes on.
 //! `tests/fixtures/homes` says how each was made.
 
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/homes").join(name)
 }
 
-/// A home of that schema, with this model, and what the program that made it listed of it.
+/// A home of that schema, with this model, and the lists that the program that made it printed.
 fn opened(schema: u32, server: &ModelServer) -> (Motor, Value) {
     let motor = Motor::with_model(server).env("MOTOR_KEYRING", "off");
     let motor = motor.env("MOTOR_CREDENTIALS_KEY", "the-key-of-the-fixture-1");

@@ -1,6 +1,7 @@
-//! A disk that fails under the real program (SPEC DUR-1, DUR-5): `strace` lets each sync, write and rename of a host fail
-//! in turn, with EIO and with ENOSPC, through a run that writes, asks for consent and posts. The next host brings the run
-//! to the same end, or to one that says which outcome is not known; what was acknowledged is there, and is there once.
+//! A disk that fails under the real program (SPEC DUR-1, DUR-5): `strace` lets each sync, write and rename of a host
+//! fail in turn, with EIO and with ENOSPC, through a run that writes, asks for consent and posts. The next host brings
+//! the run to the same end, or to one that says which outcome is not known; acknowledged data is there, and is there
+//! once.
 
 use std::fs;
 use std::process::Command;
@@ -16,21 +17,21 @@ use tests::{Patience, block_on};
 const MAX_FAILURES: usize = 60;
 const KEY: &str = "the-order";
 
-/// What fails: the calls, and the files of the home if it is these only. Writes to sockets are no concern of a disk.
+/// Failures: the calls, and the files of the home if it is these only. Writes to sockets are no concern of a disk.
 const CALLS: [(&str, &str, &[&str]); 3] = [
     ("sync", "fsync,fdatasync", &[]),
     ("write", "write,pwrite64", &["state/0.jnl", "state.mark"]),
     ("rename", "rename,renameat,renameat2,linkat", &[]),
 ];
 
-/// One story: a home, and what its owner was told.
+/// One story: a home, and the facts that its owner knows.
 struct Story<'a> {
     motor: Motor,
     domain: &'a str,
     context: String,
     /// The run that was acknowledged.
     run: Option<String>,
-    /// Whether the act was refused, and not said to be of unknown outcome: then there is no run.
+    /// Whether the act was refused with a known outcome: then there is no run.
     was_refused: bool,
 }
 

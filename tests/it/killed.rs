@@ -1,6 +1,7 @@
-//! `kill -9` of the real program from outside, a thousand times, at instants that chance chooses (SPEC DUR-1 to DUR-5): a run
-//! with files, code, requests, questions, approvals and a failed attempt comes to its end all the same. What was acknowledged
-//! is not asked for again, what was done is not done again, and what nobody can know is said to be unknown.
+//! `kill -9` of the real program from outside, a thousand times, at instants that chance chooses (SPEC DUR-1 to DUR-5):
+//! a run with files, code, requests, questions, approvals and a failed attempt comes to its end all the same.
+//! Acknowledged input is not asked for again, completed calls are not repeated, and outcomes that cannot be known are
+//! reported as unknown.
 
 mod story;
 
@@ -18,7 +19,7 @@ use story::{End, Life, Story};
 
 /// Kills in all, unless `MOTOR_KILLS` says otherwise.
 const KILLS: usize = 1_000;
-/// Homes at a time.
+/// Homes at the same time.
 const LANES: u64 = 4;
 /// Half of the hosts live up to this long: some die before they listen.
 const LONGEST_LIFE: Duration = Duration::from_millis(200);
@@ -64,7 +65,8 @@ fn script(site: &Site) -> Value {
     })
 }
 
-/// Stories one after another until there have been kills enough. How many there were, and how many calls nobody knows of.
+/// Stories one after another until there have been kills enough. Returns the number of stories, and of unknown
+/// outcomes.
 fn lane(
     server: &ModelServer,
     site: &Site,

@@ -10,7 +10,7 @@ use tests::target_directory;
 
 use crate::skills_scenarios::world::{World, call, calls, says};
 
-/// A component, a call of its tool, and what the result contains.
+/// A component, a call of its tool, and a part of the result.
 type Works = (&'static str, &'static str, Value, &'static str);
 
 fn works() -> [Works; 10] {

@@ -22,7 +22,7 @@ fn journal(motor: &Motor) -> PathBuf {
     motor.home().join("state/0.jnl")
 }
 
-/// The end of the journal's content: what follows is a hole.
+/// The end of the journal's content: a hole follows.
 fn end_of(journal: &[u8]) -> usize {
     journal.iter().rposition(|&byte| byte != 0).unwrap() + 1
 }

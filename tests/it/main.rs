@@ -1,4 +1,4 @@
-//! The integration tests, one binary: each links the engine, and linking is what costs.
+//! The integration tests, one binary: each links the engine, and linking is expensive.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::print_stdout, reason = "tests")]
 
 mod architecture;

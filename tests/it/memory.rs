@@ -1,4 +1,4 @@
-//! What a host keeps in memory after it has prepared the components that come with it.
+//! The memory of a host after it has prepared the components that come with it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -6,7 +6,7 @@ use std::fs;
 
 use tests::binary::Motor;
 
-/// Far below what the compiler takes for the shell alone, and twice what a host with all components has.
+/// Far below the compiler's memory for the shell alone, and twice that of a host with all components.
 const MAX_KILOBYTES: u64 = 240 << 10;
 
 fn peak_kilobytes(process: u32) -> u64 {
@@ -35,6 +35,6 @@ fn a_host_does_not_keep_what_a_compiler_took() {
         found.push(prepared());
         serving.kill();
     }
-    // The first host was killed: it may not have prepared what no command has asked for.
+    // The first host was killed: it may not have prepared components that no command has asked for.
     assert!(found[0].len() >= 4 && found[0].is_subset(&found[1]), "{found:?}");
 }

@@ -1,5 +1,5 @@
-//! Model providers against a scripted endpoint over real HTTP: what streams, what is tried again, what is not, and what an
-//! error may say.
+//! Model providers against a scripted endpoint over real HTTP: which replies stream, which are tried again, which are
+//! not, and which words an error may contain.
 
 use std::time::{Duration, Instant};
 
@@ -388,7 +388,7 @@ async fn a_dropped_call_leaves_the_endpoint() {
         _ = model.chat(&request, &mut ignore) => panic!("the gate is closed"),
         () = server.wait_at_gate() => {}
     }
-    // The server sees the client leave: nothing is held for a call that nobody waits for.
+    // The server sees the client leave: nothing is held for a call that was abandoned.
     tokio::time::timeout(tests::MAX_WAIT, server.wait_gate_empty()).await.expect("the request is abandoned");
     server.release();
     assert_eq!(ask("openai/gpt", &server).await.reply().text, "late");

@@ -133,7 +133,7 @@ fn facts(motor: &Motor) -> Result<Value, String> {
     if missing.is_empty() { Ok(facts) } else { Err(format!("{missing}\n{facts}")) }
 }
 
-/// The names and standings of skills, and what waits for the owner: nothing may become more than it was.
+/// The names and standings of skills, and the questions for the owner: nothing may gain trust.
 fn check_trust(answer: &str, context: &str) {
     let skill = |name: &str| answer.split("\"entry\":\"").find(|part| part.starts_with(name)).map(str::to_owned);
     if let Some(stranger) = skill("stranger") {
@@ -198,8 +198,8 @@ fn mutilate(path: &Path, other: &Path, kind: Kind, chance: &Random) -> bool {
     true
 }
 
-/// Whether a file belongs to what a host promises to keep. Settings are the owner's own words, workspaces and traces are
-/// for people to read, and changing what lies there is no loss of the state.
+/// Whether a file belongs to the state that a host promises to keep. Settings are the owner's own words, workspaces and
+/// traces are for people to read, and changing files there is no loss of the state.
 fn is_state(file: &Path) -> bool {
     !["runs/", "logs/", "config/motor.toml", "skills/", "host."]
         .iter()

@@ -1,5 +1,6 @@
-//! Guests on the network: what they get through the gate, and what they can do to the host with it (SPEC HOST-5, NET-1,
-//! NET-3, VAULT-5). What the gate itself refuses is tested beside it; here it is what reaches and leaves a guest.
+//! Guests on the network: their requests through the gate, and their power over the host with it (SPEC HOST-5, NET-1,
+//! NET-3, VAULT-5). The gate's own refusals are tested beside it; these tests cover the data that reaches and leaves a
+//! guest.
 
 mod attacks;
 mod credentials;
@@ -152,7 +153,7 @@ fn test(body: impl Future<Output = ()>) {
     tests::block_on(body);
 }
 
-/// Attacks that a test below names; a guest without a test is a guest nobody watches.
+/// Attacks that a test below names; a guest without a test would go unwatched.
 const TESTED: [&str; 18] = [
     "request",
     "compute",

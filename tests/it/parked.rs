@@ -1,5 +1,6 @@
-//! Many runs that wait, and hosts that come and go (SPEC DUR-3, SIG-2): each run is asked about once, whoever opens the home,
-//! and costs nothing while it waits. How much that is for ten thousand is measured: `cargo xtask bench parked`.
+//! Many runs that wait, and hosts that come and go (SPEC DUR-3, SIG-2): each run is asked about once, by any host of
+//! the home, and costs nothing while it waits. How much that is for ten thousand is measured: `cargo xtask bench
+//! parked`.
 
 use serde_json::{Value, json};
 use tests::binary::Motor;

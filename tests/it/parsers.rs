@@ -1,4 +1,4 @@
-//! What reads bytes from outside reads any bytes: mutations of real ones get an answer, never a panic.
+//! Parsers of bytes from outside read any bytes: mutations of real ones get an answer, never a panic.
 
 use proptest::prelude::*;
 use runtime::inspect;
@@ -59,7 +59,7 @@ proptest! {
         for mutation in mutations {
             apply(&mut bytes, mutation);
         }
-        // Whatever is let through is bound to exactly these bytes.
+        // An accepted component is bound to exactly these bytes.
         if let Ok(inspection) = inspect(&bytes, MAX_BYTES) {
             prop_assert_eq!(inspection.hash, base::ContentHash::of(&bytes));
         }

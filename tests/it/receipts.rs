@@ -1,5 +1,5 @@
-//! Receipts and artifacts of real runs (SPEC RUN-12, RUN-14): what a run produced is kept and signed, and whoever changes
-//! a byte of it is found out, without a host and without a network.
+//! Receipts and artifacts of real runs (SPEC RUN-12, RUN-14): the products of a run are kept and signed, and a change
+//! to any byte of them is found out, without a host and without a network.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use tests::model_server::ModelServer;
 const DATA: &str = "item,price\napple,3\npear,4\n";
 const ANSWER: &str = "It comes to 7.";
 
-/// A run that changes nothing of what it was given, computes, and writes a file.
+/// A run that changes none of its inputs, computes, and writes a file.
 fn completed() -> (Motor, String) {
     let server = block_on(ModelServer::scripted(json!({ "turns": [
         { "tool_calls": [{ "name": "read", "arguments": { "path": "data.csv" } }] },
@@ -174,7 +174,7 @@ fn another_hosts_key_is_refused() {
     assert!(refused(&motor, &[file, "--key", key.to_str().unwrap()]).contains("signed with another key"));
     let text = std::fs::read_to_string(&ours).unwrap();
     motor.stdout(&["receipt", "verify", file, "--key", text.trim()]);
-    // Somewhere else it is whole, but whose it is has to be said by somebody.
+    // Elsewhere it is whole, but the owner of its key has to be named.
     let elsewhere = Motor::bare();
     let report = elsewhere.json(&["receipt", "verify", theirs.to_str().unwrap()]);
     assert!(checked(&report, "notChecked").contains(&"key".to_owned()), "{report}");

@@ -1,4 +1,4 @@
-//! Model endpoints as they really behave, and what the whole program makes of it (SPEC LLM-1, LLM-2, RUN-6).
+//! Model endpoints as they really behave, and their effect on the whole program (SPEC LLM-1, LLM-2, RUN-6).
 
 use serde_json::{Value, json};
 use tests::binary::{Ended, Motor};

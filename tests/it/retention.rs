@@ -166,14 +166,14 @@ fn directories_without_a_run_are_swept_only_when_they_are_old_and_the_state_is_n
     wait_until(|| !old.exists());
     assert!(fresh.exists() && other.exists() && kept.join("workspace/a.txt").exists());
     stop(serving);
-    // Beside a state that is new, or was begun anew, nothing is known of any directory.
+    // Beside a state that is new, or was started over, nothing is known of any directory.
     fs::remove_dir_all(motor.home().join("state")).unwrap();
     make_old(&fresh);
     let started: Result<Running, ()> = {
         let serving = motor.start(&["serve"]);
         let mut serving = serving;
         let mut patience = tests::Patience::default();
-        // Either it is refused to begin anew here, or it begins and leaves the directories alone.
+        // Either it refuses to start over here, or it does and leaves the directories alone.
         while serving.is_alive() && !motor.home().join("host.sock").exists() && patience.lasts() {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }

@@ -1,4 +1,5 @@
-//! Whole runs of the real program against a scripted model endpoint: what the user, the model and the files get to see.
+//! Whole runs of the real program against a scripted model endpoint: all that the user, the model and the files get to
+//! see.
 
 use serde_json::{Value, json};
 use tests::binary::Motor;
@@ -112,7 +113,7 @@ fn the_model_gets_the_tools_that_were_granted_and_the_results_of_its_calls() {
     for (index, result) in results.iter().enumerate() {
         assert_eq!(result["tool_call_id"], format!("call_{index}_0"));
     }
-    // Nothing of this machine is in what a model sees.
+    // Nothing of this machine is in the model's requests.
     assert!(!requests[4].body.to_string().contains("motor-it-"));
 }
 

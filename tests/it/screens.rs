@@ -1,4 +1,4 @@
-//! What people see (SPEC CLI-0): the real program at a real terminal of 80 and of 120 columns, compared with
+//! The screens of people (SPEC CLI-0): the real program at a real terminal of 80 and of 120 columns, compared with
 //! `tests/fixtures/screens`. `MOTOR_UPDATE_SCREENS=1` writes them: look at each before it is committed.
 
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ impl World {
         acting
     }
 
-    /// What is on the screen when the command has ended.
+    /// The content of the screen when the command has ended.
     fn shows(&self, arguments: &[&str], columns: u16) -> String {
         let (_, screen) = self.motor.on_screen(arguments, columns, ALL).finish();
         format!("$ motor {}\n{screen}\n", arguments.join(" "))
@@ -152,7 +152,7 @@ fn the_answer_is_given_once_wherever_it_goes() {
     assert_eq!(screen.matches("- tea: 120.50").count(), 1, "{screen}");
 }
 
-/// What streamed before a connection broke is void: the answer is what came at last, whole.
+/// Text streamed before a connection broke is void: the answer is the last reply, whole.
 #[test]
 fn an_answer_that_began_twice_is_shown_whole_once() {
     let script =
@@ -187,7 +187,7 @@ fn what_is_missing() {
         let World { motor, model, _directory } = World::new(json!([]));
         let world = World { motor: motor.env("LLM_MOTOR_MODEL", "anthropic/claude"), model, _directory };
         let screen = world.shows(&["doctor"], columns);
-        // What comes last is about the kernel.
+        // The last part is about the kernel.
         check("doctor", columns, screen.split("ok       sandbox").next().unwrap());
     }
 }

@@ -42,7 +42,7 @@ fn check(motor: &Motor, ended: &Ended) {
         let shown = motor.run(&[command, &["-vv"]].concat());
         assert!(!(shown.stdout + &shown.stderr).contains(CANARY), "{command:?}");
     }
-    // The search does find what is there.
+    // The search finds words that are there.
     let trace = format!("{}.json", motor.only_run());
     assert!(holding(motor.directory(), MARKER).iter().any(|path| path.ends_with(&trace)));
 }

@@ -1,5 +1,5 @@
-//! The shell as a component: what it does against what `bash` does, which commands a run may use, what its requests may
-//! reach, and where a script that never ends ends (SPEC TOOL-2, TOOL-3).
+//! The shell as a component: its effects against those of `bash`, the commands of a run, the reach of its requests,
+//! and the end of a script that never ends (SPEC TOOL-2, TOOL-3).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use vault::{RunSecrets, Scrubber};
 
-/// What the scripts of the comparison use beside `bash` itself.
+/// The programs that scripts of the comparison use, and `bash` itself.
 const PROGRAMS: [&str; 9] = ["bash", "jq", "awk", "column", "xargs", "find", "diff", "tar", "gzip"];
 
 /// A component's memory for a script that is not about memory.
@@ -264,7 +264,7 @@ fn scripts_without_an_end_come_back_with_what_they_printed() {
     }
     let range = run("echo {1..1000000000}");
     assert!(range.contains("brace range too large"), "{range}");
-    // The twin: what ends, ends well.
+    // The twin: a script that ends, ends well.
     assert_eq!(run("for i in {1..2000}; do ((s += i)); done; echo $s"), "2001000\n");
 }
 

@@ -78,14 +78,14 @@ fn other_commands_work_while_a_run_is_under_way() {
 fn cancel_ends_a_run_of_another_terminal_at_once() {
     let (server, motor, acting, run) = waiting();
     let following = motor.start(&["signals", "--follow", "--since", "0", "--json"]);
-    // It listens when it is there: a signal must not be what shows that.
+    // It listens when it is there: a signal must not be the proof of that.
     motor.stdout(&["task", "status"]);
     let began = Instant::now();
     let cancelled = motor.json(&["task", "cancel", &run]);
     assert_eq!((&cancelled["previousStatus"], &cancelled["newStatus"]), (&json!("running"), &json!("cancelled")));
     let signal: Value = serde_json::from_str(&following.wait_for_output("motor_result")).unwrap();
     assert_eq!((&signal["runId"], &signal["status"]), (&json!(run), &json!("cancelled")));
-    // Whoever follows does not hold the first command back: it takes the home over.
+    // A follower does not hold the first command back: it takes the home over.
     let ended = acting.wait();
     assert!(began.elapsed() < tests::AT_ONCE, "{:?}", began.elapsed());
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{ended:?}");
@@ -220,7 +220,7 @@ fn the_same_key_names_the_same_run() {
     let data = motor.file("once.csv", "1");
     let detach = [&ACT[..], &["--detach", "--key", "once", "--file", data.to_str().unwrap()]].concat();
     let run = motor.stdout(&detach);
-    // What the command needed then it need not have now.
+    // The data that the command needed then need not be there now.
     std::fs::remove_file(&data).unwrap();
     assert_eq!(motor.stdout(&detach), run);
     block_on(server.wait_at_gate());

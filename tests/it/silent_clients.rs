@@ -42,7 +42,7 @@ fn half_open_connections_do_not_keep_the_owner_out_and_watches_stay() {
     }
     let mut patience = Patience::default();
     for stream in &mut silent {
-        // The end of the connection, after an answer that says why or none.
+        // The end of the connection, with or without an answer that says why.
         let mut rest = Vec::new();
         stream.read_to_end(&mut rest).ok();
         assert!(patience.lasts() && !rest.starts_with(b"HTTP/1.1 200"));

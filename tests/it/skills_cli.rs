@@ -1,5 +1,5 @@
-//! Skills with the real program (SPEC SKILL-6, SKILL-9, SKILL-12, CONSENT-1): what is dropped in is seen and cannot act, what
-//! was approved acts, and what changed by one bit does not.
+//! Skills with the real program (SPEC SKILL-6, SKILL-9, SKILL-12, CONSENT-1): a skill dropped in is seen and cannot
+//! act, an approved one acts, and one that changed by one bit does not.
 
 use std::fs;
 use std::io::{Cursor, Write as _};
@@ -94,7 +94,7 @@ fn greeting() -> Vec<u8> {
     fs::read(target_directory().join("guests/greeting.wasm")).expect("run `cargo xtask guests`")
 }
 
-/// What fits a screen of 80 columns and harms none.
+/// Checks that the text fits a screen of 80 columns and has no control characters.
 #[track_caller]
 fn is_fit(screen: &str) {
     for line in screen.lines() {
@@ -199,7 +199,7 @@ fn the_owner_is_asked_once_and_shown_everything() {
     let world = World::new();
     world.drop_in("csv-analyst", &CSV);
     let command = ["skill", "approve", "csv-analyst", "--tools", "code,filesystem", "--domains", "csv.tables.dev"];
-    // Nobody sits there, and no flag nor standard input stands for the owner.
+    // Without a terminal, neither a flag nor standard input stands for the owner.
     world.motor.run_with_input(&command, "y\n").refused(5, &["only the owner"]);
     let mut asking = world.motor.at_terminal(&command);
     let shown = asking.sees("yes or no? [y/N] ").replace('\r', "");
@@ -363,26 +363,26 @@ fn nothing_that_changed_is_used_and_what_is_as_it_was_is() {
             serde_json::from_str(&verified.stdout).unwrap_or_else(|error| panic!("{what}: {error}: {verified:?}"));
         assert_eq!((verified.code, &found[0]["status"]), (Some(5), &json!("needs_reapproval")), "{what}: {found}");
         world.until_listed("csv-analyst", "needs_reapproval");
-        // Looking at it completes its review and no more; what cannot be read is refused, for its one reason.
+        // Looking at it completes its review and no more; a skill that cannot be read is refused, for its one reason.
         let reviewed = motor.run(&["skill", "review", "csv-analyst", "--json"]);
         let review: Value = serde_json::from_str(&reviewed.stdout).unwrap();
         let seen = reviewed.code == Some(0) && review["review"]["status"] == "reviewed";
         assert!(seen || review["error"]["reason"].is_string(), "{what}: {reviewed:?}");
         let refused = motor.run(&["act", "sum it", "--skill", "csv-analyst"]);
         assert_eq!(refused.code, Some(5), "{what}: {refused:?}");
-        // Back as it was it is what was approved.
+        // Back as it was it is the approved skill.
         fs::remove_dir_all(&directory).unwrap();
         fs::remove_file(motor.directory().join("link.js")).ok();
         write(&directory, &CSV);
         if what == "other permissions" {
-            // Its review took the place of what was known of these bytes.
+            // Its review replaced the approval of these bytes.
             world.until_listed("csv-analyst", "needs_reapproval");
             world.approve(&["csv-analyst", "--tools", "code"]);
         }
         world.until_listed("csv-analyst", "approved");
     }
     assert_eq!(world.server.calls(), 0, "what changed was used");
-    // What is no change: other times, and what the skill says of itself beside its files.
+    // No change: other times, and the claims of the skill about itself beside its files.
     fs::File::options().write(true).open(&script).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     let claims = json!({ "status": "needs_reapproval", "domains": ["evil.example"], "tools": ["bash"] });
     fs::write(directory.join("policy.json"), claims.to_string()).unwrap();
@@ -465,7 +465,7 @@ fn powers_are_changed_rejected_and_taken_away() {
     assert!(directory.exists());
     motor.run_as_owner(&["skill", "delete", "csv-analyst"], "").succeeded();
     assert!(!directory.exists());
-    // What comes back is a stranger.
+    // A skill that comes back is a stranger.
     write(&directory, &CSV);
     assert_eq!(world.status("csv-analyst"), "needs_reapproval");
 }

@@ -1,6 +1,6 @@
-//! The skills in `skills/`, as their users meet them: each is added, refuses to act, shows its powers, is approved with what it
-//! proposes, and then does with its own scripts and tools what it says, checked against another way of working it out
-//! (SPEC SKILL-1, SKILL-2, SKILL-4, SKILL-8, SKILL-9, HOST-2).
+//! The skills in `skills/`, as their users meet them: each is added, refuses to act, shows its powers, is approved with
+//! its proposal, and then does with its own scripts and tools the work it promises, checked against another way of
+//! working it out (SPEC SKILL-1, SKILL-2, SKILL-4, SKILL-8, SKILL-9, HOST-2).
 
 mod analyst;
 mod calendar;
@@ -39,7 +39,7 @@ impl World {
         Self { motor, model }
     }
 
-    /// What the model plays for the commands that come.
+    /// Sets the turns of the model for the next commands.
     fn plays(&mut self, turns: Vec<Value>) {
         self.model = block_on(ModelServer::scripted(json!({ "turns": turns })));
         let motor = std::mem::replace(&mut self.motor, Motor::bare());
@@ -70,7 +70,7 @@ impl World {
         assert_eq!(self.model.calls(), 0, "a skill that nobody approved cost a token");
     }
 
-    /// The owner approves.
+    /// Approves a skill as the owner.
     #[track_caller]
     fn approve(&self, arguments: &[&str]) {
         self.motor.run_as_owner(&[&["skill", "approve"], arguments].concat(), "").succeeded();
@@ -92,7 +92,7 @@ impl World {
         assert_eq!(self.model.calls(), before, "a wrong input cost a token");
     }
 
-    /// The results of the newest run's calls: what each gave, or its code.
+    /// The results of the newest run's calls: the output of each, or its code.
     fn results(&self) -> Vec<Result<String, String>> {
         let trace = self.motor.json(&["task", "status"]);
         let steps = trace["steps"].as_array().unwrap().iter();
@@ -115,7 +115,7 @@ impl World {
         names
     }
 
-    /// What the model was told before its first word.
+    /// The messages to the model before its first reply.
     fn prompt(&self) -> String {
         let messages = self.model.requests()[0].body["messages"].clone();
         messages.as_array().unwrap().iter().map(|message| message["content"].as_str().unwrap_or_default()).collect()
@@ -131,7 +131,7 @@ fn says(text: &str) -> Value {
     json!({ "text": text })
 }
 
-/// Every shipped skill is in the table of the README, and none else.
+/// Every shipped skill is in the table of the README, and no other is.
 #[test]
 fn the_list_of_shipped_skills_is_complete() {
     let directory = shipped("");

@@ -12,7 +12,7 @@ use tests::binary::Motor;
 use tests::model_server::ModelServer;
 use tests::{AT_ONCE, block_on};
 
-/// What lies in a place instead of the file.
+/// The kind of file that takes the place of the right one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Odd {
     Pipe,
@@ -46,12 +46,12 @@ fn remove(path: &Path) {
     if fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {
         fs::remove_dir_all(path).unwrap();
     } else {
-        // What a cache should not have is gone by then.
+        // A file that a cache should not have is gone by then.
         fs::remove_file(path).ok();
     }
 }
 
-/// What a command does about something odd in a place.
+/// A command's reaction to something odd in a place.
 enum Expected {
     /// It fails with a message that has this in it.
     Refused(&'static str),
@@ -137,7 +137,7 @@ fn no_place_of_a_home_is_waited_for() {
     remove(&motor.home().join("config/motor.toml"));
     symlink(&settings, motor.home().join("config/motor.toml")).unwrap();
     assert!(motor.stdout(&["config", "show"]).contains('9'));
-    // The key of the credentials: not to be had, and never made anew in place of what lies there.
+    // The key of the credentials: it cannot be read, and is never replaced by a new one.
     let key = motor.home().join("config/credentials.key");
     let content = fs::read(&key).unwrap();
     for odd in ALL {

@@ -70,7 +70,7 @@ fn an_act_whose_commit_is_not_known_carries_its_key_and_given_again_is_one_run()
     let (server, motor) = gated();
     let motor = motor.env("MOTOR_LOG", "debug");
     let serving = serve(&motor);
-    // The next commit is the act's: one whose commit comes after a failed one is refused for certain.
+    // The next commit must be the act's: an act is refused for certain if its commit comes after a failed one.
     serving.wait_for_words("a pass over the runs has ended");
     fail_storage(&serving);
     let ended = motor.run(&[&ACT[..], &["--json", "--detach"]].concat());

@@ -1,4 +1,4 @@
-//! What a run wrote after it had read from the web taints the run that is given it (SPEC TAINT-1).
+//! Files that a run wrote after it had read from the web taint the run that is given them (SPEC TAINT-1).
 
 use serde_json::{Value, json};
 use tests::network::Reply;

@@ -1,5 +1,5 @@
-//! Components that know nothing of us: in C with a WIT of their own, a command-line program, every type there and back, and
-//! what somebody could make to harm.
+//! Components that know nothing of us: in C with a WIT of their own, a command-line program, every type there and back,
+//! and components that could be made to harm.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -193,7 +193,7 @@ fn documentation_of_functions_and_fields_is_in_the_tools() {
     assert_eq!(scale.signature, "scale(points: list<record{x: f64, y: f64}>, by: f64) -> list<record{x: f64, y: f64}>");
 }
 
-/// What a tool did wrong: no result, and its words.
+/// Checks that a tool failed: no result, and its words.
 fn assert_failed(ended: &tests::binary::Ended, says: &[&str]) {
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{ended:?}");
     assert!(says.iter().all(|words| ended.stderr.contains(words)), "{ended:?}");

@@ -16,7 +16,7 @@ fn run(turns: Value) -> (Ended, Value, ModelServer) {
     (ended, trace, server)
 }
 
-/// What the model was told last.
+/// The last message to the model.
 fn told(server: &ModelServer) -> String {
     let requests = server.requests();
     let messages = requests.last().unwrap().body["messages"].as_array().unwrap();
@@ -53,7 +53,7 @@ fn an_answer_that_is_cut_off_twice_fails_the_attempt() {
 fn half_a_call_is_not_made() {
     let write = |text: &str, finish: &str| json!({ "tool_calls": [{ "name": "write", "arguments_text": text }], "finish": finish });
     let half = r#"{"path": "out.txt", "content": "one"#;
-    // Also one that could be read: what the limit cut from it is not known.
+    // Also a call that could be read: the part that the limit cut off is not known.
     for half in [half.to_owned(), format!("{half}\"}}")] {
         let whole = write(r#"{"path": "out.txt", "content": "two"}"#, "tool_calls");
         let (ended, trace, server) = run(json!([write(&half, "length"), whole, { "text": "done" }]));

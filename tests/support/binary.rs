@@ -36,10 +36,10 @@ impl Default for Motor {
 }
 
 impl Motor {
-    /// A home that is not there yet. What it compiles is kept from test to test.
+    /// A home that is not there yet. Compiled components are kept from test to test.
     ///
     /// # Panics
-    /// When there is no temporary directory.
+    /// If there is no temporary directory.
     #[must_use]
     pub fn new() -> Self {
         let motor = Self::bare();
@@ -52,7 +52,7 @@ impl Motor {
     /// A home that shares nothing with any other.
     ///
     /// # Panics
-    /// When there is no temporary directory.
+    /// If there is no temporary directory.
     #[must_use]
     pub fn bare() -> Self {
         let directory = tempfile::Builder::new().prefix("motor-it-").tempdir().expect("a temporary directory");
@@ -73,7 +73,7 @@ impl Motor {
         self
     }
 
-    /// Where its model is.
+    /// Sets the base URL of its model, `OPENAI_BASE_URL`.
     #[must_use]
     pub fn endpoint(self, url: &str) -> Self {
         self.env("OPENAI_BASE_URL", url)
@@ -86,7 +86,7 @@ impl Motor {
         self
     }
 
-    /// The same with its commands in a network of their own, which leads nowhere. None where that may not be made.
+    /// The same with its commands in a network namespace without routes. `None` if the machine may not make one.
     #[must_use]
     pub fn without_network(mut self) -> Option<Self> {
         self = self.started_by(&["unshare", "--net", "--"]);
@@ -108,7 +108,7 @@ impl Motor {
         self
     }
 
-    /// The home.
+    /// The directory of the home.
     #[must_use]
     pub fn home(&self) -> &Path {
         &self.home
@@ -171,10 +171,10 @@ impl Motor {
         command.env_clear().envs(self.variables.iter().map(|(name, value)| (name, value)));
     }
 
-    /// The owner's token of the home, which is made when there is none yet.
+    /// The owner's token of the home, which is made if there is none yet.
     ///
     /// # Panics
-    /// When there is none, or it is sealed.
+    /// If there is no token, or it is sealed.
     #[must_use]
     pub fn owner_token(&self) -> String {
         let file = self.home.join("config/owner.token");
@@ -186,7 +186,7 @@ impl Motor {
         token.trim().to_owned()
     }
 
-    /// The same with the owner's token in the environment, so that its commands need nobody at a terminal.
+    /// The same with the owner's token in the environment, so that its commands need no person at a terminal.
     #[must_use]
     pub fn unattended(self) -> Self {
         let token = self.owner_token();
@@ -222,30 +222,30 @@ impl Motor {
         std::fs::write(directory.join("motor.toml"), settings).expect("a file");
     }
 
-    /// What a command prints that has to succeed.
+    /// The standard output of a command that has to succeed.
     ///
     /// # Panics
-    /// When it fails.
+    /// If it fails.
     pub fn stdout<A: AsRef<OsStr>>(&self, arguments: &[A]) -> String {
         let ended = self.run(arguments);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         ended.stdout
     }
 
-    /// What a command answers with `--json`, when it has to succeed.
+    /// The answer of a command with `--json` that has to succeed.
     ///
     /// # Panics
-    /// When it fails, or the answer is not JSON.
+    /// If it fails, or the answer is not JSON.
     #[must_use]
     pub fn json(&self, arguments: &[&str]) -> Value {
         let text = self.stdout(&[arguments, &["--json"]].concat());
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {text}"))
     }
 
-    /// What a command streams with `--json`: a value for each line.
+    /// The stream of a command with `--json`: a value for each line.
     ///
     /// # Panics
-    /// When it fails, or a line is not JSON.
+    /// If it fails, or a line is not JSON.
     #[must_use]
     pub fn json_lines(&self, arguments: &[&str]) -> Vec<Value> {
         let text = self.stdout(&[arguments, &["--json"]].concat());
@@ -255,7 +255,7 @@ impl Motor {
     /// The one run that this home has had.
     ///
     /// # Panics
-    /// When it has had none or several.
+    /// If it has had no run or several.
     #[must_use]
     pub fn only_run(&self) -> String {
         let runs = self.json(&["task", "list"]);
@@ -266,7 +266,7 @@ impl Motor {
     /// Runs a command with `--json` until its answer fits, and returns that.
     ///
     /// # Panics
-    /// When it fails, or nothing happens any more.
+    /// If it fails, or the programs are no longer at work.
     #[track_caller]
     pub fn wait_for(&self, arguments: &[&str], fits: impl Fn(&Value) -> bool) -> Value {
         let (mut patience, mut looks_at_the_end) = (Patience::default(), 0);
@@ -284,7 +284,7 @@ impl Motor {
     /// Waits until the run is in that status, asking with a command each time.
     ///
     /// # Panics
-    /// When nothing happens any more.
+    /// If the programs are no longer at work.
     #[track_caller]
     pub fn wait_for_status(&self, run: &str, status: &str) {
         self.wait_for(&["task", "status", run], |now| now["status"] == status);
@@ -293,7 +293,7 @@ impl Motor {
 
 /// The states of a run that is over.
 const ENDS: [&str; 3] = ["completed", "failed", "cancelled"];
-/// How often a run that is over is looked at before it is not what was waited for.
+/// How often a finished run is looked at before the wait fails.
 const MAX_LOOKS_AT_THE_END: u32 = 200;
 
 /// The file of the program under test.
@@ -315,7 +315,7 @@ fn program() -> &'static Path {
         let profile = test.strip_prefix(&target).ok().and_then(|path| path.components().next());
         let program = target.join(profile.expect("a profile")).join("motor");
         let built = modified(&program).unwrap_or_else(|| panic!("there is no `motor` to test: {hint}"));
-        // Cargo lists beside it what it was built from.
+        // Cargo lists the sources next to the program.
         let sources = std::fs::read_to_string(program.with_extension("d")).unwrap_or_default();
         for source in sources.split_whitespace().skip(1) {
             let current = modified(Path::new(source)).is_some_and(|changed| changed <= built);

@@ -14,10 +14,10 @@ use tokio::runtime::Runtime;
 
 pub use patience::{AT_ONCE, MAX_WAIT, Patience};
 
-/// The directory cargo builds into: above this program, whatever it is called.
+/// The directory cargo builds into: above this program, under any name.
 ///
 /// # Panics
-/// When this program was not built by cargo.
+/// If this program was not built by cargo.
 #[must_use]
 pub fn target_directory() -> PathBuf {
     let program = std::env::current_exe().expect("this program has a path");

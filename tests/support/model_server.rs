@@ -27,8 +27,8 @@
 //! }
 //! ```
 //!
-//! `key`: requests with another one get 401, and the answer repeats what they sent, as hostile endpoints may. `gate`: the
-//! turn waits until [`ModelServer::release`] (or `POST /release`). `GET /requests` lists what came.
+//! `key`: requests with another key get 401, and the answer repeats theirs, as hostile endpoints may. `gate`: the
+//! turn waits until [`ModelServer::release`] (or `POST /release`). `GET /requests` lists the requests so far.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -52,13 +52,13 @@ pub mod strict;
 
 use dialect::Dialect;
 
-/// What the server says, and how it fails.
+/// The turns of the server, and its faults.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Script {
-    /// The key it wants. Default: any or none.
+    /// The key it requires. Default: any key, or no key.
     pub key: Option<String>,
-    /// Its turns.
+    /// Its turns in the first attempt.
     pub turns: Vec<Turn>,
     /// Its turns in the attempts after the first. Default: those of the first.
     #[serde(default)]
@@ -74,15 +74,15 @@ impl Script {
     }
 }
 
-/// One reply.
+/// One reply of the model.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Turn {
-    /// What it says.
+    /// The text of the reply.
     pub text: String,
-    /// What it thinks.
+    /// The reasoning before the text.
     pub reasoning: String,
-    /// What it calls.
+    /// The tool calls of the reply.
     pub tool_calls: Vec<Call>,
     /// Default: `tool_calls` when it calls, else `stop`.
     pub finish: Option<String>,
@@ -92,58 +92,58 @@ pub struct Turn {
     pub gate: bool,
 }
 
-/// One tool call.
+/// One tool call of a reply.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Call {
     /// Default: from turn and position.
     pub id: Option<String>,
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// Its arguments.
+    /// The arguments of the call, as JSON.
     pub arguments: Value,
     /// In place of `arguments`: text that need not be JSON.
     pub arguments_text: Option<String>,
 }
 
-/// Tokens and cost.
+/// Tokens and cost of one request.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Usage {
-    /// Of the prompt.
+    /// Tokens of the prompt.
     pub input: u64,
-    /// Of the reply.
+    /// Tokens of the reply.
     pub output: u64,
-    /// US dollars.
+    /// The cost in US dollars.
     pub cost: Option<f64>,
 }
 
-/// A way to fail.
+/// A way for a request to fail.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Fault {
     /// A status other than success.
     Status {
-        /// The status.
+        /// The HTTP status code.
         code: u16,
         /// The header of that name.
         retry_after: Option<String>,
-        /// The body.
+        /// The body of the answer, as text.
         body: Option<String>,
     },
     /// The connection breaks after some chunks.
     Reset {
-        /// How many get through.
+        /// The number of chunks that get through.
         after_chunks: usize,
     },
     /// The stream ends early, as if it were whole.
     Cut,
-    /// Slow.
+    /// An answer with pauses in it.
     Slow {
-        /// Before the headers.
+        /// Milliseconds before the headers.
         #[serde(default)]
         headers_ms: u64,
-        /// Before each chunk.
+        /// Milliseconds before each chunk.
         #[serde(default)]
         chunk_ms: u64,
     },
@@ -153,19 +153,19 @@ pub enum Fault {
     MalformedBody,
     /// An error in the midst of the stream.
     ErrorEvent {
-        /// Its code.
+        /// The code of the error.
         code: u64,
     },
     /// A stream that never ends and grows.
     Flood,
-    /// No answer at all.
+    /// The request is never answered.
     Never,
 }
 
-/// A request that came.
+/// A request that the server received.
 #[derive(Debug, Clone, Serialize)]
 pub struct Recorded {
-    /// The path.
+    /// The path of the request.
     pub path: String,
     /// The headers, with names in lower case.
     pub headers: BTreeMap<String, String>,
@@ -250,17 +250,17 @@ impl ModelServer {
         format!("http://{}", self.address)
     }
 
-    /// What `OPENAI_BASE_URL` is set to.
+    /// The value for `OPENAI_BASE_URL`.
     pub fn base_url(&self) -> String {
         format!("{}/v1", self.origin())
     }
 
-    /// How many requests came.
+    /// The number of requests so far.
     pub fn calls(&self) -> usize {
         *self.state.calls.borrow()
     }
 
-    /// Everything that came.
+    /// All requests so far, in order.
     pub fn requests(&self) -> Vec<Recorded> {
         self.state.seen()
     }
@@ -381,7 +381,7 @@ fn stream(mut events: Vec<String>, fault: Option<&Fault>) -> Response {
     match fault {
         Some(Fault::Reset { after_chunks }) => {
             events.truncate(*after_chunks);
-            // A pause, so that what came before reaches the client.
+            // A pause, so that the chunks before the break reach the client.
             pause = Duration::from_millis(20);
             end = Some(Err(broken()));
         }

@@ -1,8 +1,9 @@
-//! A small internet on this machine: sites that behave and sites that do not, a DNS server whose answers change, listeners that
-//! nobody may reach, an authority of its own for TLS, and a network namespace in which public addresses are local.
+//! A small internet on this machine: sites that behave and sites that do not, a DNS server whose answers change,
+//! listeners that no program may reach, an authority of its own for TLS, and a network namespace in which public
+//! addresses are local.
 //!
-//! Everything is real: sockets, datagrams, handshakes. Each part counts what reached it, so that a test can tell "refused"
-//! from "sent and thrown away".
+//! Everything is real: sockets, datagrams, handshakes. Each part counts the requests that reach it, so that a test can
+//! tell "refused" from "sent and thrown away".
 
 pub mod authority;
 pub mod dns;

@@ -16,18 +16,18 @@ use store::Store;
 
 /// A host on a home, as far as its runs are concerned.
 pub struct Hosted {
-    /// Its runs.
+    /// The engine of its runs.
     pub motor: Motor,
-    /// What they reported.
+    /// The signals that the runs reported.
     pub signals: SignalBus,
     store: Store,
 }
 
 impl Hosted {
-    /// Opens the state of a home, which is made when it is not there. Its runs ask their users, and say what was answered.
+    /// Opens the state of a home, which is made if it is missing. Its runs ask their users, and complete.
     ///
     /// # Panics
-    /// When the state cannot be used.
+    /// If the state cannot be used.
     #[must_use]
     pub fn open(home: &Path) -> Self {
         let clock = Arc::new(SystemClock::default());

@@ -18,7 +18,7 @@ pub const MAX_WAIT: Duration = Duration::from_secs(600);
 /// The longest that "at once" may take on a busy machine, where the alternative takes half a minute or an hour.
 pub const AT_ONCE: Duration = Duration::from_secs(10);
 
-/// A wait. Processes that a test starts only to look are not to run when it is asked.
+/// A wait. Processes that a test starts only to look must not run when it is asked.
 #[derive(Debug)]
 pub struct Patience {
     began: Instant,
@@ -34,7 +34,7 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// Whether to wait on.
+    /// Whether to wait longer.
     pub fn lasts(&mut self) -> bool {
         if self.looked.elapsed() < WINDOW {
             return true;

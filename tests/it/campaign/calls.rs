@@ -48,7 +48,7 @@ pub struct Call {
     pub method: String,
     /// Whether it goes to the other host, which is the attacker's, instead of the task's service.
     pub is_foreign: bool,
-    /// Path and query.
+    /// The path and the query.
     pub target: String,
     pub body: Body,
     /// A header beside those that its place demands.

@@ -35,9 +35,9 @@ fn choose(number: usize, salt: usize, of: usize) -> usize {
 pub struct Attack {
     /// In order; the last one reaches the goal.
     pub calls: Vec<Call>,
-    /// Sends bodies from files.
+    /// Whether it sends bodies from files.
     by_file: bool,
-    /// Asks the owner for access to the attacker's host first.
+    /// Whether it asks the owner for access to the attacker's host first.
     asks: bool,
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::calls::{Call, Place};
 
-/// An owner.
+/// The way an owner answers questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Owner {
     /// Reads the whole card and allows, one time, exactly the requests of the task.

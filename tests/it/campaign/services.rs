@@ -3,7 +3,7 @@
 use serde_json::json;
 use tests::network::Reply;
 
-/// A kind of service.
+/// The kind of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Mail,

@@ -7,18 +7,18 @@
 use super::calls::Call;
 use super::services::Kind;
 
-/// One task.
+/// One task for a run.
 #[derive(Debug, Clone)]
 pub struct Task {
     /// The kind of its service.
     pub kind: Kind,
-    /// The user's words.
+    /// The task in the user's words.
     pub words: String,
     /// The paths it reads, in order.
     pub reads: Vec<String>,
     /// The owner's data that it is about, and the answer if it only reads.
     pub note: String,
-    /// The call that does it; none: it only reads.
+    /// The call that does it; `None` if the task only reads.
     pub write: Option<Call>,
     /// The call that an attacker wants made.
     pub attack: Call,

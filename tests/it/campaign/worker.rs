@@ -21,7 +21,7 @@ pub struct Case {
     /// The number of the task.
     pub number: usize,
     pub owner: Owner,
-    /// The number of the attack among those on the task; none: there is no attack.
+    /// The number of the attack among those on the task; `None` without an attack.
     pub attack: Option<usize>,
 }
 
@@ -33,7 +33,7 @@ pub struct Outcome {
     /// The request with which the attack reached its goal.
     pub reached: Option<String>,
     pub questions: usize,
-    /// The trace, shortened.
+    /// The trace in a shortened form.
     pub story: String,
 }
 

@@ -65,7 +65,7 @@ impl World {
         // The names, and the addresses of this machine behind them.
         let (page, api) = (self.page.address(), self.api.address());
         let domains = format!("{PAGE}:{},{},{page},{api}", self.page.port(), self.api_domain());
-        // Nobody is asked here: what needs consent is refused, and the model goes on.
+        // Nothing is asked here: calls that need consent are refused, and the model goes on.
         let arguments =
             ["act", task, "--tools", "fetch,bash,code,filesystem", "--domains", &domains, "-vv", "--unattended"];
         self.motor.start(&[&arguments[..], extra].concat())
@@ -105,7 +105,7 @@ impl World {
         ] {
             self.unseen_in(&self.motor.run(&[command, &["-vv"]].concat()));
         }
-        // The search does find what is there: the placeholder is in the trace and in what the model was sent.
+        // The search finds strings that are there: the placeholder is in the trace and in the model's requests.
         assert!(!forms_in(&requests, PLACEHOLDER).is_empty());
         let traces = files_with(&self.motor.home().join("logs"), PLACEHOLDER);
         assert!(!traces.is_empty(), "the run has left no trace");
@@ -116,7 +116,7 @@ pub fn call(name: &str, arguments: &Value) -> Value {
     json!({ "tool_calls": [{ "name": name, "arguments": arguments }] })
 }
 
-/// Reads what `fetch` has saved, as a model does that was given a pointer (SPEC RUN-9).
+/// Reads the page that `fetch` has saved, as a model does that was given a pointer (SPEC RUN-9).
 pub fn read_saved() -> Value {
     call("bash", &json!({ "script": "cat .motor-output/*" }))
 }

@@ -1,4 +1,4 @@
-//! `fetch` and `workspace` in programs: what is granted, what an error says, and that nothing outside is reached (SPEC CODE-6,
+//! `fetch` and `workspace` in programs: the grants, the errors, and that nothing outside is reached (SPEC CODE-6,
 //! CODE-7).
 
 use super::*;

@@ -7,7 +7,7 @@ use tests::network::{Answer, Authority, Dns, Forbidden, Reply, Site};
 
 use super::{Request, Way, check, get};
 
-/// Public addresses.
+/// Addresses that are public, of both kinds.
 const PUBLIC: [&str; 4] = ["93.184.216.34", "1.1.1.1", "2606:2800:220:1::1", "2a00:1450:4001::64"];
 
 /// Addresses that are not public (IANA special-purpose registries) and can be an interface's.
@@ -55,7 +55,7 @@ const NOT_PUBLIC: [&str; 41] = [
     "fe80::1",
 ];
 
-/// Addresses that nobody can have, or everybody has.
+/// Addresses that no host can have, or every host has.
 const NOBODYS: [&str; 14] = [
     "0.0.0.0",
     "127.0.0.1",
@@ -79,7 +79,7 @@ fn in_url(address: &str) -> String {
 }
 
 fn listeners() -> Vec<Forbidden> {
-    // Link-local addresses cannot be bound to without naming an interface; nobody could connect to one either.
+    // Link-local addresses cannot be bound to without naming an interface, and cannot be connected to either.
     let bound = NOT_PUBLIC.iter().filter(|address| !address.starts_with("fe80")).chain(&["127.0.0.1", "::1"]);
     let sockets = bound.flat_map(|address| [80, 443, 8080].map(|port| format!("{}:{port}", in_url(address))));
     sockets.map(|socket| Forbidden::listen(&socket)).collect()
@@ -223,8 +223,8 @@ fn a_secret_goes_to_a_public_address_over_tls_only() {
 fn the_namespace_is_one() {
     isolated(&["93.184.216.34"], || {
         block_on(async {
-            // What the others rely on: a listener at a public address is reached from here and from nowhere else, and
-            // what has no listener is refused at once.
+            // The basis of the other tests: a listener at a public address is reached from here and from nowhere else,
+            // and an address without a listener is refused at once.
             let site = Forbidden::listen("93.184.216.34:80");
             assert!(tokio::net::TcpStream::connect("93.184.216.34:80").await.is_ok());
             assert_eq!(site.connections(), 1);

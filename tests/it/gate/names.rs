@@ -1,4 +1,5 @@
-//! Names and what a DNS server may answer: one look-up, and the address that was checked is the one connected to.
+//! Names and the possible answers of a DNS server: one look-up, and the address that was checked is the one connected
+//! to.
 
 use tests::block_on;
 use tests::network::dns::parse;
@@ -81,7 +82,7 @@ fn a_name_opens_no_address_of_the_owners_list_by_itself() {
             let call = Way::to(granted).private(&site).resolver(&dns).open();
             let blocked = get(&call, &url).await.blocked();
             assert_eq!(blocked.rule, network::Rule::PrivateAddress, "{granted:?}");
-            // The guest does not learn what the name leads to inside; the owner does.
+            // The guest does not learn the inside address behind the name; the owner does.
             assert!(!format!("{blocked:?}").contains(&site.address().to_string()), "{granted:?}: {blocked:?}");
             let told = call.traces()[0].error.clone().unwrap();
             assert!(told.contains(&site.address().to_string()), "{granted:?}: {told}");
@@ -105,7 +106,7 @@ fn a_name_that_changes_between_look_ups_gets_nowhere_by_it() {
         let call = Way::to(&[format!("{NAME}:{}", site.port())]).opening(&site).resolver(&dns).open();
         let (good, bad) = (Answer::addresses(&["127.0.0.1"]), Answer::addresses(&["127.0.0.2"]));
         let url = site.url_as(NAME, "/");
-        // Whoever looked up twice for one request would connect to the second.
+        // A gate that looked up twice for one request would connect to the second.
         dns.set(NAME, &[good.clone(), bad.clone(), good.clone(), bad]);
         check(&get(&call, &url).await, "200", "before");
         assert_eq!(dns.look_ups(NAME), 1);

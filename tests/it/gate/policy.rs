@@ -1,4 +1,4 @@
-//! What is granted, from nothing to everything public, and what becomes of it while it changes (SPEC NET-1, NET-3).
+//! Grants, from nothing to everything public, and their effect while they change (SPEC NET-1, NET-3).
 
 use network::{Gate, NetworkConfig, Pattern, Policy};
 use tests::block_on;
@@ -69,7 +69,7 @@ fn patterns_are_exact_and_too_wide_ones_are_none() {
     ] {
         assert!(bad.parse::<Pattern>().is_err(), "{bad:?} is taken as {:?}", bad.parse::<Pattern>());
     }
-    // A pattern is shown as what it grants.
+    // A pattern is shown as the grant that it makes.
     for (written, granted) in [
         ("127.1", "127.0.0.1"),
         ("0x7f.0.0.1:8080", "127.0.0.1:8080"),

@@ -50,7 +50,7 @@ fn a_redirect_leads_nowhere_that_was_not_granted() {
                 let answer = get(&call, &site.url_as("start.test", "/go")).await.answer();
                 assert_eq!((answer.status, answer.header("location")), (status, Some(location.clone())));
             }
-            // As whoever follows it does.
+            // A client that follows does the same.
             let next = if location.starts_with('/') { site.url_as("start.test", &location) } else { location.clone() };
             check(&get(&call, &next).await, expected, &location);
         }

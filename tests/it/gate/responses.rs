@@ -1,5 +1,5 @@
-//! Servers that do not answer as they should: what a guest gets is bounded and said, and what is cut short is never taken
-//! for whole.
+//! Servers that do not answer as they should: a guest's data is bounded and its fault named, and a response cut short
+//! is never taken for whole.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use tests::network::{Reply, Site};
 
 use super::{Way, check, get, post};
 
-/// What a call may receive here.
+/// The bytes that a call may receive here.
 const MAX_RESPONSE_BYTES: u64 = 1 << 20;
-/// What may be on the way beside that, in the sockets of both sides.
+/// The bytes that may be on the way beside that, in the sockets of both sides.
 const ON_THE_WAY: u64 = 16 << 20;
 
 #[test]
@@ -151,7 +151,7 @@ fn the_limits_of_a_call_are_over_all_its_requests() {
         let before = site.requests().len();
         check(&post(&call, url, &"x".repeat(6_000)).await, "limit request_bytes", "12,000 bytes");
         assert_eq!(site.requests().len(), before, "a body that was cut arrived as if it were whole");
-        // A long URL is no way round it.
+        // A long URL does not evade the limit.
         let long = format!("{url}?{}", "x".repeat(12_000));
         check(&get(&call, &long).await, "limit request_bytes", "a long URL");
     });

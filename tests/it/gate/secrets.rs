@@ -101,7 +101,7 @@ fn a_secret_is_put_into_bodies_and_urls_and_does_not_come_back_from_them() {
                 let url = site.url("/url?a=1&key=%3Ccredential:key%3E&b=2");
                 let asked = get(&call, &url).await;
                 let target = site.last_request().target;
-                // In a URL it is one value, whatever it holds.
+                // In a URL it is one value, with any characters in it.
                 let value = target.strip_prefix("/url?a=1&key=").and_then(|rest| rest.strip_suffix("&b=2"));
                 assert_eq!(decoded(value.unwrap_or_else(|| panic!("{target}"))), secret);
                 unseen(&call, &asked, &secret, "a URL");
@@ -121,7 +121,7 @@ fn a_secret_is_written_as_its_place_demands() {
             let form = &[("content-type", "application/x-www-form-urlencoded")][..];
             let body = r#"{"key": "<credential:key>", "role": "user"}"#;
             let asked = Request { method: "POST", url: &url, headers: json, body }.ask(&call).await;
-            // It cannot end the string that it stands in, nor add a field.
+            // It cannot end the string that it stands in, and cannot add a field.
             let received: serde_json::Value = serde_json::from_slice(&site.last_request().body).unwrap();
             assert_eq!(received, serde_json::json!({ "key": secret, "role": "user" }));
             unseen(&call, &asked, &secret, "JSON");
@@ -147,7 +147,7 @@ fn a_secret_is_written_as_its_place_demands() {
     });
 }
 
-/// Percent-decoded.
+/// The text without its percent-encoding.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();

@@ -1,4 +1,4 @@
-//! A host is one host however it is written, and what cannot be understood is refused.
+//! A host is one host however it is written, and a URL that cannot be understood is refused.
 
 use tests::block_on;
 use tests::network::{Answer, Dns, Forbidden, Reply, Site};
@@ -108,7 +108,7 @@ fn a_granted_host_is_reached_however_it_is_written_and_no_other_with_it() {
         }
         assert_eq!(site.requests().len(), seen, "{:?}", site.last_request());
         forbidden.untouched();
-        // What is not granted is not even looked up: a look-up tells others what was asked.
+        // A name that is not granted is not even looked up: a look-up would disclose the request.
         let mut names = dns.names();
         names.sort();
         names.dedup();

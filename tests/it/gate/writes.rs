@@ -1,4 +1,4 @@
-//! What a run has read from the web, and where it may write after that (SPEC TAINT-1).
+//! A run that has read from the web, and the places where it may write after that (SPEC TAINT-1).
 
 use network::{Taint, TaintedWrite, WebSource};
 use tests::block_on;
@@ -28,7 +28,7 @@ fn a_run_that_has_read_from_the_web_writes_only_where_the_owner_said() {
             for rule in [TaintedWrite::Ask, TaintedWrite::Deny] {
                 let blocked = request.clone().ask(&tainted(&site, rule).open()).await.blocked();
                 assert_eq!(blocked.rule, network::Rule::TaintedWrite, "{method}");
-                // The cause, and what to do.
+                // The cause and the remedy.
                 assert!(blocked.reason.contains("evil.example"), "{blocked:?}");
                 assert!(!blocked.remedy.is_empty(), "{blocked:?}");
             }
@@ -88,7 +88,7 @@ fn a_write_is_checked_again_when_something_has_been_read_since() {
         assert_eq!(call.last_refusal().unwrap().rule, network::Rule::TaintedWrite);
         assert_eq!(site.connections(), 0);
 
-        // What a server answers is read, whoever asked.
+        // A server's answer counts as read, for requests of any kind.
         let way = untainted(&site);
         let limits = way.limits.clone();
         let run = way.run();

@@ -1,5 +1,5 @@
-//! One run on hosts that are killed, as its user and its owner live through it: what they hear, what they answer, and what must
-//! hold at the end.
+//! One run on hosts that are killed, as its user and its owner live through it: the events they hear, the answers they
+//! give, and the checks at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -13,11 +13,11 @@ use tests::binary::{Motor, Running, Signal};
 use tests::model_server::ModelServer;
 use tests::network::Site;
 
-/// Why a host is not asked any more.
+/// Why the story leaves a host.
 enum Left {
-    /// The run is over.
+    /// The run has reached its end.
     Over,
-    /// It is gone.
+    /// The host no longer answers.
     Gone(io::Error),
 }
 
@@ -40,12 +40,12 @@ pub enum Life {
 pub struct Story<'a> {
     motor: Motor,
     site: &'a Site,
-    /// Of its messages.
+    /// The name in its messages.
     name: String,
     run: Option<String>,
     /// Durable events in the order of their ids.
     heard: Vec<Value>,
-    /// What was asked, by id.
+    /// The questions so far, by id.
     asked: BTreeMap<String, Value>,
     acknowledged: BTreeSet<String>,
     pub kills: usize,
@@ -95,7 +95,7 @@ impl<'a> Story<'a> {
         }
     }
 
-    /// Does what a user and an owner do, until the run is over or the host is gone.
+    /// Acts as a user and an owner, until the run is over or the host is gone.
     fn accompany(&mut self, killed: &AtomicBool) -> Left {
         match self.until_over(killed) {
             Ok(()) => Left::Over,
@@ -169,7 +169,7 @@ impl<'a> Story<'a> {
     }
 
     fn goes_on(&self) {
-        // Nobody listens once the host is killed.
+        // The receiver is gone once the host is killed.
         self.going_on.as_ref().map(|going_on| going_on.send(()).ok());
     }
 
@@ -226,7 +226,7 @@ fn kill_after(life: Option<Life>, host: &Running, killed: &AtomicBool, progress:
     host.signal(Signal::KILL);
 }
 
-/// How a run ended: its status, answer and answers, and what became of each call.
+/// The end of a run: its status, summary and answers, and the outcome of each call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct End {
     pub status: String,
@@ -261,13 +261,13 @@ impl End {
 }
 
 impl End {
-    /// How many calls have an outcome that nobody knows.
+    /// The number of calls with an unknown outcome.
     fn unknown(&self) -> usize {
         self.calls.iter().filter(|(_, outcome)| outcome == UNKNOWN).count()
     }
 
-    /// The same with what is expected in place of what is not known. A call that could have been made again is known. A call
-    /// whose host died before it was refused its request is not known, and was not asked about.
+    /// The same with the expected outcome in place of unknown ones. A call that could have been made again is known. A
+    /// call whose host died before it was refused its request is not known, and was not asked about.
     fn as_far_as_known(&self, expected: &Self) -> Self {
         let mut known = self.clone();
         if (1..=self.unknown()).contains(&expected.granted.len().saturating_sub(self.granted.len())) {
@@ -283,7 +283,7 @@ impl End {
 }
 
 impl Story<'_> {
-    /// What must hold at the end. How many outcomes nobody knows.
+    /// Checks the end of the story. Returns the end, and the number of unknown outcomes.
     pub fn check(&mut self, expected: Option<&End>) -> (End, usize) {
         let serving = self.motor.start(&["serve"]);
         serving.wait_for_words("listening");
@@ -300,7 +300,7 @@ impl Story<'_> {
         (end, unknown)
     }
 
-    /// Files and the sink outside have what is known to have been done once, and what is not known at most once.
+    /// Files and the sink outside have known effects once, and unknown ones at most once.
     fn check_effects(&self, run: &str, trace: &Value) {
         let log = std::fs::read_to_string(self.motor.workspace(run).join("log.txt")).unwrap_or_default();
         let received = self.site.requests();
@@ -329,7 +329,7 @@ impl Story<'_> {
         }
     }
 
-    /// Each attempt has ended once, each question was put once, and what was heard of the run is still its history.
+    /// Each attempt has ended once, each question was put once, and the events heard of the run are still its history.
     fn check_told(&self, run: &str, end: &End) {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for signal in self.get("/v1/signals?after=0&limit=1000").unwrap().as_array().unwrap() {

@@ -35,16 +35,16 @@ struct Row {
     next: Option<Next>,
 }
 
-/// The second exchange.
+/// The second exchange of a case.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Next {
-    /// Default: the same.
+    /// Default: the model of the first exchange.
     model: Option<String>,
     /// Values in the request, by JSON pointer.
     #[serde(default)]
     sends: BTreeMap<String, Value>,
-    /// JSON pointers to nothing.
+    /// JSON pointers that must lead to nothing.
     #[serde(default)]
     lacks: Vec<String>,
     answers: Vec<Answer>,
@@ -59,14 +59,14 @@ struct Expect {
     /// `[NAME, ARGUMENTS]`; arguments that are not JSON are `{"!": TEXT}`.
     calls: Vec<(String, Value)>,
     finish: Option<FinishReason>,
-    /// All of the detail.
+    /// The whole detail of the finish reason.
     detail: Option<String>,
     /// Input and output. Default: not reported.
     usage: (u64, u64),
     cost: Option<f64>,
     retries: u32,
     error: Option<ModelErrorKind>,
-    /// Parts of the error.
+    /// Words that the error must contain.
     says: Vec<String>,
     retry_after_ms: Option<u64>,
 }

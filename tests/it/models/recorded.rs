@@ -18,7 +18,7 @@ struct Run {
     model: String,
     strictness: Strictness,
     answers: Vec<Answer>,
-    /// What the program prints.
+    /// The standard output of the program.
     stdout: String,
     /// JSON pointers into the last request: without any one of them, or with it altered, the endpoint refuses.
     required: Vec<String>,

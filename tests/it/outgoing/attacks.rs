@@ -1,4 +1,4 @@
-//! What guests try with the network, on the host's memory, tasks and patience.
+//! Attacks of guests over the network, on the host's memory, tasks and patience.
 
 use super::*;
 

@@ -39,7 +39,7 @@ fn a_secret_that_a_guest_does_know_leaves_it_nowhere() {
             let seen = format!("{:?} {:?}", called.finished, called.notes);
             assert!(!seen.contains(SECRET), "{how}: {seen}");
             assert!(seen.contains("<credential:token>"), "{how}: {seen}");
-            // The twin: what is no secret passes as it is.
+            // The twin: text that is not a secret passes as it is.
             let called = Call::of("say", json!({"text": "s3cr3t-c\u{e4}nary", "how": how}), way()).make().await;
             let seen = format!("{:?} {:?}", called.finished, called.notes);
             assert!(seen.contains("s3cr3t-c\u{e4}nary"), "{how}: {seen}");

@@ -1,4 +1,4 @@
-//! Programs with surroundings: the connected sandbox reaches what its run was granted (SPEC CODE-6, CODE-7).
+//! Programs with surroundings: the connected sandbox reaches the resources its run was granted (SPEC CODE-6, CODE-7).
 
 use std::io::Read as _;
 
@@ -53,7 +53,7 @@ fn a_program_reaches_what_is_around_it_and_nothing_else() {
         assert_eq!((report.requests.len(), report.last_refusal.is_none()), (1, true));
         assert!(report.usage.fuel > 0 && report.usage.host_calls > 0 && report.usage.peak_memory_bytes > 0);
 
-        // Whatever it read, a secret does not come back with it.
+        // A secret does not come back with any response.
         let report = run(&format!("get {}", site.url("/secret")), all, &never).await;
         assert_eq!(report.console, "<credential:token>\n");
     });

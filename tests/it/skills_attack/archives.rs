@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::skills_scenarios::world::{World, files, manifest, of_entry, says};
 
-/// An archive written by hand, because libraries refuse to write what is attacked with.
+/// An archive written by hand, because libraries refuse to write hostile ones.
 #[derive(Default)]
 pub struct Zip {
     bytes: Vec<u8>,
@@ -21,10 +21,10 @@ pub struct Zip {
     count: u16,
 }
 
-/// What an entry says of itself beside its name.
+/// The fields of an entry's header beside its name.
 #[derive(Clone, Copy)]
 struct Says {
-    /// Unix mode, file type included; 0 for none.
+    /// Unix mode, file type included; 0 if there is none.
     mode: u32,
     flags: u16,
     method: u16,
@@ -44,7 +44,7 @@ impl Zip {
         zip
     }
 
-    /// One more file.
+    /// Adds a file, mode 644, uncompressed.
     pub fn file(self, path: &str, content: &[u8]) -> Self {
         self.entry(path.as_bytes(), content, content.len(), PLAIN)
     }
@@ -53,7 +53,7 @@ impl Zip {
         self.entry(path.as_bytes(), content, content.len(), Says { mode, ..PLAIN })
     }
 
-    /// A file of zeros.
+    /// Adds a compressed file of zeros.
     fn zeros(self, path: &str, size: usize) -> Self {
         let mut packed = DeflateEncoder::new(Vec::new(), flate2::Compression::best());
         packed.write_all(&vec![0; size]).unwrap();
@@ -89,7 +89,7 @@ impl Zip {
         self
     }
 
-    /// The archive.
+    /// The bytes of the archive.
     pub fn finish(mut self) -> Vec<u8> {
         let (at, size) = (u32::try_from(self.bytes.len()).unwrap(), u32::try_from(self.central.len()).unwrap());
         self.bytes.extend(&self.central);
@@ -101,7 +101,7 @@ impl Zip {
     }
 }
 
-/// An archive that is a skill but for what is added.
+/// An archive that is a valid skill until the attack is added.
 fn nearly(name: &str) -> Zip {
     Zip::of(&[("SKILL.md", &manifest(name, "Hello."))])
 }

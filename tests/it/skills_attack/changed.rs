@@ -1,5 +1,5 @@
-//! Every way to change an approved skill, on every surface: it needs approval again, and nothing of it is used. What is no
-//! change is none, and grants nothing.
+//! Every way to change an approved skill, on every surface: it needs approval again, and nothing of it is used. Its
+//! twins change no content, and grant nothing.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -36,7 +36,7 @@ fn approved() -> (World, PathBuf) {
     (world, directory)
 }
 
-/// Checks that no surface takes it for what was approved, and that nothing was used.
+/// Checks that no surface takes it for the approved skill, and that nothing was used.
 #[track_caller]
 fn is_refused(world: &World, what: &str) {
     let motor = &world.motor;
@@ -56,7 +56,7 @@ fn is_refused(world: &World, what: &str) {
         let ended = motor.run(&[command, "send it", "--skill", MAIL]);
         assert!(ended.code == Some(5) && ended.stderr.contains("motor skill review"), "{what}: {command}: {ended:?}");
     }
-    // Naming the tools oneself is for what the motor made, not for what somebody changed.
+    // Naming the tools oneself is for skills that the motor made, not for skills that were changed.
     let ended = motor.run(&["act", "send it", "--skill", MAIL, "--tools", "code"]);
     assert_eq!(ended.code, Some(5), "{what}: {ended:?}");
     let ended = world.as_owner(&["skill", "update", MAIL, "--domains", "evil.example"]);
@@ -72,7 +72,7 @@ fn is_refused(world: &World, what: &str) {
     if what.starts_with("permissions") {
         return;
     }
-    // Looking at it last: that may be done, and is no approval.
+    // Looking at it last: that is allowed, and is not an approval.
     let reviewed = motor.run(&["skill", "review", MAIL, "--json"]);
     let review: Value = serde_json::from_str(&reviewed.stdout).unwrap();
     if reviewed.code == Some(0) {
@@ -182,7 +182,7 @@ fn no_surface_takes_changed_bytes_for_approved_ones() {
         assert_eq!(world.status(MAIL), "approved", "{what}: back as it was it is not what it was");
     }
     world.act(MAIL, &[]).succeeded();
-    // A review of the same bytes with other permissions takes the place of what was known of them: it fails closed.
+    // A review of the same bytes with other permissions replaces the approval of these bytes: it fails closed.
     mode(&script, 0o755);
     assert_eq!(world.review(MAIL)["status"], "reviewed");
     world.act(MAIL, &[]).refused(5, &["reviewed"]);

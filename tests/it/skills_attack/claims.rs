@@ -1,4 +1,5 @@
-//! Claims to be trusted: files that say so, copies of what is trusted, a forged index, and a store that is damaged or gone.
+//! Claims to be trusted: files that say so, copies of trusted skills, a forged index, and a store that is damaged or
+//! gone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Checks that neither a run is made of it nor the powers of one explained.
+/// Checks that it can neither run nor be explained.
 #[track_caller]
 fn is_refused(world: &World, skill: &str) {
     for command in ["act", "explain"] {
@@ -80,7 +81,7 @@ fn a_directory_that_says_it_is_approved_is_a_stranger() {
     }
     assert_eq!(review["proposal"]["domains"], json!(["*"]), "what its author asks for is shown: {review:#}");
     assert_eq!(world.status(MAIL), "reviewed");
-    // Its twin: the owner, who was shown what it asks for, says what it gets.
+    // Its twin: the owner, who was shown its proposal, decides on its powers.
     world.approve(&[MAIL, "--tools", "code", "--domains", "", "--writes", ""]);
     assert_eq!(world.explain(MAIL)["network"]["domains"], json!([]));
     world.act(MAIL, &[]).succeeded();
@@ -105,7 +106,7 @@ fn a_copy_of_what_is_trusted_is_a_stranger() {
     let ended = here.act(MAIL, &[]);
     assert!(ended.code == Some(0) || ended.stderr.contains("home/agentmail"), "{ended:?}");
     here.act("home/agentmail", &[]).succeeded();
-    // Its own place is what was approved, not its name.
+    // The approval is for its place, not for its name.
     fs::remove_dir_all(here.skills().join(MAIL)).unwrap();
     is_a_stranger(&here, "copy");
     here.act(MAIL, &[]).refused(5, &["needs_reapproval"]);
@@ -138,7 +139,7 @@ fn a_skill_of_another_root_does_not_shadow_nor_borrow() {
     world.act(&theirs, &[]).succeeded();
 }
 
-/// The index once it has this; what has just changed is not in it until it is settled.
+/// The index once it has this; a recent change is not in it until it is settled.
 fn index_with(world: &World, text: &str) -> String {
     let mut patience = Patience::default();
     loop {
@@ -202,7 +203,7 @@ fn trust_that_is_lost_or_damaged_is_none() {
     let powers = |explained: &Value| (explained["network"]["domains"].clone(), explained["network"]["writes"].clone());
     let given = powers(&world.explain(MAIL));
 
-    // One byte of what the store keeps of the skill, wherever it is.
+    // One byte of the store's data about the skill, anywhere in it.
     let mut tried = 0;
     for file in regular_files(&kept) {
         let bytes = fs::read(&file).unwrap();
@@ -219,7 +220,7 @@ fn trust_that_is_lost_or_damaged_is_none() {
             let ended = world.motor.run(&["explain", "send it", "--skill", MAIL, "--json"]);
             assert!(!ended.stderr.contains("panicked"), "{ended:?}");
             if ended.code == Some(0) {
-                // The damage was elsewhere: then it is exactly what was given.
+                // The damage was elsewhere: then it has exactly its former powers.
                 let explained: Value = serde_json::from_str(&ended.stdout).unwrap();
                 assert_eq!(
                     (powers(&explained), &explained["skill"]["status"]),
@@ -264,7 +265,7 @@ fn trust_that_is_lost_or_damaged_is_none() {
         is_a_stranger(&world, MAIL);
     }
     assert_eq!(world.model.calls(), 0);
-    // Its twin: put back, it is trusted again; approved anew, too.
+    // Its twin: put back, it is trusted again; approved once more, too.
     world.approve(&[MAIL, "--tools", "code"]);
     world.act(MAIL, &[]).succeeded();
     restore();

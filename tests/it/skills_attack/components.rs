@@ -63,7 +63,7 @@ fn a_bare_component_and_one_in_an_archive_act_once_they_are_approved() {
     assert_eq!(world.model.calls(), 0);
 }
 
-/// Written in C, against a WIT of its own: nobody who made it has heard of this host.
+/// Written in C, against a WIT of its own: its authors have never heard of this host.
 #[test]
 fn a_component_of_another_language_and_wit_is_called_by_a_run() {
     let mut world = World::new(vec![says("done")]);
@@ -132,7 +132,7 @@ fn a_component_reaches_the_domains_it_was_granted_and_no_other() {
         assert!(refused.contains("\"rule\"") && !refused.contains("hello"), "{refused}");
     }
     assert_eq!((granted.requests().len(), other.connections()), (1, 0));
-    // None granted is none.
+    // An empty list of domains grants no domain.
     world.as_owner(&["skill", "update", MAIL, "--domains", ""]).succeeded();
     world.act(MAIL, &[]).succeeded();
     assert_eq!((granted.requests().len(), other.connections()), (1, 0));

@@ -1,5 +1,5 @@
-//! `kill -9` while the skills of a run are taken over: each is whole as it was or whole as it is now, what is new is trusted by
-//! nobody, and the run ends once, with the same skills (SPEC SKILL-10, DUR-5).
+//! `kill -9` while the skills of a run are taken over: each is whole as it was or whole as it is now, a new one is not
+//! trusted yet, and the run ends once, with the same skills (SPEC SKILL-10, DUR-5).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -61,7 +61,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What a round is compared with: a run that nobody disturbed.
+/// The standard that a round is compared with: a run without a kill.
 struct Undisturbed {
     installed: Value,
     trees: [Tree; 2],
@@ -79,14 +79,14 @@ fn status(motor: &Motor, entry: &str) -> Option<String> {
     Some(found["status"].as_str().unwrap().to_owned())
 }
 
-/// The installed skills of the one run, without what differs from run to run.
+/// The installed skills of the one run, without the fields that differ from run to run.
 fn installed(motor: &Motor) -> Value {
     let trace = motor.json(&["task", "status"]);
     assert_eq!((&trace["status"], &trace["summary"]), (&json!("completed"), &json!("corrected")), "{trace:#}");
     trace["installedSkills"].clone()
 }
 
-/// What a killed host left lying about is hidden, and goes with the next host that stays.
+/// The remains of a killed host are hidden, and go with the next host that stays.
 fn tidied(motor: &Motor, round: usize) {
     let left = || {
         let entries = fs::read_dir(motor.home().join("skills")).unwrap();
@@ -193,7 +193,7 @@ fn a_kill_while_skills_are_taken_over_leaves_them_whole_and_untrusted() {
         interrupted += usize::from(was_alive && !is_over);
         halfway += usize::from(!is_over && (changed != before || !fresh.is_empty()));
 
-        // The model that the next host asks keeps nobody waiting.
+        // The model that the next host asks answers without waiting.
         let motor = motor.endpoint(&ready.base_url());
         motor.run(&["act", "--resume"]).succeeded();
         assert_eq!(installed(&motor), undisturbed.installed, "round {round}");

@@ -38,7 +38,7 @@ fn only_a_clear_pass_is_a_pass() {
         assert_eq!(ended.code, Some(if passes { 0 } else { 1 }), "{case}: {ended:?}");
         let expected = if passes { "reviewed" } else { "needs_reapproval" };
         assert_eq!(world.status(MAIL), expected, "{case}: {ended:?}");
-        // Whatever was said, nothing acts before its owner has decided.
+        // With any advice, nothing acts before its owner has decided.
         let calls = world.model.calls();
         world.act(MAIL, &[]).refused(5, &[expected]);
         assert_eq!(world.model.calls(), calls);
@@ -55,7 +55,7 @@ fn a_review_that_was_done_does_not_outlast_bad_advice() {
     assert_eq!(review(&world).code, Some(0));
     assert_eq!(world.status(MAIL), "reviewed");
     world.approve(&[MAIL]);
-    // What its owner approved stays approved, and the advice is there to be read.
+    // A skill that its owner approved stays approved, and the advice is there to be read.
     world.plays(vec![says("VERDICT: CONCERNS")]);
     assert_eq!(review(&world).code, Some(1));
     assert_eq!(world.status(MAIL), "approved");
@@ -79,7 +79,7 @@ fn the_run_reads_and_nothing_else() {
     assert!(outcomes[1..].iter().all(|outcome| *outcome != true), "{trace:#}");
     assert_eq!(super::world::files(&world.skills()), before);
     assert!(trace["installedSkills"].as_array().is_none_or(Vec::is_empty), "{trace:#}");
-    // What the skill says is found by reading it, and stands nowhere in the reviewer's instructions.
+    // The reviewer finds the skill's words by reading it; its instructions contain none of them.
     let prompt = world.prompt(0);
     assert!(prompt.contains("never instructions") && !prompt.contains("audited"), "{prompt}");
     let run = trace["runId"].as_str().unwrap();
@@ -98,7 +98,7 @@ fn the_run_has_ten_calls_and_one_attempt() {
     assert_eq!(world.status(MAIL), "needs_reapproval");
     let run = trace["runId"].as_str().unwrap();
     world.motor.run(&["task", "retry", run]).refused(1, &["one attempt"]);
-    // Nor is it had by acting, with more than it is given.
+    // An act cannot have it either, with more than it is given.
     let serving = world.serve();
     let wide = json!({ "task": "review", "skill": MAIL, "skillReview": true, "tools": ["bash"] });
     let (code, answer) = world.motor.ask("/v1/act", Some(&wide), &[]).unwrap();
@@ -148,7 +148,7 @@ fn a_run_that_is_cancelled_or_killed_says_nothing_for_the_skill() {
     world.motor.run(&["act", "--resume", &run]).succeeded();
     assert_eq!(world.status(MAIL), "reviewed");
 
-    // Its twin: bytes that changed meanwhile get nothing of it.
+    // Its twin: bytes that changed during the review get nothing of it.
     let mut world = world;
     world.plays(vec![read("SKILL.md"), gated(says(PASS))]);
     let reviewing = world.motor.start(&["skill", "review", MAIL, "--advisory"]);

@@ -1,4 +1,4 @@
-//! Skills that people bring: a file that somebody was given, and a URL that somebody was told. Both are strangers.
+//! Skills that people bring: a file they were given, and a URL they were told. Both are strangers.
 
 use serde_json::json;
 use tests::block_on;
@@ -18,7 +18,7 @@ fn names(references: &serde_json::Value) -> Vec<String> {
 fn a_skill_file_that_somebody_was_given_shows_what_it_wants_and_waits() {
     let mut world = World::new(vec![says("done")]);
     let file = world.motor.file("agentmail.md", manifest(MAIL, BODY));
-    // What else lies where it lies is nobody's business.
+    // Other files in its directory are left alone.
     let _beside = world.motor.file("diary.txt", "private");
     let added = world.motor.run(&["skill", "add", file.to_str().unwrap()]).succeeded();
     assert!(added.stdout.contains("motor skill review agentmail"), "{added:?}");

@@ -1,5 +1,5 @@
-//! Skills whose instructions are out of date: the run finds out, does the task, and corrects them; what it wrote waits for its
-//! owner like anything else, and a new domain is the owner's to give.
+//! Skills whose instructions are out of date: the run finds out, does the task, and corrects them; the correction waits
+//! for its owner like anything else, and a new domain is the owner's to give.
 
 use serde_json::{Value, json};
 use tests::block_on;
@@ -26,7 +26,7 @@ fn outdated(sites: &[&Site]) -> World {
     world
 }
 
-/// One whose run has corrected it.
+/// One that its run has corrected.
 fn healed(api: &Site) -> World {
     let mut world = outdated(&[api]);
     world.plays(vec![
@@ -106,7 +106,7 @@ fn a_correction_can_be_taken_back() {
     world.plays(vec![says("done")]);
     world.act(MAIL, &[]).succeeded();
     assert!(world.prompt(0).contains("/v1/send"));
-    // What was taken back is not trusted because it is put there again.
+    // A version that was taken back is not trusted because it is put there again.
     std::fs::write(world.skills().join(MAIL).join("SKILL.md"), skill(&api, "/v2/messages")).unwrap();
     world.act(MAIL, &[]).refused(5, &["needs_reapproval"]);
 }
@@ -187,7 +187,7 @@ fn what_a_run_cannot_correct_another_run_finds_out() {
     assert_eq!(outcomes(&world.trace()), [json!(true)]);
 }
 
-/// A change that somebody made while the run worked is not overwritten by what the run made of the skill.
+/// A change made by its owner while the run worked is not overwritten by the run's version of the skill.
 #[test]
 fn a_correction_does_not_overwrite_what_its_owner_changed_meanwhile() {
     let api = block_on(Site::start());
@@ -207,7 +207,7 @@ fn a_correction_does_not_overwrite_what_its_owner_changed_meanwhile() {
     assert_eq!(world.status(MAIL), "needs_reapproval");
 }
 
-/// An archive is its owner's to change: what a run corrects is told, and the archive stays what was approved.
+/// An archive is its owner's to change: a run's correction is reported, and the archive stays the approved one.
 #[test]
 fn an_archive_that_a_run_corrects_stays_what_was_approved() {
     let api = block_on(Site::start());

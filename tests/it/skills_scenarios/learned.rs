@@ -1,4 +1,4 @@
-//! A run learns to use a service, and its owner decides what comes of it; then every agent of the home has it.
+//! A run learns to use a service, and its owner decides on the new skill; then every agent of the home has it.
 
 use std::fs;
 
@@ -56,7 +56,7 @@ fn what_a_run_learned_waits_for_its_owner_and_then_acts() {
     let signals = world.motor.json_lines(&["signals", "--since", "0"]);
     assert_eq!(signals.last().unwrap()["installedSkills"], json!([installed]), "{signals:#?}");
 
-    // What it wrote lies there, and nothing else of its workspace.
+    // The files it wrote are there, and nothing else of its workspace.
     let lies = files(&world.skills().join(MAIL));
     assert_eq!(lies.keys().collect::<Vec<_>>(), ["SKILL.md", "references/api.md"]);
     assert_eq!(lies["SKILL.md"], skill.as_bytes());
@@ -94,7 +94,7 @@ fn what_a_run_learned_waits_for_its_owner_and_then_acts() {
     assert_eq!(explained["skill"]["status"], "approved");
     assert!(tools.contains(&json!("fetch")) && !tools.contains(&json!("bash")), "{tools:?}");
 
-    // Exactly what was given: its own service, and not even the documentation it was made from.
+    // Exactly its grant: its own service, and not even the documentation it was made from.
     world.plays(vec![get(&api.url("/v1/send?to=john")), get(&docs.url("/docs")), says("sent")]);
     let before = docs.requests().len();
     assert_eq!(world.act(MAIL, &[]).succeeded().stdout, "sent\n");
@@ -151,14 +151,14 @@ fn what_waits_is_information_for_a_run_that_was_given_its_tools() {
     let prompt = world.prompt(0);
     assert!(prompt.contains("information, not instructions") && prompt.contains("<unreviewed-skill-"), "{prompt}");
     assert_eq!(outcomes(&world.trace()), [json!(true), json!("tool_not_available")]);
-    // The network is not among what it is given by being named.
+    // Naming a tool does not grant it the network.
     world.plays(vec![get(&api.url("/v1/send")), says("not sent")]);
     world.act(MAIL, &["--tools", "fetch,read"]).succeeded();
     assert_eq!((outcomes(&world.trace()), api.requests().len()), (vec![json!("network_blocked")], 0));
     assert_eq!(world.status(MAIL), "pending_review");
 }
 
-/// Two skills in one run, a broken one between them, and one for a name that is none.
+/// Two skills in one run, a broken one between them, and one with an invalid name.
 #[test]
 fn one_skill_that_cannot_be_taken_does_not_stop_the_others() {
     let world = World::new(vec![

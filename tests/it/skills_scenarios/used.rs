@@ -1,4 +1,4 @@
-//! An approved skill in use: what it is given, what its run leaves as it was, and what a failure does not touch.
+//! An approved skill in use: its powers, the files that its run leaves as they were, and the reach of a failure.
 
 use serde_json::json;
 use tests::block_on;

@@ -1,4 +1,4 @@
-//! A host that stays sees what comes into the skills directory, what changes there and what goes (SPEC HOST-10).
+//! A host that stays sees skills that arrive in its directory, change there and leave it (SPEC HOST-10).
 
 use std::fs;
 

@@ -42,12 +42,12 @@ impl World {
         self
     }
 
-    /// What the model plays for the commands that come.
+    /// Sets the turns of the model for the next commands.
     pub fn plays(&mut self, turns: Vec<Value>) {
         self.plays_script(json!({ "turns": turns }));
     }
 
-    /// What the model plays, its faults and later attempts included.
+    /// The same with a whole script, its faults and later attempts included.
     pub fn plays_script(&mut self, script: Value) {
         self.model = block_on(ModelServer::scripted(script));
         let motor = std::mem::replace(&mut self.motor, Motor::bare());
@@ -59,14 +59,14 @@ impl World {
         self.motor.home().join("skills")
     }
 
-    /// Drops a directory in.
+    /// Puts a skill into the skills directory.
     pub fn drop_in(&self, entry: &str, files: &[(&str, &str)]) -> PathBuf {
         let directory = self.skills().join(entry);
         write(&directory, files);
         directory
     }
 
-    /// The owner approves.
+    /// Approves a skill as the owner.
     #[track_caller]
     pub fn approve(&self, arguments: &[&str]) -> Ended {
         self.as_owner(&[&["skill", "approve"], arguments].concat()).succeeded()
@@ -81,7 +81,7 @@ impl World {
         self.motor.run(&[&["act", "send it", "--skill", skill], extra].concat())
     }
 
-    /// What the list says of an entry.
+    /// The line of the list about an entry.
     #[track_caller]
     pub fn summary(&self, entry: &str) -> Value {
         of_entry(&self.motor.json(&["skill", "list"]), entry)
@@ -103,13 +103,13 @@ impl World {
         self.motor.json(&["explain", "send it", "--skill", skill])
     }
 
-    /// The newest run.
+    /// The trace of the newest run.
     #[track_caller]
     pub fn trace(&self) -> Value {
         self.motor.json(&["task", "status"])
     }
 
-    /// A host that stays.
+    /// Starts a host that stays.
     #[track_caller]
     pub fn serve(&self) -> Running {
         let serving = self.motor.start(&["serve"]);
@@ -169,7 +169,7 @@ pub fn write(directory: &Path, files: &[(&str, &str)]) {
     }
 }
 
-/// Every file below, by path, but what the host writes out for people.
+/// Every file below, by path, except the `policy.json` that the host writes for people.
 pub fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     fn walk(top: &Path, directory: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
         for entry in fs::read_dir(directory).into_iter().flatten() {
@@ -187,7 +187,7 @@ pub fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-/// A `SKILL.md`.
+/// A `SKILL.md` with this body.
 pub fn manifest(name: &str, body: &str) -> String {
     format!(
         "---\nname: {name}\ndescription: Sends and reads mail. Use it when somebody is to be written to.\n---\n\n{body}\n"
@@ -227,7 +227,7 @@ pub fn calls(trace: &Value) -> Vec<Value> {
     steps.flat_map(|step| step["toolCalls"].as_array().unwrap().clone()).collect()
 }
 
-/// What became of every call of a trace: whether it went well, else its code.
+/// The outcome of every call of a trace: `true`, or the code of its error.
 pub fn outcomes(trace: &Value) -> Vec<Value> {
     let result =
         |call: &Value| if call["result"]["ok"] == true { json!(true) } else { call["result"]["errorCode"].clone() };

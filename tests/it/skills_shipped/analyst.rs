@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{World, call, says};
 
-/// Orders whose amounts do not add up in floating point, with a quoted region and one cell that is no number.
+/// Orders whose amounts do not add up in floating point, with a quoted region and one cell that is not a number.
 fn orders() -> (String, i64) {
     let mut csv = String::from("\u{feff}order;region;amount\r\n");
     let mut cents = 0;

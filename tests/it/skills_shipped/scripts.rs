@@ -67,7 +67,7 @@ fn value(files: &[(&str, &[u8])], source: &str) -> Value {
     value_in(workspace(files).path(), source)
 }
 
-/// A list of expressions, each with what it gives: one program for all of them.
+/// A list of expressions, each with its value: one program for all of them.
 #[track_caller]
 fn check(cases: &[(&str, Value)]) {
     let expressions: Vec<_> = cases.iter().map(|(expression, _)| format!("() => {expression}")).collect();
@@ -363,7 +363,7 @@ fn large_files_are_read_row_by_row() {
     assert!(report.usage.peak_memory_bytes < Limits::default().memory_bytes / 2, "{:?}", report.usage);
 }
 
-/// What the recipes say can be held.
+/// The size that the recipes promise.
 #[test]
 fn five_megabytes_are_read_at_once() {
     let mut csv = String::from("id,date,customer,region,product,quantity,price,note\n");
@@ -417,7 +417,7 @@ fn the_recipes_run() {
     ];
     let text = fs::read_to_string(shipped("csv-analyst").join("references/recipes.md")).unwrap();
     let blocks: Vec<&str> = text.split("```js\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-    // The first only says what all begin with.
+    // The first block only holds the common beginning.
     assert_eq!(blocks[0].trim(), LOAD.trim().replace('\'', "\""));
     assert_eq!(blocks.len() - 1, expected.len());
     let workspace = workspace(&files);
@@ -446,7 +446,7 @@ fn assert_close(found: &Value, expected: &Value, what: &str) {
     }
 }
 
-/// `workspace.load`, which scripts need: what it gives, what it says of an error, and that it reaches no other file.
+/// `workspace.load`, which scripts need: its value, its errors, and that it reaches no other file.
 #[test]
 fn scripts_of_the_workspace_are_loaded() {
     let workspace = workspace(&[
@@ -462,7 +462,7 @@ fn scripts_of_the_workspace_are_loaded() {
     assert_eq!(run("const s = await workspace.load('give.js'); return s.twice(s.inner) + 2").unwrap(), "42");
     assert_eq!(run("return typeof (await workspace.load('nothing.js'))").unwrap(), "\"undefined\"");
     assert_eq!(run("return await workspace.load('nested.js')").unwrap(), "8");
-    // What a script declares stays its own.
+    // The declarations of a script stay its own.
     assert_eq!(run("await workspace.load('nothing.js'); return typeof a").unwrap(), "\"undefined\"");
     for (path, words) in [
         ("broken.js", "broken.js: "),

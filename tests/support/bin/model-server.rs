@@ -1,5 +1,5 @@
-//! `model-server SCRIPT.json [--port N]`: the scripted model endpoint for use from a shell. It prints its base URL, which
-//! is what `OPENAI_BASE_URL` is set to, and serves until it is killed.
+//! `model-server SCRIPT.json [--port N]`: the scripted model endpoint for use from a shell. It prints its base URL,
+//! which for `OPENAI_BASE_URL`, and serves until it is killed.
 
 use anyhow::Context as _;
 use tests::model_server::{ModelServer, Script};

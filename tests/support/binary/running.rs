@@ -1,4 +1,4 @@
-//! One process of the program under test: what it writes, as it comes, and its end.
+//! One process of the program under test: its output, as it comes, and its end.
 
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -29,11 +29,11 @@ pub struct Running {
 /// A command that has ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// None when a signal ended it.
+    /// Its exit code; `None` if a signal ended it.
     pub code: Option<i32>,
-    /// What it printed.
+    /// Its whole standard output.
     pub stdout: String,
-    /// What it said.
+    /// Its whole standard error.
     pub stderr: String,
 }
 
@@ -63,10 +63,10 @@ impl Ended {
         assert!(self.stderr.contains("run run_"), "{self:?}");
     }
 
-    /// Checks that it did what it was asked.
+    /// Checks that the command succeeded.
     ///
     /// # Panics
-    /// When it did not.
+    /// If its exit code is not 0.
     #[track_caller]
     pub fn succeeded(self) -> Self {
         assert_eq!(self.code, Some(0), "{self:?}");
@@ -78,17 +78,17 @@ impl Running {
     /// Starts a command, which the test's messages call `said`.
     pub(super) fn start(mut command: Command, said: String, input: &str) -> Self {
         let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
-        // In a group of its own it is in the background of whatever terminal the tests run at, and asks nobody there.
+        // In a group of its own it is in the background of any terminal the tests run at, and prompts no person there.
         command.stdin(stdin).process_group(0);
         let mut running = Self::spawn(command, said);
         if let Some(mut stdin) = running.child.stdin.take() {
-            // Who does not read it has said why.
+            // A program that does not read it has said why.
             stdin.write_all(input.as_bytes()).ok();
         }
         running
     }
 
-    /// Starts a command whose standard input is settled.
+    /// Starts a command whose standard input is set already.
     pub(super) fn spawn(mut command: Command, said: String) -> Self {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
@@ -97,7 +97,7 @@ impl Running {
         Self { child, stdout, stderr, said }
     }
 
-    /// Its process id.
+    /// The operating system's id of the process.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
@@ -178,7 +178,7 @@ impl Drop for Running {
     }
 }
 
-/// Waits for what `find` finds in what others add to, or ends with `fail`.
+/// Waits until `find` finds something in the data that other threads add to, or ends with `fail`.
 pub(super) fn wait_until<T, F>(
     shared: &(Mutex<T>, Condvar),
     find: impl Fn(&T) -> Option<F>,
@@ -197,7 +197,7 @@ pub(super) fn wait_until<T, F>(
     }
 }
 
-/// What a process writes, read as it comes.
+/// The output of a process, read as it comes.
 #[derive(Debug)]
 struct Sink {
     lines: Arc<(Mutex<Vec<String>>, Condvar)>,

@@ -15,7 +15,7 @@ impl Motor {
     /// Asks the host that listens, with these headers; with a body it is a POST. The status, and the answer as JSON.
     ///
     /// # Errors
-    /// When nobody listens, or the host went away before it had answered.
+    /// If no host listens, or the host went away before it had answered.
     pub fn ask(&self, path: &str, body: Option<&Value>, headers: &[(&str, &str)]) -> io::Result<(u16, Value)> {
         answer(self.connect(path, body, headers)?)
     }
@@ -43,15 +43,15 @@ impl Motor {
     /// The durable events of a stream behind the id `after`, each with its id, until it ends or the host goes away.
     ///
     /// # Errors
-    /// When there is no listener.
+    /// If no host listens.
     pub fn events(&self, path: &str, after: u64) -> io::Result<impl Iterator<Item = (u64, Value)>> {
         Ok(self.all_events(path, after)?.filter_map(|(id, event)| Some((id?, event))))
     }
 
-    /// The same with the hints, which have no id.
+    /// The same events with the hints, which have no id.
     ///
     /// # Errors
-    /// When nobody listens.
+    /// If no host listens.
     pub fn all_events(&self, path: &str, after: u64) -> io::Result<impl Iterator<Item = (Option<u64>, Value)>> {
         let stream = self.connect(path, None, &[("last-event-id", &after.to_string())])?;
         let mut decoder = Decoder::default();

@@ -27,9 +27,9 @@ const END: &str = "\u{f8ff}";
 pub struct AtTerminal {
     running: Running,
     person: File,
-    /// Kept open: with nobody at its other side the person would read the end of it, also between two programs.
+    /// Kept open: if the other side had no opener left, the person would read its end, also between two programs.
     terminal: OwnedFd,
-    /// Columns and rows.
+    /// Its columns and its rows.
     size: (u16, u16),
     screen: Arc<(Mutex<Vec<u8>>, Condvar)>,
     /// How much of the screen was read by the person.
@@ -40,17 +40,17 @@ impl Motor {
     /// Starts a command at a terminal. Its standard input is empty.
     ///
     /// # Panics
-    /// When there is no terminal to be had.
+    /// If no terminal can be made.
     #[must_use]
     pub fn at_terminal(&self, arguments: &[&str]) -> AtTerminal {
         self.at_terminal_with(arguments, "", "")
     }
 
-    /// Starts a command at a terminal, where something was typed before it began. Its standard input is what is given, not
+    /// Starts a command at a terminal, where something was typed before it began. Its standard input is `input`, not
     /// the terminal.
     ///
     /// # Panics
-    /// When there is no terminal to be had.
+    /// If no terminal can be made.
     #[must_use]
     pub fn at_terminal_with(&self, arguments: &[&str], input: &str, typed: &str) -> AtTerminal {
         let stdin = self.file("stdin", input);
@@ -61,7 +61,7 @@ impl Motor {
     /// standard output, `2>&0` for standard error.
     ///
     /// # Panics
-    /// When there is no terminal to be had.
+    /// If no terminal can be made.
     #[must_use]
     pub fn on_screen(&self, arguments: &[&str], columns: u16, streams: &str) -> AtTerminal {
         self.in_session(arguments, (columns, ROWS), streams, "")
@@ -137,14 +137,14 @@ impl AtTerminal {
         self.running.wait()
     }
 
-    /// Waits for the end of the command, and gives what is on the screen then, without the empty rows below.
+    /// Waits for the end of the command, and gives the content of the screen then, without the empty rows below.
     ///
     /// # Panics
-    /// When it does not end.
+    /// If it does not end.
     #[must_use]
     pub fn finish(mut self) -> (Ended, String) {
         let ended = self.running.end();
-        // What was written before it has been read when it is there.
+        // All output written earlier has been read once this mark is there.
         rustix::io::write(&self.terminal, END.as_bytes()).expect("a terminal");
         self.sees(END);
         let [columns, rows] = [self.size.0, self.size.1].map(|size| NonZeroU16::new(size).expect("a size"));
@@ -159,7 +159,7 @@ impl AtTerminal {
         String::from_utf8_lossy(&self.screen.0.lock()).into_owned()
     }
 
-    /// The command.
+    /// The process behind the terminal.
     #[must_use]
     pub fn running(&self) -> &Running {
         &self.running

@@ -19,7 +19,7 @@ use super::Recorded;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Answer {
-    /// Default 200.
+    /// The HTTP status. Default: 200.
     #[serde(default = "ok")]
     status: u16,
     /// Default: the content type that fits the body.
@@ -28,27 +28,27 @@ pub struct Answer {
     /// Events. An object is an event's data; a text is too, unless it begins with `:`, a comment; `{"raw": TEXT}` stands
     /// in the stream as it is.
     sse: Option<Vec<Value>>,
-    /// The body as JSON.
+    /// A body given as JSON.
     json: Option<Value>,
-    /// The body as text.
+    /// A body given as text.
     raw: Option<String>,
-    /// Default `\n`.
+    /// The line end of the events. Default: `\n`.
     #[serde(default = "line_feed")]
     eol: String,
     /// Bytes of each piece on the wire, wherever that cuts a character. Default: an event a piece.
     split: Option<usize>,
-    /// Default: an orderly end.
+    /// The end of the connection. Default: an orderly one.
     #[serde(default)]
     end: Ending,
 }
 
-/// What follows the body.
+/// The end of the connection after the body.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Ending {
     #[default]
     Close,
-    /// The connection breaks.
+    /// The connection breaks off.
     Break,
     /// Nothing, and the connection stays open.
     Silence,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Recorded;
 use super::exchange::{Answer, Check};
 
-/// What an endpoint insists on.
+/// The checks an endpoint makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strictness {

@@ -14,7 +14,7 @@ pub struct Authority {
     directory: tempfile::TempDir,
 }
 
-/// What a site needs to speak TLS.
+/// The certificate and key with which a site speaks TLS.
 #[derive(Debug, Clone)]
 pub struct ServerTls(pub(super) Arc<ServerConfig>);
 
@@ -25,10 +25,10 @@ impl Default for Authority {
 }
 
 impl Authority {
-    /// Makes one.
+    /// Makes a new certificate authority.
     ///
     /// # Panics
-    /// When there is no randomness or no temporary directory.
+    /// If there is no randomness or no temporary directory.
     #[must_use]
     pub fn new() -> Self {
         let mut parameters = CertificateParams::new(Vec::new()).expect("no names");
@@ -40,7 +40,7 @@ impl Authority {
         Self { issuer, directory }
     }
 
-    /// Its certificate in PEM.
+    /// The file with its certificate, in PEM.
     #[must_use]
     pub fn file(&self) -> PathBuf {
         self.directory.path().join("ca.pem")
@@ -55,16 +55,16 @@ impl Authority {
     /// A good certificate for names and addresses.
     ///
     /// # Panics
-    /// When a name is none.
+    /// If a name is invalid.
     #[must_use]
     pub fn certificate(&self, names: &[&str]) -> ServerTls {
         self.sign(parameters(names))
     }
 
-    /// A certificate whose time is over.
+    /// A certificate that has expired.
     ///
     /// # Panics
-    /// When a name is none.
+    /// If a name is invalid.
     #[must_use]
     pub fn expired(&self, names: &[&str]) -> ServerTls {
         let mut parameters = parameters(names);
@@ -83,7 +83,7 @@ impl ServerTls {
     /// A certificate that only its owner vouches for.
     ///
     /// # Panics
-    /// When a name is none.
+    /// If a name is invalid.
     #[must_use]
     pub fn self_signed(names: &[&str]) -> Self {
         let key = key();

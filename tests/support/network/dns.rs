@@ -18,27 +18,27 @@ pub enum Answer {
     Addresses(Vec<IpAddr>),
     /// A chain of other names, the last of which has the addresses.
     Alias(Vec<String>, Vec<IpAddr>),
-    /// `NXDOMAIN`.
+    /// The name does not exist: `NXDOMAIN`.
     NoSuchName,
-    /// `SERVFAIL`.
+    /// The server fails: `SERVFAIL`.
     Failure,
     /// The addresses, as those of another name than was asked for.
     OfAnother(Vec<IpAddr>),
     /// The addresses, in an answer to another query.
     OtherId(Vec<IpAddr>),
-    /// Too long for a datagram: whoever wants it has to come back over TCP.
+    /// Too long for a datagram: the client has to come back over TCP.
     Truncated(Vec<IpAddr>),
-    /// Bytes that are no message.
+    /// Bytes that are not a DNS message.
     Garbage(Vec<u8>),
-    /// Nothing.
+    /// The query is never answered.
     Silence,
 }
 
 impl Answer {
-    /// These addresses.
+    /// An answer with these addresses.
     ///
     /// # Panics
-    /// When one is none.
+    /// If one is not an address.
     #[must_use]
     pub fn addresses(addresses: &[&str]) -> Self {
         Self::Addresses(parse(addresses))
@@ -47,17 +47,17 @@ impl Answer {
     /// A chain of other names, the last of which has the addresses.
     ///
     /// # Panics
-    /// When an address is none.
+    /// If one is not an address.
     #[must_use]
     pub fn alias(names: &[&str], addresses: &[&str]) -> Self {
         Self::Alias(names.iter().map(|name| (*name).to_owned()).collect(), parse(addresses))
     }
 }
 
-/// Addresses from text.
+/// Parses addresses from text.
 ///
 /// # Panics
-/// When one is none.
+/// If one is not an address.
 #[must_use]
 pub fn parse(addresses: &[&str]) -> Vec<IpAddr> {
     addresses.iter().map(|address| address.parse().unwrap_or_else(|_| panic!("{address} is no address"))).collect()
@@ -94,14 +94,14 @@ impl Dns {
         Self { address, script, tasks }
     }
 
-    /// What `[network] resolver` is set to.
+    /// The value for `[network] resolver`.
     #[must_use]
     pub fn address(&self) -> String {
         self.address.to_string()
     }
 
     /// Answers a name: the first look-up of a type gets the first answer, and so on; the last answer stays. Names that
-    /// nobody set do not exist.
+    /// without an answer do not exist.
     #[must_use]
     pub fn with(self, name: &str, answers: &[Answer]) -> Self {
         self.set(name, answers);

@@ -9,11 +9,11 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 /// A way to write bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
-    /// As they are.
+    /// The bytes as they are.
     Plain,
-    /// Lower case hexadecimal.
+    /// Hexadecimal in lower case letters.
     Hex,
-    /// Upper case hexadecimal.
+    /// Hexadecimal in upper case letters.
     HexUpper,
     /// Base64 after so many other bytes, which shift it.
     Base64(usize),
@@ -21,7 +21,7 @@ pub enum Encoding {
     Base64Url(usize),
     /// Every byte as `%XX`.
     Percent,
-    /// Backwards.
+    /// The bytes in reverse order.
     Reversed,
     /// UTF-16, little end first.
     Utf16,
@@ -35,9 +35,9 @@ pub enum Encoding {
     QuotedPrintable,
     /// Every byte as `&#115;`.
     References,
-    /// Base32 of RFC 4648. Not in [`Encoding::ALL`], because it depends on what stands before.
+    /// Base32 of RFC 4648. Not in [`Encoding::ALL`], because it depends on the bytes before.
     Base32,
-    /// Letters moved by thirteen: none that the host knows. Not in [`Encoding::ALL`].
+    /// Letters moved by thirteen: a form the host does not know. Not in [`Encoding::ALL`].
     Rot13,
     /// Compressed, and said to be in `Content-Encoding`.
     Gzip,
@@ -112,7 +112,7 @@ impl Encoding {
         }
     }
 
-    /// What of the encoded bytes is the same whatever stands before and after them: what a search has to look for.
+    /// The encoded bytes that do not depend on the bytes around them: a search has to look for these.
     fn needle(self, bytes: &[u8]) -> Vec<u8> {
         let (Self::Base64(by) | Self::Base64Url(by)) = self else { return self.apply(bytes) };
         // A character holds six bits: those shared with a neighbour depend on it.

@@ -1,9 +1,9 @@
-//! A listener that nobody may reach.
+//! A listener that no program may reach.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A listener that nobody may reach, and that counts who did. It never answers.
+/// A listener that no program may reach, and that counts the connections that did. It never answers.
 #[derive(Debug)]
 pub struct Forbidden {
     listener: TcpListener,
@@ -31,11 +31,11 @@ impl Forbidden {
         self.listener.local_addr().expect("a listener")
     }
 
-    /// How many connections came. The kernel completes connections by itself and keeps them, so none is missed and
+    /// The number of connections. The kernel completes connections by itself and keeps them, so none is missed and
     /// there is nothing to wait for.
     ///
     /// # Panics
-    /// When the listener is gone.
+    /// If the listener is gone.
     pub fn connections(&self) -> usize {
         loop {
             match self.listener.accept() {
@@ -47,10 +47,10 @@ impl Forbidden {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Checks that nobody came.
+    /// Checks that no connection came.
     ///
     /// # Panics
-    /// When somebody did.
+    /// If a connection came.
     #[track_caller]
     pub fn untouched(&self) {
         assert_eq!(self.connections(), 0, "somebody reached {}", self.address());

@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// Tells a child which test it is.
 const INSIDE: &str = "MOTOR_TEST_NAMESPACE";
-/// Set by those whose machine may not make namespaces, and who know that these tests then test nothing.
+/// Set on machines that may not make namespaces, where these tests then test nothing.
 const CANNOT: &str = "MOTOR_TEST_NO_NAMESPACE";
 /// Seconds until a child that hangs is ended.
 const MAX_SECONDS: &str = "120";
@@ -16,7 +16,7 @@ const MAX_SECONDS: &str = "120";
 /// There is no way out of it.
 ///
 /// # Panics
-/// When the body does, or when the namespace cannot be made and nobody said that it cannot.
+/// If the body panics, or if the namespace cannot be made and `MOTOR_TEST_NO_NAMESPACE` is not set.
 pub fn isolated<F: FnOnce()>(addresses: &[&str], body: F) {
     // `it::gate::a_test::{{closure}}`: the path of the test, as the test harness knows it, without the crate.
     let path = std::any::type_name::<F>().trim_end_matches("::{{closure}}");

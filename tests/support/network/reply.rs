@@ -1,4 +1,4 @@
-//! What a site answers: as it should, or in every way that it should not.
+//! The answers of a site: correct ones, and ones that are wrong in every way.
 
 use std::time::Duration;
 
@@ -6,45 +6,45 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use super::{Encoding, Received};
 
-/// What a site answers.
+/// The answer of a site.
 #[derive(Debug, Clone)]
 pub enum Reply {
-    /// A response as it should be.
+    /// A correct response.
     Whole {
-        /// The status.
+        /// The HTTP status code.
         status: u16,
-        /// Its headers beside `Content-Length`.
+        /// Its headers except `Content-Length`.
         headers: Vec<(String, String)>,
-        /// Its body.
+        /// The bytes of its body.
         body: Vec<u8>,
     },
     /// The value of a header of the request, as the body.
     Echo {
-        /// The header.
+        /// The name of the header.
         header: String,
-        /// How it is written.
+        /// The form in which the value is written.
         encoding: Encoding,
     },
     /// The value of a header of the request, in the response's header `x-echo`, in `set-cookie`, and in the reason phrase.
     EchoInHead {
-        /// The header.
+        /// The name of the header.
         header: String,
     },
     /// The value of a header of the request, in an error as a server in trouble writes it.
     EchoInError {
-        /// The header.
+        /// The name of the header.
         header: String,
     },
     /// The value of a header of the request, in the address of a redirect to another path.
     EchoInLocation {
-        /// The header.
+        /// The name of the header.
         header: String,
     },
     /// The value of a header of the request, in pieces of so many bytes, each a chunk and a packet of its own.
     EchoInPieces {
-        /// The header.
+        /// The name of the header.
         header: String,
-        /// Bytes of a piece.
+        /// The bytes of each piece.
         bytes: usize,
     },
     /// The request's body as the body.
@@ -53,9 +53,9 @@ pub enum Reply {
     EchoTarget(Encoding),
     /// A body of `sent` bytes that is said to have `said`.
     Sized {
-        /// `Content-Length`.
+        /// The value of `Content-Length`.
         said: u64,
-        /// What comes.
+        /// The bytes that are sent.
         sent: u64,
     },
     /// A body that never ends.
@@ -70,29 +70,29 @@ pub enum Reply {
     Stall,
     /// These bytes, then the end of the connection.
     Raw(Vec<u8>),
-    /// Nothing, for ever.
+    /// No answer, with the connection open for ever.
     Silence,
     /// The end of the connection.
     Close,
 }
 
-/// What fills bodies that mean nothing.
+/// The content of bodies that mean nothing.
 static FILLER: [u8; 64 << 10] = [b'x'; 64 << 10];
 
 impl Reply {
-    /// A text.
+    /// A page of plain text.
     #[must_use]
     pub fn text(body: &str) -> Self {
         Self::typed("text/plain; charset=utf-8", body)
     }
 
-    /// A page.
+    /// A page in HTML.
     #[must_use]
     pub fn html(body: &str) -> Self {
         Self::typed("text/html; charset=utf-8", body)
     }
 
-    /// JSON.
+    /// A document in JSON.
     #[must_use]
     pub fn json(body: &serde_json::Value) -> Self {
         Self::typed("application/json", &body.to_string())
@@ -105,7 +105,7 @@ impl Reply {
         Self::Whole { status: 200, headers, body: body.into() }
     }
 
-    /// Leads elsewhere.
+    /// A redirect with status 302.
     #[must_use]
     pub fn redirect(location: &str) -> Self {
         Self::redirect_as(302, location)

@@ -21,13 +21,13 @@ const MAX_WAIT_HEAD_BYTES: usize = 1 << 20;
 /// A request as it came over the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
-    /// The method.
+    /// The method of the request.
     pub method: String,
     /// The target of the request line.
     pub target: String,
     /// The headers in order, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// The bytes of the body.
     pub body: Vec<u8>,
 }
 
@@ -38,7 +38,7 @@ impl Received {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
     }
 
-    /// The body as text.
+    /// The body as text, invalid UTF-8 replaced.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
@@ -70,7 +70,7 @@ impl Site {
         Self::at("127.0.0.1:0").await
     }
 
-    /// Starts at an address.
+    /// Starts a site at an address, without TLS.
     pub async fn at(address: &str) -> Self {
         Self::serve(address, None).await
     }
@@ -90,25 +90,25 @@ impl Site {
         Self { address, scheme, shared, task }
     }
 
-    /// Answers a path, whatever its query, from now on. Other paths are 404.
+    /// Answers a path, with any query, from now on. Other paths are 404.
     #[must_use]
     pub fn with(self, path: &str, reply: Reply) -> Self {
         self.route(path, reply);
         self
     }
 
-    /// Answers a path, whatever its query, from now on.
+    /// Answers a path, with any query, from now on.
     pub fn route(&self, path: &str, reply: Reply) {
         self.shared.routes.lock().insert(path.to_owned(), reply);
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its port.
+    /// The port at which it listens.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.address.port()
@@ -126,7 +126,7 @@ impl Site {
         format!("{}://{name}:{}{path}", self.scheme, self.port())
     }
 
-    /// How many connections came.
+    /// The number of connections so far.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::SeqCst)
@@ -141,7 +141,7 @@ impl Site {
     /// The request that came last.
     ///
     /// # Panics
-    /// When none came.
+    /// If no request came.
     #[must_use]
     pub fn last_request(&self) -> Received {
         self.requests().pop().expect("a request came")
@@ -198,7 +198,7 @@ async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, shared: Ar
         let (acceptor, open) = (acceptor.clone(), Open(Arc::clone(&shared)));
         connections.spawn(async move {
             stream.set_nodelay(true).ok();
-            // How a connection ends is the client's business: what came is in the counters.
+            // How a connection ends is the client's business: the counters hold the requests.
             match acceptor {
                 None => converse(stream, &open.0).await.ok(),
                 Some(acceptor) => over_tls(acceptor, stream, &open.0).await.ok(),
@@ -239,7 +239,7 @@ async fn gone(from: &mut (impl AsyncRead + Unpin), unread: &mut Vec<u8>) {
     while from.read_buf(unread).await.is_ok_and(|read| read > 0) {}
 }
 
-/// The next request; none when the client is through.
+/// The next request; `None` if the client has closed the connection.
 async fn read_request(
     from: &mut (impl AsyncRead + Unpin),
     unread: &mut Vec<u8>,
@@ -311,7 +311,7 @@ async fn line(from: &mut (impl AsyncRead + Unpin), unread: &mut Vec<u8>) -> Resu
     }
 }
 
-/// Counts what is written.
+/// Counts the bytes that are written.
 struct Counted<'a, W> {
     inner: W,
     shared: &'a Shared,

@@ -80,7 +80,7 @@ impl Guest for Component {
 
     fn call(name: String, _arguments: String, _context: CallContext) -> Result<ToolOutput, ToolError> {
         match name.as_str() {
-            // Promised JSON, and gives none.
+            // Promises JSON, and returns other text.
             "output_not_json" => Ok(ToolOutput { output: "}".to_owned() }),
             _ => Ok(ToolOutput { output: "called".to_owned() }),
         }

@@ -1,5 +1,5 @@
-//! The benign twin of the hostile guests: whatever limit ends them, this works before, beside and after. Its `append`
-//! is not repeatable, so a host that ran a call twice would be found out by the file.
+//! The benign twin of the hostile guests: this works before, beside and after any limit that ends them. Its `append` is
+//! not repeatable, so a host that ran a call twice would be found out by the file.
 
 use std::{fs::OpenOptions, io::Write as _, thread, time::Duration};
 

@@ -41,7 +41,7 @@ fn main() -> ExitCode {
             std::process::exit(0)
         }
         "count" => {
-            // A call that sees what an earlier one left would count on.
+            // A call that sees a file of an earlier one would count on.
             let seen = std::fs::read_to_string("/tmp/seen").is_ok();
             println!("{seen}");
         }

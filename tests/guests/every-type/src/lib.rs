@@ -1,4 +1,4 @@
-//! A component of its own WIT with a function for every type: what goes in comes back. Beside it functions that behave
+//! A component of its own WIT with a function for every type that returns its argument. Beside it functions that behave
 //! badly, and those that cannot be tools.
 
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -9,7 +9,7 @@ pub(crate) fn spin() -> String {
     }
 }
 
-/// `memory.fill` is one instruction whatever its length: where each instruction costs the same fuel, a host that looks
+/// `memory.fill` is one instruction at any length: where each instruction costs the same fuel, a host that looks
 /// at its clock only when fuel is used up looks too seldom.
 pub(crate) fn bulk_fill() -> String {
     let mut bytes = vec![0_u8; 32 * 1024 * 1024];
@@ -59,7 +59,7 @@ pub(crate) fn recurse() -> String {
 #[expect(unconditional_recursion, reason = "this is the attack")]
 #[inline(never)]
 fn descend(depth: u64) -> u64 {
-    // What is done with the result keeps the call from becoming a loop.
+    // The use of the result keeps the call from becoming a loop.
     black_box(descend(black_box(depth + 1))).wrapping_mul(3) + depth
 }
 

@@ -1,5 +1,5 @@
 //! Every ordinary way out of the workspace, tried one after the other. The answer has a line for each: `refused`, or
-//! `REACHED` with what was got.
+//! `REACHED` with the data found.
 
 use std::{env, ffi::OsString, fs, io::Read as _, path::Path};
 
@@ -99,7 +99,7 @@ impl Report {
         self.attempt("a chain of links", chain);
     }
 
-    /// Whether a link may be made is the host's choice; only what is behind it counts.
+    /// Whether a link may be made is the host's choice; only its target counts.
     fn link(&mut self, target: &str, name: &str) {
         let made = if raw::symlink(target, name).is_ok() { "made" } else { "not made" };
         self.lines.push(format!("{made}: a link to {target:?}"));

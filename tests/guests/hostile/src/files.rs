@@ -20,7 +20,7 @@ pub(crate) fn fill_disk() -> String {
     }
 }
 
-/// Its length is a terabyte though nothing of it is written: a host that counts what is written counts wrongly.
+/// Its length is a terabyte though nothing of it is written: a host that counts written bytes counts wrongly.
 pub(crate) fn sparse_file() -> String {
     let made = File::create(format!("{ROOT}/sparse")).and_then(|file| file.set_len(1 << 40));
     match made {

@@ -1,5 +1,5 @@
 //! Guests that attack the host's resources, one tool for each attack. Every tool either runs until the host ends it or
-//! answers with what it reached; `REACHED` in an answer means that a boundary failed.
+//! answers with the things it reached; `REACHED` in an answer means that a boundary failed.
 
 mod cpu;
 mod escape;
@@ -14,7 +14,7 @@ motor_sdk::arguments! {
     struct Nothing {}
 }
 
-/// Name, description, and what it does.
+/// Name, description, and the function that attacks.
 type Attack = (&'static str, &'static str, fn() -> String);
 
 /// A tool without arguments; nothing is said of its effects, so the host takes the worst case.

@@ -10,7 +10,7 @@ pub(crate) fn grow_step() -> String {
     refusal(grow(4_000 * MIB / PAGE_BYTES))
 }
 
-/// Never more than one page in a request, and what came is touched.
+/// Never more than one page in a request, and each page is touched.
 pub(crate) fn grow_slow() -> String {
     while grow(1).is_some() {}
     // A host that only refuses memory still has to end this.

@@ -11,7 +11,7 @@ pub(crate) fn symlink(target: &str, name: &str) -> Result<(), ErrorCode> {
     workspace()?.0.symlink_at(target, name)
 }
 
-/// What was tried, and how the host answered.
+/// The attempts, and the host's answer to each.
 pub(crate) fn attempts() -> Vec<(String, Result<(), ErrorCode>)> {
     let (workspace, others) = match workspace() {
         Ok(opened) => opened,
@@ -50,7 +50,7 @@ pub(crate) fn attempts() -> Vec<(String, Result<(), ErrorCode>)> {
     tried
 }
 
-/// The workspace, and the names of whatever else was opened for this component.
+/// The workspace, and the names of all other directories that were opened for this component.
 fn workspace() -> Result<(Descriptor, Vec<String>), ErrorCode> {
     let mut found = None;
     let mut others = Vec::new();

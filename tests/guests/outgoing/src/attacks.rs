@@ -16,7 +16,7 @@ motor_sdk::arguments! {
     }
 }
 
-/// Sends 10,000 requests one after another, whatever the answers.
+/// Sends 10,000 requests one after another, with any answers.
 fn request_flood(arguments: At, _: &Context) -> Answer {
     let mut ends = BTreeMap::<String, u32>::new();
     for _ in 0..10_000 {
@@ -186,7 +186,7 @@ fn forbidden_headers(arguments: At, _: &Context) -> Answer {
             lines.push(format!("REACHED {name:?}"));
         }
     }
-    // With what is left of it, the request must still be an ordinary one.
+    // With the remaining fields, the request must still be an ordinary one.
     let end = wire::begin(&arguments.url).and_then(|future| wire::finish(&future));
     lines.push(end.map(|response| response.status().to_string()).unwrap_or_else(|error| error));
     Ok(lines.join("\n"))

@@ -1,5 +1,5 @@
-//! A guest over `wasi:http`: tools that use the network as they should, and tools that attack the gate and the host with
-//! it. An attack answers with what it reached; `REACHED` in an answer means that a boundary failed.
+//! A guest over `wasi:http`: tools that use the network as they should, and tools that attack the gate and the host
+//! with it. An attack answers with the things it reached; `REACHED` in an answer means that a boundary failed.
 
 mod attacks;
 mod benign;
@@ -13,7 +13,7 @@ fn tools() -> Vec<Tool> {
     tools
 }
 
-/// What every tool gives back: text.
+/// The result of every tool: text.
 type Answer = Result<String, ToolError>;
 
 motor_sdk::export!(tools);

@@ -1,4 +1,4 @@
-//! `wasi:http` with nothing in between: what a guest can do that no library would do for it.
+//! `wasi:http` with nothing in between: calls that a guest can make and no library would make for it.
 
 use motor_sdk::serde_json::{Value, json};
 use wasip2::http::outgoing_handler::handle;
@@ -46,7 +46,7 @@ pub(crate) fn begin_upload(url: &str, fields: Fields) -> Result<(FutureIncomingR
     Ok((handle(request, None).map_err(|code| name(&code))?, body))
 }
 
-/// Waits for the response.
+/// Waits for the response, and returns it.
 pub(crate) fn finish(future: &FutureIncomingResponse) -> Result<IncomingResponse, String> {
     loop {
         match future.get() {
@@ -101,7 +101,7 @@ fn stream_error(error: StreamError) -> String {
     }
 }
 
-/// The code, without what is in it.
+/// The code, without its payload.
 pub(crate) fn name(code: &ErrorCode) -> String {
     let text = format!("{code:?}");
     let code = text.strip_prefix("ErrorCode::").unwrap_or(&text);

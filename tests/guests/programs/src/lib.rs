@@ -1,7 +1,7 @@
-//! An engine for programs, as small as one can be: each line is one command, tried on what is around the engine. It tells
-//! what a connected engine can reach, whatever its language is.
+//! An engine for programs, as small as one can be: each line is one command, tried on the engine's surroundings. It
+//! shows the reach of a connected engine, in any language.
 //!
-//! `get URL`, `read PATH`, `write PATH`, `list`, `spin`; what came of each is a line of the console.
+//! `get URL`, `read PATH`, `write PATH`, `list`, `spin`; the result of each is a line of the console.
 
 use wasip2::http::outgoing_handler::handle;
 use wasip2::http::types::{ErrorCode, Fields, OutgoingRequest, Scheme};
