@@ -130,8 +130,7 @@ fn heavy_libraries_stay_behind_their_fences() {
 fn sources() -> Vec<(PathBuf, String)> {
     let host = Path::new(HOST);
     let mut found = Vec::new();
-    let mut directories: Vec<_> =
-        std::fs::read_dir(host).unwrap().map(|entry| entry.unwrap().path().join("src")).collect();
+    let mut directories: Vec<_> = EDGES.iter().map(|(name, _)| host.join(name).join("src")).collect();
     while let Some(directory) = directories.pop() {
         for entry in std::fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();

@@ -71,9 +71,9 @@ pub fn untold(waiting: &WaitingSignals, consumers: &[&str]) -> Result<HashSet<Ru
 
 /// The dependencies of deliveries.
 pub struct DeliverParts {
-    /// The configured consumers.
+    /// The consumers of the configuration.
     pub config: SignalsConfig,
-    /// Keeps the positions.
+    /// Keeps the positions of the consumers.
     pub store: Store,
     /// The signals to deliver.
     pub signals: SignalBus,

@@ -13,7 +13,7 @@ use store::{Scan, Store, Table};
 pub struct WaitingSignals {
     /// Holds the heads of runs.
     pub store: Store,
-    /// Holds their signals.
+    /// Holds the signals of runs.
     pub signals: SignalBus,
 }
 

@@ -8,9 +8,9 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum RunConsent {
-    /// Hosts to reach.
+    /// Hosts that the run may reach.
     Domains(DomainConsent),
-    /// Requests to send.
+    /// Requests that the run may send.
     Requests(AllowedShape),
     /// A consent that this version cannot read. It allows nothing.
     Unreadable(Value),

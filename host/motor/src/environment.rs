@@ -13,7 +13,7 @@ use crate::skill::InstalledSkill;
 use crate::toolbox::Toolbox;
 use crate::trace::RunTrace;
 
-/// What a run works with, made by the host from the run's record: at its start and again after every restart.
+/// The port to the world of a run, made by the host from the run's record at its start and after every restart.
 #[async_trait::async_trait]
 pub trait Environment: Send + Sync {
     /// The tools of the run. The trace has the user's words: the task, the answers, the guidance of attempts.
@@ -22,7 +22,7 @@ pub trait Environment: Send + Sync {
     /// Why the run cannot have them; the run fails with this reason.
     async fn toolbox(&self, run: &RunRecord, trace: &RunTrace) -> Result<Arc<dyn Toolbox>, Refusal>;
 
-    /// What [`Environment::toolbox`] is at, for the run's watchers, when it takes long.
+    /// Progress of [`Environment::toolbox`] for the run's watchers, if it takes long.
     fn preparing(&self) -> watch::Receiver<Option<Preparing>> {
         watch::channel(None).1
     }
@@ -33,15 +33,15 @@ pub trait Environment: Send + Sync {
     /// Why the run cannot have it; the run fails with this reason.
     async fn model(&self, run: &RunRecord) -> Result<Arc<dyn Model>, Refusal>;
 
-    /// Hears of a run that is over, after that is durable. What goes wrong here is nobody's but the environment's. Does
+    /// Hears of a run that is over, after that is durable. Errors are the environment's own to handle. Does
     /// not hear of a run that failed because its history cannot be read: there is no trace then.
     ///
     /// Must not block its thread, and is dropped after a second, as is [`Environment::stepped`]: work given to another
-    /// thread then goes on, and may end after what is begun later.
+    /// thread then goes on, and may end after work that begins later.
     async fn finished(&self, trace: &RunTrace);
 
     /// Puts the files that the run produced where they stay, and lists them (SPEC RUN-12). Called before the run ends, and
-    /// again when the host stopped meanwhile: the second time replaces the first.
+    /// again if the host stopped before: the second time replaces the first.
     ///
     /// # Errors
     /// Why they cannot be put there. The run ends all the same, and they stay in its workspace.
@@ -50,7 +50,7 @@ pub trait Environment: Send + Sync {
     }
 
     /// Takes over the skills that a run which answered left in its workspace, and says which (SPEC SKILL-10). Called
-    /// after its artifacts are in their place and before the run ends, and again when the host stopped meanwhile: the
+    /// after its artifacts are in their place and before the run ends, and again if the host stopped before: the
     /// second time gives the same answer.
     ///
     /// # Errors

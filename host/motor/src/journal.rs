@@ -111,7 +111,7 @@ pub(crate) fn command_key(agent: &base::AgentName, key: &str) -> String {
 pub(crate) struct StoredReply {
     /// Which order it was.
     pub(crate) order: ContentHash,
-    /// What was replied.
+    /// The reply to the command, as JSON.
     pub(crate) reply: Value,
 }
 
@@ -274,7 +274,7 @@ impl Journal {
         &self.state
     }
 
-    /// Adds an event to the next commit, and says what the loop guard thinks of it.
+    /// Adds an event to the next commit, and returns the verdict of the loop guard.
     ///
     /// # Errors
     /// When the event may not happen now; nothing is staged then.
@@ -289,7 +289,7 @@ impl Journal {
         Ok(verdict)
     }
 
-    /// Makes what is staged durable, then shows it.
+    /// Commits the staged events, then shows them.
     pub(crate) async fn commit(&mut self) -> Result<(), JournalError> {
         if self.outbox.is_empty() {
             return Ok(());
@@ -301,7 +301,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Parks the run: what it asks, its status and its signal in one commit.
+    /// Parks the run: its question, its status and its signal in one commit.
     pub(crate) async fn park(&mut self, asked: RunEvent) -> Result<(), JournalError> {
         self.stage(asked)?;
         let mut batch = Batch::new();

@@ -99,7 +99,7 @@ pub enum LiveEvent {
         /// Text of the reply; empty if it only calls tools.
         text: String,
     },
-    /// A tool call begins.
+    /// The host begins a tool call.
     ToolStarted {
         /// Time of the event.
         at: Timestamp,
@@ -122,7 +122,7 @@ pub enum LiveEvent {
         call_id: String,
         /// Name of the tool.
         tool: String,
-        /// The note.
+        /// The note of the call.
         note: ToolNote,
     },
     /// A tool call has a result.
@@ -157,10 +157,10 @@ pub enum LiveEvent {
     Asked {
         /// Time of the event.
         at: Timestamp,
-        /// The question.
+        /// The question, with its choices.
         question: Question,
     },
-    /// The user answered.
+    /// The user answered a question.
     Answered {
         /// Time of the event.
         at: Timestamp,
@@ -178,7 +178,7 @@ pub enum LiveEvent {
         /// The request for consent.
         approval: Approval,
     },
-    /// The owner decided.
+    /// The owner decided about a request for consent.
     ApprovalDecided {
         /// Time of the event.
         at: Timestamp,
@@ -191,7 +191,7 @@ pub enum LiveEvent {
         /// Who decided, and through which door.
         consent: ConsentRecord,
     },
-    /// Another attempt begins.
+    /// Another attempt of the run begins.
     Retried {
         /// Time of the event.
         at: Timestamp,
@@ -212,7 +212,7 @@ pub enum LiveEvent {
     Finished {
         /// Time of the event.
         at: Timestamp,
-        /// A terminal status.
+        /// The terminal status of the run.
         status: RunStatus,
         /// The answer; absent if the run did not complete.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -230,7 +230,7 @@ pub enum LiveEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Preparing {
-    /// Its name.
+    /// Name of the component.
     pub component: String,
     /// Its number, from 1.
     pub number: usize,
@@ -352,7 +352,7 @@ impl LiveLog {
         inner.send(event);
     }
 
-    /// A hint.
+    /// Publishes a hint to current watchers.
     pub(crate) fn publish_hint(&self, event: LiveEvent) {
         self.inner.lock().send(Arc::new(event));
     }

@@ -18,7 +18,7 @@ pub(crate) enum DriverOutcome {
     Finished(Box<RunRecord>),
     /// The run waits for people, and that is durable.
     Parked(Box<RunRecord>),
-    /// The run is as it was last durable, and nobody drives it. `again`: it will be tried again in a while.
+    /// The run is as it was last durable, and has no driver. `again`: it will be tried again in a while.
     Suspended { refusal: Refusal, again: bool },
 }
 
@@ -49,7 +49,7 @@ impl Progress {
         self.moved.notify_waiters();
     }
 
-    /// The driver is no more, whatever became of it; `otherwise` when it did not say.
+    /// The driver has ended; `otherwise` is its outcome if it left none.
     pub(crate) fn end(&self, otherwise: impl FnOnce() -> DriverOutcome) {
         {
             let mut phase = self.phase.lock();
@@ -81,7 +81,7 @@ impl Progress {
 
     async fn wait(&self, reached: impl Fn(&Phase) -> Option<DriverOutcome>) -> DriverOutcome {
         loop {
-            // Before the look, so that what happens in between wakes it.
+            // Before the look, so that a change in between wakes it.
             let moved = self.moved.notified();
             if let Some(outcome) = reached(&self.phase.lock()) {
                 return outcome;

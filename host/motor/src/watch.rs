@@ -1,4 +1,4 @@
-//! Watching a run: its history first, then what follows, with no gap and nothing twice.
+//! Watching a run: its history first, then the events that follow, without a gap or a repetition.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::live::{Item, LiveEvent, LiveLog};
 use crate::relay::Relay;
 
 /// The events of a run: those that were, then those that come, also while it waits for people. Ends when the run is over,
-/// or when nobody is going to drive it.
+/// or no driver will follow.
 #[derive(Debug)]
 pub struct Watch {
     queue: VecDeque<Arc<LiveEvent>>,
@@ -28,7 +28,7 @@ impl Watch {
         Self { seen: durable.len(), queue: durable.into(), receiver, log: Some(log.clone()), relay: None }
     }
 
-    /// The events of a run that nobody drives.
+    /// The events of a run without a driver.
     pub(crate) fn of_history(events: impl Iterator<Item = LiveEvent>) -> Self {
         let queue: VecDeque<_> = events.map(Arc::new).collect();
         Self { seen: queue.len(), queue, receiver: None, log: None, relay: None }
@@ -50,7 +50,7 @@ impl Watch {
             }
             let Some(receiver) = self.receiver.as_mut() else {
                 let Some(next) = self.relay.as_mut()?.next(self.log.as_ref()).await else {
-                    // Nobody drives it any more: what was needed to look for somebody is not kept.
+                    // No driver follows: the means to find one are dropped.
                     self.relay = None;
                     return None;
                 };

@@ -30,7 +30,7 @@ pub const MIN_DIFFERENT: usize = 8;
 #[derive(Debug, thiserror::Error)]
 #[error("{action} failed")]
 pub struct SystemError {
-    /// The failed action.
+    /// The action that failed, in words.
     pub action: &'static str,
 }
 
@@ -43,14 +43,14 @@ pub enum OpenError {
     Mismatch,
 }
 
-/// An encryption key.
+/// An encryption key of 32 bytes.
 pub struct Key(Box<Zeroizing<[u8; KEY_BYTES]>>);
 
 /// An encrypted value, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sealed {
-    /// Base64.
+    /// The nonce in base64.
     pub nonce: String,
     /// Base64, with the tag at its end.
     pub text: String,
@@ -60,7 +60,7 @@ pub struct Sealed {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Derivation {
-    /// Base64.
+    /// The salt in base64.
     pub salt: String,
     /// Memory of the derivation in KiB.
     pub memory_kib: u32,

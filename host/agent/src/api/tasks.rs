@@ -16,7 +16,7 @@ pub struct TaskSummary {
     pub id: RunId,
     /// The agent that the run belongs to.
     pub agent: AgentName,
-    /// Its current status.
+    /// The current status of the run.
     pub status: RunStatus,
     /// The first 200 characters of the task.
     pub task: String,
@@ -26,7 +26,7 @@ pub struct TaskSummary {
     pub max_iterations: u32,
     /// Time limit of an attempt in milliseconds. Time spent waiting for people is not counted.
     pub timeout_ms: u64,
-    /// Time of acceptance.
+    /// Time the run was accepted.
     pub created_at: Timestamp,
     /// Time of the first step; absent before.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -32,7 +32,7 @@ pub(super) enum NetworkCommand {
         #[command(flatten)]
         about: DecisionScope,
     },
-    /// Withdraw a decision
+    /// Withdraw an earlier decision
     Forget {
         #[command(flatten)]
         about: DecisionScope,

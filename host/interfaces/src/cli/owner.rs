@@ -27,7 +27,7 @@ pub(super) enum OwnerCommand {
     Status,
     /// Seal it with a passphrase, so that other programs of the same user cannot consent
     Seal,
-    /// Remove the passphrase
+    /// Remove the passphrase from the token
     Unseal,
     /// Replace it with a new one; the old one is refused at once
     Rotate,

@@ -1,6 +1,6 @@
 //! What a version is made of, as a file: form, paths, permission bits, sizes, hashes.
 //!
-//! It must not read or write. What it survives: a tree file of any content. What it says is checked by whoever reads the objects.
+//! It must not read or write. It survives a tree file of any content; the reader of the objects checks its claims.
 
 use base::ContentHash;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ const VERSION: u32 = 1;
 /// A larger tree file is not read and not written.
 pub(super) const MAX_BYTES: usize = 32 << 20;
 
-/// What a version may have: more than any configuration of [`SkillBounds`] lets in, so that what was approved can be read back.
+/// The bounds of a version: more than any configuration of [`SkillBounds`] lets in, so that what was approved can be read back.
 pub(super) const BOUNDS: SkillBounds = SkillBounds {
     file_bytes: 1 << 30,
     text_bytes: 1 << 30,
