@@ -123,7 +123,7 @@ impl Motor {
     /// A file in that directory.
     ///
     /// # Panics
-    /// When it cannot be written.
+    /// If it cannot be written.
     #[must_use]
     pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.directory.path().join(name);
@@ -140,7 +140,7 @@ impl Motor {
     /// Starts a command.
     ///
     /// # Panics
-    /// When it does not start.
+    /// If it does not start.
     #[must_use]
     pub fn start<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Running {
         self.start_with_input(arguments, "")
@@ -149,7 +149,7 @@ impl Motor {
     /// Starts a command that reads this from its standard input.
     ///
     /// # Panics
-    /// When it does not start.
+    /// If it does not start.
     #[must_use]
     pub fn start_with_input<A: AsRef<OsStr>>(&self, arguments: &[A], input: &str) -> Running {
         self.start_with(arguments, input, &[])
@@ -215,7 +215,7 @@ impl Motor {
     /// Writes the settings.
     ///
     /// # Panics
-    /// When they cannot be written.
+    /// If they cannot be written.
     pub fn configure(&self, settings: &str) {
         let directory = self.home.join("config");
         std::fs::create_dir_all(&directory).expect("a directory");
@@ -299,7 +299,7 @@ const MAX_LOOKS_AT_THE_END: u32 = 200;
 /// The file of the program under test.
 ///
 /// # Panics
-/// When it is not built.
+/// If it is not built.
 #[must_use]
 pub fn program_file() -> &'static Path {
     program()

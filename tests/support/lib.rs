@@ -28,7 +28,7 @@ pub fn target_directory() -> PathBuf {
 /// A guest of the tests, by name.
 ///
 /// # Panics
-/// When it was not built.
+/// If it was not built.
 #[must_use]
 pub fn hostile_guest(name: &str) -> Vec<u8> {
     let path = target_directory().join("guests/hostile").join(name).with_extension("wasm");
@@ -44,7 +44,7 @@ pub fn cache() -> PathBuf {
 /// Runs a future on the one executor of the tests: an engine's sandboxes may outlive a test.
 ///
 /// # Panics
-/// When the executor does not start.
+/// If the executor does not start.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     static EXECUTOR: OnceLock<Runtime> = OnceLock::new();
     let executor = EXECUTOR.get_or_init(|| {

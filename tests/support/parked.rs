@@ -48,7 +48,7 @@ impl Hosted {
     /// Starts so many runs, each of an agent of its own, and waits until all of them wait.
     ///
     /// # Panics
-    /// When a run cannot be started, or does not ask.
+    /// If a run cannot be started, or does not ask.
     pub async fn park(&self, runs: usize) -> Vec<RunId> {
         let mut parked = Vec::with_capacity(runs);
         for number in 0..runs {
@@ -78,7 +78,7 @@ impl Hosted {
     /// Stops as a host does that is told to.
     ///
     /// # Panics
-    /// When the store does not close.
+    /// If the store does not close.
     pub async fn close(self) {
         self.motor.shutdown().await;
         self.store.close().await.expect("the store closes");

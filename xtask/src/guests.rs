@@ -25,16 +25,16 @@ const TOOLS: [(&str, &str, &str); 5] = [
 /// Shipped skills with a component. Each has a crate of its name in the guest workspace.
 const SKILLS: [&str; 1] = ["calendar"];
 
-/// What bundled guests are made of.
+/// The sources of the bundled guests.
 const BUNDLED_INPUTS: [&str; 4] = ["guest-tools", "wit", "xtask/preinit", "rust-toolchain.toml"];
 
-/// What the guests of the tests are made of.
+/// The sources of the guests of the tests.
 const HOSTILE_INPUTS: [&str; 5] = ["tests/guests", "guest-tools/sdk", "wit", "xtask/preinit", "rust-toolchain.toml"];
 
 /// Guests of the tests that are written in C: the directory, which is the component's name, and its source.
 const IN_C: [(&str, &str); 1] = [("c-shapes", "shapes.c")];
 
-/// What the components of shipped skills are made of. Not all of `skills`: the components are put there.
+/// The sources of the components of shipped skills. Not all of `skills`: the components are put there.
 const SKILL_INPUTS: [&str; 7] = [
     "guest-tools/Cargo.lock",
     "guest-tools/Cargo.toml",
@@ -45,10 +45,10 @@ const SKILL_INPUTS: [&str; 7] = [
     "rust-toolchain.toml",
 ];
 
-/// Variables that change what is built.
+/// Variables that change the built files.
 const VARIABLES: [&str; 2] = ["CC_wasm32_unknown_unknown", "CFLAGS_wasm32_unknown_unknown"];
 
-/// Builds what is not there or not fresh.
+/// Builds the components that are missing or stale.
 pub fn build(place: &Place) -> Result<()> {
     let guests = place.guests();
     fs::create_dir_all(guests.join("hostile")).with_context(|| format!("cannot create `{}`", guests.display()))?;
@@ -130,11 +130,11 @@ fn componentise(place: &Place, core: &Path, name: &str, options: &[&str]) -> Res
     Ok(component)
 }
 
-/// The components of shipped skills. They are made without WASI, so that what uses nothing of the host imports nothing, and
-/// without the paths of this machine, so that everybody's are the same bytes.
+/// The components of shipped skills. They are made without WASI, so that one that uses nothing of the host imports
+/// nothing, and without the paths of this machine, so that all machines build the same bytes.
 fn build_skills(place: &Place) -> Result<Vec<String>> {
     let target = "wasm32-unknown-unknown";
-    // Their flags are theirs alone: in one directory with the others each would rebuild what both use.
+    // Their flags are theirs alone: in one directory with the others each would rebuild the shared crates.
     let directory = place.guest_build().join("skills");
     let installed = place.guests().join("skills");
     fs::create_dir_all(&installed)?;
@@ -162,7 +162,7 @@ fn without_paths(place: &Place) -> Vec<String> {
     vec![flag(&cargo, "cargo"), flag(&place.root, "motor-cortex")]
 }
 
-/// Puts the components of shipped skills beside their `SKILL.md`, where another build or nobody has put them yet.
+/// Puts the components of shipped skills beside their `SKILL.md`, where they are missing or from another build.
 fn place_skills(place: &Place) -> Result<()> {
     for name in SKILLS {
         let built = place.guests().join("skills").join(name).with_extension("wasm");
@@ -252,14 +252,14 @@ fn file_stem(package: &str) -> String {
 fn install(built: &Path, directory: &Path, name: &str) -> Result<String> {
     let file_name = format!("{name}.wasm");
     let beside = directory.join(format!(".{file_name}.new"));
-    // Not a copy with the permissions of the original: cargo marks modules as programs, which is no business of a skill.
+    // Not a copy with the permissions of the original: cargo marks modules as programs, which a skill must not be.
     let component = fs::read(built).with_context(|| format!("the build left no `{}`", built.display()))?;
     fs::write(&beside, component)?;
     fs::rename(&beside, directory.join(&file_name))?;
     Ok(file_name)
 }
 
-/// The components in a directory, sorted; none when there is no such directory.
+/// The components in a directory, sorted; empty if there is no such directory.
 fn components_in(directory: &Path) -> Result<Vec<PathBuf>> {
     let Ok(entries) = fs::read_dir(directory) else { return Ok(Vec::new()) };
     let mut files = Vec::new();

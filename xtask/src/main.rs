@@ -1,7 +1,7 @@
 //! The project's own commands: `cargo xtask setup|guests|toolchains|test|demo|ci|bench|tidy|ratchet`.
 //!
 //! It depends on next to nothing, so that it runs within seconds of a fresh clone, before anything heavy is built. It
-//! knows how the parts are built and checked, and nothing of what they do.
+//! knows how the parts are built and checked, but not how they work.
 #![allow(clippy::print_stdout, reason = "a command speaks to its user")]
 
 use anyhow::{Result, bail};

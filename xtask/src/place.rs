@@ -8,14 +8,14 @@ use crate::process::{Command, cargo};
 
 /// The directories of this clone.
 pub struct Place {
-    /// The repository.
+    /// The root of the repository.
     pub root: PathBuf,
     /// Cargo's target directory: `CARGO_TARGET_DIR`, or `target` in the repository.
     pub target: PathBuf,
 }
 
 impl Place {
-    /// Finds them from where this program was built, whatever the current directory.
+    /// Finds them from where this program was built, from any current directory.
     pub fn find() -> Result<Self> {
         let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
         let root = manifest.parent().context("`xtask` is not in the repository")?.to_owned();
@@ -26,7 +26,7 @@ impl Place {
         Ok(Self { root, target })
     }
 
-    /// Where finished components are.
+    /// The directory of the finished components.
     pub fn guests(&self) -> PathBuf {
         self.target.join("guests")
     }

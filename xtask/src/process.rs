@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use anyhow::{Context as _, Result, bail};
 
-/// A command to run.
+/// A command that is to be run.
 pub struct Command(std::process::Command);
 
 /// A command in the current directory.
@@ -22,7 +22,7 @@ pub fn cargo(directory: &Path) -> Command {
 }
 
 impl Command {
-    /// Adds arguments.
+    /// Adds arguments to the command.
     pub fn args(mut self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
         self.0.args(arguments);
         self
@@ -43,7 +43,7 @@ impl Command {
     /// Runs it with this program's input and output.
     ///
     /// # Errors
-    /// When it does not start or does not succeed.
+    /// If it does not start or does not succeed.
     pub fn run(mut self) -> Result<()> {
         let status = self.0.status().with_context(|| format!("cannot start {}", self.shown()))?;
         if !status.success() {
@@ -52,7 +52,7 @@ impl Command {
         Ok(())
     }
 
-    /// Runs it and returns what it wrote; nothing when it is not there or does not succeed.
+    /// Runs it and returns its standard output; `None` if it is missing or does not succeed.
     pub fn output(mut self) -> Option<String> {
         let output = self.0.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())

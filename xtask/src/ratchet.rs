@@ -64,7 +64,7 @@ impl Figures {
 /// The files whose figures differ from the recorded ones, each with the remedy.
 ///
 /// # Errors
-/// When a file cannot be read.
+/// If a file cannot be read.
 pub fn problems(root: &Path) -> Result<Vec<String>> {
     let recorded = recorded(root);
     let mut problems = Vec::new();
@@ -87,7 +87,7 @@ pub fn problems(root: &Path) -> Result<Vec<String>> {
 /// Records figures that have fallen, and prints a table by crate.
 ///
 /// # Errors
-/// When a file cannot be read or written.
+/// If a file cannot be read or written.
 pub fn lower(root: &Path) -> Result<()> {
     let (before, mut text) = (recorded(root), String::new());
     let mut crates: BTreeMap<String, Figures> = BTreeMap::new();

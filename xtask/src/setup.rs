@@ -1,6 +1,7 @@
-//! What the build needs beside the Rust toolchain: its WebAssembly targets, and a C compiler for the JavaScript engine.
+//! The programs the build needs beside the Rust toolchain: its WebAssembly targets, and a C compiler for the JavaScript
+//! engine.
 //!
-//! Quick when nothing is missing. What cannot be installed from here is named with the command that does it.
+//! Quick if nothing is missing. Programs that cannot be installed from here are named with the command that does it.
 
 use std::path::Path;
 
@@ -14,11 +15,11 @@ const TARGETS: [&str; 2] = ["wasm32-wasip2", "wasm32-unknown-unknown"];
 /// A program, how it tells its version, and the Debian package it is in.
 type Program = (&'static str, &'static str, &'static str);
 
-/// What the engine's C sources need.
+/// The programs that build the engine's C sources.
 const TO_BUILD: [Program; 2] = [("clang", "--version", "clang"), ("ar", "--version", "binutils")];
 
-/// What the shell is compared with, what gives tests a network or a terminal of their own, what unpacks old homes, and what
-/// runs the examples of the documentation.
+/// The programs that the shell is compared with, that give tests a network or a terminal of their own, that unpack old
+/// homes, and that run the examples of the documentation.
 const TO_TEST: [Program; 8] = [
     ("jq", "--version", "jq"),
     ("column", "--version", "bsdextrautils"),
@@ -30,19 +31,19 @@ const TO_TEST: [Program; 8] = [
     ("python3", "--version", "python3"),
 ];
 
-/// Installs what is missing, or says what to do about it.
+/// Installs missing parts, or names the command that does.
 ///
 /// # Errors
-/// When something is missing that could not be installed.
+/// If a part is missing that could not be installed.
 pub fn ensure() -> Result<()> {
     ensure_targets()?;
     ensure_programs(&TO_BUILD)
 }
 
-/// The same for what only tests use.
+/// The same for the programs that only tests use.
 ///
 /// # Errors
-/// When something is missing that could not be installed.
+/// If a program is missing that could not be installed.
 pub fn ensure_for_tests() -> Result<()> {
     ensure_programs(&TO_TEST)
 }

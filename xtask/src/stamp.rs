@@ -1,6 +1,6 @@
-//! Stamps: what a set of built files was made from, so that nothing is built twice and nothing stale is used.
+//! Stamps: the inputs of a set of built files, so that nothing is built twice and nothing stale is used.
 //!
-//! A stamp holds the hash of the inputs and of each output. A build that was interrupted, or an output somebody
+//! A stamp holds the hash of the inputs and of each output. A build that was interrupted, or an output that was
 //! replaced, does not match its stamp and is built again.
 
 use std::fmt::Write as _;
@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use sha2::{Digest as _, Sha256};
 
-/// Hashes what a build depends on.
+/// Hashes the inputs of a build.
 #[derive(Default)]
 pub struct Inputs(Sha256);
 
 impl Inputs {
-    /// Adds a setting.
+    /// Adds a setting by name.
     pub fn setting(&mut self, name: &str, value: &str) {
         self.field(name.as_bytes());
         self.field(value.as_bytes());

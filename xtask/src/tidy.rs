@@ -1,4 +1,4 @@
-//! Rules of the house that no compiler checks: small files, a first line that says what a file is, no unfinished work.
+//! Rules of the house that no compiler checks: small files, a first line that describes the file, no unfinished work.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ const MAX_LINES: usize = 600;
 /// Directories with sources of ours.
 const SOURCES: [&str; 4] = ["host", "xtask", "guest-tools", "tests"];
 
-/// What unfinished work looks like. Written in halves, so that this file does not find itself.
+/// The marks of unfinished work. Written in halves, so that this file does not find itself.
 const UNFINISHED: [(&str, &str); 5] =
     [("todo", "!("), ("unimplemented", "!("), ("dbg", "!("), ("TO", "DO"), ("FIX", "ME")];
 

@@ -1,8 +1,9 @@
 //! Builds components with the toolchains of other languages into `toolchains/<name>/` of the target directory, for
 //! `tests/it/languages.rs`.
 //!
-//! A toolchain comes from a package registry, with its version pinned. When it cannot be had here it is skipped, with the
-//! reason; when it is there and fails, that is an error. What was built from the same sources by the same commands is left alone.
+//! A toolchain comes from a package registry, with its version pinned. If it cannot be had here it is skipped, with the
+//! reason; if it is there and fails, that is an error. Components built from the same sources by the same commands are
+//! left alone.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -22,11 +23,11 @@ struct Toolchain {
     name: &'static str,
     /// Toolchains whose programs or components it uses; earlier in the list.
     needs: &'static [&'static str],
-    /// Gets it from its registry.
+    /// Commands that get it from its registry.
     install: &'static [&'static str],
-    /// Builds the components.
+    /// Commands that build the components.
     build: &'static [&'static str],
-    /// The components.
+    /// File names of the components.
     makes: &'static [&'static str],
 }
 
@@ -110,7 +111,7 @@ const TOOLCHAINS: [Toolchain; 7] = [
         needs: &[],
         install: &["python3 -m venv {here}/venv", "{here}/venv/bin/pip install -q --retries 1 componentize-py==0.25.1"],
         build: &[
-            // Python writes what it compiled beside the sources.
+            // Python writes its compiled files beside the sources.
             "cp -r {source} {here}/source",
             "{here}/venv/bin/componentize-py -q -d {wit} -w text componentize --stub-wasi words -p {here}/source -o {here}/pure.wasm",
             "{here}/venv/bin/componentize-py -q -d {wit} -w text componentize words -p {here}/source -o {here}/words.wasm",
@@ -120,7 +121,7 @@ const TOOLCHAINS: [Toolchain; 7] = [
     },
 ];
 
-/// Builds what is not there or not fresh, and says how many of them there are.
+/// Builds the components that are missing or stale, and prints how many of them there are.
 pub fn build(place: &Place) -> Result<()> {
     let all = place.target.join("toolchains");
     fs::create_dir_all(&all).with_context(|| format!("cannot create `{}`", all.display()))?;

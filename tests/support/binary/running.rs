@@ -41,7 +41,7 @@ impl Ended {
     /// Checks that it refused with this exit code, an error with these words, and nothing on stdout.
     ///
     /// # Panics
-    /// When it did something else.
+    /// If it did something else.
     #[track_caller]
     pub fn refused(&self, code: i32, words: &[&str]) {
         assert_eq!(self.code, Some(code), "{self:?}");
@@ -56,7 +56,7 @@ impl Ended {
     /// Checks that it began, and failed with this exit code and these words.
     ///
     /// # Panics
-    /// When it did something else.
+    /// If it did something else.
     #[track_caller]
     pub fn failed(&self, code: i32, words: &[&str]) {
         self.refused(code, words);
@@ -106,7 +106,7 @@ impl Running {
     /// Sends a signal.
     ///
     /// # Panics
-    /// When the process is gone already.
+    /// If the process is gone already.
     pub fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a process id");
         kill_process(pid, signal).expect("the process is there");
@@ -121,7 +121,7 @@ impl Running {
     /// Whether it still runs.
     ///
     /// # Panics
-    /// When that cannot be told.
+    /// If that cannot be told.
     pub fn is_alive(&mut self) -> bool {
         self.child.try_wait().expect("a child").is_none()
     }
@@ -129,7 +129,7 @@ impl Running {
     /// Waits for its end.
     ///
     /// # Panics
-    /// When that does not come.
+    /// If that does not come.
     #[must_use]
     pub fn wait(mut self) -> Ended {
         self.end()
@@ -148,7 +148,7 @@ impl Running {
     /// Waits for a line on stderr that has these words.
     ///
     /// # Panics
-    /// When it does not come.
+    /// If it does not come.
     pub fn wait_for_words(&self, words: &str) -> String {
         self.stderr.wait_for(words, &self.said)
     }
@@ -156,7 +156,7 @@ impl Running {
     /// Waits for a line on stdout that has these words.
     ///
     /// # Panics
-    /// When it does not come.
+    /// If it does not come.
     pub fn wait_for_output(&self, words: &str) -> String {
         self.stdout.wait_for(words, &self.said)
     }
@@ -164,7 +164,7 @@ impl Running {
     /// The run that it has started, as soon as it says so.
     ///
     /// # Panics
-    /// When it does not.
+    /// If it does not.
     pub fn run_id(&self) -> String {
         let line = self.wait_for_words("run run_");
         line.trim_start_matches("run ").to_owned()

@@ -106,7 +106,7 @@ impl AtTerminal {
     /// them.
     ///
     /// # Panics
-    /// When they do not come.
+    /// If they do not come.
     pub fn sees(&mut self, words: &str) -> String {
         let find = |screen: &[u8], from: usize| {
             let rest = screen.get(from..)?;
@@ -126,7 +126,7 @@ impl AtTerminal {
     /// Types a line.
     ///
     /// # Panics
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub fn types(&mut self, line: &str) {
         self.person.write_all(format!("{line}\n").as_bytes()).expect("a terminal");
     }

@@ -171,7 +171,7 @@ impl Exchanges {
     /// Everything that came.
     ///
     /// # Panics
-    /// When the server panicked.
+    /// If the server panicked.
     #[must_use]
     pub fn requests(&self) -> Vec<Recorded> {
         self.state.requests.lock().expect("no panic in the server").0.clone()

@@ -69,7 +69,7 @@ impl Encoding {
     /// Writes the bytes so.
     ///
     /// # Panics
-    /// When memory cannot be written to.
+    /// If memory cannot be written to.
     #[must_use]
     pub fn apply(self, bytes: &[u8]) -> Vec<u8> {
         let shifted = |by: usize| [&b">>>"[..by], bytes].concat();
@@ -134,7 +134,7 @@ pub fn forms_in(haystack: &[u8], secret: &str) -> Vec<Encoding> {
 /// Files below a directory that hold a secret in any form, and the form.
 ///
 /// # Panics
-/// When a file cannot be read.
+/// If a file cannot be read.
 #[must_use]
 pub fn files_with(directory: &Path, secret: &str) -> Vec<(String, Encoding)> {
     let mut found = Vec::new();

@@ -14,7 +14,7 @@ impl Forbidden {
     /// Listens at an address; port 0 is a free one.
     ///
     /// # Panics
-    /// When the address is not this machine's or taken.
+    /// If the address is not this machine's or taken.
     #[must_use]
     pub fn listen(address: &str) -> Self {
         let listener = TcpListener::bind(address).unwrap_or_else(|error| panic!("{address}: {error}"));
@@ -25,7 +25,7 @@ impl Forbidden {
     /// Where it listens.
     ///
     /// # Panics
-    /// When the listener is gone.
+    /// If the listener is gone.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.listener.local_addr().expect("a listener")

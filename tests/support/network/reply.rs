@@ -9,7 +9,7 @@ use super::{Encoding, Received};
 /// The answer of a site.
 #[derive(Debug, Clone)]
 pub enum Reply {
-    /// A correct response.
+    /// A complete and correct response.
     Whole {
         /// The HTTP status code.
         status: u16,

@@ -156,7 +156,7 @@ impl Site {
     /// Waits until so many requests have come, and gives all of them.
     ///
     /// # Panics
-    /// When they do not come.
+    /// If they do not come.
     pub async fn wait_for_requests(&self, count: usize) -> Vec<Received> {
         let mut received = self.shared.received.subscribe();
         let came = tokio::time::timeout(MAX_WAIT, received.wait_for(|received| *received >= count)).await;
@@ -167,7 +167,7 @@ impl Site {
     /// Waits until every connection is over.
     ///
     /// # Panics
-    /// When one stays open.
+    /// If one stays open.
     pub async fn wait_closed(&self) {
         let mut open = self.shared.open.subscribe();
         let closed = tokio::time::timeout(MAX_WAIT, open.wait_for(|open| *open == 0)).await;

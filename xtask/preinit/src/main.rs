@@ -1,9 +1,9 @@
-//! Turns a guest's core module into a component, pre-initialised where it has an init function: that runs here, at build
-//! time, and memory and globals are snapshot before what results is encoded as a component.
+//! Turns a guest's core module into a component, pre-initialised where it has an init function: that runs here, at
+//! build time, and memory and globals are snapshot before the resulting module is encoded as a component.
 //!
 //! Usage: `preinit CORE.wasm OUT.wasm [--init NAME]`. The init function runs without any import that works, and the
-//! snapshot no longer exports it, so nobody can call it again. A module that imports nothing becomes a component that
-//! imports nothing, or there is none. It must not know which guest it is given.
+//! snapshot no longer exports it, so it cannot be called again. A module that imports nothing becomes a component that
+//! imports nothing, or the build fails. It must not know which guest it is given.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ async fn main() -> Result<()> {
     std::fs::write(&request.out, component).with_context(|| format!("cannot write `{}`", request.out.display()))
 }
 
-/// What the command line asks for.
+/// The arguments of the command line.
 struct Request {
     core: PathBuf,
     out: PathBuf,

@@ -1,5 +1,5 @@
-//! Makes a component of a core module and the WIT it was written for, and keeps what its author wrote beside the functions:
-//! WIT comments do not survive in a component otherwise (SPEC HOST-3).
+//! Makes a component of a core module and the WIT it was written for, and keeps the comments of that WIT: WIT comments
+//! do not survive in a component otherwise (SPEC HOST-3).
 //!
 //! Usage: `componentize IN.wasm WIT OUT.wasm`. `IN.wasm` may be a component already, whose documentation is then added. It
 //! must not know which guest it is given.
@@ -54,7 +54,7 @@ mod tests {
         assert!(component.starts_with(b"\0asm\x0d\0\x01\0"));
         let text = String::from_utf8_lossy(&component).into_owned();
         assert!(text.contains("package-docs") && text.contains("One more."), "{text}");
-        // What is a component already keeps its code.
+        // An input that is a component already keeps its code.
         let again = componentize(component.clone(), &resolve, package).unwrap();
         assert!(again.starts_with(&component) && again.len() > component.len());
         // A module that does not fit its WIT is refused here, not by its user.
