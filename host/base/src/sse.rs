@@ -3,7 +3,7 @@
 //! The bytes are untrusted and arrive in pieces of any size: each byte is looked at once, and the caller bounds their
 //! number.
 
-/// An event.
+/// A decoded server-sent event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     /// The id, if it is a number: those of our own host are.

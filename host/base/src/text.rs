@@ -27,7 +27,7 @@ pub fn cut_line(text: &str, max_chars: usize) -> String {
     cut(&plain.take(max_chars.saturating_add(1)).collect::<String>(), max_chars)
 }
 
-/// Of several names, each with what it stands for, the one nearest to `text`, if it is similar enough to be meant.
+/// Of several names, each with the value it stands for, the one nearest to `text`, if it is similar enough to be meant.
 /// Of equally near names, the last.
 pub fn nearest<'a, T>(text: &str, known: impl IntoIterator<Item = (&'a str, T)>) -> Option<T> {
     let text = text.to_lowercase();

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 /// Opens a directory, and no link to one.
 pub const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW).union(OFlags::DIRECTORY);
-/// Opens a file, and no link to one. Without waiting: what was a file may be a pipe by now.
+/// Opens a file, and no link to one. Without waiting: it may have become a pipe.
 pub const FILE: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
 /// Directories within directories.
 const MOST_DEPTH: usize = 64;
@@ -232,7 +232,7 @@ pub struct Entry {
 /// Why a directory cannot be listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unlisted {
-    /// The system refuses.
+    /// The system refuses to read it.
     Failed(Errno),
     /// It has more entries than asked for.
     TooMany,
@@ -288,7 +288,7 @@ impl Iterator for Walk {
 }
 
 impl Entry {
-    /// What it is, as listed: links are not followed.
+    /// The type of the entry itself, not of a link's target.
     ///
     /// # Errors
     /// If the system's list does not say it and the entry cannot be looked at.
@@ -299,7 +299,7 @@ impl Entry {
         }
     }
 
-    /// What the system says about it, about a link itself.
+    /// The status of the entry itself, not of a link's target.
     ///
     /// # Errors
     /// If the entry cannot be looked at.
@@ -307,7 +307,7 @@ impl Entry {
         statat(&*self.parent, &*self.name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// Opens it as a directory.
+    /// Opens the entry as a directory.
     ///
     /// # Errors
     /// If it is no directory, or cannot be opened.

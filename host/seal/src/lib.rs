@@ -30,7 +30,7 @@ pub const MIN_DIFFERENT: usize = 8;
 #[derive(Debug, thiserror::Error)]
 #[error("{action} failed")]
 pub struct SystemError {
-    /// The failed action.
+    /// The action that failed, as the subject of a sentence.
     pub action: &'static str,
 }
 
@@ -43,14 +43,14 @@ pub enum OpenError {
     Mismatch,
 }
 
-/// An encryption key.
+/// An encryption key of 32 bytes.
 pub struct Key(Box<Zeroizing<[u8; KEY_BYTES]>>);
 
 /// An encrypted value, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sealed {
-    /// Base64.
+    /// In base64, 24 bytes.
     pub nonce: String,
     /// Base64, with the tag at its end.
     pub text: String,
@@ -60,11 +60,11 @@ pub struct Sealed {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Derivation {
-    /// Base64.
+    /// In base64, 16 bytes.
     pub salt: String,
     /// Memory of the derivation in KiB.
     pub memory_kib: u32,
-    /// Passes over the memory.
+    /// Number of passes over the memory.
     pub passes: u32,
 }
 
@@ -95,7 +95,7 @@ impl Derivation {
 }
 
 impl Key {
-    /// A random key.
+    /// A new random key.
     ///
     /// # Errors
     /// If the system gives no randomness.

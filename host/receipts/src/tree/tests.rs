@@ -87,7 +87,7 @@ fn a_walk_goes_by_name_into_the_directories_it_is_told_to() {
         assert_eq!(entry.open_directory().is_ok(), is_directory, "{}", entry.path);
         if is_directory && entry.path != "a/b" {
             assert_eq!(tree.list(Some(&entry), 10), Ok(2));
-            // What it was may be a link by the time it is opened.
+            // A listed directory may be a link by the time it is opened.
             fs::rename(root.path().join("a"), root.path().join("moved")).unwrap();
             symlink("moved", root.path().join("a")).unwrap();
             assert_eq!(entry.open_directory().unwrap_err(), Errno::NOTDIR);
