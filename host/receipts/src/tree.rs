@@ -7,13 +7,19 @@ use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read};
+use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
 
 use base::{ContentHash, ContentHasher};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, statat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat, fstat, openat, statat};
+use rustix::io::Errno;
 
+/// Opens a directory, and no link to one.
+pub const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW).union(OFlags::DIRECTORY);
+/// Opens a file, and no link to one. Without waiting: it may have become a pipe.
+pub const FILE: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
 /// Directories within directories.
 const MAX_DEPTH: usize = 64;
 /// Bytes of all paths together.
@@ -111,46 +117,47 @@ pub fn walk<E: From<TreeError>>(
     skip: impl Fn(&str) -> bool,
     mut visit: impl FnMut(FoundEntry) -> Result<(), E>,
 ) -> Result<(), E> {
-    let open = OFlags::RDONLY | OFlags::CLOEXEC;
-    let directory = open | OFlags::DIRECTORY;
     // The root is the caller's to name, by a link if he likes.
-    let root = openat(CWD, root, directory, Mode::empty()).map_err(|error| io_at("", error.into()))?;
-    let mut waiting = Vec::new();
-    list(root, "", entries, &mut waiting)?;
+    let root = openat(CWD, root, DIRECTORY.difference(OFlags::NOFOLLOW), Mode::empty());
+    let unlisted = |path: &str, error| match error {
+        Unlisted::Failed(error) => io_at(path, error.into()),
+        Unlisted::TooMany => too_many(entries),
+    };
+    let mut tree = Walk::new(root.map_err(|error| io_at("", error.into()))?);
+    tree.list(None, entries).map_err(|error| unlisted("", error))?;
     let (mut seen, mut path_bytes) = (0, 0);
-    while let Some(OpenDirectory { parent, name, path }) = waiting.pop() {
-        if skip(&path) {
+    while let Some(entry) = tree.next() {
+        if entry.name.to_str().is_err() {
+            return Err(TreeError::Name { path: entry.path }.into());
+        }
+        if skip(&entry.path) {
             continue;
         }
         seen += 1;
-        path_bytes += path.len();
+        path_bytes += entry.path.len();
         if seen > entries {
             return Err(too_many(entries).into());
         }
         if path_bytes > MAX_PATH_BYTES {
             return Err(TreeError::TooMuch { limit: MAX_PATH_BYTES as u64, unit: "bytes of names" }.into());
         }
-        let failed = |error: rustix::io::Errno| io_at(&path, error.into());
-        let status = statat(&*parent, &*name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
-        match FileType::from_raw_mode(status.st_mode) {
+        let failed = |error: Errno| io_at(&entry.path, error.into());
+        match entry.kind().map_err(failed)? {
             FileType::Directory => {
-                if path.matches('/').count() + 1 >= MAX_DEPTH {
-                    return Err(TreeError::Deep { path }.into());
+                if entry.depth >= MAX_DEPTH {
+                    return Err(TreeError::Deep { path: entry.path }.into());
                 }
-                let opened = openat(&*parent, &*name, directory | OFlags::NOFOLLOW, Mode::empty()).map_err(failed)?;
-                list(opened, &path, entries, &mut waiting)?;
+                let room = entries.saturating_sub(tree.waiting.len() as u64);
+                tree.list(Some(&entry), room).map_err(|error| unlisted(&entry.path, error))?;
             }
             FileType::RegularFile => {
-                // Without waiting: what was a file may be a pipe by now.
-                let flags = open | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-                let opened = openat(&*parent, &*name, flags, Mode::empty()).map_err(failed)?;
-                let is_file = FileType::from_raw_mode(fstat(&opened).map_err(failed)?.st_mode) == FileType::RegularFile;
-                if !is_file {
-                    return Err(TreeError::Odd { path }.into());
+                let file = entry.open().map_err(failed)?;
+                if FileType::from_raw_mode(fstat(&file).map_err(failed)?.st_mode) != FileType::RegularFile {
+                    return Err(TreeError::Odd { path: entry.path }.into());
                 }
-                visit(FoundEntry { path, file: File::from(opened) })?;
+                visit(FoundEntry { path: entry.path, file })?;
             }
-            _ if odd == Odd::Refused => return Err(TreeError::Odd { path }.into()),
+            _ if odd == Odd::Refused => return Err(TreeError::Odd { path: entry.path }.into()),
             _ => {}
         }
     }
@@ -200,31 +207,121 @@ pub fn sum(from: &mut impl Read, most_bytes: u64) -> io::Result<Sum> {
     }
 }
 
-/// An entry that was not looked at yet. Its directory stays open for as long as one of its entries waits.
-struct OpenDirectory {
-    parent: Rc<OwnedFd>,
-    name: CString,
-    path: String,
+/// A walk below an open directory: each directory before its entries, these by name. The caller decides which directories
+/// are listed.
+#[derive(Debug)]
+pub struct Walk {
+    root: Rc<OwnedFd>,
+    /// The next one last.
+    waiting: Vec<Entry>,
 }
 
-fn list(directory: OwnedFd, prefix: &str, most: u64, waiting: &mut Vec<OpenDirectory>) -> Result<(), TreeError> {
-    let failed = |error: rustix::io::Errno| io_at(prefix, error.into());
-    let parent = Rc::new(directory);
-    for entry in Dir::read_from(&*parent).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let name = entry.file_name();
-        if matches!(name.to_bytes(), b"." | b"..") {
-            continue;
+/// An entry of a directory, which stays open for as long as one of its entries is kept.
+#[derive(Debug)]
+pub struct Entry {
+    parent: Rc<OwnedFd>,
+    /// The name in its directory.
+    pub name: CString,
+    kind: FileType,
+    /// Relative to the root, `/` between the parts; parts of names that are not UTF-8 are replaced.
+    pub path: String,
+    /// Number of parts of the path.
+    pub depth: usize,
+}
+
+/// Why a directory cannot be listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unlisted {
+    /// The system refuses to read it.
+    Failed(Errno),
+    /// It has more entries than asked for.
+    TooMany,
+}
+
+impl Walk {
+    /// A walk that has nothing listed yet.
+    #[must_use]
+    pub fn new(root: OwnedFd) -> Self {
+        Self { root: Rc::new(root), waiting: Vec::new() }
+    }
+
+    /// Lists a directory, the root if `None`: its entries, at most `most`, come next. Returns their number.
+    ///
+    /// # Errors
+    /// If it cannot be read or has more entries.
+    pub fn list(&mut self, directory: Option<&Entry>, most: u64) -> Result<u64, Unlisted> {
+        let (parent, prefix, depth) = match directory {
+            None => (self.root.clone(), String::new(), 1),
+            Some(entry) => {
+                let opened = entry.open_directory().map_err(Unlisted::Failed)?;
+                (Rc::new(opened), format!("{}/", entry.path), entry.depth + 1)
+            }
+        };
+        let mut buffer = [MaybeUninit::<u8>::uninit(); 8 << 10];
+        let mut found = Vec::new();
+        let mut list = RawDir::new(&*parent, &mut buffer);
+        while let Some(listed) = list.next() {
+            let listed = listed.map_err(Unlisted::Failed)?;
+            let (name, kind) = (listed.file_name().to_owned(), listed.file_type());
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            if found.len() as u64 >= most {
+                return Err(Unlisted::TooMany);
+            }
+            let path = format!("{prefix}{}", name.to_string_lossy());
+            found.push(Entry { parent: parent.clone(), name, kind, path, depth });
         }
-        let within = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") };
-        let text = name.to_str().map_err(|_| TreeError::Name { path: within(&name.to_string_lossy()) })?;
-        let path = within(text);
-        waiting.push(OpenDirectory { parent: parent.clone(), name: name.to_owned(), path });
-        if waiting.len() as u64 > most {
-            return Err(too_many(most));
+        let count = found.len() as u64;
+        found.sort_unstable_by(|one, other| other.name.cmp(&one.name));
+        self.waiting.append(&mut found);
+        Ok(count)
+    }
+}
+
+impl Iterator for Walk {
+    type Item = Entry;
+
+    fn next(&mut self) -> Option<Entry> {
+        self.waiting.pop()
+    }
+}
+
+impl Entry {
+    /// The type of the entry itself, not of a link's target.
+    ///
+    /// # Errors
+    /// If the system's list does not say it and the entry cannot be looked at.
+    pub fn kind(&self) -> Result<FileType, Errno> {
+        match self.kind {
+            FileType::Unknown => Ok(FileType::from_raw_mode(self.stat()?.st_mode)),
+            known => Ok(known),
         }
     }
-    Ok(())
+
+    /// The status of the entry itself, not of a link's target.
+    ///
+    /// # Errors
+    /// If the entry cannot be looked at.
+    pub fn stat(&self) -> Result<Stat, Errno> {
+        statat(&*self.parent, &*self.name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    /// Opens the entry as a directory.
+    ///
+    /// # Errors
+    /// If it is no directory, or cannot be opened.
+    pub fn open_directory(&self) -> Result<OwnedFd, Errno> {
+        openat(&*self.parent, &*self.name, DIRECTORY, Mode::empty())
+    }
+
+    /// Opens it as a file; it may be something else by then.
+    ///
+    /// # Errors
+    /// If it is a link, or cannot be opened.
+    pub fn open(&self) -> Result<File, Errno> {
+        openat(&*self.parent, &*self.name, FILE, Mode::empty()).map(File::from)
+    }
 }
 
 fn too_many(limit: u64) -> TreeError {

@@ -5,12 +5,12 @@
 //! said, and hinders nothing else. It must not know where a skill is installed or what it may do.
 
 use std::collections::BTreeMap;
-use std::ffi::CString;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
+use receipts::tree::{DIRECTORY, Entry, Unlisted, Walk};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 
 use crate::snapshot::{check_tree, is_manifest, read_kept};
@@ -78,32 +78,32 @@ pub struct ExtractFailure {
 /// reason why not. One that is as it was given is none.
 #[must_use]
 pub fn extract(extraction: &Extraction<'_>) -> Vec<Result<ExtractedSkill, ExtractFailure>> {
-    let workspace = match openat(CWD, extraction.workspace, DIRECTORY, Mode::empty()) {
+    let workspace = match openat(CWD, extraction.workspace, DIRECTORY.difference(OFlags::NOFOLLOW), Mode::empty()) {
         Ok(workspace) => workspace,
         // A run that never began has none.
         Err(Errno::NOENT) => return Vec::new(),
         Err(error) => return vec![Err(unreadable("the workspace", "", error))],
     };
     let mut found: Vec<Result<ExtractedSkill, ExtractFailure>> = Vec::new();
-    found.extend(one(extraction, "", &workspace).transpose());
-    let (skills, names) = match beside(&workspace) {
-        Ok(Some(beside)) => beside,
-        Ok(None) => return found,
+    let skills = beside(&workspace);
+    found.extend(one(extraction, "", workspace).transpose());
+    let skills = match skills {
+        Ok(skills) => skills,
         Err(failure) => {
             found.push(Err(failure));
             return found;
         }
     };
-    for name in names {
-        let shown = name.to_string_lossy().into_owned();
+    for entry in skills {
+        let shown = entry.path.clone();
         let path = format!("{SKILLS}/{shown}");
         if found.len() >= MAX_SKILLS {
             let reason = format!("a run can leave {MAX_SKILLS} skills: this one and those after it were not looked at");
             found.push(Err(ExtractFailure { name: shown, path, reason }));
             break;
         }
-        let taken = match openat(&skills, &name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty()) {
-            Ok(directory) => one(extraction, &path, &directory),
+        let taken = match entry.open_directory() {
+            Ok(directory) => one(extraction, &path, directory),
             // A link to a directory, or one that took the place of a directory just now.
             Err(Errno::LOOP | Errno::NOTDIR) => Err(ExtractFailure { name: shown, path, reason: LINK.to_owned() }),
             Err(error) => Err(unreadable(&shown, &path, error)),
@@ -112,11 +112,7 @@ pub fn extract(extraction: &Extraction<'_>) -> Vec<Result<ExtractedSkill, Extrac
         let taken = match taken {
             Ok(Some(new)) if is_twice(&new) => {
                 let reason = format!("the run left another skill that is called `{}`", new.name);
-                Err(ExtractFailure {
-                    name: new.name.to_string(),
-                    path: format!("{SKILLS}/{}", name.to_string_lossy()),
-                    reason,
-                })
+                Err(ExtractFailure { name: new.name.to_string(), path: format!("{SKILLS}/{}", entry.path), reason })
             }
             taken => taken,
         };
@@ -125,7 +121,6 @@ pub fn extract(extraction: &Extraction<'_>) -> Vec<Result<ExtractedSkill, Extrac
     found
 }
 
-const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::DIRECTORY);
 const LINK: &str = "it is a link: put the directory itself there";
 
 fn unreadable(name: &str, path: &str, error: Errno) -> ExtractFailure {
@@ -134,16 +129,16 @@ fn unreadable(name: &str, path: &str, error: Errno) -> ExtractFailure {
 }
 
 /// The directories in `skills/`, by name, and links in it, which are refused by name. They are opened one at a time.
-fn beside(workspace: &OwnedFd) -> Result<Option<(OwnedFd, Vec<CString>)>, ExtractFailure> {
+fn beside(workspace: &OwnedFd) -> Result<Vec<Entry>, ExtractFailure> {
     let failed = |error| unreadable(SKILLS, SKILLS, error);
-    let skills = match openat(workspace, SKILLS, DIRECTORY | OFlags::NOFOLLOW, Mode::empty()) {
+    let skills = match openat(workspace, SKILLS, DIRECTORY, Mode::empty()) {
         Ok(skills) => skills,
-        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::NOENT) => return Ok(Vec::new()),
         Err(error) => {
             let status = statat(workspace, SKILLS, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
             return match FileType::from_raw_mode(status.st_mode) {
                 // A file of that name is a file like any other.
-                FileType::RegularFile => Ok(None),
+                FileType::RegularFile => Ok(Vec::new()),
                 FileType::Symlink => {
                     Err(ExtractFailure { name: SKILLS.into(), path: SKILLS.into(), reason: LINK.into() })
                 }
@@ -151,39 +146,30 @@ fn beside(workspace: &OwnedFd) -> Result<Option<(OwnedFd, Vec<CString>)>, Extrac
             };
         }
     };
-    let mut names = Vec::new();
-    for (entry, seen) in Dir::read_from(&skills).map_err(failed)?.zip(0..) {
-        let entry = entry.map_err(failed)?;
-        if seen >= MAX_LISTED {
+    let mut list = Walk::new(skills);
+    list.list(None, MAX_LISTED).map_err(|error| match error {
+        Unlisted::Failed(error) => failed(error),
+        Unlisted::TooMany => {
             let reason = format!("it has more than {MAX_LISTED} entries");
-            return Err(ExtractFailure { name: SKILLS.into(), path: SKILLS.into(), reason });
+            ExtractFailure { name: SKILLS.into(), path: SKILLS.into(), reason }
         }
-        let name = entry.file_name();
-        if name.to_bytes().starts_with(b".") {
-            continue;
-        }
-        let kind = match entry.file_type() {
-            FileType::Unknown => {
-                let status = statat(&skills, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
-                FileType::from_raw_mode(status.st_mode)
-            }
-            known => known,
-        };
-        if matches!(kind, FileType::Directory | FileType::Symlink) {
-            names.push(name.to_owned());
+    })?;
+    let mut found = Vec::new();
+    for entry in list.filter(|entry| !entry.path.starts_with('.')) {
+        if matches!(entry.kind().map_err(failed)?, FileType::Directory | FileType::Symlink) {
+            found.push(entry);
         }
     }
-    names.sort_unstable();
-    Ok(Some((skills, names)))
+    Ok(found)
 }
 
 /// The skill in a directory; none when there is none, or it is as it was given.
-fn one(extraction: &Extraction<'_>, path: &str, directory: &OwnedFd) -> Result<Option<ExtractedSkill>, ExtractFailure> {
+fn one(extraction: &Extraction<'_>, path: &str, directory: OwnedFd) -> Result<Option<ExtractedSkill>, ExtractFailure> {
     let called = path.rsplit('/').next().filter(|name| !name.is_empty());
     let baseline = extraction.baseline;
     let fallback = called.or(baseline.map(|baseline| baseline.name.as_str())).unwrap_or("SKILL.md");
     let failed = |name: &str, reason: String| ExtractFailure { name: name.to_owned(), path: path.to_owned(), reason };
-    if !has_manifest(directory, baseline) {
+    if !has_manifest(&directory, baseline) {
         return Ok(None);
     }
     let mut read = read_kept(directory, &extraction.bounds, MAX_LISTED, &is_looked_at)

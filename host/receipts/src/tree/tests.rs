@@ -70,3 +70,31 @@ fn a_name_that_is_no_text_is_refused() {
     assert!(matches!(paths(root.path(), Odd::Ignored), Err(TreeError::Name { path }) if path == "a\u{fffd}"));
     assert!(matches!(paths(&root.path().join("none"), Odd::Ignored), Err(TreeError::Io { .. })));
 }
+
+#[test]
+fn a_walk_goes_by_name_into_the_directories_it_is_told_to() {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir_all(root.path().join("a/b")).unwrap();
+    for file in ["a/b/z", "a/c", "a.x", "b"] {
+        fs::write(root.path().join(file), "").unwrap();
+    }
+    let mut tree = Walk::new(openat(CWD, root.path(), DIRECTORY, Mode::empty()).unwrap());
+    assert_eq!(tree.list(None, 2), Err(Unlisted::TooMany));
+    assert_eq!(tree.list(None, 3), Ok(3));
+    let mut found = Vec::new();
+    while let Some(entry) = tree.next() {
+        let is_directory = entry.kind().unwrap() == FileType::Directory;
+        assert_eq!(entry.open_directory().is_ok(), is_directory, "{}", entry.path);
+        if is_directory && entry.path != "a/b" {
+            assert_eq!(tree.list(Some(&entry), 10), Ok(2));
+            // A listed directory may be a link by the time it is opened.
+            fs::rename(root.path().join("a"), root.path().join("moved")).unwrap();
+            symlink("moved", root.path().join("a")).unwrap();
+            assert_eq!(entry.open_directory().unwrap_err(), Errno::NOTDIR);
+            assert_eq!(tree.list(Some(&entry), 10), Err(Unlisted::Failed(Errno::NOTDIR)));
+        }
+        found.push((entry.path, entry.depth));
+    }
+    let expected = [("a", 1), ("a/b", 2), ("a/c", 2), ("a.x", 1), ("b", 1)];
+    assert_eq!(found, expected.map(|(path, depth)| (path.to_owned(), depth)));
+}

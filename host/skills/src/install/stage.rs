@@ -5,7 +5,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use base::Random;
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, mkdirat, openat};
+use receipts::tree::DIRECTORY;
+use rustix::fs::{FlockOperation, Mode, flock, mkdirat, openat};
 use rustix::io::Errno;
 
 use super::{InstallRoot, failed};
@@ -16,7 +17,6 @@ const PREFIX: &str = ".motor-staging-";
 const KEPT: &str = ".motor-kept-";
 /// Two numbers of 64 bits.
 const DIGITS: usize = 32;
-const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW).union(OFlags::DIRECTORY);
 
 /// A directory to work in. It is locked for as long as it is worked in.
 pub(super) struct Stage {

@@ -5,13 +5,13 @@ use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
+use receipts::tree::DIRECTORY;
 use rustix::fs::{Mode, OFlags, fchmod, mkdirat, openat};
 use rustix::io::Errno;
 
 use super::{failed, io_failed};
 use crate::{SkillError, Snapshot};
 
-const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW).union(OFlags::DIRECTORY);
 const NEW_FILE: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const WRITING: &str = "writing a skill";

@@ -1,29 +1,24 @@
-//! Reading what lies on the disk.
+//! DirectoryReading what lies on the disk.
 //!
 //! Every step goes from a directory that is open to a name in it and follows no link, the skill's own entry included, so
 //! nothing outside is read, whatever is moved meanwhile. Pipes and devices are not opened. What was read is what the file
 //! was from beginning to end, as far as the system can tell.
 
 use std::collections::BTreeMap;
-use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, IoSliceMut, Read as _};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat, fstat, openat, statat};
+use receipts::tree::{DIRECTORY, FILE, Unlisted, Walk};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, Stat, fstat, openat, statat};
 use rustix::io::Errno;
 
 use super::archive::read_archive;
 use super::rules::Rules;
 use super::{PROPOSAL_BYTES, SkillBounds, SkillForm, Snapshot, SnapshotError, is_proposal, read_component};
 
-const FILE: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
-pub(super) const DIRECTORY: OFlags =
-    OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW).union(OFlags::DIRECTORY);
 /// How often a file is read that changes under the reading.
 const ATTEMPTS: usize = 2;
 /// Bytes of an archive beyond what the files in it may have: names and headings.
@@ -38,7 +33,7 @@ pub fn read(path: &Path, bounds: &SkillBounds) -> Result<Snapshot, SnapshotError
     match openat(CWD, &path, DIRECTORY, Mode::empty()) {
         Ok(directory) => {
             let mut reading = DirectoryReading::new(bounds, bounds.entries, &|_| true);
-            reading.directory(&directory, "")?;
+            reading.directory(directory)?;
             reading.rules.finish(SkillForm::Directory)?;
             Ok(Snapshot::of(SkillForm::Directory, reading.files, reading.proposal))
         }
@@ -59,12 +54,12 @@ fn read_file(path: &Path, bounds: &SkillBounds) -> Result<Snapshot, SnapshotErro
     let name = path.file_name().unwrap_or_default();
     let entry = name.to_str().ok_or_else(|| SnapshotError::path(&name.to_string_lossy(), "is not UTF-8"))?;
     let form = SkillForm::of_file(entry).ok_or(SnapshotError::NotASkill)?;
-    let whole = CString::new(path.as_os_str().as_bytes()).map_err(|_| failed("", Errno::INVAL))?;
+    let open = || openat(CWD, path, FILE, Mode::empty()).map(File::from);
     if form == SkillForm::Component {
-        let (bytes, mode) = file(CWD, &whole, "", bounds.component_bytes)?;
+        let (bytes, mode) = file(open, "", bounds.component_bytes)?;
         return read_component(bytes, entry, mode, bounds);
     }
-    let (bytes, _) = file(CWD, &whole, "", bounds.component_bytes.saturating_add(ARCHIVE_EXTRA_BYTES))?;
+    let (bytes, _) = file(open, "", bounds.component_bytes.saturating_add(ARCHIVE_EXTRA_BYTES))?;
     read_archive(&bytes, bounds)
 }
 
@@ -77,51 +72,19 @@ pub(super) fn unslashed(path: &Path) -> PathBuf {
     }
 }
 
-/// An entry of a directory.
-pub(super) struct DirectoryEntry {
-    pub(super) name: CString,
-    pub(super) kind: FileType,
-}
-
-/// The entries of an open directory, by name, at most so many; more is an error of the caller's choice.
-pub(super) fn entries(directory: BorrowedFd<'_>, most: u64) -> Result<Vec<DirectoryEntry>, Listing> {
-    let mut buffer = [MaybeUninit::<u8>::uninit(); 8 << 10];
-    let mut found = Vec::new();
-    let mut list = RawDir::new(directory, &mut buffer);
-    while let Some(entry) = list.next() {
-        let entry = entry.map_err(Listing::Failed)?;
-        let name = entry.file_name();
-        if matches!(name.to_bytes(), b"." | b"..") {
-            continue;
-        }
-        if found.len() as u64 >= most {
-            return Err(Listing::TooMany);
-        }
-        found.push(DirectoryEntry { name: name.to_owned(), kind: entry.file_type() });
-    }
-    found.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-    Ok(found)
-}
-
-/// Why a directory has no list.
-pub(super) enum Listing {
-    Failed(Errno),
-    TooMany,
-}
-
 /// Reads those files below an open directory whose paths are kept, and no directory that is not. Content and permission bits
 /// by path; nothing else of it is looked at but the names, of which there may be so many in each directory.
 ///
 /// # Errors
 /// The one exact reason why they cannot be read.
 pub(crate) fn read_kept(
-    directory: &OwnedFd,
+    directory: OwnedFd,
     bounds: &SkillBounds,
     most_listed: u64,
     keep: &dyn Fn(&str) -> bool,
 ) -> Result<DirectoryContents, SnapshotError> {
     let mut reading = DirectoryReading::new(bounds, most_listed, keep);
-    reading.directory(directory, "")?;
+    reading.directory(directory)?;
     Ok(reading.files)
 }
 
@@ -142,42 +105,35 @@ impl<'a> DirectoryReading<'a> {
     }
 
     /// As deep as the rules let a path be.
-    fn directory(&mut self, directory: &OwnedFd, prefix: &str) -> Result<(), SnapshotError> {
+    fn directory(&mut self, directory: OwnedFd) -> Result<(), SnapshotError> {
         let most = self.most_listed;
-        let found = entries(directory.as_fd(), most).map_err(|error| match error {
-            Listing::Failed(error) => failed(prefix, error),
-            Listing::TooMany => SnapshotError::TooMany { limit: most },
-        })?;
-        for DirectoryEntry { name, kind } in found {
-            let within = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") };
-            let path = within(&name.to_string_lossy());
+        let unlisted = |path: &str, error| match error {
+            Unlisted::Failed(error) => failed(path, error),
+            Unlisted::TooMany => SnapshotError::TooMany { limit: most },
+        };
+        let mut tree = Walk::new(directory);
+        tree.list(None, most).map_err(|error| unlisted("", error))?;
+        while let Some(entry) = tree.next() {
+            let path = entry.path.clone();
             if !(self.keep)(&path) {
                 continue;
             }
-            if name.to_str().is_err() {
+            if entry.name.to_str().is_err() {
                 return Err(SnapshotError::path(&path, "has a name that is not UTF-8"));
             }
-            let kind = match kind {
-                FileType::Unknown => {
-                    let status = statat(directory, &*name, AtFlags::SYMLINK_NOFOLLOW);
-                    FileType::from_raw_mode(status.map_err(|error| failed(&path, error))?.st_mode)
-                }
-                known => known,
-            };
-            match kind {
+            match entry.kind().map_err(|error| failed(&path, error))? {
                 FileType::Directory => {
                     self.rules.directory(&path)?;
-                    let below = openat(directory, &*name, DIRECTORY, Mode::empty());
-                    self.directory(&below.map_err(|error| failed(&path, error))?, &path)?;
+                    tree.list(Some(&entry), most).map_err(|error| unlisted(&path, error))?;
                 }
                 FileType::RegularFile if is_proposal(&path) => {
                     self.rules.file(&path)?;
-                    self.proposal = Some(file(directory.as_fd(), &name, &path, PROPOSAL_BYTES)?.0);
+                    self.proposal = Some(file(|| entry.open(), &path, PROPOSAL_BYTES)?.0);
                 }
                 FileType::RegularFile => {
                     self.rules.file(&path)?;
                     let room = self.rules.room(&path);
-                    let read = match file(directory.as_fd(), &name, &path, room) {
+                    let read = match file(|| entry.open(), &path, room) {
                         // The rules say which of them it broke.
                         Err(SnapshotError::TooLarge { .. }) => {
                             self.rules.sized(&path, room.saturating_add(1))?;
@@ -198,13 +154,12 @@ impl<'a> DirectoryReading<'a> {
 
 /// A file's bytes and permission bits, as they were before and after it was read.
 pub(super) fn file(
-    parent: BorrowedFd<'_>,
-    name: &CStr,
+    open: impl Fn() -> Result<File, Errno>,
     path: &str,
     most_bytes: u64,
 ) -> Result<(Arc<[u8]>, u32), SnapshotError> {
     for _ in 0..ATTEMPTS {
-        let mut opened = File::from(openat(parent, name, FILE, Mode::empty()).map_err(|error| failed(path, error))?);
+        let mut opened = open().map_err(|error| failed(path, error))?;
         let before = fstat(&opened).map_err(|error| failed(path, error))?;
         if FileType::from_raw_mode(before.st_mode) != FileType::RegularFile {
             return Err(SnapshotError::Special { path: path.to_owned() });

@@ -1,15 +1,16 @@
 //! A fingerprint of a place by what the system says about it, without reading a file. It says whether a place is worth
 //! reading again; it says nothing about trust, because whoever can set the clock can make a stamp.
 
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use base::{ContentHasher, Timestamp};
+use receipts::tree::{DIRECTORY, Unlisted, Walk};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Stat, fstat, openat, statat};
 use serde::{Deserialize, Serialize};
 
-use super::directory::{DIRECTORY, DirectoryEntry, Listing, entries, failed, unslashed};
+use super::directory::{failed, unslashed};
 use super::{SkillBounds, SnapshotError};
 
 /// Directories within directories.
@@ -47,7 +48,7 @@ pub fn stamp(path: &Path) -> Result<Stamp, SnapshotError> {
     let mut stamping =
         Stamping { hasher: ContentHasher::default(), changed_ns: i64::MIN, left: SkillBounds::default().entries + 2 };
     match openat(CWD, &path, DIRECTORY, Mode::empty()) {
-        Ok(directory) => stamping.directory(directory, name, 0)?,
+        Ok(directory) => stamping.directory(directory, name)?,
         Err(_) => {
             let status = statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| failed("", error))?;
             stamping.note(name, &status, 0);
@@ -64,32 +65,21 @@ struct Stamping {
 }
 
 impl Stamping {
-    fn directory(&mut self, directory: OwnedFd, name: &[u8], depth: usize) -> Result<(), SnapshotError> {
-        let shown = || if depth == 0 { String::new() } else { String::from_utf8_lossy(name).into_owned() };
-        let status = fstat(&directory).map_err(|error| failed(&shown(), error))?;
-        self.note(name, &status, depth);
-        if depth >= MAX_DEPTH {
-            return Ok(());
-        }
-        let found = match entries(directory.as_fd(), self.left) {
-            Ok(found) => found,
-            Err(Listing::TooMany) => return Ok(()),
-            Err(Listing::Failed(error)) => return Err(failed(&shown(), error)),
+    fn directory(&mut self, directory: OwnedFd, name: &[u8]) -> Result<(), SnapshotError> {
+        self.note(name, &fstat(&directory).map_err(|error| failed("", error))?, 0);
+        // Of a directory that has too many entries nothing is listed.
+        let listed = |list, path: &str| match list {
+            Ok(count) => Ok(count),
+            Err(Unlisted::TooMany) => Ok(0),
+            Err(Unlisted::Failed(error)) => Err(failed(path, error)),
         };
-        self.left -= found.len() as u64;
-        for DirectoryEntry { name, kind } in found {
-            let failed = |error| failed(&name.to_string_lossy(), error);
-            if kind == FileType::Directory {
-                let below = openat(&directory, &*name, DIRECTORY, Mode::empty()).map_err(failed)?;
-                self.directory(below, name.to_bytes(), depth + 1)?;
-                continue;
-            }
-            let status = statat(&directory, &*name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
-            self.note(name.to_bytes(), &status, depth + 1);
-            // On a system that does not say in its lists what things are.
-            if FileType::from_raw_mode(status.st_mode) == FileType::Directory {
-                let below = openat(&directory, &*name, DIRECTORY, Mode::empty()).map_err(failed)?;
-                self.directory(below, name.to_bytes(), depth + 1)?;
+        let mut tree = Walk::new(directory);
+        self.left -= listed(tree.list(None, self.left), "")?;
+        while let Some(entry) = tree.next() {
+            let status = entry.stat().map_err(|error| failed(&entry.path, error))?;
+            self.note(entry.name.to_bytes(), &status, entry.depth);
+            if FileType::from_raw_mode(status.st_mode) == FileType::Directory && entry.depth < MAX_DEPTH {
+                self.left -= listed(tree.list(Some(&entry), self.left), &entry.path)?;
             }
         }
         Ok(())

@@ -6,7 +6,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use receipts::tree::FILE;
+use rustix::fs::{CWD, FileType, Mode, mknodat, openat};
 
 use super::super::directory::file;
 use super::*;
@@ -174,13 +175,14 @@ fn modes_are_read_and_are_not_content() {
 #[test]
 fn a_file_that_is_not_what_it_was_is_refused() {
     let parent = fs::File::open("/proc/self").unwrap();
-    let read = |name: &std::ffi::CStr| file(std::os::fd::AsFd::as_fd(&parent), name, "a", 1 << 20);
-    refused(read(c"status"), "`a` changed while it was read: try again when it is written");
-    refused(read(c"exe"), "`a` changed while it was read: try again when it is written");
-    refused(read(c"fd"), "`a` is neither a file nor a directory");
+    let opened = |name: &str| openat(&parent, name, FILE, Mode::empty()).map(fs::File::from);
+    let read = |name: &str| file(|| opened(name), "a", 1 << 20);
+    refused(read("status"), "`a` changed while it was read: try again when it is written");
+    refused(read("exe"), "`a` changed while it was read: try again when it is written");
+    refused(read("fd"), "`a` is neither a file nor a directory");
     let directory = skill(&[]);
-    let parent = fs::File::open(directory.path()).unwrap();
-    assert!(file(std::os::fd::AsFd::as_fd(&parent), c"SKILL.md", "a", 1 << 20).is_ok());
+    let opened = || fs::File::open(directory.path().join("SKILL.md")).map_err(|_| rustix::io::Errno::IO);
+    assert!(file(opened, "a", 1 << 20).is_ok());
 }
 
 /// Somebody swaps files, links and directories all the time: what is read is what was there, and never what a link leads to.
