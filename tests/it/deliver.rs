@@ -274,7 +274,7 @@ fn a_run_that_waits_is_told_of_first_under_its_own_id_until_it_is_over() {
     assert_eq!((&asked["choices"], &asked["runId"]), (&json!(["a", "b"]), &json!(run)));
     serving.kill();
 
-    // The same signal after a restart, for who comes without a place; and no second one.
+    // The same signal after a restart, for a reader without a place; and no second one.
     motor.configure(&webhook(&site));
     let serving = serve(&motor);
     assert_eq!(motor.json_lines(&["signals", "--waiting"]), std::slice::from_ref(&asked));

@@ -186,7 +186,7 @@ fn consent_that_comes_too_late_is_refused() {
     let site = block_on(Site::start()).with("/orders", Reply::text("taken"));
     let server = block_on(ModelServer::scripted(order_once(&site)));
     let (motor, run, waiting) = killed_while_it_waits(&server, &site, "[motor]\napproval_timeout_seconds = 2\n");
-    // No host lives while the time passes: it is the record that says until when it waits.
+    // No host lives while the time passes: the record itself holds the deadline.
     let expires = std::time::UNIX_EPOCH + Duration::from_millis(waiting["expiresAt"].as_u64().unwrap());
     std::thread::sleep(expires.duration_since(std::time::SystemTime::now()).unwrap_or_default());
     motor.run_as_owner(&["task", "approve", &run], "").refused(1, &["expired", "too late"]);

@@ -81,7 +81,7 @@ fn good_home(first: &ModelServer, second: &ModelServer, site: &Site) -> Motor {
     motor
 }
 
-/// The facts that a home has, as its host tells them. `Err` with the words by which it says that it misses something.
+/// The facts of a home, as its host reports them. `Err` has the words with which it reports a loss.
 fn facts(motor: &Motor) -> Result<Value, String> {
     let mut serving = motor.start(&["serve"]);
     let began = Instant::now();

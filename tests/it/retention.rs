@@ -57,7 +57,7 @@ fn wait_until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// As if it had been there for long.
+/// Makes a path look as if it were old.
 fn make_old(path: &Path) {
     assert!(Command::new("touch").args(["-d", "2020-01-01"]).arg(path).status().unwrap().success());
 }

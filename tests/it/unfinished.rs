@@ -1,5 +1,5 @@
-//! Replies that are no answer, in the whole program: cut off, filtered, refused, or a call written as text (SPEC RUN-4,
-//! LLM-2). Nothing of them reaches stdout.
+//! Replies that are not answers, in the whole program: cut off, filtered, refused, or a call written as text
+//! (SPEC RUN-4, LLM-2). Nothing of them reaches stdout.
 
 use serde_json::{Value, json};
 use tests::binary::{Ended, Motor};

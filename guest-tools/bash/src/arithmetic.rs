@@ -28,7 +28,7 @@ pub(crate) fn rewrite(script: &str) -> String {
     text
 }
 
-/// The bytes of what stands at the beginning and is one thing: a text in quotes, an escape, or a character.
+/// The bytes of the first unit of the text: a text in quotes, an escape, or a character.
 fn quoted(text: &str) -> usize {
     let mut characters = text.char_indices();
     let Some((_, first)) = characters.next() else { return 0 };

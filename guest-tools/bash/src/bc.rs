@@ -14,7 +14,7 @@ use number::Fault;
 use parse::{Parser, tokens};
 use run::Machine;
 
-/// The command.
+/// The command `bc` of the shell.
 pub(crate) struct Bc;
 
 #[async_trait]

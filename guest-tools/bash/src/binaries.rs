@@ -13,7 +13,7 @@ use crate::workspace::fault;
 #[derive(Debug, Clone)]
 pub(crate) struct Binaries {
     names: Arc<[&'static str]>,
-    /// When the call began.
+    /// The time of all files: the begin of the call.
     time: SystemTime,
 }
 

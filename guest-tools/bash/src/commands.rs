@@ -1,9 +1,9 @@
-//! Which commands there are, and which of them a run may use.
+//! The list of commands, and which of them a run may use.
 //!
-//! The interpreter looks every command up in one table, whoever asks for it: a pipeline, `$(…)`, `eval`, `xargs`, `find -exec`,
-//! `env`, a script in a file. So a command that is not allowed is not refused anywhere in particular: its code is not in
-//! the table, and what stands there instead says so. It must not know what any command does. It survives every way of
-//! spelling a name, because names are looked up after expansion.
+//! The interpreter looks every command up in one table, from any caller: a pipeline, `$(…)`, `eval`, `xargs`, `find
+//! -exec`, `env`, a script in a file. So a command that is not allowed is not refused anywhere in particular: its code
+//! is not in the table, and the entry in its place says so. It must not know how any command works. It survives every
+//! way of spelling a name, because names are looked up after expansion.
 
 use std::sync::Arc;
 
@@ -118,7 +118,7 @@ pub(crate) const COMMANDS: [&str; 105] = [
     "zip",
 ];
 
-/// The shell itself: what changes or tests its own state, and what runs commands that are then looked up in turn.
+/// The shell itself: commands that change or test its own state, and ones that run commands looked up in turn.
 const SHELL: [&str; 52] = [
     ".",
     ":",
@@ -174,7 +174,7 @@ const SHELL: [&str; 52] = [
     "enable",
 ];
 
-/// What people look for, and where it is.
+/// Commands that people look for, and the replacement for each.
 const ELSEWHERE: [(&[&str], &str); 3] = [
     (
         &[
@@ -190,17 +190,17 @@ const ELSEWHERE: [(&[&str], &str); 3] = [
     ),
 ];
 
-/// What a run may use beside the shell itself.
+/// The commands a run may use beside the shell itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Allowed {
-    /// Every command.
+    /// Every command there is.
     All,
     /// These. The list can only narrow: names that are not commands here are left out.
     Only(Vec<String>),
 }
 
 impl Allowed {
-    /// Reads the list as the host writes it: names with commas between; empty for none; absent for all.
+    /// Reads the list as the host writes it: names with commas between; empty for no commands; absent for all.
     pub(crate) fn parse(list: Option<&str>) -> Self {
         match list {
             None => Self::All,
@@ -231,7 +231,7 @@ impl Allowed {
         commands().filter(|name| !self.has(name))
     }
 
-    /// What a forbidden command answers.
+    /// The answer of a forbidden command.
     pub(crate) fn refusal(&self, name: &str) -> Refused {
         let list = match self {
             Self::Only(names) if !names.is_empty() => format!("allowed are {}", names.join(", ")),
@@ -241,7 +241,7 @@ impl Allowed {
     }
 }
 
-/// All commands.
+/// The names of all commands.
 pub(crate) fn commands() -> impl Iterator<Item = &'static str> {
     COMMANDS.into_iter()
 }

@@ -1,8 +1,8 @@
 //! `curl`: its command line on top of requests through the host's network gate (SPEC NET-2).
 //!
-//! It must not know any policy: each request is a question to the gate, and what the gate refuses is printed with its reason.
-//! Credentials are written `<credential:NAME>` and stay that way here. What it survives is the server: bodies without end,
-//! and whatever bytes; and options that would go around the gate, which are refused by name.
+//! It must not know any policy: each request is a question to the gate, and a refusal is printed with its reason.
+//! Credentials are written `<credential:NAME>` and stay that way here. It survives servers: bodies without end,
+//! and any bytes; and options that would go around the gate, which are refused by name.
 
 mod body;
 mod options;
@@ -20,7 +20,7 @@ use options::{Options, Target};
 /// Bytes of a response's body. 8 MiB: the script holds it in memory.
 const BODY_BYTES: usize = 8 << 20;
 
-/// What curl itself sends with a request.
+/// The user agent that curl itself sends with a request.
 const USER_AGENT: &str = "curl/8.5.0";
 
 /// The status of a transfer that a program asked about would have.
@@ -40,10 +40,10 @@ mod exit {
     pub(super) const TOO_LARGE: i32 = 63;
 }
 
-/// How a request gets out: at most so many redirects are followed, none for `None`.
+/// How a request gets out: at most so many redirects are followed; `None` follows no redirect.
 pub(crate) type Sender = fn(Request, Option<usize>) -> Result<Response, HttpError>;
 
-/// Sends through the host.
+/// Sends a request through the host.
 pub(crate) fn through_the_host(request: Request, redirects: Option<usize>) -> Result<Response, HttpError> {
     match redirects {
         Some(most) => http::send_following(request, most),
@@ -51,7 +51,7 @@ pub(crate) fn through_the_host(request: Request, redirects: Option<usize>) -> Re
     }
 }
 
-/// The command.
+/// The command `curl` of the shell.
 pub(crate) struct Curl {
     pub send: Sender,
 }
@@ -61,7 +61,7 @@ pub(crate) struct Curl {
 pub(crate) struct Fault {
     code: i32,
     message: String,
-    /// Printed even where `-s` asks for silence: without the reason nobody could mend it.
+    /// Printed even where `-s` asks for silence: without the reason the script could not be mended.
     always: bool,
 }
 
@@ -136,7 +136,7 @@ impl Builtin for Curl {
     }
 }
 
-/// What goes to the two standard streams.
+/// The text for the two standard streams.
 #[derive(Default)]
 struct Printed {
     stdout: Vec<u8>,

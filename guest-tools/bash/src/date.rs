@@ -1,4 +1,4 @@
-//! What `date -d` and `date --rfc-3339` mean, for the interpreter's own `date`: that one knows few forms of a date, and takes
+//! The forms of `date -d` and `date --rfc-3339`, for the interpreter's own `date`: that one knows few forms, and takes
 //! a month for thirty days. The arguments are rewritten to forms that it knows; there is no time zone but UTC here.
 
 use bashkit::time::SystemTime;
@@ -45,7 +45,7 @@ fn arguments(arguments: Vec<String>, now: &Zoned) -> Vec<String> {
     rewritten
 }
 
-/// The flags before a `d`, and what stands behind it: `-ud`, `-d@0`.
+/// The flags before a `d`, and the text behind it: `-ud`, `-d@0`.
 fn short(argument: &str) -> Option<(String, String)> {
     let letters = argument.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
     let (flags, text) = letters.split_once('d')?;

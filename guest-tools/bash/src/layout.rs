@@ -18,7 +18,7 @@ use crate::workspace::{Workspace, fault};
 /// Where in memory a script may write: elsewhere its files would be gone without a word.
 const WRITABLE: [&str; 2] = ["/tmp", "/dev"];
 
-/// What there is in memory; its other directories are not shown.
+/// The directories in memory that are shown; the others are not.
 const SHOWN: [&str; 3] = ["/", "/tmp", "/dev"];
 
 /// Puts the file system together.
@@ -30,7 +30,7 @@ pub(crate) fn file_system(workspace: Workspace, binaries: &Binaries) -> Result<A
     Ok(Arc::new(mounts))
 }
 
-/// What lies in memory, for the time of a call.
+/// The files in memory, for the time of a call.
 struct Memory {
     inner: InMemoryFs,
 }

@@ -1,10 +1,10 @@
 //! The tool `bash`: a shell that starts no process (SPEC TOOL-2).
 //!
-//! An interpreter with its commands built in, on `/workspace` and nothing else. The boundary is the host's: it opens that one
-//! directory, passes or refuses every request of `curl`, and ends what runs too long. What is decided here is
-//! which commands there are ([`commands`]) and where each limit lies ([`limits`]). It must not know about runs, policies or
-//! credentials. What it survives is a script: fork bombs, endless loops and output, expansions without end; each
-//! ends with a message, and what was printed before it comes back.
+//! An interpreter with its commands built in, on `/workspace` and nothing else. The boundary is the host's: it opens
+//! that one directory, passes or refuses every request of `curl`, and ends scripts that run too long. Decided here are
+//! the commands there are ([`commands`]) and the place of each limit ([`limits`]). It must not know about runs,
+//! policies or credentials. It survives scripts: fork bombs, endless loops and output, expansions without end; each
+//! ends with a message, and text printed before it comes back.
 
 mod arithmetic;
 mod bc;

@@ -1,5 +1,5 @@
-//! What one call of the shell may use. Time and memory as such are the host's limits; these end a script before it gets
-//! there, so that what it printed so far comes back.
+//! The limits of one call of the shell. Time and memory as such are the host's limits; these end a script before it
+//! gets there, so that its output so far comes back.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub(crate) fn timeout_ms(asked: Option<u64>, deadline_ms: u64) -> u64 {
 /// The interpreter's own limits.
 pub(crate) fn execution(timeout_ms: u64) -> ExecutionLimits {
     ExecutionLimits {
-        // Far above what the deadline leaves time for: work that is cheap each time is bounded by time.
+        // Far more than the deadline leaves time for: work that is cheap each time is bounded by time.
         max_work_units: 10_000_000_000,
         max_aggregate_input_bytes: 1 << 30,
         max_live_intermediate_bytes: 24 << 20,
@@ -49,14 +49,14 @@ pub(crate) fn execution(timeout_ms: u64) -> ExecutionLimits {
         max_stderr_bytes: STDERR_BYTES,
         max_background_jobs: 16,
         max_file_descriptors: 64,
-        // Nobody looks at the history of a shell that lives for one call.
+        // The history of a shell that lives for one call is never read.
         max_history_entries: 100,
         max_history_bytes: 64 << 10,
         ..ExecutionLimits::default()
     }
 }
 
-/// Variables, arrays and functions.
+/// Limits of variables, arrays and functions.
 pub(crate) fn memory() -> MemoryLimits {
     MemoryLimits { max_total_variable_bytes: 8 << 20, max_array_entries: 100_000, ..MemoryLimits::default() }
 }

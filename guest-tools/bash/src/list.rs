@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 use bashkit::{Builtin, BuiltinContext, ExecResult, FileType, Metadata, async_trait, normalize_path, vfs_join};
 use chrono::DateTime;
 
-/// The command.
+/// The command `ls` of the shell.
 pub(crate) struct List;
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ enum Order {
     None,
 }
 
-/// What a command line asks for.
+/// The paths and options of a command line.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Options {
     paths: Vec<String>,
@@ -32,9 +32,9 @@ struct Options {
     human: bool,
     reverse: bool,
     order: Order,
-    /// `-d`: directories themselves instead of what is in them.
+    /// `-d`: directories themselves instead of their entries.
     directory: bool,
-    /// `-p`, `-F`: what stands behind a name tells its kind.
+    /// `-p`, `-F`: a mark behind a name tells its kind.
     slash: bool,
     classify: bool,
     recursive: bool,
@@ -94,7 +94,7 @@ impl Options {
             'p' => self.slash = true,
             'F' => self.classify = true,
             'R' => self.recursive = true,
-            // One column, no colours, as it is: what happens anyway.
+            // One column, no colours, names as they are: this happens anyway.
             '1' | 'C' | 'x' | 'm' | 'N' | 'G' | 'k' | 'b' | 'q' | 's' | 'H' | 'L' => {}
             other => return Err(format!("ls: invalid option -- '{other}'\n")),
         }
@@ -102,7 +102,7 @@ impl Options {
     }
 }
 
-/// Something to be listed.
+/// An entry that is to be listed.
 struct Entry {
     name: String,
     metadata: Metadata,
@@ -156,7 +156,7 @@ impl Listing<'_> {
         directories.sort();
         let mut first = files.is_empty();
         let headings = self.options.recursive || self.options.paths.len() > 1;
-        // What is left to list, the next one last.
+        // The directories left to list, the next one last.
         let mut pending: Vec<String> = directories.into_iter().rev().collect();
         while let Some(path) = pending.pop() {
             if !first {
@@ -285,7 +285,7 @@ impl Listing<'_> {
     }
 }
 
-/// What `-l` puts in front of a name. There are no owners here: everything is the agent's.
+/// The columns that `-l` puts in front of a name. There are no owners here: everything is the agent's.
 fn long(metadata: &Metadata, size: &str, width: usize) -> String {
     let kind = match metadata.file_type {
         FileType::Directory => 'd',

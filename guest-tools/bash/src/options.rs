@@ -7,8 +7,8 @@ use crate::date;
 /// Letters of options that a command takes and does not heed.
 const PASSED_OVER: [(&str, &str); 2] = [("mv", "nub"), ("cp", "u")];
 
-/// Looks at a command before it runs: its arguments are rewritten to what it understands, or to an option that it refuses by
-/// name.
+/// Looks at a command before it runs: its arguments are rewritten to forms that it understands, or to an option that it
+/// refuses by name.
 pub(crate) fn rewrite(mut event: ToolEvent) -> HookAction<ToolEvent> {
     if event.name == "date" {
         event.args = date::rewritten(event.args);

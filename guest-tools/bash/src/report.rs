@@ -1,11 +1,11 @@
-//! What a call answers: standard output, then standard error and the exit code where there is something to say.
+//! The answer of a call: standard output, then standard error and the exit code where there is something to say.
 //!
-//! It must not know what was run. It survives bytes that are not text and output of any length: each part is cut at
+//! It must not know the script. It survives bytes that are not text and output of any length: each part is cut at
 //! a character, with a mark that says how much was left out.
 
 use std::fmt::Write as _;
 
-/// What became of a script.
+/// The result of a script.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Report {
     pub stdout: Stream,
@@ -13,7 +13,7 @@ pub(crate) struct Report {
     pub exit_code: i32,
 }
 
-/// What was written to one of the two, as far as it was kept.
+/// The text written to one of the two, as far as it was kept.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Stream {
     bytes: Vec<u8>,
@@ -30,7 +30,7 @@ impl Stream {
         Self { bytes, cut }
     }
 
-    /// Adds what was written next.
+    /// Adds bytes as far as there is room.
     pub(crate) fn push(&mut self, bytes: &[u8], most: usize) {
         let room = most.saturating_sub(self.bytes.len());
         let taken = if bytes.len() > room { boundary(bytes, room) } else { bytes.len() };

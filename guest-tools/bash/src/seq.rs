@@ -5,7 +5,7 @@ use bashkit::{Builtin, BuiltinContext, ExecResult, async_trait};
 /// Lines of one call: their text is in memory.
 const MAX_LINES: u64 = 500_000;
 
-/// The command.
+/// The command `seq` of the shell.
 pub(crate) struct Seq;
 
 #[async_trait]

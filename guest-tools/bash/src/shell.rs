@@ -1,7 +1,7 @@
-//! One call: an interpreter made for one script, and what became of it.
+//! One call: an interpreter made for one script, and its result.
 //!
 //! It must not know the host's policy beyond the list of commands. It survives scripts that run into a limit of the
-//! interpreter: what they had printed is kept as it is printed, so it comes back also when there is no result.
+//! interpreter: their output is kept as it is printed, so it comes back also if there is no result.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,10 +23,10 @@ use crate::status::Stat;
 use crate::workspace::Workspace;
 use crate::{arithmetic, commands, layout, limits, options};
 
-/// What `timeout` answers too.
+/// The exit code of `timeout` too.
 const TIMED_OUT: i32 = 124;
 
-/// What a shell answers for a program that was ended from outside.
+/// The exit code that a shell reports for a program that was ended from outside.
 const STOPPED: i32 = 137;
 
 /// A shell, before it runs.
@@ -38,7 +38,7 @@ pub(crate) struct Shell {
     pub timeout_ms: u64,
 }
 
-/// What was printed so far.
+/// The output printed so far.
 #[derive(Debug, Default)]
 struct Printed {
     stdout: Stream,
@@ -104,7 +104,7 @@ impl Shell {
         Ok(builder.build())
     }
 
-    /// What is told of a script that has no result.
+    /// The report on a script that has no result.
     fn stopped(&self, printed: Printed, error: &Error) -> Report {
         let (message, exit_code) = match error {
             Error::Parse { .. } => (format!("{error}"), 2),
@@ -118,7 +118,7 @@ impl Shell {
             other => (other.to_string(), 1),
         };
         let Printed { stdout, mut stderr } = printed;
-        // Beyond the limit for what the script itself says: this is the line that explains the rest.
+        // Beyond the limit for the script's own messages: this is the line that explains the rest.
         stderr.push(format!("bash: {message}\n").as_bytes(), usize::MAX);
         Report { stdout, stderr, exit_code }
     }

@@ -5,10 +5,10 @@ use std::path::Path;
 use bashkit::{Builtin, BuiltinContext, ExecResult, FileType, Metadata, async_trait, normalize_path, vfs_join};
 use chrono::{DateTime, Utc};
 
-/// The command.
+/// The command `stat` of the shell.
 pub(crate) struct Stat;
 
-/// What a command line asks for.
+/// The format and options of a command line.
 struct Options<'a> {
     format: &'a str,
     /// `--printf`: escapes count, and no line ends by itself.
@@ -17,7 +17,7 @@ struct Options<'a> {
     files: Vec<&'a str>,
 }
 
-/// What `stat` prints of a file that nothing was asked about.
+/// The output of `stat` without a format.
 const USUAL: &str = "  File: %n\n  Size: %s\t%F\nAccess: (%04a/%A)\nAccess: %x\nModify: %y\nChange: %z";
 
 impl<'a> Options<'a> {

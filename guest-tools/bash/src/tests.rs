@@ -9,7 +9,7 @@ use std::path::Path;
 use motor_sdk::Context;
 use motor_sdk::serde_json::json;
 
-/// Runs a script as the host would, and returns what the model reads.
+/// Runs a script as the host would, and returns the model's text.
 fn run(root: &Path, allowed: Option<&str>, timeout_ms: u64, script: &str) -> String {
     let (root, allowed) = (root.to_str().unwrap().to_owned(), allowed.map(str::to_owned));
     let arguments = json!({ "script": script, "timeout_ms": timeout_ms }).to_string();

@@ -1,8 +1,8 @@
 //! `/workspace` as the interpreter sees it: the directory that the host opened, through the standard library.
 //!
-//! It must not know where that directory is outside. What it survives: symbolic links, which are never followed here: an
+//! It must not know where that directory is outside. It survives symbolic links, which are never followed here: an
 //! operation whose path passes through one fails, and the interpreter then resolves the link among the paths that a
-//! script can name, so none leads out; files too big for memory, which are refused before they are read.
+//! script can name, so no link leads out; and files too big for memory, which are refused before they are read.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -27,7 +27,7 @@ pub(crate) fn fault(kind: ErrorKind, message: impl Into<String>) -> bashkit::Err
 #[derive(Debug)]
 pub(crate) struct Workspace {
     root: PathBuf,
-    /// What `chmod` said, for the time of this call: the sandbox's file systems know no permissions.
+    /// The modes set by `chmod`, for the time of this call: the sandbox's file systems know no permissions.
     modes: Mutex<BTreeMap<PathBuf, u32>>,
 }
 
@@ -39,7 +39,7 @@ impl Workspace {
     /// Where a path is for the standard library.
     ///
     /// # Errors
-    /// When it passes through a symbolic link.
+    /// If it passes through a symbolic link.
     fn place(&self, path: &Path) -> Result<PathBuf> {
         let mut place = self.root.clone();
         let mut names = path.components().filter_map(|component| match component {
@@ -58,7 +58,7 @@ impl Workspace {
         Ok(place)
     }
 
-    /// Where a path is, for changing what is there.
+    /// The place of a path that is to be changed.
     fn writable(&self, path: &Path) -> Result<PathBuf> {
         match path.components().find(|component| *component != Component::RootDir) {
             None => Err(fault(ErrorKind::ResourceBusy, "Device or resource busy")),

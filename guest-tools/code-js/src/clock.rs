@@ -24,7 +24,7 @@ fn look() -> f64 {
     now
 }
 
-/// What the engine's C library calls for the time.
+/// The time as the engine's C library asks for it.
 #[allow(unsafe_code, reason = "the C library links it by this name")]
 #[unsafe(no_mangle)]
 extern "C" fn __rquickjs_host_now_us() -> f64 {

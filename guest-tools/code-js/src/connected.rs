@@ -1,8 +1,8 @@
-//! What a program was granted beside the language: `fetch` and `workspace` (SPEC CODE-6, CODE-7).
+//! The grants of a program beside the language: `fetch` and `workspace` (SPEC CODE-6, CODE-7).
 //!
-//! Both are made before the snapshot and hidden; a call puts on the global object what its program was granted. Nothing
-//! here decides what may be reached: the host's gate and the host's directory do. What it survives is the program and what it
-//! reads: bodies and files are bounded before they take memory, and every failure is an error that the program can catch.
+//! Both are made before the snapshot and hidden; a call puts on the global object the ones granted. Nothing here
+//! decides about their reach: the host's gate and directory do. It survives programs and the data they read: bodies and
+//! files are bounded before they take memory, and every failure is an error that the program can catch.
 
 mod failure;
 mod files;
@@ -24,7 +24,7 @@ thread_local! {
     static GRANT: RefCell<Option<Persistent<Function<'static>>>> = const { RefCell::new(None) };
 }
 
-/// Makes what may be granted. Called once, before the snapshot: nothing is imported yet.
+/// Makes both of the possible grants. Called once, before the snapshot: nothing is imported yet.
 pub fn prepare(ctx: &Ctx<'_>) -> Result<()> {
     let natives = Object::new(ctx.clone())?;
     requests::install(ctx, &natives)?;
@@ -36,10 +36,10 @@ pub fn prepare(ctx: &Ctx<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Gives the program what it was granted.
+/// Gives the program its grants.
 ///
 /// # Panics
-/// When there is no memory for it: the instance traps, as it would for the engine.
+/// If there is no memory for it: the instance traps, as it would for the engine.
 pub fn grant(ctx: &Ctx<'_>, grants: Grants) {
     if grants.is_empty() {
         return;

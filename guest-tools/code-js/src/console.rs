@@ -2,7 +2,7 @@
 
 use crate::cut;
 
-/// What a program wrote, up to a number of bytes.
+/// The output of a program, up to a number of bytes.
 #[derive(Default)]
 pub struct Console {
     kept: String,
@@ -36,7 +36,7 @@ impl Console {
         }
     }
 
-    /// What was kept, and whether there was more.
+    /// The kept output, and whether there was more.
     pub fn into_parts(self) -> (String, bool) {
         (self.kept, self.truncated)
     }

@@ -10,18 +10,18 @@ use crate::rejections::Rejections;
 
 /// Bytes of the stack in linear memory that a program may use: about 1,050 plain calls deep. Reaching it is a
 /// `RangeError` that the program can catch. A call takes up to 3.3 times as much of the host's own stack (measured),
-/// whose end is a trap that it cannot, so this has to be met first: it is, where the host gives 1 MiB. What the parser
-/// nests takes more, and traps.
+/// whose end is a trap that it cannot, so this has to be met first: it is, where the host gives 1 MiB. Nesting in the
+/// parser takes more, and traps.
 const MAX_STACK_BYTES: usize = 300 * 1024;
 
 /// Bytes the program may allocate before the first search for garbage cycles. Most programs end earlier; searching
-/// would touch every object of the snapshot, and touched pages are what an instance costs.
+/// would touch every object of the snapshot, and touched pages are the cost of an instance.
 const GC_THRESHOLD_BYTES: usize = 8 * 1024 * 1024;
 
-/// Formats what goes to the console and installs the globals that programs get beside the language's own.
+/// Formats text for the console and installs the globals that programs get beside the language's own.
 const PRELUDE: &str = include_str!("prelude.js");
 
-/// An engine and what a run leaves in it.
+/// An engine and the state a run leaves in it.
 pub struct Engine {
     pub runtime: Runtime,
     pub context: Context,
@@ -36,7 +36,7 @@ thread_local! {
 /// Runs `work` with this instance's engine, which is built first when it is not there yet.
 ///
 /// # Panics
-/// When there is no memory for the engine: the instance traps.
+/// If there is no memory for the engine: the instance traps.
 pub fn with<T>(work: impl FnOnce(&Engine) -> T) -> T {
     ENGINE.with(|engine| match engine.get_or_init(|| build().ok()) {
         Some(engine) => work(engine),

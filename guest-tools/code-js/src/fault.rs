@@ -1,6 +1,6 @@
 //! Errors a program did not catch, as name, message and place in the program's own source.
 //!
-//! The thrown value is the program's: a getter may throw again, a `stack` may be any text. What cannot be read is left out.
+//! The thrown value is the program's: a getter may throw, a `stack` may be any text. Unreadable parts are left out.
 
 use rquickjs::{Ctx, Object, Value};
 
@@ -36,7 +36,7 @@ pub fn of_thrown<'js>(ctx: &Ctx<'js>, thrown: &Value<'js>, columns_before: u32) 
     }
 }
 
-/// A property as text, when reading it neither fails nor gives something else.
+/// A property as text, if reading it neither fails nor gives something else.
 fn text(ctx: &Ctx<'_>, object: &Object<'_>, property: &str) -> Option<String> {
     match object.get::<_, Value>(property) {
         Ok(value) => value.as_string().and_then(|string| string.to_string().ok()),
@@ -47,7 +47,7 @@ fn text(ctx: &Ctx<'_>, object: &Object<'_>, property: &str) -> Option<String> {
     }
 }
 
-/// A thrown value that is no error, as JSON or as text.
+/// A thrown value that is not an error, as JSON or as text.
 fn shown<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> String {
     if value.is_undefined() {
         return "undefined".to_owned();

@@ -1,11 +1,11 @@
 //! JavaScript for programs a model wrote: QuickJS behind the `code` world.
 //!
 //! The component imports nothing, so nothing here can reach a file, a host or a real clock: time and randomness are
-//! values of the call. The second build, with the feature `connected`, also has `fetch` and `workspace`, for programs that
-//! were granted them; what those reach is the host's decision. The engine is built once by `init`, before the build snapshots the memory; a call finds it ready.
-//! It must not know what a program is for, nor keep anything for a next call: an instance runs one program and is
-//! thrown away, so nothing is freed at the end either. What survives a hostile program is the host: loops, memory and
-//! stack are bounded there, and what a program does to its own globals only reaches itself.
+//! values of the call. The second build, with the feature `connected`, also has `fetch` and `workspace`, for programs
+//! with that grant; their reach is the host's decision. The engine is built once by `init`, before the build snapshots
+//! the memory. It must not know the purpose of a program, nor keep anything for a next call: an instance runs one
+//! program and is thrown away, so nothing is freed at the end either. The host survives hostile programs: it bounds
+//! loops, memory and stack, and changes of a program to its own globals only reach itself.
 
 mod clock;
 #[cfg(feature = "connected")]
@@ -18,7 +18,7 @@ mod random;
 mod rejections;
 mod run;
 
-/// What the WIT world generates.
+/// Generated from the WIT world.
 #[allow(missing_docs, unsafe_code, clippy::all, clippy::restriction)]
 mod bindings {
     #[cfg(not(feature = "connected"))]

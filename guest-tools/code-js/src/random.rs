@@ -6,7 +6,7 @@ thread_local! {
     static STATE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Sets the seed.
+/// Sets the seed of the call.
 pub fn seed(seed: u64) {
     STATE.set(seed);
 }

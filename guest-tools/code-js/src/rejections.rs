@@ -1,4 +1,4 @@
-//! Rejected promises nobody handled: an error that would otherwise vanish is the program's error.
+//! Rejected promises without a handler: an error that would otherwise vanish is the program's error.
 
 use rquickjs::{Ctx, Persistent, Result, Value};
 

@@ -12,7 +12,7 @@ use crate::console::Console;
 use crate::engine::{CONSOLE, Engine, REJECTIONS};
 use crate::{clock, cut, fault, random};
 
-/// What is put around a program that returns. One line with the program's first, so that lines stay as they are.
+/// The code around a program that returns. One line with the program's first, so that lines stay as they are.
 const BODY_BEFORE: &str = "(async()=>{";
 const BODY_AFTER: &str = "\n})()";
 const BODY_COLUMNS_BEFORE: u32 = 11;
@@ -20,7 +20,7 @@ const BODY_COLUMNS_BEFORE: u32 = 11;
 /// The engine's words for a `return` outside a function.
 const RETURN_OUTSIDE: &str = "return not in a function";
 
-/// Runs `program` and reports what became of it.
+/// Runs `program` and reports its result.
 pub fn run(engine: &Engine, program: Program) -> Report {
     clock::set(program.now_ms);
     random::seed(program.seed);
@@ -72,7 +72,7 @@ fn start(ctx: &Ctx<'_>, source: String) -> Result<Started, Fault> {
 }
 
 /// Whether the first `return` of the source can only be the program's own, so that compiling it as a script need not be
-/// tried: nothing before it opens a block or could hold the word as text, and it is no property's name. Most short
+/// tried: nothing before it opens a block or could hold the word as text, and it is not a property's name. Most short
 /// programs are like that, and the try costs a fifth of their time. `false` decides nothing.
 fn plainly_returns(source: &str) -> bool {
     let Some(position) = source.find("return") else { return false };
@@ -112,8 +112,8 @@ impl<'js> NotStarted<'js> {
     }
 }
 
-/// Compiles and starts a source. Both ways of evaluating turn what the program throws into a rejected promise, so a
-/// thrown value here means that it did not compile.
+/// Compiles and starts a source. Both ways of evaluating turn a value that the program throws into a rejected promise,
+/// so a thrown value here means that it did not compile.
 fn evaluate<'js>(ctx: &Ctx<'js>, source: impl Into<Vec<u8>>, is_script: bool) -> Result<Promise<'js>, NotStarted<'js>> {
     let mut options = EvalOptions::default();
     options.promise = is_script;
@@ -165,7 +165,7 @@ fn settled<'js>(ctx: &Ctx<'js>, promise: &Promise<'js>, columns_before: u32) -> 
     }
 }
 
-/// Touches what programs commonly use, so that the snapshot holds the engine's lazily built parts and a heap with room.
+/// Touches commonly used parts, so that the snapshot holds the engine's lazily built ones and a heap with room.
 pub fn warm_up(engine: &Engine) {
     for source in [include_str!("warm-up.js"), "return 1", "return (", "await null; [1, { a: 'x' }]"] {
         let program = Program {

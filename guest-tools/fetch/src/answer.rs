@@ -1,4 +1,4 @@
-//! What the model reads: a few lines about the response, then its body.
+//! The text that the model reads: a few lines about the response, then its body.
 //!
 //! A header's value is the server's text: it gets one line, escaped and cut, so that it cannot pose as another line.
 
@@ -37,7 +37,7 @@ pub fn head(response: &Response) -> String {
 /// A response with its body as text.
 ///
 /// # Errors
-/// When the body is not text, too long or breaks off.
+/// If the body is not text, too long or breaks off.
 pub fn show(mut response: Response, format: Format) -> Result<String, ToolError> {
     let kind = Kind::of(&body::content_type(&response));
     if kind == Kind::Binary {

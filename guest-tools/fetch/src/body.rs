@@ -1,4 +1,4 @@
-//! Bodies: what they say they are, what they are, and at most so many bytes of them.
+//! Bodies: the kind they claim, the kind they are, and at most so many bytes of them.
 
 use std::io::Read as _;
 
@@ -8,27 +8,27 @@ use motor_sdk::http::{HttpError, Response};
 /// Bytes of a body that is shown. Its text, its tree and the Markdown made of it all have to fit the call's memory.
 pub const MOST_BYTES: usize = 8 << 20;
 
-/// What a body is by its content type.
+/// The kind of a body by its content type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A page.
+    /// A page in HTML or XHTML.
     Html,
-    /// Other text.
+    /// Text of any other kind.
     Text,
-    /// It does not say.
+    /// There is no content type.
     Unknown,
-    /// Not text.
+    /// Anything that is not text.
     Binary,
 }
 
-/// The content type without parameters, in lower case; empty when there is none.
+/// The content type without parameters, in lower case; empty if there is none.
 pub fn content_type(response: &Response) -> String {
     let value = response.header("content-type").unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 impl Kind {
-    /// What a content type stands for.
+    /// The kind that a content type stands for.
     pub fn of(content_type: &str) -> Self {
         let (major, minor) = content_type.split_once('/').unwrap_or((content_type, ""));
         match (major, minor) {
@@ -63,7 +63,7 @@ impl Kind {
 /// Reads a body to its end.
 ///
 /// # Errors
-/// `limit` when it is longer than `most` bytes; what broke it off otherwise.
+/// `limit` if it is longer than `most` bytes; the failure that broke it off otherwise.
 pub fn read(response: &mut Response, most: usize) -> Result<Vec<u8>, ToolError> {
     refuse_encoded(response)?;
     let (bytes, is_whole) = read_up_to(response, most);
@@ -110,7 +110,7 @@ pub fn size(response: &mut Response) -> String {
     format!("of more than {MOST_BYTES} bytes")
 }
 
-/// Nobody asked for a compressed body, and what unpacks one is more code that hostile bytes would reach.
+/// A compressed body was not asked for, and unpacking it is more code that hostile bytes would reach.
 pub fn refuse_encoded(response: &Response) -> Result<(), ToolError> {
     match response.header("content-encoding").map(str::trim) {
         None | Some("" | "identity") => Ok(()),
@@ -121,7 +121,7 @@ pub fn refuse_encoded(response: &Response) -> Result<(), ToolError> {
     }
 }
 
-/// Whether bytes that are said to be text are none.
+/// Whether bytes that are said to be text are binary.
 pub fn looks_binary(bytes: &[u8]) -> bool {
     let start = bytes.get(..bytes.len().min(4096)).unwrap_or_default();
     let is_wide = start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff");

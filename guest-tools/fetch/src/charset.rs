@@ -1,6 +1,6 @@
-//! From bytes to text: byte order mark, then the header, then what the page says of itself, then UTF-8 (WHATWG Encoding).
+//! From bytes to text: byte order mark, then the header, then the page's own claim, then UTF-8 (WHATWG Encoding).
 //!
-//! Whatever the bytes, the answer is text: what does not decode becomes U+FFFD.
+//! For any bytes, the answer is text: bytes that do not decode become U+FFFD.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
@@ -15,7 +15,7 @@ pub fn decode(bytes: Vec<u8>, content_type: &str, is_html: bool) -> String {
         Some(encoding) if encoding != UTF_8 => decode_as(encoding, &bytes),
         Some(_) => String::from_utf8(bytes).map_or_else(|error| decode_as(UTF_8, error.as_bytes()), without_mark),
         None => String::from_utf8(bytes).unwrap_or_else(|error| {
-            // Cut in the middle of a character, or a few broken ones: still UTF-8. Anything else is what the web of old used.
+            // Cut in the middle of a character, or a few broken ones: still UTF-8. Otherwise the old web's encoding.
             let guess = if mostly_utf8(error.as_bytes()) { UTF_8 } else { WINDOWS_1252 };
             decode_as(guess, error.as_bytes())
         }),

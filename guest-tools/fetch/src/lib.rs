@@ -1,8 +1,8 @@
 //! `fetch`: one page or API call, as text a model can read (SPEC TOOL-1, TOOL-4).
 //!
-//! It must not know what the run may reach: the host's network gate decides about each request, redirects included. What
-//! it survives is what comes back: bodies without end, tags nested by the hundred thousand, attributes of megabytes, broken
-//! character sets, binary data called text. Memory and depth are bounded by count, and what was left out is said.
+//! It must not know the reach of the run: the host's network gate decides about each request, redirects included. It
+//! survives the responses: bodies without end, tags nested by the hundred thousand, attributes of megabytes, broken
+//! character sets, binary data called text. Memory and depth are bounded by count, and omissions are reported.
 
 mod answer;
 mod body;
@@ -22,7 +22,7 @@ use motor_sdk::{Context, Effects, Tool, ToolError};
 /// Where the host opens the workspace.
 const ROOT: &str = "/workspace";
 
-/// Redirects that are followed.
+/// The number of redirects that are followed.
 const MOST_REDIRECTS: usize = 10;
 
 /// A POST may do anything to the other side, and a tool has one set of effects for all of its calls.

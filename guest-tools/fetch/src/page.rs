@@ -1,7 +1,7 @@
-//! A page as text: parsed within bounds, cleaned of what nobody reads, written as Markdown or plain text.
+//! A page as text: parsed within bounds, cleaned of unread parts, written as Markdown or plain text.
 //!
 //! Writing recurses once per nesting level, so the tree that gets there is shallow: the parser stops at
-//! [`MOST_DEPTH`], and cleaning takes away whatever is deeper all the same.
+//! [`MOST_DEPTH`], and cleaning takes away any deeper ones all the same.
 
 mod clean;
 mod plain;
@@ -21,13 +21,13 @@ const MOST_DEPTH: usize = 200;
 /// Elements of a page. Each takes a few hundred bytes.
 const MOST_ELEMENTS: usize = 100_000;
 
-/// A page as text.
+/// A page in the form of text.
 pub struct Page {
-    /// Its title; empty when it has none.
+    /// Its title; empty if it has none.
     pub title: String,
-    /// What is on it.
+    /// Its text, without the title.
     pub body: String,
-    /// What of it was not read, if anything.
+    /// The part of it that was not read, if any.
     pub left_out: Option<String>,
 }
 

@@ -6,7 +6,7 @@ use motor_sdk::{Context, ToolError};
 
 use crate::{Fetch, Method};
 
-/// What is asked for unless the model says otherwise: what becomes text best.
+/// The types asked for unless the model says otherwise: those that become text best.
 const ACCEPT: &str = "text/markdown, text/html;q=0.9, application/json;q=0.9, text/*;q=0.8, */*;q=0.5";
 
 const USER_AGENT: &str = concat!("motor-cortex/", env!("CARGO_PKG_VERSION"));
@@ -17,7 +17,7 @@ const MARGIN_MS: u64 = 1_000;
 /// The request that the arguments mean.
 ///
 /// # Errors
-/// When a body goes with a method that has none.
+/// If a body goes with a method that has none.
 pub fn of(arguments: Fetch, context: &Context) -> Result<Request, ToolError> {
     let has_body = arguments.body.as_ref().is_some_and(|body| !body.is_null());
     let method = match arguments.method {

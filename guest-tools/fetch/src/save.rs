@@ -51,10 +51,10 @@ impl Target {
     }
 }
 
-/// Saves the body of a response and says what it was.
+/// Saves the body of a response and describes the response.
 ///
 /// # Errors
-/// When the body breaks off or cannot be written; nothing of it is left then.
+/// If the body breaks off or cannot be written; nothing of it is left then.
 pub fn save(mut response: Response, workspace: &Path, target: &Target) -> Result<String, ToolError> {
     body::refuse_encoded(&response)?;
     let path = workspace.join(&target.0);
@@ -62,7 +62,7 @@ pub fn save(mut response: Response, workspace: &Path, target: &Target) -> Result
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(|error| cannot(&error))?;
     }
-    // Beside the place and then renamed: a body that breaks off does not take what was there before.
+    // Beside the place and then renamed: a body that breaks off does not take the earlier file away.
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".part");
     let part = path.with_file_name(name);
@@ -73,7 +73,7 @@ pub fn save(mut response: Response, workspace: &Path, target: &Target) -> Result
         Ok(bytes) => Ok(format!("{}saved {bytes} bytes as `{}`", answer::lines(&response), target.0)),
         Err(stopped) => {
             drop(file);
-            // It may be gone already; the reason is what counts.
+            // It may be gone already; only the reason counts.
             fs::remove_file(&part).ok();
             Err(match stopped {
                 Stopped::Read(error) => crate::refused(error),

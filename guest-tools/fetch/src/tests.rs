@@ -133,7 +133,7 @@ fn what_is_no_text_is_refused_with_the_way_out() {
     assert_eq!(fs::read(workspace.path().join("pictures/a.png")).unwrap(), b"\x89PNG\0\0");
 }
 
-/// So many bytes, then what ends it.
+/// So many bytes, then the error that ends it.
 struct Stream(usize, Option<HttpError>);
 
 impl Read for Stream {

@@ -1,4 +1,4 @@
-//! What an I/O error means to a model. The system's own text is never passed on: it may name things outside.
+//! The meaning of an I/O error for a model. The system's own text is never passed on: it may name things outside.
 
 use std::io::{Error, ErrorKind};
 

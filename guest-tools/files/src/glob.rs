@@ -22,7 +22,7 @@ motor_sdk::arguments! {
     }
 }
 
-/// Finds files by name.
+/// Finds files by their path.
 pub(crate) fn glob(workspace: &Workspace, arguments: Glob) -> Result<String, ToolError> {
     let start = workspace.resolve(arguments.path.as_deref().unwrap_or("."))?;
     let pattern = Pattern::new(&arguments.pattern, "pattern")?;
@@ -60,7 +60,7 @@ impl Pattern {
     /// Compiles a pattern that was given as `argument`.
     ///
     /// # Errors
-    /// `bad-input` when it is none, `denied` when it leads out of the workspace.
+    /// `bad-input` if it is invalid, `denied` if it leads out of the workspace.
     pub(crate) fn new(text: &str, argument: &str) -> Result<Self, ToolError> {
         let relative = text.strip_prefix("/workspace/").or_else(|| text.strip_prefix("./")).unwrap_or(text);
         if relative.is_empty() {

@@ -39,7 +39,7 @@ motor_sdk::arguments! {
     }
 }
 
-/// Searches files.
+/// Searches the lines of files.
 pub(crate) fn grep(workspace: &Workspace, arguments: Grep) -> Result<String, ToolError> {
     let start = workspace.resolve(arguments.path.as_deref().unwrap_or("."))?;
     let filter = arguments.glob.as_deref().map(|glob| Pattern::new(glob, "glob")).transpose()?;
@@ -64,7 +64,7 @@ pub(crate) fn grep(workspace: &Workspace, arguments: Grep) -> Result<String, Too
         })?;
         omitted.notes()
     } else {
-        // So that what is missing, or no file, is told as such.
+        // So that a missing or irregular file is reported as such.
         read::open(workspace, &start)?;
         search.place(workspace, &start);
         Vec::new()
@@ -201,7 +201,7 @@ fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// What is shown of a line: all of it, or the part around a match.
+/// The text shown of a line: all of it, or the part around a match.
 fn excerpt(line: &Line, found: usize) -> String {
     // A little before the match, from the start of a character.
     let mut from = if found > limits::MATCH_CHARS / 2 { found - limits::MATCH_CHARS / 4 } else { 0 };

@@ -2,7 +2,7 @@
 //!
 //! The boundary is the host's: it opens `/workspace` for the component and nothing else. The checks here give a model
 //! a clear reason where the host's refusal would be a bare error number. They must not know anything about runs,
-//! policies or the path that `/workspace` has outside. What they survive: hostile paths, symbolic links that lead out
+//! policies or the path that `/workspace` has outside. They survive hostile paths, symbolic links that lead out
 //! or in circles, names that are not UTF-8, binary, huge and endless-line files; each answer is bounded and in a fixed
 //! order.
 
@@ -29,10 +29,10 @@ const ROOT: &str = "/workspace";
 /// Overwrites, and does the same when it is repeated: the host may run it again after a crash.
 const OVERWRITES: Effects = Effects { read_only: false, destructive: true, idempotent: true, open_world: false };
 
-/// Keeps what was there, but adds again when it is repeated.
+/// Keeps the content, but adds again if it is repeated.
 const ADDS: Effects = Effects { read_only: false, destructive: false, idempotent: false, open_world: false };
 
-/// Changes what was there, and might change it further when it is repeated.
+/// Changes the content, and might change it further if it is repeated.
 const CHANGES: Effects = Effects { read_only: false, destructive: true, idempotent: false, open_world: false };
 
 fn tools() -> Vec<Tool> {

@@ -1,10 +1,10 @@
-//! Every limit of these tools, with its unit and reason. What the host enforces lies above all of them.
+//! Every limit of these tools, with its unit and reason. The host's own limits lie above all of them.
 
 /// Bytes of one answer: below the 32 KiB at which a result is put aside in a file (SPEC HOST-5, RUN-9), since a page
 /// that had to be read from another file would be no help.
 pub(crate) const ANSWER_BYTES: usize = 30_000;
 
-/// Lines of one answer, the note about what was left out included: over 2,000 the host puts it aside (SPEC RUN-9).
+/// Lines of one answer, the note about omissions included: over 2,000 the host puts it aside (SPEC RUN-9).
 pub(crate) const ANSWER_LINES: usize = 2_000;
 
 /// Characters of one line that `read` shows: minified files have lines of megabytes.

@@ -12,7 +12,7 @@ use crate::limits;
 pub(crate) struct Line {
     /// Its beginning, as many bytes as were asked for.
     pub(crate) kept: Vec<u8>,
-    /// Its length in bytes.
+    /// Its whole length in bytes.
     pub(crate) length: u64,
     /// It ended in a carriage return and a newline.
     pub(crate) crlf: bool,

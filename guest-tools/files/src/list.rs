@@ -1,4 +1,4 @@
-//! `list`: what is in a directory.
+//! `list`: the entries of a directory.
 
 use std::{fs, ops::ControlFlow};
 
@@ -21,7 +21,7 @@ motor_sdk::arguments! {
     }
 }
 
-/// Lists a directory.
+/// Lists the entries of a directory.
 pub(crate) fn list(workspace: &Workspace, arguments: List) -> Result<String, ToolError> {
     let start = workspace.resolve(arguments.path.as_deref().unwrap_or("."))?;
     let shown = start.shown();

@@ -1,8 +1,8 @@
-//! One bounded answer: lines until it is full, and a note at the end that says what was left out.
+//! One bounded answer: lines until it is full, and a note at the end that names the omissions.
 
 use crate::limits;
 
-/// Room for the note.
+/// Room for the note at the end.
 const NOTE_BYTES: usize = 600;
 
 /// An answer that is being written.
@@ -13,7 +13,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Adds a line, or nothing when it does not fit. What is added contains no newline.
+    /// Adds a line, which contains no newline. Returns whether it fits.
     #[must_use]
     pub(crate) fn push(&mut self, line: &str) -> bool {
         let fits = self.lines + 1 < limits::ANSWER_LINES

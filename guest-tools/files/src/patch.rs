@@ -1,5 +1,5 @@
-//! `patch`: one unique piece of text replaced by another. What is not unique is refused rather than guessed; what is
-//! not there exactly is looked for once more with whitespace overlooked, since models reproduce it badly.
+//! `patch`: one unique piece of text replaced by another. A text that is not unique is refused rather than guessed; one
+//! that is not there exactly is looked for once more with whitespace overlooked, since models reproduce it badly.
 
 use std::{io::Read as _, ops::Range};
 
@@ -78,7 +78,7 @@ fn plan(text: &str, find: &str, replace: &str, shown: &str) -> Result<Change, To
     }
 }
 
-/// Where a text occurs in another; occurrences may overlap, as `aa` in `aaa`, and then none is meant more than another.
+/// Where a text occurs in another; occurrences may overlap, as `aa` in `aaa`, and are all the same then.
 fn occurrences(text: &str, find: &str) -> Vec<usize> {
     let step = find.chars().next().map_or(1, char::len_utf8);
     let mut starts = Vec::new();
@@ -95,7 +95,7 @@ fn occurrences(text: &str, find: &str) -> Vec<usize> {
 
 /// Where a text occurs in another when every run of whitespace counts as one blank, wherever it stands.
 fn loosely(text: &str, find: &str) -> Vec<Range<usize>> {
-    // Blanks at the ends stand for "here a word ends", and are not part of what is replaced.
+    // Blanks at the ends stand for "here a word ends", and are not part of the replaced text.
     let needle = collapsed(find);
     let haystack = format!(" {} ", collapsed(text).trim());
     occurrences(&haystack, &needle)

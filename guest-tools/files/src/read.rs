@@ -1,5 +1,5 @@
-//! `read`: a page of a text file. The file is streamed, so its size does not matter; what is not text is answered with
-//! what it is, since a page of replacement characters would tell nothing.
+//! `read`: a page of a text file. The file is streamed, so its size does not matter; a file that is not text is
+//! answered with its kind, since a page of replacement characters would tell nothing.
 
 use std::{
     fs::{self, File},
@@ -18,7 +18,7 @@ use crate::{
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// Some editors begin UTF-8 with it; it is no part of the text.
+/// Some editors begin UTF-8 with it; it is not part of the text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 motor_sdk::arguments! {
@@ -110,7 +110,7 @@ fn page(reader: &mut impl BufRead, shown: &str, first: u64, wanted: u64) -> Resu
 /// Opens a regular file for reading; its size in bytes comes with it.
 ///
 /// # Errors
-/// `missing`, with a similar name when there is one, or `bad-input` for what is not a regular file: opening a pipe
+/// `missing`, with a similar name if there is one, or `bad-input` for anything but a regular file: opening a pipe
 /// would wait for ever.
 pub(crate) fn open(workspace: &Workspace, place: &Place) -> Result<(File, u64), ToolError> {
     let shown = place.shown();
@@ -134,7 +134,7 @@ pub(crate) fn open(workspace: &Workspace, place: &Place) -> Result<(File, u64), 
     Ok((file, metadata.len()))
 }
 
-/// What a binary file seems to be.
+/// The probable kind of a binary file.
 fn kind(beginning: &[u8]) -> &'static str {
     const KINDS: &[(&[u8], &str)] = &[
         (b"\x89PNG", "a PNG image"),

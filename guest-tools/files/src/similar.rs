@@ -1,4 +1,4 @@
-//! What was probably meant: file names and lines near to those a model gave.
+//! Probable meanings: file names and lines near to those a model gave.
 
 use std::{collections::HashMap, fs};
 

@@ -1,5 +1,5 @@
 //! Directories, entry by entry in a fixed order. Links are shown and never followed, so a walk stays inside and ends;
-//! the number of entries and the depth are bounded, and what was left out is told.
+//! the number of entries and the depth are bounded, and omissions are reported.
 
 use std::{fs, ops::ControlFlow, vec};
 
@@ -13,7 +13,7 @@ use crate::{
 /// Unreadable entries in a row after which a directory counts as broken.
 const BROKEN_ENTRIES: usize = 1_000;
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Directory,
@@ -38,7 +38,7 @@ pub(crate) enum Reach {
     Tree,
 }
 
-/// What a walk did not see.
+/// The entries that a walk did not see.
 #[derive(Debug, Default)]
 pub(crate) struct Omitted {
     /// Entries whose names are not UTF-8, which no path can mean.
@@ -71,10 +71,10 @@ impl Omitted {
     }
 }
 
-/// Visits what is in a directory, sorted by name, a directory before its entries.
+/// Visits the entries of a directory, sorted by name, a directory before its entries.
 ///
 /// # Errors
-/// When the directory itself cannot be read.
+/// If the directory itself cannot be read.
 pub(crate) fn walk(
     workspace: &Workspace,
     start: &Place,

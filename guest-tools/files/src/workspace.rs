@@ -1,7 +1,7 @@
 //! Paths that a model gives, made into places in the workspace.
 //!
 //! It survives `..`, absolute paths, control characters, and symbolic links that lead out or in circles: each is
-//! refused with its reason. A place that comes out contains no links, so what happens to it happens inside.
+//! refused with its reason. A place that comes out contains no links, so all changes to it happen inside.
 
 use std::{
     collections::VecDeque,
@@ -20,7 +20,7 @@ const NAME: &str = "/workspace";
 /// The directory of the host, where it puts output that was too long (SPEC RUN-9).
 pub(crate) const HOST_DIRECTORY: &str = ".motor-output";
 
-/// The workspace.
+/// The workspace of the call.
 #[derive(Debug, Clone)]
 pub(crate) struct Workspace {
     root: PathBuf,
@@ -77,7 +77,7 @@ impl Workspace {
         Ok(Place(done.join("/")))
     }
 
-    /// The place that a model's path means, for changing what is there.
+    /// The place that a model's path means, for a change to it.
     ///
     /// # Errors
     /// As [`Workspace::resolve`]; also `denied` in the host's own directory, and `bad-input` for the workspace itself.
@@ -157,7 +157,7 @@ fn names(text: &str) -> Result<impl Iterator<Item = &str>, ToolError> {
     Ok(names)
 }
 
-/// Where a link points.
+/// The path a link points to.
 fn target(link: &Path, text: &str) -> Result<String, ToolError> {
     let target = match fs::read_link(link) {
         Ok(target) => target,

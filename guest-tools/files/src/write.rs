@@ -1,5 +1,5 @@
-//! `write` and `append`. A file is replaced by renaming a finished one over it: whoever reads meanwhile, and whoever
-//! comes after a crash or a full disk, sees the old content or the new, never a part.
+//! `write` and `append`. A file is replaced by renaming a finished one over it: a reader at the same time, or one after
+//! a crash or a full disk, sees the old content or the new, never a part.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -33,7 +33,7 @@ motor_sdk::arguments! {
     }
 }
 
-/// Writes a whole file.
+/// Writes a whole file at once.
 pub(crate) fn write(workspace: &Workspace, arguments: Write) -> Result<String, ToolError> {
     let place = workspace.resolve_to_change(&arguments.path)?;
     let before = size_of_file(workspace, &place)?;
@@ -46,7 +46,7 @@ pub(crate) fn write(workspace: &Workspace, arguments: Write) -> Result<String, T
     })
 }
 
-/// Adds to a file.
+/// Adds to the end of a file.
 pub(crate) fn append(workspace: &Workspace, arguments: Append) -> Result<String, ToolError> {
     let place = workspace.resolve_to_change(&arguments.path)?;
     let before = size_of_file(workspace, &place)?;
@@ -74,7 +74,7 @@ pub(crate) fn replace(workspace: &Workspace, place: &Place, content: &[u8]) -> R
     let unfinished = unfinished(&path, place.name());
     let outcome = write_new(&unfinished, content).and_then(|()| fs::rename(&unfinished, &path));
     outcome.map_err(|error| {
-        // The first failure is the one to tell; what remains is found and removed by the next attempt.
+        // The first failure is the one to tell; the rest is found and removed by the next attempt.
         drop(fs::remove_file(&unfinished));
         fault::of(&error, &place.shown())
     })
@@ -98,7 +98,7 @@ fn unfinished(path: &Path, name: &str) -> PathBuf {
     path.with_file_name(format!(".motor-unfinished-{:016x}", hasher.finish()))
 }
 
-/// The size of the file at a place, or nothing when there is none.
+/// The size of the file at a place; `None` if there is no file.
 fn size_of_file(workspace: &Workspace, place: &Place) -> Result<Option<u64>, ToolError> {
     let shown = place.shown();
     match fs::symlink_metadata(workspace.path(place)) {

@@ -11,7 +11,7 @@ const LONGEST_NAME_CHARS: usize = 64;
 /// Reads the arguments of a tool.
 ///
 /// # Errors
-/// `bad-input` that names the argument which is unknown, absent or of the wrong type, and what would be right.
+/// `bad-input` that names the argument which is unknown, absent or of the wrong type, and the right form.
 pub(crate) fn read<A: DeserializeOwned>(tool: &str, schema: &Value, text: &str) -> Result<A, ToolError> {
     let value: Value = serde_json::from_str(text)
         .map_err(|error| ToolError::bad_input(format!("the arguments are not JSON: {error}")))?;

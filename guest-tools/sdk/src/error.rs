@@ -1,10 +1,10 @@
-//! Short ways to say why a tool could not do what it was asked. Each text is one sentence for the model: lower case, no
+//! Short ways to say why a tool could not do its task. Each text is one sentence for the model: lower case, no
 //! final period, with the fix.
 
 use crate::bindings::motor::host::types::{Failure, ToolError};
 
 impl ToolError {
-    /// Policy forbids it.
+    /// Policy forbids the call: name the rule.
     pub fn denied(reason: impl Into<String>) -> Self {
         Self::Denied(reason.into())
     }
@@ -14,7 +14,7 @@ impl ToolError {
         Self::Missing(reason.into())
     }
 
-    /// The arguments are wrong: say which, and what would be right.
+    /// The arguments are wrong: name the argument and the right form.
     pub fn bad_input(reason: impl Into<String>) -> Self {
         Self::BadInput(reason.into())
     }
@@ -34,7 +34,7 @@ impl ToolError {
         Self::Failed(Failure { message: message.into(), retryable: true })
     }
 
-    /// The sentence it carries, whatever the kind.
+    /// The sentence it carries, of any kind.
     #[must_use]
     pub fn sentence(&self) -> &str {
         match self {

@@ -1,9 +1,9 @@
 //! Requests to the outside, through the host's network gate.
 //!
-//! It must not know any policy: whether a request is let out is the gate's decision, and what is checked here only gives
-//! the better message. What it survives is the server: redirects to other schemes, for ever, or to another origin that
-//! would get what was meant for the first; responses that break off. A response is a stream: how much of it is
-//! read, its reader bounds.
+//! It must not know any policy: whether a request is let out is the gate's decision, and the checks here only give
+//! the better message. It survives servers: redirects to other schemes, for ever, or to another origin that
+//! would get data meant for the first; responses that break off. A response is a stream: its reader bounds
+//! how much of it is read.
 
 mod redirect;
 #[cfg(target_family = "wasm")]
@@ -16,7 +16,7 @@ use url::Url;
 
 pub use redirect::follow;
 
-/// A request.
+/// A request that is to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// The method, in any case.
@@ -25,7 +25,7 @@ pub struct Request {
     pub url: String,
     /// Names and values, in order. `Content-Length` is set from the body.
     pub headers: Vec<(String, String)>,
-    /// The body; none when empty.
+    /// The body; empty if there is none.
     pub body: Vec<u8>,
     /// Milliseconds for the connection, for the first byte after it, and between two pieces of the response. Default: the host's.
     pub timeout_ms: Option<u64>,
@@ -34,11 +34,11 @@ pub struct Request {
 /// A response whose body has yet to be read.
 #[derive(Debug)]
 pub struct Response {
-    /// The status code.
+    /// The HTTP status code.
     pub status: u16,
     /// Names, in lower case, and values in the order they came. A byte that is not UTF-8 became U+FFFD.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// The body, as a stream.
     pub body: Body,
     /// Where it came from, after redirects.
     pub url: String,
@@ -55,21 +55,21 @@ pub enum HttpError {
     Blocked {
         /// The rule, such as `domain_not_allowed`.
         rule: String,
-        /// What was asked and why it was refused.
+        /// The refused request, and the reason.
         reason: String,
-        /// What would mend it.
+        /// The remedy for the owner or the model.
         remedy: String,
     },
     /// It was tried and failed.
     Failed {
-        /// What went wrong.
+        /// One sentence about the failure.
         message: String,
-        /// In which part.
+        /// The part in which it failed.
         kind: FailureKind,
     },
-    /// It is no request that could be sent.
+    /// A request that cannot be sent.
     BadRequest {
-        /// What is wrong with it and what would be right.
+        /// The fault in the request, and the right form.
         message: String,
     },
 }
@@ -80,11 +80,11 @@ pub enum HttpError {
 pub enum FailureKind {
     /// The name has no address.
     Dns,
-    /// Nobody listens there, or the connection broke.
+    /// No server listens there, or the connection broke.
     Connect,
-    /// No trusted TLS connection.
+    /// No trusted TLS connection was made.
     Tls,
-    /// It took too long.
+    /// It took longer than its time limit.
     Timeout,
     /// A limit of the host on requests, their size or the response's.
     Limit,
@@ -93,13 +93,13 @@ pub enum FailureKind {
 }
 
 impl Request {
-    /// A GET request.
+    /// A GET request without headers or body.
     #[must_use]
     pub fn get(url: impl Into<String>) -> Self {
         Self { method: "GET".to_owned(), url: url.into(), headers: Vec::new(), body: Vec::new(), timeout_ms: None }
     }
 
-    /// The first value of a header, whatever the case of its name.
+    /// The first value of a header; the case of its name does not matter.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         first(&self.headers, name)
@@ -107,7 +107,7 @@ impl Request {
 }
 
 impl Response {
-    /// The first value of a header, whatever the case of its name.
+    /// The first value of a header; the case of its name does not matter.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         first(&self.headers, name)
@@ -185,7 +185,7 @@ impl std::error::Error for HttpError {}
 /// Sends a request and returns its response, also when that is a redirect or says that something is wrong.
 ///
 /// # Errors
-/// When it cannot be sent, the gate refuses it, or it fails before the body of its response.
+/// If it cannot be sent, the gate refuses it, or it fails before the body of its response.
 pub fn send(request: Request) -> Result<Response, HttpError> {
     dispatch(&request)
 }
@@ -210,7 +210,7 @@ fn dispatch(request: &Request) -> Result<Response, HttpError> {
 /// Requests larger than the gate would take are not even copied out.
 const MOST_URL_BYTES: usize = 64 << 10;
 
-/// Checks what can be told without the host. The host checks again.
+/// Checks all that can be told without the host. The host checks again.
 fn check(request: &Request) -> Result<Url, HttpError> {
     if !is_token(&request.method) {
         return Err(HttpError::bad_request("the method is not one: use `GET`, `POST` or another HTTP method"));
@@ -255,7 +255,7 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
-/// A piece of somebody's text that is safe and short enough for a message.
+/// A piece of foreign text that is safe and short enough for a message.
 fn cut(text: &str) -> String {
     let mut shown: String = text.chars().take(100).flat_map(char::escape_debug).collect();
     if text.chars().nth(100).is_some() {

@@ -22,7 +22,7 @@
 //! # fn main() {}
 //! ```
 //!
-//! A whole skill in one file, which can be dropped in and used, says of itself what it is beside its tools: [`skill!`]
+//! A whole skill in one file, which can be dropped in and used, describes itself beside its tools: [`skill!`]
 //! instead of [`export!`], in a component of the world `skill`.
 //!
 //! ```
@@ -49,8 +49,8 @@
 //! ```
 //!
 //! It must not know any particular tool, nor promise anything the host enforces: a component written without it, in
-//! any language, has the same rights and the same limits. What it survives is a model's arguments: whatever the JSON,
-//! the answer is a handler's result or a `bad-input` that names the argument and what would be right.
+//! any language, has the same rights and the same limits. It survives a model's arguments: for any JSON,
+//! the answer is a handler's result or a `bad-input` that names the argument and the right form.
 
 mod arguments;
 mod error;
@@ -69,13 +69,13 @@ pub use bindings::motor::host::types::{CallContext as Context, Effects, Failure,
 pub use nearest::nearest;
 pub use tool::{Tool, Toolset, call};
 
-/// What the WIT world `tool` generates, for the few who need more than this crate wraps.
+/// Generated from the WIT world `tool`, for the few who need more than this crate wraps.
 #[allow(missing_docs, unsafe_code, clippy::all, clippy::restriction)]
 pub mod bindings {
     wit_bindgen::generate!({ world: "tool", path: "../../wit", pub_export_macro: true });
 }
 
-/// What the WIT interface `about` generates; a world of its own, so that a component without [`skill!`] does not export it.
+/// Generated from the WIT interface `about`; a world of its own: a component without [`skill!`] must not export it.
 #[doc(hidden)]
 #[allow(missing_docs, unsafe_code, clippy::all, clippy::restriction)]
 pub mod about {
@@ -88,7 +88,7 @@ pub mod about {
 }
 
 /// Declares the arguments of tools: structs whose fields are the arguments, and the types those use. Doc comments of
-/// fields are what a model reads; an `Option` may be left out. `#[serde(..)]` and `#[schemars(..)]` work as ever.
+/// fields are for the model; an `Option` may be left out. `#[serde(..)]` and `#[schemars(..)]` work as ever.
 #[macro_export]
 macro_rules! arguments {
     ($($type:item)+) => {
@@ -119,11 +119,11 @@ macro_rules! export {
     };
 }
 
-/// Exports a whole skill, once in a component: what it is, and the tools that a function `fn() -> Vec<Tool>` offers. The
-/// name is `[a-z][a-z0-9-]*[a-z0-9]`, at most 64 characters without `--`; the description says what it does and when to use
-/// it, in at most 1024 characters; the instructions are Markdown, at most 64 KiB.
+/// Exports a whole skill, once in a component: its texts, and the tools that a function `fn() -> Vec<Tool>` offers. The
+/// name is `[a-z][a-z0-9-]*[a-z0-9]`, at most 64 characters without `--`; the description says its purpose and when to
+/// use it, in at most 1024 characters; the instructions are Markdown, at most 64 KiB.
 ///
-/// It takes the place of [`export!`]. What it says grants nothing: the owner who approves the skill reads it.
+/// It takes the place of [`export!`]. Its texts grant nothing: the owner who approves the skill reads them.
 #[macro_export]
 macro_rules! skill {
     (name: $name:expr, description: $description:expr, instructions: $instructions:expr, tools: $tools:path $(,)?) => {

@@ -8,7 +8,7 @@ pub fn debug(message: &str) {
     write(Level::Debug, message);
 }
 
-/// Writes a line that says what happened.
+/// Writes a line about an ordinary event.
 pub fn info(message: &str) {
     write(Level::Info, message);
 }

@@ -1,4 +1,4 @@
-//! JSON Schemas of argument types, kept small: a model reads them on every turn, so what tells it nothing is left out.
+//! JSON Schemas of argument types, kept small: a model reads them on every turn, so useless parts are left out.
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};

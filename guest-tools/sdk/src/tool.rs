@@ -1,4 +1,4 @@
-//! A tool: what a model is told about it, and the handler behind it.
+//! A tool: its description for a model, and the handler behind it.
 
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
@@ -25,8 +25,8 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// A tool that answers with text. `A` is a struct: its fields are the arguments, their doc comments what the model
-    /// reads about them, and an `Option` is an argument that may be left out. Unknown arguments are refused.
+    /// A tool that answers with text. `A` is a struct: its fields are the arguments, their doc comments the model's
+    /// descriptions of them, and an `Option` is an argument that may be left out. Unknown arguments are refused.
     pub fn new<A, H>(name: impl Into<String>, description: impl Into<String>, handler: H) -> Self
     where
         A: DeserializeOwned + JsonSchema,
@@ -66,14 +66,14 @@ impl Tool {
         self.effects(Effects { read_only: true, destructive: false, idempotent: true, open_world: false })
     }
 
-    /// Says what a call can do. Without it the host takes the worst case.
+    /// Declares the effects of a call. Without them the host takes the worst case.
     #[must_use]
     pub fn effects(mut self, effects: Effects) -> Self {
         self.effects = Some(effects);
         self
     }
 
-    /// What the host and the model are told.
+    /// The description for the host and the model.
     #[must_use]
     pub fn describe(&self) -> ToolDescription {
         ToolDescription {
@@ -88,14 +88,14 @@ impl Tool {
 
 /// The tools of a component, as [`export!`](crate::export) needs them.
 pub trait Toolset {
-    /// All of them.
+    /// All tools of the component.
     fn tools() -> Vec<Tool>;
 }
 
 /// Calls one of several tools by name, as the host does: for unit tests of a component's logic.
 ///
 /// # Errors
-/// What the tool answers, or `missing` when there is none of that name.
+/// The tool's own error, or `missing` if there is no tool of that name.
 pub fn call(tools: &[Tool], name: &str, arguments: &str, context: &Context) -> Result<String, ToolError> {
     match tools.iter().find(|tool| tool.name == name) {
         Some(tool) => (tool.handler)(arguments, context),

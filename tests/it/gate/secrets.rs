@@ -231,7 +231,7 @@ fn what_is_not_a_secret_comes_back_as_it_was_sent() {
     block_on(async {
         let site = Site::start().await;
         let call = with(&site, "sk-canary-5f1c0ffee4b1d9a7").open();
-        // Half of it, nearly it, and bytes that are no text, in pieces and whole.
+        // Half of it, nearly it, and bytes that are not text, in pieces and whole.
         let near =
             "sk-canary-5f1c0ffee4b1d9 sk-canary-5f1c0ffee4b1d9ax SK-CANARY sk-sk-sk-canary-5f1c0ffe \u{fffd} Ünï";
         for encoding in Encoding::ALL {

@@ -49,7 +49,7 @@ pub struct Story<'a> {
     asked: BTreeMap<String, Value>,
     acknowledged: BTreeSet<String>,
     pub kills: usize,
-    /// Tells who kills that the run has gone on.
+    /// Tells the killer that the run has gone on.
     going_on: Option<mpsc::Sender<()>>,
 }
 
@@ -70,7 +70,7 @@ impl<'a> Story<'a> {
         }
     }
 
-    /// Lets one host live, for so long if that is said. Whether the run is over.
+    /// Lets one host live, for so long if a life is set. Returns whether the run is over.
     pub fn host(&mut self, life: Option<Life>) -> bool {
         let host = self.motor.start(&["serve"]);
         let killed = AtomicBool::new(false);
@@ -158,7 +158,7 @@ impl<'a> Story<'a> {
         Ok(value)
     }
 
-    /// Gives an order. Its key makes it harmless to give it again when its host was gone before it said anything.
+    /// Gives an order. Its key makes it harmless to repeat it if its host was gone before it answered.
     fn order(&mut self, path: &str, what: &str, body: &Value) -> io::Result<()> {
         assert!(!self.acknowledged.contains(what), "{}: {what} was acknowledged, and is needed again", self.name);
         let (status, reply) = self.motor.ask_as_owner(path, body)?;
@@ -202,7 +202,7 @@ impl<'a> Story<'a> {
     }
 }
 
-/// Kills the host when its life is over, unless its run is before.
+/// Kills the host when its life is over, unless its run ends first.
 fn kill_after(life: Option<Life>, host: &Running, killed: &AtomicBool, progress: mpsc::Receiver<()>) {
     let (steps, beyond) = match life {
         None => return,

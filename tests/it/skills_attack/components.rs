@@ -102,7 +102,7 @@ fn a_component_that_needs_more_than_its_policy_gives_is_told_which_limit() {
         (explained["limits"]["memory_bytes"].as_u64(), explained["limits"]["fuel"] == 200_000),
         (Some(host), false)
     );
-    // Its twin: with the limits of everybody it counts to the end.
+    // Its twin: with the ordinary limits it counts to the end.
     world.act("primes", &[]).succeeded();
     assert_eq!(outcomes(&world.trace()), [json!(true), json!(true)]);
 }

@@ -30,7 +30,7 @@ pub(super) fn call(name: &str, x: &Number, scale: u32) -> Result<Number, Fault> 
     Ok(result.to_scale(scale))
 }
 
-/// `e` to a power, whose digits before the point are known only by calculating it.
+/// `e` to a power, the digits of which before the point are known only by calculating it.
 fn exponential(x: &Number, scale: u32) -> Result<Number, Fault> {
     let power = i64::try_from(x.whole()).unwrap_or(i64::MAX);
     if power.abs() > 2_000 {
@@ -60,7 +60,7 @@ impl Precise {
         a.divide(b, self.scale)
     }
 
-    /// Adds `first` and what `next` makes of it, and so on, with the number of the term, until nothing is added.
+    /// Adds `first` and each following term of `next`, which gets the number of the term, until nothing is added.
     fn series(
         self,
         first: &Number,

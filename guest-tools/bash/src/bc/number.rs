@@ -9,14 +9,14 @@ const MAX_DIGITS: u64 = 20_000;
 /// Characters of a line of output, with the backslash that ends it.
 const LINE: usize = 69;
 
-/// A number.
+/// A number in decimal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Number {
     value: BigInt,
     scale: u32,
 }
 
-/// What went wrong, for standard error.
+/// An error message for standard error.
 pub(super) type Fault = String;
 
 fn ten_to(power: u32) -> BigInt {
@@ -173,7 +173,7 @@ impl Number {
         digits.reverse();
         if self.scale > 0 {
             digits.push(".".to_owned());
-            // As many digits as say what the decimal ones do.
+            // As many digits as hold the precision of the decimal ones.
             let (mut said, wanted) = (num_bigint::BigUint::from(1u8), num_bigint::BigUint::from(10u8).pow(self.scale));
             while said < wanted {
                 rest *= base;

@@ -2,7 +2,7 @@
 
 use super::number::Fault;
 
-/// Expressions within expressions.
+/// Depth of expressions within expressions.
 const MAX_DEPTH: usize = 60;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -14,7 +14,7 @@ pub(super) enum Token {
     Line,
 }
 
-/// Longer ones first.
+/// Operators and marks, longer ones first.
 const MARKS: [&str; 33] = [
     "&&", "||", "==", "!=", "<=", ">=", "++", "--", "+=", "-=", "*=", "/=", "%=", "^=", "(", ")", "{", "}", "[", "]",
     "+", "-", "*", "/", "%", "^", "<", ">", "=", "!", ",", ";", ".",
@@ -31,7 +31,7 @@ pub(super) enum Place {
 pub(super) enum Expr {
     Number(String),
     Read(Place),
-    /// `op` is `=`, or what stands before it: `+=`.
+    /// `op` is `=`, or the operator before it: `+=`.
     Assign(Place, &'static str, Box<Expr>),
     /// `++x` or `x++`: whether the value is that from before.
     Step(Place, i64, bool),
@@ -126,7 +126,7 @@ impl Parser {
         Self { tokens, at: 0, depth: 0 }
     }
 
-    /// The next statement of the script; none at its end.
+    /// The next statement of the script; `None` at its end.
     pub(super) fn next(&mut self) -> Result<Option<Statement>, Fault> {
         while self.take_mark(";") || self.take_line() {}
         if self.at >= self.tokens.len() {

@@ -11,14 +11,14 @@ use super::parse::{Expr, Function, Place, Statement};
 const MAX_WORK: u64 = 3_000_000;
 /// Calls within calls: the component's stack is small.
 const MAX_CALLS: usize = 24;
-/// Digits behind the point.
+/// The most digits behind the point.
 const MAX_SCALE: u32 = 2_000;
 /// Bytes that a script may print.
 const MAX_OUTPUT_BYTES: usize = 4 << 20;
 /// The largest base of output.
 const MAX_BASE: u32 = 999;
 
-/// What comes after a statement.
+/// The step that follows a statement.
 enum Flow {
     Next,
     Break,
@@ -39,12 +39,12 @@ pub(super) struct Machine {
     functions: HashMap<String, Function>,
     work: u64,
     calls: usize,
-    /// The printed text.
+    /// The text printed so far.
     pub out: String,
 }
 
 impl Machine {
-    /// `math`: `bc -l`.
+    /// `math` stands for `bc -l`.
     pub(super) fn new(math: bool) -> Self {
         Self {
             scale: if math { 20 } else { 0 },

@@ -115,7 +115,7 @@ async fn read(path: &str, context: &BuiltinContext<'_>) -> Result<Vec<u8>, Fault
     context.fs.read_file(&place(path, context)).await.map_err(cannot_read)
 }
 
-/// All pieces of data.
+/// All pieces of data, with `between` between them.
 async fn joined(pieces: &[Data], between: &str, context: &BuiltinContext<'_>) -> Result<Vec<u8>, Fault> {
     let mut bytes = Vec::new();
     for (index, piece) in pieces.iter().enumerate() {

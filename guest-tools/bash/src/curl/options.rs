@@ -5,7 +5,7 @@ use super::Fault;
 /// Redirects that are followed without `--max-redirs`.
 const REDIRECTS: usize = 20;
 
-/// What a command line asks for.
+/// The requests and options of a command line.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Options {
     pub targets: Vec<Target>,
@@ -53,7 +53,7 @@ pub(super) enum Data {
     Raw(String),
     /// `--data-binary`, `--json`: `@file` is read as it is.
     Binary(String),
-    /// `--data-urlencode`.
+    /// `--data-urlencode`: percent-encoded for a form.
     Encoded(String),
 }
 
@@ -144,7 +144,7 @@ const REFUSED: [(&str, &str); 18] = [
 ];
 
 impl Options {
-    /// Reads a command line.
+    /// Reads a command line without the command.
     pub(super) fn parse(arguments: &[String]) -> Result<Self, Fault> {
         let mut options = Self::default();
         let mut parser = Parser::default();

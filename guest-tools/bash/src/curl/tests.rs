@@ -1,4 +1,4 @@
-//! `curl` in scripts, over a network that says what it was asked.
+//! `curl` in scripts, over a network that repeats its requests.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -7,7 +7,7 @@ use motor_sdk::Context;
 use motor_sdk::http::{Body, FailureKind, HttpError, Request, Response};
 use motor_sdk::serde_json::json;
 
-/// Answers by the path of the URL; by default with what was asked.
+/// Answers by the path of the URL; by default with the request.
 fn network(request: Request, redirects: Option<usize>) -> Result<Response, HttpError> {
     let path = request.url.splitn(4, '/').nth(3).unwrap_or_default().to_owned();
     let fail = |kind| Err(HttpError::failed(kind, "it failed"));

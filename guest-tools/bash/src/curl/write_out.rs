@@ -1,4 +1,4 @@
-//! `-w`: what to print about a transfer after it.
+//! `-w`: the text printed about a transfer after it.
 
 use super::Transfer;
 

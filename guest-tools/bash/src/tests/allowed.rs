@@ -2,7 +2,7 @@
 
 use super::run;
 
-/// Ways to run `cat secret`, which prints `canary`. What else they use is allowed both times.
+/// Ways to run `cat secret`, which prints `canary`. The other commands they use are allowed both times.
 const WAYS: [&str; 54] = [
     "cat secret",
     "cat < secret",
@@ -119,7 +119,7 @@ fn a_forbidden_command_has_an_exit_code_of_its_own() {
 
 #[test]
 fn a_process_substitution_is_no_way_out() {
-    // What one says on standard error nobody sees; its exit code is told on standard output.
+    // The standard error of a substitution is not shown; its exit code is told on standard output.
     let script = "sort <(cat secret; echo $?)";
     assert_eq!(attack("echo,sort", script), "126\n");
     assert_eq!(attack("echo,sort,cat", script), "0\ncanary\n");

@@ -1,4 +1,4 @@
-//! What a script sees of files, and what it does not.
+//! The files that a script sees, and those that it does not.
 
 use std::os::unix::fs::symlink;
 
@@ -56,7 +56,7 @@ fn nothing_outside_is_there() {
         assert_eq!(std::fs::read_to_string(outside.path().join("secret")).unwrap(), "canary", "{script}");
         assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 2, "{script}");
     }
-    // The twin: what is inside is in reach.
+    // The twin: files inside are in reach.
     std::fs::write(root.join("inside"), "here\n").unwrap();
     symlink("inside", root.join("link")).unwrap();
     assert_eq!(run(&root, None, 20_000, "cat link ../workspace/inside /workspace/./inside"), "here\nhere\nhere\n");

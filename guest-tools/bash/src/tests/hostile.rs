@@ -2,7 +2,7 @@
 
 use super::{run, run_alone};
 
-/// Scripts without an end of their own; what each prints first must come back.
+/// Scripts without an end of their own; the first output of each must come back.
 const ENDLESS: [&str; 14] = [
     "while :; do :; done",
     "while true; do x=$((x + 1)); done",

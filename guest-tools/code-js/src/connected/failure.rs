@@ -7,9 +7,9 @@ use rquickjs::{Ctx, Object, Result};
 /// Why something was not done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// `network_blocked`, `limit`, `missing`, …
+    /// Such as `network_blocked`, `limit`, `missing`.
     pub code: &'static str,
-    /// One sentence.
+    /// One sentence for the program.
     pub message: String,
 }
 

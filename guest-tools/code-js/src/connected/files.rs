@@ -15,7 +15,7 @@ const MOST_READ_BYTES: u64 = 8 << 20;
 /// Entries of a directory that are listed.
 const MOST_ENTRIES: usize = 10_000;
 
-/// What something in the workspace is.
+/// Name, kind and size of something in the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
     name: String,
@@ -23,7 +23,7 @@ pub struct Entry {
     size: u64,
 }
 
-/// How to write.
+/// How to write to a file that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Replace,

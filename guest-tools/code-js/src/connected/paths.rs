@@ -11,7 +11,7 @@ const MOST_BYTES: usize = 4096;
 /// The names in a path below the workspace, `/` between them; `.` for the workspace itself.
 ///
 /// # Errors
-/// When it is no path, or leads out.
+/// If it is not a path, or leads out.
 pub fn parse(text: &str) -> Result<String, Failure> {
     if text.is_empty() || text.len() > MOST_BYTES || text.chars().any(char::is_control) {
         let why = "must name a file: 1 to 4096 bytes without control characters";

@@ -85,14 +85,14 @@ pub fn body_of(value: &Value<'_>) -> std::result::Result<Vec<u8>, Failure> {
         .ok_or_else(|| Failure::new("bad_input", "the bytes are gone: their buffer was detached"))
 }
 
-/// UTF-8 to text as `Response.text` has it: what is not UTF-8 becomes U+FFFD, a byte order mark goes.
+/// UTF-8 to text as `Response.text` has it: invalid UTF-8 becomes U+FFFD, a byte order mark goes.
 fn decode<'js>(ctx: Ctx<'js>, bytes: TypedArray<'js, u8>) -> Result<Value<'js>> {
     let bytes = copied(&bytes).unwrap_or_default();
     let text = String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
     text.strip_prefix('\u{feff}').unwrap_or(&text).into_js(&ctx)
 }
 
-/// The bytes of an array; none when its buffer is gone.
+/// The bytes of an array; `None` if its buffer is gone.
 #[allow(unsafe_code, reason = "the engine's memory is borrowed for the copy alone, and no JavaScript runs meanwhile")]
 fn copied(bytes: &TypedArray<'_, u8>) -> Option<Vec<u8>> {
     // SAFETY: the slice does not outlive this expression, in which the engine is not called.

@@ -1,4 +1,4 @@
-//! What programs give, each in an engine of its own (a test is a thread, and the engine is per thread).
+//! Results of programs, each in an engine of its own (a test is a thread, and the engine is per thread).
 
 use super::*;
 use crate::engine;

@@ -1,4 +1,4 @@
-//! A whole skill in one file: it converts units, and says of itself what it is.
+//! A whole skill in one file: it converts units, and describes itself.
 
 use motor_sdk::{Context, Tool, ToolError, serde};
 

@@ -1,6 +1,6 @@
-//! Cleaning a tree: what a reader of the page would not see or not read goes, and links become absolute.
+//! Cleaning a tree: parts that a reader of the page would not see or not read go, and links become absolute.
 //!
-//! Hidden text is where a page would put words for a model alone, so what a stylesheet inside the element hides is
+//! Hidden text is where a page would put words for a model alone, so text that a stylesheet inside the element hides is
 //! hidden here too. Sheets elsewhere are not read: the host treats all of a page as untrusted anyway.
 
 use std::cell::RefCell;
@@ -12,7 +12,7 @@ use url::Url;
 
 use super::{MOST_DEPTH, children, tag};
 
-/// Elements that hold no text of the page, or only what operates it.
+/// Elements that hold no text of the page, or only its controls.
 const NOT_READ: [&str; 27] = [
     "script", "style", "template", "head", "nav", "svg", "math", "canvas", "iframe", "frame", "object", "embed",
     "applet", "audio", "video", "map", "area", "button", "input", "select", "textarea", "datalist", "dialog",
@@ -23,7 +23,7 @@ const NOT_READ_ROLES: [&str; 6] = ["navigation", "search", "menu", "menubar", "t
 /// Longer ones are data, not places.
 const MOST_LINK_BYTES: usize = 2048;
 
-/// What is known of a page besides its tree.
+/// The facts about a page beside its tree.
 pub struct Cleaned {
     /// Its title, white space collapsed.
     pub title: String,

@@ -18,7 +18,7 @@ enum Step {
     Leave(&'static str),
 }
 
-/// Writes a tree.
+/// Writes a tree as plain text.
 pub fn write(document: &Rc<Node>) -> String {
     let mut text = String::new();
     let mut steps = vec![Step::Enter(Rc::clone(document), false)];

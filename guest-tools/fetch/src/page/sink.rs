@@ -1,8 +1,8 @@
 //! Parsing within bounds: html5ever builds its usual tree, through a sink that counts.
 //!
-//! What the parser does for a tag grows with the elements that are open, so a page that opens ever more of them would
-//! cost the square of its size; once a bound is met, the rest of the page is not looked at. Attributes that nothing
-//! here reads are dropped at once, and nobody collects what is wrong with the page.
+//! The parser's work for a tag grows with the elements that are open, so a page that opens ever more of them would cost
+//! the square of its size; once a bound is met, the rest of the page is not looked at. Attributes that nothing here
+//! reads are dropped at once, and the errors of the page are not collected.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -49,14 +49,14 @@ pub enum Stopped {
     Elements,
 }
 
-/// Parses a page, as without scripts: what stands in `noscript` is for readers like this one.
+/// Parses a page, as without scripts: the text in `noscript` is for readers like this one.
 pub fn parse(html: String) -> Parsed {
     let options = TreeBuilderOpts { scripting_enabled: false, drop_doctype: true, ..TreeBuilderOpts::default() };
     let bounded = Bounded { dom: RcDom::default(), elements: Cell::new(0), stopped: Cell::new(None) };
     let tokenizer = Tokenizer::new(UntilStopped(TreeBuilder::new(bounded, options)), TokenizerOpts::default());
     let input = BufferQueue::default();
     input.push_back(StrTendril::from_slice(&html));
-    // The tree shares the copy; there is no room for a page twice.
+    // The tree shares the copy; memory does not hold a page twice.
     drop(html);
     while !matches!(tokenizer.feed(&input), html5ever::TokenizerResult::Done) {}
     tokenizer.end();
@@ -192,7 +192,7 @@ impl TreeSink for Bounded {
         self.dom.append_before_sibling(sibling, node);
     }
 
-    // Attributes of `html` and `body` that come late: none that is read here.
+    // Attributes of `html` and `body` that come late: these are never read here.
     fn add_attrs_if_missing(&self, _target: &Self::Handle, _attributes: Vec<Attribute>) {}
 
     fn remove_from_parent(&self, target: &Self::Handle) {

@@ -1,4 +1,4 @@
-//! Pages and what becomes of them as Markdown: ordinary ones, and those made to break a reader.
+//! Pages and the Markdown made of them: ordinary ones, and those made to break a reader.
 
 use super::*;
 
@@ -95,7 +95,7 @@ fn plain_text_keeps_lines() {
     check_plain("a*b_c", "a*b_c");
 }
 
-/// Small stacks find what recurses; the real one is 512 KiB of wasm frames.
+/// Small stacks find recursion; the real one is 512 KiB of wasm frames.
 fn within_a_small_stack(work: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(2 << 20).spawn(work).unwrap().join().unwrap();
 }

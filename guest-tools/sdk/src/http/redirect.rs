@@ -1,6 +1,6 @@
-//! Following redirects, as WHATWG Fetch section 4.4 says, and stricter with what belongs to one origin only.
+//! Following redirects, as WHATWG Fetch section 4.4 says, and stricter with data that belongs to one origin only.
 //!
-//! The server that answers is hostile: it names the next URL, and wants what was meant for another. So nothing that
+//! The server that answers is hostile: it names the next URL, and wants data meant for another. So nothing that
 //! is a credential, or stands for one, goes to another origin (SPEC NET-2), in no part of a request.
 
 use percent_encoding::percent_decode;
@@ -11,7 +11,7 @@ use super::{FailureKind, HttpError, Request, Response, accept, cut, parse};
 /// Headers that are a credential by their name.
 const CREDENTIAL_HEADERS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 
-/// What stands before a credential's name in its placeholder.
+/// The text before a credential's name in its placeholder.
 const PLACEHOLDER: &[u8] = b"<credential:";
 
 /// Sends a request by `send` and follows at most `most` redirects.

@@ -119,7 +119,7 @@ fn incoming(response: IncomingResponse, url: &Url) -> Result<Response, HttpError
     Ok(Response { status: response.status(), headers, body, url: url.to_string() })
 }
 
-/// The body of a response. Fields are dropped in order, and a stream has to go before what it is of.
+/// The body of a response. Fields are dropped in order, and a stream has to go before its body.
 struct Incoming {
     stream: InputStream,
     _body: IncomingBody,

@@ -1,8 +1,8 @@
-//! What the skill says of itself: its `SKILL.md`, so that the directory and the bare component say the same.
+//! The skill's own description: its `SKILL.md`, so that the directory and the bare component say the same.
 
 const MANIFEST: &str = include_str!("../../../../skills/calendar/SKILL.md");
 
-/// What it does and when to use it.
+/// The purpose of the skill and when to use it.
 pub fn description() -> &'static str {
     let (frontmatter, _) = parts();
     frontmatter.lines().find_map(|line| line.strip_prefix("description:")).unwrap_or_default().trim()

@@ -1,4 +1,4 @@
-//! A date and what is added to it: months before days, business days last, and the end of a month said instead of guessed.
+//! A date and a sum to add: months before days, business days last, and the end of a month said instead of guessed.
 
 use jiff::Span;
 use motor_sdk::serde::Serialize;
@@ -53,7 +53,7 @@ pub struct Sum {
     shortened: bool,
 }
 
-/// The tool.
+/// The tool `add_to_date` of the skill.
 pub fn add_to_date(arguments: AddToDate, _context: &Context) -> Result<Sum, ToolError> {
     let workdays = Workdays::new(arguments.weekend, arguments.holidays)?;
     let (years, months) = (arguments.years.unwrap_or(0), arguments.months.unwrap_or(0));
@@ -71,7 +71,7 @@ pub fn add_to_date(arguments: AddToDate, _context: &Context) -> Result<Sum, Tool
 
 /// A date that was moved by months.
 pub struct Moved {
-    /// Where it came to.
+    /// The day it came to.
     pub day: Day,
     /// The month there has no day of its number.
     pub shortened: bool,
@@ -80,7 +80,7 @@ pub struct Moved {
 /// Adds months: the last day of the month where it has no day of that number.
 ///
 /// # Errors
-/// When it is before the year 1 or after 9999.
+/// If it is before the year 1 or after 9999.
 pub fn add_months(day: Day, months: i64, end: Option<MonthEnd>) -> Result<Moved, ToolError> {
     let date = day.date();
     let span = Span::new().try_months(months).map_err(out_of_range)?;
@@ -123,7 +123,7 @@ mod tests {
             r#"{"date":"2026-01-08","business_days":1,"weekend":["friday","sat"]}"#,
             &business("2026-01-11", "sunday"),
         );
-        // Months first, then days, whatever the order they are written in.
+        // Months first, then days, in any order of writing.
         check(
             r#"{"days":1,"months":1,"date":"2026-01-31"}"#,
             r#"{"date":"2026-03-01","weekday":"sunday","is_business_day":false,"shortened":true}"#,

@@ -1,5 +1,5 @@
-//! A day of the Gregorian calendar, read from a model's JSON and written for it. Nothing but a real day gets in: what is no
-//! date is refused with what would be right, before a handler sees it.
+//! A day of the Gregorian calendar, read from a model's JSON and written for it. Nothing but a real day gets in: an
+//! invalid date is refused with the valid ones, before a handler sees it.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ impl Day {
     /// The day of a year, a month and a day of the month, from numbers that may be anything.
     ///
     /// # Errors
-    /// When there is no such day; says what there is.
+    /// If there is no such day; the error names the valid range.
     pub fn of(year: i64, month: i64, day: i64) -> Result<Self, ToolError> {
         if !YEARS.contains(&year) {
             return Err(ToolError::bad_input(format!("the year {year} is not between 1 and 9999")));
@@ -45,7 +45,7 @@ impl Day {
     /// The day a calculation came to.
     ///
     /// # Errors
-    /// When it is before the year 1 or after 9999.
+    /// If it is before the year 1 or after 9999.
     pub fn reached(date: Date) -> Result<Self, ToolError> {
         if YEARS.contains(&i64::from(date.year())) {
             Ok(Self(date))
@@ -54,7 +54,7 @@ impl Day {
         }
     }
 
-    /// For calculations.
+    /// The date for calculations.
     #[must_use]
     pub fn date(self) -> Date {
         self.0
@@ -70,14 +70,14 @@ impl Day {
     /// The day so many days away.
     ///
     /// # Errors
-    /// When it is before the year 1 or after 9999.
+    /// If it is before the year 1 or after 9999.
     pub fn plus_days(self, days: i64) -> Result<Self, ToolError> {
         let span = jiff::Span::new().try_days(days).map_err(out_of_range)?;
         Self::reached(self.0.checked_add(span).map_err(out_of_range)?)
     }
 }
 
-/// What the library says of dates that it cannot hold, in the words of this component.
+/// The library's error about dates that it cannot hold, in the words of this component.
 pub fn out_of_range(_: jiff::Error) -> ToolError {
     ToolError::limit("the result is not between 0001-01-01 and 9999-12-31")
 }
@@ -119,7 +119,7 @@ pub fn shown(text: &str) -> String {
     if cut.len() < text.len() { format!("{cut}…") } else { cut }
 }
 
-/// The months' names.
+/// The names of the months in lower case.
 pub const MONTHS: [&str; 12] = [
     "january",
     "february",
@@ -158,7 +158,7 @@ pub enum DayOfWeek {
 }
 
 impl DayOfWeek {
-    /// Of a day.
+    /// The day of the week of a day.
     #[must_use]
     pub fn of(day: Day) -> Self {
         match day.date().weekday() {
@@ -184,7 +184,7 @@ impl DayOfWeek {
         WEEKDAYS.get(usize::from(self.index())).copied().unwrap_or_default()
     }
 
-    /// For calculations.
+    /// The weekday for calculations.
     #[must_use]
     pub fn weekday(self) -> Weekday {
         match self {

@@ -40,7 +40,7 @@ pub struct Difference {
     business_days_with_both_ends: i64,
 }
 
-/// The tool.
+/// The tool `date_difference` of the skill.
 pub fn date_difference(arguments: DateDifferenceOf, _context: &Context) -> Result<Difference, ToolError> {
     let (from, to) = (arguments.from, arguments.to);
     let workdays = Workdays::new(arguments.weekend, arguments.holidays)?;
@@ -93,7 +93,7 @@ mod tests {
         check("0001-01-01", "9999-12-31", 3_652_058, (521_722, 4), (9_998, 11, 30));
     }
 
-    /// What the answer says leads from one date to the other again, over a thousand pairs.
+    /// The answer leads from one date to the other again, over a thousand pairs.
     #[test]
     fn leads_back() {
         let start = day("2023-11-29");

@@ -1,8 +1,8 @@
-//! Dates, exactly: what a model works out in its head and gets wrong. A skill that imports nothing, so it has no clock either:
-//! what day it is has to be told.
+//! Dates, exactly: calculations that a model does in its head and gets wrong. A skill that imports nothing, so it has
+//! no clock either: it has to be told the current day.
 //!
-//! It must not know time zones or any country's holidays: the caller names the days that are not worked. What it survives is
-//! a model's arguments: every number and text has bounds, every answer is finite, and work does not grow with distance.
+//! It must not know time zones or any country's holidays: the caller names the days that are not worked. It survives a
+//! model's arguments: every number and text has bounds, every answer is finite, and work does not grow with distance.
 
 mod about;
 mod add;

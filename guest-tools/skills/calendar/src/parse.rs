@@ -1,12 +1,12 @@
-//! Reading a date as people write it. What could be two days is refused with both of them: a guess would be right on most
-//! days and wrong on the others.
+//! Reading a date as people write it. A text that could be two days is refused with both of them: a guess would be
+//! right on most days and wrong on the others.
 
 use motor_sdk::serde::Serialize;
 use motor_sdk::{Context, ToolError, schemars};
 
 use crate::day::{Day, DayOfWeek, MONTHS, WEEKDAYS, shown};
 
-/// Longer texts are no dates.
+/// Longer texts are not dates.
 const MOST_CHARS: usize = 64;
 
 motor_sdk::arguments! {
@@ -37,7 +37,7 @@ pub struct Parsed {
     weekday: DayOfWeek,
 }
 
-/// The tool.
+/// The tool `parse_date` of the skill.
 pub fn parse_date(arguments: ParseDate, _context: &Context) -> Result<Parsed, ToolError> {
     let date = read(&arguments.text, arguments.order)?;
     Ok(Parsed { date, weekday: DayOfWeek::of(date) })
@@ -118,7 +118,7 @@ fn week_day(year: i64, week: Option<i64>, weekday: Option<i64>) -> Result<Day, T
 struct Number {
     value: i64,
     digits: usize,
-    /// It was written `1st`.
+    /// Whether it was written as in `1st`.
     ordinal: bool,
 }
 

@@ -8,7 +8,7 @@ use crate::add::add_months;
 use crate::day::{Day, DayOfWeek};
 use crate::workdays::Workdays;
 
-/// Dates of one answer.
+/// The most dates of one answer.
 const MOST_DATES: usize = 1_000;
 
 /// Days, weeks, months or years from one date to the next.
@@ -96,7 +96,7 @@ pub struct Listed {
     instead_of: Option<Day>,
 }
 
-/// The tool.
+/// The tool `list_dates` of the skill.
 pub fn list_dates(arguments: ListDates, _context: &Context) -> Result<Dates, ToolError> {
     let rule = Rule::of(&arguments)?;
     let most = match (arguments.count, arguments.until) {
@@ -154,7 +154,7 @@ fn rolled(day: Day, roll: Roll, workdays: &Workdays) -> Result<Day, ToolError> {
     }
 }
 
-/// When the dates come.
+/// The rule by which the dates come.
 enum Rule {
     Days(i64),
     BusinessDays(i64),

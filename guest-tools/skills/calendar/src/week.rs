@@ -1,4 +1,4 @@
-//! ISO weeks and what a date is: facts that follow from the date alone.
+//! ISO weeks and the facts about a date: they follow from the date alone.
 
 use motor_sdk::serde::Serialize;
 use motor_sdk::{Context, ToolError, schemars};
@@ -78,7 +78,7 @@ pub fn week_dates(arguments: WeekDates, _context: &Context) -> Result<Week, Tool
 /// The Monday of an ISO week.
 ///
 /// # Errors
-/// When there is no such week.
+/// If there is no such week.
 pub fn monday_of(year: i64, week: i64) -> Result<Day, ToolError> {
     let weeks = weeks_in(year)?;
     if !(1..=weeks).contains(&week) {

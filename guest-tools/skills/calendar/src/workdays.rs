@@ -7,19 +7,19 @@ use crate::day::{Day, DayOfWeek};
 /// Holidays that are taken: fourteen years of every day.
 const MOST_HOLIDAYS: usize = 5_000;
 
-/// What days are worked: all but a weekend and holidays.
+/// The days that are worked: all but a weekend and holidays.
 #[derive(Debug, Clone)]
 pub struct Workdays {
     weekend: [bool; 7],
-    /// Those that are no weekend, by number, each once, sorted.
+    /// Those not on the weekend, by number, each once, sorted.
     holidays: Vec<i64>,
 }
 
 impl Workdays {
-    /// What a caller said; Saturday and Sunday, and no holidays, where nothing was.
+    /// The caller's free days; by default Saturday and Sunday, and no holidays.
     ///
     /// # Errors
-    /// When no day is left to work on, or there are too many holidays.
+    /// If no day is left to work on, or there are too many holidays.
     pub fn new(weekend: Option<Vec<DayOfWeek>>, holidays: Option<Vec<Day>>) -> Result<Self, ToolError> {
         let mut free = [false; 7];
         for day in weekend.unwrap_or_else(|| vec![DayOfWeek::Saturday, DayOfWeek::Sunday]) {
@@ -72,7 +72,7 @@ impl Workdays {
     /// The day that lies so many business days after `day`, or before it when negative; `day` itself for 0.
     ///
     /// # Errors
-    /// When it is before the year 1 or after 9999.
+    /// If it is before the year 1 or after 9999.
     pub fn shift(&self, day: Day, business_days: i64) -> Result<Day, ToolError> {
         // The count from `day` never shrinks with the distance, so the nearest day that has it is found by halving.
         let direction = business_days.signum();

@@ -192,7 +192,7 @@ fn forbidden_headers(arguments: At, _: &Context) -> Answer {
     Ok(lines.join("\n"))
 }
 
-/// Asks without saying whom, and in ways that are no request.
+/// Asks without naming a server, and in ways that are not requests.
 fn half_requests(_: At, _: &Context) -> Answer {
     let mut lines = Vec::new();
     for (scheme, authority, path) in [

@@ -91,7 +91,7 @@ pub fn stat(path: &str) -> Result<Entry> {
 
 pub fn remove(path: &str) -> Result<()> {
     let root = root()?;
-    // Not following: what is removed is the name.
+    // Not following: the name itself is removed.
     let stat = root.stat_at(PathFlags::empty(), path).map_err(|code| failure(code, path))?;
     let removed = match stat.type_ {
         DescriptorType::Directory => root.remove_directory_at(path),

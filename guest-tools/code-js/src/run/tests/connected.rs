@@ -1,4 +1,4 @@
-//! What of `fetch` and `workspace` shows without a host: what is granted, and what arguments they take.
+//! The parts of `fetch` and `workspace` that show without a host: their grants and their arguments.
 
 use super::*;
 use crate::bindings::exports::motor::host::interpreter::Grants;

@@ -9,7 +9,7 @@ fn answer(arguments: &str) -> Result<String, ToolError> {
     motor_sdk::call(&crate::tools(), "list_dates", arguments, &context)
 }
 
-/// The dates alone, with what they stand instead of.
+/// The dates alone, with the ones that they replace.
 #[track_caller]
 fn check(arguments: &str, expected: &[&str]) {
     let answer = answer(arguments).unwrap_or_else(|error| panic!("{arguments}: {error:?}"));
