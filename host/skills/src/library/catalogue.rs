@@ -131,8 +131,8 @@ impl Catalogue {
     fn nearest(&self, selector: &str) -> Option<String> {
         let names = self.entries.iter().filter_map(|entry| entry.name()).map(|name| (name, name.to_owned()));
         let places = self.entries.iter().map(|entry| (entry.place.entry.as_str(), entry.place.to_string()));
-        // A name comes first when its place is as near.
-        nearest(selector, places.chain(names))
+        // A name comes first when its place is as near. A selector with a slash is a place, and not a slip of a name.
+        nearest(selector, places.chain(names)).filter(|_| !selector.contains('/'))
     }
 }
 
