@@ -11,7 +11,7 @@ const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../host");
 
 /// Every crate of the host with the crates of the host it may depend on. Lower crates never see higher ones; siblings
 /// do not see each other.
-const EDGES: [(&str, &[&str]); 21] = [
+const EDGES: [(&str, &[&str]); 22] = [
     ("base", &[]),
     ("seal", &[]),
     ("store", &["base"]),
@@ -31,6 +31,7 @@ const EDGES: [(&str, &[&str]); 21] = [
     ("grants", &["base", "network", "skills"]),
     ("deliveries", &["base", "network", "signals", "store", "vault"]),
     ("motor", &["base", "consent", "energy", "grants", "llm", "signals", "store"]),
+    ("toolbox", &["base", "bundled", "grants", "llm", "motor", "network", "runtime", "store"]),
     (
         "agent",
         &[
@@ -49,6 +50,7 @@ const EDGES: [(&str, &[&str]); 21] = [
             "signals",
             "skills",
             "store",
+            "toolbox",
             "vault",
         ],
     ),

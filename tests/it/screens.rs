@@ -290,7 +290,7 @@ fn an_author_without_a_home_waits_once() {
     let motor = Motor::bare();
     let cache = motor.directory().join("xdg");
     let motor = motor.env("XDG_CACHE_HOME", cache.to_str().unwrap());
-    let files = tests::target_directory().join("guests/files.wasm");
+    let files = tests::target_directory().join("guests/bundled/files.wasm");
     let list = ["call", files.to_str().unwrap(), "list"];
     let first = motor.run(&list).succeeded();
     assert!(first.stderr.contains("compiling `files.wasm`, once"), "{first:?}");
@@ -319,7 +319,7 @@ fn code(directory: &Path) -> BTreeMap<PathBuf, SystemTime> {
 #[test]
 fn each_bundled_component_is_in_the_program_once() {
     let program = std::fs::read(tests::binary::program_file()).unwrap();
-    let all = agent::components::BUNDLED;
+    let all = bundled::COMPONENTS;
     for (name, component) in all {
         let count = |haystack: &[u8], piece: &[u8]| memchr::memmem::find_iter(haystack, piece).count();
         // A piece that no other component has, and this one once.

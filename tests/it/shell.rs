@@ -27,7 +27,7 @@ async fn shell() -> &'static ToolComponent {
     let load = async || {
         let config = EngineConfig { cache: Some(tests::cache()), ..EngineConfig::default() };
         let runtime = Runtime::new(config).unwrap();
-        let bytes = std::fs::read(tests::target_directory().join("guests/bash.wasm")).unwrap();
+        let bytes = std::fs::read(tests::target_directory().join("guests/bundled/bash.wasm")).unwrap();
         let component = Component::load(&runtime, &bytes, ComponentOrigin::Bundled).await.unwrap();
         ToolComponent::link(&runtime, &component).unwrap()
     };

@@ -1,5 +1,5 @@
-//! Builds the guests into `guests/` of the target directory: the bundled ones there, those of the tests in `hostile/`. The
-//! components of the shipped skills are put into `skills/` as well, where their `SKILL.md` is.
+//! Builds the guests into `guests/` of the target directory: the bundled ones into `bundled/`, those of the tests into
+//! `hostile/`. The components of the shipped skills are put into `skills/` as well, where their `SKILL.md` is.
 //!
 //! Skipped when the sources are those the existing components were made from. A component appears whole or not at all:
 //! it is written beside its place and renamed.
@@ -13,14 +13,8 @@ use crate::place::Place;
 use crate::process::{cargo, command};
 use crate::stamp::{self, Inputs};
 
-/// Tools of the guest workspace: the crate, its directory, and the component's name.
-const TOOLS: [(&str, &str, &str); 5] = [
-    ("fetch", "fetch", "fetch"),
-    ("bash", "bash", "bash"),
-    ("files", "files", "files"),
-    ("greeting", "examples/greeting", "greeting"),
-    ("units", "examples/units", "units"),
-];
+/// The directory of the guests that are embedded in the program.
+const BUNDLED: &str = "bundled";
 
 /// Shipped skills with a component. Each has a crate of its name in the guest workspace.
 const SKILLS: [&str; 1] = ["calendar"];
@@ -92,21 +86,43 @@ fn when_stale(stamp: &Path, inputs: &str, build: impl FnOnce() -> Result<Vec<Str
     stamp::write(stamp, inputs, &outputs)
 }
 
+/// Builds the engine and the tools in `guest-tools/bundled`, which the program embeds, and the examples beside them.
 fn build_bundled(place: &Place) -> Result<Vec<String>> {
-    let mut outputs = vec![build_code_js(place, "code-js", &[])?];
-    outputs.push(build_code_js(place, "code-js-connected", &["--features", "connected"])?);
-    for (package, directory, name) in TOOLS {
-        if place.root.join("guest-tools").join(directory).join("Cargo.toml").exists() {
-            place
-                .guest_cargo()
-                .args(["build", "--release", "--target", "wasm32-wasip2", "--package", package])
-                .run()?;
-            let built =
-                place.guest_build().join("wasm32-wasip2/release").join(file_stem(package)).with_extension("wasm");
-            outputs.push(install(&built, &place.guests(), name)?);
-        }
+    let (sources, bundled) = (place.root.join("guest-tools"), place.guests().join(BUNDLED));
+    fs::create_dir_all(&bundled)?;
+    let mut embedded = vec![build_code_js(place, "code-js", &[])?];
+    embedded.push(build_code_js(place, "code-js-connected", &["--features", "connected"])?);
+    for tool in packages_in(&sources.join(BUNDLED))? {
+        embedded.push(build_tool(place, &tool, &bundled)?);
+    }
+    // A tool that is no longer there must not be embedded.
+    for old in components_in(&bundled)?.iter().filter(|path| !embedded.iter().any(|name| path.ends_with(name))) {
+        fs::remove_file(old)?;
+    }
+    let mut outputs: Vec<String> = embedded.into_iter().map(|name| format!("{BUNDLED}/{name}")).collect();
+    for example in packages_in(&sources.join("examples"))? {
+        outputs.push(build_tool(place, &example, &place.guests())?);
     }
     Ok(outputs)
+}
+
+/// The directories in here that are crates, sorted. Each has the name of its crate.
+fn packages_in(directory: &Path) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.path().join("Cargo.toml").is_file() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn build_tool(place: &Place, package: &str, directory: &Path) -> Result<String> {
+    place.guest_cargo().args(["build", "--release", "--target", "wasm32-wasip2", "--package", package]).run()?;
+    let built = place.guest_build().join("wasm32-wasip2/release").join(file_stem(package)).with_extension("wasm");
+    install(&built, directory, package)
 }
 
 /// A build of the JavaScript engine, initialised here so that a call finds it ready. Without features it imports nothing.
@@ -120,7 +136,7 @@ fn build_code_js(place: &Place, name: &str, features: &[&str]) -> Result<String>
         .run()?;
     let core = place.guest_build().join(target).join("release/code_js.wasm");
     let component = componentise(place, &core, name, &["--init", "init"])?;
-    install(&component, &place.guests(), name)
+    install(&component, &place.guests().join(BUNDLED), name)
 }
 
 /// Makes a component of a core module. Returns where it is.

@@ -15,10 +15,9 @@ use runtime::{
 use serde::Serialize;
 use store::Links;
 use tokio_util::sync::CancellationToken;
+use toolbox::{Preparations, load};
 
 use crate::config::Config;
-use crate::preparing::Preparations;
-use crate::sandboxes::load;
 
 /// The kind, imports and exports of a component.
 #[derive(Debug, Clone, Serialize)]
@@ -90,14 +89,11 @@ pub struct CallReply {
     pub stdio: String,
 }
 
-/// The components that are part of the program, by name.
-pub static BUNDLED: [(&str, &[u8]); 5] = [
-    ("code-js", bundled::CODE_JS),
-    ("code-js-connected", bundled::CODE_JS_CONNECTED),
-    ("files", bundled::FILES),
-    ("fetch", bundled::FETCH),
-    ("bash", bundled::BASH),
-];
+/// Whether the program has a bundled component with this name.
+#[must_use]
+pub fn is_bundled(name: &str) -> bool {
+    bundled::component(name).is_some()
+}
 
 /// Runs components outside any home.
 pub struct Workbench {
@@ -145,13 +141,12 @@ impl Workbench {
         Ok(self.report(&inspection, loading).await)
     }
 
-    /// Inspects a bundled component by the name of [`BUNDLED`].
+    /// Inspects a bundled component by the name in [`bundled::COMPONENTS`].
     ///
     /// # Errors
     /// If no component has that name.
     pub async fn inspect_bundled(&self, name: &str) -> Result<ComponentReport, Refusal> {
-        let found = BUNDLED.into_iter().find(|(known, _)| *known == name);
-        let (_, bytes) = found
+        let bytes = bundled::component(name)
             .ok_or_else(|| Refusal::new(RefusalCode::NotFound, format!("there is no bundled component `{name}`")))?;
         let inspection = self.inspect(Path::new(name), bytes, ComponentOrigin::Bundled).await?;
         let loading = self.load(Path::new(name), load(&self.runtime, bytes));

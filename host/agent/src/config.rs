@@ -25,8 +25,9 @@ use crate::{Env, Home};
 pub use deliveries::{HookConfig, SignalsConfig, WebhookConfig};
 pub use models::{ModelPrice, ModelsConfig};
 pub use retention::{Age, ByteSize, RetentionConfig};
-pub use sections::{CodeConfig, EngineSettings, ToolsConfig};
+pub use sections::EngineSettings;
 pub use skills::SkillsConfig;
+pub use toolbox::{CodeConfig, ToolsConfig};
 
 /// Everything that can be configured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -14,16 +14,16 @@ use tokio::sync::watch;
 use crate::access::NetworkAccess;
 use crate::config::Config;
 use crate::origins::Origins;
-use crate::sandboxes::Sandboxes;
-use crate::skill::{OwnTool, advise, briefing, limits, tools_of};
-use crate::toolbox::{RunToolbox, ToolboxParts};
+use crate::skill::{advise, briefing, limits, tools_of};
 use crate::trace_file::TraceWriter;
 use crate::{Env, Home, artifacts, models};
 use store::blocking;
+use toolbox::SandboxPool;
+use toolbox::{RunToolbox, SkillTool, ToolboxParts};
 
 /// A skill, prepared for a run.
 struct InUse {
-    own: BTreeMap<String, OwnTool>,
+    own: BTreeMap<String, SkillTool>,
     briefing: String,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct HostEnvironment {
     pub config: Config,
     pub env: Env,
     pub clock: Arc<dyn Clock>,
-    pub sandboxes: Arc<Sandboxes>,
+    pub sandboxes: Arc<SandboxPool>,
     pub access: NetworkAccess,
     pub skills: Library,
     pub origins: Origins,

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Host;
 use crate::api::{Caller, ExecuteReply, ExecuteRequest, Tier};
-use crate::sandboxes::CompileTurn;
+use toolbox::CompileTurn;
 
 impl Host {
     /// Runs a program in the sandbox (SPEC CODE-5). Failures of the program are part of the reply.
@@ -32,10 +32,10 @@ impl Host {
         };
         let access = &parts.environment.access;
         let (sandbox, surroundings) = match request.tier {
-            Tier::Isolated => (parts.sandboxes.isolated(CompileTurn::ONLY).await?, CodeAccess::default()),
+            Tier::Isolated => (parts.sandboxes.code(false, CompileTurn::ONLY).await?, CodeAccess::default()),
             Tier::Network => {
                 let network = Some(access.for_program(&request.agent).await?);
-                (parts.sandboxes.connected(CompileTurn::ONLY).await?, CodeAccess { network, ..CodeAccess::default() })
+                (parts.sandboxes.code(true, CompileTurn::ONLY).await?, CodeAccess { network, ..CodeAccess::default() })
             }
         };
         let mut batch = Batch::new();

@@ -27,10 +27,10 @@ use crate::origins::Origins;
 use crate::plan::{Plan, plan};
 use crate::receipt::ReceiptKey;
 use crate::retention::{Pruner, Retention};
-use crate::sandboxes::Sandboxes;
 use crate::skill::{self, Purpose};
 use crate::trace_file::TraceWriter;
 use crate::{Env, Home, workspace};
+use toolbox::SandboxPool;
 
 /// The time for pending answers when the host ends because its storage failed.
 const LAST_ANSWERS: Duration = Duration::from_millis(200);
@@ -67,7 +67,7 @@ pub(crate) struct HostInner {
     pub(crate) energy: Arc<EnergyBook>,
     pub(crate) motor: Motor,
     pub(crate) environment: Arc<HostEnvironment>,
-    pub(crate) sandboxes: Arc<Sandboxes>,
+    pub(crate) sandboxes: Arc<SandboxPool>,
     pub(crate) consent: consent::ConsentGate,
     pub(crate) skills: Library,
     deliveries: Deliveries,
@@ -115,7 +115,7 @@ impl Host {
         let runtime = Runtime::new(engine).map_err(|error| {
             Refusal::new(RefusalCode::Failed, format!("the component engine does not start: {}", error.root_cause()))
         })?;
-        let sandboxes = Arc::new(Sandboxes::new(runtime));
+        let sandboxes = Arc::new(SandboxPool::new(runtime));
         let signals = SignalBus::open(store.clone(), clock.clone())?;
         let energy = Arc::new(EnergyBook::open(store.clone(), clock.clone(), config.energy.clone()));
         for file in &config.network.authorities {

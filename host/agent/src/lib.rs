@@ -7,7 +7,6 @@
 mod access;
 pub mod api;
 mod artifacts;
-pub mod catalogue;
 pub mod components;
 pub mod config;
 mod decisions;
@@ -21,16 +20,12 @@ mod host;
 mod loss;
 mod models;
 mod origins;
-mod output;
 mod owner;
 mod plan;
-mod preparing;
 mod receipt;
 mod retention;
-mod sandboxes;
 mod skill;
 mod task;
-mod toolbox;
 mod trace_file;
 mod withhold;
 mod workspace;
@@ -50,10 +45,10 @@ pub use explain::{
 pub use home::Home;
 pub use host::{Host, HostOptions};
 pub use loss::{AcceptedLoss, accept_loss};
-pub use preparing::Preparations;
 pub use receipt::verify::{CheckedFile, UncheckedFile, Verification, VerifyRequest};
 pub use retention::HomeUsage;
 pub use task::{ApproveTask, RespondRequest, RetryTask};
+pub use toolbox::Preparations;
 
 /// Runs the compile worker: the work of a process that [`Host`] started with the argument
 /// [`runtime::worker::ARGUMENT`].

@@ -9,7 +9,6 @@ use vault::{CredentialInfo, CredentialSource, NewCredential};
 
 use crate::Host;
 use crate::api::{ActRequest, Caller, SetCredential};
-use crate::catalogue;
 use crate::decisions::{Decision, DecisionLevel};
 use crate::explain::{
     ExplainedCredential, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedSkill, ExplainedTool, Explanation,
@@ -17,8 +16,9 @@ use crate::explain::{
 };
 use crate::plan::{Plan, plan};
 use crate::skill::{Purpose, limits};
-use crate::toolbox::{CodeGrants, define, effects_in_words};
 use crate::workspace;
+use toolbox::catalogue;
+use toolbox::{CodeGrants, define, effects_in_words};
 
 impl Host {
     /// Explains a run's possible access, from the plan it would start from (SPEC RUN-13). Starts nothing.
@@ -50,7 +50,7 @@ impl Host {
             }
         };
         let energy = &parts.config.energy;
-        let fetches = tools.iter().any(|tool| tool == catalogue::FETCH);
+        let saves = catalogue::saves_files(&tools).is_some();
         let max_iterations = parts.config.motor.iterations(request.max_iterations)?;
         let timeout = parts.config.motor.timeout(request.timeout_ms.map(std::time::Duration::from_millis))?;
         let beyond = f64::from(max_iterations.saturating_sub(energy.free_iterations));
@@ -84,8 +84,8 @@ impl Host {
             },
             credentials: grant.credentials.iter().map(explained).collect(),
             files: ExplainedFiles {
-                // `fetch` saves pages to the workspace, so it sees the workspace too.
-                access: match (catalogue::sees_files(&tools) || fetches, catalogue::writes_files(&tools) || fetches) {
+                // A tool whose pages are saved to the workspace sees the workspace too.
+                access: match (catalogue::sees_files(&tools) || saves, catalogue::writes_files(&tools) || saves) {
                     (false, _) => FileAccess::None,
                     (true, false) => FileAccess::Read,
                     (true, true) => FileAccess::ReadWrite,

@@ -10,9 +10,9 @@ use skills::Taken;
 
 use crate::access::RunConsents;
 use crate::api::{ActRequest, Caller};
-use crate::catalogue;
 use crate::environment::HostEnvironment;
-use crate::skill::{OwnTool, Purpose, SkillPlan, skill_plan};
+use crate::skill::{Purpose, SkillPlan, skill_plan};
+use toolbox::{SkillTool, catalogue};
 
 /// A run that could be started, or the reasons against it.
 pub(crate) struct Plan {
@@ -21,7 +21,7 @@ pub(crate) struct Plan {
     /// The bytes of its skill, for the workspace.
     pub skill: Option<Taken>,
     /// The tools of its skill, by name.
-    pub own: BTreeMap<String, OwnTool>,
+    pub own: BTreeMap<String, SkillTool>,
     /// The powers that are stored with the run.
     pub grant: Grant,
     /// The run's network policy.
@@ -93,10 +93,10 @@ pub(crate) async fn plan(
     if grant.commands.is_some() && !tools.iter().any(|tool| tool == catalogue::BASH) {
         warnings.push("`bash` is not granted, so a list of its commands is of no use".to_owned());
     }
-    if tools.iter().any(|tool| tool == catalogue::FETCH) && !catalogue::sees_files(&tools) {
-        warnings.push(
-            "`fetch` saves pages as files, and no tool that reads files is granted: add `read` or `bash`".to_owned(),
-        );
+    if let Some(tool) = catalogue::saves_files(&tools).filter(|_| !catalogue::sees_files(&tools)) {
+        warnings.push(format!(
+            "`{tool}` saves pages as files, and no tool that reads files is granted: add `read` or `bash`"
+        ));
     }
     let consents = RunConsents::new(request.approval_required, !request.unattended);
     let policy = environment.access.policy(&request.agent, None, &grant.domains, &grant.writes, &consents)?;

@@ -32,7 +32,7 @@ use store::blocking;
 
 pub(crate) use advise::advise;
 pub(crate) use plan::{Purpose, SkillPlan, skill_plan};
-pub(crate) use tools::{OwnTool, of as tools_of};
+pub(crate) use tools::of as tools_of;
 pub(crate) use used::{briefing, label, limits};
 
 impl Host {

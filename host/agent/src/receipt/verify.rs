@@ -12,7 +12,6 @@ use serde::Serialize;
 use store::{Links, open_regular};
 
 use crate::Home;
-use crate::components::BUNDLED;
 
 /// The largest component that is compared, in bytes.
 const MAX_COMPONENT_BYTES: u64 = 1 << 30;
@@ -184,7 +183,7 @@ impl Verification {
             self.check("component", &format!("`{}` was called as {tools}", path.display()));
             left.retain(|component| component.hash != found);
         }
-        for (name, bytes) in BUNDLED {
+        for (name, bytes) in bundled::COMPONENTS {
             let hash = ContentHash::of(bytes);
             if let Some(at) = left.iter().position(|component| component.hash == hash) {
                 let tools = left.swap_remove(at).tools.join(", ");

@@ -11,8 +11,8 @@ use super::subject;
 use super::used::limit_names;
 use crate::Host;
 use crate::api::skills::{ApprovalQuestion, ApproveRequest, RejectRequest, UpdateRequest};
-use crate::catalogue;
 use store::blocking;
+use toolbox::catalogue;
 
 /// Tools of a skill without a proposal: they see only its workspace.
 const DEFAULT_TOOLS: [&str; 3] = [catalogue::CODE, catalogue::BASH, catalogue::FILESYSTEM];

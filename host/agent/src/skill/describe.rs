@@ -12,7 +12,7 @@ use skills::{SkillForm, Taken};
 
 use super::inspect;
 use crate::Host;
-use crate::sandboxes::CompileTurn;
+use toolbox::CompileTurn;
 
 /// Number of components that are asked, and the time limit of each answer.
 const MAX_ASKED: usize = 16;

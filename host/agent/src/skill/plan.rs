@@ -6,9 +6,10 @@ use base::{Refusal, RefusalCode};
 use grants::{Admission, SkillGrant};
 use skills::policy::check_inputs;
 use skills::{Policy, SkillStatus, Taken};
+use toolbox::SkillTool;
 
+use super::tools_of;
 use super::used::lowered;
-use super::{OwnTool, tools_of};
 use crate::api::ActRequest;
 use crate::environment::HostEnvironment;
 use crate::workspace;
@@ -46,7 +47,7 @@ pub(crate) struct SkillPlan {
     /// The policy's grants: tools, domains, domains to write to, credentials.
     pub policy: Policy,
     /// The tools of its components.
-    pub own: BTreeMap<String, OwnTool>,
+    pub own: BTreeMap<String, SkillTool>,
     /// Why it cannot be used now.
     pub problems: Vec<Refusal>,
     /// Warnings for the owner.

@@ -7,29 +7,20 @@ use runtime::inspect::Capability;
 use runtime::{Effects, ToolDescription};
 use skills::Snapshot;
 
-use crate::catalogue;
-use crate::sandboxes::{CompileTurn, Sandboxes, Toolset};
+use toolbox::catalogue;
+use toolbox::{CompileTurn, SandboxPool, SkillTool, Toolset};
 
 /// Maximum number of components with tools in a skill: each is compiled and asked.
 const MAX_COMPONENTS: usize = 16;
 /// Maximum characters of a tool's name.
 const MAX_NAME_CHARACTERS: usize = 64;
 
-/// A tool of a skill's component.
-#[derive(Clone)]
-pub(crate) struct OwnTool {
-    /// The loaded component of the tool.
-    pub toolset: Toolset,
-    /// The tool under its component's own name, with its description.
-    pub tool: ToolDescription,
-}
-
 /// Loads the components of a skill, and returns their tools by the names that a model uses: their own, and if that is
 /// taken, `COMPONENT_NAME`. Bundled tools and tools of the host keep their names.
 ///
 /// # Errors
 /// If a component cannot be used. A skill is used whole or not at all.
-pub(crate) async fn of(sandboxes: &Sandboxes, snapshot: &Snapshot) -> Result<BTreeMap<String, OwnTool>, Refusal> {
+pub(crate) async fn of(sandboxes: &SandboxPool, snapshot: &Snapshot) -> Result<BTreeMap<String, SkillTool>, Refusal> {
     let components: Vec<_> = snapshot.files.iter().filter(|(path, _)| skills::snapshot::is_component(path)).collect();
     if components.len() > MAX_COMPONENTS {
         let reason = format!("the skill has {} components: at most {MAX_COMPONENTS} are loaded", components.len());
@@ -48,7 +39,7 @@ pub(crate) async fn of(sandboxes: &Sandboxes, snapshot: &Snapshot) -> Result<BTr
                     format!("`{path}` of the skill offers a tool `{}`, and there is another of that name", tool.name);
                 Refusal::new(RefusalCode::InvalidComponent, reason).with_remedy("rename one of them")
             })?;
-            tools.insert(name, OwnTool { toolset: toolset.clone(), tool: bounded(tool, &toolset) });
+            tools.insert(name, SkillTool { toolset: toolset.clone(), tool: bounded(tool, &toolset) });
         }
     }
     Ok(tools)
@@ -64,7 +55,7 @@ fn bounded(tool: &ToolDescription, toolset: &Toolset) -> ToolDescription {
     tool
 }
 
-fn name(path: &str, own: &str, taken: &BTreeMap<String, OwnTool>) -> Option<String> {
+fn name(path: &str, own: &str, taken: &BTreeMap<String, SkillTool>) -> Option<String> {
     let is_free = |name: &str| !catalogue::is_reserved(name) && !taken.contains_key(name);
     if is_free(own) {
         return Some(own.to_owned());

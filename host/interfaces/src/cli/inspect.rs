@@ -1,10 +1,10 @@
 //! `motor inspect`: what a component is and could do, without a home and without running a tool (SPEC HOST-7).
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use agent::Home;
-use agent::components::{BUNDLED, ComponentReport, Workbench};
+use agent::components::{ComponentReport, Workbench, is_bundled};
 use base::Refusal;
 use clap::Args;
 use runtime::ToolDescription;
@@ -26,11 +26,12 @@ pub(super) struct InspectArgs {
 
 pub(super) async fn run(arguments: InspectArgs, context: &Context) -> Done {
     let bench = workbench(context)?;
-    let bundled = BUNDLED.into_iter().map(|(name, _)| name).find(|name| arguments.component == Path::new(name));
+    let component = &arguments.component;
+    // An existing file of that name takes precedence.
+    let bundled = component.to_str().filter(|name| !component.exists() && is_bundled(name));
     let report = match bundled {
-        // An existing file of that name takes precedence.
-        Some(name) if !arguments.component.exists() => at(&bench, context, bench.inspect_bundled(name)).await?,
-        _ => at(&bench, context, bench.inspect_file(&arguments.component)).await?,
+        Some(name) => at(&bench, context, bench.inspect_bundled(name)).await?,
+        None => at(&bench, context, bench.inspect_file(component)).await?,
     };
     context.answer(&report, || render(&report, context.output.columns, context.output.out))?;
     Ok(CommandExit::Ok)

@@ -42,7 +42,7 @@ impl Place {
     fn signed(&self, key: &SigningKey) -> SignedReceipt {
         let hash = |text: &str| ContentHash::of(text.as_bytes());
         let component = |hash, tool: &str| ReceiptComponent { hash, tools: vec![tool.to_owned()] };
-        let files = BUNDLED.into_iter().find(|(name, _)| *name == "files").unwrap().1;
+        let files = bundled::component("files").unwrap();
         let receipt = Receipt {
             version: VERSION,
             run_id: RunId::parse("run_1").unwrap(),

@@ -26,7 +26,7 @@ impl Preparations {
     }
 
     /// Loads a component, and announces it if that takes long. `loading` must not block its thread.
-    pub(crate) async fn of<T>(&self, preparing: Preparing, loading: impl Future<Output = T>) -> T {
+    pub async fn of<T>(&self, preparing: Preparing, loading: impl Future<Output = T>) -> T {
         tokio::pin!(loading);
         tokio::select! {
             biased;

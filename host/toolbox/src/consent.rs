@@ -9,8 +9,7 @@ use motor::{CallReview, ConsentNeeded, PlannedCall, ShownField, ShownRequest, To
 use network::{AskedRequest, CallConsents, RunNetwork, Target};
 use serde_json::Value;
 
-use super::RunToolbox;
-use crate::catalogue::FETCH;
+use crate::{RunToolbox, catalogue};
 
 /// Characters of a path in the first line of a question.
 const SHOWN: usize = 160;
@@ -19,19 +18,17 @@ impl RunToolbox {
     /// The effects of a call that need consent before it is made: fetched pages, so that one question is enough for
     /// several. The gate asks about all other requests. Tools that reach only the run's own workspace need no consent;
     /// those of a skill declare whether their effects can be undone.
-    pub(super) fn review_of(&self, call: &PlannedCall<'_>) -> CallReview {
+    pub(crate) fn review_of(&self, call: &PlannedCall<'_>) -> CallReview {
         let review = CallReview { outward: false, ..CallReview::of(call) };
-        match call.name {
-            FETCH => self.of_fetch(call).unwrap_or(CallReview { irreversible: false, ..review }),
-            name if self.parts.own.contains_key(name) => {
-                CallReview { irreversible: review.irreversible && !call.effects.open_world, ..review }
-            }
-            _ => CallReview { irreversible: false, ..review },
+        if self.parts.own.contains_key(call.name) {
+            return CallReview { irreversible: review.irreversible && !call.effects.open_world, ..review };
         }
+        let page = catalogue::find(call.name).filter(|tool| tool.pages).and_then(|_| self.of_page(call));
+        page.unwrap_or(CallReview { irreversible: false, ..review })
     }
 
     /// A page with a readable URL, from a granted host. For any other the gate gives the reason.
-    fn of_fetch(&self, call: &PlannedCall<'_>) -> Option<CallReview> {
+    fn of_page(&self, call: &PlannedCall<'_>) -> Option<CallReview> {
         let arguments = call.arguments;
         let method = arguments.get("method").and_then(Value::as_str).unwrap_or("GET").to_ascii_uppercase();
         let has_body = arguments.get("body").is_some_and(|body| !body.is_null());
@@ -56,7 +53,7 @@ impl RunToolbox {
     }
 
     /// The network access of one call, with the owner's consents for it.
-    pub(super) fn way_out(&self, call: &ToolInvocation<'_>) -> RunNetwork {
+    pub(crate) fn way_out(&self, call: &ToolInvocation<'_>) -> RunNetwork {
         let reads = match call.grant {
             Some(RunConsent::Domains(allowed)) => allowed.patterns(),
             _ => Vec::new(),
@@ -72,7 +69,7 @@ impl RunToolbox {
 
 /// The requests that the gate refused, as questions to the owner: those with values of responses first, and those with
 /// only the user's words last.
-pub(super) fn all_needed(mut asked: Vec<AskedRequest>) -> Vec<ConsentNeeded> {
+pub(crate) fn all_needed(mut asked: Vec<AskedRequest>) -> Vec<ConsentNeeded> {
     let rank = |field: &network::Field| match field.origin {
         network::Origin::Response { .. } => 0,
         network::Origin::Model => 1,

@@ -17,46 +17,33 @@ use store::broke_off;
 
 /// A component with its tools.
 #[derive(Clone)]
-pub(crate) struct Toolset {
+pub struct Toolset {
+    /// The component, linked and ready to be called.
     pub component: ToolComponent,
+    /// The tools it describes.
     pub tools: Vec<ToolDescription>,
 }
 
-/// A bundled component of tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bundle {
-    Files,
-    Fetch,
-    Bash,
-}
-
-impl Bundle {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Files => "files",
-            Self::Fetch => "fetch",
-            Self::Bash => "bash",
-        }
-    }
-
-    fn bytes(self) -> &'static [u8] {
-        match self {
-            Self::Files => bundled::FILES,
-            Self::Fetch => bundled::FETCH,
-            Self::Bash => bundled::BASH,
-        }
-    }
+/// A tool of a skill's component.
+#[derive(Clone)]
+pub struct SkillTool {
+    /// The loaded component of the tool.
+    pub toolset: Toolset,
+    /// The tool under its component's own name, with its description.
+    pub tool: ToolDescription,
 }
 
 /// The position of a component among those loaded together: for people who wait.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CompileTurn {
+pub struct CompileTurn {
     /// Position, counted from 1.
     pub number: usize,
+    /// Number of components loaded together.
     pub of: usize,
 }
 
 impl CompileTurn {
+    /// A component that is loaded alone.
     pub const ONLY: Self = Self { number: 1, of: 1 };
 
     fn of(self, component: &str) -> Preparing {
@@ -64,15 +51,14 @@ impl CompileTurn {
     }
 }
 
-/// The engine and the bundled guests.
-pub(crate) struct Sandboxes {
+/// The engine and the loaded components.
+pub struct SandboxPool {
     runtime: Runtime,
     preparations: Preparations,
     isolated: OnceCell<CodeSandbox>,
     connected: OnceCell<CodeSandbox>,
-    files: OnceCell<Toolset>,
-    fetch: OnceCell<Toolset>,
-    bash: OnceCell<Toolset>,
+    /// Bundled components of tools, by name.
+    bundled: HashMap<&'static str, OnceCell<Toolset>>,
     /// Components of skills, by hash.
     others: Mutex<HashMap<ContentHash, Arc<OnceCell<Toolset>>>>,
 }
@@ -80,57 +66,66 @@ pub(crate) struct Sandboxes {
 /// Components of skills that stay loaded. It does not matter which: their code is in the engine's cache.
 const MAX_OTHERS: usize = 64;
 
-impl Sandboxes {
+impl SandboxPool {
+    /// The engine of all components.
+    #[must_use]
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
     }
 
+    /// A pool that has nothing loaded yet.
+    #[must_use]
     pub fn new(runtime: Runtime) -> Self {
         Self {
             runtime,
             preparations: Preparations::default(),
             isolated: OnceCell::new(),
             connected: OnceCell::new(),
-            files: OnceCell::new(),
-            fetch: OnceCell::new(),
-            bash: OnceCell::new(),
+            bundled: bundled::COMPONENTS.iter().map(|(name, _)| (*name, OnceCell::new())).collect(),
             others: Mutex::default(),
         }
     }
 
     /// The announcements of slow loads.
+    #[must_use]
     pub fn preparations(&self) -> &Preparations {
         &self.preparations
     }
 
-    /// The JavaScript engine without any access.
-    pub async fn isolated(&self, turn: CompileTurn) -> Result<&CodeSandbox, Refusal> {
-        let loading = code(&self.runtime, &self.isolated, bundled::CODE_JS, CodeSandbox::link);
+    /// The JavaScript engine: `connected` to the access that a program is granted, or without any.
+    ///
+    /// # Errors
+    /// If it cannot be loaded.
+    pub async fn code(&self, connected: bool, turn: CompileTurn) -> Result<&CodeSandbox, Refusal> {
+        let cell = if connected { &self.connected } else { &self.isolated };
+        let loading = cell.get_or_try_init(|| async {
+            let name = if connected { "code-js-connected" } else { "code-js" };
+            let link = if connected { CodeSandbox::link_connected } else { CodeSandbox::link };
+            let component = self.bundled(name).await?;
+            link(&self.runtime, &component).map_err(|error| broken("code", &error))
+        });
         self.preparations.of(turn.of("code"), loading).await
     }
 
-    /// The JavaScript engine with a run's granted access.
-    pub async fn connected(&self, turn: CompileTurn) -> Result<&CodeSandbox, Refusal> {
-        let loading = code(&self.runtime, &self.connected, bundled::CODE_JS_CONNECTED, CodeSandbox::link_connected);
-        self.preparations.of(turn.of("code"), loading).await
-    }
-
-    /// A component of tools.
-    pub async fn tools(&self, bundle: Bundle, turn: CompileTurn) -> Result<&Toolset, Refusal> {
-        let cell = match bundle {
-            Bundle::Files => &self.files,
-            Bundle::Fetch => &self.fetch,
-            Bundle::Bash => &self.bash,
-        };
+    /// The bundled component of tools with this name.
+    ///
+    /// # Errors
+    /// If there is none, it cannot be loaded, or it does not list its tools.
+    pub async fn tools(&self, name: &str, turn: CompileTurn) -> Result<&Toolset, Refusal> {
+        let Some(cell) = self.bundled.get(name) else { return Err(missing(name)) };
         let toolset = cell.get_or_try_init(|| async {
-            let name = bundle.name();
-            let component = load(&self.runtime, bundle.bytes()).await.map_err(|error| broken(name, &error))?;
+            let component = self.bundled(name).await?;
             toolset(&self.runtime, &component).await.map_err(|error| Refusal {
                 reason: format!("the bundled component `{name}` cannot be used: {}", error.reason),
                 ..error
             })
         });
-        self.preparations.of(turn.of(bundle.name()), toolset).await
+        self.preparations.of(turn.of(name), toolset).await
+    }
+
+    async fn bundled(&self, name: &str) -> Result<Component, Refusal> {
+        let bytes = bundled::component(name).ok_or_else(|| missing(name))?;
+        load(&self.runtime, bytes).await.map_err(|error| broken(name, &error))
     }
 
     /// The component of these untrusted bytes. `hash` is their hash, and `path` the name shown to people.
@@ -182,22 +177,12 @@ fn unusable(error: LoadError) -> Refusal {
     Refusal::new(RefusalCode::InvalidComponent, error.to_string())
 }
 
-async fn code<'a>(
-    runtime: &Runtime,
-    cell: &'a OnceCell<CodeSandbox>,
-    bytes: &'static [u8],
-    link: fn(&Runtime, &Component) -> Result<CodeSandbox, LoadError>,
-) -> Result<&'a CodeSandbox, Refusal> {
-    let sandbox = cell.get_or_try_init(|| async {
-        let component = load(runtime, bytes).await?;
-        link(runtime, &component)
-    });
-    sandbox.await.map_err(|error| broken("code", &error))
-}
-
 /// Compiles a component into the cache if it is cold, and loads it from there. Without a cache that blocks a thread for
 /// seconds: not one that drives runs.
-pub(crate) async fn load(runtime: &Runtime, bytes: &'static [u8]) -> Result<Component, LoadError> {
+///
+/// # Errors
+/// If it cannot be compiled or loaded.
+pub async fn load(runtime: &Runtime, bytes: &'static [u8]) -> Result<Component, LoadError> {
     if let Err(error) = Component::prepare(runtime, bytes).await {
         tracing::warn!(%error, "a bundled component is compiled in the host itself");
     }
@@ -206,6 +191,10 @@ pub(crate) async fn load(runtime: &Runtime, bytes: &'static [u8]) -> Result<Comp
         tokio::runtime::Handle::current().block_on(Component::load(&runtime, bytes, ComponentOrigin::Bundled))
     });
     loading.await.unwrap_or_else(|error| Err(LoadError::Worker { message: broke_off(&error).reason }))
+}
+
+fn missing(name: &str) -> Refusal {
+    Refusal::new(RefusalCode::InvalidComponent, format!("there is no bundled component `{name}`"))
 }
 
 fn broken(name: &str, error: &LoadError) -> Refusal {

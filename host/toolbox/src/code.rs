@@ -6,13 +6,12 @@ use network::RunNetwork;
 use runtime::{Access, CodeAccess, Program};
 use serde_json::Value;
 
-use super::{RunToolbox, reply};
-use crate::catalogue;
-use crate::sandboxes::CompileTurn;
+use crate::run::tell_withheld;
+use crate::{CompileTurn, RunToolbox, catalogue, reply};
 
 /// A program's access to network and files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CodeGrants {
+pub struct CodeGrants {
     /// Whether it has `fetch`: the run has domains.
     pub network: bool,
     /// Access to files, if the run has tools for them, with the same rights as those tools.
@@ -21,31 +20,27 @@ pub(crate) struct CodeGrants {
 
 impl CodeGrants {
     /// A run's grants, for a program.
-    pub fn of(granted: &[String], network: &RunNetwork) -> Self {
+    pub(crate) fn of(granted: &[String], network: &RunNetwork) -> Self {
         Self::planned(granted, !network.policy().domains.is_empty())
     }
 
     /// The planned access of a run's programs.
+    #[must_use]
     pub fn planned(granted: &[String], network: bool) -> Self {
         let access = if catalogue::writes_files(granted) { Access::ReadWrite } else { Access::ReadOnly };
         Self { network, files: catalogue::sees_files(granted).then_some(access) }
     }
 
-    /// Whether it has no access at all.
-    pub fn is_nothing(self) -> bool {
-        !self.network && self.files.is_none()
+    /// Whether it has any access at all.
+    pub(crate) fn is_connected(self) -> bool {
+        self.network || self.files.is_some()
     }
 }
 
 impl RunToolbox {
-    pub(super) async fn run_code(&self, call: &ToolInvocation<'_>) -> ToolReply {
+    pub(crate) async fn run_code(&self, call: &ToolInvocation<'_>) -> ToolReply {
         let parts = &self.parts;
-        let sandbox = if self.around.is_nothing() {
-            parts.sandboxes.isolated(CompileTurn::ONLY).await
-        } else {
-            parts.sandboxes.connected(CompileTurn::ONLY).await
-        };
-        let sandbox = match sandbox {
+        let sandbox = match parts.sandboxes.code(self.around.is_connected(), CompileTurn::ONLY).await {
             Ok(sandbox) => sandbox,
             Err(refusal) => return reply::host_failed(refusal.reason),
         };
@@ -69,7 +64,7 @@ impl RunToolbox {
             idempotency_key: Some(call.idempotency_key.to_owned()),
         };
         let mut report = sandbox.execute_in(&program, surroundings, &parts.limits, call.cancel).await;
-        super::tell_withheld(call, std::mem::take(&mut report.withheld));
+        tell_withheld(call, std::mem::take(&mut report.withheld));
         reply::of_code(report, way.asked(), call.run)
     }
 }

@@ -1,15 +1,6 @@
 //! The tools of one run: the `Toolbox` port of `motor` over sandboxed components, one workspace, and one network
 //! access.
 
-mod briefing;
-mod code;
-mod consent;
-mod define;
-mod reply;
-
-pub(crate) use code::CodeGrants;
-pub(crate) use define::{all as define, effects_in_words};
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,22 +10,28 @@ use motor::{CallReview, PlannedCall, ToolDefinition, ToolInvocation, ToolNote, T
 use network::{Pattern, RunNetwork};
 use runtime::{Limits, Note, NoteSink, ToolCall};
 
-use crate::catalogue::{self, BASH, CODE, FETCH};
-use crate::config::{CodeConfig, ToolsConfig};
+use crate::catalogue::{self, BundledTool, CODE, FileUse};
 use crate::output::{self, FittedOutput, Save};
-use crate::sandboxes::{Bundle, CompileTurn, Sandboxes, Toolset};
-use crate::skill::OwnTool;
+use crate::{
+    CodeConfig, CodeGrants, CompileTurn, SandboxPool, SkillTool, ToolsConfig, Toolset, briefing, define, reply,
+};
 
 /// The variable that narrows the shell of a call to some of its commands (SPEC TOOL-2).
 const COMMANDS: &str = "MOTOR_COMMANDS";
 
 /// The dependencies of a toolbox.
-pub(crate) struct ToolboxParts {
-    pub sandboxes: Arc<Sandboxes>,
+pub struct ToolboxParts {
+    /// The loaded components.
+    pub sandboxes: Arc<SandboxPool>,
+    /// The limits of each call.
     pub limits: Limits,
+    /// Settings of programs.
     pub code: CodeConfig,
+    /// Timeouts of tools.
     pub tools: ToolsConfig,
+    /// Whether programs are checked before they run (SPEC CODE-4).
     pub guard: bool,
+    /// The run's workspace on the host.
     pub workspace: PathBuf,
     /// The run's network access: for tools that reach the network, and for scrubbing secrets out of any tool's output.
     pub network: RunNetwork,
@@ -43,17 +40,17 @@ pub(crate) struct ToolboxParts {
     /// The commands that the shell is narrowed to; `None`: all.
     pub commands: Option<Vec<String>>,
     /// The tools of its skill, by the names that the model calls them by.
-    pub own: BTreeMap<String, OwnTool>,
+    pub own: BTreeMap<String, SkillTool>,
     /// The section of the prompt about its skill.
     pub skill: Option<String>,
 }
 
 /// The tools granted to one run.
-pub(crate) struct RunToolbox {
-    parts: ToolboxParts,
+pub struct RunToolbox {
+    pub(crate) parts: ToolboxParts,
     tools: Vec<ToolDefinition>,
     /// The access of programs of the `code` tool.
-    around: code::CodeGrants,
+    pub(crate) around: CodeGrants,
 }
 
 impl RunToolbox {
@@ -62,16 +59,16 @@ impl RunToolbox {
     /// # Errors
     /// If a tool is missing, or its component cannot be used.
     pub async fn new(parts: ToolboxParts, granted: &[String]) -> Result<Self, Refusal> {
-        let around = code::CodeGrants::of(granted, &parts.network);
-        let tools = define(&parts.sandboxes, &parts.tools, &parts.limits, around, granted, &parts.own).await?;
+        let around = CodeGrants::of(granted, &parts.network);
+        let tools = define::define(&parts.sandboxes, &parts.tools, &parts.limits, around, granted, &parts.own).await?;
         Ok(Self { parts, tools, around })
     }
 
-    async fn run_bundled(&self, bundle: Bundle, call: &ToolInvocation<'_>) -> ToolReply {
-        // The file tools import no network; their output is scrubbed with the run's known secrets.
-        let environment = if bundle == Bundle::Bash { self.commands() } else { Vec::new() };
-        match self.parts.sandboxes.tools(bundle, CompileTurn::ONLY).await {
-            Ok(toolset) => self.run_tool(toolset, call.name, environment, call).await,
+    async fn run_bundled(&self, tool: &BundledTool, call: &ToolInvocation<'_>) -> ToolReply {
+        let narrowed = self.parts.commands.as_ref().filter(|_| tool.commands);
+        let environment = narrowed.map(|commands| (COMMANDS.to_owned(), commands.join(",")));
+        match self.parts.sandboxes.tools(tool.component, CompileTurn::ONLY).await {
+            Ok(toolset) => self.run_tool(toolset, call.name, environment.into_iter().collect(), call).await,
             Err(refusal) => reply::host_failed(refusal.reason),
         }
     }
@@ -90,7 +87,7 @@ impl RunToolbox {
             sender.send(note).ok();
         });
         let arguments = call.arguments.to_string();
-        let deadline = define::timeout(call.name, &self.parts.tools, &self.parts.limits);
+        let deadline = catalogue::timeout(call.name, &self.parts.tools, &self.parts.limits);
         let way = self.way_out(call);
         let working = toolset.component.call(ToolCall {
             name,
@@ -114,11 +111,6 @@ impl RunToolbox {
         let (mut finished, ()) = tokio::join!(working, passing);
         tell_withheld(call, std::mem::take(&mut finished.withheld));
         reply::of_tool(finished, way.asked(), call.run)
-    }
-
-    fn commands(&self) -> Vec<(String, String)> {
-        let narrowed = self.parts.commands.as_ref().map(|commands| (COMMANDS.to_owned(), commands.join(",")));
-        narrowed.into_iter().collect()
     }
 }
 
@@ -149,15 +141,15 @@ impl Toolbox for RunToolbox {
     }
 
     async fn call(&self, call: ToolInvocation<'_>) -> ToolReply {
-        let mut reply = match (call.name, self.parts.own.get(call.name)) {
-            (_, Some(own)) => self.run_tool(&own.toolset, &own.tool.name, Vec::new(), &call).await,
-            (CODE, _) => self.run_code(&call).await,
-            (FETCH, _) => self.run_bundled(Bundle::Fetch, &call).await,
-            (BASH, _) => self.run_bundled(Bundle::Bash, &call).await,
-            _ => self.run_bundled(Bundle::Files, &call).await,
+        let bundled = catalogue::find(call.name);
+        let mut reply = match (self.parts.own.get(call.name), bundled) {
+            (Some(own), _) => self.run_tool(&own.toolset, &own.tool.name, Vec::new(), &call).await,
+            (None, Some(tool)) if tool.name == CODE => self.run_code(&call).await,
+            (None, Some(tool)) => self.run_bundled(tool, &call).await,
+            (None, None) => reply::host_failed(define::gone(call.name).reason),
         };
-        // A page is always a file: most are long, and their content is not for the conversation.
-        let save = if call.name == FETCH && reply.result.ok { Save::Always } else { Save::Long };
+        let is_saved = reply.result.ok && bundled.is_some_and(|tool| tool.files == FileUse::Saved);
+        let save = if is_saved { Save::Always } else { Save::Long };
         let output = std::mem::take(&mut reply.result.output);
         let most = self.parts.limits.workspace_bytes;
         reply.result.output = match output::fit(&self.parts.workspace, call.idempotency_key, output, save, most) {
@@ -177,7 +169,7 @@ impl Toolbox for RunToolbox {
 
 /// Tells the owner which credentials' values a call returned: the gate removes them from responses, so the guest got
 /// them another way.
-fn tell_withheld(call: &ToolInvocation<'_>, credentials: Vec<CredentialName>) {
+pub(crate) fn tell_withheld(call: &ToolInvocation<'_>, credentials: Vec<CredentialName>) {
     for name in credentials {
         let tool = call.name;
         let message =

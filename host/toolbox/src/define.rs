@@ -10,57 +10,47 @@ use runtime::code::MAX_TIMEOUT_IN_RUN;
 use runtime::{Access, Limits, ToolDescription};
 use serde_json::json;
 
-use super::code::CodeGrants;
-use crate::catalogue::{BASH, CODE, FETCH, FILE_TOOLS, FILESYSTEM};
-use crate::config::ToolsConfig;
-use crate::sandboxes::{Bundle, CompileTurn, Sandboxes, Toolset};
-use crate::skill::OwnTool;
-
-/// Time limit of a file tool (SPEC TOOL-3).
-const FILE_TOOL_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::catalogue::{self, BundledTool, CODE};
+use crate::{CodeGrants, CompileTurn, SandboxPool, SkillTool, ToolsConfig, Toolset};
 
 /// Definitions of the tools in `granted`, in that order.
 ///
 /// # Errors
 /// If a tool is missing, or its component cannot be used.
-pub(crate) async fn all(
-    sandboxes: &Sandboxes,
+pub async fn define(
+    sandboxes: &SandboxPool,
     config: &ToolsConfig,
     limits: &Limits,
     around: CodeGrants,
     granted: &[String],
-    own: &BTreeMap<String, OwnTool>,
+    own: &BTreeMap<String, SkillTool>,
 ) -> Result<Vec<ToolDefinition>, Refusal> {
-    // Several tools may share one component.
+    // No bundled tool has the name of a skill's: `catalogue::is_reserved`. Several tools may share one component.
+    let bundled = |name: &str| catalogue::find(name).ok_or_else(|| gone(name));
     let mut needed: Vec<&str> = Vec::new();
-    for component in granted.iter().filter(|name| !own.contains_key(*name)).map(|name| component(name)) {
-        if !needed.contains(&component) {
+    for name in granted.iter().filter(|name| !own.contains_key(*name)) {
+        let BundledTool { component, .. } = bundled(name)?;
+        if !needed.contains(component) {
             needed.push(component);
         }
     }
     let mut tools = Vec::with_capacity(granted.len());
     for name in granted {
-        let number = needed.iter().position(|needed| *needed == component(name)).map_or(1, |index| index + 1);
+        let timeout = catalogue::timeout(name, config, limits);
+        if let Some(SkillTool { tool, toolset }) = own.get(name) {
+            tools.push(definition(name, tool, toolset, timeout));
+            continue;
+        }
+        let component = bundled(name)?.component;
+        let number = needed.iter().position(|needed| *needed == component).map_or(1, |index| index + 1);
         let turn = CompileTurn { number, of: needed.len() };
-        tools.push(match name.as_str() {
-            // No bundled tool has the name of one of these: `catalogue::is_reserved`.
-            name if own.contains_key(name) => {
-                own.get(name).map(|own| of_skill(name, own, limits)).ok_or_else(|| gone(name))?
-            }
-            CODE => {
-                let sandbox = if around.is_nothing() {
-                    sandboxes.isolated(turn).await?
-                } else {
-                    sandboxes.connected(turn).await?
-                };
-                code(sandbox.component().hash(), around)
-            }
-            FETCH => definition_of(sandboxes.tools(Bundle::Fetch, turn).await?, name, config)?,
-            BASH => definition_of(sandboxes.tools(Bundle::Bash, turn).await?, name, config)?,
-            _ if FILE_TOOLS.contains(&name.as_str()) => {
-                definition_of(sandboxes.tools(Bundle::Files, turn).await?, name, config)?
-            }
-            _ => return Err(gone(name)),
+        tools.push(if name == CODE {
+            let sandbox = sandboxes.code(around.is_connected(), turn).await?;
+            code(sandbox.component().hash(), around)
+        } else {
+            let toolset = sandboxes.tools(component, turn).await?;
+            let tool = toolset.tools.iter().find(|tool| tool.name == *name).ok_or_else(|| gone(name))?;
+            definition(name, tool, toolset, timeout)
         });
     }
     // A call can spend at most the limits of its sandbox.
@@ -70,22 +60,8 @@ pub(crate) async fn all(
     Ok(tools)
 }
 
-fn gone(name: &str) -> Refusal {
+pub(crate) fn gone(name: &str) -> Refusal {
     Refusal::new(RefusalCode::UnknownTool, format!("the tool `{name}` is not part of this host"))
-}
-
-/// The component name of a bundled tool.
-fn component(tool: &str) -> &str {
-    if FILE_TOOLS.contains(&tool) { FILESYSTEM } else { tool }
-}
-
-fn definition_of(toolset: &Toolset, name: &str, config: &ToolsConfig) -> Result<ToolDefinition, Refusal> {
-    let tool = toolset.tools.iter().find(|tool| tool.name == name).ok_or_else(|| gone(name))?;
-    Ok(definition(name, tool, toolset, own_timeout(name, config).unwrap_or(FILE_TOOL_TIMEOUT)))
-}
-
-fn of_skill(name: &str, own: &OwnTool, limits: &Limits) -> ToolDefinition {
-    definition(name, &own.tool, &own.toolset, limits.deadline().min(FILE_TOOL_TIMEOUT))
 }
 
 fn definition(name: &str, tool: &ToolDescription, toolset: &Toolset, timeout: Duration) -> ToolDefinition {
@@ -105,20 +81,6 @@ fn definition(name: &str, tool: &ToolDescription, toolset: &Toolset, timeout: Du
         component: Some(toolset.component.component().hash()),
         most: None,
     }
-}
-
-/// The time of a tool that has one of its own (SPEC TOOL-3).
-fn own_timeout(name: &str, config: &ToolsConfig) -> Option<Duration> {
-    match name {
-        BASH => Some(Duration::from_millis(config.bash_timeout_ms)),
-        FETCH => Some(Duration::from_millis(config.fetch_timeout_ms)),
-        _ => None,
-    }
-}
-
-/// Wall-clock time limit of one call of a tool. `limits.deadline_ms` is for tools without one of their own.
-pub(crate) fn timeout(name: &str, config: &ToolsConfig, limits: &Limits) -> Duration {
-    own_timeout(name, config).unwrap_or_else(|| limits.deadline().min(FILE_TOOL_TIMEOUT))
 }
 
 fn code(component: ContentHash, around: CodeGrants) -> ToolDefinition {
@@ -172,7 +134,8 @@ fn code(component: ContentHash, around: CodeGrants) -> ToolDefinition {
 }
 
 /// A tool's possible effects on the world, in words for people.
-pub(crate) fn effects_in_words(effects: ToolEffects) -> String {
+#[must_use]
+pub fn effects_in_words(effects: ToolEffects) -> String {
     let mut words = vec![match (effects.read_only, effects.destructive) {
         (true, _) => "changes nothing",
         (false, false) => "adds",

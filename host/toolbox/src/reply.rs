@@ -2,28 +2,29 @@
 
 use std::time::Duration;
 
-use super::consent::all_needed;
 use base::{ErrorCode, Provenance, RunId};
 use motor::{OutgoingRequest, SandboxUsage, ToolReply, ToolResult};
 use network::{AskedRequest, BlockReason, RequestTrace};
 use runtime::{CallReport, CallUsage, CodeErrorCode, CodeReport, Limit, Outcome, ToolError};
 
+use crate::consent::all_needed;
+
 /// Characters of a crashed guest's last output that the model is shown.
 const LAST_WORDS: usize = 500;
 
 /// The reply if the host could not even begin.
-pub(super) fn host_failed(reason: String) -> ToolReply {
+pub(crate) fn host_failed(reason: String) -> ToolReply {
     failed(ErrorCode::Unknown, reason, false, Duration::ZERO, None)
 }
 
 /// The reply to a tool call.
-pub(super) fn of_tool(mut finished: CallReport<String, ToolError>, asked: Vec<AskedRequest>, run: &RunId) -> ToolReply {
+pub(crate) fn of_tool(mut finished: CallReport<String, ToolError>, asked: Vec<AskedRequest>, run: &RunId) -> ToolReply {
     let (requests, refused) = (std::mem::take(&mut finished.requests), finished.last_refusal.take());
     with_network(tool_reply(finished), requests, refused, asked, run)
 }
 
 /// The reply to a program.
-pub(super) fn of_code(mut report: CodeReport, asked: Vec<AskedRequest>, run: &RunId) -> ToolReply {
+pub(crate) fn of_code(mut report: CodeReport, asked: Vec<AskedRequest>, run: &RunId) -> ToolReply {
     let (requests, refused) = (std::mem::take(&mut report.requests), report.last_refusal.take());
     with_network(code_reply(report), requests, refused, asked, run)
 }
@@ -37,6 +38,7 @@ fn with_network(
     asked: Vec<AskedRequest>,
     run: &RunId,
 ) -> ToolReply {
+    let was_last = requests.last().is_some_and(|request| request.rule.is_some());
     let is_web = requests.iter().any(|request| request.status.is_some());
     reply.requests = requests.into_iter().map(outgoing).collect();
     reply.asks = all_needed(asked);
@@ -47,13 +49,15 @@ fn with_network(
     if let Some(blocked) = refused {
         let BlockReason { rule, reason, remedy, .. } = blocked;
         let text = format!("network_blocked ({rule}): {reason}; {remedy} (the run is `{run}`)");
-        // A call may continue after a refusal and fail for another reason, which is then its error.
-        if !result.ok && result.output.contains(&reason) {
+        // A call that went on to other requests after a refusal failed for another reason, which is then its error.
+        if result.ok || !was_last {
+            result.output.push_str(&format!("\n{text}"));
+        } else {
+            // A guest that says itself that it was denied something repeats the refusal.
+            let repeats = result.error_code == Some(ErrorCode::PermissionDenied);
+            result.output = if repeats { text } else { format!("{text}\n{}", result.output) };
             result.error_code = Some(ErrorCode::NetworkBlocked);
             result.retryable = false;
-            result.output = text;
-        } else {
-            result.output.push_str(&format!("\n{text}"));
         }
     }
     reply

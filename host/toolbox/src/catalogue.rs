@@ -1,0 +1,221 @@
+//! The bundled tools, a row each, and the names a run may be granted (SPEC TOOL-1).
+
+use std::time::Duration;
+
+use base::text::{did_you_mean, nearest};
+use base::{Refusal, RefusalCode};
+use runtime::Limits;
+
+use crate::ToolsConfig;
+
+/// The tool that runs code.
+pub const CODE: &str = "code";
+/// The shell that starts no process.
+pub const BASH: &str = "bash";
+/// The alias for all file tools.
+pub const FILESYSTEM: &str = "filesystem";
+
+/// Names that the host uses or will use for itself.
+const HOST_NAMES: [&str; 2] = ["browser", "save_credential"];
+
+/// Time limit of a tool without one of its own in the configuration (SPEC TOOL-3).
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Everything the host knows about a bundled tool, besides its component's own description of it.
+pub(crate) struct BundledTool {
+    /// The name a model calls it by, which is also its name in its component.
+    pub name: &'static str,
+    /// Other names that grant it; several tools may share one.
+    pub aliases: &'static [&'static str],
+    /// Its component in [`bundled::COMPONENTS`]. `code-js` runs programs and offers no tools.
+    pub component: &'static str,
+    /// Its use of the files of the workspace.
+    pub files: FileUse,
+    /// Whether it can reach the network if the run is granted domains.
+    pub network: bool,
+    /// Whether a run can narrow it to some of its commands (SPEC TOOL-2).
+    pub commands: bool,
+    /// Whether a call that reads a page is reviewed before it is made, so that one consent covers several pages. The
+    /// gate asks about all other requests.
+    pub pages: bool,
+    /// Its time limit in the configuration, in milliseconds; `None`: 10 s, or `limits.deadline_ms` if that is less.
+    pub timeout_ms: Option<fn(&ToolsConfig) -> u64>,
+}
+
+/// The use of the workspace by a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileUse {
+    /// No files, or only those that other tools of the run give access to.
+    None,
+    /// The host saves each of its outputs as a file.
+    Saved,
+    /// The tool reads files.
+    Read,
+    /// The tool reads and writes files.
+    Write,
+}
+
+const fn file_tool(name: &'static str, files: FileUse) -> BundledTool {
+    BundledTool {
+        name,
+        aliases: &[FILESYSTEM],
+        component: "files",
+        files,
+        network: false,
+        commands: false,
+        pages: false,
+        timeout_ms: None,
+    }
+}
+
+/// The bundled tools, in the order a model is told of them.
+static TOOLS: [BundledTool; 10] = [
+    BundledTool {
+        name: CODE,
+        aliases: &[],
+        component: "code-js",
+        files: FileUse::None,
+        network: true,
+        commands: false,
+        pages: false,
+        timeout_ms: None,
+    },
+    BundledTool {
+        name: "fetch",
+        aliases: &[],
+        component: "fetch",
+        files: FileUse::Saved,
+        network: true,
+        commands: false,
+        pages: true,
+        timeout_ms: Some(|config| config.fetch_timeout_ms),
+    },
+    BundledTool {
+        name: BASH,
+        aliases: &["shell"],
+        component: "bash",
+        files: FileUse::Write,
+        network: true,
+        commands: true,
+        pages: false,
+        timeout_ms: Some(|config| config.bash_timeout_ms),
+    },
+    file_tool("read", FileUse::Read),
+    file_tool("write", FileUse::Write),
+    file_tool("append", FileUse::Write),
+    file_tool("patch", FileUse::Write),
+    file_tool("list", FileUse::Read),
+    file_tool("glob", FileUse::Read),
+    file_tool("grep", FileUse::Read),
+];
+
+/// The bundled tool with this name.
+pub(crate) fn find(name: &str) -> Option<&'static BundledTool> {
+    TOOLS.iter().find(|tool| tool.name == name)
+}
+
+/// Resolves names to the exact tools granted: in the catalogue's order, each once.
+///
+/// # Errors
+/// If a name is unknown; the error names the nearest one and all valid names.
+pub fn resolve(names: &[String]) -> Result<Vec<String>, Refusal> {
+    let grants = |tool: &BundledTool, name: &str| tool.name == name || tool.aliases.contains(&name);
+    if let Some(name) = names.iter().find(|name| !TOOLS.iter().any(|tool| grants(tool, name.trim()))) {
+        return Err(unknown(name.trim()));
+    }
+    let granted = TOOLS.iter().filter(|tool| names.iter().any(|name| grants(tool, name.trim())));
+    Ok(granted.map(|tool| tool.name.to_owned()).collect())
+}
+
+/// Whether a name is taken by a bundled tool, an alias or a tool of the host, and not free for a skill's tool.
+#[must_use]
+pub fn is_reserved(name: &str) -> bool {
+    known().contains(&name) || HOST_NAMES.contains(&name) || motor::is_host_tool(name)
+}
+
+/// Whether a tool can reach the network if the run is granted domains.
+#[must_use]
+pub fn reaches_out(tool: &str) -> bool {
+    find(tool).is_some_and(|tool| tool.network)
+}
+
+/// The first of the tools whose output is saved as files.
+pub fn saves_files(tools: &[String]) -> Option<&str> {
+    tools.iter().map(String::as_str).find(|tool| uses(tool, &[FileUse::Saved]))
+}
+
+/// Whether any of the tools sees files, which lets `code` see them too (SPEC CODE-7).
+#[must_use]
+pub fn sees_files(tools: &[String]) -> bool {
+    tools.iter().any(|tool| uses(tool, &[FileUse::Read, FileUse::Write]))
+}
+
+/// Whether any of the tools writes files.
+#[must_use]
+pub fn writes_files(tools: &[String]) -> bool {
+    tools.iter().any(|tool| uses(tool, &[FileUse::Write]))
+}
+
+/// Wall-clock time limit of one call of a tool, bundled or of a skill.
+pub(crate) fn timeout(name: &str, config: &ToolsConfig, limits: &Limits) -> Duration {
+    match find(name).and_then(|tool| tool.timeout_ms) {
+        Some(timeout_ms) => Duration::from_millis(timeout_ms(config)),
+        None => limits.deadline().min(TIMEOUT),
+    }
+}
+
+fn uses(tool: &str, uses: &[FileUse]) -> bool {
+    find(tool).is_some_and(|tool| uses.contains(&tool.files))
+}
+
+/// Every name that grants a tool: first the tools, then the aliases.
+fn known() -> Vec<&'static str> {
+    let mut names: Vec<_> = TOOLS.iter().map(|tool| tool.name).collect();
+    for alias in TOOLS.iter().rev().flat_map(|tool| tool.aliases) {
+        if !names.contains(alias) {
+            names.push(alias);
+        }
+    }
+    names
+}
+
+fn unknown(name: &str) -> Refusal {
+    let known = known();
+    let shown: String = name.chars().take(60).collect();
+    let meant = did_you_mean(nearest(name, known.iter().map(|tool| (*tool, tool))));
+    let reason = format!("unknown tool `{}`{meant}", shown.escape_debug());
+    Refusal::new(RefusalCode::UnknownTool, reason).with_remedy(format!("there are: {}", known.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(names: &[&str]) -> Result<Vec<String>, String> {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        resolve(&names).map_err(|refusal| refusal.to_string())
+    }
+
+    #[test]
+    fn aliases_stand_for_their_tools_and_nothing_else() {
+        let files = ["read", "write", "append", "patch", "list", "glob", "grep"];
+        assert_eq!(check(&["filesystem"]).unwrap(), files);
+        assert_eq!(check(&["read", "code", "read"]).unwrap(), ["code", "read"]);
+        assert_eq!(check(&["shell", "bash", "fetch"]).unwrap(), ["fetch", "bash"]);
+        assert_eq!(check(&[]).unwrap(), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn an_unknown_name_says_what_was_meant() {
+        assert_eq!(check(&["filesytem"]).unwrap_err(), "unknown tool `filesytem`; did you mean `filesystem`?");
+        assert_eq!(check(&["zzz"]).unwrap_err(), "unknown tool `zzz`");
+        assert!(check(&["a\nb"]).is_err());
+    }
+
+    #[test]
+    fn each_component_is_there_and_has_a_row() {
+        let of_rows = |name: &str| TOOLS.iter().any(|tool| tool.component == name);
+        assert!(TOOLS.iter().all(|tool| bundled::component(tool.component).is_some()));
+        assert!(bundled::COMPONENTS.iter().all(|(name, _)| of_rows(name) || *name == "code-js-connected"));
+    }
+}
