@@ -77,7 +77,7 @@ async fn execute(host: &Host) -> Result<()> {
         tier: Default::default(),
         seed: None,
     };
-    let reply = host.execute(request, Caller::Owner).await?;
+    let reply = host.programs.execute(request, Caller::Owner).await?;
     anyhow::ensure!(reply.ok, "{}", reply.output);
     Ok(())
 }

@@ -227,20 +227,6 @@ fn default_limit() -> usize {
     20
 }
 
-/// An agent's energy (SPEC EN-1).
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct EnergyReport {
-    /// The agent it belongs to.
-    pub agent: AgentName,
-    /// From 0.05 to 1.
-    pub level: f64,
-    /// Whether the model is switched on.
-    pub enabled: bool,
-    /// Activities a model may start at this level: `oneshot`, `agentic`, `browser`.
-    pub allows: Vec<String>,
-}
-
 /// The status of a running host.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

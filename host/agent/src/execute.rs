@@ -1,28 +1,38 @@
 //! One program in the sandbox, outside runs (SPEC CODE-5, CODE-6).
 
-use base::{Provenance, Refusal, RefusalCode};
-use energy::Activity;
+use std::sync::Arc;
+
+use base::{Provenance, Random, Refusal, RefusalCode};
+use energy::{Activity, EnergyBook};
 use network::Rule;
 use runtime::{CodeAccess, CodeErrorCode, Program};
-use store::Batch;
+use store::{Batch, Store};
 use tokio_util::sync::CancellationToken;
-
-use crate::Host;
-use crate::api::{Caller, ExecuteReply, ExecuteRequest, Tier};
 use toolbox::CompileTurn;
 
-impl Host {
+use crate::api::{Caller, ExecuteReply, ExecuteRequest, Tier};
+use crate::environment::HostEnvironment;
+
+/// Programs outside runs.
+pub struct Programs {
+    pub(crate) environment: Arc<HostEnvironment>,
+    pub(crate) energy: Arc<EnergyBook>,
+    pub(crate) store: Store,
+    pub(crate) random: Arc<Random>,
+}
+
+impl Programs {
     /// Runs a program in the sandbox (SPEC CODE-5). Failures of the program are part of the reply.
     ///
     /// # Errors
     /// If the host itself fails: the sandbox does not load, or the store fails.
     pub async fn execute(&self, request: ExecuteRequest, by: Caller) -> Result<ExecuteReply, Refusal> {
-        let parts = self.parts();
+        let environment = &*self.environment;
         let activity = match request.tier {
             Tier::Isolated => Activity::Oneshot,
             Tier::Network => Activity::NetworkOneshot,
         };
-        let warnings = match parts.energy.check(&request.agent, activity) {
+        let warnings = match self.energy.check(&request.agent, activity) {
             Ok(()) => Vec::new(),
             // Energy refuses a model and warns the owner (SPEC EN-3).
             Err(refusal) if by == Caller::Owner && refusal.code == RefusalCode::EnergyTooLow => {
@@ -30,31 +40,34 @@ impl Host {
             }
             Err(refusal) => return Ok(denied(&refusal)),
         };
-        let access = &parts.environment.access;
+        let access = &environment.access;
         let (sandbox, surroundings) = match request.tier {
-            Tier::Isolated => (parts.sandboxes.code(false, CompileTurn::ONLY).await?, CodeAccess::default()),
+            Tier::Isolated => (environment.sandboxes.code(false, CompileTurn::ONLY).await?, CodeAccess::default()),
             Tier::Network => {
                 let network = Some(access.for_program(&request.agent).await?);
-                (parts.sandboxes.code(true, CompileTurn::ONLY).await?, CodeAccess { network, ..CodeAccess::default() })
+                (
+                    environment.sandboxes.code(true, CompileTurn::ONLY).await?,
+                    CodeAccess { network, ..CodeAccess::default() },
+                )
             }
         };
         let mut batch = Batch::new();
-        parts.energy.stage_drain(&mut batch, &request.agent, activity).await?;
-        parts.store.commit(batch).await?;
+        self.energy.stage_drain(&mut batch, &request.agent, activity).await?;
+        self.store.commit(batch).await?;
         let timeout = match request.tier {
-            Tier::Isolated => parts.config.code.timeout(request.timeout_ms),
-            Tier::Network => parts.config.code.timeout_in_run(request.timeout_ms),
+            Tier::Isolated => environment.config.code.timeout(request.timeout_ms),
+            Tier::Network => environment.config.code.timeout_in_run(request.timeout_ms),
         };
         let program = Program {
             source: request.code,
             timeout,
-            guard: request.guard.unwrap_or(parts.config.code.guard),
-            seed: request.seed.unwrap_or_else(|| parts.random.next_u64()),
-            now_ms: parts.clock.now().as_millis(),
+            guard: request.guard.unwrap_or(environment.config.code.guard),
+            seed: request.seed.unwrap_or_else(|| self.random.next_u64()),
+            now_ms: environment.clock.now().as_millis(),
         };
         tracing::debug!(purpose = request.purpose, tier = ?request.tier, "executing a program");
         let cancel = CancellationToken::new();
-        let report = sandbox.execute_in(&program, surroundings, &parts.config.limits, &cancel).await;
+        let report = sandbox.execute_in(&program, surroundings, &environment.config.limits, &cancel).await;
         let usage = report.usage;
         let from_web = report.requests.iter().any(|request| request.status.is_some());
         let mut reply = ExecuteReply {

@@ -5,7 +5,14 @@ use network::{Pattern, Shape, TaintedWrite};
 use runtime::Limits;
 use serde::{Deserialize, Serialize};
 use skills::{SkillName, SkillPlace, SkillStatus};
-use vault::CredentialSource;
+use toolbox::{CodeGrants, catalogue, define, effects_in_words};
+use vault::{CredentialInfo, CredentialSource};
+
+use crate::Runs;
+use crate::api::{ActRequest, Caller};
+use crate::plan::{Plan, plan};
+use crate::skill::{Purpose, limits};
+use crate::workspace;
 
 /// Everything a run could touch. JSON in camel case.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -150,4 +157,107 @@ pub struct ExplainedEnergy {
     pub most: f64,
     /// Whether the energy model is switched on.
     pub enabled: bool,
+}
+
+impl Runs {
+    /// Explains a run's possible access, from the plan it would start from (SPEC RUN-13). Starts nothing.
+    ///
+    /// # Errors
+    /// If the request is invalid, or a component cannot be used.
+    pub async fn explain(&self, request: &ActRequest, by: Caller) -> Result<Explanation, Refusal> {
+        let environment = &*self.environment;
+        let Plan { tools, skill: taken, own, grant, policy, problems, warnings } =
+            plan(request, Purpose::Task, by, environment, &self.energy).await?;
+        let reaches = !policy.domains.is_empty();
+        let limits = limits(&environment.config.limits, &grant)?;
+        let definitions = define(
+            &environment.sandboxes,
+            &environment.config.tools,
+            &limits,
+            CodeGrants::planned(&tools, reaches),
+            &tools,
+            &own,
+        )
+        .await?;
+        let set = environment.access.credentials().await?;
+        let of_skill = grant.skill.as_ref().map(|skill| skill.name.as_str());
+        let explained = |name: &CredentialName| {
+            // In the vault's order: the skill's before shared ones, stored ones before those of the environment.
+            let own = set
+                .iter()
+                .find(|info| info.skill.is_some() && info.skill.as_deref() == of_skill && is_same(name, info));
+            let found = own.or_else(|| set.iter().find(|info| info.skill.is_none() && is_same(name, info)));
+            ExplainedCredential {
+                name: name.clone(),
+                source: found.map(|info| info.source),
+                domains: found.map(|info| info.domains.clone()).unwrap_or_default(),
+                raw: found.is_some_and(|info| info.raw),
+            }
+        };
+        let energy = &environment.config.energy;
+        let saves = catalogue::saves_files(&tools).is_some();
+        let max_iterations = environment.config.motor.iterations(request.max_iterations)?;
+        let timeout = environment.config.motor.timeout(request.timeout_ms.map(std::time::Duration::from_millis))?;
+        let beyond = f64::from(max_iterations.saturating_sub(energy.free_iterations));
+        Ok(Explanation {
+            agent: request.agent.clone(),
+            model: environment.model_name(&grant),
+            tools: definitions
+                .iter()
+                .map(|tool| ExplainedTool {
+                    name: tool.spec.name.clone(),
+                    effects: effects_in_words(tool.effects),
+                    timeout_ms: u64::try_from(tool.timeout.as_millis()).unwrap_or(u64::MAX),
+                    component: tool.component,
+                })
+                .collect(),
+            skill: taken.map(|taken| ExplainedSkill {
+                name: taken.manifest.name,
+                place: taken.place,
+                hash: taken.snapshot.hash,
+                status: taken.standing.status,
+                reason: taken.standing.reason,
+                tools: own.keys().cloned().collect(),
+            }),
+            commands: grant.commands,
+            network: ExplainedNetwork {
+                domains: policy.domains,
+                refused: policy.refused,
+                writes: policy.writes,
+                tainted_write: policy.tainted_write,
+                private: environment.config.network.private.clone(),
+            },
+            credentials: grant.credentials.iter().map(explained).collect(),
+            files: ExplainedFiles {
+                // A tool whose pages are saved to the workspace sees the workspace too.
+                access: match (catalogue::sees_files(&tools) || saves, catalogue::writes_files(&tools) || saves) {
+                    (false, _) => FileAccess::None,
+                    (true, false) => FileAccess::Read,
+                    (true, true) => FileAccess::ReadWrite,
+                },
+                inputs: request.files.iter().map(workspace::name_of).collect(),
+                most_bytes: limits.workspace_bytes,
+                most_files: limits.workspace_files,
+            },
+            limits,
+            max_iterations,
+            timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+            energy: ExplainedEnergy {
+                level: self.energy.level(&request.agent)?,
+                base: energy.agentic_base,
+                per_iteration: energy.agentic_per_iteration,
+                free_iterations: energy.free_iterations,
+                most: energy.agentic_base + beyond * energy.agentic_per_iteration,
+                enabled: energy.enabled,
+            },
+            problems,
+            warnings,
+        })
+    }
+}
+
+/// Whether this is the named credential: names of the vault are exact, those of variables are case-insensitive.
+fn is_same(name: &CredentialName, info: &CredentialInfo) -> bool {
+    let folded = |name: &CredentialName| name.as_str().to_ascii_lowercase().replace('-', "_");
+    info.name == *name || (info.source == CredentialSource::Environment && folded(&info.name) == folded(name))
 }

@@ -24,6 +24,7 @@ mod owner;
 mod plan;
 mod receipt;
 mod retention;
+mod runs;
 mod skill;
 mod task;
 mod trace_file;
@@ -32,21 +33,25 @@ mod workspace;
 
 pub use api::tasks::TaskSummary;
 pub use api::{
-    ActReply, ActRequest, Caller, EnergyReport, ExecuteReply, ExecuteRequest, FileInput, HostStatus, SetCredential,
-    TaskFilter, Tier,
+    ActReply, ActRequest, Caller, ExecuteReply, ExecuteRequest, FileInput, HostStatus, SetCredential, TaskFilter, Tier,
 };
 pub use base::Env;
 pub use decisions::{Decision, DecisionLevel, DomainVerdict};
 pub use deliveries::{FollowStep, Follower};
+pub use energy::EnergyReport;
+pub use execute::Programs;
 pub use explain::{
     ExplainedCredential, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedSkill, ExplainedTool, Explanation,
     FileAccess,
 };
 pub use home::Home;
-pub use host::{Host, HostOptions};
+pub use host::{Capabilities, Host, HostOptions};
 pub use loss::{AcceptedLoss, accept_loss};
+pub use owner::{Credentials, Domains};
 pub use receipt::verify::{CheckedFile, UncheckedFile, Verification, VerifyRequest};
 pub use retention::HomeUsage;
+pub use runs::Runs;
+pub use skill::Skills;
 pub use task::{ApproveTask, RespondRequest, RetryTask};
 pub use toolbox::Preparations;
 

@@ -12,19 +12,19 @@ use receipts::{
     ReceiptComponent, ReceiptOutcome, SignedReceipt, Skill, StatusCount, Task, Tokens, VERSION,
 };
 
-use crate::Host;
+use crate::Runs;
 pub(crate) use key::{PUBLIC_KEY, ReceiptKey};
 use store::blocking;
 
-impl Host {
+impl Runs {
     /// The receipt of a run that is over. The first receipt makes the key of the home.
     ///
     /// # Errors
     /// If the run does not exist, it is not over, or the key cannot be used.
     pub async fn receipt(&self, id: &RunId) -> Result<SignedReceipt, Refusal> {
-        let trace = self.task(id)?;
+        let trace = self.trace(id)?;
         let outcome = outcome(&trace)?;
-        let keys = self.parts().receipt_key.clone();
+        let keys = self.receipt_key.clone();
         blocking(move || {
             let key = keys.open()?;
             let receipt = receipt(&trace, outcome, &key.public());

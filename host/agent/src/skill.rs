@@ -16,6 +16,8 @@ mod tools;
 mod used;
 mod versions;
 
+use std::sync::Arc;
+
 use base::{AgentName, Refusal, RefusalCode};
 use consent::Consent;
 use skills::library::VerifiedPlace;
@@ -25,9 +27,10 @@ use skills::trust::Subject;
 use skills::{Policy, SkillPlace, SkillStatus, SkillSummary, Snapshot, Taken, TrustRecord};
 use tokio_util::sync::CancellationToken;
 
-use crate::Host;
+use crate::Runs;
 use crate::api::skills::{ReviewRequest, SkillReviewReply, SkillVerification, VerifySkills, WhichSkill};
 use crate::api::{ActRequest, Caller};
+use crate::environment::HostEnvironment;
 use store::blocking;
 
 pub(crate) use advise::advise;
@@ -35,13 +38,19 @@ pub(crate) use plan::{Purpose, SkillPlan, skill_plan};
 pub(crate) use tools::of as tools_of;
 pub(crate) use used::{briefing, label, limits};
 
-impl Host {
+/// The skills of a home.
+pub struct Skills {
+    pub(crate) environment: Arc<HostEnvironment>,
+    pub(crate) runs: Arc<Runs>,
+}
+
+impl Skills {
     /// Every skill with its state, and the reason if it may not run.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn skills(&self) -> Result<Vec<SkillSummary>, Refusal> {
-        Ok(self.parts().skills.list().await?)
+    pub async fn list(&self) -> Result<Vec<SkillSummary>, Refusal> {
+        Ok(self.environment.skills.list().await?)
     }
 
     /// The facts of a skill, read from its bytes and its components' imports. This completes its security review; with
@@ -49,13 +58,13 @@ impl Host {
     ///
     /// # Errors
     /// If the skill does not exist, it cannot be read, or the run cannot be started.
-    pub async fn review_skill(
+    pub async fn review(
         &self,
         request: ReviewRequest,
         agent: &AgentName,
         by: Caller,
     ) -> Result<SkillReviewReply, Refusal> {
-        let library = &self.parts().skills;
+        let library = &self.environment.skills;
         let taken = library.take(&request.skill).await?;
         let (facts, described) = self.facts(&taken).await?;
         let trust = library.trust();
@@ -71,7 +80,7 @@ impl Host {
             unattended: true,
             ..ActRequest::default()
         };
-        let started = self.start(task, Purpose::Review, by).await?;
+        let started = self.runs.start(task, Purpose::Review, by).await?;
         Ok(SkillReviewReply { run_id: Some(started.run_id), review: facts })
     }
 
@@ -79,8 +88,8 @@ impl Host {
     ///
     /// # Errors
     /// If the skill does not exist.
-    pub async fn verify_skills(&self, which: VerifySkills) -> Result<Vec<SkillVerification>, Refusal> {
-        let library = &self.parts().skills;
+    pub async fn verify(&self, which: VerifySkills) -> Result<Vec<SkillVerification>, Refusal> {
+        let library = &self.environment.skills;
         let verified = library.verify(which.skill.as_deref()).await?;
         let told = |VerifiedPlace { place, name, result, took }: VerifiedPlace| {
             let (status, reason, hash) = match result {
@@ -100,8 +109,8 @@ impl Host {
     ///
     /// # Errors
     /// If the skill does not exist, or cannot be removed.
-    pub async fn delete_skill(&self, which: WhichSkill, consent: Consent) -> Result<SkillPlace, Refusal> {
-        let library = &self.parts().skills;
+    pub async fn delete(&self, which: WhichSkill, consent: Consent) -> Result<SkillPlace, Refusal> {
+        let library = &self.environment.skills;
         let place = library.find(&which.skill).await?;
         // Trust is removed before the files: a crash in between leaves an unapproved skill.
         library.trust().forget(&place, consent).await?;
@@ -113,7 +122,7 @@ impl Host {
 
     /// The facts of a skill compared with the version approved last, and its self-description if it was asked.
     async fn facts(&self, taken: &Taken) -> Result<(SkillReview, Option<skills::trust::Described>), Refusal> {
-        let library = &self.parts().skills;
+        let library = &self.environment.skills;
         let approved = self.last_approved(&taken.place)?;
         let approved: Option<(Snapshot, Policy)> = match approved {
             // Without a kept version there is no comparison; everything is new then.
@@ -149,7 +158,7 @@ impl Host {
     ) -> Result<T, Refusal> {
         let cancel = CancellationToken::new();
         let failure = inspect::InspectFailure::default();
-        let inspect = inspect::inspector(self.parts().sandboxes.runtime().clone(), cancel.clone(), failure.clone());
+        let inspect = inspect::inspector(self.environment.sandboxes.runtime().clone(), cancel.clone(), failure.clone());
         let _cancelled_with_its_caller = cancel.drop_guard();
         let done = blocking(move || Ok(work(&inspect))).await?;
         match failure.get() {
@@ -161,7 +170,7 @@ impl Host {
 
     /// The version that the owner approved last for a place, in force or not.
     fn last_approved(&self, place: &SkillPlace) -> Result<Option<TrustRecord>, Refusal> {
-        let records = self.parts().skills.trust().of_place(place)?;
+        let records = self.environment.skills.trust().of_place(place)?;
         let approved = |record: &TrustRecord| record.status == SkillStatus::Approved && record.consent.is_some();
         Ok(records.into_iter().find(approved))
     }
@@ -169,7 +178,7 @@ impl Host {
     /// The facts with the skill's current status.
     fn renewed(&self, mut facts: SkillReview, taken: &Taken) -> SkillReview {
         let Taken { place, manifest, snapshot, .. } = taken;
-        let trust = self.parts().skills.trust();
+        let trust = self.environment.skills.trust();
         let standing = trust.standing(&manifest.name, place, snapshot.hash, snapshot.modes);
         (facts.status, facts.reason) = (standing.status, standing.reason);
         facts

@@ -14,7 +14,7 @@ use network::Shape;
 use serde::{Deserialize, Serialize};
 use store::Table;
 
-use crate::Host;
+use crate::Runs;
 use crate::api::Caller;
 use crate::decisions::{Decision, DecisionLevel, DomainVerdict};
 
@@ -87,7 +87,7 @@ impl RetryTask {
     }
 }
 
-impl Host {
+impl Runs {
     /// Answers a run's question. Durable when this returns.
     ///
     /// # Errors
@@ -100,7 +100,7 @@ impl Host {
     ) -> Result<CommandReply, Refusal> {
         let RespondRequest { answer, question, key } = request;
         let text = self.clean(Some(answer)).await?.unwrap_or_default();
-        self.parts().motor.respond(run, QuestionAnswer { text, question, consent, key }).await
+        self.motor.respond(run, QuestionAnswer { text, question, consent, key }).await
     }
 
     /// Decides about a run's request for approval. Durable when this returns.
@@ -111,7 +111,7 @@ impl Host {
         let ApproveTask { approval, actions, grant, only, scope, reason, key } = request;
         let reason = self.clean(reason).await?;
         let decided = ApprovalDecision { approval, actions, grant, only, scope, reason, consent, key };
-        let moved = self.parts().motor.approve(run, decided).await?;
+        let moved = self.motor.approve(run, decided).await?;
         // Afterwards, and also if the same command was applied before without a reply to the caller.
         self.make_last(run, &moved.about).await?;
         Ok(moved)
@@ -136,11 +136,10 @@ impl Host {
         let grant = if widens { Some(Box::new(self.wider(run, &request)?)) } else { None };
         let RetryTask { guidance, max_iterations, key, .. } = request;
         let guidance = self.clean(guidance).await?;
-        let parts = self.parts();
-        let retried = parts.motor.retry(run, RetryRequest { guidance, grant, max_iterations, consent, key }).await;
+        let retried = self.motor.retry(run, RetryRequest { guidance, grant, max_iterations, consent, key }).await;
         match retried {
             Err(refusal) if refusal.code == RefusalCode::Busy => {
-                Err(parts.busy(&self.record(run)?.agent, Caller::Owner, refusal))
+                Err(self.busy(&self.record(run)?.agent, Caller::Owner, refusal))
             }
             retried => retried,
         }
@@ -149,7 +148,7 @@ impl Host {
     /// A message to a run, without the values of credentials.
     async fn clean(&self, text: Option<String>) -> Result<Option<String>, Refusal> {
         match text {
-            Some(text) => Ok(Some(self.parts().environment.access.clean(text).await?.0)),
+            Some(text) => Ok(Some(self.environment.access.clean(text).await?.0)),
             None => Ok(None),
         }
     }
@@ -173,9 +172,9 @@ impl Host {
 
     /// Turns an approval that outlasts the run, as recorded in the run's history, into a decision for later runs.
     async fn make_last(&self, run: &RunId, approval: &str) -> Result<(), Refusal> {
-        let trace = self.task(run)?;
+        let trace = self.trace(run)?;
         let Some(asked) = trace.approvals.iter().find(|asked| asked.approval.id == approval) else { return Ok(()) };
-        let access = &self.parts().environment.access;
+        let access = &self.environment.access;
         for decision in lasting(asked, &trace.agent)? {
             // A consent to read must not remove one to write.
             let same = |other: &Decision| {
@@ -191,7 +190,7 @@ impl Host {
 
     fn record(&self, run: &RunId) -> Result<RunRecord, Refusal> {
         let missing = || Refusal::new(RefusalCode::NotFound, format!("there is no run `{run}`"));
-        self.parts().store.get(Table::Runs, run.as_str())?.ok_or_else(missing)
+        self.store.get(Table::Runs, run.as_str())?.ok_or_else(missing)
     }
 }
 

@@ -25,14 +25,14 @@ use crate::{Activity, EnergyConfig};
 /// The energy of a home's agents. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct EnergyBook {
-    inner: Arc<EnergyInner>,
+    pub(crate) inner: Arc<EnergyInner>,
 }
 
 #[derive(Debug)]
-struct EnergyInner {
+pub(crate) struct EnergyInner {
     store: Store,
     time: HostTime,
-    config: EnergyConfig,
+    pub(crate) config: EnergyConfig,
     accounts: Mutex<HashMap<AgentName, Account>>,
 }
 

@@ -9,7 +9,9 @@ mod activity;
 mod book;
 mod config;
 mod level;
+mod report;
 
 pub use activity::Activity;
 pub use book::{DrainedEnergy, EnergyBook};
 pub use config::{EnergyConfig, InvalidConfig, SleepWindow, Thresholds};
+pub use report::EnergyReport;

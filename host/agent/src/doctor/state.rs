@@ -21,8 +21,8 @@ impl Host {
     /// Examines the state that this host has open. It may block while the key of the credentials is fetched.
     #[must_use]
     pub fn examine(&self) -> Vec<Finding> {
-        let parts = self.parts();
-        examine(&parts.home, &parts.store, &parts.environment.access.vault)
+        let environment = &self.runs.environment;
+        examine(&environment.home, &self.runs.store, &environment.access.vault)
     }
 }
 

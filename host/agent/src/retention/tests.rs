@@ -39,7 +39,7 @@ impl Fixture {
     }
 
     fn pruner(&self, config: RetentionConfig) -> Pruner {
-        Pruner { config, ..self.host.parts().pruner.clone() }
+        Pruner { config, ..self.host.runs.pruner.clone() }
     }
 
     /// Stores a run that ended an hour ago, or waits since then, with a directory of some blocks.
@@ -57,7 +57,7 @@ impl Fixture {
         }
         let mut batch = Batch::new();
         batch.put(Table::Runs, id.as_str(), &record).unwrap();
-        self.host.parts().store.commit(batch).await.unwrap();
+        self.host.runs.store.commit(batch).await.unwrap();
         let workspace = self.host.home().run(&id).join("workspace");
         fs::create_dir_all(&workspace).unwrap();
         fs::write(workspace.join("a"), vec![b'x'; 1 << 16]).unwrap();
@@ -68,7 +68,7 @@ impl Fixture {
     fn left(&self, runs: &[RunId]) -> Vec<usize> {
         let is_left = |run: &RunId| {
             let has_files = self.host.home().run(run).exists();
-            assert_eq!(self.host.parts().motor.has_record(run).unwrap(), has_files);
+            assert_eq!(self.host.runs.motor.has_record(run).unwrap(), has_files);
             has_files
         };
         (0..runs.len()).filter(|index| is_left(&runs[*index])).collect()
@@ -98,18 +98,18 @@ async fn runs_that_wait_do_not_count_against_those_that_are_over() {
 async fn a_run_that_a_consumer_has_yet_to_hear_of_stays() {
     let home = Fixture::new().await;
     let (told, yet) = (home.put(0, "completed").await, home.put(1, "completed").await);
-    let inner = home.host.parts();
+    let inner = &home.host;
     for run in [&told, &yet] {
         let body = signals::MotorResult::new(run.clone(), signals::SignalStatus::Completed);
         let mut batch = Batch::new();
         let staged = inner.signals.stage(&mut batch, &base::AgentName::default(), body).await.unwrap();
-        inner.store.commit(batch).await.unwrap();
+        inner.runs.store.commit(batch).await.unwrap();
         staged.deliver();
     }
     let position = async |after: u64| {
         let mut batch = Batch::new();
         batch.put(Table::Meta, "deliver/webhook", &json!({ "after": after })).unwrap();
-        inner.store.commit(batch).await.unwrap();
+        inner.runs.store.commit(batch).await.unwrap();
     };
     position(1).await;
     let config = RetentionConfig { age: Age(Some(Duration::ZERO)), ..NEVER };
@@ -176,16 +176,16 @@ async fn a_pass_is_noted_for_the_hosts_of_the_next_hour() {
 async fn who_stops_waits_for_no_more_directories() {
     let home = Fixture::new().await;
     let run = home.put(0, "completed").await;
-    let parts = home.host.parts();
+    let (home_path, motor) = (home.host.home(), &home.host.runs.motor);
     let orphan = RunId::parse("run_0000000000000009").unwrap();
-    fs::create_dir_all(parts.home.run(&orphan)).unwrap();
+    fs::create_dir_all(home_path.run(&orphan)).unwrap();
     let much_later = SystemTime::now() + DAY;
-    let sweep = |stop: &CancellationToken| sweep::sweep(&parts.home, &parts.motor, true, much_later, stop).unwrap();
+    let sweep = |stop: &CancellationToken| sweep::sweep(home_path, motor, true, much_later, stop).unwrap();
     let (going, stopped) = (CancellationToken::new(), CancellationToken::new());
     stopped.cancel();
-    assert_eq!((sweep(&stopped), measured(&parts.home, true, &stopped).len()), (0, 0));
-    assert_eq!((measured(&parts.home, true, &going).len(), sweep(&going)), (2, 1));
-    assert!(parts.home.run(&run).exists() && !parts.home.run(&orphan).exists());
+    assert_eq!((sweep(&stopped), measured(home_path, true, &stopped).len()), (0, 0));
+    assert_eq!((measured(home_path, true, &going).len(), sweep(&going)), (2, 1));
+    assert!(home_path.run(&run).exists() && !home_path.run(&orphan).exists());
     home.host.shutdown().await;
 }
 

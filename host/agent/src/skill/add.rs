@@ -13,8 +13,8 @@ use skills::trust::Subject;
 use skills::{SkillBounds, SkillError, SkillForm, SkillPlace, SkillSummary, Snapshot};
 use store::{Links, blocking, open_regular};
 
+use super::Skills;
 use super::download::download;
-use crate::Host;
 use crate::api::skills::AddRequest;
 
 /// A source that was read.
@@ -26,14 +26,14 @@ struct SkillSource {
     said: String,
 }
 
-impl Host {
+impl Skills {
     /// Adds a skill to the home's own. An existing one is not touched.
     ///
     /// # Errors
     /// If it cannot be fetched or read, or its name is taken; `consent_needed` for a URL without the owner's consent,
     /// because it is fetched in the owner's name.
-    pub async fn add_skill(&self, request: AddRequest, consent: Option<Consent>) -> Result<SkillSummary, Refusal> {
-        let library = &self.parts().skills;
+    pub async fn add(&self, request: AddRequest, consent: Option<Consent>) -> Result<SkillSummary, Refusal> {
+        let library = &self.environment.skills;
         let bounds = *library.bounds();
         let source = match url(&request.source) {
             Some(url) if consent.is_none() => {
@@ -41,7 +41,7 @@ impl Host {
                 return Err(Refusal::new(RefusalCode::ConsentNeeded, reason));
             }
             Some(url) => {
-                let (bytes, entry) = download(&self.parts().environment.access, url, bounds.total_bytes).await?;
+                let (bytes, entry) = download(&self.environment.access, url, bounds.total_bytes).await?;
                 let said = url.to_owned();
                 blocking(move || Ok(SkillSource { snapshot: of_bytes(&bytes, &entry, &bounds)?, entry, said })).await?
             }
@@ -88,7 +88,7 @@ impl Host {
         if taken.snapshot.hash != hash {
             return Err(SkillError::Changed.into());
         }
-        let fetched_at = self.parts().clock.now();
+        let fetched_at = self.environment.clock.now();
         let provenance = SkillProvenance { source: said, fetched_at, content_hash: hash };
         library.trust().added(&Subject::of(name, place.clone(), &taken.snapshot), provenance).await?;
         self.summary(&place).await

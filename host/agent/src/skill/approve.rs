@@ -7,9 +7,9 @@ use skills::policy::{PolicyChange, read_proposal, render, write_file};
 use skills::review::SkillReview;
 use skills::{Policy, SkillError, SkillForm, SkillPlace, SkillStatus, SkillSummary, Taken, TrustRecord};
 
+use super::Skills;
 use super::subject;
 use super::used::limit_names;
-use crate::Host;
 use crate::api::skills::{ApprovalQuestion, ApproveRequest, RejectRequest, UpdateRequest};
 use store::blocking;
 use toolbox::catalogue;
@@ -17,17 +17,17 @@ use toolbox::catalogue;
 /// Tools of a skill without a proposal: they see only its workspace.
 const DEFAULT_TOOLS: [&str; 3] = [catalogue::CODE, catalogue::BASH, catalogue::FILESYSTEM];
 
-impl Host {
+impl Skills {
     /// The effect of an approval. A bare component's self-description is noted, so that the owner approves exactly the
     /// shown text; nothing else changes.
     ///
     /// # Errors
     /// If the skill does not exist, it cannot be read, or the powers are invalid.
-    pub async fn approval_question(&self, request: ApproveRequest) -> Result<ApprovalQuestion, Refusal> {
-        let taken = self.parts().skills.take(&request.skill).await?;
+    pub async fn question(&self, request: ApproveRequest) -> Result<ApprovalQuestion, Refusal> {
+        let taken = self.environment.skills.take(&request.skill).await?;
         let (facts, described) = self.facts(&taken).await?;
         if described.is_some() && taken.standing.status == SkillStatus::NeedsReapproval {
-            self.parts().skills.trust().reviewed(&subject(&taken), described).await?;
+            self.environment.skills.trust().reviewed(&subject(&taken), described).await?;
         }
         let policy = self.policy_for(&taken, request.policy, request.proposed, true)?;
         let warnings = self.warnings(&taken, &facts, &policy).await?;
@@ -50,8 +50,8 @@ impl Host {
     ///
     /// # Errors
     /// `skill_untrusted` if the bytes have changed; `illegal_state` if the skill has to be reviewed first.
-    pub async fn approve_skill(&self, request: ApproveRequest, consent: Consent) -> Result<SkillSummary, Refusal> {
-        let library = &self.parts().skills;
+    pub async fn approve(&self, request: ApproveRequest, consent: Consent) -> Result<SkillSummary, Refusal> {
+        let library = &self.environment.skills;
         let Some(shown) = request.hash else {
             return Err(Refusal::new(RefusalCode::InvalidRequest, "an approval names the bytes that it is about")
                 .with_remedy("ask what would be approved, and pass its `hash`"));
@@ -93,8 +93,8 @@ impl Host {
     ///
     /// # Errors
     /// `illegal_state` if it is approved.
-    pub async fn reject_skill(&self, request: RejectRequest, consent: Consent) -> Result<SkillSummary, Refusal> {
-        let library = &self.parts().skills;
+    pub async fn reject(&self, request: RejectRequest, consent: Consent) -> Result<SkillSummary, Refusal> {
+        let library = &self.environment.skills;
         let taken = library.take(&request.skill).await?;
         library.trust().reject(&subject(&taken), consent, request.reason).await?;
         self.summary(&taken.place).await
@@ -104,8 +104,8 @@ impl Host {
     ///
     /// # Errors
     /// `illegal_state` if these bytes are not approved.
-    pub async fn update_skill(&self, request: UpdateRequest, consent: Consent) -> Result<SkillSummary, Refusal> {
-        let library = &self.parts().skills;
+    pub async fn update(&self, request: UpdateRequest, consent: Consent) -> Result<SkillSummary, Refusal> {
+        let library = &self.environment.skills;
         let taken = library.approved(&request.skill).await?;
         let policy = self.policy_for(&taken, request.policy, false, false)?;
         let record = library.trust().update(&subject(&taken), policy, consent).await?;
@@ -150,7 +150,7 @@ impl Host {
             return Ok(Some(policy));
         }
         // A record of these bytes with other permissions gives no trust, but its policy is the starting point.
-        let trust = self.parts().skills.trust();
+        let trust = self.environment.skills.trust();
         let known = trust.get(&taken.manifest.name, &taken.place, taken.snapshot.hash)?;
         if let Some(policy) = known.and_then(|record| record.policy) {
             return Ok(Some(policy));
@@ -170,7 +170,7 @@ impl Host {
                 warnings.push(format!("`{}` cannot be used: {problem}", component.path));
             }
         }
-        let set = self.parts().environment.access.credentials().await?;
+        let set = self.environment.access.credentials().await?;
         let name = taken.manifest.name.as_str();
         for credential in &policy.required_credentials {
             let found = set.iter().find(|info| {
@@ -214,12 +214,12 @@ impl Host {
             return;
         }
         let written = async {
-            let set = self.parts().environment.access.credentials().await?;
+            let set = self.environment.access.credentials().await?;
             let name = record.name.as_str();
             let set = set.into_iter().filter(|info| info.skill.as_deref().is_none_or(|skill| skill == name));
             let set: Vec<_> = set.map(|info| info.name).collect();
             let text = render(record, &set);
-            let directory = self.parts().skills.path(&record.place)?;
+            let directory = self.environment.skills.path(&record.place)?;
             blocking(move || Ok(write_file(&directory, &text)?)).await
         };
         if let Err(refusal) = written.await {
@@ -229,7 +229,7 @@ impl Host {
 
     /// A skill as lists show it, after a refresh.
     pub(super) async fn summary(&self, place: &SkillPlace) -> Result<SkillSummary, Refusal> {
-        let library = &self.parts().skills;
+        let library = &self.environment.skills;
         library.refresh().await?;
         let found = library.list().await?.into_iter().find(|summary| summary.place == *place);
         found.ok_or_else(|| SkillError::Missing { selector: place.to_string(), nearest: None }.into())

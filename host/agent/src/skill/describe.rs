@@ -10,8 +10,8 @@ use skills::review::SkillReview;
 use skills::trust::Described;
 use skills::{SkillForm, Taken};
 
+use super::Skills;
 use super::inspect;
-use crate::Host;
 use toolbox::CompileTurn;
 
 /// Number of components that are asked, and the time limit of each answer.
@@ -22,11 +22,11 @@ const MAX_DESCRIPTION: usize = 1_024;
 /// Bytes of its instructions.
 const MAX_BODY: usize = 64 * 1024;
 
-impl Host {
+impl Skills {
     /// Adds the tools of each component to the facts, and returns a bare component's self-description.
     pub(super) async fn describe(&self, taken: &Taken, facts: &mut SkillReview) -> Option<Described> {
-        let sandboxes = &self.parts().sandboxes;
-        let limits = self.parts().config.limits;
+        let sandboxes = &self.environment.sandboxes;
+        let limits = self.environment.config.limits;
         let limits = limits.with_deadline(limits.deadline().min(PATIENCE));
         // Its first answer counts: a component may answer differently each time.
         let known = taken.standing.record.as_ref().and_then(|record| record.described.clone());

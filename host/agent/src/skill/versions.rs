@@ -6,18 +6,18 @@ use skills::review::{diff, power_changes};
 use skills::trust::Subject;
 use skills::{Policy, SkillSummary, Snapshot, Taken, TrustRecord};
 
+use super::Skills;
 use super::replace;
-use crate::Host;
 use crate::api::skills::{DiffRequest, RollbackRequest, SkillDiff, SkillVersion};
 use store::blocking;
 
-impl Host {
+impl Skills {
     /// The known versions of a skill, newest first.
     ///
     /// # Errors
     /// If the skill does not exist.
-    pub async fn skill_versions(&self, selector: &str) -> Result<Vec<SkillVersion>, Refusal> {
-        let library = &self.parts().skills;
+    pub async fn versions(&self, selector: &str) -> Result<Vec<SkillVersion>, Refusal> {
+        let library = &self.environment.skills;
         let place = library.find(selector).await?;
         let found = library.list().await?.into_iter().find(|summary| summary.place == place);
         let lies = found.and_then(|summary| summary.hash);
@@ -40,8 +40,8 @@ impl Host {
     ///
     /// # Errors
     /// If the skill or a version does not exist.
-    pub async fn diff_skill(&self, request: DiffRequest) -> Result<SkillDiff, Refusal> {
-        let taken = self.parts().skills.take(&request.skill).await?;
+    pub async fn diff(&self, request: DiffRequest) -> Result<SkillDiff, Refusal> {
+        let taken = self.environment.skills.take(&request.skill).await?;
         let (from, from_policy) = match &request.from {
             Some(prefix) => self.version(&taken, prefix).await?,
             None => match self.last_approved(&taken.place)? {
@@ -70,8 +70,8 @@ impl Host {
     ///
     /// # Errors
     /// If the version does not exist, or cannot be put in place.
-    pub async fn rollback_skill(&self, request: RollbackRequest, consent: Consent) -> Result<SkillSummary, Refusal> {
-        let library = &self.parts().skills;
+    pub async fn rollback(&self, request: RollbackRequest, consent: Consent) -> Result<SkillSummary, Refusal> {
+        let library = &self.environment.skills;
         let taken = library.take(&request.skill).await?;
         let record = self.approved_before(&taken, request.to.as_deref())?;
         let snapshot = self.kept(record.hash).await?;
@@ -94,7 +94,7 @@ impl Host {
 
     /// The record of an approved version: the named one, or the last that differs from the files in place.
     fn approved_before(&self, taken: &Taken, prefix: Option<&str>) -> Result<TrustRecord, Refusal> {
-        let records = self.parts().skills.trust().of_place(&taken.place)?;
+        let records = self.environment.skills.trust().of_place(&taken.place)?;
         let approved = records.into_iter().filter(|record| record.consent.is_some());
         let mut fitting = approved.filter(|record| match prefix {
             Some(prefix) => matches(record.hash, prefix),
@@ -116,7 +116,7 @@ impl Host {
             let policy = taken.standing.record.as_ref().and_then(|record| record.policy.clone());
             return Ok((taken.snapshot.clone(), policy.unwrap_or_default()));
         }
-        let records = self.parts().skills.trust().of_place(&taken.place)?;
+        let records = self.environment.skills.trust().of_place(&taken.place)?;
         let mut fitting = records.into_iter().filter(|record| matches(record.hash, prefix));
         let Some(record) = fitting.next() else {
             return Err(Refusal::new(RefusalCode::NotFound, "there is no such version")
@@ -129,7 +129,7 @@ impl Host {
     }
 
     async fn kept(&self, hash: ContentHash) -> Result<Snapshot, Refusal> {
-        let versions = self.parts().skills.versions().clone();
+        let versions = self.environment.skills.versions().clone();
         blocking(move || Ok(versions.load(hash)?)).await
     }
 }

@@ -14,7 +14,7 @@ pub(super) async fn act(
     Body(request): Body<ActRequest>,
 ) -> ApiResult<ActReply> {
     let _attachment = door.attached.attach();
-    Ok(Json(door.host.act(request, caller).await?))
+    Ok(Json(door.host.runs.act(request, caller).await?))
 }
 
 /// Explains the run that `POST /v1/act` would start with the same body.
@@ -24,7 +24,7 @@ pub(super) async fn explain(
     Body(request): Body<ActRequest>,
 ) -> ApiResult<Explanation> {
     let _attachment = door.attached.attach();
-    Ok(Json(door.host.explain(&request, caller).await?))
+    Ok(Json(door.host.runs.explain(&request, caller).await?))
 }
 
 pub(super) async fn execute(
@@ -33,5 +33,5 @@ pub(super) async fn execute(
     Body(request): Body<ExecuteRequest>,
 ) -> ApiResult<ExecuteReply> {
     let _attachment = door.attached.attach();
-    Ok(Json(door.host.execute(request, caller).await?))
+    Ok(Json(door.host.programs.execute(request, caller).await?))
 }

@@ -16,8 +16,8 @@ pub(super) async fn respond(
 ) -> ApiResult<CommandReply> {
     let _attachment = door.attached.attach();
     let run = run_id(&id)?;
-    let consent = door.host.consent(claimed.into()).await?;
-    Ok(Json(door.host.respond(&run, request, consent).await?))
+    let consent = door.host.consent.admit(claimed.into()).await?;
+    Ok(Json(door.host.runs.respond(&run, request, consent).await?))
 }
 
 pub(super) async fn approve(
@@ -28,8 +28,8 @@ pub(super) async fn approve(
 ) -> ApiResult<CommandReply> {
     let _attachment = door.attached.attach();
     let run = run_id(&id)?;
-    let consent = door.host.consent(claimed.into()).await?;
-    Ok(Json(door.host.approve(&run, request, consent).await?))
+    let consent = door.host.consent.admit(claimed.into()).await?;
+    Ok(Json(door.host.runs.approve(&run, request, consent).await?))
 }
 
 /// A retry with the same grants needs no owner; more grants need the owner's word. A claim to be the owner is always
@@ -42,7 +42,10 @@ pub(super) async fn retry(
 ) -> ApiResult<RetryReply> {
     let _attachment = door.attached.attach();
     let run = run_id(&id)?;
-    let consent =
-        if request.widens() || claimed.is_given() { Some(door.host.consent(claimed.into()).await?) } else { None };
-    Ok(Json(door.host.retry(&run, request, consent).await?))
+    let consent = if request.widens() || claimed.is_given() {
+        Some(door.host.consent.admit(claimed.into()).await?)
+    } else {
+        None
+    };
+    Ok(Json(door.host.runs.retry(&run, request, consent).await?))
 }

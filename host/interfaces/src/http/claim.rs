@@ -44,7 +44,7 @@ impl FromRequestParts<ApiState> for CallerHeader {
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Infallible> {
         let claim = claim(&parts.headers);
-        let is_owner = claim.token.is_some() && state.host.consent(claim).await.is_ok();
+        let is_owner = claim.token.is_some() && state.host.consent.admit(claim).await.is_ok();
         Ok(Self(if is_owner { Caller::Owner } else { Caller::Model }))
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct EnergyQuery {
 }
 
 pub(super) async fn energy(State(door): State<ApiState>, Query(whose): Query<EnergyQuery>) -> ApiResult<EnergyReport> {
-    Ok(Json(door.host.energy(&whose.agent)?))
+    Ok(Json(door.host.energy.report(&whose.agent)?))
 }
 
 /// A host's status report.
@@ -37,7 +37,7 @@ pub struct Status {
 
 pub(super) async fn status(State(door): State<ApiState>) -> Json<Status> {
     let stays = door.lifetime == Lifetime::Stays;
-    Json(Status { host: door.host.status(), stays, latest_signal: door.host.signals_latest() })
+    Json(Status { host: door.host.status(), stays, latest_signal: door.host.signals.latest() })
 }
 
 /// The findings about the state that this host has open.

@@ -25,17 +25,17 @@ pub(super) async fn set_credential(
     RawBody(body): RawBody,
 ) -> ApiResult<CredentialStored> {
     let _attachment = door.attached.attach();
-    let consent = door.host.consent(claimed.into()).await?;
+    let consent = door.host.consent.admit(claimed.into()).await?;
     let credential: SetCredential = serde_json::from_slice(&body).map_err(|_| {
         let reason = "the body is not a credential: an object with `name`, `value` and `domains`";
         Refusal::new(RefusalCode::InvalidRequest, reason)
     })?;
-    Ok(Json(CredentialStored { warnings: door.host.set_credential(credential, consent).await? }))
+    Ok(Json(CredentialStored { warnings: door.host.credentials.set(credential, consent).await? }))
 }
 
 pub(super) async fn credentials(State(door): State<ApiState>) -> ApiResult<Vec<CredentialInfo>> {
     let _attachment = door.attached.attach();
-    Ok(Json(door.host.credentials().await?))
+    Ok(Json(door.host.credentials.list().await?))
 }
 
 /// The credential to act on.
@@ -59,8 +59,8 @@ pub(super) async fn delete_credential(
     Body(which): Body<CredentialSelector>,
 ) -> ApiResult<CredentialDeleted> {
     let _attachment = door.attached.attach();
-    let consent = door.host.consent(claimed.into()).await?;
-    door.host.delete_credential(&which.name, which.skill.as_deref(), consent).await?;
+    let consent = door.host.consent.admit(claimed.into()).await?;
+    door.host.credentials.delete(&which.name, which.skill.as_deref(), consent).await?;
     Ok(Json(CredentialDeleted { deleted: true }))
 }
 
@@ -70,8 +70,8 @@ pub(super) async fn decide(
     Body(decision): Body<Decision>,
 ) -> ApiResult<Decision> {
     let _attachment = door.attached.attach();
-    let consent = door.host.consent(claimed.into()).await?;
-    Ok(Json(door.host.decide(decision, consent).await?))
+    let consent = door.host.consent.admit(claimed.into()).await?;
+    Ok(Json(door.host.domains.decide(decision, consent).await?))
 }
 
 pub(super) async fn forget(
@@ -80,17 +80,17 @@ pub(super) async fn forget(
     Body(decision): Body<Decision>,
 ) -> ApiResult<Decision> {
     let _attachment = door.attached.attach();
-    let consent = door.host.consent(claimed.into()).await?;
-    door.host.forget(decision.clone(), consent).await?;
+    let consent = door.host.consent.admit(claimed.into()).await?;
+    door.host.domains.forget(decision.clone(), consent).await?;
     Ok(Json(decision))
 }
 
 pub(super) async fn decisions(State(door): State<ApiState>) -> ApiResult<Vec<Decision>> {
-    Ok(Json(door.host.decisions()?))
+    Ok(Json(door.host.domains.list()?))
 }
 
 pub(super) async fn owner(State(door): State<ApiState>) -> Json<OwnerStatus> {
-    Json(door.host.owner())
+    Json(door.host.consent.status())
 }
 
 /// Another token for the owner. As the body of a credential, it is never quoted.
@@ -117,5 +117,5 @@ pub(super) async fn replace_token(
         let reason = "the body is not a new token: an object with `token` and `file`";
         Refusal::new(RefusalCode::InvalidRequest, reason)
     })?;
-    Ok(Json(door.host.replace_token(claimed.into(), new).await?))
+    Ok(Json(door.host.consent.replace(claimed.into(), new).await?))
 }

@@ -9,6 +9,7 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use base::{Refusal, RefusalCode, RunId};
+use consent::ConsentError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,12 @@ pub(super) type ApiResult<T> = Result<Json<T>, ErrorReply>;
 impl From<Refusal> for ErrorReply {
     fn from(refusal: Refusal) -> Self {
         Self(refusal)
+    }
+}
+
+impl From<ConsentError> for ErrorReply {
+    fn from(error: ConsentError) -> Self {
+        Self(error.into())
     }
 }
 

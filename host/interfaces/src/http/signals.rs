@@ -2,12 +2,13 @@
 
 use std::convert::Infallible;
 
-use agent::FollowStep;
+use agent::{FollowStep, Follower};
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Sse;
 use axum::response::sse::Event;
+use base::Refusal;
 use futures_util::{Stream, StreamExt as _, stream};
 use serde::Deserialize;
 use signals::Signal;
@@ -36,12 +37,13 @@ fn default_limit() -> usize {
 }
 
 pub(super) async fn list(State(door): State<ApiState>, Query(range): Query<SignalRange>) -> ApiResult<Vec<Signal>> {
-    Ok(Json(door.host.signals(range.after, range.limit.min(MAX_SIGNALS))?))
+    let signals = door.host.signals.since(range.after, range.limit.min(MAX_SIGNALS));
+    Ok(Json(signals.map_err(Refusal::from)?))
 }
 
 /// The signals of runs that still wait.
 pub(super) async fn waiting(State(door): State<ApiState>, Query(range): Query<SignalRange>) -> ApiResult<Vec<Signal>> {
-    Ok(Json(door.host.signals_waiting(range.after, range.limit.min(MAX_SIGNALS))?))
+    Ok(Json(door.host.waiting.since(range.after, range.limit.min(MAX_SIGNALS))?))
 }
 
 /// Where the stream begins.
@@ -62,7 +64,7 @@ pub(super) async fn events(
     Query(from): Query<From>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ErrorReply> {
-    let follower = door.host.follow_signals(last_event_id(&headers)?.or(from.after));
+    let follower = Follower::from(door.host.waiting.clone(), last_event_id(&headers)?.or(from.after));
     let stream = stream::unfold(follower, |mut follower| async move {
         match follower.next().await {
             Ok(followed) => Some((Ok(shown(&followed)), follower)),

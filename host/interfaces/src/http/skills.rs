@@ -16,7 +16,7 @@ use super::{ApiState, Body, ClaimHeaders, Query};
 
 pub(super) async fn list(State(door): State<ApiState>) -> ApiResult<Vec<SkillSummary>> {
     let _attachment = door.attached.attach();
-    Ok(Json(door.host.skills().await?))
+    Ok(Json(door.host.skills.list().await?))
 }
 
 /// The agent whose energy an advisory run costs.
@@ -34,7 +34,7 @@ pub(super) async fn review(
     Body(request): Body<ReviewRequest>,
 ) -> ApiResult<SkillReviewReply> {
     let _attachment = door.attached.attach();
-    Ok(Json(door.host.review_skill(request, &whose.agent, caller).await?))
+    Ok(Json(door.host.skills.review(request, &whose.agent, caller).await?))
 }
 
 /// The powers that approving would grant. It comes before the owner's decision, so it needs no token.
@@ -43,7 +43,7 @@ pub(super) async fn question(
     Body(request): Body<ApproveRequest>,
 ) -> ApiResult<ApprovalQuestion> {
     let _attachment = door.attached.attach();
-    Ok(Json(door.host.approval_question(request).await?))
+    Ok(Json(door.host.skills.question(request).await?))
 }
 
 pub(super) async fn approve(
@@ -52,8 +52,8 @@ pub(super) async fn approve(
     Body(request): Body<ApproveRequest>,
 ) -> ApiResult<SkillSummary> {
     let _attachment = door.attached.attach();
-    let consent = door.host.consent(claimed.into()).await?;
-    Ok(Json(door.host.approve_skill(request, consent).await?))
+    let consent = door.host.consent.admit(claimed.into()).await?;
+    Ok(Json(door.host.skills.approve(request, consent).await?))
 }
 
 pub(super) async fn reject(
@@ -62,8 +62,8 @@ pub(super) async fn reject(
     Body(request): Body<RejectRequest>,
 ) -> ApiResult<SkillSummary> {
     let _attachment = door.attached.attach();
-    let consent = door.host.consent(claimed.into()).await?;
-    Ok(Json(door.host.reject_skill(request, consent).await?))
+    let consent = door.host.consent.admit(claimed.into()).await?;
+    Ok(Json(door.host.skills.reject(request, consent).await?))
 }
 
 pub(super) async fn update(
@@ -72,8 +72,8 @@ pub(super) async fn update(
     Body(request): Body<UpdateRequest>,
 ) -> ApiResult<SkillSummary> {
     let _attachment = door.attached.attach();
-    let consent = door.host.consent(claimed.into()).await?;
-    Ok(Json(door.host.update_skill(request, consent).await?))
+    let consent = door.host.consent.admit(claimed.into()).await?;
+    Ok(Json(door.host.skills.update(request, consent).await?))
 }
 
 /// That a skill is gone.
@@ -88,8 +88,8 @@ pub(super) async fn delete(
     Body(which): Body<WhichSkill>,
 ) -> ApiResult<SkillDeleted> {
     let _attachment = door.attached.attach();
-    let consent = door.host.consent(claimed.into()).await?;
-    Ok(Json(SkillDeleted { place: door.host.delete_skill(which, consent).await? }))
+    let consent = door.host.consent.admit(claimed.into()).await?;
+    Ok(Json(SkillDeleted { place: door.host.skills.delete(which, consent).await? }))
 }
 
 pub(super) async fn versions(
@@ -97,12 +97,12 @@ pub(super) async fn versions(
     Query(which): Query<WhichSkill>,
 ) -> ApiResult<Vec<SkillVersion>> {
     let _attachment = door.attached.attach();
-    Ok(Json(door.host.skill_versions(&which.skill).await?))
+    Ok(Json(door.host.skills.versions(&which.skill).await?))
 }
 
 pub(super) async fn diff(State(door): State<ApiState>, Body(request): Body<DiffRequest>) -> ApiResult<SkillDiff> {
     let _attachment = door.attached.attach();
-    Ok(Json(door.host.diff_skill(request).await?))
+    Ok(Json(door.host.skills.diff(request).await?))
 }
 
 pub(super) async fn rollback(
@@ -111,8 +111,8 @@ pub(super) async fn rollback(
     Body(request): Body<RollbackRequest>,
 ) -> ApiResult<SkillSummary> {
     let _attachment = door.attached.attach();
-    let consent = door.host.consent(claimed.into()).await?;
-    Ok(Json(door.host.rollback_skill(request, consent).await?))
+    let consent = door.host.consent.admit(claimed.into()).await?;
+    Ok(Json(door.host.skills.rollback(request, consent).await?))
 }
 
 pub(super) async fn verify(
@@ -120,7 +120,7 @@ pub(super) async fn verify(
     Body(which): Body<VerifySkills>,
 ) -> ApiResult<Vec<SkillVerification>> {
     let _attachment = door.attached.attach();
-    Ok(Json(door.host.verify_skills(which).await?))
+    Ok(Json(door.host.skills.verify(which).await?))
 }
 
 /// Any client of the socket may add a local skill, which is not trusted by that; fetching takes the owner's word. A
@@ -131,6 +131,6 @@ pub(super) async fn add(
     Body(request): Body<AddRequest>,
 ) -> ApiResult<SkillSummary> {
     let _attachment = door.attached.attach();
-    let consent = if claimed.is_given() { Some(door.host.consent(claimed.into()).await?) } else { None };
-    Ok(Json(door.host.add_skill(request, consent).await?))
+    let consent = if claimed.is_given() { Some(door.host.consent.admit(claimed.into()).await?) } else { None };
+    Ok(Json(door.host.skills.add(request, consent).await?))
 }

@@ -22,11 +22,11 @@ pub(super) async fn list(
     State(door): State<ApiState>,
     Query(filter): Query<TaskFilter>,
 ) -> ApiResult<Vec<TaskSummary>> {
-    Ok(Json(door.host.tasks(filter)?))
+    Ok(Json(door.host.runs.list(filter)?))
 }
 
 pub(super) async fn show(State(door): State<ApiState>, Path(id): Path<String>) -> ApiResult<RunTrace> {
-    Ok(Json(door.host.task(&run_id(&id)?)?))
+    Ok(Json(door.host.runs.trace(&run_id(&id)?)?))
 }
 
 /// The end of a run's log.
@@ -36,7 +36,7 @@ pub(super) struct LogReply {
 }
 
 pub(super) async fn log(State(door): State<ApiState>, Path(id): Path<String>) -> ApiResult<LogReply> {
-    Ok(Json(LogReply { log: door.host.log(&run_id(&id)?)? }))
+    Ok(Json(LogReply { log: door.host.runs.log(&run_id(&id)?)? }))
 }
 
 /// The receipt's file, byte for byte: it can be verified as it is saved.
@@ -44,14 +44,14 @@ pub(super) async fn receipt(
     State(door): State<ApiState>,
     Path(id): Path<String>,
 ) -> Result<impl IntoResponse, ErrorReply> {
-    let receipt = door.host.receipt(&run_id(&id)?).await?;
+    let receipt = door.host.runs.receipt(&run_id(&id)?).await?;
     let text = receipt.text().map_err(|error| Refusal::new(RefusalCode::Failed, error.to_string()))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text))
 }
 
 pub(super) async fn cancel(State(door): State<ApiState>, Path(id): Path<String>) -> ApiResult<CancelReply> {
     let _attachment = door.attached.attach();
-    Ok(Json(door.host.cancel(&run_id(&id)?).await?))
+    Ok(Json(door.host.runs.cancel(&run_id(&id)?).await?))
 }
 
 /// A run that was deleted.
@@ -65,7 +65,7 @@ pub struct DeleteReply {
 pub(super) async fn delete(State(door): State<ApiState>, Path(id): Path<String>) -> ApiResult<DeleteReply> {
     let _attachment = door.attached.attach();
     let run_id = run_id(&id)?;
-    door.host.delete(&run_id).await?;
+    door.host.runs.delete(&run_id).await?;
     Ok(Json(DeleteReply { run_id }))
 }
 
@@ -74,7 +74,7 @@ pub(super) async fn wait(State(door): State<ApiState>, Path(id): Path<String>) -
     let _attachment = door.attached.attach();
     let id = run_id(&id)?;
     tokio::select! {
-        record = door.host.wait(&id) => Ok(Json(record?)),
+        record = door.host.runs.wait(&id) => Ok(Json(record?)),
         () = door.closing.cancelled() => {
             let refusal = Refusal::new(RefusalCode::TryLater, format!("the host stops while run `{id}` goes on"));
             Err(ErrorReply(refusal.with_remedy(format!("wait for it again: `motor act --resume {id}`"))))
@@ -106,7 +106,7 @@ pub(super) async fn events(
     if follow.resume {
         door.host.take_up(&run)?;
     }
-    let (host, watch) = (door.host.clone(), door.host.watch(&run)?);
+    let (host, watch) = (door.host.clone(), door.host.runs.watch(&run)?);
     let watching = Watching { host, watch, durable: 0, is_told: false, _attachment: attachment };
     let stream = stream::unfold(watching, move |mut watching| async move {
         loop {
