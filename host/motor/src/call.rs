@@ -144,7 +144,7 @@ impl Execution<'_> {
                 };
                 let usage = said.as_ref().and_then(|reply| reply.usage);
                 let requests = said.as_ref().map(|reply| reply.requests.clone()).unwrap_or_default();
-                // It is unknown what a silent call has read.
+                // A call without a reply may have read anything.
                 let unheard = said.is_none() && self.intent.effects.open_world;
                 let reply = match said {
                     Some(reply) if interrupt == Some(Interrupt::Cancelled) || !was_stopped(&reply) => Some(reply),

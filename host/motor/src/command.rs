@@ -79,9 +79,9 @@ pub struct RetryRequest {
 pub struct CommandReply {
 /// Id of the run.
     pub run_id: RunId,
-    /// Its status before.
+    /// The run's status before the command.
     pub previous_status: RunStatus,
-    /// Its status afterwards.
+    /// The run's status after the command.
     pub new_status: RunStatus,
     /// Id of the question or of the request for consent that was answered.
     pub about: String,
@@ -95,7 +95,7 @@ pub struct RetryReply {
     pub run_id: RunId,
     /// The attempt that began: the first was 0.
     pub attempt_index: u32,
-    /// Its status afterwards.
+    /// The run's status after the command.
     pub status: RunStatus,
 }
 

@@ -479,7 +479,7 @@ mod tests {
             content.starts_with("error not_found: <untrusted-") && content.contains("may hold web content"),
             "{content}"
         );
-        // It is unknown what a call in flight had read when the host died.
+        // A call in flight when the host died may have read anything.
         let resumed = fold(&[
             created(),
             replied(1, "", &["a"]),

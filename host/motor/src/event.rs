@@ -27,7 +27,7 @@ pub struct StoredEvent {
     /// None in events of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worked_ms: Option<u64>,
-    /// The event itself.
+    /// The event, without its envelope.
     pub event: RunEvent,
 }
 
@@ -234,7 +234,7 @@ pub enum RunEvent {
         error: Option<RunError>,
         /// Energy drained at the end.
         energy: f64,
-        /// What a failure means for whoever may try again.
+        /// The consequences of a failure for a retry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<FailureSummary>,
         /// The files it produced.
@@ -263,7 +263,7 @@ pub enum TellReason {
     Repetition,
     /// The owner decided about a call that had been refused.
     Decision,
-    /// Too much of what it wants to do is refused (SPEC RUN-5).
+    /// Too many of its actions were refused (SPEC RUN-5).
     Refusals,
 }
 
