@@ -15,7 +15,7 @@ pub const VERSION: u32 = 1;
 pub struct Receipt {
     /// The version of the form, [`VERSION`].
     pub version: u32,
-/// Id of the run.
+    /// Id of the run.
     pub run_id: RunId,
     /// Whose run it was.
     pub agent: AgentName,

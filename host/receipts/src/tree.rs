@@ -211,7 +211,7 @@ pub fn sum(from: &mut impl Read, most_bytes: u64) -> io::Result<Sum> {
 /// are listed.
 #[derive(Debug)]
 pub struct Walk {
-    root: Rc<OwnedFd>,
+    root: OwnedFd,
     /// The next one last.
     waiting: Vec<Entry>,
 }
@@ -242,7 +242,7 @@ impl Walk {
     /// A walk that has nothing listed yet.
     #[must_use]
     pub fn new(root: OwnedFd) -> Self {
-        Self { root: Rc::new(root), waiting: Vec::new() }
+        Self { root, waiting: Vec::new() }
     }
 
     /// Lists a directory, the root if `None`: its entries, at most `most`, come next. Returns their number.
@@ -250,13 +250,12 @@ impl Walk {
     /// # Errors
     /// If it cannot be read or has more entries.
     pub fn list(&mut self, directory: Option<&Entry>, most: u64) -> Result<u64, Unlisted> {
-        let (parent, prefix, depth) = match directory {
-            None => (self.root.clone(), String::new(), 1),
-            Some(entry) => {
-                let opened = entry.open_directory().map_err(Unlisted::Failed)?;
-                (Rc::new(opened), format!("{}/", entry.path), entry.depth + 1)
-            }
+        // Each listing opens the directory: an open one remembers the position of the listing before.
+        let (opened, prefix, depth) = match directory {
+            None => (openat(&*self.root, c".", DIRECTORY, Mode::empty()), String::new(), 1),
+            Some(entry) => (entry.open_directory(), format!("{}/", entry.path), entry.depth + 1),
         };
+        let parent = Rc::new(opened.map_err(Unlisted::Failed)?);
         let mut buffer = [MaybeUninit::<u8>::uninit(); 8 << 10];
         let mut found = Vec::new();
         let mut list = RawDir::new(&*parent, &mut buffer);
