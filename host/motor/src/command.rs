@@ -27,7 +27,7 @@ use crate::wait::{Approval, ApprovalItem, Question, Scope, Waiting};
 /// The answer to a run's question.
 #[derive(Debug, Clone)]
 pub struct QuestionAnswer {
-/// Text of the answer.
+    /// Text of the answer.
     pub text: String,
     /// The question that is meant; none: whichever waits.
     pub question: Option<String>,
@@ -77,7 +77,7 @@ pub struct RetryRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandReply {
-/// Id of the run.
+    /// Id of the run.
     pub run_id: RunId,
     /// The run's status before the command.
     pub previous_status: RunStatus,
@@ -91,7 +91,7 @@ pub struct CommandReply {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RetryReply {
-/// Id of the run.
+    /// Id of the run.
     pub run_id: RunId,
     /// The attempt that began: the first was 0.
     pub attempt_index: u32,

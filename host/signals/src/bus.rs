@@ -118,7 +118,7 @@ pub struct StagedSignal {
 }
 
 impl StagedSignal {
-/// The signal that was staged.
+    /// The signal that was staged.
     #[must_use]
     pub fn signal(&self) -> &Signal {
         &self.signal

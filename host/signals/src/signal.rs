@@ -57,7 +57,7 @@ pub enum Priority {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "motor_result", rename_all = "camelCase")]
 pub struct MotorResult {
-/// Id of the run.
+    /// Id of the run.
     pub run_id: RunId,
     /// The status of the run.
     pub status: SignalStatus,
@@ -229,7 +229,7 @@ pub struct TaskResult {
     pub ok: bool,
     /// The answer, for people.
     pub summary: String,
-/// Time, calls and energy of the run.
+    /// Time, calls and energy of the run.
     pub stats: TaskStats,
 }
 
