@@ -252,7 +252,7 @@ impl Walk {
     pub fn list(&mut self, directory: Option<&Entry>, most: u64) -> Result<u64, Unlisted> {
         // Each listing opens the directory: an open one remembers the position of the listing before.
         let (opened, prefix, depth) = match directory {
-            None => (openat(&*self.root, c".", DIRECTORY, Mode::empty()), String::new(), 1),
+            None => (openat(&self.root, c".", DIRECTORY, Mode::empty()), String::new(), 1),
             Some(entry) => (entry.open_directory(), format!("{}/", entry.path), entry.depth + 1),
         };
         let parent = Rc::new(opened.map_err(Unlisted::Failed)?);
