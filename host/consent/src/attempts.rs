@@ -1,7 +1,7 @@
-//! What a wrong token costs: its answer comes late, and one at a time.
+//! The cost of a wrong token: its answer comes late, and one at a time.
 //!
-//! Nobody guesses 256 bits; this keeps a program that tries from filling the log and the processor. The right token is
-//! known before any of it and never waits, so nobody can lock the owner out by trying.
+//! No program guesses 256 bits; this keeps a program that tries from filling the log and the processor. The right token is
+//! known before any of it and never waits, so attempts cannot lock the owner out.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -35,7 +35,7 @@ impl Attempts {
         self.in_a_row.store(0, Ordering::Relaxed);
     }
 
-    /// A wrong token came: returns when it may be answered, and with what.
+    /// Delays the answer to a wrong token and returns the error.
     pub(crate) async fn wrong(&self) -> ConsentError {
         let total = self.total.fetch_add(1, Ordering::Relaxed) + 1;
         let row = self.in_a_row.fetch_add(1, Ordering::Relaxed).saturating_add(1);

@@ -1,13 +1,13 @@
-//! Why the gate let nobody through. No message holds a token, a passphrase or a host path.
+//! Why the gate refused a claim. No message holds a token, a passphrase or a host path.
 
 use base::{Refusal, RefusalCode};
 use store::StoreError;
 
-/// What went wrong.
+/// An error of the consent gate.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConsentError {
-    /// The store failed.
+    /// The store failed to read or write.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A model, or a program that speaks for one, wanted to consent.
@@ -28,15 +28,15 @@ pub enum ConsentError {
     /// The token's file cannot be used.
     #[error("the owner's token, `config/owner.token` of the home, {reason}")]
     File {
-        /// What is wrong with it.
+        /// Why the file is unusable.
         reason: String,
-        /// What to do.
+        /// How to mend it.
         remedy: &'static str,
     },
     /// A passphrase can be guessed.
     #[error("the passphrase is too weak: {reason}")]
     Weak {
-        /// What is wrong with it.
+        /// Why the passphrase is too weak.
         reason: &'static str,
     },
     /// The passphrase does not open the token.
@@ -45,10 +45,10 @@ pub enum ConsentError {
     /// A file that was to replace the token's holds another token than it should.
     #[error("the new file does not hold the new token")]
     Mismatch,
-    /// The system failed.
+    /// The operating system failed.
     #[error("{action} failed")]
     System {
-        /// What was being done.
+        /// The action that failed, in words.
         action: &'static str,
     },
 }

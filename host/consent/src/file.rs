@@ -1,6 +1,6 @@
 //! The file that the token lies in, `config/owner.token` of the home: the token itself, or one that is sealed.
 //!
-//! Whoever can read it in plain is the owner, as far as the host can tell. So one that others can read is not used, and
+//! A program that can read it in plain is the owner, as far as the host can tell. So a file that others can read is not used, and
 //! its content is read within bounds: another program may have written it.
 
 use std::io::Read as _;
@@ -22,7 +22,7 @@ pub const MAX_FILE_BYTES: usize = 4 << 10;
 const RESTORE: &str = "restore it from a backup; one that was never sealed may be deleted instead: the next host makes a \
                        new token";
 
-/// What the file holds.
+/// The content of the file.
 #[derive(Debug, Clone)]
 pub struct TokenFile(TokenContent);
 
@@ -76,10 +76,10 @@ impl TokenFile {
         Self::parse(&text).map(Some)
     }
 
-    /// Reads what such a file holds.
+    /// Parses the content of the file.
     ///
     /// # Errors
-    /// When it is no token, plain or sealed.
+    /// If it is not a token, plain or sealed.
     pub fn parse(text: &str) -> Result<Self, ConsentError> {
         if text.len() > MAX_FILE_BYTES {
             return Err(unusable("is too long", RESTORE));
@@ -93,7 +93,7 @@ impl TokenFile {
             .map_err(|_| unusable("holds no token", RESTORE))
     }
 
-    /// What such a file holds, as text.
+    /// The content of the file, as text.
     #[must_use]
     pub fn text(&self) -> Secret<String> {
         let mut text = match &self.0 {

@@ -1,8 +1,8 @@
-//! The gate: who holds the owner's token is let through, and what it lets through is a [`Consent`].
+//! The gate: it admits the holder of the owner's token, and returns a [`Consent`].
 //!
 //! The host keeps the SHA-256 of the token, and compares hashes in constant time. A token is replaced in three durable
 //! steps: the host comes to know the new one beside the old, the file is replaced, the old one is forgotten. A crash
-//! between them leaves a file that the host knows, and the next host finishes what the file says was done.
+//! between them leaves a file that the host knows, and the next host finishes the replacement that the file shows.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ const KEY: &str = "owner/token";
 /// Who consents. There is one owner.
 const OWNER: &str = "owner";
 
-/// Somebody who wants to be let through.
+/// A claim to be the owner.
 #[derive(Debug)]
 pub struct Claim {
-    /// By which door.
+    /// The door that the claim came through.
     pub door: Door,
-    /// What proves it.
+    /// The token that proves it.
     pub token: Option<Secret<String>>,
 }
 
@@ -58,11 +58,11 @@ impl From<Consent> for ConsentRecord {
 pub struct Replacement {
     /// The new token, which proves that the file is good.
     pub token: OwnerToken,
-    /// The new file.
+    /// The file with the new token.
     pub file: TokenFile,
 }
 
-/// What the host knows of the token.
+/// The host's knowledge of the token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct KnownToken {
@@ -81,9 +81,9 @@ struct KnownToken {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FileState {
-    /// It does.
+    /// The file holds the token.
     Good,
-    /// There is none.
+    /// There is no such file.
     Missing,
     /// It holds another token.
     Other,
@@ -91,7 +91,7 @@ pub enum FileState {
     Unusable,
 }
 
-/// What may be known of the owner's token.
+/// The public status of the owner's token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnerStatus {
@@ -100,7 +100,7 @@ pub struct OwnerStatus {
     /// Since when it is the token. None when the host knows none: then nothing needs less than everything, and is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The file.
+    /// The state of the file.
     pub file: FileState,
     /// Tokens that were refused since the host started.
     pub refused: u64,
@@ -120,11 +120,11 @@ pub struct ConsentGate {
 }
 
 impl ConsentGate {
-    /// Opens the gate of a home; a home without a token gets one. A token that cannot be made or read is said in the log:
-    /// then nobody is let through.
+    /// Opens the gate of a home; a home without a token gets one. A token that cannot be made or read is logged:
+    /// then every claim is refused.
     ///
     /// # Errors
-    /// When what the host knows of the token cannot be read.
+    /// If the host's knowledge of the token cannot be read.
     pub async fn open(store: Store, clock: Arc<dyn Clock>, directory: PathBuf) -> Result<Self, ConsentError> {
         let known = RwLock::new(store.get::<KnownToken>(Table::Meta, KEY)?);
         let attempts = Attempts::default();
@@ -158,7 +158,7 @@ impl ConsentGate {
         }
         let token = claim.token.as_ref().ok_or(ConsentError::Missing)?;
         let known = self.known().ok_or(ConsentError::Unset)?;
-        // Not told apart from a wrong one: what reads as a token is nobody's business.
+        // The same error as for a wrong token: the form of a token is not revealed.
         let given = OwnerToken::parse(token.expose()).ok_or(ConsentError::Wrong)?.hash();
         let is = |hash: &ContentHash| verify_slices_are_equal(hash.as_bytes(), given.as_bytes()).is_ok();
         let (current, next) = (is(&known.hash), known.next.as_ref().is_some_and(is));
@@ -185,7 +185,7 @@ impl ConsentGate {
         Ok(self.status())
     }
 
-    /// What may be known of the token.
+    /// The public status of the token.
     #[must_use]
     pub fn status(&self) -> OwnerStatus {
         let known = self.known();
@@ -203,7 +203,7 @@ impl ConsentGate {
         }
     }
 
-    /// Brings the file and what is known of it together, as a crash, a restored backup or a first start left them.
+    /// Reconciles the file with the host's knowledge of it, as a crash, a restored backup or a first start left them.
     async fn settle(&self) -> Result<(), ConsentError> {
         let file = TokenFile::read(&self.directory)?;
         match (self.known(), file) {
@@ -214,9 +214,9 @@ impl ConsentGate {
                 let file = TokenFile::read(&self.directory)?.ok_or(ConsentError::Unset)?;
                 self.remember(KnownToken::of(&file, self.clock.now())).await
             }
-            // Its state is new: the file of the home stays what it was.
+            // Its state is new: the file of the home is left unchanged.
             (None, Some(file)) => self.remember(KnownToken::of(&file, self.clock.now())).await,
-            // Whoever could delete it could have read it, unless it was sealed.
+            // A program that could delete it could have read it, unless it was sealed.
             (Some(known), None) if !known.sealed => {
                 tracing::warn!(
                     "the file of the owner's token is gone: there is a new one, and the old token is refused"

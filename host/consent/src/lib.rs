@@ -1,10 +1,10 @@
 //! The owner's word: the one gate that every answer, approval and decision of the owner goes through (SPEC CONSENT-1).
 //!
 //! Who holds the owner's token is the owner. The token lies in the home, in plain or sealed with a passphrase; the host
-//! knows its hash only. It must not know what is being decided, nor any surface: who asks a person, and how, is the
+//! knows its hash only. It must not know the subject of a decision, nor any surface: who asks a person, and how, is the
 //! surface's business, and the door it came through is recorded with the answer.
 //!
-//! Architecture invariant: no other crate makes a [`Consent`]. What it survives: a guessed, old, missing or foreign
+//! Architecture invariant: no other crate makes a [`Consent`]. It survives the following: a guessed, old, missing or foreign
 //! token is refused; a crash at any write of [`ConsentGate::replace`] leaves a token that works and a host that knows it.
 
 mod attempts;

@@ -1,7 +1,6 @@
 //! A token sealed with a passphrase: XChaCha20-Poly1305 under a key of argon2id.
 //!
-//! It survives whoever can read the home but not the owner's mind: another program of the same user has the file and
-//! nothing else. The parameters stand in the file, which that program may have changed, so they are bounded when read.
+//! It survives an attacker who can read the home but does not know the passphrase: another program of the same user. The parameters stand in the file, which that program may have changed, so they are bounded when read.
 
 use base::{ContentHash, Secret};
 use seal::{Derivation, MIN_DIFFERENT, MIN_PASSPHRASE_CHARS, OpenError};
@@ -10,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::ConsentError;
 use crate::token::OwnerToken;
 
-/// Said in what is sealed, so that it is good for nothing else.
+/// The purpose bound to the sealed text, so that it is good for nothing else.
 const PURPOSE: &str = "motor owner token 1";
 
 /// A passphrase that is fit to seal with.
@@ -78,7 +77,7 @@ impl SealedToken {
     }
 }
 
-/// What is bound to the sealed text.
+/// The data bound to the sealed text.
 fn beside(hash: ContentHash, Derivation { salt, memory_kib, passes }: &Derivation) -> String {
     format!("{PURPOSE} {hash} {salt} {memory_kib} {passes}")
 }

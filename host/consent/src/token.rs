@@ -1,4 +1,4 @@
-//! The owner's token: 32 random bytes, written `motor-owner-` and 64 hex digits, so that it is known for what it is where
+//! The owner's token: 32 random bytes, written `motor-owner-` and 64 hex digits, so that it is recognised where
 //! it was left by mistake.
 
 use base::{ContentHash, Secret};
@@ -33,7 +33,7 @@ impl OwnerToken {
         Ok(Self(Secret::new(text)))
     }
 
-    /// Reads one that somebody wrote. None when it cannot be one.
+    /// Parses a token. `None` if the text cannot be one.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.trim().strip_prefix(PREFIX)?;
@@ -41,7 +41,7 @@ impl OwnerToken {
         is_one.then(|| Self(Secret::new(text.trim().to_owned())))
     }
 
-    /// What a host knows of it. A hash without salt is enough: nobody guesses 256 random bits.
+    /// The hash that a host knows of it. A hash without salt is enough: 256 random bits cannot be guessed.
     #[must_use]
     pub fn hash(&self) -> ContentHash {
         ContentHash::of(self.expose().as_bytes())

@@ -1,4 +1,4 @@
-//! What costs energy, how much, and at which level it is refused.
+//! The activities that cost energy, their costs, and the levels at which they are refused.
 
 use crate::EnergyConfig;
 
@@ -23,16 +23,16 @@ pub enum Activity {
     },
     /// A call of a model outside runs.
     Llm,
-    /// A message.
+    /// A message to an agent.
     Message,
 }
 
 /// The level that an act needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum EnergyGate {
-    /// This or more.
+    /// This level or more.
     AtLeast(f64),
-    /// More than this.
+    /// More than this level.
     Above(f64),
 }
 
@@ -46,7 +46,7 @@ impl EnergyGate {
 }
 
 impl Activity {
-    /// What it costs, as a share of a full level.
+    /// Its cost, as a share of a full level.
     pub(crate) fn cost(self, config: &EnergyConfig) -> f64 {
         let cost = match self {
             Self::Oneshot => config.oneshot,
@@ -64,7 +64,7 @@ impl Activity {
         if cost > 0.0 { cost } else { 0.0 }
     }
 
-    /// The level at which it may begin, for acts; what follows from an act is not gated.
+    /// The level at which it may begin, for acts; consequences of an act are not gated.
     pub(crate) fn gate(self, config: &EnergyConfig) -> Option<EnergyGate> {
         let thresholds = &config.thresholds;
         match self {

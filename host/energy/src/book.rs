@@ -2,13 +2,13 @@
 //!
 //! A drain counts in memory at once, and is stored in the batch of the act that it pays for. Two acts may stage their
 //! drains and commit in the other order, or one of them never; so each drain is a record of its own number, which holds
-//! the level after it and after all before it, and the greatest number is the one that counts. Whatever the order, no
+//! the level after it and after all before it, and the greatest number is the one that counts. In any order, no
 //! committed drain is forgotten; one that was never committed may stay counted, never the reverse.
 //!
-//! While a book is open, time is what its monotonic clock says: a wall clock that is set gives no energy and takes none. Between
+//! While a book is open, time is measured by its monotonic clock: a wall clock that is set gives no energy and takes none. Between
 //! two hosts there is only the wall clock. A drain is stored with the later of the two, so that a clock that was set forward in
 //! between gives nothing to the next host. One that went back is waited for, so that it cannot give the same hours twice; one
-//! that went back by more than a day was wrong before, and counts from what it says now.
+//! that went back by more than a day was wrong before, and counts from its present time.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -39,7 +39,7 @@ pub(crate) struct EnergyInner {
 /// How far behind a stored level the wall clock of a new host may be and still be waited for.
 const MAX_BEHIND: Duration = Duration::from_secs(24 * 3_600);
 
-/// What is known of an agent.
+/// The known state of an agent.
 #[derive(Debug)]
 struct Account {
     level: EnergyLevel,
@@ -53,7 +53,7 @@ struct Account {
     outdated: Vec<Vec<u8>>,
 }
 
-/// What a drain did.
+/// The effect of a drain.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DrainedEnergy {
     /// The price of the activity; near the floor the level loses less.
@@ -83,8 +83,8 @@ impl EnergyBook {
         Ok(self.level_now(agent)?.level)
     }
 
-    /// Whether the agent has the energy to begin this (SPEC EN-3). What is not an act may always be done, and so may
-    /// everything when the energy model is switched off.
+    /// Whether the agent has the energy to begin this (SPEC EN-3). An activity that is not an act is always
+    /// possible, and so is everything if the energy model is switched off.
     ///
     /// # Errors
     /// A refusal `energy_too_low` that names the level, the one needed, and when it will be reached.
@@ -118,11 +118,11 @@ impl EnergyBook {
         Err(Refusal::new(RefusalCode::EnergyTooLow, reason).with_remedy(remedy))
     }
 
-    /// Drains what the activity costs, and puts the new level into `batch`. The drain counts from now on, and lasts when
+    /// Drains the cost of the activity, and puts the new level into `batch`. The drain counts from now on, and lasts when
     /// the batch is committed. Several drains may go into one batch.
     ///
     /// # Errors
-    /// When the store cannot be read, or the record not be stored.
+    /// If the store cannot be read, or the record cannot be stored.
     pub async fn stage_drain(
         &self,
         batch: &mut Batch,

@@ -1,4 +1,4 @@
-//! What acts cost and how fast the level comes back. A level is a share of 1.0, and so is every cost.
+//! The costs of acts and the speed of recovery. A level is a share of 1.0, and so is every cost.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct EnergyConfig {
     /// Whether acting costs anything. Default true.
     pub enabled: bool,
-    /// What comes back in an hour awake. Default 0.25: from the floor to full in about four hours.
+    /// Recovery in an hour awake. Default 0.25: from the floor to full in about four hours.
     pub recharge_per_hour: f64,
-    /// What comes back in an hour within the sleep window. Default 0.5.
+    /// Recovery in an hour within the sleep window. Default 0.5.
     pub sleep_recharge_per_hour: f64,
     /// When the agent sleeps. Default: never.
     pub sleep_window: Option<SleepWindow>,
@@ -96,9 +96,9 @@ pub struct SleepWindow {
 pub struct InvalidConfig {
     /// The key within `[energy]`.
     pub key: &'static str,
-    /// What it was set to.
+    /// The value it was set to.
     pub value: String,
-    /// What it may be.
+    /// The values it may have.
     pub expected: &'static str,
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct EnergyLevel {
 }
 
 impl EnergyLevel {
-    /// What a new agent has.
+    /// The level of a new agent.
     pub(crate) fn full(now: Timestamp) -> Self {
         Self { level: 1.0, at: now }
     }
@@ -67,11 +67,11 @@ impl EnergyLevel {
 
 fn clamp(level: f64, config: &EnergyConfig) -> f64 {
     let floor = if (0.0..=1.0).contains(&config.floor) { config.floor } else { 0.0 };
-    // What is not a number is taken for the least.
+    // A level that is not a number counts as the least.
     if level >= floor { level.min(1.0) } else { floor }
 }
 
-/// What comes back between two moments.
+/// The recovery between two moments.
 fn recharge(from: Timestamp, to: Timestamp, config: &EnergyConfig) -> f64 {
     let asleep = config.sleep_window.map_or(0, |window| asleep_until(to, window) - asleep_until(from, window));
     let awake = (to.as_millis() - from.as_millis()).saturating_sub(asleep);

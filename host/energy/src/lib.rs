@@ -1,7 +1,7 @@
-//! Energy: what acting costs an agent, and how it recovers (SPEC EN-1, EN-3).
+//! Energy: the cost of acting for an agent, and its recovery (SPEC EN-1, EN-3).
 //!
-//! Architecture invariant: it must not know what an act does, nor who asked for it: whether a gate binds is its
-//! caller's to say (it binds acts that a model asks for, not the owner's). What it survives: a clock that jumps either
+//! Architecture invariant: it must not know the effect of an act, nor who asked for it: its caller decides
+//! whether a gate binds (it binds acts that a model asks for, not the owner's). It survives a clock that jumps either
 //! way, a crash between a drain and its commit, any number of drains at a time; the level is never below the floor and
 //! never above 1.
 

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 pub struct Artifact {
     /// Its path below the artifacts' directory, with `/` between the parts.
     pub path: String,
-    /// Its size.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// What it holds.
+    /// Hash of the file's content.
     pub hash: ContentHash,
 }

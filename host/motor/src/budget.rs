@@ -1,11 +1,11 @@
-//! One budget for all that a run spends: model tokens, fuel, host calls, browser steps (SPEC EN-2).
+//! One budget for all costs of a run: model tokens, fuel, host calls, browser steps (SPEC EN-2).
 //!
-//! Credits are whole numbers, so the same events give the same sums everywhere. Whatever is about to be spent is reserved
-//! first and settled after; a reservation that a crash left open is settled in full, because nobody knows what it came to.
-//! It survives numbers of any size: what is left is never negative, and what is spent never shrinks.
+//! Credits are whole numbers, so the same events give the same sums everywhere. A cost is reserved
+//! first and settled after; a reservation that a crash left open is settled in full, because its actual cost is unknown.
+//! It survives numbers of any size: the remainder is never negative, and the spent amount never shrinks.
 //!
 //! Nothing in here knows events or runs. An event carries the credits it reserved or was charged, so a change of prices
-//! does not change what a run has spent.
+//! does not change the amount that a run has spent.
 
 use llm::Usage;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use crate::toolbox::SandboxUsage;
 /// is settled when the provider has counted.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// What a run may spend, and what things cost. All amounts are credits; a price of 0 makes a thing free.
+/// The budget of a run, and the prices. All amounts are credits; a price of 0 makes a thing free.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Prices {
@@ -62,7 +62,7 @@ impl Prices {
         self.tokens(tokens(bytes), self.reply_tokens)
     }
 
-    /// What a model call cost, by the provider's count. What it did not count is estimated: a provider that is silent is
+    /// The cost of a model call, by the provider's count. Missing counts are estimated: a provider that is silent is
     /// not free.
     #[must_use]
     pub fn reply(&self, usage: &Usage, request_bytes: usize, reply_bytes: usize) -> u64 {
@@ -77,13 +77,13 @@ impl Prices {
         begun(fuel, self.fuel_per_credit).saturating_add(begun(host_calls, self.host_calls_per_credit))
     }
 
-    /// What a call cost.
+    /// The cost of a tool call.
     #[must_use]
     pub fn spent(&self, usage: &SandboxUsage) -> u64 {
         self.call(usage.fuel, usage.host_calls)
     }
 
-    /// What `steps` steps of a browser cost.
+    /// The cost of `steps` steps of a browser.
     #[must_use]
     pub fn browser(&self, steps: u64) -> u64 {
         steps.saturating_mul(self.browser_step)
@@ -98,10 +98,10 @@ fn tokens(bytes: usize) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX).div_ceil(BYTES_PER_TOKEN)
 }
 
-/// What a run may spend, has spent, and has set aside for what it is doing.
+/// The limit of a run, its spending, and the reservation for its current activity.
 ///
 /// JSON: `{ limit, spent, reserved }`, credits. A fold of the run's events: the loop does one thing after another, so
-/// whatever is set aside belongs to the one call in flight.
+/// the reservation belongs to the one call in flight.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CreditBudget {
     limit: u64,
@@ -113,11 +113,11 @@ pub struct CreditBudget {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the run's budget does not reach: this may cost {cost} credits, and {left} of {limit} are left")]
 pub struct BudgetExhausted {
-    /// What was asked for, in credits.
+    /// The requested amount, in credits.
     pub cost: u64,
-    /// What is left, in credits.
+    /// The remaining amount, in credits.
     pub left: u64,
-    /// What the run had at its start, in credits.
+    /// The budget at the run's start, in credits.
     pub limit: u64,
 }
 
@@ -128,19 +128,19 @@ impl CreditBudget {
         Self { limit, spent: 0, reserved: 0 }
     }
 
-    /// What the run had at its start.
+    /// The budget at the run's start.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// What is spent; never more than the limit.
+    /// The spent amount; never more than the limit.
     #[must_use]
     pub fn spent(&self) -> u64 {
         self.spent.min(self.limit)
     }
 
-    /// What is neither spent nor set aside.
+    /// The amount that is neither spent nor reserved.
     #[must_use]
     pub fn left(&self) -> u64 {
         self.limit.saturating_sub(self.spent).saturating_sub(self.reserved)
@@ -155,30 +155,30 @@ impl CreditBudget {
         if cost > left { Err(BudgetExhausted { cost, left, limit: self.limit }) } else { Ok(cost) }
     }
 
-    /// Sets aside what [`CreditBudget::affords`] allowed.
+    /// Reserves an amount that [`CreditBudget::affords`] allowed.
     pub fn reserve(&mut self, cost: u64) {
         self.reserved = self.reserved.saturating_add(cost.min(self.left()));
     }
 
-    /// Charges what was done, and gives back what was set aside for it. More than was reserved is charged too, as far as
-    /// there is something left.
+    /// Charges the actual cost, and releases the reservation for it. An excess over the reservation is charged too, as far as
+    /// credits are left.
     pub fn settle(&mut self, actual: u64) {
         self.release();
         self.spent = self.spent.saturating_add(actual.min(self.left()));
     }
 
-    /// Gives back what was set aside for something that was not done.
+    /// Releases the reservation of an activity that did not happen.
     pub fn release(&mut self) {
         self.reserved = 0;
     }
 
-    /// Charges in full what was set aside for something of which nobody knows what it came to.
+    /// Charges the full reservation of a call whose outcome is unknown.
     pub fn forfeit(&mut self) {
         self.settle(self.reserved);
     }
 
     /// The share that is left, for the model's prompt: `at least 70 %`. It says the same until another tenth is gone, so
-    /// that prompts stay what they were and can be cached.
+    /// that prompts stay unchanged and can be cached.
     #[must_use]
     pub fn share_left(&self) -> String {
         let tenths = (u128::from(self.left()) * 10).checked_div(u128::from(self.limit)).unwrap_or_default();
@@ -242,7 +242,7 @@ mod tests {
         budget.reserve(20);
         budget.release();
         assert_eq!((budget.spent(), budget.left()), (10, 90));
-        // The host died: nobody knows.
+        // The host died: the cost is unknown.
         budget.reserve(20);
         let stored = serde_json::to_string(&budget).unwrap();
         assert_eq!(stored, r#"{"limit":100,"spent":10,"reserved":20}"#);
@@ -276,9 +276,9 @@ mod tests {
 
     #[derive(Debug, Clone)]
     enum Act {
-        /// What the loop does: ask first.
+        /// The loop's own order: ask first.
         Begin(u64),
-        /// What a history may say, whatever was asked.
+        /// A reservation that a history may hold without a request.
         Reserve(u64),
         Settle(u64),
         Release,
@@ -323,7 +323,7 @@ mod tests {
                     Act::Release => budget.release(),
                     Act::Forfeit => {
                         budget.forfeit();
-                        // What was set aside is spent, to the last credit, and nothing else.
+                        // Exactly the reservation is spent, to the last credit.
                         prop_assert_eq!(budget.left(), before.left());
                     }
                 }

@@ -17,10 +17,10 @@ use crate::prompt::granted;
 use crate::request::CallLeases;
 use crate::toolbox::{ToolDefinition, ToolInvocation, ToolNote, ToolReply, ToolResult, Toolbox};
 
-/// What makes a driver stop in the middle of something.
+/// Why a driver stops during an activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interrupt {
-    /// Somebody cancelled the run.
+    /// A person cancelled the run.
     Cancelled,
     /// The run's time is up.
     Deadline,
@@ -28,7 +28,7 @@ pub(crate) enum Interrupt {
     Closing,
 }
 
-/// Checks a call against what is granted and what its tool takes (SPEC RUN-6, LLM-2). Nothing is executed.
+/// Checks a call against the granted tools and its tool's schema (SPEC RUN-6, LLM-2). Nothing is executed.
 ///
 /// # Errors
 /// The result that the model gets in place of an execution.
@@ -73,7 +73,7 @@ pub(crate) fn admit<'a>(
     Ok((definition, arguments))
 }
 
-/// What a call came to.
+/// The outcome of a call.
 pub(crate) struct CallOutcome {
     /// None when the call was left in flight: only on the way out of the host.
     pub(crate) reply: Option<ToolReply>,
@@ -136,15 +136,15 @@ impl Execution<'_> {
             Ok((reply, retried)) => (Some(reply), retried, None),
             Err((interrupt, code)) => {
                 stop.cancel();
-                // What it still has to say is better than what can be said about it from here, unless all that it says
-                // is that it was stopped: it cannot know why.
+                // Its own last reply is better than any message from here, unless it only says that it was
+                // stopped: it cannot know why.
                 let (said, retried) = match tokio::time::timeout(STOP_GRACE, &mut work).await {
                     Ok((reply, retried)) => (Some(reply), retried),
                     Err(_) => (None, false),
                 };
                 let usage = said.as_ref().and_then(|reply| reply.usage);
                 let requests = said.as_ref().map(|reply| reply.requests.clone()).unwrap_or_default();
-                // What a call has read that says nothing any more is not known.
+                // A call without a reply may have read anything.
                 let unheard = said.is_none() && self.intent.effects.open_world;
                 let reply = match said {
                     Some(reply) if interrupt == Some(Interrupt::Cancelled) || !was_stopped(&reply) => Some(reply),
@@ -167,8 +167,8 @@ impl Execution<'_> {
         CallOutcome { reply, notes, retried, interrupt }
     }
 
-    /// The call, tried once more when it failed in a way that may pass and doing it twice harms nobody (SPEC RUN-6). What the
-    /// owner consented to is done once, whatever the tool says of itself.
+    /// The call, tried once more when it failed in a way that may pass and a repetition is harmless (SPEC RUN-6). A call that
+    /// the owner consented to is made once, also if its tool declares itself repeatable.
     async fn attempt(&self, invocation: ToolInvocation<'_>) -> (ToolReply, bool) {
         let reply = self.toolbox.call(invocation).await;
         let again = !reply.result.ok
@@ -239,7 +239,7 @@ fn was_stopped(reply: &ToolReply) -> bool {
     reply.result.error_code == Some(ErrorCode::Cancelled)
 }
 
-/// What the model is told of a call that was in flight when the host stopped, and that may not be repeated (SPEC DUR-2).
+/// The result for the model of a call that was in flight when the host stopped, and that may not be repeated (SPEC DUR-2).
 pub(crate) fn outcome_unknown() -> ToolResult {
     ToolResult::failure(
         ErrorCode::OutcomeUnknown,

@@ -1,6 +1,6 @@
-//! What people order a run to do while nobody drives it: take an answer, a decision, or another attempt.
+//! Commands of people to a run without a driver: take an answer, a decision, or another attempt.
 //!
-//! An order is carried out by a driver made for it, which is then the only writer of the run as every driver is. It is
+//! A command is applied by a driver made for it, which is then the only writer of the run as every driver is. It is
 //! acknowledged when it is durable, and refused with the reason when it comes twice, late, or for something else
 //! (SPEC DUR-4, APPR-1).
 
@@ -27,7 +27,7 @@ use crate::wait::{Approval, ApprovalItem, Question, Scope, Waiting};
 /// The answer to a run's question.
 #[derive(Debug, Clone)]
 pub struct QuestionAnswer {
-    /// The answer.
+    /// Text of the answer.
     pub text: String,
     /// The question that is meant; none: whichever waits.
     pub question: Option<String>,
@@ -37,7 +37,7 @@ pub struct QuestionAnswer {
     pub key: Option<String>,
 }
 
-/// The owner's decision about what a run asked to be allowed.
+/// The owner's decision about a run's request for consent.
 #[derive(Debug, Clone)]
 pub struct ApprovalDecision {
     /// The request that is meant; none: whichever waits.
@@ -48,7 +48,7 @@ pub struct ApprovalDecision {
     pub grant: bool,
     /// The actions that are allowed, by hash, when not all of them are.
     pub only: Vec<ContentHash>,
-    /// For how long.
+    /// How long the decision lasts.
     pub scope: Scope,
     /// Why, for the model.
     pub reason: Option<String>,
@@ -61,7 +61,7 @@ pub struct ApprovalDecision {
 /// Another attempt at a failed run.
 #[derive(Debug, Clone, Default)]
 pub struct RetryRequest {
-    /// What to do differently.
+    /// Guidance for the new attempt.
     pub guidance: Option<String>,
     /// The run's settings from now on, when it gets more than before.
     pub grant: Option<Box<Grant>>,
@@ -73,29 +73,29 @@ pub struct RetryRequest {
     pub key: Option<String>,
 }
 
-/// What an answer or a decision did.
+/// The effect of an answer or a decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandReply {
-    /// The run.
+    /// Id of the run.
     pub run_id: RunId,
-    /// What it was.
+    /// The run's status before the command.
     pub previous_status: RunStatus,
-    /// What it is now.
+    /// The run's status after the command.
     pub new_status: RunStatus,
-    /// What was answered: the id of the question or of the request for consent.
+    /// Id of the question or of the request for consent that was answered.
     pub about: String,
 }
 
-/// What a retry did.
+/// The effect of a retry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RetryReply {
-    /// The run.
+    /// Id of the run.
     pub run_id: RunId,
     /// The attempt that began: the first was 0.
     pub attempt_index: u32,
-    /// What it is now.
+    /// The run's status after the command.
     pub status: RunStatus,
 }
 
@@ -115,7 +115,7 @@ impl Command {
         }
     }
 
-    /// What makes it this order and no other; whose word it is and when it came do not.
+    /// The identity of the command, without its sender and its time.
     pub(crate) fn fingerprint(&self) -> ContentHash {
         base::canonical::hash(&match self {
             Self::Respond(QuestionAnswer { text, question, .. }) => json!(["respond", text, question]),
@@ -128,7 +128,7 @@ impl Command {
         })
     }
 
-    /// The order, about what the run asks at this moment when it does not say: an order that is given twice must not
+    /// The command, bound to the run's current question if it names none: a repeated command must not
     /// become the answer to the next question.
     pub(crate) fn meant_for(mut self, record: &RunRecord) -> Self {
         let waiting = || record.waiting.as_ref().map(|waiting| waiting.id().to_owned());
@@ -142,7 +142,7 @@ impl Command {
         self
     }
 
-    /// Whether a run with this head could take it at all. What a driver finds counts; this spares one.
+    /// Whether a run with this head could take it at all. The driver decides; this saves making one.
     pub(crate) fn fits(&self, record: &RunRecord) -> Result<(), Refusal> {
         let status = record.status;
         let refused = |event| Err(illegal(IllegalTransition { status, event }.to_string()));
@@ -177,7 +177,7 @@ pub(crate) struct PendingCommand {
     pub(crate) command: Command,
     /// Of the order as it was given.
     pub(crate) fingerprint: ContentHash,
-    /// What it came to: the reply, or why not.
+    /// Receives the reply, or the refusal.
     pub(crate) done: oneshot::Sender<Result<Value, Refusal>>,
 }
 
@@ -196,17 +196,17 @@ fn check_words(what: &str, text: &str) -> Result<(), Refusal> {
     Err(Refusal::new(RefusalCode::InvalidRequest, reason))
 }
 
-/// The events that carry an order out, and what its giver is told.
+/// The events that apply a command, and the reply to its sender.
 pub(crate) struct CommandEffect {
     pub(crate) events: Vec<RunEvent>,
     pub(crate) reply: Value,
 }
 
 impl Command {
-    /// What the order means for a run in this state that may wait for as long as is `left`.
+    /// The effect of the command on a run in this state that may wait for as long as is `left`.
     ///
     /// # Errors
-    /// Why it cannot be carried out; nothing happens then.
+    /// If it cannot be applied; nothing happens then.
     pub(crate) fn carry_out(
         &self,
         journal: &Journal,
@@ -356,7 +356,7 @@ fn retry(record: &RunRecord, request: &RetryRequest, config: &MotorConfig) -> Re
     Ok(CommandEffect { events: vec![event], reply: serde_json::to_value(reply).unwrap_or_default() })
 }
 
-/// What the model is told of an action that the owner does not want.
+/// The result for the model of an action that the owner refused.
 pub(crate) fn refused_by_owner(reason: Option<&str>) -> ToolResult {
     ToolResult::failure(ErrorCode::PermissionDenied, refusal("this", reason))
 }
@@ -397,8 +397,8 @@ fn returned(step: u32, call_id: &str, tool: &str, result: ToolResult, refused: V
     }
 }
 
-/// Carries an order out and answers whoever gave it: after that it is durable, or refused. Gives what the loop guard
-/// thinks of the results that came of it; none when it was refused.
+/// Applies a command and answers its sender: it is durable then, or refused. Returns the verdict of the loop guard
+/// on its results; `None` if it was refused.
 pub(crate) async fn obey(
     journal: &mut Journal,
     order: PendingCommand,
@@ -409,7 +409,7 @@ pub(crate) async fn obey(
     let carried = match command.carry_out(journal, config, left) {
         Ok(carried) => carried,
         Err(refusal) => {
-            // Whoever asked may be gone.
+            // The sender may be gone.
             done.send(Err(refusal)).ok();
             return Ok(None);
         }

@@ -1,10 +1,10 @@
 //! The conversation as it is sent: shorter than it was, and always under its budget (SPEC RUN-11).
 //!
-//! Pure: the same history gives the same bytes, with no clock, no chance and no file, so a resumed run asks what it would
-//! have asked. It knows no events and no store. What it survives: outputs of any size, a model that writes megabytes into
+//! Pure: the same history gives the same bytes, with no clock, no chance and no file, so a resumed run makes the same
+//! request. It knows no events and no store. It survives outputs of any size, a model that writes megabytes into
 //! its arguments, and untrusted content that must not come out of its fence by being shortened.
 //!
-//! Every ten replies a boundary is drawn. What lies before it becomes one record; what lies behind stays as messages, of
+//! Every ten replies a boundary is drawn. The steps before it become one record; later ones stay as messages, of
 //! which only results older than the last three are shortened. So between two boundaries the beginning of a request stays
 //! as it was, and endpoints can cache it. A reply and the results of its calls are one group, kept or recorded together.
 
@@ -27,26 +27,26 @@ const EVERY: usize = 10;
 const FULL_RESULTS: usize = 3;
 /// Bytes of the record of all steps before the boundary.
 const DIGEST_BYTES: usize = 16 * 1024;
-/// What is kept of an older result, in bytes.
+/// The kept part of an older result, in bytes.
 const SHORT: Keep = Keep { head: 1_536, tail: 512 };
-/// What is kept of a text when room is short, in bytes.
+/// The kept part of a text if room is short, in bytes.
 const BRIEF: Keep = Keep { head: 192, tail: 64 };
 /// Bytes of one call's arguments that are kept when room is short.
 const BRIEF_ARGUMENTS: usize = 256;
-/// Bytes counted for what an endpoint's format puts around a message, and around a call.
+/// Bytes counted for the endpoint's format around a message, and around a call.
 const AROUND: usize = 16;
 
 /// One entry of an attempt's history, as it was.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Entry {
-    /// The task (the first entry), or what the host had to say.
+    /// The task (the first entry), or a message of the host.
     Said {
-        /// The text.
+        /// Text of the message.
         text: String,
     },
     /// A reply of the model. Each begins an iteration.
     Reply {
-        /// The text.
+        /// Text of the reply.
         text: String,
         /// The calls, in order.
         calls: Vec<RequestedCall>,
@@ -55,11 +55,11 @@ pub(crate) enum Entry {
     },
     /// The result of a call of the last reply.
     Result {
-        /// The call.
+        /// Id of the call.
         call_id: String,
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// The result.
+        /// The result of the call.
         result: ToolResult,
         /// Whether the run had read from the network before.
         tainted: bool,
@@ -81,8 +81,8 @@ impl Entry {
         }
     }
 
-    /// The message with at most `keep` of a text. What was left out is said outside of the fence, where nobody but the
-    /// host can say it.
+    /// The message with at most `keep` of a text. The omission is noted outside of the fence, where only the
+    /// host can write.
     fn kept(&self, keep: Keep) -> Message {
         match self {
             Self::Said { text } => Message::User { text: keep.of(text).into_owned() },
@@ -127,7 +127,7 @@ pub(crate) fn compacted(entries: &[Entry], budget: usize) -> Vec<Message> {
     std::iter::once(task).chain(record).chain(kept).collect()
 }
 
-/// What a message counts against the context budget, in bytes: its texts, and a little for what is put around them.
+/// The size of a message in the context budget, in bytes: its texts, and a little for the format around them.
 pub(crate) fn size(message: &Message) -> usize {
     AROUND
         + match message {
@@ -140,12 +140,12 @@ pub(crate) fn size(message: &Message) -> usize {
         }
 }
 
-/// What a call counts.
+/// The size of a call in the context budget.
 pub(crate) fn call_size(call: &RequestedCall) -> usize {
     AROUND + call.id.len() + call.name.len() + shorten::arguments_text(&call.arguments).len()
 }
 
-/// The group with which the messages begin; what is before it is recorded. It depends on nothing after the last boundary.
+/// The group with which the messages begin; earlier groups are in the record. It depends on nothing after the last boundary.
 /// The three results before a boundary stay behind it, with the groups they are in: they are sent in full for a while yet.
 fn window(groups: &[&[Entry]]) -> usize {
     let replies = groups.iter().filter(|group| group.first().is_some_and(Entry::is_reply)).count();

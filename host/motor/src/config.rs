@@ -1,4 +1,4 @@
-//! What the owner may set about the loop, and the numbers that are fixed. Each has a unit, a reason and a source.
+//! The owner's settings of the loop, and its fixed numbers. Each has a unit, a reason and a source.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub const REPEATS_NUDGE: usize = 3;
 /// Replies that make the same calls with the same results and end the attempt (SPEC RUN-5).
 pub const REPEATS_STOP: usize = 5;
 /// Replies with something that is refused, by the owner or for want of the owner's consent, after which the model is told to
-/// answer with what it has (SPEC RUN-5).
+/// answer with its findings (SPEC RUN-5).
 pub const REFUSALS_NUDGE: usize = 3;
 /// How often a call is held while the owner is asked about its requests, and made again.
 pub const MAX_HOLDS: u32 = 3;
@@ -36,7 +36,7 @@ pub const MAX_OUTPUT_BYTES: usize = 64 * 1024;
 pub const MAX_NOTES: usize = 64;
 /// Bytes kept of one such line.
 pub const MAX_NOTE_BYTES: usize = 1024;
-/// How long a stopped call may take to return what it has. Cancel answers within 100 ms (SPEC RUN-7).
+/// How long a stopped call may take to return a partial result. Cancel answers within 100 ms (SPEC RUN-7).
 pub const STOP_GRACE: Duration = Duration::from_millis(50);
 /// How much longer than its own timeout a call may take before the loop ends it: the toolbox should have, by then.
 pub const OVERSTAY: Duration = Duration::from_secs(1);
@@ -54,15 +54,15 @@ pub const RETRY_ITERATIONS: u32 = 15;
 pub const SUMMARY_OUTPUT: usize = 400;
 /// Tool results kept for the summary of a failure.
 pub const SUMMARY_RESULTS: usize = 3;
-/// Bytes of a question, of an answer, of guidance, or of what an approval is asked for.
+/// Bytes of a question, of an answer, of guidance, or of the action that needs an approval.
 pub const MAX_WORDS_BYTES: usize = 16 * 1024;
 /// Answers that a question may offer.
 pub const MAX_CHOICES: usize = 12;
 /// How long the copying of a run's files may take before the run ends without them.
 pub const ARTIFACTS: Duration = Duration::from_secs(30);
-/// How long the model may think about what went wrong.
+/// How long the model may analyse a failure.
 pub const HINT: Duration = Duration::from_secs(20);
-/// Bytes kept of what it thinks.
+/// Bytes kept of its analysis.
 pub const HINT_BYTES: usize = 1_000;
 /// How long a run waits for room on the disk before it looks again.
 pub const DISK_WAIT: Duration = Duration::from_secs(5);
@@ -85,12 +85,12 @@ pub struct MotorConfig {
     pub input_timeout_seconds: u64,
     /// Seconds that a request for consent waits for the owner. Default 900 (SPEC APPR-1).
     pub approval_timeout_seconds: u64,
-    /// Whether the model is asked what went wrong when an attempt fails: one more model call. Default no.
+    /// Whether the model is asked for the cause if an attempt fails: one more model call. Default no.
     pub failure_hint: bool,
-    /// Bytes of conversation that a request may have; what was said before is shortened to fit (SPEC RUN-11). Default
+    /// Bytes of conversation that a request may have; earlier messages are shortened to fit (SPEC RUN-11). Default
     /// 400,000, which is about 100,000 tokens of English text.
     pub context_bytes: usize,
-    /// What a run may spend, and what things cost (SPEC EN-2). A section of its own.
+    /// The budget of runs, and the prices (SPEC EN-2). A section of its own.
     #[serde(skip)]
     pub budget: Prices,
 }

@@ -1,7 +1,7 @@
-//! When a driver has to ask before it goes on, and what it asks (SPEC ASK-1, APPR-1, APPR-2, TAINT-1).
+//! When a driver has to ask before it goes on, and its question (SPEC ASK-1, APPR-1, APPR-2, TAINT-1).
 //!
-//! Asking is parking: the question, the status and the signal are one commit, and the driver ends. What was consented to
-//! is looked up in the ledger, by the hash of exactly the request that was refused, or of the call that is about to be made.
+//! Asking is parking: the question, the status and the signal are one commit, and the driver ends. Consents
+//! are looked up in the ledger, by the hash of exactly the request that was refused, or of the call that is about to be made.
 //! A call that was refused requests is held: the owner is asked about them, and after a consent the host makes it again.
 
 use base::{ContentHash, ErrorCode};
@@ -22,7 +22,7 @@ use crate::wait::{Approval, ApprovalItem, Question, Scope, action_hash, waiting_
 
 /// Whether a call may be made now.
 pub(crate) enum ConsentDecision {
-    /// It may. With the consent it uses, if it needs one, and what the environment gets with that.
+    /// It may be made. With the consent it uses, if it needs one, and the consent's power for the environment.
     Go { approval: Option<String>, grant: Option<RunConsent> },
     /// It may not; the model gets this in place of an execution.
     Refused(ToolResult),
@@ -60,7 +60,7 @@ impl Driver {
         Ok(Ok(LoopExit::Parked))
     }
 
-    /// Parks the run with what the model wants to be allowed.
+    /// Parks the run with the model's request for consent.
     pub(crate) async fn request_approval(
         &self,
         journal: &mut Journal,
@@ -72,7 +72,7 @@ impl Driver {
             Ok(request) => request,
             Err(result) => return Ok(Err(result)),
         };
-        // The owner is shown what would be granted, not how the model has written it.
+        // The owner is shown the domains that would be granted, not the model's spelling.
         request.domains = match toolbox.domains(&request.domains) {
             Ok(domains) => domains,
             Err(reason) => return Ok(Err(ToolResult::failure(ErrorCode::InvalidArgs, reason))),
@@ -90,8 +90,8 @@ impl Driver {
         Ok(Ok(LoopExit::Parked))
     }
 
-    /// What the owner is asked about a call that was refused requests: those about which nothing was decided yet. None
-    /// when there is nothing to ask, or nobody to be asked.
+    /// The question to the owner about a call that was refused requests: those that are not decided yet. `None`
+    /// if there is nothing to ask, or the run may not ask.
     pub(crate) fn asked_of(
         &self,
         journal: &Journal,
@@ -122,7 +122,7 @@ impl Driver {
         Some(Approval { repeat: true, sent, ..self.approval(journal, items, reason, class, None, choices) })
     }
 
-    /// What the owner said before about requests that a call was refused, in words.
+    /// The owner's earlier decisions about requests that a call was refused, in words.
     pub(crate) fn denied_before(&self, journal: &Journal, asks: &[ConsentNeeded]) -> String {
         let ledger = &journal.state().ledger;
         let denied = asks.iter().filter_map(|ask| match ledger.standing(ask.action, ask.class.as_deref()) {
@@ -132,7 +132,7 @@ impl Driver {
         denied.map(|line| format!("\n{line}")).collect()
     }
 
-    /// Looks whether a call may be made: what it would do, whether that needs consent, and whether there is one.
+    /// Checks whether a call may be made: its effects, whether they need consent, and whether there is one.
     pub(crate) async fn leave(
         &self,
         journal: &Journal,
@@ -257,8 +257,8 @@ fn needs(review: &CallReview, approval_required: bool) -> Option<String> {
     }
 }
 
-/// For how long a consent can be given. What lasts longer than a run is given by the owner's own command where it opens a
-/// way out: a card shows one request and not all that would pass.
+/// For how long a consent can be given. A consent for longer than a run is given by the owner's own command if it opens network
+/// access: a card shows one request and not all that would pass.
 fn scopes(has_class: bool, may_last: bool) -> Vec<Scope> {
     match (has_class, may_last) {
         (true, true) => vec![Scope::Once, Scope::Run, Scope::Session, Scope::Always],

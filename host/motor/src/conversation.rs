@@ -1,6 +1,6 @@
-//! The conversation with the model: a fold of the run's events, and what is to be done next.
+//! The conversation with the model: a fold of the run's events, and the next step.
 //!
-//! A tool call and its result are never separated: what the host has to say waits until every call of a reply has its
+//! A tool call and its result are never separated: a message of the host waits until every call of a reply has its
 //! result, because endpoints refuse a history with a message in between.
 
 use std::collections::{HashSet, VecDeque};
@@ -41,19 +41,19 @@ pub(crate) struct OpenCall {
 /// A call that is made again when the owner consents.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HeldCall {
-    /// What it came to without the requests that it was refused.
+    /// Its result without the requests that it was refused.
     pub(crate) result: ToolResult,
-    /// What the environment was given with the owner's consent to the call.
+    /// The power that came with the owner's consent to the call.
     pub(crate) grant: Option<RunConsent>,
 }
 
-/// What was about to be executed.
+/// A call that was about to be executed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Intent {
     pub(crate) arguments: Value,
-    /// What the environment was given with the owner's consent.
+    /// The power that came with the owner's consent.
     pub(crate) grant: Option<RunConsent>,
-    /// Credits set aside.
+    /// Credits reserved for the call.
     pub(crate) reserved: u64,
     pub(crate) idempotency_key: String,
     pub(crate) effects: ToolEffects,
@@ -77,7 +77,7 @@ impl OpenCall {
     }
 }
 
-/// What the run has to do next.
+/// The next step of the run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum NextStep {
     /// Ask the model for this step.
@@ -107,10 +107,10 @@ pub(crate) struct PendingVerdict {
 /// The conversation so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Conversation {
-    /// What was said, nothing left out: what is sent is made of it.
+    /// The complete conversation, from which requests are made.
     entries: Vec<Entry>,
     open: VecDeque<OpenCall>,
-    /// What the host has to say once every call has its result.
+    /// Messages of the host that wait until every call has its result.
     held: Vec<String>,
     unjudged: Option<PendingVerdict>,
     /// The text that the next reply continues.
@@ -196,7 +196,7 @@ impl Conversation {
                 self.release();
             }
             RunEvent::Resumed | RunEvent::Finished { .. } => {
-                // What a call in flight has read may be in the workspace by now.
+                // Content that a call in flight has read may be in the workspace by now.
                 let intent = self.open.front().and_then(|open| open.intent.as_ref());
                 self.tainted |= intent.is_some_and(|intent| intent.effects.open_world);
             }
@@ -210,13 +210,13 @@ impl Conversation {
         None
     }
 
-    /// Bytes that came back count as read, whatever the call says of its own output.
+    /// Bytes that came back count as read, independent of the provenance that the call declares.
     fn reads(&mut self, result: &ToolResult, requests: &[OutgoingRequest]) {
         self.tainted |= result.provenance == Provenance::Web || requests.iter().any(|asked| asked.status.is_some());
     }
 
-    /// A new attempt has the task and nothing else: what went wrong stands in its prompt. The workspace is the same, so
-    /// what the run has read may come up again.
+    /// A new attempt has the task and nothing else: the failure is in its prompt. The workspace is the same, so
+    /// content that the run has read may come up again.
     fn begin_again(&mut self) {
         self.entries.truncate(1);
         self.open.clear();
@@ -267,7 +267,7 @@ impl Conversation {
         }
     }
 
-    /// What is to be done next, when the run is not over.
+    /// The next step, if the run is not over.
     pub(crate) fn next(&self) -> NextStep {
         match (self.open.front(), &self.unjudged) {
             (Some(open), _) if open.intent.is_some() => NextStep::InFlight(open.clone()),
@@ -322,7 +322,7 @@ impl Conversation {
         self.results.iter().cloned().collect()
     }
 
-    /// What the run did last, for people.
+    /// The last action of the run, for people.
     pub(crate) fn last_step(&self) -> Option<String> {
         let doing = self.open.front().map(|open| open.call.name.as_str()).or(self.last_tool.as_deref());
         (self.step > 0).then(|| format!("step {}: {}", self.step, doing.unwrap_or("model reply")))
@@ -479,7 +479,7 @@ mod tests {
             content.starts_with("error not_found: <untrusted-") && content.contains("may hold web content"),
             "{content}"
         );
-        // What a call in flight has read when the host died, nobody knows.
+        // A call in flight when the host died may have read anything.
         let resumed = fold(&[
             created(),
             replied(1, "", &["a"]),

@@ -1,7 +1,7 @@
-//! The loop: what a driver does with one run, from wherever its history leaves off to its end.
+//! The loop: a driver works on one run, from the end of its history to the end of the run.
 //!
-//! It is a state machine over the history: look at what comes next, do that, stage what came of it, and commit before
-//! anything that others can notice. A step with one tool call takes two commits: reply and intent, then the result. It
+//! It is a state machine over the history: find the next step, take it, stage its result, and commit before
+//! any effect that others can notice. A step with one tool call takes two commits: reply and intent, then the result. It
 //! survives a stop of the host at every point between, because it starts from the same history the same way.
 
 use std::sync::Arc;
@@ -35,7 +35,7 @@ use crate::trace::RunTrace;
 use crate::wait::Waiting;
 use store::StoreError;
 
-/// What a driver works with.
+/// A driver of one run, with its dependencies.
 pub(crate) struct Driver {
     pub(crate) books: RunStore,
     pub(crate) environment: Arc<dyn Environment>,
@@ -44,7 +44,7 @@ pub(crate) struct Driver {
     pub(crate) live: Arc<LiveLog>,
     pub(crate) cancel: CancellationToken,
     pub(crate) closing: CancellationToken,
-    /// What it was made for, when somebody ordered something.
+    /// The command that started this driver, if any.
     pub(crate) order: Mutex<Option<PendingCommand>>,
     pub(crate) timers: Arc<Timers>,
 }
@@ -55,7 +55,7 @@ pub(crate) enum LoopExit {
     Answered(String),
     /// It cannot go on.
     Failing(RunError),
-    /// Somebody cancelled it.
+    /// A person cancelled the run.
     Cancelled,
     /// It waits for people: that is durable already.
     Parked,
@@ -88,7 +88,7 @@ impl Driver {
         }
     }
 
-    /// How a run is left that an order could not change: whoever waits for it goes on waiting.
+    /// The outcome for a run that a command could not change: those who wait for it go on waiting.
     fn as_it_was(&self, refusal: Refusal) -> DriverOutcome {
         match self.books.record(&self.run) {
             Ok(record) if record.status.is_waiting() => DriverOutcome::Parked(Box::new(record)),
@@ -97,7 +97,7 @@ impl Driver {
         }
     }
 
-    /// Ends a run whose driver panicked: nobody knows what it would do if it were driven again.
+    /// Ends a run whose driver panicked: it is unknown whether it would panic again.
     pub(crate) async fn broke_off(&self) -> (DriverOutcome, Option<Journal>) {
         self.give_up(JournalError::Panicked { run: self.run.clone() }).await
     }
@@ -112,7 +112,7 @@ impl Driver {
         if let Some(order) = order {
             let left = self.left(&journal);
             ordered = match obey(&mut journal, order, &self.config, left).await {
-                // Whoever gave it was told, and can give it again: the run must not be ended for that.
+                // Its sender was told, and can send it again: the run must not be ended for that.
                 Err(JournalError::Store(full @ StoreError::Full)) => {
                     return Ok((LoopExit::Refused(full.into()), journal));
                 }
@@ -141,7 +141,7 @@ impl Driver {
         waiting.map_or(Duration::ZERO, |waiting| self.timers.left(&self.run, waiting.expires_at()))
     }
 
-    /// Leaves a run that waits as it is, unless its time is over or somebody cancels it.
+    /// Leaves a run that waits as it is, unless its time is over or it is cancelled.
     async fn look_at_the_clock(&self, journal: &mut Journal) -> Result<LoopExit, JournalError> {
         if self.cancel.is_cancelled() {
             return self.conclude(journal, LoopExit::Cancelled, None).await;
@@ -267,7 +267,7 @@ impl Driver {
         let refusal = Refusal::from(error);
         let ended = async {
             let (mut journal, _) = Journal::open(self.books.clone(), self.live.clone(), self.run.clone())?;
-            // Its result may be what could not be stored.
+            // Its result may be the data that could not be stored.
             self.close_in_flight(&mut journal).await?;
             let error = self.located(&journal, RunError::refused(refusal.clone()));
             let failed = RunEnding {
@@ -288,8 +288,8 @@ impl Driver {
         }
     }
 
-    /// Nobody can go on with a run whose history cannot be read, but it must not keep its agent from working: it is ended
-    /// by its head alone, as a cancel if that is what was asked.
+    /// A run whose history cannot be read cannot go on, but it must not keep its agent from working: it is ended
+    /// by its head alone, as a cancel if a cancel was requested.
     async fn abandon(&self, error: JournalError) -> DriverOutcome {
         let refusal = Refusal::from(error);
         let reason = format!("the run's history cannot be read: {}", refusal.reason);
@@ -312,8 +312,8 @@ impl Driver {
         DriverOutcome::Suspended { refusal, again: matches!(error, JournalError::Store(StoreError::Full)) }
     }
 
-    /// Starts a new run, or settles what a stopped host left open, and then goes on to the end. `ordered`: nothing was
-    /// interrupted, somebody ordered it to go on.
+    /// Starts a new run, or settles the open call of a stopped host, and then goes on to the end. `ordered`: nothing was
+    /// interrupted, a command continues the run.
     async fn begin(&self, journal: &mut Journal, ordered: bool) -> Result<LoopExit, JournalError> {
         if self.cancel.is_cancelled() {
             return self.conclude(journal, LoopExit::Cancelled, None).await;
@@ -345,12 +345,12 @@ impl Driver {
         }
     }
 
-    /// Gives a result to a call that was in flight and may not be made again: what became of it is not known.
+    /// Gives a result to a call that was in flight and may not be made again: its outcome is unknown.
     async fn close_in_flight(&self, journal: &mut Journal) -> Result<Option<LoopExit>, JournalError> {
         let state = journal.state();
         let NextStep::InFlight(call) = state.conversation.next() else { return Ok(None) };
         let is_repeatable = call.intent.as_ref().is_some_and(|intent| intent.effects.repeatable());
-        // What the owner consented to is done once, whatever the tool says of itself.
+        // A call that the owner consented to is made once, also if its tool declares itself repeatable.
         if is_repeatable && state.ledger.consents().leases.is_empty() {
             return Ok(None);
         }
@@ -359,7 +359,7 @@ impl Driver {
         self.returned(journal, &call, executed, true).await
     }
 
-    /// The run's tools. Watchers hear what takes long about them.
+    /// The run's tools. Watchers hear of slow preparations.
     async fn toolbox(&self, record: &RunRecord, trace: &RunTrace) -> Result<Arc<dyn Toolbox>, Refusal> {
         let mut preparing = self.environment.preparing();
         preparing.mark_changed();
@@ -383,7 +383,7 @@ impl Driver {
         toolbox: &dyn Toolbox,
         model: &dyn Model,
     ) -> Result<LoopExit, JournalError> {
-        // Least privilege holds here too, whatever else the toolbox offers (SPEC RUN-1).
+        // Least privilege holds here too, even if the toolbox offers more (SPEC RUN-1).
         let granted = &journal.state().record.tools;
         let offered = toolbox.tools().iter().filter(|tool| granted.contains(&tool.spec.name));
         let mut tools: Vec<_> = offered.filter(|tool| !is_host_tool(&tool.spec.name)).collect();
@@ -410,7 +410,7 @@ impl Driver {
         }
     }
 
-    /// What stops the run now, if anything does.
+    /// The interrupt that stops the run now, if any.
     fn interrupt(&self, journal: &Journal) -> Option<Interrupt> {
         if self.cancel.is_cancelled() {
             Some(Interrupt::Cancelled)

@@ -74,7 +74,7 @@ impl ActiveRuns {
         self.launches.subscribe()
     }
 
-    /// What the run's driver does, when it has one.
+    /// The log of the run's driver, if it has one.
     pub(crate) fn live(&self, run: &RunId) -> Option<Arc<LiveLog>> {
         Some(self.runs.lock().get(run)?.live.clone())
     }
@@ -111,7 +111,7 @@ impl Drivers {
         if self.0.keeps_time.swap(true, Ordering::Relaxed) {
             return;
         }
-        // The task of the timers must not keep alive what it would only take runs up for.
+        // The task of the timers must not keep the drivers alive.
         let drivers = Arc::downgrade(&self.0);
         let keep = self.0.timers.clone().keep(
             self.0.active.closing.clone(),
@@ -145,7 +145,7 @@ impl Drivers {
         if let Some(active) = runs.get(run) {
             return Ok(LaunchedDriver { active: active.clone(), is_new: false });
         }
-        // Under the same lock as a shutdown's look at what is still to be waited for.
+        // Under the same lock as a shutdown's look at the remaining tasks.
         if inner.active.closing.is_cancelled() {
             return Err(Refusal::new(RefusalCode::TryLater, "the host is shutting down"));
         }
@@ -169,7 +169,7 @@ impl Drivers {
         Ok(LaunchedDriver { active, is_new: true })
     }
 
-    /// Cancels the run and waits until what became of it is durable. A run without a driver gets one for that.
+    /// Cancels the run and waits until its outcome is durable. A run without a driver gets one for that.
     pub(crate) async fn cancel(&self, run: &RunId) -> Result<DriverOutcome, Refusal> {
         loop {
             // A new driver must find itself cancelled from its first moment.
@@ -237,7 +237,7 @@ struct DriverGuard {
 
 impl Drop for DriverGuard {
     fn drop(&mut self) {
-        // First out of the map, so that whoever hears of the end finds no driver to ask.
+        // Removed from the map first, so that those who hear of the end find no driver.
         self.active.runs.lock().remove(&self.run);
         self.live.close();
         self.progress.end(|| DriverOutcome::Suspended { refusal: vanished(), again: false });

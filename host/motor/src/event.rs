@@ -1,8 +1,8 @@
-//! What happens to a run, as it is stored: append-only, one record each, in order.
+//! The events of a run, as they are stored: append-only, one record each, in order.
 //!
 //! Everything else about a run (its record, its conversation, its trace, its log) is a fold of these events, so a crash
 //! at any point leaves a prefix that means something. Old events must stay readable: add fields with defaults, never
-//! change what one means.
+//! change the meaning of one.
 
 use base::{AgentName, ConsentRecord, ContentHash, RunId, Timestamp};
 use grants::{Grant, RunConsent};
@@ -27,7 +27,7 @@ pub struct StoredEvent {
     /// None in events of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worked_ms: Option<u64>,
-    /// What.
+    /// The event, without its envelope.
     pub event: RunEvent,
 }
 
@@ -40,7 +40,7 @@ pub enum RunEvent {
     Created {
         /// Whose run it is.
         agent: AgentName,
-        /// The whole task.
+        /// The full text of the task.
         task: String,
         /// The tools granted, by exact name.
         tools: Vec<String>,
@@ -48,7 +48,7 @@ pub enum RunEvent {
         max_iterations: u32,
         /// Milliseconds of wall clock it may take.
         timeout_ms: u64,
-        /// What the host needs to rebuild the run's environment. The loop does not look inside.
+        /// The powers of the run. The loop does not look inside.
         #[serde(rename = "settings", deserialize_with = "Grant::stored")]
         grant: Box<Grant>,
         /// The idempotency key of the command that asked for it.
@@ -62,13 +62,13 @@ pub enum RunEvent {
         /// Whether it may ask its user and owner.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_ask: bool,
-        /// What it may spend (SPEC EN-2); none: it is not counted.
+        /// Its budget in credits (SPEC EN-2); `None`: not counted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         credits: Option<u64>,
         /// The skill it works by.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         skill: Option<SkillLabel>,
-        /// Where what it was given comes from, when that is untrusted (SPEC TAINT-1).
+        /// The untrusted sources of its inputs (SPEC TAINT-1).
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         web_sources: Vec<String>,
     },
@@ -76,22 +76,22 @@ pub enum RunEvent {
     Started,
     /// A driver took it up again after the host had stopped.
     Resumed,
-    /// The model answered.
+    /// The model's reply is complete.
     ModelReplied {
         /// The step this reply begins, from 1.
         step: u32,
         /// The reply, its call ids made unique and calls written as text turned into calls.
         reply: ChatReply,
-        /// Milliseconds, retries included.
+        /// Milliseconds of the request, including retries.
         duration_ms: u64,
         /// Whether a call was read out of the text (SPEC LLM-2).
         #[serde(default)]
         recovered_call: bool,
         /// Tools of the calls that were taken out of the reply because it was cut off, filtered or refused: arguments may
-        /// be half of what the model meant, so they are neither executed nor stored.
+        /// be incomplete, so they are neither executed nor stored.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         dropped_calls: Vec<String>,
-        /// Credits it cost.
+        /// Its cost in credits.
         #[serde(default, skip_serializing_if = "is_zero")]
         credits: u64,
     },
@@ -101,13 +101,13 @@ pub enum RunEvent {
         step: u32,
         /// The model's id of the call.
         call_id: String,
-        /// The tool.
+        /// Name of the tool.
         tool: String,
         /// The arguments it gets: those of the model, slips mended.
         arguments: Value,
         /// The same for every repetition of this call.
         idempotency_key: String,
-        /// What the call can do, as declared when it was intended.
+        /// The effects of the call, as declared at the time of the intent.
         effects: ToolEffects,
         /// The component behind it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,7 +115,7 @@ pub enum RunEvent {
         /// The consent that this call uses up, or that covers it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         approval: Option<String>,
-        /// What the environment was given with the consent.
+        /// The power that came with the consent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grant: Option<RunConsent>,
         /// Credits set aside for it (SPEC EN-2).
@@ -131,14 +131,14 @@ pub enum RunEvent {
         step: u32,
         /// The model's id of the call.
         call_id: String,
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// The result.
+        /// The result of the call.
         result: ToolResult,
-        /// What the sandbox spent.
+        /// The resources that the sandbox used.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<SandboxUsage>,
-        /// What the call asked of the network.
+        /// The network requests of the call.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         requests: Vec<OutgoingRequest>,
         /// Lines the call wrote to the run's log.
@@ -150,7 +150,7 @@ pub enum RunEvent {
         /// Whether the host had stopped between the intent and this result.
         #[serde(default)]
         recovered: bool,
-        /// Credits it cost; none: what was set aside for it.
+        /// Its cost in credits; `None`: its reservation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         credits: Option<u64>,
         /// The requests that it was refused by the owner, or for want of the owner's consent, in words.
@@ -165,37 +165,37 @@ pub enum RunEvent {
     Told {
         /// The step after which.
         step: u32,
-        /// Why.
+        /// Reason for the message.
         reason: TellReason,
-        /// What.
+        /// Text of the message.
         text: String,
     },
     /// The model asks the user something, and the run waits (SPEC ASK-1).
     Asked {
-        /// What.
+        /// The question, with its choices.
         question: Question,
     },
-    /// The user answered.
+    /// The user answered a question.
     Answered {
-        /// Which question.
+        /// Id of the question.
         question: String,
-        /// The answer.
+        /// Text of the answer.
         answer: String,
         /// Whose word it is.
         consent: ConsentRecord,
     },
     /// Actions need the owner's consent, and the run waits (SPEC APPR-1).
     ApprovalAsked {
-        /// Which.
+        /// The request for consent.
         approval: Approval,
     },
-    /// The owner decided.
+    /// The owner decided about a request.
     ApprovalDecided {
-        /// About which request.
+        /// Id of the request.
         approval: String,
-        /// How.
+        /// Whether the owner consented.
         granted: bool,
-        /// For how long.
+        /// How long the decision lasts.
         scope: Scope,
         /// The actions that are allowed, by hash, when not all of them are.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -210,7 +210,7 @@ pub enum RunEvent {
     Retried {
         /// Which attempt begins, from 1: the first was 0.
         attempt: u32,
-        /// What to do differently.
+        /// Guidance for the attempt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         guidance: Option<String>,
         /// New settings, when it was given more than before.
@@ -234,7 +234,7 @@ pub enum RunEvent {
         error: Option<RunError>,
         /// Energy drained at the end.
         energy: f64,
-        /// What a failure means for whoever may try again.
+        /// The consequences of a failure for a retry.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<FailureSummary>,
         /// The files it produced.
@@ -263,7 +263,7 @@ pub enum TellReason {
     Repetition,
     /// The owner decided about a call that had been refused.
     Decision,
-    /// Too much of what it wants to do is refused (SPEC RUN-5).
+    /// Too many of its actions were refused (SPEC RUN-5).
     Refusals,
 }
 

@@ -30,13 +30,13 @@ pub struct RunError {
     pub category: FailureCategory,
     /// One sentence for people.
     pub message: String,
-    /// What the run did last, for example `step 3: read`.
+    /// The run's last action, for example `step 3: read`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_step: Option<String>,
     /// A stable code, when the failure is one that a caller can mend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<RefusalCode>,
-    /// What to do next.
+    /// The advice for the owner, in one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
@@ -48,7 +48,7 @@ impl RunError {
         Self { category, message: message.into(), last_step: None, code: None, remedy: None }
     }
 
-    /// The host could not give the run what it needs.
+    /// The host could not set up the run's environment.
     #[must_use]
     pub fn refused(refusal: Refusal) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl RunError {
         }
     }
 
-    /// The model gave no reply, after whatever retries its provider made.
+    /// The model gave no reply, after all retries of its provider.
     #[must_use]
     pub fn model(error: &ModelError) -> Self {
         let (category, code) = match error.kind {
@@ -74,7 +74,7 @@ impl RunError {
     }
 }
 
-/// What a failure means for whoever may try again (SPEC RUN-10).
+/// The consequences of a failure for a retry (SPEC RUN-10).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FailureSummary {
@@ -82,12 +82,12 @@ pub struct FailureSummary {
     pub category: FailureCategory,
     /// Whether trying again can help, and an attempt is left.
     pub retryable: bool,
-    /// What to do next, in one sentence.
+    /// The next action for the owner, in one sentence.
     pub suggested_action: String,
     /// The last tool results, oldest first, cut.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub last_tool_results: Vec<LastToolResult>,
-    /// What the model thinks went wrong, when it was asked.
+    /// The model's own explanation of the failure, if it was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -96,11 +96,11 @@ pub struct FailureSummary {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LastToolResult {
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// Whether it did what it was asked.
+    /// Whether the call succeeded.
     pub ok: bool,
-    /// Why it failed.
+    /// The error of a failed call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_code: Option<ErrorCode>,
     /// The beginning of its output. It may be untrusted content.

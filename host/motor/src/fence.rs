@@ -7,14 +7,14 @@ use base::{ContentHash, Provenance};
 
 use crate::toolbox::ToolResult;
 
-/// What a fence is called, before its own name.
+/// The prefix of a fence's name.
 const TAG: &str = "untrusted";
 /// Hexadecimal digits of a hash that name a fence: 64 bits.
 const FENCE_DIGITS: usize = 16;
 
-/// A tool result as the model reads it, with `output` in place of its own: the whole of it or what is left of it. Content
+/// Renders a tool result for the model, with `output`, the whole output or a cut of it, in place of its own. Content
 /// from the network is fenced, and so is everything that a run sees after it has read some: a file, or a value computed
-/// from it, may be that content again.
+/// from it, may repeat that content.
 pub(crate) fn content(call_id: &str, result: &ToolResult, output: &str, tainted: bool) -> String {
     let body = match (result.provenance, tainted) {
         (Provenance::Web, _) => fenced(call_id, "web", output),
@@ -28,8 +28,8 @@ pub(crate) fn content(call_id: &str, result: &ToolResult, output: &str, tainted:
     }
 }
 
-/// Puts a fence around content that its author cannot close: the fence is named by a hash of what it holds, and no text
-/// can be made to hold its own hash. What only looks like an end to a model is marked as well.
+/// Puts a fence around content that its author cannot close: the fence is named by a hash of the content, and no text
+/// can be made to contain its own hash. Text that only looks like a closing tag to a model is marked as well.
 pub(crate) fn fenced(of: &str, source: &str, output: &str) -> String {
     let hash = ContentHash::of(format!("{of}\n{output}").as_bytes()).hex();
     let name: String = hash.chars().take(FENCE_DIGITS).collect();
@@ -46,7 +46,7 @@ fn disarmed(output: &str) -> String {
         let (tag, after) = from.split_at(TAG.len());
         text.push_str(before);
         text.push_str(tag);
-        // Only what stands in angle brackets, in whatever disguise, can be taken for a fence.
+        // Only text in angle brackets, or in characters that look like them, can be mistaken for a fence.
         if before.trim_end().ends_with(['<', '/', '\\', '\u{ff1c}', '\u{2039}', '\u{27e8}']) {
             text.push_str("[not a fence]");
         }

@@ -19,17 +19,17 @@ const NAMED: usize = 4;
 /// Refused actions that are named.
 const MAX_REFUSED: usize = 8;
 
-/// What the model is told after every few replies with refusals.
+/// The hint to the model after every few replies with refusals.
 const ENOUGH_REFUSED: &str = "what you try is refused, and trying it by other means is refused too: finish what you can do \
     without it, answer with what you have in plain text, and say what was refused";
 
-/// What the guard says after a reply's calls.
+/// The guard's verdict after the calls of a reply.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum GuardVerdict {
     Continue,
     /// Tell the model this, for this reason.
     Nudge(TellReason, String),
-    /// End the attempt.
+    /// End the attempt with this error.
     Stop(RunError),
 }
 
@@ -77,14 +77,14 @@ pub(crate) struct LoopGuard {
     /// Replies of the attempt with a call that was refused by the owner, or for want of the owner's consent.
     refusals: usize,
     has_refusal: bool,
-    /// The latest of what was refused, each once.
+    /// The latest refused actions, each once.
     refused: Vec<String>,
 }
 
 impl LoopGuard {
-    /// Takes in the result of a call, and what of it was `refused` by the owner or for want of the owner's consent. A page can
-    /// make a model try what is refused as often as it likes: that must end no run, so it counts neither as a failure nor
-    /// as going in circles.
+    /// Records the result of a call and which of its actions were `refused` by the owner or for lack of consent. A page
+    /// can make a model repeat refused actions as often as it likes: that must not end a run, so it counts neither as a
+    /// failure nor as going in circles.
     pub(crate) fn record(&mut self, tool: &str, arguments: &Value, result: &ToolResult, refused: &[String]) {
         if !refused.is_empty() {
             self.has_refusal = true;
@@ -114,7 +114,7 @@ impl LoopGuard {
         self.failures.push(CallFailure { tool, what, code, message, line });
     }
 
-    /// What was refused, in words, once the model was told to answer with what it has.
+    /// The refused actions, in words, once the model was told to answer with the results so far.
     pub(crate) fn enough_refused(&self) -> Option<&[String]> {
         (self.refusals >= REFUSALS_NUDGE).then_some(&self.refused)
     }
@@ -422,7 +422,7 @@ mod tests {
         assert!(matches!(verdicts.last(), Some(GuardVerdict::Stop(_))), "{verdicts:?}");
     }
 
-    /// What a row of replies with one call each is ended for.
+    /// The error that ends a sequence of replies with one call each.
     fn end(turns: &[Call]) -> RunError {
         let mut guard = LoopGuard::default();
         let mut last = GuardVerdict::Continue;

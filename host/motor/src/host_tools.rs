@@ -122,7 +122,7 @@ impl ApprovalRequest {
         Ok(request)
     }
 
-    /// What it is about, for people: what would be granted first, then the model's own words.
+    /// A summary for people: first the access that would be granted, then the model's own words.
     pub(crate) fn summary(&self) -> String {
         if self.domains.is_empty() {
             return self.action.clone();
@@ -130,7 +130,7 @@ impl ApprovalRequest {
         format!("access to {}: {}", self.domains.join(", "), self.action)
     }
 
-    /// What the environment gets when the owner consents.
+    /// The access that the environment gets if the owner consents.
     pub(crate) fn grant(&self) -> Option<RunConsent> {
         let domains = DomainConsent::of(self.domains.clone());
         (!self.domains.is_empty()).then_some(RunConsent::Domains(domains))

@@ -54,8 +54,7 @@ impl JournalError {
         }
     }
 
-    /// Whether the history itself is what cannot be used: no later attempt of this version will read it, whatever
-    /// becomes of the disk.
+    /// Whether the history itself is unusable: this version will never read it, even if the disk recovers.
     pub(crate) fn is_unreadable_history(&self) -> bool {
         matches!(self, Self::History(_) | Self::Store(StoreError::Record { table: Table::Events, .. }))
     }
@@ -106,7 +105,7 @@ pub(crate) fn command_key(agent: &base::AgentName, key: &str) -> String {
     format!("command/{agent}/{key}")
 }
 
-/// What is kept of an order with an idempotency key.
+/// The stored reply to a command with an idempotency key.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct StoredReply {
     /// Which order it was.
@@ -182,8 +181,8 @@ impl RunStore {
         Ok(())
     }
 
-    /// Ends a run whose history cannot be read: its head, its signal and its place, in one commit. The history is left
-    /// as it is, for whoever can read it. Does nothing when the run is over already.
+    /// Ends a run whose history cannot be read: its head, its signal and its slot, in one commit. The history is left
+    /// as it is, for a version that can read it. Does nothing if the run is over already.
     pub(crate) async fn abandon(
         &self,
         run: &RunId,
@@ -315,8 +314,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Carries out what was ordered: its events, and the reply under the order's key, in one commit. Gives what the loop
-    /// guard thinks of the last result among them.
+    /// Applies a command: its events, and the reply under the command's key, in one commit. Returns the loop guard's
+    /// verdict on the last result among them.
     pub(crate) async fn carry_out(
         &mut self,
         events: Vec<RunEvent>,

@@ -1,9 +1,9 @@
-//! What was done and what was consented to: a fold of the run's events over all its attempts (SPEC APPR-1, APPR-2).
+//! Actions and consents: a fold of the run's events over all its attempts (SPEC APPR-1, APPR-2).
 //!
-//! An action is a request as it is sent, whatever tool sends it, or a whole call of a tool that is asked about before it is
-//! made; either is told by its hash. A consent is a lease on one action. A call uses it up with its intent, a request with
-//! the result that says it was sent: both are events, so a crash between leaves the lease, and one after has used it. It
-//! must not decide what needs consent.
+//! An action is a request as it is sent, no matter which tool sends it, or a whole call of a tool that needs consent before
+//! the call; either is identified by its hash. A consent is a lease on one action. A call uses it up with its intent, a
+//! request with the result that reports the sending: both are events, so a crash in between leaves the lease, and one
+//! afterwards has used it. The ledger does not decide which actions need consent.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -40,7 +40,7 @@ pub(crate) struct CompletedAction {
     pub(crate) output: String,
 }
 
-/// What is known of an action.
+/// The recorded facts about an action.
 #[derive(Debug, Clone, Default)]
 struct ActionRecord {
     /// How often it came to an end that is known.
@@ -55,14 +55,14 @@ struct Denials {
     reason: Option<String>,
 }
 
-/// What was done and consented to in a run.
+/// The actions and consents of a run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger {
     asked: Option<Approval>,
     leases: Vec<Lease>,
     /// Those that the call which is held has used up: it is made again, so a consent to the rest renews them.
     again: Vec<Lease>,
-    /// The call that is held, and what it has sent.
+    /// The call that is held, and the requests it has sent.
     held: Option<(ContentHash, Vec<OutgoingRequest>)>,
     /// Classes the owner consented to for the run or longer.
     allowed: HashMap<String, (String, Option<RunConsent>)>,
@@ -76,10 +76,10 @@ pub(crate) struct Ledger {
     attempt: u32,
 }
 
-/// What the ledger says to an action that needs consent.
+/// The ledger's answer to an action that needs consent.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ConsentState {
-    /// There is consent: under this id, with what the environment gets.
+    /// There is consent: its id, and the access that the environment gets.
     Granted(String, Option<RunConsent>),
     /// The owner has refused it, for this reason.
     Denied(Option<String>),
@@ -97,7 +97,7 @@ impl Ledger {
         match event {
             RunEvent::ApprovalAsked { approval } => {
                 if approval.repeat {
-                    // The same call is going to be made again, and whoever looks at keys outside must see that it is.
+                    // The same call is made again, and a server that checks idempotency keys must recognise it.
                     for item in &approval.items {
                         if let Some(action) = self.actions.get_mut(&item.action_hash) {
                             action.known = action.known.saturating_sub(1);
@@ -150,15 +150,15 @@ impl Ledger {
             }
             (action, Cow::Borrowed(requests))
         } else if let Some((action, requests)) = self.held.take() {
-            // It is not made again, so what it has sent stands.
+            // The call is not made again, so the record of its requests stands.
             (action, Cow::Owned(requests))
         } else {
             return;
         };
         // All that leaves goes through the gate, so its record is evidence enough.
         let landed = requests.iter().any(OutgoingRequest::is_done_write);
-        // A call that was ended from outside may have taken effect just as one whose host died, and one that failed after
-        // it had written something is not over either: whoever looks at keys sees them again.
+        // A call that was ended from outside may have taken effect, like one whose host died, and one that failed after it
+        // had written is not finished either: a server that checks keys sees the same key again.
         if is_unclear || (landed && !result.ok) {
             return;
         }
@@ -173,7 +173,7 @@ impl Ledger {
         }
     }
 
-    /// Removes one lease.
+    /// Removes the first lease that matches.
     fn use_up(&mut self, is_used: impl Fn(&Lease) -> bool) -> Option<Lease> {
         let at = self.leases.iter().position(is_used)?;
         Some(self.leases.remove(at))
@@ -187,7 +187,7 @@ impl Ledger {
         }
         let (allowed, denied): (Vec<_>, Vec<_>) =
             items.into_iter().partition(|item| granted && allows(only, item.action_hash));
-        // A refusal is remembered under the action, and counts once for the class of what was shown together: one "no" to
+        // A refusal is remembered under the action, and counts once for the class of the items shown together: one "no" to
         // a request must not refuse the user's own at the same place (SPEC NET-3).
         let of_denied = denied.iter().map(|item| item.class.as_ref().or(class.as_ref()));
         for class in of_denied.flatten().collect::<BTreeSet<_>>() {
@@ -204,7 +204,7 @@ impl Ledger {
                 self.denied_classes.remove(&class);
                 self.allowed.insert(class, (id.clone(), grant));
             }
-            // The action that was shown is allowed by its own consent, whatever the class comes to.
+            // The action that was shown is allowed by its own consent, regardless of the class.
             let (approval, action, grant) = (id.clone(), item.action_hash, grant.clone());
             self.leases.push(Lease { approval, action, grant, is_request: repeat });
         }
@@ -226,14 +226,14 @@ impl Ledger {
         }
     }
 
-    /// What a call gets of consents to requests.
+    /// The consents to requests that a call gets.
     pub(crate) fn consents(&self) -> CallLeases {
         let leases = self.leases.iter().filter(|lease| lease.is_request).map(|lease| lease.action).collect();
         CallLeases { leases, sent: self.sent.clone() }
     }
 
-    /// What tells doubles of an action apart outside. The same in each attempt until the action came to an end that is
-    /// known, so that one of which nobody knows is not done twice by whoever looks at keys.
+    /// The idempotency key of an action. It stays the same in each attempt until the action has a known outcome, so that a
+    /// server that checks keys does not repeat an action whose outcome is unknown.
     pub(crate) fn key(&self, run: &RunId, action: ContentHash) -> String {
         let known = self.actions.get(&action).map_or(0, |action| action.known);
         format!("{run}-{}-{known}", action.short())

@@ -2,7 +2,7 @@
 //!
 //! Architecture invariant: the motor knows no skill but by its label, no policy, no sandbox, no HTTP and no file system. It sees a
 //! [`Toolbox`], a [`llm::Model`] and the store. A run is a list of events; its record, conversation, trace and log are
-//! folds of that list, and one driver per run is the only writer of it. What it survives: a stop of the host between
+//! folds of that list, and one driver per run is the only writer of it. It survives a stop of the host between
 //! any two writes, a full disk, a panic in a tool, a model that goes in circles or writes nonsense.
 
 pub mod artifact;

@@ -1,6 +1,6 @@
-//! What a run is doing, for those who watch: every durable event once and in order, and what passes in between.
+//! The live view of a run: every durable event once and in order, and the transient hints in between.
 //!
-//! A watcher gets the history first and then what follows, with no gap and nothing twice: both come from one log under
+//! A watcher gets the history first and then later events, with no gap and nothing twice: both come from one log under
 //! one lock. Text deltas, notes and retries are hints that live nowhere else; a watcher too slow for them loses them,
 //! and never a durable event.
 
@@ -273,7 +273,7 @@ impl LiveEvent {
         }
     }
 
-    /// What watchers see of a stored event.
+    /// The live form of a stored event, if watchers see it.
     pub(crate) fn of(run: &RunId, stored: &StoredEvent) -> Option<Self> {
         let at = stored.at;
         Some(match stored.event.clone() {
@@ -286,7 +286,7 @@ impl LiveEvent {
             RunEvent::ToolIntended { step, call_id, tool, arguments, .. } => {
                 Self::ToolStarted { at, step, call_id, tool, arguments }
             }
-            // Watchers see what it asks, and the call when it is made again.
+            // Watchers see the question, and the call when it is made again.
             RunEvent::ToolReturned { held: true, .. } => return None,
             RunEvent::ToolReturned { step, call_id, tool, result, usage, requests, .. } => {
                 Self::ToolFinished { at, step, call_id, tool, result, usage, requests }
@@ -318,7 +318,7 @@ pub(crate) struct Item {
     pub(crate) event: Arc<LiveEvent>,
 }
 
-/// What the driver of one run writes and its watchers read.
+/// The log that the driver of one run writes and its watchers read.
 #[derive(Debug)]
 pub(crate) struct LiveLog {
     inner: Mutex<LogInner>,
@@ -327,7 +327,7 @@ pub(crate) struct LiveLog {
 #[derive(Debug)]
 struct LogInner {
     durable: Vec<Arc<LiveEvent>>,
-    /// Gone once the driver is: watchers then end after what they still have.
+    /// `None` once the driver has ended: watchers then drain their queue and end.
     sender: Option<broadcast::Sender<Item>>,
 }
 
@@ -372,7 +372,7 @@ impl LiveLog {
 impl LogInner {
     fn send(&self, event: Arc<LiveEvent>) {
         if let Some(sender) = &self.sender {
-            // An error means that nobody watches.
+            // An error means that there are no watchers.
             sender.send(Item { durable: self.durable.len(), event }).ok();
         }
     }

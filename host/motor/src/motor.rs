@@ -1,8 +1,8 @@
 //! The facade: starting, cancelling and resuming runs.
 //!
 //! One driver per run is its only writer; everything here either reads the store or asks a driver. A run that has no
-//! driver (the host was stopped, or storage failed under it) is taken up again by whoever needs it to move: a start of
-//! the host, or a cancel.
+//! driver (the host was stopped, or storage failed under it) is resumed on demand: at a start of the host, or by a
+//! cancel.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,17 +31,17 @@ const MAX_KEY_BYTES: usize = 200;
 /// Bytes of a task.
 const MAX_TASK_BYTES: usize = 256 * 1024;
 
-/// What the motor is built from.
+/// The parts that a motor is built from.
 pub struct MotorParts {
     /// Where runs are kept.
     pub store: Store,
     /// Where results are announced.
     pub signals: SignalBus,
-    /// What runs cost.
+    /// The budgets and costs of runs.
     pub energy: Arc<EnergyBook>,
-    /// The time.
+    /// The source of the time.
     pub clock: Arc<dyn Clock>,
-    /// For ids.
+    /// The source of random bits for ids.
     pub random: Arc<Random>,
     /// Makes tools and models.
     pub environment: Arc<dyn Environment>,
@@ -54,7 +54,7 @@ pub struct MotorParts {
 pub struct RunRequest {
     /// Whose run it is.
     pub agent: AgentName,
-    /// What is to be done.
+    /// The task, in the user's words.
     pub task: String,
     /// The tools granted, by exact name. Anything else is not available to the run.
     pub tools: Vec<String>,
@@ -62,29 +62,30 @@ pub struct RunRequest {
     pub max_iterations: Option<u32>,
     /// Wall clock. Default and most: the configuration's.
     pub timeout: Option<Duration>,
-    /// What the environment needs to serve the run, now and after a restart.
+    /// The access that the environment gives the run, now and after a restart.
     pub grant: Grant,
     /// Asking again with the same key gives the same run, not another.
     pub key: Option<String>,
     /// Whether irreversible and outward actions wait for consent.
     pub approval_required: bool,
-    /// Whether it may ask its user and owner. A run that may not goes on without, and what would need consent is refused.
+    /// Whether it may ask its user and owner. A run that may not goes on without, and
+    /// actions that need consent are refused.
     pub may_ask: bool,
-    /// The skill it works by, for whoever reads its trace.
+    /// The skill it works by, as a label in its trace.
     pub skill: Option<SkillLabel>,
-    /// Where what it is given comes from, when that is untrusted: it begins tainted.
+    /// The sources of untrusted input: a run with any of them begins tainted.
     pub web_sources: Vec<String>,
 }
 
-/// What cancelling did.
+/// The reply to a cancel command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelReply {
-    /// The run.
+    /// The id of the run.
     pub run_id: RunId,
-    /// What it was.
+    /// The status before the command.
     pub previous_status: RunStatus,
-    /// What it is now.
+    /// The status after the command.
     pub new_status: RunStatus,
 }
 
@@ -124,7 +125,7 @@ impl Motor {
     /// used before, nothing is started and the record is that of the run it stands for: its id is then not `id`.
     ///
     /// # Errors
-    /// `Busy` when another run of the agent holds the place (SPEC RUN-2), `InvalidRequest`, or what storage says.
+    /// `Busy` when another run of the agent holds the place (SPEC RUN-2), `InvalidRequest`, or an error of the store.
     pub async fn start(&self, id: RunId, request: RunRequest) -> Result<RunRecord, Refusal> {
         let created = self.accept(request)?;
         let motor = self.clone();
@@ -136,11 +137,11 @@ impl Motor {
         }
     }
 
-    /// The run that an earlier command of the agent with this idempotency key started. To be asked before anything is
-    /// prepared for a run; [`Motor::start`] asks again.
+    /// The run that an earlier command of the agent with this idempotency key started. Check it before preparing
+    /// a run; [`Motor::start`] checks again.
     ///
     /// # Errors
-    /// `InvalidRequest` when it cannot be a key, or what storage says.
+    /// `InvalidRequest` if it is not a valid key, or an error of the store.
     pub fn started_by(&self, agent: &AgentName, key: &str) -> Result<Option<RunRecord>, Refusal> {
         check_key(key)?;
         let books = &self.inner.books;
@@ -158,7 +159,7 @@ impl Motor {
     /// The run that makes its agent busy, and whether a driver works on it.
     ///
     /// # Errors
-    /// What storage says.
+    /// If the store fails.
     pub fn holder(&self, agent: &AgentName) -> Result<Option<(RunRecord, bool)>, Refusal> {
         let books = &self.inner.books;
         let Some(run) = books.store.get::<RunId>(Table::Places, place_key(agent))? else { return Ok(None) };
@@ -235,7 +236,7 @@ impl Motor {
     /// Takes up every run that a stopped host left (SPEC DUR-3). Looks at live runs only, however many are finished.
     ///
     /// # Errors
-    /// What storage says. A run whose own history is unusable fails for that reason, and the others go on.
+    /// If the store fails. A run whose own history is unusable fails for that reason, and the others go on.
     pub async fn resume_all(&self) -> Result<Vec<RunId>, Refusal> {
         let live = self.inner.books.store.scan::<RunId>(Table::Live, &Scan::all())?;
         let mut resumed = Vec::new();
@@ -251,7 +252,7 @@ impl Motor {
     /// Takes up one run, if it is neither over nor driven.
     ///
     /// # Errors
-    /// `NotFound`, `TryLater` when the host is shutting down, or what storage says.
+    /// `NotFound`, `TryLater` when the host is shutting down, or an error of the store.
     pub fn take_up(&self, id: &RunId) -> Result<(), Refusal> {
         let record = self.inner.books.record(id)?;
         if !record.status.is_terminal() {
@@ -277,7 +278,7 @@ impl Motor {
     ///
     /// # Errors
     /// `NotFound`; `IllegalState` when nothing or something else is asked, or the answer comes too late or a second time;
-    /// or what storage says.
+    /// or an error of the store.
     pub async fn respond(&self, id: &RunId, answer: QuestionAnswer) -> Result<CommandReply, Refusal> {
         self.order(id, Command::Respond(answer)).await
     }
@@ -290,11 +291,11 @@ impl Motor {
         self.order(id, Command::Approve(decided)).await
     }
 
-    /// Tries a failed run again, with a conversation that begins anew (SPEC RUN-10).
+    /// Tries a failed run again, with a new conversation (SPEC RUN-10).
     ///
     /// # Errors
     /// `NotFound`; `IllegalState` when it has not failed or every attempt was used; `Busy` when another run of the agent
-    /// holds the place; `ConsentNeeded` when it is to get more without the owner's word; or what storage says.
+    /// holds the slot; `ConsentNeeded` when it would get more access without the owner's proof; or an error of the store.
     pub async fn retry(&self, id: &RunId, request: RetryRequest) -> Result<RetryReply, Refusal> {
         let command = Command::Retry(request);
         // In the task of the order: a caller that goes away must not open the place to another run meanwhile.
@@ -310,7 +311,7 @@ impl Motor {
         self.ordered(id, command, Some(admitted)).await
     }
 
-    /// What was replied to this very order before, by its key.
+    /// The earlier reply to the same command, found by its key.
     fn reply_to(&self, id: &RunId, command: &Command) -> Result<Option<Value>, Refusal> {
         let Some(key) = command.key() else { return Ok(None) };
         check_key(key)?;
@@ -364,7 +365,7 @@ impl Motor {
     /// Cancels a run in any live state. Returns when that is durable; a guest in flight has been stopped.
     ///
     /// # Errors
-    /// `NotFound`; `IllegalState` when the run is over, or ended in another way meanwhile; or what storage says.
+    /// `NotFound`; `IllegalState` when the run is over or ends in another way first; or an error of the store.
     pub async fn cancel(&self, id: &RunId) -> Result<CancelReply, Refusal> {
         let previous_status = self.inner.books.record(id)?.status;
         let over = |status| {

@@ -1,7 +1,7 @@
-//! How far a driver is, for everybody who waits for it.
+//! The progress of a driver, for the commands that wait for it.
 //!
-//! Whoever began to wait first is woken first. A `watch` wakes in an order of its own, and two orders that wait for the same
-//! driver would be carried out in an order that no seed decides (SPEC SIM-1).
+//! The first to wait is woken first. A `watch` channel wakes in an order of its own, and two commands that wait for the
+//! same driver would be applied in an order that no seed decides (SPEC SIM-1).
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(crate) enum DriverOutcome {
 #[derive(Debug, Clone)]
 pub(crate) enum Phase {
     Driving,
-    /// What became of the run is durable.
+    /// The outcome of the run is durable.
     Settled(DriverOutcome),
     /// The environment has heard of it too, and the driver is no more.
     Gone(DriverOutcome),
@@ -61,7 +61,7 @@ impl Progress {
         self.moved.notify_waiters();
     }
 
-    /// What became of the run, as soon as that is durable.
+    /// The outcome of the run, as soon as it is durable.
     pub(crate) async fn settled(&self) -> DriverOutcome {
         self.wait(|phase| match phase {
             Phase::Driving => None,
@@ -70,7 +70,7 @@ impl Progress {
         .await
     }
 
-    /// What became of the run, once the driver is no more.
+    /// The outcome of the run, once the driver has ended.
     pub(crate) async fn gone(&self) -> DriverOutcome {
         self.wait(|phase| match phase {
             Phase::Driving | Phase::Settled(_) => None,

@@ -6,18 +6,18 @@
 use crate::config::{MAX_ATTEMPTS, WARN_ITERATIONS_LEFT};
 use crate::failure::FailureSummary;
 
-/// What the prompt says.
+/// The contents of the prompt.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Prompt<'a> {
-    /// The granted tools.
+    /// The names of the granted tools.
     pub(crate) tools: &'a [&'a str],
-    /// What the run may reach beside its tools.
+    /// The domains and credentials the run may use.
     pub(crate) briefing: Option<&'a str>,
     /// Whether the run may ask its user and owner.
     pub(crate) may_ask: bool,
-    /// What an earlier attempt came to.
+    /// The account of an earlier attempt.
     pub(crate) recovery: Option<&'a str>,
-    /// What is left of the budget, in words.
+    /// The rest of the budget, in words.
     pub(crate) budget: Option<&'a str>,
     /// The iteration cap of the attempt.
     pub(crate) max_iterations: u32,
@@ -90,8 +90,8 @@ impl Prompt<'_> {
     }
 }
 
-/// What an attempt is told of the one before it (SPEC RUN-10). It stands in the prompt and not among the messages, where
-/// it would look like words of the user; what tools gave is cut and fenced, because it is still no instruction.
+/// The account of the previous attempt (SPEC RUN-10). It is part of the prompt rather than of the messages, where it would
+/// look like the user's words; tool output is cut and fenced, because it is still not an instruction.
 pub(crate) fn recovery(attempt: u32, failure: Option<&FailureSummary>, guidance: Option<&str>) -> Option<String> {
     if attempt == 0 {
         return None;

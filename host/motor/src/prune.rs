@@ -31,11 +31,11 @@ pub struct ExpiredRun {
 }
 
 impl Motor {
-    /// Deletes a run that is over, with its history and the orders it was given. Durable when this returns; its files are the
+    /// Deletes a run that is over, with its history and its commands. Durable when this returns; its files are the
     /// caller's.
     ///
     /// # Errors
-    /// `NotFound`; `IllegalState` when it is not over; or what storage says.
+    /// `NotFound`; `IllegalState` when it is not over; or an error of the store.
     pub async fn delete(&self, id: &RunId) -> Result<(), Refusal> {
         let inner = &self.inner;
         check_over(&inner.books.record(id)?)?;
@@ -56,7 +56,7 @@ impl Motor {
     /// Whether the store has a record of this run, readable or not.
     ///
     /// # Errors
-    /// What storage says.
+    /// If the store fails.
     pub fn has_record(&self, id: &RunId) -> Result<bool, Refusal> {
         Ok(self.inner.books.store.get::<IgnoredAny>(Table::Runs, id.as_str())?.is_some())
     }
@@ -64,7 +64,7 @@ impl Motor {
     /// Runs that ended before `cutoff`, behind `after`. Looks at `limit` records at most; one that cannot be read is left alone.
     ///
     /// # Errors
-    /// What storage says.
+    /// If the store fails.
     pub fn expired(&self, cutoff: Timestamp, after: Option<&RunId>, limit: usize) -> Result<ExpiredRun, Refusal> {
         let mut scan = Scan::all().limit(limit);
         if let Some(after) = after {
@@ -89,11 +89,12 @@ impl Motor {
         Ok(expired)
     }
 
-    /// Forgets the idempotency keys of runs that were deleted longer ago than [`KEY_MEMORY`], `limit` at most. How many. They are
-    /// noted by the latest time it may be, and forgotten by the earliest: a clock that is set forgets none too early.
+    /// Forgets the idempotency keys of runs that were deleted longer ago than [`KEY_MEMORY`], `limit` at most; returns how
+    /// many. They are noted by the latest possible time and forgotten by the earliest, so that setting the clock does
+    /// not forget one too early.
     ///
     /// # Errors
-    /// What storage says.
+    /// If the store fails.
     pub async fn forget_keys(&self, limit: usize) -> Result<usize, Refusal> {
         let now = self.inner.books.time.earliest();
         let store = &self.inner.books.store;
@@ -146,7 +147,7 @@ impl RunStore {
     }
 }
 
-/// Sorts by time.
+/// The storage key of a forgotten key; it sorts by time.
 fn forgotten_key(at: Timestamp, run: &RunId) -> String {
     format!("{FORGOTTEN}{:020}/{run}", at.as_millis())
 }

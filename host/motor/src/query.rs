@@ -1,6 +1,6 @@
-//! Reading runs: lists, status, log, and waiting for what happens.
+//! Reading runs: lists, status, log, and waiting for events.
 //!
-//! Nothing here changes a run, and all of it tells only what is durable; live hints are marked as such.
+//! Nothing here changes a run, and all of it reads only durable state; live hints are marked as such.
 
 use base::{AgentName, Refusal, RefusalCode, RunId};
 use store::{Scan, Table};
@@ -37,7 +37,7 @@ impl Motor {
     /// Runs, newest first. Reads no more than it has to look at.
     ///
     /// # Errors
-    /// What storage says.
+    /// If the store fails.
     pub fn list(&self, filter: ListFilter) -> Result<Vec<RunRecord>, Refusal> {
         let fits = |record: &RunRecord| {
             filter.status.is_none_or(|status| record.status == status)
@@ -56,7 +56,7 @@ impl Motor {
         let picky = filter.status.is_some() || filter.agent.is_some();
         let mut last: Option<Vec<u8>> = None;
         while found.len() < filter.limit {
-            // A filter may skip most of what is read: then small pages would be many.
+            // A filter may skip most records: small pages would mean many reads.
             let page = if picky { LIST_PAGE } else { filter.limit - found.len() };
             let scan = Scan::all().newest_first().limit(page);
             let scan = match last.take() {
@@ -80,7 +80,7 @@ impl Motor {
     /// Everything about a run, as it is durable.
     ///
     /// # Errors
-    /// `NotFound`, or what storage says.
+    /// `NotFound`, or an error of the store.
     pub fn status(&self, id: &RunId) -> Result<RunTrace, Refusal> {
         let (RunState { trace, .. }, _) = self.inner.books.load(id)?;
         Ok(trace)
@@ -89,7 +89,7 @@ impl Motor {
     /// The head of a run, as it is durable.
     ///
     /// # Errors
-    /// `NotFound`, or what storage says.
+    /// `NotFound`, or an error of the store.
     pub fn record(&self, id: &RunId) -> Result<RunRecord, Refusal> {
         Ok(self.inner.books.record(id)?)
     }
@@ -97,7 +97,7 @@ impl Motor {
     /// The last 16 KiB of the run's log, a line for each event.
     ///
     /// # Errors
-    /// `NotFound`, or what storage says.
+    /// `NotFound`, or an error of the store.
     pub fn log(&self, id: &RunId) -> Result<String, Refusal> {
         self.inner.books.record(id)?;
         let scan = Scan::prefix(event_prefix(id)).newest_first().limit(LOG_EVENTS);
@@ -105,18 +105,18 @@ impl Motor {
         Ok(log::tail(events.iter().map(|(_, stored)| stored)))
     }
 
-    /// What the run did so far and then what it does, until it is over.
+    /// The run's events so far and then its later ones, until it is over.
     ///
     /// # Errors
-    /// `NotFound`, or what storage says.
+    /// `NotFound`, or an error of the store.
     pub fn watch(&self, id: &RunId) -> Result<Watch, Refusal> {
         let (drivers, books) = (&self.inner.drivers, &self.inner.books);
         let relay = Relay::new(drivers.active().clone(), books.clone(), id.clone());
         if let Some(live) = drivers.active().live(id) {
             return Ok(Watch::of(&live).relayed(relay));
         }
-        // Without a driver nothing can happen between this reading and the watcher's, unless one is made: the relay
-        // finds it, and what it did meanwhile.
+        // Without a driver nothing can happen between this read and the watcher's, unless a driver starts: the relay finds
+        // it and the events it wrote.
         let (state, events) = books.load(id)?;
         let watch = Watch::of_history(history(id, &events));
         Ok(if state.record.status.is_terminal() { watch } else { watch.relayed(relay) })
@@ -125,7 +125,7 @@ impl Motor {
     /// Waits until the run is over, also while it waits for people.
     ///
     /// # Errors
-    /// `NotFound`; what stopped the driver, when the run is left for a later host; or what storage says.
+    /// `NotFound`; the error that stopped the driver, if the run is left for a later host; or an error of the store.
     pub async fn wait(&self, id: &RunId) -> Result<RunRecord, Refusal> {
         let active = self.inner.drivers.active();
         loop {

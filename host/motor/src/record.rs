@@ -21,9 +21,9 @@ use crate::wait::{Scope, Waiting, allows};
 const TASK_CHARACTERS: usize = 200;
 /// Characters of the summary that the head keeps; the whole summary is in the last event.
 const SUMMARY_CHARACTERS: usize = 2_000;
-/// Sources of untrusted content that are kept by name. That there is one is what counts.
+/// Sources of untrusted content that are kept by name. A run with any source is tainted.
 const WEB_SOURCES: usize = 32;
-/// Notices that are kept. That there is one is what counts.
+/// Notices that are kept; later ones are dropped.
 const NOTICES: usize = 32;
 /// The rule of the gate that refuses a credential's value, `network::Rule::CredentialInClear`.
 const LEAK_RULE: &str = "credential_in_clear";
@@ -36,7 +36,7 @@ const LEAK_RULE: &str = "credential_in_clear";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunRecord {
-    /// The run.
+    /// The id of the run.
     pub id: RunId,
     /// Whose run it is.
     pub agent: AgentName,
@@ -46,7 +46,7 @@ pub struct RunRecord {
     pub task: String,
     /// The tools granted, by exact name.
     pub tools: Vec<String>,
-    /// What the host needs to rebuild the run's environment. The loop does not look inside.
+    /// The access that the run's environment is rebuilt from. The loop does not look inside.
     #[serde(rename = "settings", deserialize_with = "Grant::stored")]
     pub grant: Grant,
     /// How many model calls its attempt may take.
@@ -58,10 +58,10 @@ pub struct RunRecord {
     /// When a driver first took it up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// When the run ended; absent while it is live.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
-    /// Steps begun.
+    /// The number of steps begun.
     pub iterations: u32,
     /// Requests to the model, its retries included.
     pub model_calls: u32,
@@ -83,7 +83,7 @@ pub struct RunRecord {
     /// Where the run has read untrusted content from, each once (SPEC TAINT-1).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub web_sources: Vec<String>,
-    /// The tool of a call that can reach the network and has no result yet: what it has read is not known.
+    /// The tool of a call that can reach the network and has no result yet: it may have read anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reaching: Option<String>,
     /// The attempt it is in: the first is 0 (SPEC RUN-10).
@@ -95,16 +95,16 @@ pub struct RunRecord {
     /// When the attempt began, when it is not the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt_started_at: Option<Timestamp>,
-    /// What this attempt is to do differently.
+    /// The owner's guidance for this attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guidance: Option<String>,
     /// How the attempt before failed; of a failed run: how it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureSummary>,
-    /// What it waits for.
+    /// The question or approval it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
-    /// The signal that told of what it waits for.
+    /// The signal that announced the wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<u64>,
     /// Milliseconds that the attempt has waited for people.
@@ -122,13 +122,13 @@ pub struct RunRecord {
     /// Whether it may ask its user and owner.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_ask: bool,
-    /// What the owner granted beyond the settings, for the rest of the run. The loop does not look inside.
+    /// The access that the owner granted beyond the settings, for the rest of the run. The loop does not look inside.
     #[serde(default, rename = "grants", skip_serializing_if = "Vec::is_empty")]
     pub consents: Vec<RunConsent>,
-    /// Calls of which nobody knows whether they took effect, for the owner (SPEC DUR-2).
+    /// Calls with an unknown outcome, for the owner (SPEC DUR-2).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown_outcomes: Vec<String>,
-    /// What its owner should know, each once: the value of a credential that was stopped on its way out (SPEC VAULT-3).
+    /// Notices for the owner, each once: the value of a credential that was stopped on its way out (SPEC VAULT-3).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
     /// The files it produced.
@@ -140,7 +140,7 @@ pub struct RunRecord {
     /// The skills that it left behind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub installed_skills: Vec<InstalledSkill>,
-    /// What it may spend and has spent; none: that is not counted (SPEC EN-2).
+    /// Its limit and its spending; absent if spending is not counted (SPEC EN-2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<CreditBudget>,
     /// The number the next event gets: also how many there are.
@@ -312,7 +312,7 @@ impl RunRecord {
         Ok(())
     }
 
-    /// Gives what it waited for. The time it took does not count as time of the run.
+    /// Takes the wait from the record. Its duration does not count as working time of the run.
     fn stop_waiting(&mut self, now: Timestamp) -> Option<Waiting> {
         self.signal = None;
         let waiting = self.waiting.take()?;
@@ -349,7 +349,7 @@ impl RunRecord {
             RunEvent::ToolReturned { step, tool, result, requests, notes, recovered, credits, held, .. } => {
                 self.reaching = None;
                 if let Some(budget) = &mut self.budget {
-                    // Of a call that the host took down nobody knows what it spent: what was set aside is gone.
+                    // The spending of a call that died with the host is unknown: its reservation is charged in full.
                     match credits {
                         Some(credits) => budget.settle(*credits),
                         None => budget.forfeit(),
@@ -380,7 +380,7 @@ impl RunRecord {
         }
     }
 
-    /// A call without a result: nobody knows what it has read, nor what it has spent.
+    /// Records a call without a result: its reads and its spending are unknown.
     fn leave_in_flight(&mut self) {
         if let Some(budget) = &mut self.budget {
             budget.forfeit();
@@ -390,7 +390,7 @@ impl RunRecord {
         }
     }
 
-    /// Keeps what its owner should know, each once.
+    /// Keeps notices for the owner, each once.
     fn tell(&mut self, notices: &[String]) {
         for notice in notices {
             if self.notices.len() < NOTICES && !self.notices.contains(notice) {
@@ -406,7 +406,7 @@ impl RunRecord {
     }
 
     /// How long the attempt has worked when a driver takes it up at `now`: its time counts from its start, not from the start of
-    /// the host. Between two hosts there is only the wall clock; what a run waits for people does not count.
+    /// the host. Between two hosts there is only the wall clock; waiting for people does not count.
     pub(crate) fn worked(&self, now: Timestamp) -> Duration {
         if self.started_at.is_none() {
             return Duration::ZERO;
@@ -528,7 +528,7 @@ mod tests {
             || returned(vec![asked("a.example", Some(200)), asked("b.example", None), asked("a.example", Some(404))]);
         check_sources(vec![intended("fetch", true), read()], &["a.example"]);
         check_sources(vec![intended("fetch", true), read(), RunEvent::Resumed], &["a.example"]);
-        // Nobody knows what a call has read that the host took down with it.
+        // A call that died with the host may have read anything.
         check_sources(vec![intended("bash", true), RunEvent::Resumed], &["an interrupted call of `bash`"]);
         check_sources(vec![intended("read", false), RunEvent::Resumed], &[]);
         check_sources(vec![intended("bash", true), returned(vec![]), RunEvent::Resumed], &[]);

@@ -23,8 +23,8 @@ impl Relay {
         Self { active, books, run, is_last: false }
     }
 
-    /// The events of the run from its first, as its next driver has them, or from the store when it is over. None when
-    /// nobody is going to drive it. `done` is the log that ended.
+    /// The events of the run from its first, as its next driver has them, or from the store when it is over. `None`
+    /// if no driver is going to run it. `done` is the log that ended.
     pub(crate) async fn next(&mut self, done: Option<&Arc<LiveLog>>) -> Option<Watch> {
         loop {
             // Subscribed before the look, so that a driver made in between is not missed.

@@ -49,7 +49,7 @@ pub(crate) fn normalise(
         return done;
     }
     if reply.tool_calls.is_empty()
-        // The end of half a text, or a text whose end may be missing, can lack what makes its call a quotation.
+        // A text that is cut at either end may lack the marks that make its call a quotation.
         && matches!(reply.finish, FinishReason::Stop | FinishReason::ToolCalls)
         && !conversation.is_continued()
         && let Recovery::Calls { calls, text } = recover_text_calls(&reply.text, tools)

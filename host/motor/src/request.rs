@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutgoingRequest {
-    /// The method.
+    /// The HTTP method, for example `GET`.
     pub method: String,
     /// Scheme, host, port and path; of a query only the names.
     pub url: String,
-    /// The host alone.
+    /// The host name, without a port.
     pub host: String,
     /// The response's status; none when there was no response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -22,7 +22,7 @@ pub struct OutgoingRequest {
     pub sent_bytes: u64,
     /// Bytes of the response's body that were read.
     pub received_bytes: u64,
-    /// Milliseconds.
+    /// The duration in milliseconds.
     pub duration_ms: f64,
     /// Credentials that were put in, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -51,7 +51,7 @@ impl OutgoingRequest {
         self.rule.as_deref().is_some_and(|rule| RULES_OF_CONSENT.contains(&rule))
     }
 
-    /// Whether it reached somebody who took it and may have changed something because of it.
+    /// Whether a server accepted it and may have changed something because of it.
     #[must_use]
     pub fn is_done_write(&self) -> bool {
         self.status.is_some_and(|status| (200..400).contains(&status))
@@ -63,7 +63,7 @@ impl OutgoingRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownRequest {
-    /// The method.
+    /// The HTTP method, for example `POST`.
     pub method: String,
     /// The whole URL, its query included; placeholders stand for credentials.
     pub url: String,
@@ -85,7 +85,7 @@ pub struct ShownRequest {
 pub struct ShownField {
     /// Where it stands: `items[0].amount`, `?page`.
     pub name: String,
-    /// Its value, cut.
+    /// The value, cut to a displayable length.
     pub value: String,
     /// Where the value was first seen.
     pub origin: ValueOrigin,
@@ -97,7 +97,7 @@ pub struct ShownField {
 pub enum ValueOrigin {
     /// In the words of the user: the task, an answer, the guidance of an attempt.
     User,
-    /// In a response.
+    /// In a response that the run has read.
     Response {
         /// Host, path and place in it: `api.example.com/inbox messages[2]`.
         source: String,

@@ -1,4 +1,4 @@
-//! What a run's history says of skills: labels. The loop passes them on and looks into neither.
+//! The labels of skills in a run's history. The loop passes them on and does not look inside.
 
 use base::ContentHash;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillLabel {
-    /// Its name.
+    /// The name of the skill.
     pub name: String,
     /// The bytes that the run was given.
     pub hash: ContentHash,
@@ -17,12 +17,12 @@ pub struct SkillLabel {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InstalledSkill {
-    /// Its name; what it was called in the workspace when it has none.
+    /// The name of the skill; its name in the workspace if it has no other.
     pub name: String,
     /// Where it lies now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// Its bytes.
+    /// The hash over its files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<ContentHash>,
     /// There was none before.

@@ -1,4 +1,4 @@
-//! What a driver knows of its run: record, conversation, guard and trace, all folded from the same events.
+//! The state a driver has of its run: record, conversation, guard and trace, all folded from the same events.
 
 use base::RunId;
 
@@ -55,24 +55,24 @@ impl RunState {
         Ok(state)
     }
 
-    /// The answer of an attempt that is out of iterations after it was told to answer because so much was refused: what it
-    /// last said, and what was refused.
+    /// The answer of an attempt that is out of iterations after it was told to answer because of many refusals: its last
+    /// words and the refused actions.
     pub(crate) fn answer_despite_refusals(&self) -> Option<String> {
         let refused = self.guard.enough_refused()?;
         let said = self.conversation.last_text().map(|text| format!("{text}\n\n")).unwrap_or_default();
         Some(format!("{said}Not done, because it was refused: {}.", refused.join("; ")))
     }
 
-    /// Takes in an event, and says what the loop guard thinks of it.
+    /// Applies an event and returns the loop guard's verdict on it.
     ///
     /// # Errors
-    /// When the event may not happen now; the state is unchanged then.
+    /// If the event may not happen now; the state is unchanged then.
     pub(crate) fn apply(&mut self, stored: &StoredEvent) -> Result<GuardVerdict, IllegalTransition> {
         self.record.apply(stored)?;
         self.trace.apply(stored, &self.record);
         self.ledger.apply(&self.record.id, &stored.event);
         if matches!(stored.event, RunEvent::Retried { .. }) {
-            // A new attempt is judged by what it does itself.
+            // A new attempt is judged by its own actions.
             self.guard = LoopGuard::default();
         }
         let closed = self.conversation.apply(&stored.event);

@@ -23,17 +23,17 @@ pub enum RunStatus {
     Completed,
     /// It ended without an answer; the error says why.
     Failed,
-    /// Somebody stopped it.
+    /// The run was cancelled by a command.
     Cancelled,
 }
 
-/// What can happen to a run, as far as its status is concerned.
+/// The events that can change a run's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StatusEvent {
     /// A driver takes it up for the first time.
     Start,
-    /// A reply, a call or a result: it stays what it is.
+    /// A reply, a call or a result: the status stays.
     GoOn,
     /// The model asks the user something.
     AskInput,
@@ -45,7 +45,7 @@ pub enum StatusEvent {
     Complete,
     /// It cannot go on.
     Fail,
-    /// Somebody stops it.
+    /// A command cancels the run.
     Cancel,
     /// It failed, and is tried again.
     Retry,
@@ -57,7 +57,7 @@ pub enum StatusEvent {
 pub struct IllegalTransition {
     /// The status the run was in.
     pub status: RunStatus,
-    /// What was asked of it.
+    /// The event that was refused.
     pub event: StatusEvent,
 }
 
@@ -76,7 +76,7 @@ impl RunStatus {
     /// The status after `event`.
     ///
     /// # Errors
-    /// When the event may not happen in this status. What has ended allows none, but a failed run can be tried again.
+    /// If the event may not happen in this status. An ended run allows no event, except that a failed one can be retried.
     pub fn transition(self, event: StatusEvent) -> Result<Self, IllegalTransition> {
         use StatusEvent as E;
         Ok(match (self, event) {
@@ -95,13 +95,13 @@ impl RunStatus {
         })
     }
 
-    /// Whether it waits for a person, and nobody drives it.
+    /// Whether it waits for a person and has no driver.
     #[must_use]
     pub fn is_waiting(self) -> bool {
         matches!(self, Self::AwaitingInput | Self::AwaitingApproval)
     }
 
-    /// Whether it is over: nothing happens any more, unless somebody tries a failed run again.
+    /// Whether it is over: no event follows, unless a failed run is retried.
     #[must_use]
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
@@ -129,7 +129,7 @@ impl fmt::Display for RunStatus {
 }
 
 impl StatusEvent {
-    /// Every event.
+    /// Every event, in order of declaration.
     pub const ALL: [Self; 9] = [
         Self::Start,
         Self::GoOn,

@@ -1,6 +1,6 @@
-//! One step of the loop: ask the model, judge what it says, make its calls.
+//! One step of the loop: ask the model, judge its reply, make its calls.
 //!
-//! Nothing here decides where a run goes on; that is the history's. A call's intent is durable before the call is made.
+//! Nothing here decides where a run continues; the history does. A call's intent is durable before the call is made.
 
 use std::time::Duration;
 
@@ -77,8 +77,8 @@ impl Driver {
             ..ChatRequest::default()
         };
         let bytes = request_bytes(&request);
-        // What a reply may cost is looked at before it is asked for. One driver does one thing at a time, so nobody else
-        // can spend it meanwhile.
+        // The possible cost of a reply is checked before the request. A driver does one thing at a time, so no other call
+        // can spend the budget in between.
         if let Some(budget) = &record.budget
             && let Err(exhausted) = budget.affords(self.config.budget.request(bytes))
         {
@@ -126,7 +126,7 @@ impl Driver {
         LoopExit::Failing(RunError::model(error))
     }
 
-    /// Takes a reply without calls for the answer, tells the model what was wrong with it, or gives up.
+    /// Takes a reply without calls as the answer, tells the model why it is not one, or gives up.
     pub(crate) fn judged(
         &self,
         journal: &mut Journal,
@@ -247,7 +247,7 @@ impl Driver {
         self.returned(journal, &call, executed, recovered).await
     }
 
-    /// Stages a result and does what the loop guard says about it.
+    /// Stages a result and follows the loop guard's verdict on it.
     pub(crate) async fn returned(
         &self,
         journal: &mut Journal,
@@ -271,7 +271,7 @@ impl Driver {
             if call.intent.is_none() && result.error_code == Some(ErrorCode::PermissionDenied) {
                 refused.push(format!("a call of `{}`", call.call.name));
             }
-            // A call that was stopped says nothing of what it spent; one that the host never made spent nothing.
+            // A stopped call does not report its spending; one that the host never made spent nothing.
             let unknown = usage.is_none() && call.intent.as_ref().is_some_and(|intent| intent.reserved > 0);
             let credits = (!unknown).then(|| usage.map_or(0, |usage| self.config.budget.spent(&usage)));
             verdict = journal.stage(RunEvent::ToolReturned {
@@ -289,7 +289,7 @@ impl Driver {
                 held: asked.is_some(),
             })?;
             if let Some(mut approval) = asked {
-                // With what the call itself has read.
+                // Includes the sources that the call itself has read.
                 approval.sources.clone_from(&journal.state().record.web_sources);
                 journal.park(RunEvent::ApprovalAsked { approval }).await?;
                 return Ok(Some(LoopExit::Parked));

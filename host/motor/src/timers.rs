@@ -1,7 +1,7 @@
-//! When somebody has to look at a run again: its question expires, or the disk may have room (SPEC DUR-3).
+//! When a run has to be looked at again: its question expires, or the disk may have room (SPEC DUR-3).
 //!
-//! What a timer is for is in the run's record; here is only when, so there is nothing to restore but a list of times. A
-//! run that nobody drives costs an entry here and nothing else.
+//! The purpose of a timer is in the run's record; this module knows only the time, so there is nothing to restore but a
+//! list of times. A run without a driver costs an entry here and nothing else.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

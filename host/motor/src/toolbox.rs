@@ -1,6 +1,6 @@
 //! The port through which the loop uses tools.
 //!
-//! The loop must not know what stands behind it: a sandboxed component, a test's closure, a remote server. It relies on
+//! The loop does not know the implementation behind it: a sandboxed component, a test's closure, a remote server. It relies on
 //! the [`ToolEffects`] a definition declares, and on nothing that the tool's output says about itself.
 
 use std::time::Duration;
@@ -17,9 +17,9 @@ use crate::request::{CallLeases, OutgoingRequest, ShownRequest};
 /// A tool that a run may be granted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolDefinition {
-    /// What the model is told.
+    /// The definition that the model sees.
     pub spec: ToolSpec,
-    /// What a call can do to the world.
+    /// The effects that a call can have.
     pub effects: ToolEffects,
     /// Wall-clock time one call may take. The toolbox enforces it; the loop ends a call that overstays by a second.
     pub timeout: Duration,
@@ -29,11 +29,11 @@ pub struct ToolDefinition {
     pub most: Option<SandboxUsage>,
 }
 
-/// What a call can do to the world (SPEC HOST-2). The default is the worst case.
+/// The effects that a call can have (SPEC HOST-2). The default is the worst case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolEffects {
-    /// Changes nothing anywhere.
+    /// The call changes nothing outside itself.
     pub read_only: bool,
     /// May destroy or overwrite something.
     pub destructive: bool,
@@ -63,8 +63,7 @@ pub trait Toolbox: Send + Sync {
     /// The tools that can be called.
     fn tools(&self) -> &[ToolDefinition];
 
-    /// What the model is told of the surroundings beside the tools: domains, credentials. Part of the prompt, so it
-    /// changes only when they do.
+    /// The part of the prompt about domains and credentials. It changes only when they do.
     fn briefing(&self) -> Option<String> {
         None
     }
@@ -77,13 +76,13 @@ pub trait Toolbox: Send + Sync {
         Ok(named.to_vec())
     }
 
-    /// Says what a call would do, for whoever has to consent to it. Executes nothing. What is not known is the worst case.
+    /// Reviews a call for the person who has to consent to it. Executes nothing. Unknown effects are the worst case.
     async fn review(&self, call: PlannedCall<'_>) -> CallReview {
         CallReview::of(&call)
     }
 
     /// Calls one tool and waits for its result. A failed call is a result like any other. When the invocation's token
-    /// is cancelled the call must end at once; the loop waits 50 ms for what it still returns, then drops the future.
+    /// is cancelled the call must end at once; the loop waits 50 ms for a last reply, then drops the future.
     async fn call(&self, call: ToolInvocation<'_>) -> ToolReply;
 }
 
@@ -92,35 +91,35 @@ pub trait Toolbox: Send + Sync {
 pub struct PlannedCall<'a> {
     /// The run that would make it.
     pub run: &'a RunId,
-    /// The tool.
+    /// The name of the tool.
     pub name: &'a str,
-    /// Its arguments.
+    /// The JSON arguments of the call.
     pub arguments: &'a Value,
-    /// What calls of the tool can do.
+    /// The effects that calls of the tool can have.
     pub effects: ToolEffects,
 }
 
-/// What a call would do, as far as consent is concerned.
+/// The review of a call, for consent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallReview {
-    /// What it would do, in one line for people.
+    /// Its effect, in one line for people.
     pub summary: String,
     /// It reaches things outside the workspace.
     pub outward: bool,
-    /// What it does cannot be taken back.
+    /// Whether its effect cannot be undone.
     pub irreversible: bool,
     /// Asking for several of the kind at once hides nothing: it only reads, from a place that the question names.
     pub low_risk: bool,
-    /// What a consent for longer than once would cover; none: nothing but this very call.
+    /// The class that a lasting consent would cover; absent if it can cover only this call.
     pub class: Option<String>,
-    /// What the environment needs to serve the call after a consent.
+    /// The access that the environment gets for the call after a consent.
     pub grant: Option<RunConsent>,
     /// The owner consented to the class for longer than this run.
     pub covered: bool,
 }
 
 impl CallReview {
-    /// What is known from the declared effects alone.
+    /// The review that follows from the declared effects alone.
     #[must_use]
     pub fn of(call: &PlannedCall<'_>) -> Self {
         Self {
@@ -146,7 +145,7 @@ pub struct ConsentNeeded {
     pub reason: String,
     /// The requests that a consent for longer than once covers.
     pub class: Option<String>,
-    /// What the environment needs to serve the run after such a consent.
+    /// The access that the environment gets for the run after such a consent.
     pub grant: Option<RunConsent>,
     /// The request as the owner is to see it.
     pub request: Option<ShownRequest>,
@@ -161,13 +160,13 @@ pub struct ToolInvocation<'a> {
     pub step: u32,
     /// The model's id of the call.
     pub call_id: &'a str,
-    /// The tool.
+    /// The name of the tool.
     pub name: &'a str,
-    /// Its arguments.
+    /// The JSON arguments of the call.
     pub arguments: &'a Value,
     /// The same for every repetition of this call, also after a crash (SPEC DUR-4).
     pub idempotency_key: &'a str,
-    /// What the owner consented to for this call (see [`CallReview::grant`]).
+    /// The access the owner consented to for this call (see [`CallReview::grant`]).
     pub grant: Option<&'a RunConsent>,
     /// The consents to single requests.
     pub consents: &'a CallLeases,
@@ -175,7 +174,7 @@ pub struct ToolInvocation<'a> {
     pub began: Timestamp,
     /// Takes log lines and progress while the call runs.
     pub notes: &'a (dyn Fn(ToolNote) + Send + Sync),
-    /// Ends the call.
+    /// Cancelled when the call has to end.
     pub cancel: &'a CancellationToken,
 }
 
@@ -187,17 +186,17 @@ pub enum ToolNote {
     Log {
         /// `debug`, `info`, `warn` or `error`.
         level: String,
-        /// The line.
+        /// One line, without a line break.
         message: String,
     },
-    /// What the run's owner should know.
+    /// A notice for the run's owner.
     Notice {
-        /// One sentence.
+        /// One sentence for the owner.
         message: String,
     },
-    /// What is being done.
+    /// The call's current activity.
     Progress {
-        /// One sentence.
+        /// One sentence for watchers.
         message: String,
         /// From 0.0 to 1.0, when known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -212,14 +211,14 @@ impl ToolNote {
     }
 }
 
-/// What a call came to.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolReply {
-    /// What the model will see of it, and what the loop decides on.
+    /// The result that the model sees and the loop decides on.
     pub result: ToolResult,
-    /// What the sandbox spent, when there was one.
+    /// The sandbox's resource use, if the call had a sandbox.
     pub usage: Option<SandboxUsage>,
-    /// What it asked of the network, in order.
+    /// Its network requests, in order.
     pub requests: Vec<OutgoingRequest>,
     /// The requests that it was refused for want of the owner's consent.
     pub asks: Vec<ConsentNeeded>,
@@ -233,11 +232,11 @@ impl ToolReply {
     }
 }
 
-/// What a sandboxed call spent.
+/// The resources that a sandboxed call used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SandboxUsage {
-    /// Units of fuel.
+    /// Units of wasmtime fuel.
     pub fuel: u64,
     /// The most linear memory held at once, in bytes.
     pub peak_memory_bytes: u64,
@@ -246,7 +245,7 @@ pub struct SandboxUsage {
 }
 
 impl SandboxUsage {
-    /// What two tries of a call spent together.
+    /// The sum over two tries of a call.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             fuel: self.fuel.saturating_add(other.fuel),
@@ -262,20 +261,20 @@ impl SandboxUsage {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResult {
-    /// Whether it did what it was asked.
+    /// Whether the call succeeded.
     pub ok: bool,
-    /// What the model sees: text, or JSON as text.
+    /// The output for the model: text, or JSON as text.
     pub output: String,
-    /// Why it failed.
+    /// The error of a failed call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_code: Option<ErrorCode>,
     /// Trying the same again may work.
     pub retryable: bool,
     /// Where the output came from.
     pub provenance: Provenance,
-    /// Wall-clock milliseconds.
+    /// The wall-clock duration in milliseconds.
     pub duration_ms: u64,
-    /// What the call cost, in US dollars, when it cost something.
+    /// The cost of the call in US dollars, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// Where the whole output is in the workspace, when it was also saved.

@@ -22,13 +22,13 @@ use crate::wait::{Approval, Question, Scope, Waiting, allows};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunTrace {
-    /// The run.
+    /// The id of the run.
     pub run_id: RunId,
     /// Whose run it is.
     pub agent: AgentName,
-    /// The whole task.
+    /// The task in full.
     pub task: String,
-    /// The tools granted.
+    /// The names of the granted tools.
     pub tools: Vec<String>,
     /// Where the run is in its life.
     pub status: RunStatus,
@@ -37,7 +37,7 @@ pub struct RunTrace {
     /// When a driver first took it up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// When the run ended; absent while it is live.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
     /// The whole answer; for a run without one, the last thing the model said.
@@ -46,10 +46,10 @@ pub struct RunTrace {
     /// Why there is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RunError>,
-    /// What a failure means for whoever may try again.
+    /// The consequences of a failure for a retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureSummary>,
-    /// What it waits for.
+    /// The question or approval it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
     /// The attempts before this one and this one, when there are several.
@@ -58,7 +58,7 @@ pub struct RunTrace {
     /// The questions it asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<QuestionTrace>,
-    /// What it asked to be allowed.
+    /// The approvals it asked for, with their decisions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<ApprovalTrace>,
     /// The files it produced.
@@ -70,24 +70,24 @@ pub struct RunTrace {
     /// The skills that it left behind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub installed_skills: Vec<InstalledSkill>,
-    /// Calls of which nobody knows whether they took effect.
+    /// Calls with an unknown outcome.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown_outcomes: Vec<String>,
-    /// What its owner should know: the value of a credential that was stopped on its way out.
+    /// Notices for the owner: the value of a credential that was stopped on its way out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
-    /// What it may spend and has spent.
+    /// Its limit and its spending; absent if spending is not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<CreditBudget>,
     /// The steps of all attempts, in order.
     pub steps: Vec<StepTrace>,
     /// The changes of status, and when the run was taken up again.
     pub transitions: Vec<TransitionTrace>,
-    /// Steps begun.
+    /// The number of steps begun.
     pub total_iterations: u32,
     /// Milliseconds from start to end, or to the last event.
     pub total_duration_ms: u64,
-    /// Energy drained.
+    /// The energy drained so far.
     pub total_energy_cost: f64,
     /// Tokens and cost of all replies.
     pub total_usage: Usage,
@@ -99,26 +99,26 @@ pub struct RunTrace {
     pub errors: u32,
 }
 
-/// One attempt.
+/// One attempt of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AttemptTrace {
-    /// From 0.
+    /// The attempt's number, from 0.
     pub index: u32,
-    /// When it began.
+    /// When the attempt began.
     pub started_at: Timestamp,
-    /// Its first step.
+    /// The number of its first step.
     pub first_step: u32,
-    /// What it was to do differently.
+    /// The owner's guidance for this attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guidance: Option<String>,
     /// Whose word it is, when it was given more than the one before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consent: Option<ConsentRecord>,
-    /// Why it failed.
+    /// The error of a failed attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RunError>,
-    /// What the failure means.
+    /// The consequences of the failure for a retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureSummary>,
 }
@@ -127,7 +127,7 @@ pub struct AttemptTrace {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionTrace {
-    /// What was asked.
+    /// The question as it was asked.
     #[serde(flatten)]
     pub question: Question,
     /// The answer, when there was one.
@@ -142,13 +142,13 @@ pub struct QuestionTrace {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalTrace {
-    /// What was asked.
+    /// The approval as it was asked for.
     #[serde(flatten)]
     pub approval: Approval,
     /// Whether it was allowed, when it was decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granted: Option<bool>,
-    /// For how long.
+    /// How long the consent lasts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
     /// The actions that were allowed, by hash, when not all of them were.
@@ -174,7 +174,7 @@ impl ApprovalTrace {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StepTrace {
-    /// From 1.
+    /// The step's number, from 1.
     pub iteration: u32,
     /// When the reply was there.
     pub timestamp: Timestamp,
@@ -183,9 +183,9 @@ pub struct StepTrace {
     /// Reasoning that came beside the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
-    /// What the model said.
+    /// The text of the model's reply.
     pub text: String,
-    /// Tokens and cost.
+    /// Tokens and cost of the reply.
     pub usage: Usage,
     /// Milliseconds the model took, retries included.
     pub duration_ms: u64,
@@ -195,7 +195,7 @@ pub struct StepTrace {
     pub recovered_call: bool,
     /// The calls, in order.
     pub tool_calls: Vec<ToolCallTrace>,
-    /// What the host told the model after this step.
+    /// The host's messages to the model after this step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_messages: Vec<String>,
 }
@@ -206,7 +206,7 @@ pub struct StepTrace {
 pub struct ToolCallTrace {
     /// The model's id of the call.
     pub call_id: String,
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
     /// The arguments as executed, or as the model wrote them when nothing was executed.
     pub args: Value,
@@ -215,7 +215,7 @@ pub struct ToolCallTrace {
     pub result: Option<ToolResult>,
     /// Milliseconds the call took.
     pub duration_ms: u64,
-    /// Units of fuel.
+    /// Units of wasmtime fuel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fuel: Option<u64>,
     /// The most linear memory held at once.
@@ -227,10 +227,10 @@ pub struct ToolCallTrace {
     /// The component behind the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<ContentHash>,
-    /// What the call asked of the network.
+    /// The network requests of the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<OutgoingRequest>,
-    /// What the call wrote to the run's log.
+    /// The lines the call wrote to the run's log.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<ToolNote>,
     /// Whether the host tried it again after a transient failure.
@@ -245,7 +245,7 @@ pub struct ToolCallTrace {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TransitionTrace {
-    /// When.
+    /// When the status changed.
     pub at: Timestamp,
     /// The status from then on.
     pub status: RunStatus,

@@ -1,7 +1,7 @@
-//! What a run waits for: an answer of the user, or the owner's consent to an action (SPEC ASK-1, APPR-1).
+//! The waits of a run: for an answer of the user, or for the owner's consent to an action (SPEC ASK-1, APPR-1).
 //!
-//! A waiting run is parked: nobody drives it, and all that an answer needs to be judged by is in its head. Ids are derived
-//! from the place in the history, so a question that was asked stays the same question after a crash.
+//! A waiting run is parked: it has no driver, and its head holds everything needed to judge an answer. Ids are derived
+//! from the position in the history, so a question keeps its id after a crash.
 
 use base::{ContentHash, RunId, Timestamp};
 use grants::RunConsent;
@@ -10,18 +10,18 @@ use serde_json::{Value, json};
 
 use crate::request::ShownRequest;
 
-/// What a parked run waits for.
+/// The question or approval a parked run waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Waiting {
-    /// An answer.
+    /// An answer of the user.
     Input(Question),
-    /// Consent.
+    /// The owner's consent to an action.
     Approval(Approval),
 }
 
 impl Waiting {
-    /// What an answer names.
+    /// The id that an answer names.
     #[must_use]
     pub fn id(&self) -> &str {
         match self {
@@ -39,7 +39,7 @@ impl Waiting {
         }
     }
 
-    /// From when on an answer is too late, whatever the host did meanwhile (SPEC DUR-3).
+    /// The time after which an answer is too late, also if the host was down in between (SPEC DUR-3).
     #[must_use]
     pub fn expires_at(&self) -> Timestamp {
         match self {
@@ -59,12 +59,12 @@ pub struct Question {
     pub step: u32,
     /// The call that asks; the answer is its result.
     pub call_id: String,
-    /// What is asked, in the model's words.
+    /// The question in the model's words.
     pub question: String,
     /// Answers that the model offers. Any other is possible.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
-    /// When.
+    /// When the question was asked.
     pub asked_at: Timestamp,
     /// From when on an answer is too late.
     pub expires_at: Timestamp,
@@ -85,15 +85,15 @@ pub struct Approval {
     pub items: Vec<ApprovalItem>,
     /// Why it is asked.
     pub reason: String,
-    /// What a consent for longer than once covers: all actions of this class.
+    /// The class whose actions a lasting consent covers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
-    /// What the environment needs to serve the run after the consent. The loop does not look inside.
+    /// The access that the environment gets after the consent. The loop does not look inside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<RunConsent>,
     /// For how long the owner may consent. The first is meant when nothing else is said.
     pub choices: Vec<Scope>,
-    /// When.
+    /// When the approval was asked for.
     pub asked_at: Timestamp,
     /// From when on a consent is too late.
     pub expires_at: Timestamp,
@@ -103,7 +103,7 @@ pub struct Approval {
     /// The call was refused these requests already, and is made again after a consent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeat: bool,
-    /// What the call has written outside before it was refused, and would write again.
+    /// The writes the call made before it was refused, which it would make again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sent: Vec<String>,
 }
@@ -112,20 +112,20 @@ pub struct Approval {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalItem {
-    /// The call.
+    /// The id of the call.
     pub call_id: String,
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// What it would do, for people.
+    /// Its effect, in words for people.
     pub summary: String,
-    /// The exact arguments.
+    /// The exact arguments of the call.
     pub arguments: Value,
-    /// What the consent is bound to: a hash of the request as it would be sent, or else of run, tool and arguments.
+    /// The hash that the consent is bound to: of the request as it would be sent, or else of run, tool and arguments.
     pub action_hash: ContentHash,
     /// The requests that a consent for longer than once covers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
-    /// What the environment needs to serve the run after such a consent. The loop does not look inside.
+    /// The access that the environment gets after such a consent. The loop does not look inside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<RunConsent>,
     /// The request, when the action is one.
@@ -167,13 +167,13 @@ pub(crate) fn allows(only: &[ContentHash], action: ContentHash) -> bool {
     only.is_empty() || only.contains(&action)
 }
 
-/// What a consent is bound to: one changed byte is another action.
+/// The hash that a consent is bound to: one changed byte is another action.
 #[must_use]
 pub(crate) fn action_hash(run: &RunId, tool: &str, arguments: &Value) -> ContentHash {
     base::canonical::hash(&json!({ "run": run, "tool": tool, "arguments": arguments }))
 }
 
-/// The id of what is asked at a place of a run's history.
+/// The id of the question or approval at a position of a run's history.
 pub(crate) fn waiting_id(prefix: &str, run: &RunId, sequence: u64) -> String {
     format!("{prefix}_{}", ContentHash::of(format!("{run}/{sequence}").as_bytes()).short())
 }

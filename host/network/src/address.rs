@@ -1,11 +1,11 @@
 //! Which addresses are public.
 //!
 //! Survives names that point inwards: at this machine, its network, or the metadata service of its cloud (SPEC NET-2). IPv6
-//! is closed but for what has been given out as public, so a range nobody thought of is refused.
+//! is closed except for ranges assigned as public, so an unforeseen range is refused.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Ranges of IPv4 that are not the public internet: first address, bits of the prefix, what it is. The first that fits names it.
+/// Ranges of IPv4 that are not the public internet: first address, bits of the prefix, its name. The first match names it.
 /// From the IANA special-purpose address registry.
 const IPV4: [([u8; 4], u32, &str); 20] = [
     ([169, 254, 169, 254], 32, "a metadata service"),
@@ -31,7 +31,7 @@ const IPV4: [([u8; 4], u32, &str); 20] = [
     ([240, 0, 0, 0], 4, "reserved"),
 ];
 
-/// The same for IPv6. What is in none of these and not in `2000::/3` is refused, too.
+/// The same for IPv6. An address outside of these and of `2000::/3` is refused, too.
 const IPV6: [(Ipv6Addr, u32, &str); 17] = [
     (Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), 128, "a metadata service"),
     (Ipv6Addr::UNSPECIFIED, 128, "unspecified"),
@@ -52,7 +52,7 @@ const IPV6: [(Ipv6Addr, u32, &str); 17] = [
     (Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8, "multicast"),
 ];
 
-/// What an address is instead of public; none: it is public.
+/// The name of an address's range if it is not public.
 pub(crate) fn not_public(address: IpAddr) -> Option<&'static str> {
     match address.to_canonical() {
         IpAddr::V4(address) => not_public_v4(address),

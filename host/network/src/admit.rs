@@ -1,7 +1,7 @@
 //! Whether a request may leave: by name, and by the owner's consent, as things are when it is asked.
 //!
 //! It is asked before the look-up, before the connection and before the first byte, because a run reads, and its policy changes,
-//! while its requests are under way. Only the last pass uses up a lease and counts what is carried.
+//! while its requests are under way. Only the last pass uses up a lease and counts carried data.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(crate) struct RequestAdmission<'a> {
 pub(crate) struct Pass {
     /// Whether it used up a lease.
     pub(crate) consented: bool,
-    /// What tells its doubles apart; only of writes of a run.
+    /// The idempotency key; only for writes of a run.
     pub(crate) key: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Why the gate did not do what it was asked: refused by a rule, tried and failed, or a limit exceeded.
+//! Why a request failed at the gate: refused by a rule, tried and failed, or over a limit.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub enum Rule {
     Scheme,
     /// The method is not for servers of the web, or asks for a tunnel.
     Method,
-    /// A header is not allowed or holds what no header may.
+    /// A header is not allowed or has an invalid value.
     Header,
     /// The run was not granted the domain.
     DomainNotAllowed,
@@ -85,13 +85,13 @@ impl fmt::Display for Rule {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{reason}")]
 pub struct BlockReason {
-    /// The rule.
+    /// The rule that refused it.
     pub rule: Rule,
-    /// What was asked: host and port as the gate understood them; empty when it did not.
+    /// The target: host and port as the gate understood them; empty if it did not.
     pub asked: String,
-    /// What was asked and why it was refused, in one sentence.
+    /// The target and the reason for the refusal, in one sentence.
     pub reason: String,
-    /// The next step.
+    /// The next step for the owner.
     pub remedy: String,
 }
 
@@ -105,39 +105,39 @@ pub enum GateError {
     /// The name has no address.
     #[error("`{host}` has no address: {message}")]
     Unresolved {
-        /// The name.
+        /// Name of the host.
         host: String,
         /// Why, in the resolver's words.
         message: String,
     },
-    /// Nobody listens there, or the connection broke.
+    /// No server listens there, or the connection broke.
     #[error("cannot connect to `{host}`: {message}")]
     Connect {
-        /// Host and port.
+        /// Host and port of the target.
         host: String,
-        /// Why.
+        /// The cause of the failure.
         message: String,
     },
     /// TLS failed: no certificate that is trusted for this name.
     #[error("no trusted TLS connection to `{host}`: {message}")]
     Tls {
-        /// Host and port.
+        /// Host and port of the target.
         host: String,
-        /// Why.
+        /// The cause of the failure.
         message: String,
     },
     /// The server does not speak HTTP as it should, or broke off.
     #[error("`{host}` broke off or does not speak HTTP/1.1: {message}")]
     Protocol {
-        /// Host and port.
+        /// Host and port of the target.
         host: String,
-        /// Why.
+        /// The cause of the failure.
         message: String,
     },
     /// It took too long.
     #[error("`{host}` took longer than {after_ms} ms")]
     Timeout {
-        /// Host and port.
+        /// Host and port of the target.
         host: String,
         /// The time it had.
         after_ms: u64,
@@ -147,7 +147,7 @@ pub enum GateError {
     Limit {
         /// `outgoing_requests`, `request_bytes`, `response_bytes` or `response_header_bytes`.
         limit: &'static str,
-        /// Its value.
+        /// Value of the limit.
         value: u64,
     },
     /// The request's own body ended early: the guest dropped it.
@@ -156,7 +156,7 @@ pub enum GateError {
 }
 
 impl GateError {
-    /// The error with every secret in a foreign text replaced, and of long texts an excerpt: servers and libraries quote what they were sent.
+    /// The error with every secret in a foreign text replaced, and long texts cut to an excerpt: servers and libraries quote requests.
     pub(crate) fn scrubbed(self, scrubber: &vault::Scrubber) -> Self {
         let clean = |text: String| excerpt(scrubber.text(text));
         match self {

@@ -28,7 +28,7 @@ use crate::{GateError, RequestBody};
 
 pub(crate) use decode::Decoder;
 
-/// The connection that a response comes in on. It moves only while somebody reads.
+/// The connection that a response comes in on. It makes progress only while it is read.
 pub(crate) type Http = http1::Connection<TokioIo<Box<dyn GateConnection>>, Full<Bytes>>;
 
 /// The whole body of a request. Placeholders in it can only be found when it is there. Trailers are dropped.
@@ -92,7 +92,7 @@ pub(crate) fn timeout(host: &str, time: Duration) -> GateError {
 pub(crate) struct ScrubbedBody {
     /// None when it is over, one way or the other.
     source: Option<Source>,
-    /// What came and is not decoded yet.
+    /// Received bytes that are not decoded yet.
     pending: Bytes,
     decoder: Option<Decoder>,
     scrub: Option<ScrubStream>,
@@ -107,8 +107,8 @@ pub(crate) struct ScrubbedBody {
     feed: BodyFeed,
 }
 
-/// Tells a run's record of values what the guest is given of a response. A collector that is dropped with it remembers what
-/// there was.
+/// Adds the parts of a response that the guest is given to the run's record of values. A collector that is dropped with it
+/// remembers the parts so far.
 pub(crate) struct BodyFeed {
     pub(crate) collector: Option<Collector>,
     pub(crate) content_type: Option<String>,
@@ -155,7 +155,7 @@ impl ScrubbedBody {
         self
     }
 
-    /// What is new, ready for the guest; empty when it is held back.
+    /// The new bytes, ready for the guest; empty if they are held back.
     fn take_in(&mut self) -> Result<Bytes, GateError> {
         let counted = self.received.max(self.decoded);
         let piece = match &mut self.decoder {
@@ -178,7 +178,7 @@ impl ScrubbedBody {
         Ok(scrubbed.into())
     }
 
-    /// What was held back.
+    /// The bytes that were held back.
     fn rest(&mut self) -> Result<Bytes, GateError> {
         let counted = self.received.max(self.decoded);
         let mut rest = Bytes::new();

@@ -1,4 +1,4 @@
-//! What is left of a limit that all requests of a call share.
+//! The remainder of a limit that all requests of a call share.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -23,7 +23,7 @@ pub type RequestBody = UnsyncBoxBody<Bytes, GateError>;
 /// The body of a response: limited, and scrubbed of secrets. An error is the reason why it ends early.
 pub type ResponseBody = UnsyncBoxBody<Bytes, GateError>;
 
-/// What one call may send and receive.
+/// The limits of one call's traffic.
 #[derive(Debug, Clone)]
 pub struct CallLimits {
     /// Requests, refused ones included.
@@ -32,11 +32,11 @@ pub struct CallLimits {
     pub request_bytes: u64,
     /// Bytes of response bodies together.
     pub response_bytes: u64,
-    /// What tells doubles of this call apart outside runs. Sent as `Idempotency-Key` with writes that carry none (SPEC DUR-4),
+    /// The idempotency key of this call outside runs. Sent as `Idempotency-Key` with writes that carry none (SPEC DUR-4),
     /// followed by `-` and the number of the write within the call, from 1. Writes are all methods but `GET`, `HEAD` and
     /// `OPTIONS` here; refused ones are counted, so a call that is repeated numbers the same. In a run
     /// ([`CallConsents::run`](crate::CallConsents::run)) the key is the run, the first 12 digits of the request's hash and
-    /// how often the run has sent it before, whatever stands here.
+    /// how often the run has sent it before, and this field is ignored.
     pub idempotency_key: Option<String>,
 }
 
@@ -55,7 +55,7 @@ pub struct Timeouts {
 #[derive(Clone)]
 pub struct CallNetwork(Arc<CallShared>);
 
-/// What the requests of a call share.
+/// The state that the requests of a call share.
 pub(crate) struct CallShared {
     pub(crate) run: RunNetwork,
     pub(crate) limits: CallLimits,
@@ -90,12 +90,12 @@ impl CallNetwork {
         }))
     }
 
-    /// Sends one request through the gate. Redirects are responses like any other: whoever follows one sends a new request.
+    /// Sends one request through the gate. Redirects are responses like any other: following one is a new request.
     ///
     /// The URI is absolute. Placeholders in headers, URL and body become secrets on the way out.
     ///
     /// # Errors
-    /// When a rule refuses it, it fails, or a limit of the call is exceeded.
+    /// If a rule refuses it, it fails, or a limit of the call is exceeded.
     pub async fn send(
         &self,
         request: http::Request<RequestBody>,
@@ -140,7 +140,7 @@ impl CallNetwork {
         u64::try_from(traced).is_ok_and(|traced| traced <= self.0.limits.requests)
     }
 
-    /// What was asked of the gate so far, in the order it was asked.
+    /// The requests to the gate so far, in order.
     #[must_use]
     pub fn traces(&self) -> Vec<RequestTrace> {
         self.0.traces.lock().clone()

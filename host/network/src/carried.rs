@@ -9,10 +9,10 @@ use crate::{Grant, NetworkConfig, Target};
 /// Hosts that are counted one by one; more are counted together.
 const MAX_PLACES: usize = 1024;
 
-/// What reads may carry, in bytes beyond the user's words and what their own host gave.
+/// The data that reads may carry, in bytes beyond the user's words and the values of their own host.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CarryLimits {
-    /// One read.
+    /// Bytes of one read.
     request: u64,
     /// One read from a host that only a wildcard grants.
     foreign_request: u64,
@@ -41,7 +41,7 @@ pub struct Excess {
     pub setting: &'static str,
 }
 
-/// What the reads of a run have carried so far, by host.
+/// The data that the reads of a run have carried so far, by host.
 #[derive(Debug, Default)]
 pub(crate) struct CarriedData(BTreeMap<String, u64>);
 

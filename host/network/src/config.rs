@@ -1,4 +1,4 @@
-//! `[network]`: what the owner allows for the whole home.
+//! `[network]`: the owner's settings for the whole home.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Pattern, Shape};
 
-/// `[network]`.
+/// The section `[network]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NetworkConfig {
@@ -20,10 +20,10 @@ pub struct NetworkConfig {
     /// `POST api.example.com/transfers` or `GET mail.example.com with mail-key`; a bare host is every request to it. Default
     /// none.
     pub writes: Vec<String>,
-    /// What becomes of any other write, of a read with a credential, and of a read that carries too much. Default `ask`.
+    /// The treatment of any other write, of a read with a credential, and of a read that carries too much. Default `ask`.
     pub tainted_write: TaintedWrite,
-    /// Bytes that a read may carry after the run has read from the web, in URL and headers, beyond the user's words and what
-    /// its own host gave (SPEC TAINT-1). Default 32.
+    /// Bytes that a read may carry after the run has read from the web, in URL and headers, beyond the user's words and the
+    /// values of its own host (SPEC TAINT-1). Default 32.
     pub carried_bytes: u64,
     /// The same for a host that only a wildcard grants; labels of its name count. Default 8.
     pub carried_foreign_bytes: u64,
@@ -44,16 +44,16 @@ pub struct NetworkConfig {
     pub response_header_bytes: usize,
 }
 
-/// What becomes of a request that needs consent because the run has read from the web.
+/// The treatment of a request that needs consent because the run has read from the web.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaintedWrite {
     /// The owner is asked.
     #[default]
     Ask,
-    /// It is refused.
+    /// The request is refused.
     Deny,
-    /// It passes.
+    /// The request passes without consent.
     Allow,
 }
 

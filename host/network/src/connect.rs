@@ -1,7 +1,7 @@
 //! A connection to an address that was checked, with TLS when the URL says so.
 //!
-//! Knows no names but the one in the certificate. Trusts what the system trusts and the owner's own authorities, and nothing in
-//! the environment: no proxies, no key log; only where the system's authorities are may be said there (`SSL_CERT_FILE`). Each request has a connection and a handshake of its own, so nothing ties one run
+//! Knows no names but the one in the certificate. Trusts the authorities of the system and of the owner, and nothing in
+//! the environment: no proxies, no key log; only the path of the system's authorities (`SSL_CERT_FILE`). Each request has a connection and a handshake of its own, so nothing ties one run
 //! to another.
 #![expect(clippy::disallowed_types, reason = "the gate connects")]
 
@@ -53,7 +53,7 @@ impl Connector {
             if certificates.is_empty() {
                 return Err(bad(&"it holds none"));
             }
-            // What is no authority is found now and not at the first request.
+            // An invalid authority is found now and not at the first request.
             for certificate in &certificates {
                 RootCertStore::empty().add(certificate.clone()).map_err(|error| bad(&error))?;
             }

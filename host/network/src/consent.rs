@@ -1,4 +1,4 @@
-//! Consent to requests: what the owner is asked about, and what they allowed one call (SPEC APPR-1).
+//! Consent to requests: the questions to the owner, and the requests that they allowed one call (SPEC APPR-1).
 //!
 //! A lease names one request by its hash and is used up by the request that leaves. Survives a script that sends more than was
 //! shown, sends it twice, or fills the question with requests.
@@ -25,13 +25,13 @@ const MAX_URL_CHARACTERS: usize = 2048;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AllowedShape {
-    /// The shape.
+    /// The shape of the requests.
     pub shape: Shape,
     /// The hash of each field's value as it was shown. A request has to have the same fields, and each value has to be the
     /// shown one or the user's own. `None`: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<BTreeMap<String, u64>>,
-    /// Whether only over TLS: what was shown encrypted is not allowed in clear text.
+    /// Whether only over TLS: a request shown as encrypted is not allowed in clear text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub encrypted: bool,
 }
@@ -50,13 +50,13 @@ impl AllowedShape {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AskedRequest {
-    /// What a lease on it names.
+    /// The hash that a lease on it names.
     pub hash: ContentHash,
     /// The rule that refused it.
     pub rule: Rule,
     /// Why it needs consent, in one sentence.
     pub reason: String,
-    /// The method.
+    /// The method of the request.
     pub method: String,
     /// The URL, with placeholders; at most 2,048 characters, and how many bytes it has if it is longer.
     pub url: String,
@@ -71,7 +71,7 @@ pub struct AskedRequest {
     /// The first 4 KiB of a body that is text and has no fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
-    /// What a consent for the run allows.
+    /// The requests that a consent for the run allows.
     pub allowed: AllowedShape,
 }
 
@@ -87,7 +87,7 @@ impl AskedRequest {
         let fields = unit.fields(given);
         let is_in_body = |name: &str| !name.starts_with('?') && !name.ends_with(':') && name != WHOLE_BODY;
         let has_fields = fields.iter().any(|field| is_in_body(&field.name));
-        // Of a read the shape is what counts: its next one asks for another thing.
+        // The shape of a read decides: the next read asks for another thing.
         let values = (unit.nature() == Nature::Write).then(|| unit.shown(given));
         let url = unit.target.to_string();
         Self {
@@ -119,13 +119,13 @@ fn text_of(body: &[u8]) -> Option<String> {
     text.get(..text.floor_char_boundary(MAX_BODY_BYTES)).map(str::to_owned)
 }
 
-/// What the owner consented to for one call, and what the gate has to know of the run to number its writes.
+/// The owner's consents for one call, and the run's counts that the gate numbers its writes by.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallConsents {
     /// The requests that may leave, each as often as it stands here.
     pub leases: Vec<ContentHash>,
-    /// How often earlier calls of the run are known to have sent a request. Not what an earlier attempt of this call sent: the
-    /// next attempt sends it with the same key.
+    /// How often earlier calls of the run are known to have sent a request. Requests of an earlier attempt of this call do not
+    /// count: the next attempt sends them with the same key.
     pub sent: BTreeMap<ContentHash, u32>,
     /// The run, for the keys of its writes; empty outside runs.
     pub run: String,
@@ -267,7 +267,7 @@ mod tests {
         let json = serde_json::to_value(&shown).unwrap();
         assert_eq!(json["class"], "POST api.example.com/transfers");
         assert_eq!(json["allowed"]["shape"], "POST api.example.com:443/transfers");
-        // What was shown encrypted is not allowed in clear text.
+        // A request shown as encrypted is not allowed in clear text.
         assert_eq!(json["allowed"]["encrypted"], true);
         let clear = unit("http://api.example.com:443/transfers?a=1", "pay bob");
         let given = GivenValues::default();

@@ -1,4 +1,4 @@
-//! What all runs share: the resolver, the trusted authorities, the owner's settings.
+//! The state that all runs share: the resolver, the trusted authorities, the owner's settings.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +54,7 @@ impl Gate {
         self.resume(policy, secrets, taint, RunExchange::default())
     }
 
-    /// The way out of a run that goes on, with what it has exchanged before.
+    /// The network access of a resumed run, with its exchanges so far.
     #[must_use]
     pub fn resume(&self, policy: Policy, secrets: Arc<RunSecrets>, taint: Taint, exchanged: RunExchange) -> RunNetwork {
         RunNetwork::new(self.clone(), policy, secrets, taint, exchanged)

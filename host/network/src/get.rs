@@ -1,6 +1,6 @@
 //! Getting one thing for the owner, through the gate like everything else: a skill that the owner named by its URL.
 //!
-//! Redirects are followed, each as a new request under the same policy: what it does not grant is refused by name.
+//! Redirects are followed, each as a new request under the same policy, which refuses other hosts by name.
 
 use http_body_util::{BodyExt as _, Empty};
 
@@ -10,10 +10,10 @@ use crate::{GateError, RunNetwork, Target, Timeouts};
 /// Redirects that are followed.
 const MAX_HOPS: u64 = 5;
 
-/// What was got.
+/// A response that was fetched.
 #[derive(Debug)]
 pub struct Got {
-    /// The content.
+    /// The content of the response.
     pub bytes: Vec<u8>,
     /// The last part of the path it came from.
     pub name: String,
@@ -29,23 +29,23 @@ pub enum GetError {
     /// The server said no.
     #[error("`{host}` answered {status}")]
     Status {
-        /// Who.
+        /// Name of the host that answered.
         host: String,
-        /// What.
+        /// HTTP status of the answer.
         status: u16,
     },
     /// It leads somewhere that is no URL, or on and on.
     #[error("`{host}` redirects without end, or to what is no URL")]
     Redirect {
-        /// Who.
+        /// Name of the host that answered.
         host: String,
     },
 }
 
-/// Gets what a URL names: at most `most_bytes`.
+/// Fetches a URL: at most `most_bytes`.
 ///
 /// # Errors
-/// When the policy does not grant it, the server does not answer with it, or it is larger.
+/// If the policy does not grant it, the server does not answer with it, or it is larger.
 pub async fn get(network: &RunNetwork, url: &str, most_bytes: u64) -> Result<Got, GetError> {
     let limits = CallLimits {
         requests: MAX_HOPS + 1,

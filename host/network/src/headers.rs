@@ -10,7 +10,7 @@ use vault::Scrubber;
 use crate::target::Target;
 use crate::{BlockReason, Rule};
 
-/// What a request may carry.
+/// Maximum number of headers of a request.
 const MAX_HEADERS: usize = 100;
 const MAX_BYTES: usize = 64 << 10;
 
@@ -29,7 +29,7 @@ const OF_THE_CONNECTION: [HeaderName; 9] = [
 /// Headers by which servers take a request for one of another method.
 const METHOD_OVERRIDES: [&str; 3] = ["x-http-method-override", "x-method-override", "x-http-method"];
 
-/// What a request's headers weigh.
+/// Size of a request's headers in bytes.
 pub(crate) fn weight(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
 }
@@ -67,7 +67,7 @@ pub(crate) fn of_guest(mut headers: HeaderMap) -> HeaderMap {
     headers
 }
 
-/// Takes out what asks for a part of a response: of a secret cut in two neither half would be found.
+/// Removes the headers that ask for a part of a response: of a secret cut in two neither half would be found.
 pub(crate) fn remove_ranges(headers: &mut HeaderMap) {
     headers.remove(header::RANGE);
     headers.remove(header::IF_RANGE);
@@ -81,8 +81,8 @@ pub(crate) fn add_of_gate(headers: &mut HeaderMap, target: &Target) -> Result<()
     Ok(())
 }
 
-/// Whether a request with this method and these headers would only ask, for whoever has to know before it is sent. What
-/// could not be sent at all is not taken for harmless.
+/// Whether a request with this method and these headers would be a read, before it is sent. An invalid
+/// request is not taken for harmless.
 pub fn reads<'a>(method: &str, headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> bool {
     let Ok(method) = Method::from_bytes(method.as_bytes()) else { return false };
     let mut map = HeaderMap::new();

@@ -1,7 +1,7 @@
 //! Searches outgoing requests for secrets that did not come by a placeholder (SPEC VAULT-3).
 //!
-//! It survives a guest that knows a value although it was given a placeholder: one that put together what a server had said in an
-//! encoding of its own, or read it where the host did not look. A value that the run was granted may go where its placeholder
+//! It survives a guest that knows a value although it was given a placeholder: one that decoded a server's own
+//! encoding, or read it where the host did not look. A value that the run was granted may go where its placeholder
 //! may: a component that computes with it (SPEC VAULT-5) has to send it.
 
 use std::sync::Arc;
@@ -67,7 +67,7 @@ fn found(
         }
     }
     search.look("body", &parts.body)?;
-    // What a value was turned into is written once more as its place demands.
+    // The transformed value is encoded once more, as its position demands.
     match encoding_of(&parts.headers) {
         Encoding::Form => search.look_behind_percent("body", &parts.body)?,
         Encoding::Json if parts.body.contains(&b'\\') => {

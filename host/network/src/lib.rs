@@ -2,7 +2,7 @@
 //!
 //! A request is checked by name, its host is resolved once, the addresses are checked, and the connection goes to an address
 //! that was checked. Placeholders become secrets here, at the last moment, and secrets become placeholders again in
-//! whatever comes back.
+//! every response.
 //!
 //! After a run has read from the web, a request that writes, carries a credential or carries data needs the owner's consent: the
 //! policy's, for all requests of a shape, or a lease on this very request.

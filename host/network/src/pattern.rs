@@ -1,6 +1,6 @@
 //! Patterns of domains: `example.com`, `*.example.com`, `*`, each with an optional `:port` (SPEC NET-1).
 //!
-//! A pattern's host is read by the same code as a request's, so the two cannot disagree about what a name is. A pattern that
+//! A pattern's host is read by the same code as a request's, so the two cannot disagree about a name. A pattern that
 //! would cover hosts of many owners (`*.com`, `*.github.io`) is refused when it is written (SPEC NET-3).
 
 use std::fmt;
@@ -24,7 +24,7 @@ enum Hosts {
     Any,
     /// `*.suffix`: any depth of subdomains, not the bare domain.
     Below(String),
-    /// This host only.
+    /// Exactly this one host.
     Exactly(Host),
 }
 
@@ -32,12 +32,12 @@ enum Hosts {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct InvalidPattern {
-    /// What is wrong with it and what would be right.
+    /// The error and the correct form.
     pub message: String,
 }
 
 impl Pattern {
-    /// Whether it covers a host, whatever the port.
+    /// Whether it covers a host, at any port.
     #[must_use]
     pub fn covers_host(&self, host: &Host) -> bool {
         match (&self.hosts, host) {
@@ -74,7 +74,7 @@ impl Pattern {
         matches!(self.hosts, Hosts::Exactly(_))
     }
 
-    /// The end of a name that a wildcard fixes, without a dot in front; empty for `*` and for what is no wildcard.
+    /// The end of a name that a wildcard fixes, without a dot in front; empty for `*` and for patterns without a wildcard.
     pub(crate) fn fixed_end(&self) -> &str {
         match &self.hosts {
             Hosts::Below(suffix) => suffix,
@@ -150,7 +150,7 @@ fn below(suffix: &str) -> Result<Hosts, String> {
     reject_inner_star(suffix)?;
     match Host::parse(suffix)? {
         Host::Address(_) => Err("an address has no subdomains; write the address alone".to_owned()),
-        // Every single label is one, known or not: what lies below a top-level domain has many owners.
+        // Every single label is one, known or not: names below a top-level domain have many owners.
         Host::Name(name) if is_public_suffix(&name, Kind::Any) => {
             Err(format!("everything below `{name}` is too wide; name the domain, as in `*.example.{name}`"))
         }

@@ -1,6 +1,6 @@
-//! What one run may reach. Values only: a change is another policy, swapped in whole.
+//! The network policy of one run. Values only: a change is another policy, swapped in whole.
 //!
-//! The decisions here are functions of policy, target and what was read; they know no network and no clock.
+//! The decisions here are functions of policy, target and the content read so far; they know no network and no clock.
 
 #[cfg(test)]
 mod tests;
@@ -14,13 +14,13 @@ use crate::{
     AllowedShape, BlockReason, Excess, GivenValues, Nature, Pattern, Rule, Shape, TaintedWrite, Unit, WebSource,
 };
 
-/// What one run may reach. The default is nothing.
+/// The network policy of one run. The default grants nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Policy {
-    /// The hosts granted.
+    /// The hosts that are granted.
     pub domains: Vec<Pattern>,
-    /// The owner's shapes: requests that need no consent, whatever they carry and the run has read.
+    /// The owner's shapes: requests that need no consent, independent of their data and of the content read so far.
     pub writes: Vec<Shape>,
     /// Requests that the owner consented to for the run.
     pub run: Vec<AllowedShape>,
@@ -28,7 +28,7 @@ pub struct Policy {
     pub reads: Vec<Pattern>,
     /// Hosts that the owner refused. Stronger than `domains`.
     pub refused: Vec<Pattern>,
-    /// What becomes of a request that needs consent because the run has read from the web.
+    /// The treatment of a request that needs consent because the run has read from the web.
     pub tainted_write: TaintedWrite,
     /// Whether the run asks before every request. Default false.
     pub asks_always: bool,
@@ -61,12 +61,12 @@ pub enum Grant {
     Wide,
 }
 
-/// What a decision on a request rests on, beside the policy.
+/// The basis of a decision on a request, in addition to the policy.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
-    /// What the run has read from the web.
+    /// The sources that the run has read from the web.
     pub sources: &'a [WebSource],
-    /// What the run was given.
+    /// The values that the run was given.
     pub given: &'a GivenValues,
     /// The bound that the request exceeds as a read that carries data.
     pub excess: Option<Excess>,
@@ -85,10 +85,10 @@ pub struct Needed {
 const MAX_NAMED: usize = 8;
 
 impl Policy {
-    /// Whether a run may send requests to a target, by name. The address behind the name is looked at later.
+    /// Whether a run may send requests to a target, by name. The address behind the name is checked later.
     ///
     /// # Errors
-    /// When it may not: which rule, and what would change it.
+    /// If it may not: the rule, and the remedy.
     pub fn decide(&self, target: &Target) -> Result<Grant, BlockReason> {
         let asked = target.authority();
         let blocked = |rule, reason, remedy| BlockReason { rule, asked: asked.clone(), reason, remedy };
@@ -137,7 +137,7 @@ impl Policy {
     /// Whether a request may be sent without the owner's consent to this very one (SPEC APPR-1, TAINT-1).
     ///
     /// # Errors
-    /// When it may not: which rule, why, and what would change it.
+    /// If it may not: the rule, the reason and the remedy.
     pub fn decide_unit(&self, unit: &Unit, seen: &Seen<'_>) -> Result<(), Box<Needed>> {
         let nature = unit.nature();
         let guards = !seen.sources.is_empty() && self.tainted_write != TaintedWrite::Allow;

@@ -1,7 +1,7 @@
 //! From a host to the addresses that may be connected to: one look-up, then the guard (SPEC NET-2).
 //!
-//! Survives DNS that answers differently each time: what was checked is what is connected to, and nobody asks twice. One bad
-//! address among good ones refuses them all, because whoever mixes them wants the bad one to be taken.
+//! Survives DNS that answers differently each time: the checked address is the one connected to, and no second look-up is made. One bad
+//! address among good ones refuses them all, because a server that mixes them wants the bad one to be used.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
@@ -18,10 +18,10 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use crate::target::{Host, Target};
 use crate::{BlockReason, GateError, Policy, Rule};
 
-/// What one question waits for an answer, at most. It is asked twice.
+/// Maximum wait for the answer to one query. Each query is sent twice.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Looks names up.
+/// Resolves names to addresses.
 pub(crate) struct Resolver {
     /// The server to ask instead of the system's.
     server: Option<SocketAddr>,
@@ -97,18 +97,18 @@ fn name_server(server: SocketAddr) -> NameServerConfig {
 /// The owner's list of private addresses.
 pub(crate) type Private = HashSet<SocketAddr>;
 
-/// A refusal as the guest may know it, and as the owner may: a name must not tell a guest what lies behind it.
+/// A refusal in the words for the guest, and for the owner: a name must not reveal private addresses to a guest.
 #[derive(Debug)]
 pub(crate) struct RefusedAddress {
     pub(crate) blocked: BlockReason,
-    /// With the address, and what would open it.
+    /// With the address, and the setting that would open it.
     pub(crate) for_owner: String,
 }
 
 /// The addresses to connect to, in the order of the answer, or the refusal of them all.
 ///
 /// A private one is reached when the owner lists it and the run was granted both the host and the address, each by name.
-/// Without the latter, whoever answers for a granted name could choose among all private services of the list.
+/// Without the latter, the server of a granted name could choose among all private services of the list.
 pub(crate) fn guard(
     target: &Target,
     addresses: &[IpAddr],
@@ -133,7 +133,7 @@ pub(crate) fn guard(
     Ok(checked)
 }
 
-/// What opens a private address.
+/// The grants that open a private address.
 struct OpenAddress {
     /// The owner's list has it.
     listed: bool,
@@ -243,7 +243,7 @@ mod tests {
     fn a_name_opens_no_private_address_that_was_not_granted_beside_it() {
         const SITE: &str = "http://site.example/";
         for (domains, refused, url, opens) in [
-            // Whoever answers for the name does not choose among the owner's services.
+            // The server of the name does not choose among the owner's services.
             (&["site.example"][..], &[][..], SITE, false),
             (&["site.example", "*"], &[], SITE, false),
             (&["site.example", "10.0.0.5:8080"], &[], SITE, false),

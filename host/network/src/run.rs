@@ -1,4 +1,4 @@
-//! The way out of one run: its policy, which may change while it runs, its credentials, and what it has read.
+//! The way out of one run: its policy, which may change while it runs, its credentials, and the content it has read.
 
 use std::sync::{Arc, Weak};
 
@@ -13,7 +13,7 @@ use crate::{AskedRequest, CallConsents, CallLimits, CallNetwork, Gate, GivenValu
 #[derive(Clone)]
 pub struct RunNetwork {
     inner: Arc<RunInner>,
-    /// What the owner consented to for one call, beyond the policy.
+    /// The owner's consents for one call, beyond the policy.
     consents: Option<Arc<Consents>>,
 }
 
@@ -25,7 +25,7 @@ struct RunInner {
     exchanged: RunExchange,
 }
 
-/// What a run has exchanged with the web so far: the values it was given, and the sums of what its reads carried out. A run
+/// The exchanges of a run with the web so far: the values it was given, and the sums of data that its reads carried. A run
 /// that waits for its owner keeps it for as long as the host lives. Cheap to clone; clones share.
 #[derive(Debug, Clone, Default)]
 pub struct RunExchange {
@@ -38,7 +38,7 @@ pub struct RunExchange {
 pub struct WeakRunNetwork(Weak<RunInner>);
 
 impl WeakRunNetwork {
-    /// The way, while somebody still uses it.
+    /// The network access, while it is in use.
     #[must_use]
     pub fn upgrade(&self) -> Option<RunNetwork> {
         self.0.upgrade().map(|inner| RunNetwork { inner, consents: None })
@@ -63,8 +63,8 @@ impl RunNetwork {
         WeakRunNetwork(Arc::downgrade(&self.inner))
     }
 
-    /// The same network access for one call of a tool, with what the owner consented to for it: whatever is sent through the
-    /// result, and through clones of it, shares the leases. What is not granted or was refused stays so.
+    /// The same network access for one call of a tool, with the owner's consents for it: all requests through the
+    /// result, and through clones of it, share the leases. Other requests stay refused.
     #[must_use]
     pub fn with_consents(&self, consents: CallConsents) -> Self {
         Self { inner: Arc::clone(&self.inner), consents: Some(Arc::new(Consents::new(consents))) }
@@ -92,30 +92,30 @@ impl RunNetwork {
         *self.inner.policy.write() = Arc::new(policy);
     }
 
-    /// What the run has read from the web.
+    /// The sources that the run has read from the web.
     #[must_use]
     pub fn taint(&self) -> &Taint {
         &self.inner.taint
     }
 
-    /// The values that the run was given. The gate adds what servers answer; the user's words are for its owner to add.
+    /// The values that the run was given. The gate adds values of responses; the caller adds the user's words.
     #[must_use]
     pub fn given(&self) -> &GivenValues {
         &self.inner.exchanged.given
     }
 
-    /// What it has exchanged so far, to go on with after a pause.
+    /// Its exchanges so far, for a later continuation.
     #[must_use]
     pub fn exchanged(&self) -> RunExchange {
         self.inner.exchanged.clone()
     }
 
-    /// What its reads have carried out so far.
+    /// The data that its reads have carried so far.
     pub(crate) fn carried(&self) -> MutexGuard<'_, CarriedData> {
         self.inner.exchanged.carried.lock()
     }
 
-    /// Its credentials.
+    /// The credentials of the run.
     #[must_use]
     pub fn secrets(&self) -> &Arc<RunSecrets> {
         &self.inner.secrets

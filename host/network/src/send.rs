@@ -1,7 +1,7 @@
 //! One request, from the check of its name to the head of its response.
 //!
 //! The order is the protection: everything is checked before anything leaves, the address before the connection, the policy and
-//! what was read once more before the first byte, because a run changes while its requests are under way.
+//! the taint once more before the first byte, because a run changes while its requests are under way.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -29,7 +29,7 @@ use super::call::CallShared;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// A request and what belongs to its call.
+/// A request and the state of its call.
 pub(crate) struct Exchange<'a> {
     pub(crate) call: &'a CallShared,
     pub(crate) target: &'a Target,
@@ -191,8 +191,8 @@ impl Exchange<'_> {
         Ok(response)
     }
 
-    /// Tells the run's record of values of the headers, and begins on the body. What a host gives in a header it may be told
-    /// again: cookies, tags, the place that it redirects to.
+    /// Adds the headers to the run's record of values, and begins on the body. A value that a host gives in a header may be sent
+    /// to it again: cookies, tags, the target of a redirect.
     fn feed(&self, headers: &HeaderMap, path: &str) -> BodyFeed {
         let mut collector = self.call.run.given().response(&self.target.authority(), path);
         collector.headers(headers);

@@ -32,7 +32,7 @@ pub struct Shape {
     host: Pattern,
     /// `None`: any. `*` as a whole segment stands for one segment.
     path: Option<String>,
-    /// What a read may carry, sorted. A write may carry any.
+    /// The credentials that a read may carry, sorted. A write may carry any.
     credentials: Vec<CredentialName>,
 }
 
@@ -40,7 +40,7 @@ pub struct Shape {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct InvalidShape {
-    /// What is wrong with it and what would be right.
+    /// The error and the correct form.
     pub message: String,
 }
 

@@ -1,9 +1,9 @@
 //! Puts secrets where a guest wrote placeholders, at the last moment and for their own servers only (SPEC VAULT-3).
 //!
 //! Survives a guest that aims a placeholder at another server, at a clear-text connection, or at the frame of the request: a
-//! value never makes a header, a path or a string of JSON end early. What is put in is not looked at again, so a secret that
-//! reads like a placeholder stays what it is. Buffers with secrets are wiped when the request has gone out.
-//! Survives a body of nothing but placeholders, too: they are few, and what they grow to is charged before it is made.
+//! value never makes a header, a path or a string of JSON end early. An inserted value is not scanned again, so a secret that
+//! reads like a placeholder stays unchanged. Buffers with secrets are wiped when the request has gone out.
+//! Survives a body of nothing but placeholders, too: they are few, and their growth is charged before it happens.
 
 pub(crate) mod scan;
 
@@ -31,7 +31,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 /// Placeholders that a request may have, the same one counted as often as it stands there.
 const MAX_PLACEHOLDERS: usize = 32;
 
-/// What stands before them.
+/// The prefix of `Basic` credentials.
 const BASIC: &[u8] = b"Basic ";
 
 /// The parts of a request in which a secret may stand.
@@ -57,7 +57,7 @@ impl RequestParts {
         Ok(mentioned.names)
     }
 
-    /// The request with every permitted secret in its place. What it grows by is taken from the budget before it is made.
+    /// The request with every permitted secret in its place. Its growth is taken from the budget beforehand.
     pub(crate) fn put_in(
         self,
         permitted: &PermittedCredentials<'_>,
@@ -81,7 +81,7 @@ impl RequestParts {
     }
 }
 
-/// What has been found of placeholders so far, and how many more may be.
+/// The placeholders found so far, and how many more are allowed.
 struct MentionedCredentials<'a> {
     names: Vec<CredentialName>,
     left: usize,
@@ -193,7 +193,7 @@ fn unusable(target: &Target, reason: &str) -> BlockReason {
     }
 }
 
-/// Puts permitted secrets in, and charges what a text grows by.
+/// Inserts permitted secrets, and charges the growth of the text.
 struct ChargedParts<'a> {
     permitted: &'a PermittedCredentials<'a>,
     target: &'a Target,
@@ -252,7 +252,7 @@ impl ChargedParts<'_> {
     }
 }
 
-/// What `Basic` credentials say (RFC 7617).
+/// The decoded text of `Basic` credentials (RFC 7617).
 pub(crate) fn basic(name: &HeaderName, value: &HeaderValue) -> Option<Zeroizing<Vec<u8>>> {
     if name != header::AUTHORIZATION {
         return None;
@@ -261,7 +261,7 @@ pub(crate) fn basic(name: &HeaderName, value: &HeaderValue) -> Option<Zeroizing<
     scheme.eq_ignore_ascii_case("basic").then(|| LENIENT.decode(encoded.trim()).ok())?.map(Zeroizing::new)
 }
 
-/// How the body is encoded, by what the guest says of it.
+/// The encoding of the body, as the guest declares it.
 pub(crate) fn encoding_of(headers: &HeaderMap) -> Encoding {
     let of_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = of_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! What a run has read from the web (SPEC TAINT-1). It only grows.
+//! The taint of a run: the sources that it has read from the web (SPEC TAINT-1). It only grows.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ pub struct WebSource {
     pub host: String,
 }
 
-/// What a run has read from the web. Cheap to clone; clones share.
+/// The sources that a run has read from the web. Cheap to clone; clones share.
 #[derive(Debug, Clone, Default)]
 pub struct Taint(Arc<Mutex<Vec<WebSource>>>);
 
@@ -25,7 +25,7 @@ impl Taint {
         Self(Arc::new(Mutex::new(sources)))
     }
 
-    /// Records a source.
+    /// Adds a source, if it is new.
     pub fn add(&self, source: WebSource) {
         let mut sources = self.0.lock();
         if sources.len() < MAX_SOURCES && !sources.contains(&source) {
@@ -33,7 +33,7 @@ impl Taint {
         }
     }
 
-    /// What has been read, oldest first.
+    /// The sources, oldest first.
     #[must_use]
     pub fn sources(&self) -> Vec<WebSource> {
         self.0.lock().clone()

@@ -1,7 +1,7 @@
 //! Where a request goes: a URL, taken apart and put together again in one way only.
 //!
-//! Knows no policy and no network. What is connected to, named in TLS and sent as `Host` is built from a [`Target`], never from
-//! the text that came in, so two readers of one URL cannot be played against each other (SPEC NET-2): mixed case, percent
+//! Knows no policy and no network. The address, the name in TLS and the `Host` header are built from a [`Target`], never from
+//! the original text, so two readers of one URL cannot be played against each other (SPEC NET-2): mixed case, percent
 //! signs, octal and hexadecimal numbers, look-alike letters, trailing dots, users in front of an `@`.
 
 #[cfg(test)]
@@ -20,21 +20,21 @@ const MAX_BYTES: usize = 16 << 10;
 /// The longest name and the longest label in it (RFC 1035, section 2.3.4).
 const NAME_BYTES: usize = 253;
 const LABEL_BYTES: usize = 63;
-/// What no path or query of `http` may hold as it is.
+/// Characters that a path or query of `http` must encode.
 const NOT_IN_PATHS: &AsciiSet =
     &CONTROLS.add(b'"').add(b'<').add(b'>').add(b'^').add(b'`').add(b'{').add(b'|').add(b'}');
 
 /// How a request goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scheme {
-    /// In clear text.
+    /// Clear text, without TLS.
     Http,
-    /// Over TLS.
+    /// Encrypted with TLS (`https`).
     Https,
 }
 
 impl Scheme {
-    /// `http` or `https`.
+    /// The scheme's name: `http` or `https`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -63,7 +63,7 @@ pub enum Host {
 }
 
 impl Host {
-    /// Reads a host as the URL standard does, and refuses what is left of the odd ones. The error is a reason.
+    /// Parses a host as the URL standard does, and refuses the remaining odd ones. The error is a reason.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Err("the host is missing".to_owned());
@@ -125,10 +125,10 @@ pub struct Target {
 }
 
 impl Target {
-    /// Reads an absolute URL. A fragment is dropped; what a path may not hold is percent-encoded.
+    /// Reads an absolute URL. A fragment is dropped; invalid characters of a path are percent-encoded.
     ///
     /// # Errors
-    /// When it does not parse, has another scheme than `http` and `https`, or a user.
+    /// If it does not parse, has another scheme than `http` and `https`, or a user.
     pub fn parse(url: &str) -> Result<Self, BlockReason> {
         if url.len() > MAX_BYTES {
             return Err(invalid(format!("the URL is longer than {MAX_BYTES} bytes")));
@@ -148,7 +148,7 @@ impl Target {
         Self::new(scheme, authority, path)
     }
 
-    /// Reads what a guest's HTTP library made of a URL.
+    /// Reads a URL as a guest's HTTP library passed it.
     ///
     /// # Errors
     /// As [`Target::parse`].
@@ -197,19 +197,19 @@ impl Target {
         Self { path, ..self.clone() }
     }
 
-    /// The scheme.
+    /// The scheme of the URL.
     #[must_use]
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// The host.
+    /// The host of the URL.
     #[must_use]
     pub fn host(&self) -> &Host {
         &self.host
     }
 
-    /// The port.
+    /// The port, explicit or of the scheme.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
@@ -241,7 +241,7 @@ impl fmt::Display for Target {
 pub(crate) fn split_port(authority: &str) -> Result<(&str, Option<u16>), String> {
     let after_host = match authority.rfind(']') {
         Some(bracket) => bracket,
-        // More than one colon without brackets: the host's own reading says what is wrong with it.
+        // More than one colon without brackets: parsing the host gives the error.
         None if authority.matches(':').count() > 1 => return Ok((authority, None)),
         None => 0,
     };
@@ -257,7 +257,7 @@ pub(crate) fn split_port(authority: &str) -> Result<(&str, Option<u16>), String>
     }
 }
 
-/// A path or query with everything percent-encoded that it may not hold as it is. What is encoded already stays as it is.
+/// A path or query with its invalid characters percent-encoded. Existing encodings stay unchanged.
 pub(crate) fn encoded(path: &str) -> String {
     utf8_percent_encode(path, NOT_IN_PATHS).to_string()
 }
@@ -277,8 +277,8 @@ fn is_scheme(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-'))
 }
 
-/// A piece of hostile text, harmless enough for a message. Whole: secrets are taken out later, and half of one would not be found.
-/// What gives the message out makes an excerpt of it.
+/// A piece of hostile text, harmless enough for a message. Uncut: secrets are removed later, and half of one would not be found.
+/// The code that gives the message out cuts it.
 pub(crate) fn shown(text: &str) -> String {
     text.escape_debug().to_string()
 }

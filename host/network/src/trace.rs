@@ -1,6 +1,6 @@
 //! One line for each request (SPEC NET-4): without query values, without secrets.
 //!
-//! It is made from what the guest wrote, before any secret was put in, and is finished whatever happens: also when a guest drops
+//! It is made from the guest's request, before any secret was inserted, and is always finished: also if a guest drops
 //! a response half-read.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::{BlockReason, GateError, Nature};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestTrace {
-    /// The method.
+    /// The method of the request.
     pub method: String,
     /// `http` or `https`; empty when it was not understood.
     pub scheme: String,
@@ -40,7 +40,7 @@ pub struct RequestTrace {
     /// The credentials that were put in, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<String>,
-    /// Why there was no response: the rule that refused it, or what failed. It is for the owner: it may name a private address
+    /// Why there was no response: the rule that refused it, or the failure. It is for the owner: it may name a private address
     /// that the run was not told of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -70,7 +70,7 @@ pub(crate) struct OpenTrace {
     scrubber: Arc<Scrubber>,
     /// Is shown when it turns out that the owner has to consent.
     hash: Option<ContentHash>,
-    /// What the owner is told of a failure instead of what the guest is.
+    /// The owner's words for a failure, if they differ from the guest's.
     for_owner: Option<String>,
     trace: RequestTrace,
 }

@@ -1,6 +1,6 @@
 //! A request as it will leave the host: the unit of consent (SPEC APPR-1).
 //!
-//! It is made of what the guest wrote, placeholders and all, whatever tool wrote it. It knows no policy and no run. Survives
+//! It is made of the guest's request, placeholders included, in the same way for every tool. It knows no policy and no run. Survives
 //! requests that differ in one byte, that disguise a write as a read, and parts that would run into each other.
 
 #[cfg(test)]
@@ -29,18 +29,18 @@ pub struct Unit {
     pub body: Bytes,
     /// The credentials that are put in.
     pub credentials: BTreeSet<CredentialName>,
-    /// The credentials that a component of the run may have computed with: what came of that may be anywhere in the request.
+    /// The credentials that a component of the run may have computed with: the results may be anywhere in the request.
     pub computed_with: BTreeSet<CredentialName>,
     /// Whether every value of a credential in it could be replaced by its placeholder, so that its parts may be shown.
     pub is_showable: bool,
 }
 
-/// What a request does.
+/// Whether a request reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nature {
-    /// It asks.
+    /// It only asks for content.
     Read,
-    /// It asks with a credential, or what a component computed with one.
+    /// It asks with a credential, or with a value that a component computed with one.
     KeyedRead,
     /// It carries something outwards, or may change something there: another method than `GET`, `HEAD` and `OPTIONS`, a
     /// method override by header, query or form, or a body.
@@ -52,7 +52,7 @@ pub enum Nature {
 const NEUTRAL: [HeaderName; 3] = [header::ACCEPT, header::ACCEPT_LANGUAGE, header::USER_AGENT];
 /// Bytes of all values of one neutral header.
 const MAX_NEUTRAL_BYTES: usize = 64;
-/// What the shipped tools say in such headers by themselves. Any other value is a choice, and carries data.
+/// Values that the shipped tools send in such headers by themselves. Any other value is a choice, and carries data.
 const OF_TOOLS: [&str; 5] = [
     "*/*",
     "application/json",
@@ -114,13 +114,13 @@ impl Unit {
         hasher.0.finish()
     }
 
-    /// Whether a header changes nothing of what the request means.
+    /// Whether a header does not change the meaning of the request.
     fn is_neutral(&self, name: &HeaderName) -> bool {
         let bytes = || self.headers.get_all(name).iter().map(http::HeaderValue::len).sum::<usize>();
         NEUTRAL.contains(name) && (self.is_of_tool(name) || bytes() <= MAX_NEUTRAL_BYTES)
     }
 
-    /// Whether a header says what a shipped tool says by itself.
+    /// Whether a header has a value that a shipped tool sends by itself.
     fn is_of_tool(&self, name: &HeaderName) -> bool {
         let mut values = self.headers.get_all(name).iter();
         let is_of_tool = values.next().is_some_and(|value| OF_TOOLS.iter().any(|of_tool| value == of_tool));
@@ -133,7 +133,7 @@ impl Unit {
         kept.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// What it does.
+    /// Whether the request reads or writes.
     #[must_use]
     pub fn nature(&self) -> Nature {
         let only_asks = is_reading(self.method.as_str()) && self.overrides().all(|method| is_reading(&method));
@@ -196,7 +196,7 @@ impl Unit {
 
     /// The method of a write as shapes have it, exactly: the method, and joined to it by `+` all others that the request
     /// asks to be taken for. A read that is a write by its body alone is `GET+BODY`. So the shape of a read covers no write,
-    /// and the shape of one write no disguise of another. `None` for what is no method in capitals.
+    /// and the shape of one write no disguise of another. `None` if it is not a method in capitals.
     pub(crate) fn write_method(&self) -> Option<Method> {
         let method = self.method.as_str();
         let reads = is_reading(method);
@@ -211,7 +211,7 @@ impl Unit {
     }
 }
 
-/// What a run's record of values says of a request.
+/// The view of a run's record of values on a request.
 impl Unit {
     /// Its fields, each with its origin.
     pub(crate) fn fields(&self, given: &GivenValues) -> Vec<Field> {
@@ -231,7 +231,7 @@ impl Unit {
         given.covers(shown, &self.sent(&host, &headers, None))
     }
 
-    /// Bytes that it carries, without a body, beyond the user's words and what its own host gave. `open` is the fixed end of
+    /// Bytes that it carries, without a body, beyond the user's words and the values of its own host. `open` is the fixed end of
     /// the host's name when only a wildcard grants it.
     pub(crate) fn carried(&self, open: Option<&str>, given: &GivenValues) -> CarriedBytes {
         let (host, headers) = (self.target.authority(), self.headers_without(|name| self.is_of_tool(name)));

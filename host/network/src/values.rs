@@ -1,7 +1,7 @@
 //! The values a run has been given, and where each value of an outgoing request came from (SPEC APPR-1, TAINT-1).
 //!
 //! A card that asks for consent marks every field of a request: it stands in the user's words, it was first seen in a
-//! response, or it is the model's own. The same memory counts how many bytes a read carries beyond what the run was given.
+//! response, or it is the model's own. The same memory counts how many bytes a read carries beyond the values that the run was given.
 //! Only keyed hashes of responses are kept, never their text. Nothing here knows tools, models or how consent is asked.
 //!
 //! The attacker writes responses and, through an obedient model, requests. Every bound therefore fails closed: a value that
@@ -75,11 +75,11 @@ pub enum Origin {
 pub(crate) struct Sent<'a> {
     /// The authority, as the gate writes it.
     pub(crate) host: &'a str,
-    /// Path and query.
+    /// Path and query of the request.
     pub(crate) path_and_query: &'a str,
     /// The guest's headers without the neutral ones.
     pub(crate) headers: &'a HeaderMap,
-    /// The body.
+    /// The body of the request.
     pub(crate) body: &'a [u8],
     /// The content type of the body.
     pub(crate) content_type: Option<&'a str>,
@@ -90,9 +90,9 @@ pub(crate) struct Sent<'a> {
 /// Bytes that a request without a body carries beyond the user's words and the values its own host gave.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct CarriedBytes {
-    /// What counts for the request alone.
+    /// Bytes that count for the request alone.
     pub(crate) request: u64,
-    /// What counts for the run: a choice of the host's words is free once, and tells something in a series.
+    /// Bytes that count for the run: a choice of the host's words is free once, and tells something in a series.
     pub(crate) run: u64,
 }
 

@@ -1,7 +1,7 @@
-//! A place that the owner named, to which the host posts what happened (SPEC SIG-2).
+//! The owner's endpoint, to which the host posts signals (SPEC SIG-2).
 //!
 //! It is no guest's way out: the URL comes from the configuration and from nowhere else, so there is no policy, no taint and
-//! no secret to put in. It must not know what it carries. What it survives: an endpoint that sends the host elsewhere, answers
+//! no secret to put in. It must not know the content of its posts. It survives an endpoint that sends the host elsewhere, answers
 //! without end, does not answer, and a name that is made to lead into the owner's network.
 
 #[cfg(test)]
@@ -106,7 +106,7 @@ impl Webhook {
 
     async fn addresses(&self) -> Result<Vec<SocketAddr>, GateError> {
         let addresses = match self.target.host() {
-            // What the name means everywhere (RFC 6761, section 6.3), whoever answers for it here.
+            // The meaning of the name everywhere (RFC 6761, section 6.3), independent of the resolver.
             Host::Name(name) if is_localhost(name) => {
                 vec![IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)]
             }
@@ -149,7 +149,7 @@ fn is_localhost(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// Reads and throws away what is left of an answer, up to a limit.
+/// Reads and discards the rest of an answer, up to a limit.
 async fn drain(mut connection: Option<Pin<Box<Http>>>, body: Incoming) {
     let mut body = pin!(Limited::new(body, MAX_ANSWER_BYTES));
     poll_fn(|cx| {

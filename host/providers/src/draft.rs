@@ -12,7 +12,7 @@ use crate::receive::ReplyEnd;
 /// More calls than this in one reply are a fault of the endpoint or an attack.
 const MAX_CALLS: usize = 128;
 
-/// What a streamed reply is passed on to.
+/// The receiver of a streamed reply.
 pub(crate) type OnDelta<'a> = &'a mut (dyn FnMut(Delta) + Send);
 
 /// A reply as far as it has come.

@@ -1,6 +1,6 @@
 //! One failed attempt, and how its words are made fit to be shown.
 //!
-//! What an endpoint says is untrusted and may repeat what it was sent: keys are struck out, control characters dropped,
+//! An endpoint's words are untrusted and may repeat the request: keys are struck out, control characters dropped,
 //! the length bounded.
 
 use std::time::Duration;
@@ -40,7 +40,7 @@ impl ProviderFailure {
         Self::new(ModelErrorKind::Unavailable, "the stream ended before the reply was complete")
     }
 
-    /// What a status other than success means. `words` is the start of the body.
+    /// The failure that a status other than success means. `words` is the start of the body.
     pub(crate) fn from_status(status: u16, retry_after: Option<Duration>, words: &str, origin: &RequestOrigin) -> Self {
         let said = said(words);
         let said = if said.is_empty() { String::new() } else { format!(": {said}") };
@@ -90,8 +90,8 @@ impl ProviderFailure {
         Self { message, ..advised }.advised(status, &words, origin)
     }
 
-    /// Adds the setting that helps, if one does. The same request would then fail again, unless it failed by what the model
-    /// wrote.
+    /// Adds the setting that helps, if one does. The same request would then fail again, unless the model's text
+    /// caused the failure.
     fn advised(mut self, status: u16, words: &str, origin: &RequestOrigin) -> Self {
         let may_help =
             matches!(self.kind, ModelErrorKind::Rejected | ModelErrorKind::Unavailable | ModelErrorKind::Malformed);

@@ -56,7 +56,7 @@ pub(crate) fn reason_of_two(name: &str, native: Option<&str>) -> Result<(FinishR
     }
 }
 
-/// What [`ChatReply::finish_detail`] says: nothing after an ordinary end.
+/// The text of [`ChatReply::finish_detail`]: none after an ordinary end.
 pub(crate) fn detail(reason: FinishReason, name: &str, words: &str) -> Option<String> {
     let words = said(words);
     let text = match (reason, words.is_empty()) {

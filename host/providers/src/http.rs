@@ -1,4 +1,4 @@
-//! The HTTP client and what every request of ours goes through.
+//! The HTTP client, and the path of every request to a model.
 //!
 //! It survives endpoints that send without end, never answer, redirect a key elsewhere, or reset: bytes are counted,
 //! silence is timed, redirects are refused, and errors never show an address's user part.
@@ -30,7 +30,7 @@ pub(crate) struct ProviderClient {
 pub(crate) struct Manner {
     /// The header with the key: `authorization`, where it stands after `Bearer`, or another.
     pub key_header: &'static str,
-    /// More headers.
+    /// Additional headers of the request.
     pub headers: &'static [(&'static str, &'static str)],
 }
 
@@ -104,7 +104,7 @@ impl ProviderClient {
         }
         reply.left = MAX_ERROR_BYTES;
         let mut words = Vec::new();
-        // The status is what matters: words that do not come whole are shown as far as they came.
+        // The status decides: incomplete words are shown as far as they came.
         while let Ok(Some(bytes)) = reply.next().await {
             words.extend_from_slice(&bytes);
         }
@@ -145,7 +145,7 @@ fn silent(idle: Duration) -> ProviderFailure {
     )
 }
 
-/// What a failed request means. The address stays out of the message: it may hold a user and password.
+/// The failure that an error of the client means. The address stays out of the message: it may hold a user and password.
 fn from_reqwest(error: reqwest::Error, origin: &RequestOrigin) -> ProviderFailure {
     let error = error.without_url();
     if error.is_builder() {

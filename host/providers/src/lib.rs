@@ -1,4 +1,4 @@
-//! Real model endpoints behind the [`llm::Model`] port: OpenAI and whatever is compatible with it, OpenRouter, Ollama,
+//! Real model endpoints behind the [`llm::Model`] port: OpenAI and compatible servers, OpenRouter, Ollama,
 //! Anthropic, Gemini; and `replay` files, so that one function connects every reference.
 //!
 //! Architecture invariants: this crate knows HTTP and wire formats and nothing of runs, tools or policy. Everything an

@@ -60,7 +60,7 @@ fn body(request: &ChatRequest, reference: &ModelRef) -> Value {
         set(&mut body, "response_format", format);
     }
     if reference.provider == Provider::OpenRouter {
-        // Makes it report what the call cost.
+        // Makes it report the cost of the call.
         set(&mut body, "usage", json!({"include": true}));
     }
     body

@@ -23,7 +23,7 @@ pub(crate) trait Assembly: Send {
         false
     }
 
-    /// The whole reply.
+    /// The reply, complete or as far as it came.
     fn finish(self, end: ReplyEnd) -> Result<ChatReply, ProviderFailure>;
 }
 
@@ -54,7 +54,7 @@ pub(crate) async fn receive<A: Assembly>(
             Some(events) => break events,
             None => match reply.next().await? {
                 Some(bytes) => head.extend_from_slice(&bytes),
-                // What came is too short for an event.
+                // The bytes so far are too short for an event.
                 None => break false,
             },
         }

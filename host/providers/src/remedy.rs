@@ -36,7 +36,7 @@ impl RequestOrigin {
     }
 }
 
-/// What helps against an error.
+/// The remedy for an error.
 pub(crate) struct Remedy {
     pub text: String,
     /// Whether the same request will fail again.
@@ -87,7 +87,7 @@ const NO_MODEL: &[&str] = &[
     "model not exist",
 ];
 
-/// What helps against the error with these words.
+/// The remedy for the error with these words.
 pub(crate) fn remedy(status: u16, words: &str, origin: &RequestOrigin) -> Option<Remedy> {
     let words = words.to_ascii_lowercase();
     let says = |parts: &[&str]| parts.iter().any(|part| words.contains(part));

@@ -1,4 +1,4 @@
-//! Tries again what may work in a moment (SPEC LLM-1): exponential backoff with jitter, no sooner than the endpoint asks,
+//! Retries requests that may succeed in a moment (SPEC LLM-1): exponential backoff with jitter, no sooner than the endpoint asks,
 //! never past the deadline of the whole call.
 //!
 //! It survives an endpoint that is overloaded, restarts, resets connections or never answers.
@@ -113,7 +113,7 @@ impl Retrying {
         }
     }
 
-    /// What holds for every provider: names, prices, and ids that are unique within the conversation, because results
+    /// Completes the reply of every provider: names, prices, and ids that are unique within the conversation, because results
     /// are matched to calls by them and some endpoints count from zero in each reply.
     fn finish(&self, request: &ChatRequest, reply: &mut ChatReply) {
         reply.model.clone_from(&self.name);

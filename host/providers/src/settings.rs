@@ -13,7 +13,7 @@ use llm::{Provider, Usage};
 pub struct Endpoint {
     /// In place of the provider's own address.
     pub base_url: Option<String>,
-    /// The key.
+    /// The API key, if one is set.
     pub key: Option<Secret<String>>,
 }
 
@@ -34,7 +34,7 @@ pub struct ProviderSettings {
     pub limits: ModelLimits,
     /// When and how often a failed request is made again.
     pub retries: RetryPolicy,
-    /// Prices by `provider/model`, for endpoints that do not report what a call cost.
+    /// Prices by `provider/model`, for endpoints that do not report costs.
     pub prices: BTreeMap<String, Price>,
     /// Values struck out of logged prompts and completions, beside keys. Default: none.
     pub redact: Redact,
@@ -106,7 +106,7 @@ impl Default for RetryPolicy {
     }
 }
 
-/// What a model costs, in US dollars for a million tokens.
+/// The price of a model in US dollars for a million tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Price {
     /// Tokens of the prompt.

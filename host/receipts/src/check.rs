@@ -1,6 +1,6 @@
-//! What a receipt speaks of, compared with what is there.
+//! The files that a receipt names, compared with those that are present.
 //!
-//! Nothing is opened by a path out of a receipt: a directory is read, and what it holds is looked up.
+//! Nothing is opened by a path out of a receipt: a directory is read, and the receipt's paths are looked up in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::{SignedReceipt, VerifyError};
 /// Files that a directory may hold beside the artifacts.
 const MAX_OTHERS: u64 = 100_000;
 
-/// What became of a comparison with a directory.
+/// The result of a comparison with a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArtifactsReport {
     /// Artifacts that are as they were.

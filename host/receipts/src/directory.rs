@@ -1,9 +1,9 @@
 //! The content hash of a directory: which version of a skill it is (SPEC SKILL-5).
 //!
 //! SHA-256 over a heading and, for each file in order of the bytes of its path, the length of the path, the path, and the
-//! SHA-256 of the content. Lengths come before what they measure and hashes have one length, so no two trees give the
-//! same bytes. Times, owners, modes and empty directories do not count; links, pipes and devices are errors, because what
-//! they stand for could change while the hash stays.
+//! SHA-256 of the content. Lengths come before the measured bytes and hashes have one length, so no two trees give the
+//! same bytes. Times, owners, modes and empty directories do not count; links, pipes and devices are errors, because their
+//! targets could change while the hash stays.
 
 use std::path::Path;
 

@@ -12,13 +12,13 @@ pub enum VerifyError {
     /// The file is larger than a receipt can be.
     #[error("a receipt has at most {limit} bytes")]
     TooLarge {
-        /// Bytes.
+        /// The limit in bytes.
         limit: usize,
     },
     /// The file is no receipt.
     #[error("this is no receipt: {reason}")]
     Form {
-        /// What is wrong with it, and where.
+        /// The error and its position.
         reason: String,
     },
     /// It is of another version.
@@ -29,7 +29,7 @@ pub enum VerifyError {
         /// That of this program.
         known: u32,
     },
-    /// It says what a receipt says, in other bytes.
+    /// The receipt is not in its canonical form.
     #[error("the receipt was changed after it was written: line {line} is not as it would be written")]
     Rewritten {
         /// The first line that differs, from 1.
@@ -46,7 +46,7 @@ pub enum VerifyError {
     /// The signature does not fit.
     #[error("the signature does not fit: the receipt was changed, or its key did not sign it")]
     Signature,
-    /// Somebody else signed it.
+    /// The receipt was signed with another key.
     #[error("the receipt was signed with another key: `{found}` and not `{expected}`")]
     OtherKey {
         /// The key it should have been.
@@ -57,13 +57,13 @@ pub enum VerifyError {
     /// A file of the result is not there.
     #[error("the artifact `{path}` is missing")]
     ArtifactMissing {
-        /// Its path.
+        /// Path of the file.
         path: String,
     },
     /// A file of the result was changed.
     #[error("the artifact `{path}` was changed: it is `{found}` and was `{expected}`")]
     ArtifactChanged {
-        /// Its path.
+        /// Path of the file.
         path: String,
         /// The hash in the receipt.
         expected: ContentHash,
@@ -73,7 +73,7 @@ pub enum VerifyError {
     /// A file is named twice.
     #[error("the receipt names the artifact `{path}` twice")]
     ArtifactTwice {
-        /// Its path.
+        /// Path of the file.
         path: String,
     },
     /// The files of the result cannot be read.

@@ -17,7 +17,7 @@ const WARNING: &str = "# Whoever has this key can forge the receipts of this hos
 const BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
 const END: &str = "-----END PRIVATE KEY-----";
 const ALGORITHM: &str = "ed25519:";
-/// RFC 8410: what stands before the 32 bytes of an Ed25519 key in PKCS#8.
+/// RFC 8410: the prefix of the 32 bytes of an Ed25519 key in PKCS#8.
 const PKCS8: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
 
 /// Why there is no key.
@@ -35,7 +35,7 @@ pub enum KeyError {
     Public,
 }
 
-/// Signs receipts.
+/// The private key that signs receipts.
 pub struct SigningKey(Ed25519KeyPair);
 
 impl SigningKey {
@@ -47,10 +47,10 @@ impl SigningKey {
         Ed25519KeyPair::generate().map(Self).map_err(|_| KeyError::Generate)
     }
 
-    /// The key of a file as [`SigningKey::to_text`] makes it. What stands before the armour does not count.
+    /// The key of a file as [`SigningKey::to_text`] makes it. Text before the armour is ignored.
     ///
     /// # Errors
-    /// When there is none in it.
+    /// If the file holds no key.
     pub fn from_text(text: &str) -> Result<Self, KeyError> {
         let (_, body) = text.split_once(BEGIN).ok_or(KeyError::Private)?;
         let (body, _) = body.split_once(END).ok_or(KeyError::Private)?;
@@ -74,7 +74,7 @@ impl SigningKey {
         Ok(Zeroizing::new(format!("{WARNING}\n{BEGIN}\n{}\n{END}\n", &*body)))
     }
 
-    /// The key that verifies what this one signs.
+    /// The key that verifies signatures of this one.
     #[must_use]
     pub fn public(&self) -> PublicKey {
         let mut bytes = [0; 32];
@@ -101,7 +101,7 @@ impl fmt::Debug for SigningKey {
 pub struct PublicKey([u8; 32]);
 
 impl PublicKey {
-    /// What a receipt calls it by.
+    /// The name of the key in receipts.
     #[must_use]
     pub fn id(&self) -> ContentHash {
         ContentHash::of(&self.0)

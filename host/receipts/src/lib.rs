@@ -1,8 +1,8 @@
-//! Receipts: what made a result, signed by the host, verifiable without it (SPEC RUN-14).
+//! Receipts: the origin of a result, signed by the host, verifiable without it (SPEC RUN-14).
 //!
 //! Architecture invariant: knows no run, no store, no home and no network, so that verifying needs nothing but this crate
-//! and the files in question. A [`SignedReceipt`] exists only where the signature fits; whoever holds one need not ask.
-//! What it survives: a receipt, an artifact, a skill or a component of which one byte is another; receipts made to be
+//! and the files in question. A [`SignedReceipt`] exists only if the signature is valid, so its holder need not check.
+//! It survives a receipt, an artifact, a skill or a component of which one byte is another; receipts made to be
 //! hard to read (deep, huge, with a key twice); directories with links, pipes and names that are no text.
 
 mod check;

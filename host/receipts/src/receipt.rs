@@ -1,4 +1,4 @@
-//! What a receipt says. Its own types, because what is signed must not change with anything else.
+//! The content of a receipt. It has types of its own, because signed content must not change with other types.
 //!
 //! No number is a fraction: libraries differ in how they write those, and a receipt is compared byte by byte.
 
@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 /// The version of the form. A field that is added or changes its meaning is another version.
 pub const VERSION: u32 = 1;
 
-/// What made a result. JSON in camel case, times in milliseconds since the epoch, what is unknown left out.
+/// The origin of a result. JSON in camel case, times in milliseconds since the epoch, unknown values left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Receipt {
-    /// [`VERSION`].
+    /// The version of the form, [`VERSION`].
     pub version: u32,
-    /// The run.
+    /// Id of the run.
     pub run_id: RunId,
     /// Whose run it was.
     pub agent: AgentName,
-    /// What it was to do.
+    /// The task of the run.
     pub task: Task,
-    /// How it ended.
+    /// How the run ended.
     pub status: ReceiptOutcome,
     /// How often it was begun: 1, and one more for each retry.
     pub attempts: u32,
@@ -30,12 +30,12 @@ pub struct Receipt {
     /// When it was first taken up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// Time of the run's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
     /// The models that answered, as `provider/model`, each once.
     pub models: Vec<String>,
-    /// The whole answer.
+    /// The full text of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
     /// Why there is none.
@@ -48,19 +48,19 @@ pub struct Receipt {
     pub skill: Option<Skill>,
     /// The components that were executed, by hash.
     pub components: Vec<ReceiptComponent>,
-    /// What the owner was asked to consent to.
+    /// The requests for the owner's consent.
     pub approvals: Vec<ReceiptApproval>,
     /// Who answered its questions.
     pub answers: Vec<ReceiptAnswer>,
     /// The hosts it asked, by name, refused requests included.
     pub hosts: Vec<ReceiptHost>,
-    /// Calls of which nobody knows whether they took effect.
+    /// Calls with an unknown outcome.
     pub unknown_outcomes: Vec<String>,
     /// The credentials that were sent, by name.
     pub credentials: Vec<String>,
-    /// What it drained.
+    /// The energy that the run drained.
     pub energy: Energy,
-    /// What the models counted.
+    /// The tokens that the models counted.
     pub tokens: Tokens,
     /// Millionths of a US dollar, where prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,7 +69,7 @@ pub struct Receipt {
     pub issuer: Issuer,
 }
 
-/// A task.
+/// The task of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Task {
@@ -95,11 +95,11 @@ impl Task {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ReceiptOutcome {
-    /// With a result.
+    /// The run ended with an answer.
     Completed,
-    /// Without one.
+    /// The run ended without an answer.
     Failed,
-    /// It was stopped.
+    /// A person cancelled the run.
     Cancelled,
 }
 
@@ -121,9 +121,9 @@ impl ReceiptOutcome {
 pub struct ReceiptArtifact {
     /// Below the directory of the artifacts, `/` between the parts.
     pub path: String,
-    /// Its size.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// What it holds.
+    /// Hash of the file's content.
     pub hash: ContentHash,
 }
 
@@ -131,7 +131,7 @@ pub struct ReceiptArtifact {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Skill {
-    /// Its name.
+    /// Name of the skill.
     pub name: String,
     /// Its [`crate::directory_hash`].
     pub hash: ContentHash,
@@ -141,26 +141,26 @@ pub struct Skill {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReceiptComponent {
-    /// Of its file.
+    /// Hash of the component's file.
     pub hash: ContentHash,
     /// The tools that it was called as, each once.
     pub tools: Vec<String>,
 }
 
-/// A request for the owner's consent, and what became of it.
+/// A request for the owner's consent, and the decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReceiptApproval {
-    /// The request.
+    /// Id of the request.
     pub id: String,
     /// The actions it was about.
     pub actions: Vec<ReceiptAction>,
     /// Whether they were allowed.
     pub granted: bool,
-    /// For how long: `once`, `run`, `session` or `always`. None where nobody decided.
+    /// For how long: `once`, `run`, `session` or `always`. Absent without a decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
-    /// Whose word it was. None where nobody decided.
+    /// Who decided. Absent without a decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consent: Option<ConsentRecord>,
 }
@@ -169,9 +169,9 @@ pub struct ReceiptApproval {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReceiptAction {
-    /// What it would do, as it was shown.
+    /// The action, as it was shown.
     pub summary: String,
-    /// What the consent was bound to.
+    /// The hash that the consent was bound to.
     pub hash: ContentHash,
 }
 
@@ -179,7 +179,7 @@ pub struct ReceiptAction {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReceiptAnswer {
-    /// What was asked.
+    /// The question that was asked.
     pub question: String,
     /// Whose word the answer was.
     pub consent: ConsentRecord,
@@ -197,7 +197,7 @@ pub struct ReceiptHost {
     pub refused: u64,
     /// The methods, each once.
     pub methods: Vec<String>,
-    /// The answers.
+    /// The answers by HTTP status.
     pub statuses: Vec<StatusCount>,
 }
 
@@ -205,9 +205,9 @@ pub struct ReceiptHost {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StatusCount {
-    /// The HTTP status.
+    /// The HTTP status code.
     pub status: u16,
-    /// How often.
+    /// Number of answers with it.
     pub count: u64,
 }
 
@@ -223,9 +223,9 @@ pub struct Energy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Tokens {
-    /// Of the prompts.
+    /// Tokens of all prompts.
     pub input: u64,
-    /// Of the replies.
+    /// Tokens of all replies.
     pub output: u64,
 }
 

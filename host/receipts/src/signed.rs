@@ -1,7 +1,7 @@
 //! A receipt with its signature, in the one form of bytes that it has.
 //!
 //! JSON allows the same to be written in many ways. One of them is a receipt: two spaces, keys in order of their bytes,
-//! a line break at the end. So the whole file is protected, although only what it says is signed.
+//! a line break at the end. So the whole file is protected, although only its content is signed.
 
 use base::canonical;
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ impl SignedReceipt {
     pub fn sign(receipt: Receipt, key: &SigningKey) -> Result<Self, VerifyError> {
         let signature = key.sign(&message(&receipt)?);
         let signed = Self(Envelope { receipt, key: key.public(), signature });
-        // Nothing is given out that nobody could verify.
+        // No receipt is given out that cannot be verified.
         Self::read(signed.text()?.as_bytes())
     }
 
@@ -48,13 +48,13 @@ impl SignedReceipt {
         if bytes.len() > MAX_BYTES {
             return Err(VerifyError::TooLarge { limit: MAX_BYTES });
         }
-        // A newer form would else be refused for a field that nobody knows.
+        // A newer form would otherwise be refused for an unknown field.
         if let Ok(Glance { receipt: GlanceReceipt { version } }) = serde_json::from_slice(bytes)
             && version != VERSION
         {
             return Err(VerifyError::Version { found: version, known: VERSION });
         }
-        // Typed all the way down: what is nested deeply, or has a key twice, is an error of the parser.
+        // Typed all the way down: deep nesting, or a duplicate key, is an error of the parser.
         let envelope: Envelope = serde_json::from_slice(bytes).map_err(malformed)?;
         let signed = Self(envelope);
         let written = signed.text()?;
@@ -82,7 +82,7 @@ impl SignedReceipt {
         Self::read(written(value.clone())?.as_bytes())
     }
 
-    /// The file: what [`SignedReceipt::read`] reads, and nothing else.
+    /// The file: exactly the text that [`SignedReceipt::read`] reads.
     ///
     /// # Errors
     /// None that a receipt that was read could cause.
@@ -90,7 +90,7 @@ impl SignedReceipt {
         written(value(&self.0)?)
     }
 
-    /// What it says.
+    /// The content of the receipt.
     #[must_use]
     pub fn receipt(&self) -> &Receipt {
         &self.0.receipt

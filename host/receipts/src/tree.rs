@@ -1,7 +1,7 @@
-//! Reading a directory that somebody else filled.
+//! Reading a directory with untrusted content.
 //!
 //! Every step goes from a directory that is open to a name in it and follows no link, so nothing outside is ever read,
-//! whatever is moved meanwhile. Pipes and devices are not opened. It is bounded in depth, in number and in bytes.
+//! even if entries are moved at the same time. Pipes and devices are not opened. It is bounded in depth, in number and in bytes.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -20,12 +20,12 @@ use rustix::io::Errno;
 pub const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW).union(OFlags::DIRECTORY);
 /// Opens a file, and no link to one. Without waiting: it may have become a pipe.
 pub const FILE: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
-/// Directories within directories.
+/// Maximum depth of directories within directories.
 const MAX_DEPTH: usize = 64;
 /// Bytes of all paths together.
 const MAX_PATH_BYTES: usize = 4 << 20;
 
-/// What a directory may have.
+/// The limits of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeLimits {
     /// Files, directories and anything else in it.
@@ -34,7 +34,7 @@ pub struct TreeLimits {
     pub bytes: u64,
 }
 
-/// What to do about entries that are neither files nor directories.
+/// The treatment of entries that are neither files nor directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Odd {
     /// There must be none.
@@ -50,16 +50,16 @@ pub enum TreeError {
     /// The system says no.
     #[error("{} cannot be read", named(path))]
     Io {
-        /// Where.
+        /// Path of the entry.
         path: String,
-        /// Why.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
     /// It has something that is no file.
     #[error("`{path}` is neither a file nor a directory")]
     Odd {
-        /// Where.
+        /// Path of the entry.
         path: String,
     },
     /// A name is no text.
@@ -71,7 +71,7 @@ pub enum TreeError {
     /// It is nested too deeply.
     #[error("`{path}` is more than {MAX_DEPTH} directories deep")]
     Deep {
-        /// Where.
+        /// Path of the entry.
         path: String,
     },
     /// It has too much in it.
@@ -79,7 +79,7 @@ pub enum TreeError {
     TooMuch {
         /// How much is possible.
         limit: u64,
-        /// Of what.
+        /// The counted unit, in words.
         unit: &'static str,
     },
 }
@@ -91,13 +91,13 @@ fn named(path: &str) -> String {
 /// A file's size and content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sum {
-    /// Bytes.
+    /// Number of bytes read.
     pub bytes: u64,
-    /// Of these bytes.
+    /// Hash of these bytes.
     pub hash: ContentHash,
 }
 
-/// What is known of a file while the directory is read.
+/// The known facts of a file while the directory is read.
 #[derive(Debug)]
 pub struct FoundEntry {
     /// Relative, `/` between the parts.
@@ -109,7 +109,7 @@ pub struct FoundEntry {
 /// Visits every file, in no order that counts. `skip` is asked about each path before it is looked at.
 ///
 /// # Errors
-/// When the directory exceeds the bounds or cannot be read, and what `visit` says.
+/// If the directory exceeds the bounds or cannot be read, or `visit` fails.
 pub fn walk<E: From<TreeError>>(
     root: &Path,
     entries: u64,
@@ -185,10 +185,10 @@ pub fn sums(
     Ok(found)
 }
 
-/// Hashes what can be read, at most so many bytes.
+/// Hashes at most `most_bytes` bytes of a reader.
 ///
 /// # Errors
-/// When reading fails.
+/// If reading fails.
 pub fn sum(from: &mut impl Read, most_bytes: u64) -> io::Result<Sum> {
     let mut from = from.take(most_bytes);
     let mut hasher = ContentHasher::default();
@@ -211,7 +211,7 @@ pub fn sum(from: &mut impl Read, most_bytes: u64) -> io::Result<Sum> {
 /// are listed.
 #[derive(Debug)]
 pub struct Walk {
-    root: Rc<OwnedFd>,
+    root: OwnedFd,
     /// The next one last.
     waiting: Vec<Entry>,
 }
@@ -242,7 +242,7 @@ impl Walk {
     /// A walk that has nothing listed yet.
     #[must_use]
     pub fn new(root: OwnedFd) -> Self {
-        Self { root: Rc::new(root), waiting: Vec::new() }
+        Self { root, waiting: Vec::new() }
     }
 
     /// Lists a directory, the root if `None`: its entries, at most `most`, come next. Returns their number.
@@ -250,13 +250,12 @@ impl Walk {
     /// # Errors
     /// If it cannot be read or has more entries.
     pub fn list(&mut self, directory: Option<&Entry>, most: u64) -> Result<u64, Unlisted> {
-        let (parent, prefix, depth) = match directory {
-            None => (self.root.clone(), String::new(), 1),
-            Some(entry) => {
-                let opened = entry.open_directory().map_err(Unlisted::Failed)?;
-                (Rc::new(opened), format!("{}/", entry.path), entry.depth + 1)
-            }
+        // Each listing opens the directory: an open one remembers the position of the listing before.
+        let (opened, prefix, depth) = match directory {
+            None => (openat(&self.root, c".", DIRECTORY, Mode::empty()), String::new(), 1),
+            Some(entry) => (entry.open_directory(), format!("{}/", entry.path), entry.depth + 1),
         };
+        let parent = Rc::new(opened.map_err(Unlisted::Failed)?);
         let mut buffer = [MaybeUninit::<u8>::uninit(); 8 << 10];
         let mut found = Vec::new();
         let mut list = RawDir::new(&*parent, &mut buffer);

@@ -73,11 +73,11 @@ impl SignalBus {
         Ok(self.store.scan(Table::Signals, &scan)?.into_iter().map(|(_, signal)| signal).collect())
     }
 
-    /// The signal with this id, when there is one. Whoever knows which runs wait, and by which signal they said so, finds
-    /// theirs without reading the others.
+    /// The signal with this id, if there is one. A caller that knows the signals of waiting runs finds them without
+    /// reading the others.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// If the store cannot be read.
     pub fn get(&self, id: u64) -> Result<Option<Signal>, StoreError> {
         self.store.get(Table::Signals, id.to_be_bytes())
     }
@@ -118,7 +118,7 @@ pub struct StagedSignal {
 }
 
 impl StagedSignal {
-    /// The signal.
+    /// The signal that was staged.
     #[must_use]
     pub fn signal(&self) -> &Signal {
         &self.signal

@@ -1,7 +1,7 @@
-//! Signals: what a run has to say to whoever is listening. Stored in the same batch as the state that caused them,
+//! Signals: messages of runs to their consumers. Stored in the same batch as the state that caused them,
 //! delivered after (SPEC SIG-1, SIG-2).
 //!
-//! Architecture invariant: it must not know who consumes signals, nor what a run is beyond its id. What it survives: a
+//! Architecture invariant: it must not know who consumes signals, nor anything of a run beyond its id. It survives a
 //! crash between commit and delivery, because a consumer reads the table from the last id that it has seen, and the
 //! in-process wake-up only says that there is something to read.
 

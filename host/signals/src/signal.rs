@@ -1,4 +1,4 @@
-//! What a signal says, as it is stored and as JSON shows it.
+//! The content of a signal, as it is stored and as JSON shows it.
 
 use std::fmt;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub const SOURCE: &str = "motor.cortex";
 pub struct Signal {
     /// Rises with each signal of a home, from 1; numbers may be left out.
     pub id: u64,
-    /// Whose it is.
+    /// The agent that the run belongs to.
     pub agent: AgentName,
     /// The run it is about.
     pub run: RunId,
@@ -29,9 +29,9 @@ pub struct Signal {
     pub ttl_ms: u64,
     /// How urgent it is.
     pub priority: Priority,
-    /// Who says it.
+    /// The sender of the signal.
     pub source: String,
-    /// What it says.
+    /// The content of the signal.
     #[serde(flatten)]
     pub body: MotorResult,
 }
@@ -53,13 +53,13 @@ pub enum Priority {
     High,
 }
 
-/// A run has ended, or waits for somebody.
+/// A run has ended, or waits for a person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename = "motor_result", rename_all = "camelCase")]
 pub struct MotorResult {
-    /// The run.
+    /// Id of the run.
     pub run_id: RunId,
-    /// What became of it.
+    /// The status of the run.
     pub status: SignalStatus,
     /// The outcome of a completed run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,16 +67,16 @@ pub struct MotorResult {
     /// Why a run failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<SignalError>,
-    /// What a waiting run asks.
+    /// The question of a waiting run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
     /// The answers that it offers to choose from; none: anything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
-    /// What a waiting run wants to be allowed.
+    /// The request for consent of a waiting run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<SignalApproval>,
-    /// What is known of a failed run, as `motor task status` has it.
+    /// The failure of a failed run, as `motor task status` shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Value>,
     /// Files that the run leaves behind.
@@ -91,10 +91,10 @@ pub struct MotorResult {
     /// Where on the web the run has read before it said this.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
-    /// Calls of which nobody knows whether they took effect, because the host stopped under them (SPEC DUR-2).
+    /// Calls with an unknown outcome, because the host stopped during them (SPEC DUR-2).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown_outcomes: Vec<String>,
-    /// What the owner should know: the value of a credential that was stopped on its way out (SPEC VAULT-3).
+    /// Notices for the owner, such as a credential's value that was withheld (SPEC VAULT-3).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
 }
@@ -127,11 +127,11 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// What a run wants to be allowed. What it would do exactly is asked for by the id; here is what people read.
+/// A request for consent, in words for people. The exact actions are found by the id.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SignalApproval {
-    /// Its id, `apr_…`: what an answer names.
+    /// Its id, `apr_…`, which an answer names.
     pub id: String,
     /// One line for each action.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -153,9 +153,9 @@ pub struct SignalApproval {
 pub struct SignalArtifact {
     /// Its path below the run's artifacts.
     pub path: String,
-    /// Its size.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// Of its content.
+    /// Hash of the file's content.
     pub hash: ContentHash,
 }
 
@@ -163,12 +163,12 @@ pub struct SignalArtifact {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SignalSkill {
-    /// Its name.
+    /// Name of the skill.
     pub name: String,
-    /// Where it lies.
+    /// Its skills directory and entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// Its content hash.
+    /// Content hash of its directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<ContentHash>,
     /// There was none before.
@@ -179,15 +179,15 @@ pub struct SignalSkill {
     pub problem: Option<String>,
 }
 
-/// What became of a run.
+/// The status of a run that has ended or waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SignalStatus {
-    /// It answered.
+    /// The run ended with an answer.
     Completed,
-    /// It gave up.
+    /// The run ended without an answer.
     Failed,
-    /// It was cancelled.
+    /// A person cancelled the run.
     Cancelled,
     /// It waits for an answer to its question.
     AwaitingInput,
@@ -196,7 +196,7 @@ pub enum SignalStatus {
 }
 
 impl SignalStatus {
-    /// Whether the run goes on only when somebody answers.
+    /// Whether the run continues only after an answer.
     #[must_use]
     pub fn is_waiting(self) -> bool {
         matches!(self, Self::AwaitingInput | Self::AwaitingApproval)
@@ -229,11 +229,11 @@ pub struct TaskResult {
     pub ok: bool,
     /// The answer, for people.
     pub summary: String,
-    /// What it took.
+    /// Time, calls and energy of the run.
     pub stats: TaskStats,
 }
 
-/// What a run took.
+/// Time, calls and energy of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskStats {
@@ -253,7 +253,7 @@ pub struct TaskStats {
 pub struct SignalError {
     /// The reason, for people.
     pub message: String,
-    /// What the run was doing, when that is known.
+    /// The last action of the run, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_step: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Skills, YAML and texts that nobody here wrote. The files are not part of the project: without them these tests say so and
+//! Skills, YAML and texts from outside the project. The files are not part of it: without them these tests say so and
 //! pass.
 
 use std::fs;
@@ -86,7 +86,7 @@ fn real_skills_are_read_and_judged_like_by_the_reference() {
 #[test]
 fn mutated_skills_and_other_peoples_yaml_have_a_verdict() {
     if let Some((_root, directories)) = skills() {
-        // A fixed sequence: what fails once fails again.
+        // A fixed sequence makes failures repeatable.
         let mut state = 7_u64;
         let mut next = |below: usize| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -94,7 +94,7 @@ fn mutated_skills_and_other_peoples_yaml_have_a_verdict() {
         };
         for directory in &directories {
             let original = fs::read(directory.join("SKILL.md")).unwrap();
-            // Where what matters is.
+            // The relevant part of the file.
             let head = original.len().min(2_000);
             for _ in 0..8 {
                 let mut text = original[..head].to_vec();
@@ -134,7 +134,7 @@ fn naughty_texts_are_names_and_descriptions() {
             has_a_verdict(format!("---\nname: {value}\ndescription: a\n---\n").as_bytes());
             has_a_verdict(format!("---\nname: pdf\ndescription: {value}\n---\n").as_bytes());
         }
-        // In quotes it is what it is, but for space and control characters; those that JSON leaves as they are, no YAML has.
+        // In quotes a text stays as is but for space and control characters; YAML forbids those JSON leaves unescaped.
         let quoted = serde_json::to_string(&text).unwrap();
         if quoted.chars().any(char::is_control) {
             continue;
@@ -218,7 +218,7 @@ fn listed_and_read(directory: &Path) {
     }
 }
 
-/// Of nine times: on the clock, and on this thread's processor, which says what it is worth on a busy machine.
+/// Median of nine times: on the clock, and on this thread's processor, which is meaningful on a busy machine.
 fn median(mut work: impl FnMut()) -> String {
     work();
     let mut times: Vec<(Duration, Duration)> = (0..9)

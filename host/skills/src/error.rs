@@ -1,56 +1,56 @@
-//! Why a skill cannot be had, read, changed or used.
+//! Why a skill cannot be found, read, changed or used.
 
 use base::{Refusal, RefusalCode};
 
-/// What went wrong. `Display` is for people: lower case, no final period, no host paths outside the skill's own place.
+/// Errors about skills. `Display` is for people: lower case, no final period, host paths only of the skill's own place.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SkillError {
-    /// There is none of that name.
+    /// There is no skill of that name.
     #[error("there is no skill `{selector}`")]
     Missing {
-        /// What was asked for.
+        /// The selector that was given.
         selector: String,
-        /// The nearest name there is.
+        /// The nearest existing name, if any.
         nearest: Option<String>,
     },
-    /// Several places have one of that name.
+    /// Several places hold a skill of that name.
     #[error("there are several skills `{name}`: {}", places.join(", "))]
     Ambiguous {
-        /// The name.
+        /// The selector that is ambiguous.
         name: String,
-        /// Where.
+        /// The places that match it.
         places: Vec<String>,
     },
-    /// It cannot be read: the one exact reason.
+    /// It cannot be read, for one exact reason.
     #[error("{reason}")]
     Unreadable {
-        /// Why.
+        /// Why it cannot be read.
         reason: String,
     },
     /// It is not approved.
     #[error("{reason}")]
     Untrusted {
-        /// Where it stands.
+        /// The current trust status.
         status: crate::SkillStatus,
-        /// Why.
+        /// Why it has this status.
         reason: String,
     },
-    /// Its bytes are not those that were shown.
+    /// Its bytes differ from those that were shown.
     #[error("the skill has changed since it was shown")]
     Changed,
-    /// That cannot be done in its state.
+    /// The operation is impossible in its state.
     #[error("{reason}")]
     IllegalTransition {
-        /// Why.
+        /// Why it is impossible.
         reason: String,
-        /// What can be done instead.
+        /// The action that is possible instead.
         remedy: String,
     },
-    /// The request is wrong.
+    /// The request is invalid.
     #[error("{reason}")]
     Invalid {
-        /// Why.
+        /// Why the request is invalid.
         reason: String,
     },
     /// The store or the disk failed.
@@ -59,9 +59,9 @@ pub enum SkillError {
     /// The file system failed.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         what: String,
-        /// How it failed.
+        /// The underlying I/O error.
         #[source]
         source: std::io::Error,
     },
@@ -86,7 +86,7 @@ impl From<SkillError> for Refusal {
             SkillError::Ambiguous { .. } => {
                 Self::new(RefusalCode::InvalidRequest, text).with_remedy("name the place instead of the skill")
             }
-            // What cannot be read is not what was approved.
+            // An unreadable skill is not the approved one.
             SkillError::Unreadable { .. } => {
                 Self::new(RefusalCode::SkillUntrusted, text).with_remedy("put it right, then `motor skill review` it")
             }

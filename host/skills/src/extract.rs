@@ -1,8 +1,8 @@
-//! What a run left in its workspace that is a skill (SPEC SKILL-10). Nothing that is copied is ever executed.
+//! Skills that a run left in its workspace (SPEC SKILL-10). Nothing that is copied is ever executed.
 //!
-//! The workspace was filled by guests. What is taken is read once, below directories that are open, through no link, within
-//! bounds, and obeys the rules of any other skill; secrets are scrubbed before anything is hashed. What cannot be taken is
-//! said, and hinders nothing else. It must not know where a skill is installed or what it may do.
+//! The workspace was filled by guests. Its files are read once, below open directories, through no link, within bounds,
+//! and obey the rules of any other skill; secrets are scrubbed before anything is hashed. Failures are reported, and
+//! hinder nothing else. It must not know where a skill is installed or its permissions.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -20,42 +20,42 @@ mod parts;
 
 use parts::{is_looked_at, is_part};
 
-/// Skills of one run.
+/// Maximum skills of one run.
 pub const MAX_SKILLS: usize = 16;
 /// Where a run puts skills beside the one at the top of its workspace.
 const SKILLS: &str = "skills";
-/// Names in one directory of a workspace, whatever they are of.
+/// Maximum names of any kind in one directory of a workspace.
 const MAX_LISTED: u64 = 100_000;
 
-/// What to look at.
+/// Parameters of an extraction.
 pub struct Extraction<'a> {
-    /// A workspace of which no guest runs any more.
+    /// A workspace that no guest uses any longer.
     pub workspace: &'a Path,
     /// The skill that the run was given at the top of its workspace, if it was given one.
     pub baseline: Option<Baseline<'a>>,
-    /// Takes secrets out.
+    /// Removes secrets from a file's content.
     pub scrub: &'a dyn Fn(&[u8]) -> Vec<u8>,
-    /// What a skill may have.
+    /// Limits on a skill's files and bytes.
     pub bounds: SkillBounds,
 }
 
 /// The skill that a run was given.
 #[derive(Clone, Copy)]
 pub struct Baseline<'a> {
-    /// Its name.
+    /// Name of the given skill.
     pub name: &'a SkillName,
-    /// Its bytes.
+    /// Bytes of the given skill.
     pub snapshot: &'a Snapshot,
 }
 
 /// A skill that a run made or changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtractedSkill {
-    /// What it calls itself.
+    /// Name from its own manifest.
     pub name: SkillName,
     /// The whole new tree: a directory without a proposal.
     pub snapshot: Snapshot,
-    /// Whether it is another than the one the run was given.
+    /// Whether it is not the skill that the run was given.
     pub created: bool,
     /// Files that were added or changed.
     pub changed: Vec<String>,
@@ -63,24 +63,24 @@ pub struct ExtractedSkill {
     pub deleted: Vec<String>,
 }
 
-/// Something that looks like a skill and cannot be taken.
+/// Something that looks like a skill but cannot be taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtractFailure {
-    /// What it calls itself, else what its directory is called.
+    /// Name from its manifest, otherwise that of its directory.
     pub name: String,
-    /// Where it is in the workspace; empty: at the top.
+    /// Path in the workspace; empty: at the top.
     pub path: String,
-    /// The one exact reason.
+    /// Why it cannot be taken.
     pub reason: String,
 }
 
-/// Finds what a run made of skills: the one at the top of its workspace and those in `skills/`, each as a whole or with the
-/// reason why not. One that is as it was given is none.
+/// Finds the skills that a run made: the one at the top of its workspace and those in `skills/`, each as a whole or
+/// with the reason for its failure. Unchanged skills are skipped.
 #[must_use]
 pub fn extract(extraction: &Extraction<'_>) -> Vec<Result<ExtractedSkill, ExtractFailure>> {
     let workspace = match openat(CWD, extraction.workspace, DIRECTORY.difference(OFlags::NOFOLLOW), Mode::empty()) {
         Ok(workspace) => workspace,
-        // A run that never began has none.
+        // A run that never began has no workspace.
         Err(Errno::NOENT) => return Vec::new(),
         Err(error) => return vec![Err(unreadable("the workspace", "", error))],
     };
@@ -163,7 +163,7 @@ fn beside(workspace: &OwnedFd) -> Result<Vec<Entry>, ExtractFailure> {
     Ok(found)
 }
 
-/// The skill in a directory; none when there is none, or it is as it was given.
+/// The skill in a directory; `None` if it is missing or unchanged.
 fn one(extraction: &Extraction<'_>, path: &str, directory: OwnedFd) -> Result<Option<ExtractedSkill>, ExtractFailure> {
     let called = path.rsplit('/').next().filter(|name| !name.is_empty());
     let baseline = extraction.baseline;
@@ -181,7 +181,7 @@ fn one(extraction: &Extraction<'_>, path: &str, directory: OwnedFd) -> Result<Op
         let file = cleaned(extraction, &path, bytes, mode, known).map_err(|reason| failed(fallback, reason))?;
         files.insert(path, file);
     }
-    // What it is called decides what it is compared with.
+    // Its name decides which skill it is compared with.
     let draft = Snapshot::of(SkillForm::Directory, files, None);
     let manifest = draft.manifest(fallback).map_err(|error| failed(fallback, error.to_string()))?;
     let baseline = baseline.filter(|baseline| *baseline.name == manifest.name).map(|baseline| baseline.snapshot);
@@ -195,19 +195,19 @@ fn one(extraction: &Extraction<'_>, path: &str, directory: OwnedFd) -> Result<Op
     Ok(Some(ExtractedSkill { name: manifest.name, snapshot, created: baseline.is_none(), changed, deleted }))
 }
 
-/// Whether there is a description to take: by the name that the standard says, or by that of the skill that was given.
+/// Whether there is a manifest: by the name that the standard says, or by that in the given skill.
 fn has_manifest(directory: &OwnedFd, baseline: Option<Baseline<'_>>) -> bool {
     let given = baseline.iter().flat_map(|baseline| baseline.snapshot.files.keys()).filter(|path| is_manifest(path));
     let mut names = given.map(String::as_str).chain(["SKILL.md"]);
     names.any(|name| {
         let status = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
-        // What is no file is refused with its reason when it is read.
+        // A special file is refused with a reason when it is read.
         status.is_ok_and(|status| FileType::from_raw_mode(status.st_mode) != FileType::Directory)
     })
 }
 
-/// A file's content without secrets, and its permission bits. What is as it was given stays so, bits included: guests
-/// cannot change them, and copying to a workspace may.
+/// A file's content without secrets, and its permission bits. An unchanged file stays as given, bits included: guests
+/// cannot change the bits, but copying to a workspace may.
 fn cleaned(
     extraction: &Extraction<'_>,
     path: &str,
@@ -231,7 +231,7 @@ fn cleaned(
     Ok((scrubbed.into(), mode))
 }
 
-/// The whole new tree with what was changed and what was removed. What of the given skill a run has no say about stays.
+/// The whole new tree with its changed and removed files. Files of the given skill that a run has no say about stay.
 fn whole(draft: Snapshot, baseline: Option<&Snapshot>) -> (Snapshot, Vec<String>, Vec<String>) {
     let Some(baseline) = baseline else {
         let changed = draft.files.keys().cloned().collect();

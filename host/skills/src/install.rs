@@ -1,10 +1,9 @@
-//! Putting a skill in its place, as a whole or not at all (SPEC SKILL-10).
+//! Puts a skill in its place, as a whole or not at all (SPEC SKILL-10).
 //!
-//! A skill is made in a directory of its own inside the root, under a name that nobody knows before, synced, and then changes
-//! places with what lies there in one step of the system. What lies there is looked at before and after that step: what a
-//! person changed meanwhile is put back, whatever it costs. It must not know trust. What it survives: a crash anywhere (the
-//! old skill or the new, and leftovers that [`tidy`] removes), a full disk, links in its way, others who write at the same
-//! time.
+//! A skill is written to a separate directory inside the root, under an unpredictable name, synced, and then exchanged
+//! with the existing entry in one step of the system. The entry is checked before and after that step: a concurrent
+//! change by a person is always put back. It must not know trust. Robust against a crash anywhere (leaving the old
+//! skill or the new, and leftovers that [`tidy`] removes), a full disk, links in its way, and concurrent writers.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,16 +22,16 @@ mod write;
 use stage::Stage;
 pub use stage::tidy;
 
-/// What is allowed to lie in the place.
+/// Required content of the place before an installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpectedState {
-    /// Nothing.
+    /// The place must be empty.
     Absent,
     /// A skill of exactly these bytes.
     Hash(ContentHash),
 }
 
-/// Far more than any configuration lets a skill have.
+/// Far more than any configuration allows a skill.
 const BOUNDS: SkillBounds = SkillBounds {
     file_bytes: 256 << 20,
     text_bytes: 512 << 20,
@@ -41,28 +40,28 @@ const BOUNDS: SkillBounds = SkillBounds {
     total_bytes: 1 << 30,
 };
 
-/// Puts `new` in the place `entry` of a root: a directory with its files, without their proposal, or one file if it is a bare
-/// component. Durable when this returns. Of the permission bits, writing by others and what changes users is left out.
+/// Puts `new` in the place `entry` of a root: a directory with its files, without their proposal, or one file if it is
+/// a bare component. Durable on return. Permission bits for writing by others and for changing users are dropped.
 ///
 /// # Errors
-/// [`SkillError::Changed`] when what lies there is not what is expected. Whatever the error, what lay there still does.
+/// [`SkillError::Changed`] if the place does not hold the expected content. Existing files stay in place on any error.
 pub fn put(root: &Path, entry: &str, new: &Snapshot, expected: ExpectedState) -> Result<(), SkillError> {
     put_watched(root, entry, new, expected, &mut |_| Ok(()))
 }
 
-/// Puts one file in the place `entry` of a root, where nothing may be: an archive or a bare component as it came.
+/// Puts one file in the empty place `entry` of a root: an unmodified archive or bare component.
 ///
 /// # Errors
-/// When something lies there, or the disk fails.
+/// If the place is not empty, or the disk fails.
 pub fn put_file(root: &Path, entry: &str, bytes: &[u8]) -> Result<(), SkillError> {
     let new = InstallContent::File(bytes);
     put_content(root, entry, &new, ExpectedState::Absent, &mut |_| Ok(()))
 }
 
-/// Removes what lies in the place `entry` of a root, in one step, and then its bytes.
+/// Removes the content of the place `entry` of a root, in one step, and then its bytes.
 ///
 /// # Errors
-/// When nothing lies there, it is a link, or the disk fails.
+/// If the place is empty or a link, or the disk fails.
 pub fn remove(root: &Path, entry: &str) -> Result<(), SkillError> {
     check_entry(entry)?;
     let root = InstallRoot::open(root)?;
@@ -75,14 +74,14 @@ pub fn remove(root: &Path, entry: &str) -> Result<(), SkillError> {
     moved
 }
 
-/// A directory of skills that is open.
+/// An open directory of skills.
 struct InstallRoot {
     directory: OwnedFd,
     path: PathBuf,
 }
 
 impl InstallRoot {
-    /// Opens a root, which the owner may name by a link, and makes it if it is not there.
+    /// Opens a root, which the owner may name by a link, and makes it if it is missing.
     fn open(path: &Path) -> Result<Self, SkillError> {
         std::fs::create_dir_all(path).map_err(|source| io_failed("making the skills directory", source))?;
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
@@ -91,7 +90,7 @@ impl InstallRoot {
         Ok(Self { directory, path: path.to_owned() })
     }
 
-    /// What kind of thing an entry is; none when there is nothing. A link is refused.
+    /// File type of an entry; `None` if it is missing. A link is refused.
     fn no_link(&self, entry: &str) -> Result<Option<FileType>, SkillError> {
         match statat(&self.directory, entry, AtFlags::SYMLINK_NOFOLLOW)
             .map(|status| FileType::from_raw_mode(status.st_mode))
@@ -111,24 +110,24 @@ impl InstallRoot {
     }
 }
 
-/// What is put.
+/// Content to be installed.
 enum InstallContent<'a> {
     Tree(&'a Snapshot),
     File(&'a [u8]),
 }
 
-/// How far it has come. Named for tests, which fail or change things there.
+/// Progress of an installation. Named for tests, which inject failures or changes there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InstallStep {
-    /// The directory to work in is there.
+    /// The working directory exists.
     Staged,
     /// Everything is written and synced.
     Written,
-    /// What lies in the place is what is expected.
+    /// The place holds the expected content.
     Verified,
     /// The new skill is in the place.
     Placed,
-    /// What was taken out is what was expected.
+    /// The entry that was taken out is the expected one.
     Checked,
 }
 
@@ -170,7 +169,7 @@ fn put_content(
     let stage = Stage::make(&root)?;
     let outcome = placed(&root, &stage, entry, new, expected, watch);
     match outcome {
-        // Something of somebody else's is in there, which no error may destroy.
+        // The stage holds another writer's files, which no error may destroy.
         Err(StuckInstall::Keep(error)) => {
             stage.keep();
             Err(error)
@@ -186,11 +185,11 @@ fn put_content(
     }
 }
 
-/// Why it did not work out.
+/// Why an installation failed.
 enum StuckInstall {
-    /// The place is as it was.
+    /// The place is unchanged.
     Failed(SkillError),
-    /// What lay there could not be put back, and is in the working directory.
+    /// The previous content could not be put back, and is in the working directory.
     Keep(SkillError),
 }
 
@@ -242,7 +241,7 @@ fn placed(
     done.map_err(|error| put_back(root, stage, entry, &ours, error))
 }
 
-/// Which file or directory a name stands for. It is held open, or the system could give its number to another.
+/// The file or directory that a name stands for. It is held open so that the system cannot reuse its number.
 struct Identity(OwnedFd);
 
 impl Identity {
@@ -262,10 +261,10 @@ fn take_back(root: &InstallRoot, stage: &Stage, entry: &str, ours: &Identity, er
     settled(root, stage, entry, ours, back, error)
 }
 
-/// Puts what lay in the place there again.
+/// Puts the previous content back in the place.
 fn put_back(root: &InstallRoot, stage: &Stage, entry: &str, ours: &Identity, error: SkillError) -> StuckInstall {
     let back = match renameat_with(&stage.directory, entry, &root.directory, entry, RenameFlags::EXCHANGE) {
-        // The new one was removed meanwhile, so there is nothing to change places with.
+        // The new skill was removed concurrently, so there is nothing to exchange.
         Err(Errno::NOENT) => {
             let moved = renameat_with(&stage.directory, entry, &root.directory, entry, RenameFlags::NOREPLACE);
             let synced = moved.map_err(|error| failed("putting a skill back", error)).and_then(|()| root.sync());
@@ -279,7 +278,7 @@ fn put_back(root: &InstallRoot, stage: &Stage, entry: &str, ours: &Identity, err
     settled(root, stage, entry, ours, back, error)
 }
 
-/// After a way back: only our own is left to be thrown away.
+/// After putting back: only our own skill may be discarded.
 fn settled(
     root: &InstallRoot,
     stage: &Stage,
@@ -296,17 +295,17 @@ fn settled(
     }
 }
 
-/// Whether exactly these bytes lie there.
+/// Checks that exactly these bytes are at `path`.
 fn verify(path: &Path, expected: ContentHash) -> Result<(), SkillError> {
     match read(path, &BOUNDS) {
         Ok(lies) if lies.hash == expected => Ok(()),
         Err(SnapshotError::Io { source, .. }) => Err(io_failed("reading a skill", source)),
-        // What cannot be read as a skill is not what was shown.
+        // An unreadable skill is not the one that was shown.
         _ => Err(SkillError::Changed),
     }
 }
 
-/// One name that is no other directory's, not hidden and plain to read.
+/// A single name that leads to no other directory, is not hidden and is plain to read.
 fn check_entry(entry: &str) -> Result<(), SkillError> {
     let plain = !entry.is_empty()
         && entry.len() <= 255

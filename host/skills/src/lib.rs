@@ -1,9 +1,9 @@
-//! Skills: directories, archives and components that somebody dropped in, what they say, what they could do, and whether the
-//! owner trusts exactly these bytes.
+//! Skills: directories, archives and components dropped in by people, their descriptions, their abilities, and whether
+//! the owner trusts exactly these bytes.
 //!
-//! Architecture invariant: trust is a record in the store, bound to name, place and content hash. Nothing that lies in a
-//! skill's own directory says anything about it. What is missing, corrupt, older or not understood is no trust. This crate
-//! knows no wasm, no runs and no models: what a component can do is told by whoever calls.
+//! Architecture invariant: trust is a record in the store, bound to name, place and content hash. Nothing that lies in
+//! a skill's own directory affects it. A missing, corrupt, older or unintelligible record means no trust. This crate
+//! knows no wasm, no runs and no models: callers describe the abilities of components.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests"))]
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! All skills there are: found, watched, listed from an index, and let through by one gate (SPEC SKILL-6, SKILL-7, HOST-10).
+//! All skills: discovered, watched, listed from an index, and let through by one gate (SPEC SKILL-6, SKILL-7, HOST-10).
 //!
-//! Two things that are kept apart. What is *shown* comes from a catalogue that a thread of its own keeps from what it sees
-//! of the roots; it may be a moment old. What is *used* is read by the gate when it is used, and the bytes that were read are
-//! those that trust is asked about and that the caller goes on with. Neither knows what a skill can do. What it survives:
-//! files that change at any moment, also while they are read; an index that was forged; roots that are missing.
+//! Display and use are kept apart. A skill is *shown* from a catalogue that a separate thread keeps from its view of
+//! the roots; it may be a moment old. A skill is *used* as the gate reads it at that time; trust is asked about exactly
+//! these bytes, and the caller continues with them. Neither knows a skill's abilities. Robust against files that change
+//! at any moment, also while they are read; a forged index; missing roots.
 
 mod catalogue;
 mod discover;
@@ -34,25 +34,25 @@ use keeper::Keeper;
 
 pub use gate::VerifiedPlace;
 
-/// Directories that are watched. A user has some hundred thousand watches for all programs; where this is not enough, the
-/// roots are looked at twice a second.
+/// Maximum watched directories. A user has some hundred thousand watches for all programs; beyond this limit the roots
+/// are polled twice a second.
 const MAX_WATCHES: usize = 100_000;
 
-/// What a library is made of.
+/// Everything needed to open a [`Library`].
 pub struct LibraryParts {
-    /// Where trust is kept.
+    /// Store of the trust records.
     pub store: Store,
-    /// Time.
+    /// Clock for trust records and file stamps.
     pub clock: Arc<dyn Clock>,
-    /// Where skills lie; the first is the home's own.
+    /// Directories of skills; the first is the home's own.
     pub roots: Vec<SkillsRoot>,
-    /// The file of the index: a cache, may be deleted.
+    /// Path of the index file: a cache, may be deleted.
     pub index: PathBuf,
-    /// Where versions are kept.
+    /// Directory of the kept versions.
     pub versions: PathBuf,
-    /// What a skill may have.
+    /// Limits on a skill's files and bytes.
     pub bounds: SkillBounds,
-    /// Whether changes are watched for: a host that stays.
+    /// Whether to watch for changes, as a long-running host does.
     pub watch: bool,
 }
 
@@ -60,47 +60,47 @@ pub struct LibraryParts {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillSummary {
-    /// Its name; of one that cannot be read, what it would be called by its entry, if that is a name.
+    /// Its name; of an unreadable skill, the name derived from its entry, if that is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Where it lies.
+    /// Root and entry of the skill.
     pub place: SkillPlace,
-    /// What it is.
+    /// Directory, archive or component, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<SkillForm>,
-    /// What it says it is for.
+    /// Purpose, as the skill states it; empty if unreadable.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Where it stands.
+    /// Trust status of its bytes.
     pub status: SkillStatus,
-    /// Why, in one sentence; for one that cannot be read, the one exact reason.
+    /// Why it has this status, in one sentence; for an unreadable skill, the exact reason.
     pub reason: String,
     /// Whether it can be read at all.
     pub readable: bool,
-    /// Whether it conforms to the standard to the letter.
+    /// Whether it conforms strictly to the standard.
     pub conforms: bool,
-    /// The hash of its bytes.
+    /// Hash of its bytes; absent if unreadable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<ContentHash>,
-    /// When it was last used.
+    /// Time of the last use, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used: Option<Timestamp>,
 }
 
-/// A skill that was read: these bytes and no others are what the caller goes on with.
+/// A skill that was read: the caller continues with these bytes and no others.
 #[derive(Debug, Clone)]
 pub struct Taken {
-    /// Where it lies.
+    /// Root and entry of the skill.
     pub place: SkillPlace,
-    /// What it says of itself.
+    /// Name, description and instructions of the skill.
     pub manifest: Manifest,
-    /// Its bytes.
+    /// The bytes that were read.
     pub snapshot: Snapshot,
-    /// Where these bytes stand.
+    /// Trust state of these bytes.
     pub standing: Standing,
 }
 
-/// The skills of a home. Cheap to clone; what runs behind it ends with the last clone.
+/// The skills of a home. Cheap to clone; its background thread ends with the last clone.
 #[derive(Clone)]
 pub struct Library {
     inner: Arc<Inner>,
@@ -123,11 +123,11 @@ impl Drop for Inner {
 }
 
 impl Library {
-    /// Begins to look at the roots, in a thread of its own: nothing is read before this returns. Of roots with the same id the
-    /// first counts.
+    /// Starts to look at the roots in a thread of its own; this call reads nothing. Of roots with the same id the first
+    /// counts.
     ///
     /// # Errors
-    /// When the system has no thread or no descriptor left.
+    /// If the system has no thread or no descriptor left.
     pub fn open(parts: LibraryParts) -> Result<Self, SkillError> {
         Self::open_with(parts, MAX_WATCHES)
     }
@@ -160,66 +160,66 @@ impl Library {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// All skills, by name and then by place, what has no name last. The first list waits for the first look at the roots.
-    /// Where each stands is asked now, in one reading of the store.
+    /// All skills, by name and then by place, nameless ones last. The first list waits for the first look at the roots.
+    /// Trust is looked up now, in one reading of the store.
     ///
     /// # Errors
-    /// When nobody looks at the roots any more.
+    /// If the roots are no longer looked at.
     pub async fn list(&self) -> Result<Vec<SkillSummary>, SkillError> {
         let catalogue = self.catalogue().await?;
         let trust = self.inner.trust.clone();
         blocking(move || summary::summaries(&catalogue, &trust)).await
     }
 
-    /// The place that a selector means: a name, a place as it is shown (`agentmail.zip`), or `ROOT/ENTRY`. What is not
-    /// known is looked for once more.
+    /// The place that a selector means: a name, a place in displayed form (`agentmail.zip`), or `ROOT/ENTRY`. An
+    /// unknown selector causes another look at the roots.
     ///
     /// # Errors
-    /// [`SkillError::Missing`], and [`SkillError::Ambiguous`] also when only one of those can be read.
+    /// [`SkillError::Missing`], and [`SkillError::Ambiguous`] also if only one of the candidates can be read.
     pub async fn find(&self, selector: &str) -> Result<SkillPlace, SkillError> {
         Ok(self.choose(selector).await?.place)
     }
 
-    /// Looks at all roots now. When this returns, what was there when it was called is known.
+    /// Looks at all roots now. On return, everything that existed at the time of the call is known.
     ///
     /// # Errors
-    /// When nobody looks at the roots any more.
+    /// If the roots are no longer looked at.
     pub async fn refresh(&self) -> Result<(), SkillError> {
         self.inner.inbox.look().await.map_err(|_| ended())
     }
 
-    /// Grows whenever a skill came, went or is not what it was. The first look at the roots does not count.
+    /// Counter that grows whenever a skill is added, removed or changed. The first look at the roots does not count.
     #[must_use]
     pub fn changed(&self) -> Receiver<u64> {
         self.inner.changes.clone()
     }
 
-    /// Ends what runs behind the library and waits until the index is written. Lists show from now on what was last known.
+    /// Ends the background thread and waits until the index is written. Later lists show the last known state.
     pub async fn close(&self) {
         self.inner.inbox.stop();
         let mut catalogue = self.inner.catalogue.clone();
         while catalogue.changed().await.is_ok() {}
     }
 
-    /// Where trust is kept.
+    /// The trust records of skills.
     #[must_use]
     pub fn trust(&self) -> &TrustBook {
         &self.inner.trust
     }
 
-    /// Where versions are kept.
+    /// The kept versions of skills.
     #[must_use]
     pub fn versions(&self) -> &Versions {
         &self.inner.versions
     }
 
-    /// Where skills lie.
+    /// Directories in which skills lie.
     #[must_use]
     pub fn roots(&self) -> &[SkillsRoot] {
         &self.inner.roots
     }
 
-    /// What a skill may have.
+    /// Limits on a skill's files and bytes.
     #[must_use]
     pub fn bounds(&self) -> &SkillBounds {
         &self.inner.bounds
@@ -228,7 +228,7 @@ impl Library {
     /// The directory of the root that a place is in.
     ///
     /// # Errors
-    /// [`SkillError::Missing`] when there is no such root, or the place is none that a skill could have.
+    /// [`SkillError::Missing`] if there is no such root, or no skill can have this place.
     pub fn root_path(&self, place: &SkillPlace) -> Result<PathBuf, SkillError> {
         let root = self.inner.roots.iter().find(|root| root.id == place.root && place.is_plain());
         let missing = || SkillError::Missing { selector: place.to_string(), nearest: None };

@@ -1,8 +1,8 @@
-//! What a skill says of itself: `SKILL.md` (SPEC SKILL-1).
+//! A skill's description of itself: `SKILL.md` (SPEC SKILL-1).
 //!
-//! Reading is lenient, because skills come from everywhere and most of what is wrong with them is plain to a reader; whether
-//! one conforms to the letter is told apart. What is read is untrusted text and gives no power. What it survives: anything,
-//! in any encoding, nested and anchored as one likes, in time that grows with its length.
+//! Reading is lenient, because skills come from everywhere and the meaning of most faulty ones is plain to a reader;
+//! strict conformance is reported separately. The text is untrusted and gives no power. It survives any input, in any
+//! encoding, nested and anchored at will, in time that grows with its length.
 
 use std::borrow::Cow;
 
@@ -25,13 +25,13 @@ pub const MAX_DESCRIPTION: usize = 1_024;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {
-    /// Its name.
+    /// The skill's name, from the frontmatter or a component's file name.
     pub name: SkillName,
     /// When to use it: one paragraph, whitespace folded, at most 1,024 characters (cut with `…`).
     pub description: String,
     /// The Markdown after the frontmatter.
     pub body: String,
-    /// What keeps it from conforming to the Agent Skills standard to the letter, each one sentence; empty: it conforms.
+    /// Departures from the letter of the Agent Skills standard, each one sentence; empty: it conforms.
     pub strict: Vec<String>,
 }
 
@@ -39,42 +39,42 @@ pub struct Manifest {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManifestError {
-    /// There is none.
+    /// The skill has no `SKILL.md`.
     #[error("it has no `SKILL.md`")]
     Missing,
     /// It does not begin with `---`.
     #[error("`SKILL.md` has no frontmatter: begin it with a line `---`")]
     NoFrontmatter,
-    /// No second line `---`.
+    /// The frontmatter has no closing line `---`.
     #[error("the frontmatter of `SKILL.md` does not end: put a line `---` after it")]
     Unterminated,
-    /// No name.
+    /// The frontmatter has no `name`.
     #[error("the frontmatter of `SKILL.md` has no `name`")]
     NoName,
-    /// A name that is none.
+    /// The name is not valid.
     #[error(transparent)]
     Name(#[from] crate::name::InvalidName),
-    /// No description.
+    /// The frontmatter has no `description`.
     #[error("the frontmatter of `SKILL.md` has no `description`")]
     NoDescription,
-    /// No text.
+    /// The file is not UTF-8.
     #[error("`SKILL.md` is not UTF-8: byte {at} is not")]
     NotText {
-        /// The first byte that is not.
+        /// Index of the first byte that is not.
         at: usize,
     },
-    /// Too large.
+    /// The frontmatter is too large.
     #[error("the frontmatter of `SKILL.md` is larger than {limit} bytes")]
     TooLarge {
-        /// Bytes that are possible.
+        /// The most bytes it may have.
         limit: usize,
     },
 }
 
-/// Reads `SKILL.md`. `directory` is the name of what it lies in, which the standard compares with the skill's name.
+/// Reads `SKILL.md`. `directory` is the name of its directory, which the standard compares with the skill's name.
 ///
 /// # Errors
-/// The one exact reason why it cannot be used.
+/// If it is not UTF-8, or has no valid frontmatter, name or description.
 pub fn read(text: &[u8], directory: &str) -> Result<Manifest, ManifestError> {
     let text = lines_of(text)?;
     let parts = frontmatter::split(&text)?;
@@ -82,7 +82,7 @@ pub fn read(text: &[u8], directory: &str) -> Result<Manifest, ManifestError> {
     let fields = read.as_ref().ok();
     let field = |name: &str| {
         let by_yaml = fields.and_then(|fields| fields.text(name));
-        // A field that is there and no text, or a frontmatter that is no YAML.
+        // The field is there and is not text, or the frontmatter is not YAML.
         let is_open = fields.is_none_or(|fields| fields.get(name).is_some());
         by_yaml.or_else(|| is_open.then(|| lines::field(parts.front, name)).flatten())
     };
@@ -97,8 +97,8 @@ pub fn read(text: &[u8], directory: &str) -> Result<Manifest, ManifestError> {
     })
 }
 
-/// What keeps a `SKILL.md` from conforming to the Agent Skills standard to the letter, whether it can be used or not; empty:
-/// it conforms.
+/// Departures of a `SKILL.md` from the letter of the Agent Skills standard, whether it can be used or not; empty: it
+/// conforms.
 #[must_use]
 pub fn departures(text: &[u8], directory: &str) -> Vec<String> {
     match lines_of(text) {
@@ -130,10 +130,10 @@ fn paragraph(text: &str) -> String {
     if folded.chars().nth(MAX_DESCRIPTION).is_some() { cut(&folded, MAX_DESCRIPTION - 1) } else { folded }
 }
 
-/// What a bare `NAME.wasm` is called and said to be, before anybody has looked into it.
+/// The manifest of a bare `NAME.wasm`, from its file name alone.
 ///
 /// # Errors
-/// When the stem of the file's name is no name of a skill.
+/// If the stem of the file's name is not a valid skill name.
 pub fn of_component(entry: &str) -> Result<Manifest, ManifestError> {
     let stem = entry.rsplit_once('.').map_or(entry, |(stem, _)| stem);
     let name = SkillName::parse(stem)?;

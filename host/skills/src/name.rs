@@ -13,19 +13,19 @@ pub const MAX_CHARACTERS: usize = 64;
 #[serde(try_from = "String", into = "String")]
 pub struct SkillName(String);
 
-/// Why a text is no name.
+/// Why a name is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct InvalidName {
-    /// One exact reason.
+    /// The one exact reason, for people.
     pub reason: String,
 }
 
 impl SkillName {
-    /// Reads a name.
+    /// Parses a name.
     ///
     /// # Errors
-    /// The one exact reason why it is none.
+    /// If the text is not a valid name.
     pub fn parse(text: &str) -> Result<Self, InvalidName> {
         match fault(text) {
             None => Ok(Self(text.to_owned())),
@@ -33,7 +33,7 @@ impl SkillName {
         }
     }
 
-    /// As text.
+    /// The name as a string slice.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -44,7 +44,7 @@ fn fault(text: &str) -> Option<String> {
     if text.is_empty() {
         return Some("a name has to have at least two characters".to_owned());
     }
-    // Before anything that shows the name: a text of a megabyte is not repeated in a message.
+    // Before anything that shows the name: a megabyte of text is not repeated in a message.
     let characters = text.chars().count();
     if characters > MAX_CHARACTERS {
         return Some(format!("a name has at most {MAX_CHARACTERS} characters, this one {characters}"));

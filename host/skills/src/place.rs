@@ -1,7 +1,7 @@
 //! Where a skill lies. Two skills of one name in two places are two skills.
 //!
-//! It knows no files. A place may come from a store, a client or a model, so nobody joins an entry to a root's path before
-//! [`SkillPlace::is_plain`] has said that it leads nowhere else.
+//! It knows no files. A place may come from a store, a client or a model, so an entry must not be joined to a root's
+//! path before [`SkillPlace::is_plain`] has said that it leads nowhere else.
 
 use std::path::PathBuf;
 
@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 /// A directory whose entries are skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillsRoot {
-    /// `home` for the home's own, whatever its path; else its absolute path.
+    /// `home` for the home's own root, at any path; otherwise its absolute path.
     pub id: String,
-    /// Where it is now.
+    /// Its current path on disk.
     pub path: PathBuf,
 }
 
@@ -20,13 +20,13 @@ pub struct SkillsRoot {
 pub const HOME: &str = "home";
 
 impl SkillsRoot {
-    /// The home's own, at `path`.
+    /// The home's own root, at `path`.
     #[must_use]
     pub fn home(path: PathBuf) -> Self {
         Self { id: HOME.to_owned(), path }
     }
 
-    /// Another one, known by its absolute path.
+    /// Another root, identified by its absolute path.
     #[must_use]
     pub fn at(path: PathBuf) -> Self {
         Self { id: path.to_string_lossy().into_owned(), path }
@@ -50,13 +50,13 @@ impl SkillPlace {
         Self { root: root.to_owned(), entry: entry.to_owned() }
     }
 
-    /// `ROOT/ENTRY`, also in the home's root: this selects it and nothing else, whatever skills are called.
+    /// `ROOT/ENTRY`, also in the home's root: this selects only this place, regardless of the names of skills.
     #[must_use]
     pub fn full(&self) -> String {
         format!("{}/{}", self.root, self.entry)
     }
 
-    /// Whether `selector` is how it is shown or its full form.
+    /// Whether `selector` is its displayed or full form.
     #[must_use]
     pub fn is_shown_as(&self, selector: &str) -> bool {
         (self.root == HOME && self.entry == selector) || self.is_written_out_as(selector)
@@ -68,8 +68,7 @@ impl SkillPlace {
         selector.strip_suffix(self.entry.as_str()).and_then(|root| root.strip_suffix('/')) == Some(self.root.as_str())
     }
 
-    /// Whether its entry is one component of a path that is a skill's: not hidden, not `..`, with nothing in it that
-    /// separates.
+    /// Whether its entry is one plain path component: not hidden, not `..`, without separators.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         !self.entry.is_empty() && !self.entry.starts_with('.') && !self.entry.contains(['/', '\0'])

@@ -1,7 +1,7 @@
-//! What an approved skill may do (SPEC SKILL-4).
+//! The permissions of an approved skill (SPEC SKILL-4).
 //!
-//! It must not know which tools, limits or domains there are: callers say, or check. What it survives: policies and proposals of
-//! any size and content, schemas made to be slow or to reach out, and `policy.json` files that claim to be approved.
+//! It must not know which tools, limits or domains there are: callers say, or check. It survives policies and proposals
+//! of any size and content, schemas made to be slow or to reach out, and `policy.json` files that claim to be approved.
 
 mod bounds;
 mod file;
@@ -34,7 +34,7 @@ pub struct Policy {
     pub required_credentials: Vec<CredentialName>,
     /// Packages it needs, by name, exact versions with integrity.
     pub dependencies: BTreeMap<String, Value>,
-    /// JSON Schema (an object's) that `inputs` have to match; none: it takes none.
+    /// JSON Schema (an object's) that `inputs` have to match; `None`: it takes no inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Value>,
     /// Limits of its calls by the names of the configuration's `[limits]`; they only lower.
@@ -42,11 +42,11 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Checks that it is within bounds, that `inputs` is a schema that can be used, and that its limits are among
-    /// `limit_names`. Whether its domains are patterns and its tools exist is the caller's to check.
+    /// Checks that it is within bounds, that `inputs` is a usable schema, and that its limits are among `limit_names`.
+    /// The caller checks that its domains are patterns and its tools exist.
     ///
     /// # Errors
-    /// What is wrong, and what would be right.
+    /// If it is out of bounds, its schema is unusable, or a limit is unknown.
     pub fn validate(&self, limit_names: &[&str]) -> Result<(), SkillError> {
         self.check_bounds()?;
         match self.limits.keys().find(|name| !limit_names.contains(&name.as_str())) {
@@ -65,21 +65,21 @@ impl Policy {
     }
 }
 
-/// Changes to a policy; what is none stays.
+/// Changes to a policy; a field that is `None` keeps its old value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct PolicyChange {
-    /// Instead of the domains.
+    /// Replaces the domains, if present.
     pub domains: Option<Vec<String>>,
-    /// Instead of the domains that may be written to.
+    /// Replaces the domains that may be written to.
     pub writes: Option<Vec<String>>,
-    /// Instead of the tools.
+    /// Replaces the tools, if present.
     pub tools: Option<Vec<String>>,
-    /// Instead of the credentials.
+    /// Replaces the credentials, if present.
     pub required_credentials: Option<Vec<CredentialName>>,
-    /// Instead of the schema of inputs; an empty object: it takes none.
+    /// Replaces the schema of inputs; an empty object: it takes none.
     pub inputs: Option<Value>,
-    /// Instead of the limits.
+    /// Replaces the limits, if present.
     pub limits: Option<BTreeMap<String, u64>>,
 }
 
@@ -110,9 +110,9 @@ impl PolicyChange {
 pub struct SkillProvenance {
     /// A URL or a path, as it was given.
     pub source: String,
-    /// When.
+    /// When it was fetched or copied.
     pub fetched_at: base::Timestamp,
-    /// What was fetched.
+    /// Content hash of the fetched skill.
     pub content_hash: base::ContentHash,
 }
 
@@ -120,13 +120,13 @@ pub struct SkillProvenance {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExtractedFrom {
-    /// The run.
+    /// The id of that run.
     pub run_id: base::RunId,
-    /// When.
+    /// When it made or changed the skill.
     pub at: base::Timestamp,
-    /// Files it added or changed.
+    /// Paths of files it added or changed.
     pub changed_files: Vec<String>,
-    /// Files it removed.
+    /// Paths of files it removed.
     pub deleted_files: Vec<String>,
 }
 

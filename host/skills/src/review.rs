@@ -1,8 +1,8 @@
-//! What can be said of a skill without running any of it: facts for the owner (SPEC SKILL-9).
+//! Facts about a skill for the owner, found without running any of it (SPEC SKILL-9).
 //!
-//! Made of a skill that is in memory, so what is shown is what is decided about. It knows no wasm: what a component can do
-//! is told by the caller. What it survives: text that is made to look like another, to fill a screen or to keep a program
-//! busy. Every text of a skill is shown through [`visible`].
+//! Reviews a snapshot in memory, so the owner decides about exactly the bytes shown. It knows no wasm: the caller
+//! describes components. Robust against text that imitates other text, fills a screen or keeps a program busy. Every
+//! text of a skill is shown through [`visible`].
 
 use base::ContentHash;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ pub use diff::{FileDiff, FileSide, diff};
 pub use facts::Inspect;
 pub use hidden::{visible, visible_name};
 
-/// Reviews a skill. `approved` is the version that was approved last with what it was approved for, if one was.
+/// Reviews a skill. `approved` is the last approved version and the policy it was approved with, if any.
 #[must_use]
 pub fn review(current: &Taken, approved: Option<(&Snapshot, &Policy)>, inspect: &Inspect<'_>) -> SkillReview {
     let Taken { place, manifest, snapshot, standing } = current;
@@ -62,24 +62,24 @@ pub fn review(current: &Taken, approved: Option<(&Snapshot, &Policy)>, inspect: 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillReview {
-    /// Against the version that was approved last: powers first, then files. None: none was.
+    /// Against the last approved version: powers first, then files. `None` if no version was approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<SkillChanges>,
-    /// The skill.
+    /// Name from the skill's manifest.
     pub name: SkillName,
-    /// Where it lies.
+    /// Root and entry of the skill.
     pub place: SkillPlace,
-    /// What it is.
+    /// Directory, archive or bare component.
     pub form: SkillForm,
-    /// What it says it is for.
+    /// Purpose, as the skill states it.
     pub description: String,
-    /// The bytes that this is about.
+    /// Hash of the reviewed bytes.
     pub hash: ContentHash,
-    /// Where they stand.
+    /// Trust status of these bytes.
     pub status: SkillStatus,
-    /// Why.
+    /// Why they have this status.
     pub reason: String,
-    /// Where they came from.
+    /// Origin of the bytes, if recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provenance: Option<SkillProvenance>,
     /// The run that made them.
@@ -88,62 +88,62 @@ pub struct SkillReview {
     /// Where it departs from the standard.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strict: Vec<String>,
-    /// Every file.
+    /// Every file of the skill.
     pub files: Vec<FileFact>,
     /// Names of credentials that its text mentions.
     pub credentials: Vec<Reference>,
     /// Domains that its text mentions.
     pub domains: Vec<Reference>,
-    /// Characters that are not what they look like.
+    /// Hidden characters and look-alikes in its text and paths.
     pub hidden: Vec<Hidden>,
-    /// What its components can do.
+    /// Abilities of its components.
     pub components: Vec<ComponentFact>,
-    /// What a bare component would tell the model, when it was asked.
+    /// Instructions that a bare component would give the model, if it was asked for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// The policy in force, or the one kept for the next approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
-    /// What its author asks for, in `policy.json`.
+    /// Policy that its author asks for, from `policy.json`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proposal: Option<Policy>,
-    /// What is odd about `policy.json`: it cannot be read, or it claims a status, hash or approval, which counts for nothing.
+    /// Oddities of `policy.json`: it is unreadable, or it claims a status, hash or approval, which has no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<String>,
-    /// What a read-only run of the motor thought of these bytes.
+    /// Opinion of a read-only motor run about these bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advisory: Option<Advisory>,
 }
 
-/// What a file is.
+/// Kind of file content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
     /// Text that was searched.
     Text,
-    /// Something else.
+    /// Neither text nor a component.
     Binary,
-    /// A WebAssembly component.
+    /// WebAssembly component, by extension or first bytes.
     Component,
 }
 
-/// A file.
+/// A file of a reviewed skill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileFact {
-    /// Its path.
+    /// Path relative to the skill's root.
     pub path: String,
-    /// Its size.
+    /// File size in bytes.
     pub bytes: u64,
-    /// Its hash.
+    /// Hash of the file's bytes.
     pub hash: ContentHash,
-    /// What it is.
+    /// Text, binary or WebAssembly component.
     pub kind: FileKind,
-    /// Permission bits.
+    /// Unix permission bits of the file.
     pub mode: u32,
 }
 
-/// Something that text mentions.
+/// A credential or domain mentioned in the text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reference {
@@ -157,29 +157,29 @@ pub struct Reference {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hidden {
-    /// The file.
+    /// Path of the file in which it was found.
     pub path: String,
-    /// From 1; 0: in the path itself.
+    /// Line number from 1; 0: the path or the whole file.
     pub line: u64,
-    /// What it is: `U+202E RIGHT-TO-LEFT OVERRIDE`.
+    /// The finding, such as `U+202E RIGHT-TO-LEFT OVERRIDE`.
     pub what: String,
     /// The line with each such character written out as `<U+202E>`, cut around the first one.
     pub shown: String,
-    /// How many there are of it in this file.
+    /// How often it occurs in this file.
     pub count: u64,
 }
 
-/// What a component can do (SPEC HOST-7). Made by the caller, who knows components.
+/// Abilities of a component (SPEC HOST-7). Made by the caller, who knows components.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ComponentFact {
-    /// The file.
+    /// Path of the component's file.
     pub path: String,
-    /// Its hash.
+    /// Hash of the component's bytes.
     pub hash: ContentHash,
     /// Stable words: `network`, `workspace`, `clock`, `random`, `credentials`, `command_line`, …; empty: nothing.
     pub capabilities: Vec<String>,
-    /// What it imports.
+    /// Names of the component's imports.
     pub imports: Vec<String>,
     /// Its tools, as far as they are known without running it.
     pub tools: Vec<ToolFact>,
@@ -192,21 +192,21 @@ pub struct ComponentFact {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolFact {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// What it says it is for.
+    /// Purpose, as the component states it.
     pub description: String,
     /// JSON Schema of its arguments.
     pub parameters: serde_json::Value,
 }
 
-/// What changed against the approved version.
+/// Changes against the approved version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillChanges {
-    /// The approved version.
+    /// Content hash of the approved version.
     pub against: ContentHash,
-    /// What it could do or asks for that it did not before, and what it no longer does; added ones first.
+    /// Abilities and requests that the approved version did not have, and those that are gone; added ones first.
     pub powers: Vec<PowerChange>,
     /// Files, scripts and components first.
     pub files: Vec<FileChange>,
@@ -216,33 +216,33 @@ pub struct SkillChanges {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PowerChange {
-    /// Whether it is new.
+    /// `true` if added, `false` if removed.
     pub added: bool,
     /// One phrase: ``imports network (`tools.wasm`)``, ``asks for domain `x.example` ``, ``mentions domain `x.example` (SKILL.md:12)``.
     pub what: String,
 }
 
-/// What happened to a file.
+/// Kind of change to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileChangeKind {
-    /// It is new.
+    /// The new version adds the file.
     Added,
-    /// Its bytes are others.
+    /// The file's bytes changed.
     Changed,
-    /// It is gone.
+    /// The new version lacks the file.
     Removed,
-    /// Its permission bits are others.
+    /// Only the permission bits changed.
     Mode,
 }
 
-/// A file that is not as it was approved.
+/// A file that differs from the approved version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileChange {
-    /// The file.
+    /// Path relative to the skill's root.
     pub path: String,
-    /// What happened.
+    /// How the file changed.
     pub kind: FileChangeKind,
     /// Lines added and removed, for text.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,7 @@
-//! A skill's bytes, read once: what is hashed here is what is used (SPEC SKILL-3, SKILL-5, HOST-8).
+//! A skill's bytes, read once: the hashed bytes are the used bytes (SPEC SKILL-3, SKILL-5, HOST-8).
 //!
-//! Knows no trust. What it survives: links, pipes, hard links, twins, bombs, archives that say one thing and hold another, and
-//! files that change while they are read.
+//! It does not know trust. It survives links, pipes, hard links, twins, bombs, archives whose headers contradict their
+//! content, and files that change while they are read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ pub use error::SnapshotError;
 pub use rules::check_tree;
 pub use stamp::{Stamp, stamp};
 
-/// Bytes of a proposal.
+/// The largest `policy.json` that is read, in bytes.
 pub const PROPOSAL_BYTES: u64 = 256 << 10;
-/// Permission bits of what has none: files of archives, bare components.
+/// Permission bits of files without their own, such as those of archives.
 pub const PLAIN_MODE: u32 = 0o644;
 
-/// What was dropped in.
+/// The form in which a skill was dropped in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SkillForm {
@@ -43,7 +43,7 @@ pub enum SkillForm {
 }
 
 impl SkillForm {
-    /// The form of a plain file, by its name; none: it is no skill.
+    /// The form of a plain file, by its name; `None` if it is not a skill.
     #[must_use]
     pub fn of_file(entry: &str) -> Option<Self> {
         let (stem, extension) = entry.rsplit_once('.')?;
@@ -56,12 +56,12 @@ impl SkillForm {
     }
 }
 
-/// What a skill may have (SPEC SKILL-3).
+/// The size limits of a skill (SPEC SKILL-3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SkillBounds {
-    /// Bytes of one file that is no component. Default 1 MiB.
+    /// Bytes of one file that is not a component. Default 1 MiB.
     pub file_bytes: u64,
-    /// Bytes of all files that are no components. Default 10 MiB.
+    /// Bytes of all files that are not components. Default 10 MiB.
     pub text_bytes: u64,
     /// Bytes of one component. Default 64 MiB.
     pub component_bytes: u64,
@@ -83,21 +83,21 @@ impl Default for SkillBounds {
     }
 }
 
-/// One file.
+/// One file of a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillFile {
-    /// Its content.
+    /// The file's whole content.
     pub bytes: Arc<[u8]>,
-    /// Its permission bits, `0o7777`; `0o644` in archives and for bare components.
+    /// Its permission bits, `0o7777`; `0o644` in archives.
     pub mode: u32,
-    /// Of the content.
+    /// The content hash of `bytes`.
     pub hash: ContentHash,
 }
 
 /// A whole skill in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// What it was read from.
+    /// The form it was read from.
     pub form: SkillForm,
     /// Its files but `policy.json`, by path with `/` between the parts.
     pub files: BTreeMap<String, SkillFile>,
@@ -105,13 +105,13 @@ pub struct Snapshot {
     pub hash: ContentHash,
     /// A hash over paths and permission bits: a fact about this machine, kept beside the content hash and not in it.
     pub modes: ContentHash,
-    /// `policy.json`, if there was one: a proposal, whatever it claims. At most 256 KiB are read.
+    /// `policy.json`, if there was one: only a proposal, regardless of its claims. At most 256 KiB are read.
     pub proposal: Option<Arc<[u8]>>,
 }
 
 impl Snapshot {
-    /// A skill of these files: content and permission bits by path. `policy.json` at the top becomes the proposal, if none is
-    /// given. The rules of [`check_tree`] are the caller's to ask.
+    /// A skill of these files: content and permission bits by path. `policy.json` at the top becomes the proposal, if
+    /// none is given. The caller applies the rules of [`check_tree`].
     #[must_use]
     pub fn of<B: Into<Arc<[u8]>>>(
         form: SkillForm,
@@ -132,10 +132,10 @@ impl Snapshot {
         Self { form, hash, modes: modes_hash(&kept), files: kept, proposal }
     }
 
-    /// What it says of itself. `entry` is the name of its entry: `pdf`, `pdf.zip`, `pdf.wasm`.
+    /// The skill's description of itself. `entry` is the name of its entry: `pdf`, `pdf.zip`, `pdf.wasm`.
     ///
     /// # Errors
-    /// The one exact reason why it cannot be understood.
+    /// If `SKILL.md` is missing or invalid, or a component's name is invalid.
     pub fn manifest(&self, entry: &str) -> Result<Manifest, ManifestError> {
         if self.form == SkillForm::Component {
             return manifest::of_component(entry);
@@ -152,7 +152,7 @@ impl Snapshot {
 /// A bare component: a skill of one file, whose name is its entry's.
 ///
 /// # Errors
-/// When it is larger than a component may be, or its name is none.
+/// If it is larger than a component may be, or its name is invalid.
 pub fn read_component(
     bytes: impl Into<Arc<[u8]>>,
     entry: &str,
@@ -170,7 +170,7 @@ pub fn is_component(path: &str) -> bool {
     path.rsplit_once('.').is_some_and(|(_, extension)| extension.eq_ignore_ascii_case("wasm"))
 }
 
-/// Whether that path is the skill's description: `SKILL.md` at the top. Other cases of the letters are read too; two of them
+/// Whether that path is the skill's description: `SKILL.md` at the top. Other letter cases are read too; two of them
 /// are twins, so there is one.
 #[must_use]
 pub fn is_manifest(path: &str) -> bool {

@@ -1,7 +1,7 @@
-//! The four states of a skill and the only way between them (SPEC SKILL-6).
+//! The four states of a skill and the only transitions between them (SPEC SKILL-6).
 //!
-//! It must not know records, bytes or who asks. What it survives: a caller that forgets a case. Whatever is not in the table is
-//! refused, and the refusal says what can be done instead.
+//! It must not know records, bytes or callers. Robust against a caller that forgets a case: any transition that is not
+//! in the table is refused, and the refusal names an alternative.
 
 use std::fmt;
 
@@ -9,21 +9,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::SkillError;
 
-/// Where a skill stands.
+/// Trust status of a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SkillStatus {
-    /// The motor made or changed it, nobody has looked yet.
+    /// The motor made or changed it; it awaits review.
     PendingReview,
     /// The security review is done; the owner has not decided.
     Reviewed,
     /// The owner approved exactly these bytes with exactly this policy.
     Approved,
-    /// The bytes are not those that were approved, or nothing is known of them.
+    /// The bytes are not the approved ones, or nothing is known of them.
     NeedsReapproval,
 }
 
-/// What can happen to a skill.
+/// An event that can happen to a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SkillEvent {
     /// Its security review was completed.
@@ -34,30 +34,30 @@ pub enum SkillEvent {
     Rejected,
     /// The motor changed it: extraction.
     MotorChanged,
-    /// Its bytes are others than the record is about.
+    /// Its bytes differ from those of the record.
     ContentChanged,
     /// The owner changed its policy and nothing else.
     PolicyUpdated,
 }
 
-/// What happened cannot happen to a skill in this state.
+/// An event that cannot happen to a skill in this state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a skill that is `{from}` cannot be {}", event.participle())]
 pub struct IllegalStatusChange {
-    /// Where it stands.
+    /// The state before the event.
     pub from: SkillStatus,
-    /// What was to happen.
+    /// The event that was refused.
     pub event: SkillEvent,
 }
 
 impl SkillStatus {
-    /// Every state.
+    /// All four states, in declaration order.
     pub const ALL: [Self; 4] = [Self::PendingReview, Self::Reviewed, Self::Approved, Self::NeedsReapproval];
 
     /// The state after `event`. There is no other way from one state to another.
     ///
     /// # Errors
-    /// When that cannot happen in this state.
+    /// If the event cannot happen in this state.
     pub fn transition(self, event: SkillEvent) -> Result<Self, IllegalStatusChange> {
         match (self, event) {
             (_, SkillEvent::MotorChanged) | (Self::PendingReview | Self::Reviewed, SkillEvent::Rejected) => {
@@ -67,7 +67,7 @@ impl SkillStatus {
                 Ok(Self::NeedsReapproval)
             }
             (Self::PendingReview | Self::Reviewed | Self::NeedsReapproval, SkillEvent::Reviewed) => Ok(Self::Reviewed),
-            // Looking at what is approved changes nothing.
+            // Reviewing an approved skill changes nothing.
             (Self::Approved, SkillEvent::Reviewed | SkillEvent::PolicyUpdated)
             | (Self::Reviewed | Self::NeedsReapproval | Self::Approved, SkillEvent::Approved) => Ok(Self::Approved),
             (Self::PendingReview, SkillEvent::Approved)
@@ -109,7 +109,7 @@ impl SkillEvent {
 }
 
 impl IllegalStatusChange {
-    /// What can be done instead.
+    /// The action that is possible instead.
     #[must_use]
     pub const fn remedy(&self) -> &'static str {
         match (self.from, self.event) {

@@ -1,9 +1,9 @@
 //! Trust: records in the store, and the one function that says where a skill stands (SPEC SKILL-4, SKILL-6).
 //!
-//! It must not know directories, components or surfaces: it is told which bytes lie where, and by whose word. What it
-//! survives: records that are damaged, foreign, older, superseded or about other permission bits, none of which is ever
-//! taken for trust; old bytes put back after another version took their place; a caller that goes away in the middle of
-//! a change; an end of the process at any write, after which the table is as it was before a change or after it.
+//! It must not know directories, components or surfaces: callers name the bytes, the place and the consent. It never
+//! trusts a record that is damaged, foreign, older, superseded or about other permission bits, nor old bytes put back
+//! after another version replaced them. It survives a caller dropped mid-change, and a crash at any write: the table is
+//! then as before the change or as after it.
 
 mod book;
 mod known;
@@ -20,12 +20,12 @@ use serde::{Deserialize, Serialize};
 use crate::policy::{ExtractedFrom, Policy, SkillProvenance};
 use crate::{SkillName, SkillPlace, SkillStatus, Snapshot};
 
-/// Bytes in a place: what trust is about.
+/// The bytes in one place that a trust record is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
-    /// The skill.
+    /// The skill's name, part of the record's key.
     pub name: SkillName,
-    /// Where it lies.
+    /// Root and entry where the skill lies.
     pub place: SkillPlace,
     /// The hash of its bytes.
     pub hash: ContentHash,
@@ -34,79 +34,79 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// These bytes, under that name, in that place.
+    /// The subject of a snapshot under this name in this place.
     #[must_use]
     pub fn of(name: SkillName, place: SkillPlace, snapshot: &Snapshot) -> Self {
         Self { name, place, hash: snapshot.hash, modes: snapshot.modes }
     }
 }
 
-/// What is known of one version of a skill in one place. Stored: a field may be added, never renamed.
+/// The stored record of one skill version in one place. Fields may be added, never renamed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrustRecord {
-    /// The skill.
+    /// The skill's name; has to match the record's key.
     pub name: SkillName,
-    /// Where it lies.
+    /// Root and entry of the skill; has to match the key too.
     pub place: SkillPlace,
-    /// The bytes that this is about.
+    /// Content hash of the skill's bytes.
     pub hash: ContentHash,
     /// Their permission bits (`Snapshot::modes`).
     pub modes: ContentHash,
-    /// Its state.
+    /// Review status; ignored once `superseded` is set.
     pub status: SkillStatus,
-    /// Another version was approved or made in its place: this one is no trust any more, whatever its status.
+    /// Another version was approved or made in its place: this one is no longer trusted, regardless of its status.
     #[serde(default)]
     pub superseded: bool,
     /// The approved policy, or the one kept for the next approval.
     #[serde(default)]
     pub policy: Option<Policy>,
-    /// Where it came from.
+    /// The source it was fetched or copied from, if known.
     #[serde(default)]
     pub provenance: Option<SkillProvenance>,
-    /// The run that made it.
+    /// The run that made it, if any.
     #[serde(default)]
     pub extracted_from: Option<ExtractedFrom>,
-    /// The owner's word, with when and through which door; only when approved.
+    /// The owner's consent, with time and channel; present only if approved.
     #[serde(default)]
     pub consent: Option<ConsentRecord>,
     /// When its deterministic review was completed.
     #[serde(default)]
     pub reviewed_at: Option<Timestamp>,
-    /// What the advisory review said.
+    /// The latest advice of a read-only run, if any.
     #[serde(default)]
     pub advisory: Option<Advisory>,
     /// When the owner last rejected it, and why.
     #[serde(default)]
     pub rejected: Option<Rejection>,
-    /// What a bare component said of itself when it was reviewed.
+    /// A bare component's self-description, as of its review.
     #[serde(default)]
     pub described: Option<Described>,
     /// When the record was last changed.
     pub changed_at: Timestamp,
 }
 
-/// What a read-only run of the motor thought of a skill. Advice: it never approves anything.
+/// A read-only run's opinion of a skill. It is advice and never approves anything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Advisory {
-    /// The run.
+    /// The read-only run that gave the advice.
     pub run_id: base::RunId,
-    /// Whether it ended, with a verdict, and the verdict was that nothing speaks against it.
+    /// Whether the run ended with a verdict that found nothing against the skill.
     pub passed: bool,
-    /// What it said, cut.
+    /// The run's text, cut to 4,000 characters.
     pub text: String,
-    /// When.
+    /// When the advice was given.
     pub at: Timestamp,
 }
 
-/// A rejection.
+/// The owner's rejection of a skill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rejection {
-    /// The owner's word.
+    /// The owner's consent to the rejection.
     pub consent: ConsentRecord,
-    /// Why.
+    /// The owner's reason, if they gave one; cut to 4,000 characters.
     #[serde(default)]
     pub reason: Option<String>,
 }
@@ -115,7 +115,7 @@ pub struct Rejection {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Described {
-    /// One paragraph.
+    /// One paragraph about the component.
     pub description: String,
     /// Markdown for the prompt.
     pub body: String,
@@ -124,9 +124,9 @@ pub struct Described {
 /// Where a skill stands, and why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
-    /// The state.
+    /// Status; `needs_reapproval` unless a sound record says otherwise.
     pub status: SkillStatus,
-    /// One sentence for people: what it means and what to do.
+    /// One sentence for people: the meaning of the status and the next step.
     pub reason: String,
     /// The record about exactly these bytes, unless it is superseded or about other permission bits.
     pub record: Option<TrustRecord>,

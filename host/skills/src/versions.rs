@@ -1,9 +1,9 @@
-//! The bytes of versions, kept by content (SPEC SKILL-12). What is read back is hashed again: a damaged version is an error
-//! and never another version.
+//! The bytes of versions, kept by content (SPEC SKILL-12). They are hashed again when read back: a damaged version is
+//! an error and never another version.
 //!
-//! It must not know which version is trusted. What it survives: an end of the process at any instant (a version is there with
-//! its tree, which is written last), a damaged object (told when it is read, mended when its bytes are kept again), and a
-//! directory that somebody prepared: links are not followed, what is not as it says it is is refused.
+//! It must not know which version is trusted. It survives a crash at any instant (a version is there with its tree,
+//! which is written last), a damaged object (an error when it is read, mended when its bytes are kept again), and a
+//! hostile directory: links are not followed, and files that do not match their hash are refused.
 
 mod objects;
 #[cfg(test)]
@@ -25,8 +25,8 @@ use crate::{SkillError, Snapshot};
 
 /// A directory of objects (`objects/ab/HEX`) and trees (`trees/HEX`, each naming paths, permission bits and objects).
 ///
-/// Cheap to clone; clones share their lock, so there is one for a directory. Its functions read and write files: call them
-/// where that may block.
+/// Cheap to clone; clones share their lock, so there is one for a directory. Its functions read and write files: call
+/// them where that may block.
 #[derive(Debug, Clone)]
 pub struct Versions {
     directory: PathBuf,
@@ -41,12 +41,12 @@ impl Versions {
         Self { directory, writing: Arc::default() }
     }
 
-    /// Keeps a version: durable when this returns. What is there already is compared and not written again; what is there and
-    /// damaged is mended. The proposal is no part of a version. Of one content the permission bits and the form that were
+    /// Keeps a version: durable when this returns. Existing files are compared and not written again; damaged ones are
+    /// mended. The proposal is not part of a version. For the same content the permission bits and the form that were
     /// kept last count.
     ///
     /// # Errors
-    /// When the disk fails or is full, or the version is larger than one may be.
+    /// If the disk fails or is full, or the version is too large.
     pub fn keep(&self, snapshot: &Snapshot) -> Result<(), SkillError> {
         let text = Tree::of(snapshot).text()?;
         // Nothing is left half-done by a panic: every file appears whole.
@@ -54,7 +54,7 @@ impl Versions {
         let objects = Objects { directory: &self.directory };
         objects.prepare().map_err(keeping)?;
         for file in snapshot.files.values() {
-            // A snapshot's fields are public: what is kept under a name has to be what the name says.
+            // A snapshot's fields are public: an object has to match the hash that is its name.
             if ContentHash::of(&file.bytes) != file.hash {
                 return Err(damaged(snapshot.hash));
             }
@@ -66,7 +66,7 @@ impl Versions {
     /// The version of that content, every byte of it hashed again.
     ///
     /// # Errors
-    /// When it was not kept, or what was kept is damaged.
+    /// If it was not kept, or is damaged.
     pub fn load(&self, hash: ContentHash) -> Result<Snapshot, SkillError> {
         let objects = Objects { directory: &self.directory };
         let text = match objects.tree(hash) {
@@ -78,7 +78,7 @@ impl Versions {
             Err(_) => return Err(damaged(hash)),
         };
         let tree = Tree::parse(&text).ok_or_else(|| damaged(hash))?;
-        // All that can be told without reading an object is, before one is read.
+        // All checks that need no object come before one is read.
         check_tree(tree.form, tree.files.iter().map(|file| (file.path.as_str(), file.bytes)), &BOUNDS)
             .map_err(|_| damaged(hash))?;
         let mut files: BTreeMap<String, (Vec<u8>, u32)> = BTreeMap::new();

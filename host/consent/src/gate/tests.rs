@@ -94,7 +94,7 @@ async fn the_owner_is_let_through_and_nobody_else() {
         assert!(refusal.reason.contains(expected) && refusal.remedy.is_some(), "{refusal:?}");
         assert!(!format!("{refusal:?}").contains(&token.expose()[12..]));
     }
-    // Trying locks nobody out.
+    // Wrong attempts do not lock the owner out.
     assert!(opens(&gate, &token).await);
     assert_eq!(gate.status().refused, 5);
 }
@@ -154,7 +154,7 @@ async fn a_sealed_token_needs_its_passphrase_and_none_is_made_in_its_place() {
     let new = sealed();
     let token = new.token.clone();
     assert!(gate.replace(of(&readable), new).await.unwrap().sealed);
-    // What could be read before is worth nothing now.
+    // The readable token of before is worthless now.
     assert!(!opens(&gate, &readable).await && opens(&gate, &token).await);
     assert_eq!(home.token().expose(), token.expose());
     drop(gate);
@@ -164,7 +164,7 @@ async fn a_sealed_token_needs_its_passphrase_and_none_is_made_in_its_place() {
     assert_eq!((gate.status().file, home.file().is_none()), (FileState::Missing, true));
     // Its holder is still the owner.
     assert!(opens(&gate, &token).await);
-    // Another program's token in its place is nobody's.
+    // Another program's token in its place is refused.
     let planted = plain();
     create_file(&home.config(), FILE_NAME, planted.file.text().expose().as_bytes()).unwrap();
     drop(gate);
@@ -200,7 +200,7 @@ async fn a_home_whose_state_is_new_keeps_the_token_of_its_file() {
         assert!(opens(&gate, &new.token).await);
         assert_eq!(gate.status().sealed, new.file.is_sealed());
     }
-    // One that cannot be read lets nobody through, and is not replaced.
+    // A token that cannot be read admits no one, and is not replaced.
     let home = Home::new();
     create_file(&home.config(), FILE_NAME, b"nonsense").unwrap();
     let gate = home.open().await;
@@ -242,7 +242,7 @@ async fn a_crash_while_it_is_replaced_leaves_a_token_that_opens() {
             assert_eq!(home.token().hash(), if replaced { &token } else { &old }.hash(), "{lives}");
         }
     }
-    // Between the first commit and the file: the host knew a token that nobody has, and forgets it.
+    // Between the first commit and the file: the host knew a token that does not exist, and forgets it.
     let home = Home::new();
     let gate = home.open().await;
     let (old, new) = (home.token(), plain());

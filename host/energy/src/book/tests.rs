@@ -88,7 +88,7 @@ async fn no_order_of_commits_forgets_a_drain() {
         drop((store, book));
         let (store, book) = home.open();
         is(book.level(&AgentName::default()).unwrap(), 0.75);
-        // What the other order left behind goes with the next drain.
+        // The record that the other order left goes with the next drain.
         drain(&store, &book, Activity::Oneshot).await;
         assert_eq!(records(&store), 1);
     }
@@ -277,7 +277,7 @@ async fn a_clock_that_is_set_forward_while_a_host_lives_gives_nothing_to_the_nex
     is(drain(&store, &book, Activity::Oneshot).await.level, 0.45);
     drop((store, book));
     is(home.open().1.level(&agent).unwrap(), 0.45);
-    // The way back takes nothing, and what passes while the next host lives counts at once.
+    // The jump back takes nothing, and time that passes during the next host counts at once.
     home.clock.jump(-3_600_000);
     let (store, book) = home.open();
     is(book.level(&agent).unwrap(), 0.45);
@@ -287,7 +287,7 @@ async fn a_clock_that_is_set_forward_while_a_host_lives_gives_nothing_to_the_nex
     is(home.open().1.level(&agent).unwrap(), 0.45);
 }
 
-/// What happens to a home.
+/// An event in the life of a home.
 #[derive(Debug, Clone)]
 enum Happens {
     Passes(u32),

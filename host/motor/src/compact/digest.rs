@@ -1,8 +1,8 @@
-//! The record of steps that are no longer sent: one message of the host that quotes what was said and done.
+//! The record of steps that are no longer sent: one message of the host that quotes them.
 //!
-//! What it quotes once stood in messages of the model or of a tool. Here it stands in a message of the host, so all of it
-//! is fenced, wherever it came from, and each quote is one line that cannot look like the next. Outside the fence are
-//! numbers, the host's own words, and what the owner answered.
+//! The quotes are from messages of the model or of tools. Here they are in a message of the host, so all of them
+//! are fenced, and each quote is one line that cannot look like the next. Outside the fence are
+//! numbers, the host's own words, and the owner's answers.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -15,11 +15,11 @@ use super::shorten::{arguments_text, inline, path};
 use crate::fence;
 use crate::toolbox::ToolResult;
 
-/// What the fence of a record says about it.
+/// The label of a record's fence.
 const SOURCE: &str = "record of earlier steps";
-/// Bytes of what the model said in one step.
+/// Bytes of the model's text in one step.
 const SAID_BYTES: usize = 400;
-/// Bytes of a call's arguments, of the first line of its result, of what the host said.
+/// Bytes of a call's arguments, of the first line of its result, of a message of the host.
 const QUOTE_BYTES: usize = 160;
 /// Bytes of the name of a tool, as the model wrote it.
 const NAME_BYTES: usize = 64;
@@ -38,7 +38,7 @@ pub(super) struct DigestStep {
     /// Its lines, when there is room for them.
     lines: String,
     counts: Counts,
-    /// What the owner answered.
+    /// The owner's answers to questions.
     answers: Vec<String>,
 }
 
@@ -150,7 +150,7 @@ pub(super) fn digest(steps: &[DigestStep], bytes: usize) -> Option<String> {
         .find(|text| text.len() <= bytes)
 }
 
-/// What the owner answered: the owner's word keeps its weight, so it is not among what is quoted as data.
+/// The owner's answers: they keep their weight, so they are not quoted as data.
 fn answers(steps: &[DigestStep]) -> String {
     let all = steps.iter().flat_map(|step| step.answers.iter().map(|answer| (step.number, answer)));
     let all: Vec<_> = all.collect();

@@ -1,4 +1,4 @@
-//! Texts, made shorter. It knows nothing of what they are; every cut is between two characters.
+//! Texts, made shorter. It does not know their meaning; every cut is between two characters.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 /// Stands where something was left out.
 const GAP: &str = "\n[...]\n";
-/// A cut that saves less than this is not worth what has to be said about it.
+/// A cut that saves less than this is not worth its note.
 const WORTH: usize = 256;
 /// Keys of a call's arguments that are kept when they are shortened.
 const KEYS: usize = 8;

@@ -1,4 +1,4 @@
-//! Any history, shortened to any budget: what has to hold of every request.
+//! Any history, shortened to any budget: the properties of every request.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -65,7 +65,7 @@ fn text(message: &Message) -> &str {
     }
 }
 
-/// What stands outside of all fences. A fence that is not closed hides nothing.
+/// The text outside of all fences. A fence that is not closed hides nothing.
 fn outside(text: &str) -> String {
     let mut rest = text;
     let mut outside = String::new();
@@ -362,7 +362,7 @@ proptest! {
             }
         }
 
-        // What is kept are the last groups, in order.
+        // The last groups are kept, in order.
         let ids = |messages: &[Message]| -> Vec<String> {
             let id = |message: &Message| match message {
                 Message::Tool { call_id, .. } => Some(call_id.clone()),

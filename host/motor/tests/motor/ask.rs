@@ -1,4 +1,4 @@
-//! A run that waits for people: questions, approvals, retries, and what becomes of them when the host stops.
+//! A run that waits for people: questions, approvals and retries, also across a stop of the host.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ fn careful() -> RunRequest {
     RunRequest { may_ask: true, approval_required: true, ..request() }
 }
 
-/// Waits until nobody drives the run, which waits for somebody.
+/// Waits until the run is parked.
 async fn parked(home: &Home, id: &RunId) -> Waiting {
     let mut watch = home.motor.watch(id).unwrap();
     loop {
@@ -243,7 +243,7 @@ async fn a_call_that_was_refused_a_request_is_made_again_after_the_consent() {
     assert_eq!((trace.steps.len(), trace.tool_calls, trace.errors), (2, 1, 0));
     assert_eq!(*home.world.tools.appended.lock().unwrap(), ["x"]);
     assert_eq!(trace.approvals.len(), 1);
-    // It had sent something before it was refused: the owner knows, and so does whoever looks at keys.
+    // It had sent a request before it was refused: the owner sees that, and so does a server that checks keys.
     assert_eq!(trace.approvals[0].approval.sent, ["POST u"]);
     let keys = home.world.tools.keys.lock().unwrap().clone();
     assert_eq!((keys.len(), &keys[0]), (2, &keys[1]));

@@ -74,7 +74,7 @@ async fn a_failing_disk_stops_the_run_and_not_the_host() {
         last = Some(event);
     }
     assert!(matches!(last, Some(LiveEvent::Suspended { .. })), "{last:?}");
-    // What is stored can still be read, and what cannot be stored is refused.
+    // Stored records can still be read, and a record that cannot be stored is refused.
     assert_eq!(home.motor.status(&id).unwrap().status, RunStatus::Running);
     assert!(home.motor.log(&id).unwrap().contains("look ok"));
     assert_eq!(home.motor.cancel(&id).await.unwrap_err().code, RefusalCode::StorageFailed);
@@ -153,7 +153,7 @@ async fn a_shutdown_is_not_a_cancel() {
     assert_eq!(*home.world.tools.appended.lock().unwrap(), ["a"]);
 }
 
-/// What the call came to on the next host: its error code, and whether that was known before.
+/// The call's outcome on the next host: its error code, and whether it was known before.
 async fn stopped_during(tool: &'static str) -> (Option<ErrorCode>, bool) {
     let home = Home::new(vec![call(tool, json!({})), Turn::Say("done")]);
     let id = home.start(request()).await;

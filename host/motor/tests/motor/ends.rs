@@ -18,7 +18,7 @@ fn calls(finish: FinishReason) -> Turn {
     Turn::Ends(finish, "", vec![Arguments::Json(json!({"text": "a"})), cut])
 }
 
-/// What the host told the model at the end of its last request.
+/// The host's words to the model at the end of its last request.
 fn told(home: &Home) -> String {
     match home.last_request().messages.last() {
         Some(Message::User { text }) => text.clone(),
@@ -136,7 +136,7 @@ async fn a_reply_that_was_filtered_or_refused_is_no_answer() {
             assert_eq!(home.world.tools.appended.lock().unwrap().len(), 0, "{finish:?}");
         }
     }
-    // Benign twins: what the model ended itself, whatever the provider calls it.
+    // Benign twins: replies that the model ended itself, under each provider's name for it.
     for finish in [Stop, ToolCalls, Missing] {
         let record = Home::new(vec![ends(finish, "It is 42.")]).run(request()).await;
         assert_eq!((record.status, record.summary.as_deref()), (RunStatus::Completed, Some("It is 42.")), "{finish:?}");

@@ -1,6 +1,6 @@
 //! A long run with everything in it, on a host that dies at every write in turn: before the write, or after it was synced
-//! and before anybody was told (SPEC DUR-1 to DUR-5). The next host and an owner who answers what is asked bring it to the
-//! same end, or to one that says which outcome is not known; nothing is done twice, and nobody is asked twice.
+//! and before it was acknowledged (SPEC DUR-1 to DUR-5). The next host and an owner who answers every question bring it to
+//! the same end, or to one that says which outcome is unknown; nothing is done twice or asked twice.
 
 use std::io;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use store::{Faults, NoFaults};
 use crate::home::{Home, world};
 use crate::long_run::{End, Owner, asked, both_attempts, check, is_over, seen, still};
 
-/// How what a dying host could not store is refused: at the write that failed it is not known whether it is on the disk.
+/// The refusals of a dying host that could not store: it is unknown whether the write that failed is on the disk.
 const FOR_STORAGE: [RefusalCode; 2] = [RefusalCode::StorageFailed, RefusalCode::OutcomeUnknown];
 const ENOSPC: i32 = 28;
 const EIO: i32 = 5;
 
-/// What becomes of the write at which the host dies.
+/// The fate of the write at which the host dies.
 #[derive(Debug, Clone, Copy)]
 enum Death {
     Unwritten,
     Unsynced,
-    /// On the disk, and nobody was told.
+    /// On the disk, but not acknowledged.
     Untold,
 }
 
@@ -69,7 +69,7 @@ async fn lives(faults: Arc<dyn Faults>, when: &str) -> (Home, RunId, Owner) {
         owner.deaths += 1;
         home = home.reopen().await;
         home.motor.resume_all().await.unwrap();
-        // Nobody knows whether it was accepted; the key makes asking again harmless.
+        // It is unknown whether it was accepted; the key makes asking again harmless.
         started = home.motor.start(home.motor.new_run_id(), asked).await;
     }
     let id = started.unwrap().id;
@@ -86,7 +86,7 @@ async fn lives(faults: Arc<dyn Faults>, when: &str) -> (Home, RunId, Owner) {
     }
 }
 
-/// What the run comes to when nothing happens to it.
+/// The end of the run on a host that does not die.
 pub async fn undisturbed() -> End {
     let (home, id, owner) = lives(Arc::new(NoFaults), "undisturbed").await;
     let end = End::of(&home.motor.status(&id).unwrap());
@@ -96,7 +96,7 @@ pub async fn undisturbed() -> End {
     end
 }
 
-/// One death, and what came of it. None when the host lived to the end; else whether an outcome is not known.
+/// One death and its consequences. `None` if the host lived to the end; else whether an outcome is unknown.
 async fn dies(n: u32, death: Death, expected: &End) -> Option<bool> {
     let when = format!("write {n}, {death:?}");
     let (home, id, owner) = lives(Arc::new(DiesAt { left: AtomicU32::new(n), death }), &when).await;

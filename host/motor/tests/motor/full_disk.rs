@@ -1,5 +1,5 @@
 //! A disk without room at each write in turn (SPEC DUR-5), in virtual time: the run fails cleanly when that can be written,
-//! and waits for room when it cannot. Then the host goes on by itself, and what was acknowledged is still there.
+//! and waits for room when it cannot. Then the host goes on by itself, and everything acknowledged is still there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::home::{Home, world};
 use crate::long_run::{End, Owner, asked, both_attempts, check, is_over, still};
 use crate::sim::clock::VirtualClock;
 
-/// Between two tries of whoever is told that the disk is full.
+/// The pause between two tries of a client that was told that the disk is full.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What the full disk did to a run.
+/// The effects of the full disk on a run.
 #[derive(Debug, Default)]
 struct Hurt {
     /// Starts and orders that were refused.
@@ -79,7 +79,7 @@ async fn end(n: u64, full: u64) -> Option<(End, Hurt)> {
 async fn a_disk_that_is_full_for_a_while_holds_the_run_up_and_no_more() {
     let expected = undisturbed().await;
     let (mut n, mut waited) = (0, 0);
-    // An even number: a driver that cannot write what it did tries to write that the run failed.
+    // An even number: a driver that cannot write its events tries to write that the run failed.
     while let Some((end, hurt)) = end(n, 10).await {
         assert!(hurt.refused + hurt.suspended > 0, "{n}: nobody noticed");
         if hurt.refused.is_multiple_of(2) {

@@ -1,4 +1,4 @@
-//! A home in a temporary directory, a scripted model, and tools that remember what they did.
+//! A home in a temporary directory, a scripted model, and tools that remember their calls.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use signals::SignalBus;
 use store::{Faults, NoFaults, Store};
 
-/// What the model does at one turn.
+/// The model's action at one turn.
 #[derive(Clone)]
 pub enum Turn {
     Say(&'static str),
@@ -89,7 +89,7 @@ impl Model for Script {
     }
 }
 
-/// Tools with every kind of effect. What they did outlives the host.
+/// Tools with every kind of effect. Their effects outlive the host.
 pub struct Tools {
     definitions: Vec<ToolDefinition>,
     /// Texts appended, in order: an effect that must not happen twice.
@@ -406,7 +406,7 @@ impl Home {
         self.signals.since(0, 1000).unwrap().iter().filter(|signal| signal.run == *id).count()
     }
 
-    /// What the model was shown last.
+    /// The last request the model received.
     pub fn last_request(&self) -> ChatRequest {
         self.world.model.requests.lock().unwrap().last().unwrap().clone()
     }

@@ -1,5 +1,5 @@
 //! A run with everything in it: tools of every effect, questions, approvals, replies that were cut off, an attempt that fails
-//! and one that does not, and an owner who answers what is asked and repeats what was not acknowledged.
+//! and one that does not, and an owner who answers every question and repeats unacknowledged commands.
 
 mod end;
 
@@ -58,7 +58,7 @@ pub fn both_attempts() -> Vec<Turn> {
     ]
 }
 
-/// What is asked for.
+/// The request for the run.
 pub fn asked() -> RunRequest {
     RunRequest {
         may_ask: true,
@@ -71,12 +71,12 @@ pub fn asked() -> RunRequest {
     }
 }
 
-/// The owner: answers what is asked, retries what failed, and remembers what was acknowledged.
+/// The owner: answers questions, retries failed runs, and remembers acknowledgements.
 #[derive(Default)]
 pub struct Owner {
-    /// What was seen to wait, by id.
+    /// The waits that were seen, by id.
     asked: BTreeMap<String, Waiting>,
-    /// What was acknowledged: nobody may ask for it again.
+    /// The acknowledged answers, which must not be asked for again.
     acknowledged: BTreeSet<String>,
     /// The tool results that were shown by hosts that died.
     pub shown: Vec<String>,
@@ -130,7 +130,7 @@ impl Owner {
         home
     }
 
-    /// Says to a run that waits or has failed what it needs. An order that died with its host is given again as it was.
+    /// Gives a run that waits or has failed the command it needs. A command that died with its host is repeated unchanged.
     pub async fn serves(&mut self, home: &Home, record: &RunRecord) -> Result<(), Refusal> {
         let id = &record.id;
         let Some(waiting) = &record.waiting else {

@@ -1,4 +1,4 @@
-//! The loop from outside, over a real store, with tools and models that do what a test says.
+//! The loop from outside, over a real store, with scripted tools and models.
 #![allow(clippy::disallowed_methods, reason = "tests")]
 
 #[cfg(test)]

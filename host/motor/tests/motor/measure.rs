@@ -1,4 +1,4 @@
-//! What one step costs the host: `cargo test -p motor --test motor -- --ignored --nocapture measure`.
+//! The cost of one step to the host: `cargo test -p motor --test motor -- --ignored --nocapture measure`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Runs from start to end: answers, failures, refusals, and what everybody sees of them.
+//! Runs from start to end: answers, failures and refusals, as their readers see them.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -179,7 +179,7 @@ async fn iterations_and_time_run_out() {
 
 #[tokio::test]
 async fn a_call_that_overstays_is_ended() {
-    // Nobody cancelled anything, also when the call says that it was stopped.
+    // The run was not cancelled, even if the call reports that it was stopped.
     let overstay = async |tool| {
         let home = Home::new(vec![call(tool, json!({})), Turn::Say("done")]);
         let record = home.run(request()).await;

@@ -1,4 +1,4 @@
-//! What a run sends and what it may spend, over the whole loop.
+//! The requests and the spending of a run, over the whole loop.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! Takes compression off a response that came compressed although nobody asked for it.
+//! Decompresses a response that came compressed although no compression was requested.
 //!
-//! Survives bombs: a little input is decoded at a time, and what comes out is counted before more goes in. An unknown encoding is
+//! Survives bombs: a little input is decoded at a time, and the output is counted before more goes in. An unknown encoding is
 //! an error, because a secret inside it would not be found.
 
 use std::io::Write as _;

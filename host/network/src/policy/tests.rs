@@ -1,4 +1,4 @@
-//! What the policy lets pass, and what a run has to ask for.
+//! Requests that the policy lets pass, and requests that need consent.
 
 use crate::{Excess, GivenValues};
 

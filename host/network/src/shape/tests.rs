@@ -105,7 +105,7 @@ fn a_shape_covers_what_it_says_and_no_more() {
         ("api.example.com/items/7", post, "a", &["key"], true),
         ("api.example.com/items/7", "GET https://api.example.com/items/7?a=b", "", &["key"], true),
         ("api.example.com/items/7", "GET https://api.example.com/items/8", "", &[], false),
-        // A write is for its method and path, whatever credentials it carries.
+        // A write is for its method and path, with any credentials.
         ("POST api.example.com/items/7", post, "a body", &["key"], true),
         ("POST api.example.com", post, "", &[], true),
         ("PUT api.example.com/items/7", post, "", &[], false),
@@ -157,7 +157,7 @@ fn a_shape_covers_what_it_says_and_no_more() {
         ("POST api.example.com/items/*", "POST https://api.example.com/items/a%5Cb", "", &[], false),
         ("POST api.example.com/items/*", "POST https://api.example.com/items/%C3%A9", "", &[], true),
         ("POST api.example.com/*/*/c", "POST https://api.example.com/a//c", "", &[], false),
-        // What a guest's library left as it is reads like what it encoded.
+        // Characters that a guest's library left unencoded read like encoded ones.
         ("POST api.example.com/%7Ba%7D", "POST https://api.example.com/{a}", "", &[], true),
     ] {
         let unit = unit(request, body, credentials);

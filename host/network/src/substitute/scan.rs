@@ -1,4 +1,4 @@
-//! Finds placeholders of credentials in what a guest sends, in the ways its libraries may have written them.
+//! Finds placeholders of credentials in a guest's requests, in the ways its libraries may have written them.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 /// How a text is encoded: how a placeholder may be written in it, and how a value has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encoding {
-    /// As it is.
+    /// The text is not encoded.
     Plain,
     /// Path or query of a URL (RFC 3986).
     Url,
@@ -19,7 +19,7 @@ pub(crate) enum Encoding {
     Json,
 }
 
-/// What RFC 3986 leaves unreserved needs no encoding anywhere in a URL.
+/// Unreserved characters (RFC 3986) need no encoding anywhere in a URL.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 const WORD: &[u8] = b"credential";
 /// The longest name of a credential.

@@ -1,4 +1,4 @@
-//! What belongs to a request, what it does, and the class that it is asked about in.
+//! The parts of a request, its nature, and the class of its question.
 
 use http::HeaderValue;
 
@@ -78,7 +78,7 @@ fn what_changes_nothing_is_the_same_request() {
     let mut computed = base.clone();
     computed.computed_with = names(&["token"]);
     assert_eq!(computed.hash(), base.hash(), "a repeated call may have computed before");
-    // What no client says by itself is content, in one value or in many.
+    // A value that no client sends by itself is content, in one header or in many.
     let long = "a".repeat(MAX_NEUTRAL_BYTES + 1);
     assert_ne!(unit("POST", URL, &[("x-a", "1"), ("x-b", "2"), ("user-agent", &long)], "body").hash(), base.hash());
     let (half, mut split) = ("a".repeat(MAX_NEUTRAL_BYTES / 2), base.clone());
@@ -131,7 +131,7 @@ fn nature_and_class_of_what_is_sent() {
         ("GET", "/a?X-HTTP-Method-Override=put", &[], "", Nature::Write, Some("GET+PUT api.example.com/a")),
         ("GET", "/a?x-method-override=+put+", &[], "", Nature::Write, Some("GET+PUT api.example.com/a")),
         ("GET", "/a?_method=put", &delete, "", Nature::Write, Some("GET+DELETE+PUT api.example.com/a")),
-        // What servers may read in different ways has no class.
+        // A request that servers may read in different ways has no class.
         ("GET", "/a?_method=", &[], "", Nature::Write, None),
         ("GET", "/a?_method=put%2Cdelete", &[], "", Nature::Write, None),
         ("get", "/a", &[], "", Nature::Write, None),
@@ -157,7 +157,7 @@ fn reads_are_told_apart_by_their_credentials() {
     assert_eq!(classes(&read), ["GET 127.0.0.1:8080 with a+b", "GET 127.0.0.1:8080/a/b with a+b"]);
     (read.credentials, read.computed_with) = (names(&["a"]), names(&["c"]));
     assert_eq!(classes(&read), ["GET 127.0.0.1:8080 with a+c", "GET 127.0.0.1:8080/a/b with a+c"]);
-    // A write stays one, whatever it carries.
+    // A write stays a write, with any content.
     read.method = Method::POST;
     assert_eq!(classes(&read)[0], "POST 127.0.0.1:8080/a/b");
     read.is_showable = false;

@@ -23,7 +23,7 @@ const MAX_SPACES_PER_LEAF: usize = 32;
 const MAX_BOUNDARY: usize = 48;
 /// How the content type of a multipart form begins.
 const FORM_WITH_BOUNDARY: &str = "multipart/form-data; boundary=";
-/// What a content type says of a body that is shown by its fields, or as text.
+/// Content types of bodies that are shown by their fields, or as text.
 const PLAIN_TYPES: [&str; 4] =
     ["application/json", "application/x-www-form-urlencoded", "text/plain", "text/plain;charset=utf-8"];
 

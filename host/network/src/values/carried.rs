@@ -1,4 +1,4 @@
-//! Counts the bytes that a request without a body carries beyond what the run was given (SPEC TAINT-1).
+//! Counts the bytes that a request without a body carries beyond the values that the run was given (SPEC TAINT-1).
 //!
 //! Every byte of path, query, headers and open labels is looked at once. A token is free if it stands in the user's words,
 //! if the request's own host gave it, or if it is one of a few words of every API; and only so many are free, since a
@@ -61,7 +61,7 @@ impl Memory {
             count.text(name.as_str().as_bytes(), Encoding::Plain);
             match basic(name, value) {
                 Some(decoded) => {
-                    // What the usual spelling has no room for: white space, signs that the decoder ignores, the scheme's case.
+                    // Variations of the usual spelling: white space, signs that the decoder ignores, the scheme's case.
                     let usual = "Basic ".len() + decoded.len().div_ceil(3) * 4;
                     let is_usual = value.as_bytes().starts_with(b"Basic ");
                     count.total += value.len().saturating_sub(usual) as u64 + u64::from(!is_usual);

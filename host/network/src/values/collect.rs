@@ -25,7 +25,7 @@ enum Reading {
 pub(crate) struct Collector {
     given: GivenValues,
     host: u64,
-    /// Host and path.
+    /// Host and path of the page.
     page: String,
     reading: Reading,
     body: Vec<u8>,
@@ -60,7 +60,7 @@ impl Collector {
         }
     }
 
-    /// Remembers the values.
+    /// Stores the collected values in the record.
     pub(crate) fn end(self) {
         drop(self);
     }

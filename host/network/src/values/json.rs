@@ -15,7 +15,7 @@ const MAX_PATH_BYTES: usize = 1 << 10;
 pub(super) struct JsonLeaf<'a, 'p> {
     /// The raw text: a string with its quotes, a number, a literal, or `[]` or `{}`.
     pub(super) raw: &'a str,
-    /// The dotted name.
+    /// The dotted name of the field.
     pub(super) path: &'p str,
     /// The dotted name down to the first element of an array.
     pub(super) element: &'p str,

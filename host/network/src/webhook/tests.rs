@@ -32,7 +32,7 @@ async fn request(stream: &mut TcpStream) -> String {
     }
 }
 
-/// A server that answers each request with these bytes, and tells how many it got and what the last one was.
+/// A server that answers each request with these bytes, and reports their number and the last one.
 async fn server(answer: Vec<u8>) -> (u16, Arc<AtomicUsize>, tokio::sync::watch::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -126,7 +126,7 @@ async fn what_is_no_answer_is_an_error() {
         };
         assert_eq!(found, expected, "{answer:.20}");
     }
-    // Bound and dropped: nobody listens there.
+    // Bound and dropped: no server listens there.
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     assert!(matches!(post(&format!("http://127.0.0.1:{port}/")).await, Err(GateError::Connect { .. })));
 }

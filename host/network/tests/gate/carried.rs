@@ -62,7 +62,7 @@ async fn the_reads_of_a_run_are_bounded_together_and_counted_when_they_leave() {
     let setup = Setup::with(config).reaching(server.address).reaching(other.address).reaching(dead);
     let run = tainted(setup);
     let url = |number: usize| server.url(&format!("/{number}?{}", data(20)));
-    // What does not leave is not counted.
+    // A request that does not leave is not counted.
     for number in 0..10 {
         assert!(get(&run.call(LIMITS), &format!("http://{dead}/{number}?{}", data(20))).await.is_err());
     }

@@ -1,4 +1,4 @@
-//! What the owner consented to leaves, and nothing else (SPEC APPR-1).
+//! Requests that the owner consented to leave, and no others (SPEC APPR-1).
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn with_leases(run: &RunNetwork, leases: &[&AskedRequest]) -> CallNetwork {
     run.with_consents(CallConsents { leases, ..CallConsents::default() }).call(LIMITS)
 }
 
-/// What a call asks about when it posts this.
+/// The question of a call that posts this.
 async fn asked(run: &RunNetwork, url: &str, body: &str) -> AskedRequest {
     let call = run.call(LIMITS);
     blocked(post(&call, url, body).await);
@@ -249,7 +249,7 @@ async fn consent_is_checked_until_the_last_moment() {
     go.notify_one();
     assert_eq!(post(&call, &url, "it").await.unwrap(), "hello");
 
-    // The owner allows what was just refused: there is nothing left to ask.
+    // The owner allows the request that was just refused: there is nothing left to ask.
     asked_dns.notified().await;
     blocked(post(&call, &url, "it").await);
     assert_eq!(call.asked().len(), 1);

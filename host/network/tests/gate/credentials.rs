@@ -1,4 +1,4 @@
-//! Secrets go to their servers and to nobody else, and what comes back holds none.
+//! Secrets go to their own servers only, and responses hold none.
 
 use std::io::Write as _;
 use std::sync::{Arc, Mutex};
@@ -351,7 +351,7 @@ impl Paced {
         Setup::default().reaching(address).credential("key", SECRET, &address.to_string()).run()
     }
 
-    /// What a run reads, piece by piece. With so many permits at first, and one more for each piece that is read.
+    /// The text that a run reads, piece by piece. With so many permits at first, and one more for each piece that is read.
     async fn read(&self, run: &RunNetwork, answer: &str, at_first: usize, then: usize) -> Vec<String> {
         *self.answer.lock().unwrap() = answer.to_owned();
         self.permits.add_permits(at_first);
@@ -373,7 +373,7 @@ async fn who_guesses_at_a_value_reads_whole_bodies_only() {
     let events = "data: [1]\n\n|data: [2]\n\n|data: [3]\n\n";
     let run = paced.run();
     assert!(paced.read(&run, events, 1, 1).await.len() >= 3);
-    // The value itself, and what every text may end with, count for nothing.
+    // The value itself, and common ends of text, do not count.
     for _ in 0..10 {
         let value = paced.read(&run, &format!("it is {SECRET}"), 1, 0).await.concat();
         assert_eq!(value, "it is <credential:key>");

@@ -19,7 +19,7 @@ impl Dns {
         Self::start(answers, None).await
     }
 
-    /// Answers after somebody says so; tells when it was asked.
+    /// Answers after a signal of the test; notifies the test when it is asked.
     pub async fn waiting(answers: &[&[&str]], asked: Arc<Notify>, go: Arc<Notify>) -> Self {
         Self::start(answers, Some((asked, go))).await
     }

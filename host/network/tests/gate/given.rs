@@ -1,4 +1,4 @@
-//! What a run was given, and what its requests tell of it (SPEC APPR-1, TAINT-1).
+//! The values a run was given, and their origin in its requests (SPEC APPR-1, TAINT-1).
 
 use network::{AllowedShape, Origin, Policy, Rule, RunNetwork, Timeouts};
 

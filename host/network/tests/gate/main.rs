@@ -1,5 +1,5 @@
 //! The gate against real servers and a real DNS responder on loopback addresses. The guard on addresses is on in every test:
-//! what has to be reached is on the owner's list.
+//! the addresses of the tests are on the owner's list.
 #![allow(clippy::disallowed_types, reason = "tests")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::print_stdout, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! What goes out and where to: names, addresses, policy, headers, traces.
+//! Outgoing requests: names, addresses, policy, headers, traces.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Servers that say exactly what a test wants said, and remember what they were sent.
+//! Servers with scripted answers that remember their requests.
 
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -13,7 +13,7 @@ use tokio_rustls::TlsAcceptor;
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// What a server was sent, as it came.
+/// A request as the server received it.
 #[derive(Debug, Clone, Default)]
 pub struct Received {
     pub head: String,
@@ -89,7 +89,7 @@ impl Server {
         Self { address, connections: Arc::default(), requests: Arc::default() }
     }
 
-    /// Answers over TLS.
+    /// Answers each request over TLS.
     pub async fn tls(acceptor: TlsAcceptor, body: &str) -> Self {
         let answer = response(body);
         let talk: Talk = Arc::new(move |mut stream, _| {
@@ -102,7 +102,7 @@ impl Server {
         Self::start(Ipv4Addr::LOCALHOST.into(), 0, Some(acceptor), talk).await
     }
 
-    /// Listens where nobody may come, on the port of another server.
+    /// Listens at an address that no request may reach, on the port of another server.
     pub async fn trap(address: &str, port: u16) -> Self {
         let talk: Talk = Arc::new(|mut stream, _| {
             Box::pin(async move { stream.write_all(&response("trapped")).await.unwrap_or_default() })

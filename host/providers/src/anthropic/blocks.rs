@@ -127,7 +127,7 @@ impl Blocks {
         }
     }
 
-    /// What goes back with the reply: its blocks, if some of them are more than text and calls.
+    /// The state that goes back with the reply: its blocks, if some of them are more than text and calls.
     fn state(&mut self) -> Option<ProviderState> {
         let kind = |block: &Value| block.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
         let mut blocks: Vec<Value> = std::mem::take(&mut self.blocks).into_iter().map(|block| block.value).collect();

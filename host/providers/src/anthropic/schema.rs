@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// Keywords that are refused. What they ask for stands in the prompt too.
+/// Keywords that are refused. The prompt states these constraints too.
 const REFUSED: [&str; 14] = [
     "$schema",
     "minimum",

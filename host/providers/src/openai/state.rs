@@ -60,7 +60,7 @@ impl ReplyState {
         }
     }
 
-    /// What goes back with the reply, if anything.
+    /// The state that goes back with the reply, if any.
     pub(super) fn into_value(self) -> Option<Value> {
         let mut state = self.message;
         for (name, list) in LISTS.into_iter().zip(self.lists).filter(|(_, list)| !list.is_empty()) {

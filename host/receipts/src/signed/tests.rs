@@ -1,4 +1,4 @@
-//! Signed receipts, and every way in which they are not what was signed.
+//! Signed receipts, and every way in which they can differ from the signed content.
 
 use std::fs;
 
@@ -258,7 +258,7 @@ fn what_is_changed_and_written_well_does_not_fit_the_signature() {
     {
         assert!(matches!(refused(&text.replacen(from, to, 1)), VerifyError::Signature), "{from}");
     }
-    // Signed anew by somebody else: it is his, and says so.
+    // Signed again with another key: the receipt names that key.
     let thief = SigningKey::generate().unwrap();
     let mut stolen = receipt(&key());
     assert!(matches!(SignedReceipt::sign(stolen.clone(), &thief), Err(VerifyError::KeyId { .. })));
@@ -370,7 +370,7 @@ fn skills_and_components_are_told_by_their_hashes() {
 }
 
 proptest! {
-    /// Whatever a model, a tool or a host wrote: the receipt comes back as it was.
+    /// Any text of a model, a tool or a host: the receipt comes back unchanged.
     #[test]
     fn any_receipt_comes_back(
         texts in prop::collection::vec(any::<String>(), 4),

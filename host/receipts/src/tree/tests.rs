@@ -34,7 +34,7 @@ fn every_file_is_found_and_nothing_outside() {
     assert_eq!(paths(root.path(), Odd::Ignored).unwrap(), expected);
     let sum = sums(root.path(), BOUNDS, Odd::Ignored, |_| false).unwrap()["a/y"];
     assert_eq!(sum, Sum { bytes: 3, hash: ContentHash::of(b"a/y") });
-    // The root may be reached by a link: whoever names it knows where it leads.
+    // The root may be reached by a link: its caller knows where it leads.
     symlink(root.path(), outside.path().join("root")).unwrap();
     assert_eq!(paths(&outside.path().join("root"), Odd::Ignored).unwrap(), expected);
 }

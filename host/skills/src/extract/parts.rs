@@ -1,14 +1,14 @@
-//! Which files of a workspace belong to a skill. What is not listed is the run's own.
+//! Which files of a workspace belong to a skill. All others are the run's own.
 
 use crate::snapshot::{is_component, is_manifest};
 
-/// Directories whose files do.
+/// Directories whose files belong to a skill.
 const DIRECTORIES: [&str; 3] = ["assets", "references", "scripts"];
 /// Directories that programs fill for themselves, wherever they are.
 const DENIED: [&str; 4] = [".cache", ".git", ".local", "node_modules"];
 
-/// Whether a file belongs to the skill whose directory its path is relative to. `policy.json` never does: what a skill may do
-/// is the host's to write.
+/// Whether a file belongs to the skill whose directory its path is relative to. `policy.json` never does: only the host
+/// writes a skill's permissions.
 pub(super) fn is_part(path: &str) -> bool {
     if is_denied(path) {
         return false;

@@ -43,7 +43,7 @@ impl Workspace {
         extract(&Extraction { workspace: self.0.path(), baseline, scrub: &scrub, bounds: SkillBounds::default() })
     }
 
-    /// What was taken, as `name: paths`, and what was not, as `name at path: reason`.
+    /// Compares skills as `name: paths` and failures as `name at path: reason`.
     fn check(&self, expected: &[&str]) {
         let told: Vec<String> = self
             .extract(None)
@@ -180,7 +180,7 @@ fn too_much_of_anything() {
         ("output.bin", &large),
         ("skills/b/SKILL.md", manifest("bb").as_bytes()),
     ]);
-    // The run's own files count for nothing.
+    // The run's own files do not count.
     for number in 0..10_000 {
         fs::write(workspace.path(&format!("file-{number}")), "").unwrap();
     }
@@ -227,7 +227,7 @@ fn secrets_do_not_come_along() {
     let skill = found[0].as_ref().unwrap();
     let kept = &skill.snapshot.files["SKILL.md"];
     assert!(kept.bytes.ends_with(b"<credential:key>"));
-    // What is hashed is what is kept.
+    // The hash is that of the kept bytes.
     assert_eq!(kept.hash, base::ContentHash::of(&kept.bytes));
     workspace.write("assets/x.bin", &[b"\0", SECRET].concat());
     let failure = workspace.extract(None)[0].clone().unwrap_err();
@@ -254,7 +254,7 @@ fn what_was_given_is_compared_three_ways() {
         }
         workspace
     };
-    // As it was given, whatever the run made beside it and to what it has no say about.
+    // Unchanged, regardless of the run's own files and of those it has no say about.
     let workspace = filled();
     workspace.write("output.txt", b"x");
     workspace.write("lib/x.py", b"changed");
@@ -300,7 +300,7 @@ fn another_name_is_another_skill() {
     assert!(
         matches!(found.as_slice(), [Ok(skill)] if skill.created && skill.name.as_str() == "post" && skill.changed == ["SKILL.md"])
     );
-    // One made beside what was given, and what was given is as it was.
+    // A new skill beside the given one, which is unchanged.
     let workspace =
         Workspace::of(&[("SKILL.md", manifest("mail").as_bytes()), ("skills/x/SKILL.md", manifest("new").as_bytes())]);
     let found = workspace.extract(Some((&name, &given)));

@@ -1,4 +1,4 @@
-//! Directories to work in, inside a root so that one step moves what is in them, and hidden so that nobody takes them for
+//! Working directories, inside a root so that one step moves their content, and hidden so that they are not taken for
 //! skills.
 
 use std::os::fd::OwnedFd;
@@ -13,19 +13,19 @@ use super::{InstallRoot, failed};
 use crate::SkillError;
 
 const PREFIX: &str = ".motor-staging-";
-/// What could not be put back: for a person to look at, and for nobody to remove.
+/// Prefix of content that could not be put back: for a person to examine, never removed by this program.
 const KEPT: &str = ".motor-kept-";
-/// Two numbers of 64 bits.
+/// Hexadecimal digits of two 64-bit numbers.
 const DIGITS: usize = 32;
 
-/// A directory to work in. It is locked for as long as it is worked in.
+/// A working directory. It is locked for as long as it is in use.
 pub(super) struct Stage {
     pub directory: OwnedFd,
     pub path: PathBuf,
 }
 
 impl Stage {
-    /// A new one, with a name that nobody could have put something under before.
+    /// Makes a new one under an unpredictable name.
     pub fn make(root: &InstallRoot) -> Result<Self, SkillError> {
         let random = Random::from_system();
         let name = format!("{PREFIX}{:016x}{:016x}", random.next_u64(), random.next_u64());
@@ -38,7 +38,7 @@ impl Stage {
         stage.map_err(|error| failed(doing, error))
     }
 
-    /// Removes it with all that is in it. What cannot be removed is left to [`tidy`].
+    /// Removes it with its content. Leftovers are left to [`tidy`].
     pub fn discard(self) {
         if let Err(error) = std::fs::remove_dir_all(&self.path) {
             tracing::warn!(%error, "leftovers of putting a skill in its place could not be removed");
@@ -59,11 +59,11 @@ impl Stage {
     }
 }
 
-/// Removes what crashes left of putting skills in their place. Anything else stays, and so does what somebody is working in.
-/// Links are not followed.
+/// Removes leftovers of crashed installations. Anything else stays, and so do working directories in use. Links are not
+/// followed.
 ///
 /// # Errors
-/// When the root cannot be read.
+/// If the root cannot be read.
 pub fn tidy(root: &Path) -> Result<(), SkillError> {
     let entries = match std::fs::read_dir(root) {
         Ok(entries) => entries,
@@ -73,7 +73,7 @@ pub fn tidy(root: &Path) -> Result<(), SkillError> {
     for entry in entries {
         let entry = entry.map_err(|error| super::io_failed("reading the skills directory", error))?;
         if entry.file_name().to_str().is_some_and(is_staging) && is_abandoned(&entry.path()) {
-            // It does not follow links, of which there may be any number in there.
+            // It does not follow links, of which there may be any number inside.
             if let Err(error) = std::fs::remove_dir_all(entry.path()) {
                 tracing::warn!(%error, "leftovers of putting a skill in its place could not be removed");
             }
@@ -89,13 +89,13 @@ fn is_staging(name: &str) -> bool {
     })
 }
 
-/// Whether it is a directory that nobody works in.
+/// Whether it is a directory that is not in use.
 fn is_abandoned(path: &Path) -> bool {
     let lock = openat(rustix::fs::CWD, path, DIRECTORY, Mode::empty())
         .and_then(|directory| flock(&directory, FlockOperation::NonBlockingLockExclusive));
     match lock {
         Ok(()) => true,
-        // Somebody works in it, or it is no directory.
+        // It is in use, or is not a directory.
         Err(Errno::WOULDBLOCK | Errno::LOOP | Errno::NOTDIR | Errno::NOENT) => false,
         Err(error) => {
             tracing::warn!(%error, "leftovers of putting a skill in its place could not be looked at");

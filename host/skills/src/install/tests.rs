@@ -171,7 +171,7 @@ fn trees_that_lead_out_are_refused() {
     for path in ["../canary/scripts/a.sh", "/etc/x", "a/../../x", "a//b", "./a", "a\\b", "skill.MD"] {
         let new = skill(&[(path, "x", 0o644)]);
         assert!(put(&home.root(), "pdf", &new, ExpectedState::Hash(old().hash)).is_err(), "{path}");
-        // The writing itself refuses too, were the rules ever other ones.
+        // The writer refuses too, in case the rules ever change.
         if path != "skill.MD" && path != "a\\b" && path != "/etc/x" && path != "a//b" {
             let parent = OwnedFd::from(fs::File::open(home.root()).unwrap());
             assert!(write::tree(&parent, "written", &new).is_err(), "{path}");
@@ -260,7 +260,7 @@ fn what_cannot_be_put_back_is_kept_for_a_person() {
     let home = Home::new();
     let outcome = put_watched(&home.root(), "pdf", &new(), ExpectedState::Hash(old().hash), &mut |step| {
         if step == InstallStep::Placed {
-            // Somebody replaces the new skill by a work of his own, and then something fails.
+            // A person replaces the new skill by their own work, and then something fails.
             fs::remove_dir_all(home.root().join("pdf")).unwrap();
             fs::create_dir(home.root().join("pdf")).unwrap();
             fs::write(home.root().join("pdf/work"), "of a person").unwrap();
@@ -274,7 +274,7 @@ fn what_cannot_be_put_back_is_kept_for_a_person() {
     let all = listing(&home.root());
     let (path, _) = all.iter().find(|(_, content)| *content == "of a person").unwrap();
     assert!(path.starts_with(".motor-kept-") && path.ends_with("/pdf/work"), "{path}");
-    // A new skill that somebody removed: what lay there goes back.
+    // A new skill removed by a person: the previous content goes back.
     let home = Home::new();
     let outcome = put_watched(&home.root(), "pdf", &new(), ExpectedState::Hash(old().hash), &mut |step| {
         if step == InstallStep::Checked {
@@ -354,7 +354,7 @@ fn a_directory_that_cannot_be_written_to() {
 #[test]
 fn removing() {
     let home = Home::new();
-    // Unreadable as a skill, and removed without following what is in it.
+    // Unreadable as a skill, and removed without following its links.
     symlink(home.directory.path().join("canary"), home.root().join("pdf/scripts/link")).unwrap();
     remove(&home.root(), "pdf").unwrap();
     home.check_others(&["other"]);

@@ -1,5 +1,5 @@
-//! Writing a skill's files below a directory that is open. Every step goes from an open directory to one name in it, makes
-//! what was not there and follows no link, so nothing outside is ever written.
+//! Writes a skill's files below an open directory. Every step goes from an open directory to one name in it, makes the
+//! missing entry and follows no link, so nothing outside is ever written.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -19,7 +19,7 @@ const WRITING: &str = "writing a skill";
 /// Writes a tree as the new directory `name`, durably.
 pub(super) fn tree(parent: &OwnedFd, name: &str, snapshot: &Snapshot) -> Result<(), SkillError> {
     let top = new_directory(parent.as_fd(), name)?;
-    // The directories from the top to the file that was written last. More are never open at a time.
+    // The directories from the top to the last written file. No more are ever open at a time.
     let mut open: Vec<(String, OwnedFd)> = Vec::new();
     for (path, skill_file) in &snapshot.files {
         let (within, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -56,14 +56,14 @@ fn file_in(parent: BorrowedFd<'_>, name: &str, bytes: &[u8], mode: u32) -> Resul
     Ok(store::sync(&file)?)
 }
 
-/// The permission bits that a file gets: its own, without writing by others and without those that change users, and
-/// always readable for the owner.
+/// The permission bits that a file gets: its own, without writing by others and changing users, and always readable for
+/// the owner.
 fn installed_mode(mode: u32) -> u32 {
     mode & 0o755 | 0o400
 }
 
-/// The directory of that name, new or made before: files do not come in the order of their directories (`a-b` is between
-/// `a` and `a/c`).
+/// The directory of that name, new or existing: files are not in the order of their directories (`a-b` is between `a`
+/// and `a/c`).
 fn directory(parent: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, SkillError> {
     match new_directory(parent, name) {
         Err(SkillError::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => open(parent, name),
@@ -81,7 +81,7 @@ fn open(parent: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, SkillError> {
     openat(parent, name, DIRECTORY, Mode::empty()).map_err(|error| failed(WRITING, error))
 }
 
-/// The rules for trees were asked before; a name that leads elsewhere is worth a second look.
+/// The rules for trees were checked before; a name that leads elsewhere is worth a second check.
 fn one_name(name: &str) -> Result<&str, SkillError> {
     if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {
         return Err(failed(WRITING, Errno::INVAL));
@@ -89,7 +89,7 @@ fn one_name(name: &str) -> Result<&str, SkillError> {
     Ok(name)
 }
 
-/// Makes what is in a directory durable.
+/// Makes the entries of a directory durable.
 pub(super) fn sync(directory: &OwnedFd) -> Result<(), SkillError> {
     let directory = directory.try_clone().map_err(|source| io_failed(WRITING, source))?;
     Ok(store::sync(&File::from(directory))?)

@@ -1,7 +1,7 @@
-//! What reading found, as it is kept in memory and in the index: no bytes, and no status.
+//! Results of reading the roots, as kept in memory and in the index: no bytes, and no status.
 //!
-//! It knows no files and no trust. A catalogue is never changed, a new one takes its place, so whoever holds one sees one
-//! moment of the skills. What it says selects a place and is shown; nothing acts on its word.
+//! It knows no files and no trust. A catalogue is immutable and replaced as a whole, so its holder sees one moment of
+//! the skills. It serves to select places and to display; nothing acts on its word.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use crate::snapshot::Stamp;
 use crate::{SkillError, SkillForm, SkillName, SkillPlace};
 
-/// An entry of a root and what it was found to be.
+/// An entry of a root and the result of reading it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CatalogueEntry {
     pub(super) place: SkillPlace,
-    /// How it looked from outside when it was read; none if that would not show every later change.
+    /// Its outward stamp when it was read; `None` if that would not show every later change.
     pub(super) stamp: Option<Stamp>,
     pub(super) form: Option<SkillForm>,
     pub(super) found: Result<ReadableSkill, Problem>,
@@ -37,14 +37,14 @@ pub(super) struct ReadableSkill {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Problem {
-    /// The entry's name without its extension, where a skill could be called that: it keeps the name from going to another
-    /// place unnoticed.
+    /// The entry's name without its extension, if it is a valid skill name: it keeps the name from silently going to
+    /// another place.
     pub(super) name: Option<SkillName>,
     pub(super) reason: String,
 }
 
 impl CatalogueEntry {
-    /// What it is listed and selected under.
+    /// The name it is listed and selected under.
     pub(super) fn name(&self) -> Option<&str> {
         match &self.found {
             Ok(contents) => Some(contents.name.as_str()),
@@ -52,7 +52,7 @@ impl CatalogueEntry {
         }
     }
 
-    /// Whether both were found to be the same, however they look from outside.
+    /// Whether both have the same form and content, regardless of their stamps.
     pub(super) fn is_as(&self, other: &Self) -> bool {
         self.form == other.form && self.found == other.found
     }
@@ -61,21 +61,21 @@ impl CatalogueEntry {
 /// All entries at one moment.
 #[derive(Debug, Default)]
 pub(super) struct Catalogue {
-    /// By place.
+    /// Sorted by place, without duplicates.
     entries: Vec<Arc<CatalogueEntry>>,
     by_name: OnceLock<Vec<Arc<CatalogueEntry>>>,
 }
 
-/// What a selector selects.
+/// The entry that a selector selects.
 #[derive(Debug)]
 pub(super) struct SelectedSkill {
     pub(super) place: SkillPlace,
-    /// The name it has to have when it is read; none if it was selected by its place.
+    /// The name required when it is read; `None` if it was selected by its place.
     pub(super) name: Option<SkillName>,
 }
 
 impl Catalogue {
-    /// Of entries in any order; the first of a place counts.
+    /// Takes entries in any order; the first of each place counts.
     pub(super) fn new(mut entries: Vec<Arc<CatalogueEntry>>) -> Self {
         entries.sort_by(|a, b| a.place.cmp(&b.place));
         entries.dedup_by(|b, a| a.place == b.place);
@@ -86,11 +86,11 @@ impl Catalogue {
         &self.entries
     }
 
-    /// In the order of lists: by name, then by place; what has no name is last.
+    /// Entries in list order: by name, then by place; nameless ones last.
     pub(super) fn by_name(&self) -> &[Arc<CatalogueEntry>] {
         self.by_name.get_or_init(|| {
             let mut entries = self.entries.clone();
-            // Stable, and sorted by place already.
+            // Stable, and already sorted by place.
             entries.sort_by(|a, b| (a.name().is_none(), a.name()).cmp(&(b.name().is_none(), b.name())));
             entries
         })
@@ -101,8 +101,8 @@ impl Catalogue {
         self.entries.get(at)
     }
 
-    /// The entry that `selector` means: a name, or a place as it is shown or written out. What is written out means that
-    /// place; anything else that fits two entries means neither, whether they can be read or not.
+    /// The entry that `selector` means: a name, or a place in displayed or full form. A full form means that place;
+    /// anything else that fits two entries is ambiguous, whether they are readable or not.
     ///
     /// # Errors
     /// [`SkillError::Missing`] and [`SkillError::Ambiguous`].
@@ -131,7 +131,7 @@ impl Catalogue {
     fn nearest(&self, selector: &str) -> Option<String> {
         let names = self.entries.iter().filter_map(|entry| entry.name()).map(|name| (name, name.to_owned()));
         let places = self.entries.iter().map(|entry| (entry.place.entry.as_str(), entry.place.to_string()));
-        // A name comes first when its place is as near. A selector with a slash is a place, and not a slip of a name.
+        // A name precedes an equally near place. A selector with a slash is a place, and not a mistyped name.
         nearest(selector, places.chain(names)).filter(|_| !selector.contains('/'))
     }
 }
@@ -189,7 +189,7 @@ mod tests {
             ("mail", "/srv/mail or home/mail"),
             ("home/mail", "home/mail -"),
             ("/srv/mail", "/srv/mail -"),
-            // The one that can be read does not take the name of the one that cannot.
+            // The readable skill does not take the name of the unreadable one.
             ("broken", "/srv/mended or home/broken"),
             ("Not A Name", "home/Not A Name -"),
             ("plots", "home/charts plots"),

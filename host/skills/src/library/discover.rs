@@ -1,9 +1,9 @@
-//! Looking at the roots: which entries there are, which of them look as they did, and what the others are.
+//! Looks at the roots: lists their entries, keeps those with an unchanged stamp, and reads the others.
 //!
-//! It knows no trust. A name in a root is not a path yet: links are not followed, and what is read is read by
-//! `snapshot::read`, which survives whatever an entry is made of. What it survives itself: entries that come, go and change
-//! while they are looked at, roots that cannot be read, and entries whose last change is so fresh that another one would
-//! not show (they are looked at again).
+//! It knows no trust. A name in a root is not a path yet: links are not followed, and `snapshot::read` does the
+//! reading, robust against any kind of entry. This module is robust against entries that come, go and change while they
+//! are looked at, unreadable roots, and entries changed so recently that another change would not show (they are looked
+//! at again).
 
 use std::fs::{self, DirEntry, FileType};
 use std::io;
@@ -19,26 +19,26 @@ use super::catalogue::{Catalogue, CatalogueEntry, Problem, ReadableSkill};
 use crate::snapshot::{self, SnapshotError, Stamp};
 use crate::{SkillBounds, SkillForm, SkillName, SkillPlace, SkillsRoot, Snapshot};
 
-/// Threads that look and read. More than two gain nothing before the disk is what one waits for, and take from the guests.
+/// Threads that look and read. More than two gain nothing, as the disk is the bottleneck, and take from the guests.
 const THREADS: usize = 2;
-/// Fewer entries than this are looked at by one thread.
+/// Fewer entries than this are handled by one thread.
 const FEW: usize = 16;
-/// Entries of one root that are looked at. A directory that has more is no directory of skills.
+/// Maximum entries of one root. A directory with more is not a directory of skills.
 const MAX_ENTRIES: usize = 100_000;
 
-/// An entry of a root that has to be a skill, or should have been one.
+/// An entry of a root that is a skill, or should have been one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SkillCandidate {
     pub(super) place: SkillPlace,
     pub(super) form: Option<SkillForm>,
-    /// Its name is not UTF-8, so that it cannot be asked for.
+    /// Its name is not UTF-8, so it cannot be selected.
     nameless: bool,
 }
 
 /// The entries of a root that are to be looked at.
 ///
 /// # Errors
-/// When it cannot be read.
+/// If the root cannot be read.
 pub(super) fn candidates(root: &SkillsRoot) -> io::Result<Vec<SkillCandidate>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(&root.path)? {
@@ -55,7 +55,7 @@ pub(super) fn candidates(root: &SkillsRoot) -> io::Result<Vec<SkillCandidate>> {
     Ok(found)
 }
 
-/// What an entry of a root is by now, going by its name; none: it is gone or no skill.
+/// The current candidate at an entry of a root, going by its name; `None` if it is gone or not a skill.
 pub(super) fn candidate_at(root: &SkillsRoot, entry: &str) -> Option<SkillCandidate> {
     let kind = fs::symlink_metadata(root.path.join(entry)).ok()?.file_type();
     named(root, entry, kind)
@@ -64,7 +64,7 @@ pub(super) fn candidate_at(root: &SkillsRoot, entry: &str) -> Option<SkillCandid
 fn candidate(root: &SkillsRoot, entry: &DirEntry) -> Option<SkillCandidate> {
     let name = entry.file_name();
     if let Some(text) = name.to_str() {
-        // It may be gone by now.
+        // It may be gone already.
         return named(root, text, entry.file_type().ok()?);
     }
     let place = SkillPlace::new(&root.id, &name.to_string_lossy());
@@ -80,7 +80,7 @@ fn named(root: &SkillsRoot, entry: &str, kind: FileType) -> Option<SkillCandidat
     let form = if kind.is_dir() {
         Some(SkillForm::Directory)
     } else if kind.is_symlink() && by_name.is_none() {
-        // A link is no skill, but whoever put a link to a directory there should be told so.
+        // A link is not a skill, but the owner of a link to a directory should be told so.
         fs::metadata(root.path.join(entry)).is_ok_and(|target| target.is_dir()).then_some(None)?
     } else {
         Some(by_name?)
@@ -88,28 +88,28 @@ fn named(root: &SkillsRoot, entry: &str, kind: FileType) -> Option<SkillCandidat
     Some(SkillCandidate { place, form, nameless: false })
 }
 
-/// What looking found.
+/// Result of looking at the roots.
 pub(super) struct DiscoveredRoot {
     pub(super) entries: Vec<Arc<CatalogueEntry>>,
-    /// Whether some entry has to be looked at again, because its last change is too fresh.
+    /// Whether an entry must be looked at again because its last change is too recent.
     pub(super) unsettled: bool,
-    /// What was known before.
+    /// The previously known catalogue.
     pub(super) known: Arc<Catalogue>,
 }
 
-/// How to look.
+/// Parameters of looking at the roots.
 pub(super) struct Looking<'a> {
     pub(super) roots: &'a [SkillsRoot],
     pub(super) bounds: &'a SkillBounds,
-    /// When this began.
+    /// Time when this look began.
     pub(super) now: Timestamp,
-    /// Set when the result is not wanted any more.
+    /// Set when the result is no longer wanted.
     pub(super) stop: &'a AtomicBool,
 }
 
 impl Looking<'_> {
-    /// Looks at `candidates`. Those whose stamp is that of the known entry are not read. `known` is asked for once, while
-    /// another thread takes stamps already.
+    /// Looks at `candidates`, reading only those whose stamp differs from the known entry's. `known` is called once,
+    /// while another thread already takes stamps.
     pub(super) fn look(&self, candidates: &[SkillCandidate], known: impl FnOnce() -> Arc<Catalogue>) -> DiscoveredRoot {
         let threads = if candidates.len() < FEW { 1 } else { THREADS };
         let next = AtomicUsize::new(0);
@@ -135,8 +135,8 @@ impl Looking<'_> {
         DiscoveredRoot { entries, unsettled, known }
     }
 
-    /// The stamps of those candidates that no other thread takes, each with the candidate. One that cannot be had is none,
-    /// which fits nothing.
+    /// The stamps of those candidates that no other thread takes, each with the candidate. A candidate that cannot be
+    /// stat'ed has no stamp and never matches.
     fn stamps<'c>(
         &self,
         candidates: &'c [SkillCandidate],
@@ -153,7 +153,7 @@ impl Looking<'_> {
         taken
     }
 
-    /// The entries of those candidates that no other thread takes, and whether one of them is too fresh.
+    /// The entries of those candidates that no other thread takes, and whether one of them is too recent.
     fn entries(
         &self,
         stamps: &[(&SkillCandidate, Option<Stamp>)],
@@ -170,7 +170,7 @@ impl Looking<'_> {
                 entries.push(known.clone());
             } else if let Some((entry, fresh)) = self.examine(candidate, *stamp) {
                 unsettled |= fresh;
-                // What is found again is kept as it is, so that nothing seems to have changed.
+                // An equal entry is kept as the same object, so that nothing seems to have changed.
                 entries.push(known.filter(|known| ***known == entry).cloned().unwrap_or_else(|| Arc::new(entry)));
             }
         }
@@ -182,7 +182,7 @@ impl Looking<'_> {
         Some(root.path.join(&candidate.place.entry))
     }
 
-    /// Reads an entry; none when it is gone. With it, whether its stamp was too fresh to be kept.
+    /// Reads an entry; `None` if it is gone. Also tells whether its stamp was too recent to be kept.
     fn examine(&self, candidate: &SkillCandidate, stamp: Option<Stamp>) -> Option<(CatalogueEntry, bool)> {
         let SkillCandidate { place, form, nameless } = candidate;
         let fresh = stamp.is_some_and(|stamp| !stamp.is_settled(self.now));
@@ -193,14 +193,14 @@ impl Looking<'_> {
             return Some((entry(*form, Err(problem("its name is not UTF-8".to_owned()))), false));
         }
         let path = self.path(candidate)?;
-        // A skill that makes the reader fail must not take the others with it.
+        // A skill that makes the reader panic must not affect the others.
         let read = || snapshot::read(&path, self.bounds).map(|read| (read.form, contents(&read, place)));
         let Ok(read) = catch_unwind(read) else {
             return Some((entry(*form, Err(problem("it makes the reader of skills fail".to_owned()))), false));
         };
         let found = match read {
             Ok((form, found)) => return Some((entry(Some(form), found.map_err(problem)), fresh)),
-            // A plain file that was asked for by its name is passed over, like all others.
+            // A plain file that was asked for by its name is skipped, like all others.
             Err(SnapshotError::Missing | SnapshotError::NotASkill) => return None,
             Err(error) => Err(problem(error.to_string())),
         };
@@ -219,7 +219,7 @@ fn contents(snapshot: &Snapshot, place: &SkillPlace) -> Result<ReadableSkill, St
     })
 }
 
-/// What an entry would be called.
+/// The name derived from an entry.
 fn stem(entry: &str) -> &str {
     match SkillForm::of_file(entry) {
         Some(_) => entry.rsplit_once('.').map_or(entry, |(stem, _)| stem),
@@ -227,10 +227,10 @@ fn stem(entry: &str) -> &str {
     }
 }
 
-/// Makes the root if it is the home's own and missing.
+/// Makes the home's own root if it is missing.
 ///
 /// # Errors
-/// When it cannot be made.
+/// If it cannot be made.
 pub(super) fn make(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)

@@ -1,8 +1,8 @@
-//! The gate: a skill is read once, and where it stands is asked about the bytes that were read (SPEC SKILL-6, HOST-8).
+//! The gate: reads a skill once and asks for the trust of exactly the bytes it read (SPEC SKILL-6, HOST-8).
 //!
-//! It must not use the index or anything else that was known before but to find the place. What it survives: files that are
-//! swapped at any moment. Whichever bytes it read, it is these that trust is asked about, and these that it hands on; a path
-//! that was checked is never read again.
+//! It must use the index and other prior knowledge only to find the place. Robust against files that are swapped at any
+//! moment: trust is asked about the bytes that were read, and only these are handed on; a path that was checked is
+//! never read again.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,50 +17,50 @@ use super::{Inner, Library, Taken, blocking, discover};
 use crate::snapshot::{self, SnapshotError};
 use crate::{SkillError, SkillForm, SkillPlace, SkillStatus, Standing};
 
-/// Threads that verify.
+/// Threads that verify skills.
 const THREADS: usize = 2;
 
-/// What came of verifying one place.
+/// Result of verifying one place.
 #[derive(Debug)]
 pub struct VerifiedPlace {
-    /// Where.
+    /// Root and entry of the skill.
     pub place: SkillPlace,
-    /// What it is called, as far as that is known.
+    /// Name of the skill, if known.
     pub name: Option<String>,
-    /// The hash of its bytes and where they stand.
+    /// The hash of its bytes and their trust state.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// If the skill cannot be read.
     pub result: Result<(ContentHash, Standing), SkillError>,
-    /// How long reading, hashing and asking took.
+    /// Time for reading, hashing and asking for trust.
     pub took: Duration,
 }
 
-/// Why a reading gave nothing.
+/// Why a reading returned no skill.
 pub(super) enum Miss {
-    /// What is known of the place is not so any more: nothing is there, or a skill of another name.
+    /// The known place is outdated: it is empty, or holds a skill of another name.
     Moved,
     Failed(SkillError),
 }
 
 impl Library {
-    /// Reads the skill that a selector means (as [`Library::find`]) and says where exactly these bytes stand. A skill that was
-    /// selected by its name has that name in the bytes that were read.
+    /// Reads the skill that a selector means (as [`Library::find`]) and tells the trust state of exactly these bytes. A
+    /// skill selected by name has that name in the bytes that were read.
     ///
     /// # Errors
-    /// As [`Library::find`]; [`SkillError::Unreadable`] with the one exact reason.
+    /// As [`Library::find`]; [`SkillError::Unreadable`] with the exact reason.
     pub async fn take(&self, selector: &str) -> Result<Taken, SkillError> {
         match self.read(self.choose(selector).await?).await {
             Ok(taken) => return Ok(taken),
             Err(Miss::Failed(error)) => return Err(error),
-            // The catalogue was a moment old.
+            // The catalogue was outdated.
             Err(Miss::Moved) => self.refresh().await?,
         }
         let chosen = self.choose(selector).await?;
         self.read(chosen).await.map_err(|miss| miss.about(selector))
     }
 
-    /// As [`Library::take`], for a place that is known.
+    /// As [`Library::take`], for a known place.
     ///
     /// # Errors
     /// [`SkillError::Missing`] and [`SkillError::Unreadable`].
@@ -69,10 +69,10 @@ impl Library {
         self.read(chosen).await.map_err(|miss| miss.about(&place.to_string()))
     }
 
-    /// As [`Library::take`], of bytes that the owner approved.
+    /// As [`Library::take`], for bytes that the owner approved.
     ///
     /// # Errors
-    /// [`SkillError::Untrusted`] when these bytes are anything but approved, and what [`Library::take`] says.
+    /// [`SkillError::Untrusted`] if these bytes are not approved, and the errors of [`Library::take`].
     pub async fn approved(&self, selector: &str) -> Result<Taken, SkillError> {
         let taken = self.take(selector).await?;
         match taken.standing.status {
@@ -81,10 +81,10 @@ impl Library {
         }
     }
 
-    /// Reads every byte of one skill, or of all that lie in the roots now, and asks where each stands. By place.
+    /// Reads every byte of one skill, or of all in the roots now, and asks for the trust of each. Sorted by place.
     ///
     /// # Errors
-    /// As [`Library::find`], and [`SkillError::Io`] when a root cannot be read. That a skill cannot be read is in its result.
+    /// As [`Library::find`], and [`SkillError::Io`] if a root cannot be read. An unreadable skill has an `Err` result.
     pub async fn verify(&self, selector: Option<&str>) -> Result<Vec<VerifiedPlace>, SkillError> {
         let inner = self.inner.clone();
         let one = match selector {
@@ -94,7 +94,7 @@ impl Library {
         blocking(move || Ok(inner.verify_all(&one.map_or_else(|| inner.places(), |one| Ok(vec![one]))?))).await?
     }
 
-    /// What a selector means, looked for once more if it is not known.
+    /// Resolves a selector, with another look at the roots if it is unknown.
     pub(super) async fn choose(&self, selector: &str) -> Result<SelectedSkill, SkillError> {
         match self.catalogue().await?.choose(selector) {
             Err(SkillError::Missing { .. }) => {}
@@ -111,7 +111,7 @@ impl Library {
 }
 
 impl Inner {
-    /// The gate itself.
+    /// Reads a selected skill and its trust state.
     pub(super) fn read(&self, chosen: &SelectedSkill) -> Result<Taken, Miss> {
         let SelectedSkill { place, name } = chosen;
         let root = self.roots.iter().find(|root| root.id == place.root).ok_or(Miss::Moved)?;
@@ -137,7 +137,7 @@ impl Inner {
         Ok(Taken { place: place.clone(), manifest, snapshot, standing })
     }
 
-    /// The places in which something lies that is a skill or should be one.
+    /// The places of entries that are skills or should be.
     fn places(&self) -> Result<Vec<SkillPlace>, SkillError> {
         let mut places = Vec::new();
         for root in &self.roots {

@@ -1,6 +1,6 @@
-//! What the keeper of a library is asked to do, from any thread, and how it waits for that and for changes.
+//! Requests to the keeper of a library, from any thread, and how it waits for them and for changes.
 //!
-//! It knows no skills. Orders are a list under a lock that is held for no longer than it takes to add to it, and a counter of
+//! It knows no skills. Requests are a list under a lock that is held only while adding to it, and an event counter of
 //! the system that wakes the keeper.
 
 use std::io;
@@ -13,13 +13,13 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use tokio::sync::oneshot;
 
-/// Told when everything was looked at.
+/// Notified when everything was looked at.
 pub(super) type Look = oneshot::Sender<()>;
 
 #[derive(Debug)]
 pub(super) struct Inbox {
     bell: OwnedFd,
-    /// None: nobody looks any more.
+    /// `None` after the keeper has ended.
     looks: Mutex<Option<Vec<Look>>>,
     stop: AtomicBool,
 }
@@ -30,7 +30,7 @@ impl Inbox {
         Ok(Self { bell, looks: Mutex::new(Some(Vec::new())), stop: AtomicBool::new(false) })
     }
 
-    /// Asks for a look at everything, which begins after this. An error when nobody looks any more.
+    /// Asks for a look at everything, which begins after this call. The receiver fails if the keeper has ended.
     pub(super) fn look(&self) -> oneshot::Receiver<()> {
         let (done, looked) = oneshot::channel();
         if let Some(looks) = self.looks.lock().as_mut() {
@@ -40,12 +40,12 @@ impl Inbox {
         looked
     }
 
-    /// Nobody looks any more: whoever waits is told so.
+    /// Marks the keeper as ended and tells all waiting callers.
     pub(super) fn end(&self) {
         *self.looks.lock() = None;
     }
 
-    /// Asks for an end.
+    /// Asks the keeper to stop.
     pub(super) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.ring();
@@ -55,18 +55,18 @@ impl Inbox {
         &self.stop
     }
 
-    /// The orders up to now.
+    /// Takes the requests up to now.
     pub(super) fn take(&self) -> Vec<Look> {
         self.looks.lock().as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     fn ring(&self) {
-        // It fails only when it rings already.
+        // It fails only if the bell already rings.
         rustix::io::write(&self.bell, &1_u64.to_ne_bytes()).ok();
     }
 
-    /// Waits for orders or for something to be heard, no longer than `most`, and says whether something was heard. Orders that
-    /// came are to be taken after every wait: the bell rings once.
+    /// Waits for requests or changes, no longer than `most`, and tells whether there are changes. Requests must be
+    /// taken after every wait: the bell rings once.
     pub(super) fn wait(&self, watch: Option<BorrowedFd<'_>>, most: Option<Duration>) -> bool {
         let mut waiting = vec![PollFd::new(&self.bell, PollFlags::IN)];
         waiting.extend(watch.map(|watch| PollFd::from_borrowed_fd(watch, PollFlags::IN)));
@@ -75,7 +75,7 @@ impl Inbox {
             Ok(_) => {}
             Err(Errno::INTR) => return false,
             Err(error) => {
-                // Without memory for this there is little else to do than to try later.
+                // Without memory for this there is little else to do than to retry later.
                 tracing::warn!(%error, "waiting for changes of skills failed");
                 std::thread::sleep(Duration::from_millis(100));
                 return false;

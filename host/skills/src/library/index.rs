@@ -1,10 +1,10 @@
-//! The index: what reading found, kept in the home's cache so that the next start need not read it again (SPEC SKILL-7).
+//! The index: results of reading, kept in the home's cache so that the next start need not read again (SPEC SKILL-7).
 //!
-//! It is believed about an entry only as long as the entry looks from outside as it did (`snapshot::Stamp`), and it is never
-//! asked whether a skill may be used: that is decided over the bytes, when they are used. It has no status in it. So what
-//! whoever can write into the home's cache (0700) gains by forging it is a list that shows a wrong name, description or
-//! status for a place; nothing is used that would not be used without it. One that is missing, damaged, made for other
-//! bounds or by another version of this program is as good as none.
+//! A row is believed only as long as the stamp of its entry (`snapshot::Stamp`) is unchanged, and never decides whether
+//! a skill may be used: that is decided over the bytes, at the time of use. It has no status in it. An attacker who can
+//! write into the home's cache (0700) can only forge a list with a wrong name, description or status for a place;
+//! nothing becomes usable by it. An index that is missing, damaged, made for other bounds or by another version of this
+//! program is ignored.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -20,10 +20,10 @@ use super::catalogue::{Catalogue, CatalogueEntry, Problem, ReadableSkill};
 use crate::snapshot::Stamp;
 use crate::{SkillBounds, SkillForm, SkillPlace};
 
-/// What the fields mean and how they are read off a skill. A change to reading that gives another result for the same bytes
-/// takes the next number.
+/// Version of the fields and of how they are read off a skill. A change to reading that gives another result for the
+/// same bytes takes the next number.
 const VERSION: u32 = 1;
-/// Bytes of an index that is read: a hundred thousand skills with the longest descriptions.
+/// Maximum bytes of an index: a hundred thousand skills with the longest descriptions.
 const MAX_BYTES: u64 = 256 << 20;
 
 #[derive(Serialize, Deserialize)]
@@ -57,7 +57,7 @@ fn bounds_of(bounds: &SkillBounds) -> [u64; 5] {
     [file_bytes, text_bytes, component_bytes, entries, total_bytes]
 }
 
-/// What the index knows; nothing if it cannot be used.
+/// The content of the index; empty if it cannot be used.
 pub(super) fn load(path: &Path, bounds: &SkillBounds) -> Catalogue {
     match read(path) {
         Ok(bytes) => parse(&bytes, bounds).unwrap_or_else(|reason| {
@@ -100,11 +100,11 @@ fn parse(bytes: &[u8], bounds: &SkillBounds) -> Result<Catalogue, String> {
     Ok(Catalogue::new(entries))
 }
 
-/// Puts what the catalogue knows in the place of the index, as a whole. Not durable: after a crash it is the old one, the new
-/// one or none, and each will do.
+/// Replaces the index as a whole by the content of the catalogue. Not durable: after a crash it is the old one, the new
+/// one or missing, and each will do.
 ///
 /// # Errors
-/// When the disk fails.
+/// If the disk fails.
 pub(super) fn save(path: &Path, catalogue: &Catalogue, bounds: &SkillBounds) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
@@ -114,7 +114,7 @@ pub(super) fn save(path: &Path, catalogue: &Catalogue, bounds: &SkillBounds) -> 
     let draft = directory.join(format!(".{}.{}.incomplete", name.to_string_lossy(), std::process::id()));
     let written = write(&draft, &text(catalogue, bounds)?).and_then(|()| std::fs::rename(&draft, path));
     if written.is_err() {
-        // It is a cache: what is left of it is in nobody's way.
+        // It is a cache: leftovers do no harm.
         std::fs::remove_file(&draft).ok();
     }
     written
@@ -122,7 +122,7 @@ pub(super) fn save(path: &Path, catalogue: &Catalogue, bounds: &SkillBounds) -> 
 
 fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     use std::io::Write as _;
-    // What a crash left is replaced; nothing is written through a link.
+    // Leftovers of a crash are replaced; nothing is written through a link.
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -133,7 +133,7 @@ fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 fn text(catalogue: &Catalogue, bounds: &SkillBounds) -> io::Result<Vec<u8>> {
     let mut roots: BTreeMap<&str, Vec<IndexRow<&str, &ReadableSkill, &Problem>>> = BTreeMap::new();
     for entry in catalogue.entries() {
-        // What has no stamp would not be believed.
+        // A row without a stamp would not be believed.
         let Some(stamp) = entry.stamp else { continue };
         let (skill, problem) = (entry.found.as_ref().ok(), entry.found.as_ref().err());
         let row = IndexRow { entry: entry.place.entry.as_str(), stamp, form: entry.form, skill, problem };

@@ -1,8 +1,8 @@
-//! The one thread that looks at the roots and says what is in them: at the start, when something changes, when it is asked to.
+//! The one thread that looks at the roots and publishes their entries: at the start, on changes and on request.
 //!
-//! It knows no trust and tells nobody that a skill may be used. It alone makes catalogues and writes the index. What it
-//! survives: roots that are missing, cannot be read or are replaced; floods of changes (they are looked at together, five
-//! times a second at most); watches that cannot be had (it looks twice a second instead).
+//! It knows no trust and permits no use of a skill. It alone makes catalogues and writes the index. Robust against
+//! roots that are missing, unreadable or replaced; floods of changes (they are looked at together, five times a second
+//! at most); unavailable watches (it looks twice a second instead).
 
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
@@ -24,24 +24,24 @@ use crate::{SkillBounds, SkillPlace, SkillsRoot};
 
 /// Changes that follow each other within this are looked at together.
 const QUIET: Duration = Duration::from_millis(50);
-/// However long they go on, they are looked at after this.
+/// Continuous changes are looked at after this at the latest.
 const MAX_QUIET: Duration = Duration::from_millis(200);
-/// How often roots are looked at that are not watched.
+/// Poll interval of roots that are not watched.
 const POLL: Duration = Duration::from_millis(500);
-/// What looking may take of the time at most, where it has to be done again and again: one part in this.
+/// Maximum share of time for repeated looking: one part in this.
 const POLL_SHARE: u32 = 10;
-/// When what has just changed is looked at once more: the time that a `Stamp` needs to settle, and some.
+/// Delay of the second look at a fresh change: the time that a `Stamp` needs to settle, and some.
 const SETTLE: Duration = Duration::from_millis(2_500);
-/// How long the index may be behind, so that a flood of changes does not write it each time.
+/// Maximum delay of the index, so that a flood of changes does not write it each time.
 const SAVE: Duration = Duration::from_secs(1);
-/// How often everything is looked at although nothing was heard: some file systems tell nothing of what others do to them.
+/// Interval of looks at everything without events: some file systems do not report changes by others.
 const SWEEP: Duration = Duration::from_secs(60);
 
 pub(super) struct Keeper {
     pub(super) roots: Vec<SkillsRoot>,
     pub(super) bounds: SkillBounds,
     pub(super) index: PathBuf,
-    /// Compared with what files say of their times.
+    /// Compared with the times of files.
     pub(super) clock: Arc<dyn Clock>,
     pub(super) most_watches: usize,
     pub(super) inbox: Arc<Inbox>,
@@ -49,7 +49,7 @@ pub(super) struct Keeper {
     pub(super) changes: watch::Sender<u64>,
 }
 
-/// However the keeper ends.
+/// Tells all waiting callers, however the keeper ends.
 impl Drop for Keeper {
     fn drop(&mut self) {
         self.inbox.end();
@@ -57,7 +57,7 @@ impl Drop for Keeper {
 }
 
 impl Keeper {
-    /// Runs until it is told to stop.
+    /// Runs until told to stop.
     pub(super) fn run(self, watched: bool) {
         let Some(catalogue) = self.first() else { return };
         let mut running = Running {
@@ -76,7 +76,7 @@ impl Keeper {
         running.run();
     }
 
-    /// The first look, which others wait for.
+    /// The first look, for which callers wait.
     fn first(&self) -> Option<Arc<Catalogue>> {
         if let Some(home) = self.roots.iter().find(|root| root.id == HOME)
             && let Err(error) = discover::make(&home.path)
@@ -103,7 +103,7 @@ impl Keeper {
         self.roots.iter().flat_map(of).collect()
     }
 
-    /// None when nobody wants to know any more.
+    /// `None` if the keeper was told to stop.
     fn look(&self, candidates: &[SkillCandidate], known: impl FnOnce() -> Arc<Catalogue>) -> Option<DiscoveredRoot> {
         let stop = self.inbox.stopped();
         let now = self.clock.now();
@@ -125,9 +125,9 @@ impl Keeper {
 struct Running {
     keeper: Keeper,
     catalogue: Arc<Catalogue>,
-    /// None: nobody watches, or nobody can.
+    /// `None` if watching is off or impossible.
     watch: Option<RootWatch>,
-    /// Whether everything has to be looked at again and again instead.
+    /// Whether everything is polled instead.
     polled: bool,
     save_at: Option<Instant>,
     settle_at: Option<Instant>,
@@ -143,12 +143,12 @@ impl Running {
             if self.keeper.inbox.wait(self.watch.as_ref().map(AsFd::as_fd), most) {
                 self.hear();
             }
-            // Whatever ended the wait: the bell may have rung while something was heard.
+            // After every wait: the bell may have rung during an event.
             let looks = self.keeper.inbox.take();
             if !looks.is_empty() {
                 self.look_at_everything();
                 for look in looks {
-                    // Whoever does not wait any more does not mind.
+                    // A caller that no longer waits is ignored.
                     look.send(()).ok();
                 }
             }
@@ -173,7 +173,7 @@ impl Running {
         }
     }
 
-    /// Everything is looked at once more after it is watched: what changed in between was not heard.
+    /// Looks at everything once more after watching has begun: changes in between were not reported.
     fn start_watching(&mut self) {
         match RootWatch::new(self.keeper.bounds.entries, self.keeper.most_watches) {
             Ok(watch) => self.watch = Some(watch),
@@ -188,7 +188,7 @@ impl Running {
         self.polled = true;
     }
 
-    /// Takes in what was heard, and what follows in quick succession.
+    /// Takes in reported changes, and those that follow in quick succession.
     fn hear(&mut self) {
         let began = Instant::now();
         let mut heard = Heard::default();
@@ -222,12 +222,12 @@ impl Running {
         let Some(looked) = self.keeper.look(&candidates, || self.catalogue.clone()) else { return };
         self.publish(Catalogue::new(looked.entries), looked.unsettled);
         let now = Instant::now();
-        // Which of the two applies is decided each time: roots come back.
+        // Decided each time which of the two applies: roots come back.
         self.poll_at = (self.polled || !all_watched).then(|| now + POLL.max(began.elapsed() * POLL_SHARE));
         self.sweep_at = self.watch.is_some().then_some(now + SWEEP);
     }
 
-    /// Whether each root is watched, if there is a watch.
+    /// Whether each root is watched; `true` without a watch.
     fn watch_roots(&mut self) -> bool {
         let Some(watch) = &mut self.watch else { return true };
         let mut all = true;
@@ -299,21 +299,21 @@ impl Running {
     }
 }
 
-/// Whether an entry is watched although it is already: directories may have come.
+/// Whether to watch an already watched entry again: it may have new directories.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RefreshRequest {
     Yes,
     No,
 }
 
-/// Whether the index of `known` is that of `catalogue`: what has no stamp is not in it.
+/// Whether the index of `known` equals that of `catalogue`: entries without a stamp are not in it.
 fn is_known(catalogue: &Catalogue, known: &Catalogue) -> bool {
     let stamped = |catalogue: &Catalogue| catalogue.entries().iter().filter(|entry| entry.stamp.is_some()).count();
     let mut entries = catalogue.entries().iter().filter(|entry| entry.stamp.is_some());
     stamped(catalogue) == stamped(known) && entries.all(|entry| known.get(&entry.place) == Some(entry))
 }
 
-/// Whether somebody who lists both sees the same.
+/// Whether lists of both look the same.
 fn is_same(one: &Catalogue, other: &Catalogue) -> bool {
     let (one, other) = (one.entries(), other.entries());
     let same =

@@ -1,13 +1,13 @@
-//! A list: what was found, and where it stands.
+//! A list: the skills that were found, and their trust state.
 //!
-//! It reads no files. What the catalogue says selects a record of trust by name, place, hash and permission bits, so a
-//! catalogue that is a moment old shows where the bytes of that moment stand.
+//! It reads no files. Catalogue entries select trust records by name, place, hash and permission bits, so an outdated
+//! catalogue shows the state of the bytes of its moment.
 
 use super::SkillSummary;
 use super::catalogue::{Catalogue, CatalogueEntry, ReadableSkill};
 use crate::{SkillForm, SkillStatus, Standing, TrustBook};
 
-/// All entries of the catalogue in its order of lists.
+/// All entries of the catalogue in list order.
 pub(super) fn summaries(catalogue: &Catalogue, trust: &TrustBook) -> Vec<SkillSummary> {
     let entries = catalogue.by_name();
     let asked: Vec<_> = entries
@@ -34,7 +34,7 @@ pub(super) fn summaries(catalogue: &Catalogue, trust: &TrustBook) -> Vec<SkillSu
 }
 
 fn readable(entry: &CatalogueEntry, contents: &ReadableSkill, standing: Option<Standing>) -> SkillSummary {
-    // There is one for each that was asked for; were there none, it would not be trust.
+    // There is one for each request; a missing one counts as no trust.
     let Some(standing) = standing else { return unreadable(entry, "nothing is known of it".to_owned()) };
     let described =
         standing.record.and_then(|record| record.described).filter(|_| entry.form == Some(SkillForm::Component));

@@ -1,4 +1,4 @@
-//! Tests of the library: what is dropped in, what changes, what is forged, and what races.
+//! Tests of the library: added, changed and forged skills, and races.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -111,7 +111,7 @@ async fn what_is_dropped_in_is_listed_with_its_state_and_its_one_reason() {
     archive(&skills.join("web.zip"), &[("SKILL.md", &manifest("web", "Reads the web."))]);
     archive(&skills.join("maps.skill"), &[("SKILL.md", &manifest("maps", "Reads maps."))]);
     fs::write(skills.join("tables.wasm"), "\0asm").unwrap();
-    // Those that cannot be used, and why.
+    // Unusable entries, and why.
     fs::create_dir(skills.join("empty")).unwrap();
     drop_in(&skills.join("linked"), "linked", "Has a link.");
     symlink("/etc/passwd", skills.join("linked/passwd")).unwrap();
@@ -119,7 +119,7 @@ async fn what_is_dropped_in_is_listed_with_its_state_and_its_one_reason() {
     fs::write(skills.join("broken.zip"), "no archive").unwrap();
     fs::write(skills.join("Bad Name.wasm"), "\0asm").unwrap();
     fs::create_dir(skills.join(std::ffi::OsString::from_vec(b"caf\xe9".to_vec()))).unwrap();
-    // What is no skill.
+    // Entries that are not skills.
     for name in ["README.md", "LICENSE", "index.json", "notes.txt", ".hidden.zip"] {
         fs::write(skills.join(name), "text").unwrap();
     }
@@ -158,7 +158,7 @@ async fn what_is_dropped_in_is_listed_with_its_state_and_its_one_reason() {
     assert_eq!(list["shortcut"].reason, "it is a link: put the file itself there");
     assert_eq!(list["caf\u{fffd}"].reason, "its name is not UTF-8");
 
-    // None acts before it is approved; those that can be read do after.
+    // No skill acts before it is approved; the readable ones do after.
     for place in ["mail", "web.zip", "maps.skill", "tables.wasm"] {
         let refused = library.approved(place).await.unwrap_err();
         assert!(matches!(refused, SkillError::Untrusted { status: SkillStatus::NeedsReapproval, .. }), "{refused}");
@@ -188,7 +188,7 @@ async fn two_roots_show_both_and_neither_has_the_trust_of_the_other() {
     assert_eq!(status(&library, &other).await, SkillStatus::NeedsReapproval);
     assert!(library.approved("home/mail").await.is_ok());
     assert!(matches!(library.approved(&other).await, Err(SkillError::Untrusted { .. })));
-    // That one of them cannot be read does not give its name to the other.
+    // An unreadable skill does not give its name to the other.
     fs::remove_file(home.path("skills/mail/SKILL.md")).unwrap();
     library.refresh().await.unwrap();
     assert!(matches!(library.take("mail").await, Err(SkillError::Ambiguous { .. })));
@@ -204,11 +204,11 @@ async fn a_skill_that_came_a_moment_ago_is_found_and_one_that_went_is_not() {
     assert!(library.list().await.unwrap().is_empty());
     drop_in(&home.path("skills/mail"), "mail", "Reads mail.");
     assert_eq!(library.find("mail").await.unwrap(), SkillPlace::new("home", "mail"));
-    // It lies elsewhere by now: the catalogue does not know.
+    // It was moved, which the catalogue does not know.
     fs::rename(home.path("skills/mail"), home.path("skills/post")).unwrap();
     let taken = library.take("mail").await.unwrap();
     assert_eq!((taken.place.entry.as_str(), taken.manifest.name.as_str()), ("post", "mail"));
-    // What was selected by its name is not taken under another.
+    // A skill selected by its name is not taken under another.
     fs::write(home.path("skills/post/SKILL.md"), manifest("fax", "Sends.")).unwrap();
     let gone = library.take("mail").await.unwrap_err();
     assert!(matches!(&gone, SkillError::Missing { nearest: None, .. }), "{gone}");
@@ -226,7 +226,7 @@ async fn a_skill_that_came_a_moment_ago_is_found_and_one_that_went_is_not() {
     assert_eq!(library.path(&SkillPlace::new("home", "post")).unwrap(), home.path("skills/post"));
 }
 
-/// Every change that leaves the size alone, and the time that anybody can set.
+/// Every change that leaves the size and the settable time alone.
 #[tokio::test]
 async fn one_byte_a_mode_a_name_and_the_trust_is_gone() {
     type Change = fn(&Path);
@@ -254,7 +254,7 @@ async fn one_byte_a_mode_a_name_and_the_trust_is_gone() {
         let library = home.open();
         approve(&library, "mail").await;
         library.close().await;
-        // What lies beside it says nothing.
+        // A status claimed in its directory has no effect.
         fs::write(home.path("skills/mail/policy.json"), r#"{"status":"approved"}"#).unwrap();
         let library = home.open();
         assert!(library.approved("mail").await.is_ok(), "{what}");
@@ -291,7 +291,7 @@ async fn an_index_that_is_missing_damaged_or_old_is_made_anew() {
         library.close().await;
         assert_eq!(fs::read_to_string(&index).unwrap(), good, "{text}");
     }
-    // One that cannot be written is in nobody's way.
+    // An index that cannot be written does no harm.
     fs::remove_dir_all(home.path("cache")).unwrap();
     fs::write(home.path("cache"), "").unwrap();
     assert_eq!(home.open().list().await.unwrap(), expected);
@@ -310,7 +310,7 @@ async fn a_forged_index_changes_what_is_shown_and_never_what_is_used() {
     let good = fs::read_to_string(&index).unwrap();
     let (mail, evil) = (list["mail"].hash.unwrap().to_string(), list["evil"].hash.unwrap().to_string());
 
-    // The stamps are right: the list believes it, as this file's owner could also change the list's program.
+    // The stamps are right: the list believes it, as this file's owner could also change this program.
     fs::write(&index, good.replace("Reads more.", "Forged.").replace(&evil, &mail)).unwrap();
     let library = home.open();
     assert_eq!(listed(&library).await["evil"].description, "Forged.");
@@ -320,26 +320,26 @@ async fn a_forged_index_changes_what_is_shown_and_never_what_is_used() {
     assert!(library.approved("mail").await.is_ok());
     library.close().await;
 
-    // A name that another skill has selects a place and nothing more.
+    // Another skill's name selects a place and nothing more.
     fs::write(&index, good.replace("\"name\":\"evil\"", "\"name\":\"post\"")).unwrap();
     let library = home.open();
     assert!(matches!(library.take("post").await, Err(SkillError::Missing { .. })));
     library.close().await;
 
-    // After a change the stamps are wrong, and nothing of it is believed.
+    // After a change the stamps are wrong, and the index is not believed.
     fs::write(home.path("skills/evil/more"), "").unwrap();
     fs::write(&index, good.replace("Reads more.", "Forged.").replace(&evil, &mail)).unwrap();
     let library = home.open();
     let list = listed(&library).await;
     assert_eq!((list["evil"].description.as_str(), list["evil"].status), ("Reads more.", SkillStatus::NeedsReapproval));
     assert_eq!(list["mail"].status, SkillStatus::Approved);
-    // A place that the index alone knows is no place.
+    // A place known only to the index does not exist.
     let gone = home.path("skills/evil");
     fs::remove_dir_all(gone).unwrap();
     assert!(matches!(home.open().take("evil").await, Err(SkillError::Missing { .. })));
 }
 
-/// With the true clock the files of a test are too fresh for a later change to be sure to show.
+/// With the true clock the files of a test are too recent for a later change to be sure to show.
 #[tokio::test]
 async fn what_has_just_changed_is_not_believed_from_the_index() {
     let home = Home::new();
@@ -382,7 +382,7 @@ async fn roots_that_are_missing_or_cannot_be_read_are_empty() {
     assert!(library.list().await.unwrap().is_empty());
     assert_eq!(fs::metadata(home.path("skills")).unwrap().permissions().mode() & 0o777, 0o700);
     assert!(matches!(library.verify(None).await, Err(SkillError::Io { .. })));
-    // Twice the same root is once.
+    // The same root given twice counts once.
     let mut parts = home.parts();
     parts.roots = vec![SkillsRoot::home(home.path("skills")), SkillsRoot::home(home.path("elsewhere"))];
     assert_eq!(Library::open(parts).unwrap().roots().len(), 1);

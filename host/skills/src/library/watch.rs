@@ -1,9 +1,9 @@
-//! Hearing of changes: inotify on each root and on every directory of its entries (SPEC HOST-10).
+//! Watches for changes: inotify on each root and on every directory of its entries (SPEC HOST-10).
 //!
-//! Straight on the system's interface: a general watcher also asks for openings, so that looking at ten thousand skills would
-//! overflow its queue and be answered by looking again, follows links on request of what it watches, and keeps quiet about
-//! directories that it could not watch. It says where something happened and nothing more; what happened is found by
-//! looking. What it survives: queues that overflow, limits on watches, roots that go and come, and directories without end.
+//! Uses the system's interface directly: a general watcher also subscribes to opens, so that looking at ten thousand
+//! skills would overflow its queue and cause another look; it follows links that watched directories contain, and hides
+//! its failures to watch a directory. This module reports only where something happened; looking finds the change.
+//! Robust against queue overflows, limits on watches, roots that go and come, and endless directories.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use crate::{SkillPlace, SkillsRoot};
 
-/// Changes of content, names and permissions; no reading. Links are not followed.
+/// Changes of content, names and permissions, but not reads.
 const CHANGES: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::DELETE)
     .union(WatchFlags::MODIFY)
@@ -28,15 +28,15 @@ const CHANGES: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVE_SELF)
     .union(WatchFlags::ONLYDIR)
     .union(WatchFlags::EXCL_UNLINK);
-/// The root may be named by a link, what is in it not.
+/// A root may be named by a link, directories below it may not.
 const CHANGES_BELOW: WatchFlags = CHANGES.union(WatchFlags::DONT_FOLLOW);
 
-/// What was heard.
+/// Changes reported by inotify.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     /// Entries in which something happened.
     pub(super) touched: BTreeSet<SkillPlace>,
-    /// Something happened that nobody can say more of: everything has to be looked at.
+    /// Something happened in an unknown place: everything has to be looked at.
     pub(super) everything: bool,
 }
 
@@ -47,17 +47,17 @@ pub(super) struct RootWatch {
     spots: HashMap<i32, Spot>,
     roots: HashMap<String, i32>,
     entries: HashMap<SkillPlace, WatchedDirectory>,
-    /// Directories of one entry that are watched. One that has more cannot be read.
+    /// Maximum watched directories of one entry. An entry with more cannot be read.
     most_directories: u64,
-    /// Watches altogether. They are counted for each user, and others need some too.
+    /// Maximum watches altogether. They are counted per user, and other programs need some too.
     most_watches: usize,
 }
 
-/// The directories of an entry.
+/// The watched directories of an entry.
 #[derive(Debug, Default)]
 struct WatchedDirectory {
     watches: Vec<i32>,
-    /// There may be more of them, or others in their place.
+    /// There may be new directories, or others in their place.
     doubted: bool,
 }
 
@@ -68,27 +68,27 @@ enum Spot {
 }
 
 impl RootWatch {
-    /// Nothing is watched yet.
+    /// Starts without any watches.
     ///
     /// # Errors
-    /// When the system has no more of them.
+    /// If the system has no inotify instance left.
     pub(super) fn new(most_directories: u64, most_watches: usize) -> io::Result<Self> {
         let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
         let (spots, roots, entries) = (HashMap::new(), HashMap::new(), HashMap::new());
         Ok(Self { inotify, spots, roots, entries, most_directories, most_watches })
     }
 
-    /// Whether all directories of an entry are watched, as far as anybody knows; of a file there are none.
+    /// Whether all directories of an entry are watched, as far as known; `false` for a file.
     pub(super) fn has_entry(&self, place: &SkillPlace) -> bool {
         self.entries.get(place).is_some_and(|watched| !watched.doubted)
     }
 
-    /// Each entry is to be gone through again.
+    /// Marks every entry to be gone through again.
     pub(super) fn doubt(&mut self) {
         self.entries.values_mut().for_each(|watched| watched.doubted = true);
     }
 
-    /// Ends the watches of entries that were doubted and not gone through again: they are not there any more.
+    /// Ends the watches of doubted entries that were not gone through again: they no longer exist.
     pub(super) fn forget_doubted(&mut self) {
         let gone: Vec<SkillPlace> =
             self.entries.iter().filter(|(_, of)| of.doubted).map(|(place, _)| place.clone()).collect();
@@ -98,11 +98,11 @@ impl RootWatch {
         }
     }
 
-    /// Watches which entries come and go. It may have been replaced without a sound, by renaming what it lies in, so this is
-    /// asked for again and again; then all of its entries are others.
+    /// Watches which entries of a root come and go. The root may have been silently replaced by renaming its parent, so
+    /// this is called repeatedly; all entries of a new root are gone through again.
     ///
     /// # Errors
-    /// When it cannot be watched; it may be missing.
+    /// If it cannot be watched; it may be missing.
     pub(super) fn root(&mut self, root: &SkillsRoot) -> io::Result<()> {
         let watch = inotify::add_watch(&self.inotify, &root.path, CHANGES)?;
         let old = self.roots.insert(root.id.clone(), watch);
@@ -117,11 +117,11 @@ impl RootWatch {
         Ok(())
     }
 
-    /// Watches all directories of an entry, which may be gone or a file: then there are none. A directory is watched before
-    /// its list is read, so that nothing is made in between.
+    /// Watches all directories of an entry; a missing entry or a file has none. A directory is watched before its list
+    /// is read, so that nothing is missed in between.
     ///
     /// # Errors
-    /// When there are no more watches to be had. What else goes wrong is found by looking.
+    /// If there are no watches left. Other failures are found by looking.
     pub(super) fn entry(&mut self, place: &SkillPlace, path: &Path) -> io::Result<()> {
         let mut watches = Vec::new();
         let mut waiting = vec![path.to_owned()];
@@ -153,7 +153,7 @@ impl RootWatch {
         Ok(())
     }
 
-    /// Ends those watches that are of this place still: what has another name by now is watched under that.
+    /// Ends the watches that still belong to this place: a renamed directory is watched under its new name.
     fn drop_of(&mut self, place: &SkillPlace, watches: Vec<i32>) {
         for watch in watches {
             if self.spots.get(&watch).is_some_and(|spot| matches!(spot, Spot::Entry(of) if of == place)) {
@@ -164,11 +164,11 @@ impl RootWatch {
 
     fn drop(&mut self, watch: i32) {
         self.spots.remove(&watch);
-        // It ends by itself with what it watched.
+        // This fails if the watch ended with its directory.
         inotify::remove_watch(&self.inotify, watch).ok();
     }
 
-    /// Everything that happened up to now.
+    /// Collects all events up to now.
     pub(super) fn hear(&mut self, heard: &mut Heard) {
         let mut buffer = [MaybeUninit::uninit(); 16 << 10];
         let mut reader = Reader::new(&self.inotify, &mut buffer);
@@ -201,7 +201,7 @@ impl RootWatch {
                         self.roots.remove(root);
                         heard.everything = true;
                     }
-                    // A name that is no text is found by looking at everything: it is rare.
+                    // A name that is not text is found by looking at everything: it is rare.
                     match event.file_name().map(|name| name.to_str()) {
                         Some(Ok(entry)) => {
                             let place = SkillPlace::new(root, entry);
@@ -270,7 +270,7 @@ mod tests {
         fs::write(skills.join("web.zip"), "").unwrap();
         fs::rename(skills.join("mail"), skills.join("post")).unwrap();
         assert_eq!(heard(&mut watch), (["mail", "post", "web.zip"].map(str::to_owned).to_vec(), false));
-        // What moved is watched under its new name.
+        // A renamed entry is watched under its new name.
         let post = SkillPlace::new(HOME, "post");
         watch.entry(&post, &skills.join("post")).unwrap();
         watch.entry(&mail, &skills.join("mail")).unwrap();
@@ -317,7 +317,7 @@ mod tests {
         let failed = failed.filter_map(Result::err).next().unwrap();
         assert_eq!(failed.kind(), io::ErrorKind::StorageFull);
         assert!(watch.spots.len() <= 100);
-        // One that is gone through again and has gone gives back what it had.
+        // A doubted entry that is not gone through again returns its watches.
         watch.doubt();
         watch.forget_doubted();
         assert_eq!(watch.spots.len(), 1);

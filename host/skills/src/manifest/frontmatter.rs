@@ -2,7 +2,7 @@
 
 use super::ManifestError;
 
-/// Bytes of a frontmatter: two hundred times what real ones have.
+/// Bytes of a frontmatter: two hundred times the usual size.
 pub(super) const MAX_BYTES: usize = 64 << 10;
 
 /// A `SKILL.md` in its two parts.
@@ -11,7 +11,7 @@ pub(super) struct ManifestParts<'a> {
     pub(super) body: &'a str,
 }
 
-/// Takes a text with `\n` at the ends of its lines apart. Marks of byte order and empty lines may come before.
+/// Takes a text with `\n` at the ends of its lines apart. Byte order marks and empty lines may come before.
 pub(super) fn split(text: &str) -> Result<ManifestParts<'_>, ManifestError> {
     let text = text.trim_start_matches(|c: char| c == '\u{feff}' || c.is_whitespace());
     let mut lines = text.split_inclusive('\n');

@@ -1,8 +1,8 @@
-//! A frontmatter that is no YAML, read line by line for one field: what its author plainly meant.
+//! Reads one field of a frontmatter that is not YAML, line by line, as its author plainly meant it.
 
 use granit_parser::{Event, Parser};
 
-/// The text of a field: what comes after its name, with the lines that belong to it.
+/// The text of a field: the rest of its line, with the lines that belong to it.
 pub(super) fn field(front: &str, name: &str) -> Option<String> {
     let margin = front.lines().filter(|line| !line.trim().is_empty()).map(indent).min().unwrap_or(0);
     let mut lines = front.lines().map(|line| line.get(margin..).unwrap_or_default());
@@ -24,7 +24,8 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start_matches([' ', '\t']).len()
 }
 
-/// Key and value of a line that begins a field. Keys are words: a sentence with a colon in it goes on with the last field.
+/// Key and value of a line that begins a field. Keys are words: a sentence with a colon in it goes on with the last
+/// field.
 fn keyed(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.split_once(':')?;
     let key = key.trim_end();
@@ -36,7 +37,7 @@ fn keyed(line: &str) -> Option<(&str, &str)> {
     is_key.then(|| (bare, value.trim()))
 }
 
-/// `|`, `>`, and how they say what to do with spaces.
+/// `|` or `>`, with their marks for the treatment of spaces.
 fn is_block_header(head: &str) -> bool {
     let rest = head.get(1..).unwrap_or_default();
     let rest = rest.split_once('#').map_or(rest, |(before, _)| before);
@@ -60,7 +61,7 @@ fn quoted(head: &str, more: &[&str], quote: char) -> String {
     let whole = whole.trim();
     let within = whole.get(1..).unwrap_or_default();
     match within.strip_suffix(quote) {
-        // What is in it is no text in quotes by the rules, such as `"a "b" c"` or `"\d"`.
+        // Not validly quoted text, such as `"a "b" c"` or `"\d"`.
         Some(within) => within.to_owned(),
         None if within.contains(quote) => whole.to_owned(),
         None => within.to_owned(),

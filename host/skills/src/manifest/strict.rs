@@ -1,5 +1,5 @@
-//! What the Agent Skills standard demands to the letter, which its reference validator checks. A departure keeps no skill
-//! from being used here; it may keep it from being used elsewhere.
+//! The letter of the Agent Skills standard, which its reference validator checks. A skill that departs from it can be
+//! used here, but perhaps not elsewhere.
 
 use unicode_normalization::UnicodeNormalization as _;
 
@@ -11,8 +11,8 @@ const MAX_NAME: usize = 64;
 const MAX_DESCRIPTION: usize = 1_024;
 const MAX_COMPATIBILITY: usize = 500;
 
-/// Each departure, one sentence. `text` has `\n` at the ends of its lines, `directory` is the name of what it lies in, `known`
-/// is a frontmatter that was read already: most often the same one.
+/// Each departure, one sentence. `text` has `\n` at the ends of its lines, `directory` is the name of its directory,
+/// `known` is a frontmatter that was read already: most often the same one.
 pub(super) fn departures(text: &str, directory: &str, known: Option<(&str, &Result<Fields, Fault>)>) -> Vec<String> {
     let front = match front(text) {
         Ok(front) => front,
@@ -67,7 +67,7 @@ pub(super) fn departures(text: &str, directory: &str, known: Option<(&str, &Resu
     found
 }
 
-/// The standard's reader takes what is between the first two `---`, wherever they are.
+/// The standard's reader takes the text between the first two `---`, wherever they are.
 fn front(text: &str) -> Result<&str, &'static str> {
     let rest = text.strip_prefix("---").ok_or("it does not begin with `---`")?;
     rest.split_once("---").map(|(front, _)| front).ok_or("its frontmatter does not end")

@@ -63,7 +63,7 @@ fn what_is_plainly_meant_is_read() {
         ("name: pdf\nmetadata: {\"a\": {\"b\": [1, 2]}}\ndescription: Reads", "Reads"),
         ("{\"name\": \"pdf\", \"description\": \"Reads: it\"}", "Reads: it"),
         ("name: pdf\nmetadata:\n  {\n    \"a\": [\n      1,\n    ]\n  }\ndescription: Reads", "Reads"),
-        // Tabs, indentation, cases, comments, fields that nobody knows.
+        // Tabs, indentation, cases, comments, unknown fields.
         ("name:\tpdf\ndescription:\tReads\tPDF", "Reads PDF"),
         ("\tname: pdf\n\tdescription: Reads", "Reads"),
         ("  name: pdf\n  description: Reads", "Reads"),
@@ -201,7 +201,7 @@ fn conforming_is_told_apart() {
     ] {
         assert_eq!(read(text, "pdf").unwrap().strict, [departure]);
     }
-    // What cannot be used has a verdict too.
+    // An unusable file has a verdict too.
     assert_eq!(super::departures(b"\xff", "pdf"), ["`SKILL.md` is not UTF-8: byte 0 is not"]);
     assert_eq!(super::departures(b"---\nname: 7z\ndescription: a\n---\n", "7z"), [] as [&str; 0]);
 }
@@ -271,7 +271,7 @@ proptest! {
         has_a_verdict(format!("---\n{}\n---\n", words.concat()).as_bytes());
     }
 
-    /// Whatever is written in quotes by the rules of JSON comes back.
+    /// Any text in quotes by the rules of JSON comes back.
     #[test]
     fn what_is_quoted_comes_back(text in "[ -~éß漢]{1,80}") {
         prop_assume!(!text.trim().is_empty());
@@ -281,7 +281,7 @@ proptest! {
     }
 }
 
-/// What is promised of anything that is read.
+/// Asserts the promises for any input.
 pub(crate) fn has_a_verdict(text: &[u8]) {
     match read(text, "pdf") {
         Ok(manifest) => {

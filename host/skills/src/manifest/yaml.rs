@@ -1,19 +1,19 @@
-//! A frontmatter as the events of a YAML parser: the spelling of every value, whatever type it looks like, and nothing
-//! expanded. An alias is a number here, so there is nothing that could grow, and nesting ends at a fixed depth.
+//! A frontmatter as the events of a YAML parser: the spelling of every value, regardless of its apparent type, and
+//! nothing expanded. An alias is a number here, so nothing can grow, and nesting ends at a fixed depth.
 
 use std::collections::{HashMap, HashSet};
 
 use granit_parser::{Event, Parser, StructureStyle};
 
-/// Mappings and lists within each other.
+/// The deepest nesting of mappings and lists.
 const MAX_NESTED: usize = 32;
 
-/// What lies at the top of a frontmatter.
+/// The top-level fields of a frontmatter.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     fields: Vec<(String, Value)>,
     anchored: HashMap<usize, String>,
-    /// What is YAML and more than the standard's reader takes.
+    /// Ways of writing that are YAML and that the standard's reader refuses.
     pub(super) extras: Extras,
 }
 
@@ -40,9 +40,9 @@ pub(super) struct Extras {
 /// Why there are no fields.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// It is no YAML.
+    /// It is not YAML.
     Syntax {
-        /// Of the frontmatter, from 1.
+        /// Line of the frontmatter, from 1.
         line: usize,
     },
     /// It is a list, a text or nothing.
@@ -50,7 +50,7 @@ pub(super) enum Fault {
 }
 
 impl Fields {
-    /// Reads all of it.
+    /// Reads a whole frontmatter.
     pub(super) fn read(front: &str) -> Result<Self, Fault> {
         let options = granit_parser::options! {
             flow_nesting_limit: MAX_NESTED,
@@ -65,7 +65,7 @@ impl Fields {
         if reading.is_mapping { Ok(reading.fields) } else { Err(Fault::NoMapping) }
     }
 
-    /// The last value of a field, as other readers have it; by its name in any case if there is none exactly so.
+    /// The last value of a field, as other readers have it; by its name in any case if there is no exact match.
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
         let last =
             |is: &dyn Fn(&str) -> bool| self.fields.iter().rev().find(|(key, _)| is(key)).map(|(_, value)| value);
@@ -152,7 +152,7 @@ impl YamlReading {
         extras.tags |= tagged;
     }
 
-    /// A node begins: a key, a value or an item of what is open.
+    /// A node begins: a key, a value or an item of the open node.
     fn node(&mut self, value: Value) {
         let at_top = self.open.len() == 1 && self.documents == 1;
         match self.open.last_mut() {

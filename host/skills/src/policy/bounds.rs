@@ -1,19 +1,19 @@
-//! How large a policy may be, and what its texts may be made of.
+//! How large a policy may be, and which characters its texts may have.
 //!
-//! It must not know what a domain, a tool or a limit is. What it survives: texts that would break out of a line or a table.
+//! It must not know the meaning of domains, tools or limits. It survives texts that break out of a line or table.
 
 use base::text::cut;
 use serde_json::Value;
 
 use super::{Policy, inputs};
 
-/// Domains, tools, credentials and dependencies are at most so many each.
+/// The most domains, writes, tools, credentials, dependencies and limits, each.
 pub(super) const MAX_ENTRIES: usize = 200;
-/// A domain or a tool has at most so many bytes: the longest a domain can be.
+/// The most bytes of a domain or a tool: the length of the longest domain.
 pub(super) const MAX_TEXT_BYTES: usize = 253;
-/// All dependencies together have at most so many bytes of JSON.
+/// The most bytes of JSON of all dependencies together.
 const MAX_DEPENDENCY_BYTES: usize = 64 << 10;
-/// Of foreign text at most so many characters are shown.
+/// The most characters of foreign text that are shown.
 const MAX_SHOWN: usize = 60;
 
 pub(super) fn check(policy: &Policy) -> Result<(), String> {
@@ -43,7 +43,7 @@ fn check_count(what: &str, count: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a text is fit to be an entry: what is wrong with it, as the end of a sentence.
+/// Checks that a text is fit to be an entry; the error is the fault, as the end of a sentence.
 pub(super) fn text(text: &str) -> Result<(), String> {
     if text.is_empty() {
         return Err("is empty".to_owned());
@@ -57,7 +57,7 @@ pub(super) fn text(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Foreign text within a message: cut, and with what is not printable written out.
+/// Foreign text within a message: cut, and with unprintable characters escaped.
 pub(super) fn shown(text: &str) -> String {
     let is_long = text.chars().nth(MAX_SHOWN).is_some();
     cut(text, MAX_SHOWN - usize::from(is_long)).escape_debug().to_string()

@@ -1,9 +1,8 @@
-//! `policy.json` as the host writes it out: for people to read, and never read back as anything but a proposal (SPEC SKILL-4,
-//! VAULT-6).
+//! `policy.json` as the host writes it: for people to read, and read back only as a proposal (SPEC SKILL-4, VAULT-6).
 //!
-//! It must not know secrets: it is told which credentials are set. What it survives: a skill's directory that its author has
-//! prepared with links, a crash while it writes, and a reader at the same moment. The draft lies beside the skill and not in
-//! it: in it, it would change the content hash for as long as it lies there.
+//! It must not know secrets: callers say which credentials are set. It survives a skill's directory that its author has
+//! prepared with links, a crash while it writes, and a concurrent reader. The draft lies beside the skill: inside, it
+//! would change the content hash for as long as it exists.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -17,14 +16,14 @@ use serde_json::{Map, Value, json};
 use super::{ExtractedFrom, SkillProvenance};
 use crate::{SkillError, TrustRecord};
 
-/// The file's name.
+/// The file's name in the skill's directory.
 const NAME: &str = "policy.json";
 /// The version of the file's form.
 const SCHEMA_VERSION: u32 = 1;
 
 /// The text of the file for a record: JSON, the same for the same record.
 ///
-/// Of credentials it says which are set (`"[set]"`), of those that the policy names.
+/// Credentials that the policy names and that are set appear as `"[set]"`.
 #[must_use]
 pub fn render(record: &TrustRecord, credentials_set: &[CredentialName]) -> String {
     let mut file = content(record);
@@ -37,8 +36,8 @@ pub fn render(record: &TrustRecord, credentials_set: &[CredentialName]) -> Strin
     text
 }
 
-/// Whether `bytes` are what the host writes out for this record, whatever credentials are set by now: then what the file
-/// claims is not the author's claim.
+/// Whether `bytes` equal the host's output for this record, apart from the credentials that are set: then the claims in
+/// the file are not the author's.
 #[must_use]
 pub fn wrote(bytes: &[u8], record: &TrustRecord) -> bool {
     let Ok(Value::Object(mut found)) = serde_json::from_slice(bytes) else { return false };
@@ -83,11 +82,11 @@ fn extracted_from(from: &ExtractedFrom) -> Value {
     })
 }
 
-/// Puts `text` into `policy.json` of a skill's directory, in place of what was there, readable by its owner alone. After a
-/// crash it is the one or the other. No link is followed in the directory or to it.
+/// Replaces `policy.json` in a skill's directory with `text`, readable by its owner alone. After a crash it is the old
+/// file or the new one. No link is followed in the directory or to it.
 ///
 /// # Errors
-/// When `directory` is no directory, or the file cannot be written there.
+/// If `directory` is not a directory, or the file cannot be written there.
 pub fn write_file(directory: &Path, text: &str) -> Result<(), SkillError> {
     write(directory, text).map_err(|source| SkillError::Io { what: "writing `policy.json` failed".to_owned(), source })
 }
@@ -100,7 +99,7 @@ fn write(directory: &Path, text: &str) -> io::Result<()> {
     let folder = OFlags::DIRECTORY | OFlags::CLOEXEC;
     let around = File::from(rustix::fs::open(around, folder, Mode::empty())?);
     let within = File::from(rustix::fs::openat(&around, entry, folder | OFlags::NOFOLLOW, Mode::empty())?);
-    // Hidden, so that it is never taken for a skill; one name for each entry, so that what a crash leaves goes with the next.
+    // Hidden, so that it is never taken for a skill; one name for each entry, so that the next write clears it.
     let draft = format!(".motor-policy-{}", ContentHash::of(entry.as_encoded_bytes()).short());
     match rustix::fs::unlinkat(&around, &draft, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => {}
@@ -113,7 +112,7 @@ fn write(directory: &Path, text: &str) -> io::Result<()> {
         .and_then(|()| store::sync(&file).map_err(io::Error::other))
         .and_then(|()| Ok(rustix::fs::renameat(&around, &draft, &within, NAME)?));
     if written.is_err() {
-        // The error that is told is the first.
+        // The first error is the one returned.
         rustix::fs::unlinkat(&around, &draft, AtFlags::empty()).ok();
     }
     written

@@ -1,8 +1,8 @@
 //! The inputs of a skill against the schema that its policy has for them (SPEC SKILL-8).
 //!
-//! It must not reach out, nor quote what it was given at length. What it survives: schemas of any content. One that refers to
-//! another document, to itself, or to so much that to check a value would take long, is refused before it is compiled;
-//! patterns are linear, few and small.
+//! It must not reach out, nor quote inputs at length. It survives schemas of any content: one that refers to another
+//! document, to itself, or to so much that a check would take long, is refused before it is compiled; patterns are
+//! linear, few and small.
 
 use std::collections::HashMap;
 
@@ -17,22 +17,22 @@ use crate::SkillError;
 const MAX_SCHEMA_BYTES: usize = 32 << 10;
 /// The largest inputs, in bytes of JSON: they become part of a prompt.
 const MAX_INPUT_BYTES: usize = 32 << 10;
-/// A schema with its references written out has at most so many JSON values: each may be held against each part of the inputs.
+/// The most JSON values of a schema with its references expanded: each may be checked against each part of the inputs.
 const MAX_PARTS: u64 = 4_000;
-/// Schemas and inputs are nested at most so deep.
+/// The deepest nesting of schemas and inputs.
 const MAX_DEPTH: usize = 64;
-/// A schema has at most so many patterns, each compiled to at most so many bytes.
+/// The most patterns of a schema, and the most bytes of each when compiled.
 const MAX_PATTERNS: usize = 50;
 const MAX_PATTERN_BYTES: usize = 256 << 10;
-/// At most so many problems are told.
+/// The most problems that are reported.
 const MAX_PROBLEMS: usize = 5;
-/// A rule of the schema is quoted in at most so many characters.
+/// The most characters of a quoted rule of the schema.
 const MAX_RULE: usize = 160;
 
-/// Checks the inputs of a run. No schema: the skill takes none.
+/// Checks the inputs of a run. Without a schema the skill takes none.
 ///
 /// # Errors
-/// Which input is wrong and what would be right.
+/// If an input is invalid; the error names it and the rule.
 pub fn check_inputs(schema: Option<&Value>, inputs: Option<&Value>) -> Result<(), SkillError> {
     check(schema, inputs).map_err(|reason| SkillError::Invalid { reason })
 }
@@ -87,23 +87,23 @@ fn compile(schema: &Value) -> Result<jsonschema::Validator, String> {
         .map_err(|error| format!("`inputs` is no valid JSON Schema: {}", rule(&error)))
 }
 
-/// Measures a schema with its references written out. What compiles and checks it goes as deep as they lead, and does as much.
+/// Measures a schema with its references expanded, because compiling and checking it follows them as deep and as often.
 struct Measuring<'a> {
     root: &'a Value,
-    /// Of each value that was referred to; none while it is being measured.
+    /// Size of each referenced value; `None` while it is being measured.
     known: HashMap<&'a str, Option<SchemaSize>>,
 }
 
 #[derive(Clone, Copy)]
 struct SchemaSize {
-    /// JSON values.
+    /// The number of JSON values.
     parts: u64,
     /// How deep they are nested.
     depth: usize,
 }
 
 impl<'a> Measuring<'a> {
-    /// The size of a value that lies so many levels deep.
+    /// The size of a value at that level of nesting.
     fn of(&mut self, value: &'a Value, level: usize) -> Result<SchemaSize, String> {
         if level >= MAX_DEPTH {
             return Err(too_deep());
@@ -123,7 +123,7 @@ impl<'a> Measuring<'a> {
                 for (name, value) in fields {
                     match (name.as_str(), value) {
                         ("$ref", Value::String(target)) => add(self.target(target, level + 1)?),
-                        // They would change what a `$ref` means, or are references themselves.
+                        // They would change the meaning of a `$ref`, or are references themselves.
                         ("$id" | "$dynamicRef" | "$recursiveRef", Value::String(_)) => {
                             return Err(format!("`inputs` has `{name}`: only `$ref` with `#/…` is possible"));
                         }
@@ -147,7 +147,7 @@ impl<'a> Measuring<'a> {
             Some(None) => return refused("which leads back to itself: write it out as deep as it is needed"),
             None => {}
         }
-        // Escapes of URLs would be read in one way here and in another there.
+        // URL escapes could be read differently here and by the validator.
         let pointer = reference.strip_prefix('#').filter(|pointer| pointer.starts_with('/') && !pointer.contains('%'));
         let Some(pointer) = pointer else { return refused("and only `#/…`, within the schema itself, is possible") };
         let Some(target) = self.root.pointer(pointer) else { return refused("and there is nothing there") };
@@ -200,7 +200,7 @@ fn patterns(value: &Value) -> usize {
     }
 }
 
-/// Which input is wrong, and what would be right.
+/// A message that names the wrong input and the rule.
 fn problem(schema: &Value, error: &ValidationError<'_>) -> String {
     let path =
         error.instance_path().as_str().trim_start_matches('/').replace('/', ".").replace("~1", "/").replace("~0", "~");
@@ -226,7 +226,7 @@ fn problem(schema: &Value, error: &ValidationError<'_>) -> String {
     }
 }
 
-/// What the schema asks for, without a word of the value.
+/// The rule of the schema, without the value.
 fn rule(error: &ValidationError<'_>) -> String {
     let text = error.masked_with("it").to_string();
     cut_line(&text, MAX_RULE)

@@ -1,7 +1,7 @@
-//! `policy.json` as it lies in a skill's directory: what its author asks for, whoever wrote it (SPEC SKILL-4).
+//! `policy.json` as found in a skill's directory: a request by its author, who may be anyone (SPEC SKILL-4).
 //!
-//! It must not make anything of what the file claims. What it survives: a file of any content. What cannot be understood is
-//! left out and said; what claims a status, a hash, an approval or a credential's value is said, and counts for nothing.
+//! It must not act on the file's claims. It survives a file of any content. Invalid parts are left out and reported;
+//! claims of a status, a hash, an approval or a credential's value are reported, and count for nothing.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use serde_json::{Map, Value};
 use super::bounds::{MAX_ENTRIES, shown, text};
 use super::{Policy, inputs};
 
-/// A larger file is not read.
+/// The largest file that is read, in bytes.
 const MAX_BYTES: usize = 256 << 10;
-/// At most so many oddities are told.
+/// The most oddities that are reported.
 const MAX_CLAIMS: usize = 50;
 
-/// What an author asks for.
+/// The policy that an author asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
-    /// What can be understood of it. None: the file cannot be read at all.
+    /// The valid parts of it; `None` if the file cannot be read at all.
     pub policy: Option<Policy>,
-    /// What is odd about it, each one sentence.
+    /// The oddities of it, each one sentence.
     pub claims: Vec<String>,
 }
 
-/// Reads a proposal leniently: what is wrong is left out and said.
+/// Reads a proposal leniently: invalid parts are left out and reported.
 #[must_use]
 pub fn read_proposal(bytes: &[u8]) -> Proposal {
     let mut reader = ProposalReader { claims: Vec::new() };
@@ -92,7 +92,7 @@ impl ProposalReader {
         }
     }
 
-    /// Says what the file claims about itself.
+    /// Reports a claim of the file about itself.
     fn told(&mut self, name: &str, value: &Value) {
         let said = match value {
             Value::Null => return,

@@ -145,7 +145,7 @@ fn the_file_says_what_is_granted_and_no_secret() {
     });
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expected);
     assert_eq!(text, render(&record(), &names(&["key", "of-another-skill"])));
-    // Read back it proposes what it says and approves nothing.
+    // Read back, it proposes the same policy and approves nothing.
     let proposal = read_proposal(text.as_bytes());
     assert_eq!(proposal.policy, Some(policy()));
     assert!(proposal.claims.iter().any(|claim| claim.contains("`status` is `approved`")), "{:?}", proposal.claims);
@@ -189,7 +189,7 @@ fn no_link_is_followed() {
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("victim"), "as it was").unwrap();
 
-    // The file is a link, the draft is one, or has a second name: what they lead to stays as it is.
+    // The file is a link, the draft is one, or has a second name: their targets stay as they are.
     symlink(outside.join("victim"), skill.join("policy.json")).unwrap();
     let draft = root.path().join(format!(".motor-policy-{}", ContentHash::of(b"pdf").short()));
     symlink(outside.join("victim"), &draft).unwrap();

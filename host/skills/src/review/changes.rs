@@ -1,4 +1,4 @@
-//! What changed against the version that was approved: powers before anything else, and of those what reaches furthest first.
+//! Changes against the approved version: powers before anything else, those with the widest reach first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,17 +9,17 @@ use super::{ComponentFact, FileChange, FileChangeKind, Hidden, PowerChange, Skil
 use crate::policy::{Policy, read_proposal};
 use crate::{SkillFile, Snapshot};
 
-/// Lines about powers that are shown.
+/// Maximum lines shown about powers.
 const MAX_POWERS: usize = 1_000;
 
-/// What a version could do or asks for that the approved one with its policy did not, and what it no longer does. The rest
-/// of what changed is [`super::diff`].
+/// Abilities and requests of a new version that go beyond the approved version and its policy, and those that are gone.
+/// [`super::diff`] shows the other changes.
 #[must_use]
 pub fn power_changes(approved: (&Snapshot, &Policy), new: &Snapshot, inspect: &Inspect<'_>) -> Vec<PowerChange> {
     compared(approved, new, &facts::find(new, inspect), inspect)
 }
 
-/// What changed, when the facts of the new version are known.
+/// Compares with the approved version, given the facts of the new one.
 pub(super) fn against(
     approved: (&Snapshot, &Policy),
     new: &Snapshot,
@@ -32,7 +32,7 @@ pub(super) fn against(
 
 fn compared(approved: (&Snapshot, &Policy), new: &Snapshot, facts: &Facts, inspect: &Inspect<'_>) -> Vec<PowerChange> {
     let (old, policy) = approved;
-    // What did not change can do what it could.
+    // An unchanged component keeps its facts.
     let known = |path: &str, bytes: &[u8]| {
         let hash = old.files.get(path).map(|file| file.hash);
         let same = facts.components.iter().find(|fact| fact.path == path && Some(fact.hash) == hash);
@@ -41,8 +41,8 @@ fn compared(approved: (&Snapshot, &Policy), new: &Snapshot, facts: &Facts, inspe
     powers(old, policy, new, &facts::find(old, &known), facts)
 }
 
-/// What kind of power a line is about, in the order in which they are shown: what runs and reaches out, then what is asked
-/// for, then what only looks odd.
+/// Kind of power that a line is about, in display order: abilities to run and reach out, then requests, then mere
+/// oddities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Network,
@@ -73,7 +73,7 @@ impl Powers {
         self.removed.insert((rank, what));
     }
 
-    /// Both ways: what is only in `after` is added, what is only in `before` is removed.
+    /// Compares in both directions: names only in `after` are added, names only in `before` are removed.
     fn compare(
         &mut self,
         rank: Rank,
@@ -151,7 +151,7 @@ fn components(powers: &mut Powers, before: &[ComponentFact], after: &[ComponentF
         let offers = |name: &str| format!("offers tool `{}` (`{shown}`)", visible_name(name));
         powers.compare(Rank::Tool, &names(&old), &names(&new), offers);
         for (name, _) in new.iter().filter(|(name, tool)| old.get(*name).is_some_and(|known| known != *tool)) {
-            // What a model is told of a tool decides how it is used.
+            // A model uses a tool according to its description and parameters.
             powers.add(Rank::Tool, format!("changes what tool `{}` says or takes (`{shown}`)", visible_name(name)));
         }
     }
@@ -163,7 +163,7 @@ fn scripts(powers: &mut Powers, old: &Snapshot, new: &Snapshot) {
         let shown = visible_name(path);
         match old.files.get(path) {
             None if is_script(path, file) => powers.add(Rank::Script, format!("adds script `{shown}`")),
-            // What became a script by its first line or its mode too.
+            // Also a file that became a script by its first line or mode.
             Some(known) if known.hash != file.hash && (is_script(path, file) || is_script(path, known)) => {
                 powers.add(Rank::Script, format!("changes script `{shown}`"));
             }
@@ -230,7 +230,7 @@ fn credentials(powers: &mut Powers, policy: &Policy, asked: Option<&Policy>, bef
     }
 }
 
-/// What the proposal asks for beside domains and credentials. One that asks for nothing of a kind asks for less.
+/// The proposal's requests other than domains and credentials. An empty list of tools or dependencies asks for less.
 fn asks(powers: &mut Powers, policy: &Policy, asked: &Policy) {
     let set = |names: &[String]| names.iter().cloned().collect();
     powers.compare(Rank::AskedTool, &set(&policy.tools), &set(&asked.tools), |name| {
@@ -292,7 +292,7 @@ fn places_of(places: &FactPlaces) -> String {
     format!(" ({}{more})", visible_name(first))
 }
 
-/// Files, what a run executes before what it reads.
+/// Changed files, executable ones before those that are only read.
 fn files(old: &Snapshot, new: &Snapshot) -> Vec<FileChange> {
     let deadline = Deadline::soon();
     let paths: BTreeSet<&String> = old.files.keys().chain(new.files.keys()).collect();
@@ -305,12 +305,12 @@ fn files(old: &Snapshot, new: &Snapshot) -> Vec<FileChange> {
             changes.push((order, FileChange { path: path.clone(), kind, lines }));
         }
     }
-    // Stable: within a kind they are by path.
+    // The sort is stable: within a kind they stay sorted by path.
     changes.sort_by_key(|(order, _)| *order);
     changes.into_iter().map(|(_, change)| change).collect()
 }
 
-/// What happened to a file.
+/// How a file changed; `None` if it did not.
 pub(super) fn kind(before: Option<&SkillFile>, after: Option<&SkillFile>) -> Option<FileChangeKind> {
     match (before, after) {
         (None, Some(_)) => Some(FileChangeKind::Added),
@@ -321,7 +321,7 @@ pub(super) fn kind(before: Option<&SkillFile>, after: Option<&SkillFile>) -> Opt
     }
 }
 
-/// Scripts and components, then what the model is told, then the rest.
+/// Display rank: scripts and components, then the manifest for the model, then the rest.
 pub(super) fn order(path: &str, file: &SkillFile) -> u8 {
     if text::is_script(path, &file.bytes, file.mode) || text::is_component(path, &file.bytes) {
         0

@@ -1,8 +1,7 @@
-//! Names of credentials that text mentions: what its programs would read from their environment, and what asks the host for
-//! a secret.
+//! Names of credentials that text mentions: variables that its programs would read from their environment, and requests
+//! to the host for a secret.
 //!
-//! What is found is a fact about the text, not about what it does: a program that wants to hide a name can. Nothing is
-//! granted because of it.
+//! A finding is a fact about the text, not about its behaviour: a program can hide a name. Findings grant nothing.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -11,7 +10,7 @@ use regex::Regex;
 
 use super::text::shell_parts;
 
-/// Reading the environment in the languages that skills are written in, and what stands for a secret of the host.
+/// Reads of the environment in the languages that skills are written in, and placeholders for secrets of the host.
 static READS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     // Constant patterns, and a test compiles each.
     READ_PATTERNS.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect()
@@ -28,17 +27,17 @@ const READ_PATTERNS: [&str; 9] = [
     // Ruby, Perl, PowerShell.
     r#"\bENV\s*(?:\.fetch\s*\(|\[)\s*["']([A-Za-z_][A-Za-z0-9_-]*)["']"#,
     r#"\$ENV\{\s*["']?([A-Za-z_][A-Za-z0-9_]*)["']?\s*\}|\$(?i:env):([A-Za-z_][A-Za-z0-9_]*)"#,
-    // Ours.
+    // The host's own names and placeholders.
     r"\b(VAULT_[A-Za-z0-9_]*[A-Za-z0-9])\b",
     r"<credential:([A-Za-z][A-Za-z0-9_-]{0,63})>",
-    // What is a secret by its name, in prose too: a model is told to use it.
+    // Names that look like secrets, in prose too: a model is told to use them.
     r"\b([A-Z][A-Z0-9]*_(?:[A-Z0-9]+_)*?(?:API_?KEY|ACCESS_KEY(?:_ID)?|SECRET_KEY|PRIVATE_KEY|API_TOKEN|ACCESS_TOKEN|AUTH_TOKEN|BOT_TOKEN|CLIENT_SECRET))\b",
 ];
 
 /// `const { X, Y: z } = process.env`.
 static TAKEN_APART: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\{([^{}]{1,300})\}\s*=\s*(?:process|Bun|import\.meta)\s*\.\s*env\b").ok());
-/// `$X` and `${X}`.
+/// A shell variable: `$X` or `${X}`.
 static VARIABLE: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\$(?:\{[#!]?([A-Za-z_][A-Za-z0-9_]*)|([A-Za-z_][A-Za-z0-9_]*))").ok());
 /// `X=`, `for X in`, `read X`.
@@ -46,7 +45,7 @@ static ASSIGNED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?m)(?:^|[;&|(]|\b(?:export|local|readonly|declare|typeset)\b(?:[ \t]+-\w+)*)[ \t]*([A-Za-z_][A-Za-z0-9_]*)\+?=|\bfor[ \t]+([A-Za-z_]\w*)[ \t]+in\b|\bread[ \t]+(?:-\w+[ \t]+)*([A-Za-z_]\w*)").ok()
 });
 
-/// What every environment has, and what configures programs and holds no secret.
+/// Variables that every environment has, and those that configure programs and hold no secret.
 const KNOWN: [&str; 78] = [
     "APPDATA",
     "BASE_URL",
@@ -128,10 +127,10 @@ const KNOWN: [&str; 78] = [
     "XDG_DATA_HOME",
 ];
 
-/// Parts of names of variables that hold secrets.
+/// Parts of variable names that indicate a secret.
 const SECRET: [&str; 8] = ["token", "secret", "passw", "credential", "api_key", "apikey", "access_key", "private_key"];
 
-/// The names in a text with their places, in no order.
+/// The names in a text with their byte offsets, unordered.
 pub(super) fn find(path: &str, text: &str) -> Vec<(String, usize)> {
     let mut found = Vec::new();
     let mut add = |name: &str, at: usize| {
@@ -164,8 +163,8 @@ pub(super) fn find(path: &str, text: &str) -> Vec<(String, usize)> {
     found
 }
 
-/// Variables that a shell would take from its environment: those that are set further up are the script's own. One that is
-/// a secret by its name is reported all the same.
+/// Variables that a shell would take from its environment: those assigned further up are the script's own. A name that
+/// indicates a secret is always reported.
 fn shell_variables(text: &str) -> Vec<(String, usize)> {
     let mut assigned: BTreeMap<&str, usize> = BTreeMap::new();
     for captures in ASSIGNED.iter().flat_map(|assigned| assigned.captures_iter(text)) {
@@ -263,7 +262,7 @@ mod tests {
     #[test]
     fn own_variables_are_none() {
         check("a.sh", "DIR=$(pwd)\ncd $DIR\nfor F in *; do\n echo $F\ndone\nread -r LINE\necho $LINE $name", &[]);
-        // The value is from the environment, whatever it is called afterwards.
+        // The value is from the environment, even if a variable of the same name then holds it.
         check("a.sh", "MODEL_ID=${MODEL_ID:-x}\necho $MODEL_ID", &["MODEL_ID"]);
         check("a.sh", "echo $LATER\nLATER=1", &["LATER"]);
         check("a.sh", "api_token=1\necho $api_token", &["api_token"]);

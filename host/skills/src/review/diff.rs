@@ -1,6 +1,6 @@
-//! What changed in the files of a skill, line by line, for people.
+//! Changes in the files of a skill, line by line, for people.
 //!
-//! What it survives: texts that are made so that comparing them takes forever, or that fill a screen or a reply.
+//! Robust against texts crafted to make the comparison endless or to fill a screen or a reply.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -14,30 +14,30 @@ use super::hidden::{visible, visible_name};
 use super::{FileChangeKind, FileKind, text};
 use crate::{SkillFile, Snapshot};
 
-/// Bytes of one file's difference.
+/// Maximum bytes of one file's diff.
 const MAX_BYTES: usize = 200 << 10;
-/// Bytes of all of them.
+/// Maximum bytes of all diffs together.
 const MAX_BYTES_IN_ALL: usize = 4 << 20;
-/// Bytes of a file that is compared by lines.
+/// Maximum bytes of a file that is compared by lines.
 const MAX_FILE_BYTES: usize = 4 << 20;
-/// How long lines are compared, over all files. After that the rest is shown as replaced as a whole: true, but coarse.
+/// Time for comparing lines, over all files. After that the rest is shown as replaced as a whole: true, but coarse.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How a file changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileDiff {
-    /// Its path.
+    /// Path relative to the skill's root.
     pub path: String,
-    /// What happened.
+    /// How the file changed.
     pub kind: FileChangeKind,
-    /// What it was.
+    /// The old file; absent if it was added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<FileSide>,
-    /// What it is.
+    /// The new file; absent if it was removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<FileSide>,
-    /// A unified diff with hidden characters written out, cut at 200 KiB; none for what is no text.
+    /// A unified diff with hidden characters written out, cut at 200 KiB; absent if a side is not text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
@@ -46,15 +46,15 @@ pub struct FileDiff {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileSide {
-    /// Bytes.
+    /// File size in bytes.
     pub bytes: u64,
-    /// Of these bytes.
+    /// Hash of the file's bytes.
     pub hash: ContentHash,
-    /// Permission bits.
+    /// Unix permission bits of the file.
     pub mode: u32,
 }
 
-/// What changed from one version to another, what a run executes first.
+/// Differences between two versions, executable files first.
 #[must_use]
 pub fn diff(old: &Snapshot, new: &Snapshot) -> Vec<FileDiff> {
     let deadline = Deadline::soon();
@@ -78,7 +78,7 @@ pub fn diff(old: &Snapshot, new: &Snapshot) -> Vec<FileDiff> {
     shown.collect()
 }
 
-/// When comparing lines gives up.
+/// Deadline for comparing lines.
 pub(super) struct Deadline(Instant);
 
 impl Deadline {
@@ -94,7 +94,7 @@ impl Deadline {
     }
 }
 
-/// Lines that were added and removed; none when there is no text to compare.
+/// Numbers of lines added and removed; `None` if there is no text to compare.
 pub(super) fn lines(
     path: &str,
     before: Option<&SkillFile>,
@@ -126,7 +126,7 @@ fn unified(
     let name = |file: Option<&SkillFile>| if file.is_some() { shown.as_str() } else { "/dev/null" };
     let mut text = format!("--- {}\n+++ {}\n{}", name(before), name(after), visible(&text));
     if old.contains("\r\n") != new.contains("\r\n") {
-        // Otherwise lines that differ in nothing else would look the same.
+        // Otherwise lines that differ only in their line end would look the same.
         text = text.replace("\r\n", "<U+000D>\n");
     }
     Some(cut(text, most))
@@ -152,7 +152,7 @@ fn texts(path: &str, before: Option<&SkillFile>, after: Option<&SkillFile>) -> O
     Some((text(before)?, text(after)?))
 }
 
-/// Only where a line feed is: another separator of lines is content, and is written out.
+/// Splits at line feeds only: any other line separator is content, and is written out.
 fn split(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()
 }

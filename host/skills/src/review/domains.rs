@@ -1,8 +1,8 @@
-//! Domains that text mentions: in addresses with a scheme, and where a program that fetches is given a bare one.
+//! Domains that text mentions: in addresses with a scheme, and bare ones given to a program that fetches.
 //!
-//! An address is read by the parser that a browser would use, so what counts is where it goes and not how it looks: user
-//! information, backslashes, percent signs and numbers that are IP addresses are seen through. What cannot be known until a
-//! program runs is a `*`. Nothing is granted because a domain is mentioned.
+//! Addresses are parsed as by a browser, so the destination counts and not the looks: user information, backslashes,
+//! percent signs and numbers that are IP addresses are seen through. Parts known only at run time become `*`. A mention
+//! grants nothing.
 
 use std::sync::LazyLock;
 
@@ -11,52 +11,52 @@ use url::{Host, Url};
 
 use super::hidden::{disguise, visible_name};
 
-/// A mention.
+/// Mention of a domain in a text.
 pub(super) struct Mention {
-    /// The domain or IP address as it is in an address: `xn--…` with the letters it stands for behind it.
+    /// The domain or IP address in canonical form: `xn--…` followed by the letters it stands for.
     pub name: String,
-    /// Where.
+    /// Byte offset in the text.
     pub at: usize,
-    /// How it pretends to be another.
+    /// How the address imitates another, if it does.
     pub disguise: Option<String>,
 }
 
-/// An address: a scheme, and slashes of either kind, as a browser takes them.
+/// An address: a scheme, and slashes of either kind, as a browser accepts them.
 static ADDRESS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)(?:\b|_)(https?|wss?|ftp):(?:\\?[\\/]){2,}").ok());
-/// A program that fetches, and what it is given on the same line.
+/// A program that fetches, and its arguments on the same line.
 static FETCH: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r#"(?i)(?:^|[^\w./-])(curl|wget|fetch|httpie|http|https|aria2c)(?:\.exe)?(?:[ \t]+|\()((?:\\\r?\n|[^\n|;&#])+)"#).ok()
 });
-/// A bare domain with what may follow it.
+/// A bare domain with an optional port and path.
 static BARE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
         r"^((?:[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9])?\.)+[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9])(?::\d{1,5})?([/?#].*)?$",
     )
     .ok()
 });
-/// Ends of names of files. Not those that are top-level domains too: `curl get.sh` goes there.
+/// File extensions, except those that are top-level domains too: `curl get.sh` goes there.
 static FILE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)\.(?:7z|bin|bz2|cfg|conf|css|csv|deb|docx?|exe|gif|go|gz|html?|ini|ipynb|jar|jpe?g|js|json|jsonl|jsx|lock|log|mdx|mjs|mp3|mp4|pdf|php|png|pptx?|ps1|rb|rpm|sql|svg|tar|tgz|toml|tsx?|txt|wasm|wav|webp|whl|xlsx?|xml|xz|ya?ml|zst)$").ok()
 });
-/// Names that instructions use for the reader's own.
+/// Names that instructions use as placeholders for the reader's own.
 static YOURS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"^your[-_]?(?:account|api|app|backend|blog|brand|bucket|company|domain|endpoint|host|hostname|instance|name|org|organization|project|server|service|shop|site|store|team|tenant|url|username|web|website|workspace)(?:[-_](?:domain|here|name|url))?s?$").ok()
 });
 
-/// What stands for a part of an address that is only known when a program runs.
+/// Stands for a part of an address that is known only at run time.
 const ANY: &str = "any-part-of-a-name";
-/// Bytes between braces.
+/// Maximum bytes between the braces of a placeholder.
 const MAX_PLACEHOLDER: usize = 100;
-/// Placeholders in one address.
+/// Maximum placeholders in one address.
 const MAX_PLACEHOLDERS: usize = 16;
-/// The longest name there is (RFC 1035, 2.3.4). A longer one goes nowhere.
+/// The longest valid name (RFC 1035, 2.3.4). A longer one goes nowhere.
 const MAX_NAME: usize = 253;
-/// Words without a dot that are no machine's name, or every machine's.
+/// Words without a dot that name no machine, or every machine.
 const STANDS_FOR: [&str; 9] = ["domain", "host", "hostname", "http", "https", "localhost", "server", "test", "url"];
-/// Words of a command that are looked at.
+/// Maximum words of a command that are examined.
 const MAX_WORDS: usize = 64;
-/// Options whose next word is no address.
+/// Options whose next word is not an address.
 const TAKES_FILE: [&str; 20] = [
     "--config",
     "--cookie",
@@ -80,7 +80,7 @@ const TAKES_FILE: [&str; 20] = [
     "-o",
 ];
 
-/// The domains in a text with their places, in no order.
+/// The domains in a text with their byte offsets, unordered.
 pub(super) fn find(text: &str) -> Vec<Mention> {
     let mut found = Vec::new();
     for captures in ADDRESS.iter().flat_map(|address| address.captures_iter(text)) {
@@ -101,7 +101,7 @@ pub(super) fn find(text: &str) -> Vec<Mention> {
     found
 }
 
-/// Where an address goes whose text behind the slashes this is.
+/// Destination of an address, given its text after the slashes.
 fn host(scheme: &str, rest: &str) -> Option<(String, Option<String>)> {
     let authority = authority(rest);
     let address = parse(scheme, &authority)?;
@@ -109,7 +109,7 @@ fn host(scheme: &str, rest: &str) -> Option<(String, Option<String>)> {
     let written = authority.rsplit('@').next().unwrap_or(&authority);
     let name = match host {
         Host::Domain(name) => domain(name.trim_end_matches(['.', '_', '-']))?,
-        // One that is written in full is a machine's own like `localhost`; in any other notation it is worth a look.
+        // Written in full it is the machine itself, like `localhost`; any other notation is worth a look.
         Host::Ipv4(ip) if (ip.is_loopback() || ip.is_unspecified()) && written.starts_with(&ip.to_string()) => {
             return None;
         }
@@ -129,7 +129,7 @@ fn host(scheme: &str, rest: &str) -> Option<(String, Option<String>)> {
     Some((name, disguise))
 }
 
-/// User information, host and port; what is filled in later as [`ANY`]. However long it is, because what counts comes last.
+/// User information, host and port, with unknown parts as [`ANY`]. Of any length, because the decisive part comes last.
 fn authority(rest: &str) -> String {
     let mut out = String::new();
     let mut left = rest;
@@ -140,7 +140,7 @@ fn authority(rest: &str) -> String {
         {
             placeholders += 1;
             let after = left.get(length..).unwrap_or_default();
-            // What follows a whole name is a path in a variable: `https://api.example${PATH}`.
+            // A placeholder after a whole name is a path in a variable: `https://api.example${PATH}`.
             if looks_whole(&out) && !after.starts_with(['.', '-', '@']) {
                 break;
             }
@@ -166,7 +166,7 @@ fn authority(rest: &str) -> String {
     out
 }
 
-/// The length of something that stands for a part of a name. `begins`: a part of a name begins here.
+/// The length of a placeholder for a part of a name. `begins`: a part of a name begins here.
 fn placeholder(left: &str, begins: bool) -> Option<usize> {
     let closed_by = |open: usize, close: char| {
         let inner = left.get(open..left.floor_char_boundary(open + MAX_PLACEHOLDER))?;
@@ -204,14 +204,14 @@ fn looks_whole(name: &str) -> bool {
     })
 }
 
-/// Punctuation of other languages, which ends an address as a comma does. Full stops that browsers take for dots are none.
+/// Punctuation of other languages, which ends an address as a comma does. Not full stops that browsers take for dots.
 fn is_punctuation(character: char) -> bool {
     matches!(character,
         '\u{2010}'..='\u{2027}' | '\u{2030}'..='\u{205e}' | '\u{3001}' | '\u{3008}'..='\u{3011}' | '\u{ff01}' | '\u{ff08}'
         | '\u{ff09}' | '\u{ff0c}' | '\u{ff1a}' | '\u{ff1b}' | '\u{ff1f}')
 }
 
-/// Reads an address; without its port when that is none, as in `http://host:PORT`, and without what can be in no name.
+/// Parses an address; drops an invalid port, as in `http://host:PORT`, and characters that no name can contain.
 fn parse(scheme: &str, authority: &str) -> Option<Url> {
     let read = |authority: &str| Url::parse(&format!("{scheme}://{authority}/")).ok();
     let trimmed = authority.trim_end_matches(['.', ':', '&', '$', '%', '=', '~', '_', '-']);
@@ -224,7 +224,7 @@ fn parse(scheme: &str, authority: &str) -> Option<Url> {
         .or_else(|| read(trimmed.get(..end)?))
 }
 
-/// A domain as it is shown, unless it stands for the reader's own.
+/// A domain in displayed form, unless it is a placeholder for the reader's own.
 fn domain(name: &str) -> Option<String> {
     let name = name.to_ascii_lowercase().replace(ANY, "*");
     if name.len() > MAX_NAME {
@@ -250,7 +250,7 @@ fn domain(name: &str) -> Option<String> {
     says.then(|| shown(&labels.join(".")))
 }
 
-/// With the letters that punycode stands for.
+/// Appends the letters that punycode stands for.
 fn shown(name: &str) -> String {
     if !name.split('.').any(|label| label.starts_with("xn--")) {
         return name.to_owned();

@@ -1,4 +1,4 @@
-//! Everything that is found in one version of a skill, by going over its bytes once.
+//! Everything found in one version of a skill, in one pass over its bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,17 +8,17 @@ use super::text::{Lines, Text, is_disguised_component, line_around};
 use super::{ComponentFact, FileFact, FileKind, Hidden, Reference, credentials, domains, hidden, text};
 use crate::Snapshot;
 
-/// Places of a reference that are named.
+/// Maximum places listed per reference.
 const MAX_PLACES: usize = 20;
-/// References of one kind that are named.
+/// Maximum references listed per kind.
 const MAX_REFERENCES: usize = 2_000;
-/// Findings of hidden characters that are named.
+/// Maximum findings of hidden characters listed.
 const MAX_HIDDEN: usize = 1_000;
 
-/// Says what a component can do, by its path and bytes.
+/// Describes a component, given its path and bytes.
 pub type Inspect<'a> = dyn Fn(&str, &[u8]) -> ComponentFact + 'a;
 
-/// What was found.
+/// Findings in one version of a skill.
 pub(super) struct Facts {
     pub files: Vec<FileFact>,
     pub credentials: BTreeMap<String, FactPlaces>,
@@ -27,10 +27,10 @@ pub(super) struct Facts {
     pub components: Vec<ComponentFact>,
 }
 
-/// Where something is mentioned: `path:line`, the first few.
+/// Places of a mention as `path:line`, the first few.
 pub(super) type FactPlaces = Vec<String>;
 
-/// Goes over a version.
+/// Collects the facts of a version.
 pub(super) fn find(snapshot: &Snapshot, inspect: &Inspect<'_>) -> Facts {
     let mut facts = Facts {
         files: Vec::new(),
@@ -87,7 +87,7 @@ impl Facts {
         }
     }
 
-    /// The findings of hidden characters, as many as anybody reads.
+    /// The findings of hidden characters; those beyond `MAX_HIDDEN` are only counted.
     pub fn shown_hidden(&self) -> Vec<Hidden> {
         let mut shown: Vec<Hidden> = self.hidden.iter().take(MAX_HIDDEN).cloned().collect();
         if let Some(first) = self.hidden.get(MAX_HIDDEN) {
@@ -99,7 +99,7 @@ impl Facts {
     }
 }
 
-/// References as they are shown. More than anybody reads are counted, not dropped without a word.
+/// References in displayed form. Those beyond `MAX_REFERENCES` are counted, not silently dropped.
 pub(super) fn references(found: &BTreeMap<String, FactPlaces>) -> Vec<Reference> {
     let named = found.iter().take(MAX_REFERENCES);
     let mut shown: Vec<Reference> = named.map(|(name, at)| Reference { name: name.clone(), at: at.clone() }).collect();

@@ -1,9 +1,9 @@
-//! Characters that do not show, or not as what they are: bidirectional controls, zero-width characters, tags, terminal
+//! Characters that are invisible or look like others: bidirectional controls, zero-width characters, tags, terminal
 //! controls, names that mix scripts.
 //!
-//! A reader and a model see different texts where these are used, which is how instructions are smuggled past a review and
-//! how a terminal is made to lie. What human languages and emoji need of them is let be: joiners between letters that join,
-//! a variation selector after a character that has variants. It must not know where the text came from.
+//! They show a reader and a model different texts, which smuggles instructions past a review and makes a terminal lie.
+//! Uses that human languages and emoji need are allowed: joiners between letters that join, a variation selector after
+//! a character that has variants. It must not know where the text came from.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,13 +20,13 @@ use names::{TAGS, kind};
 /// Characters of a line that are shown around the first hidden one.
 const SHOWN_BEFORE: usize = 40;
 const SHOWN: usize = 160;
-/// Letters of a text in tag characters that are shown.
+/// Maximum letters shown of a text in tag characters.
 const MAX_DECODED: usize = 200;
-/// Kinds of findings in one file: there are more characters to hide than anybody reads about.
+/// Maximum kinds of findings in one file: there are more hidden characters than a person would read about.
 const MAX_KINDS: usize = 100;
 
-/// The text with every hidden, bidirectional or control character written out as `<U+202E>`. Line ends and tabs stay, and so
-/// does a byte order mark at the very beginning. Whatever shows a skill's text shows this.
+/// The text with every hidden, bidirectional or control character written out as `<U+202E>`. Line ends and tabs stay,
+/// and so does a byte order mark at the very beginning. Every display of a skill's text shows this form.
 #[must_use]
 pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -60,7 +60,7 @@ pub fn visible_name(name: &str) -> String {
     out
 }
 
-/// What is hidden in a file's text: one entry for each kind of character, at its first line.
+/// Hidden characters in a file's text: one entry for each kind, at its first line.
 pub(super) fn in_text(path: &str, text: &str) -> Vec<Hidden> {
     let mut found = Findings::default();
     // A byte order mark at the beginning of a file is a convention and hides nothing.
@@ -71,7 +71,7 @@ pub(super) fn in_text(path: &str, text: &str) -> Vec<Hidden> {
     found.finish()
 }
 
-/// What is hidden in the path of a file: characters, and words that mix scripts.
+/// Findings in the path of a file: hidden characters, and words that mix scripts.
 pub(super) fn in_path(path: &str) -> Vec<Hidden> {
     let mut found = Findings::default();
     found.line(path, path, 0);
@@ -87,7 +87,7 @@ pub(super) fn in_path(path: &str) -> Vec<Hidden> {
     found
 }
 
-/// What a word pretends to be: letters of several scripts, or letters that look like others.
+/// How a word imitates another: letters of several scripts, or letters that look like others.
 pub(super) fn disguise(word: &str) -> Option<String> {
     if word.is_ascii() {
         return None;
@@ -104,7 +104,7 @@ pub(super) fn disguise(word: &str) -> Option<String> {
 
 fn split_end(line: &str) -> (&str, &str) {
     let content = match line.strip_suffix('\n') {
-        // Only before a line feed: alone it makes a terminal overwrite what it has shown.
+        // Only before a line feed: alone it makes a terminal overwrite its output.
         Some(content) => content.strip_suffix('\r').unwrap_or(content),
         None => line,
     };
@@ -227,8 +227,8 @@ fn marks(line: &str) -> Vec<(usize, char)> {
     marks
 }
 
-/// Characters that do not show or change how others show. From the property `Default_Ignorable_Code_Point` of Unicode,
-/// with controls, separators of lines, blanks that are no spaces, and what has no meaning in interchange.
+/// Characters that do not show or change how others show. From the Unicode property `Default_Ignorable_Code_Point`,
+/// with controls, line separators, blanks that are not spaces, and characters without meaning in interchange.
 fn hides(character: char) -> bool {
     matches!(character,
         '\u{0}'..='\u{8}' | '\u{a}'..='\u{1f}' | '\u{7f}'..='\u{9f}'
@@ -239,7 +239,7 @@ fn hides(character: char) -> bool {
         || u32::from(character) & 0xfffe == 0xfffe
 }
 
-/// Whether a character that hides is where its language or its emoji needs it.
+/// Whether a hidden character is in a place where its language or emoji needs it.
 fn in_place(before: Option<char>, character: char, after: Option<char>) -> bool {
     let Some(before) = before else { return false };
     match character {
@@ -271,7 +271,7 @@ fn joins(character: char) -> bool {
         | '\u{1780}'..='\u{17b3}' | '\u{17b6}'..='\u{17dd}' | '\u{1820}'..='\u{18aa}' | '\u{fb50}'..='\u{fdcf}' | '\u{fe70}'..='\u{fefc}')
 }
 
-/// What can be an emoji.
+/// Characters that can be an emoji.
 fn has_picture(character: char) -> bool {
     matches!(character,
         '\u{a9}' | '\u{ae}' | '\u{203c}' | '\u{2049}' | '\u{2122}' | '\u{2139}' | '\u{2190}'..='\u{21ff}'
@@ -279,7 +279,7 @@ fn has_picture(character: char) -> bool {
         | '\u{3030}' | '\u{303d}' | '\u{3297}' | '\u{3299}' | '\u{1f000}'..='\u{1faff}')
 }
 
-/// What can end an emoji.
+/// Characters that can end an emoji.
 fn is_pictured(character: char) -> bool {
     has_picture(character) || character == '\u{fe0f}'
 }
@@ -297,7 +297,7 @@ fn is_flag_base(character: char) -> bool {
     character == '\u{1f3f4}'
 }
 
-/// The only three such flags there are; any other text in tags is hidden text.
+/// The only three flags of this kind; any other text in tags is hidden text.
 fn flag_length(after: impl Iterator<Item = char> + Clone) -> Option<usize> {
     ["gbeng", "gbsct", "gbwls"].into_iter().find_map(|region| {
         let tags = region.chars().map(Some).chain([None]);

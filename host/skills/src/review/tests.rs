@@ -76,7 +76,7 @@ fn the_facts_of_a_skill() {
             ("scripts/send", 3, "U+202E RIGHT-TO-LEFT OVERRIDE"),
         ]
     );
-    // What the file claims is told and counts for nothing.
+    // Claims of the file are reported and have no effect.
     assert_eq!(review.status, SkillStatus::NeedsReapproval);
     assert_eq!(review.policy, None);
     assert_eq!(review.proposal.unwrap().domains, ["api.mail.dev"]);

@@ -1,39 +1,39 @@
-//! What of a skill is text, and what of its text a shell would run.
+//! Which files of a skill are text, and which parts of a text a shell would run.
 //!
-//! Nothing is passed over because of a byte in it: a shell runs a script with a zero byte or bytes that are no UTF-8 as it
-//! runs any other, so what cannot be read exactly is searched as well as it can be.
+//! No byte excludes a file: a shell runs a script with a zero byte or invalid UTF-8 like any other, so text that cannot
+//! be decoded exactly is searched as well as possible.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use super::FileKind;
 
-/// What a WebAssembly component begins with.
+/// First bytes of a WebAssembly component.
 const WASM: &[u8] = b"\0asm";
 
-/// Ends of names of files that are text.
+/// Extensions of text files.
 const TEXTS: [&str; 46] = [
     "bash", "bat", "c", "cfg", "cjs", "cmd", "conf", "css", "csv", "env", "fish", "go", "h", "htm", "html", "ini",
     "java", "js", "json", "jsonl", "jsx", "ksh", "lua", "markdown", "md", "mdx", "mjs", "mts", "php", "pl", "ps1",
     "py", "r", "rb", "rs", "rst", "sh", "sql", "svg", "toml", "ts", "tsx", "txt", "xml", "yaml", "zsh",
 ];
-/// Of files that are programs.
+/// Extensions of program files.
 const SCRIPTS: [&str; 27] = [
     "bash", "bat", "c", "cjs", "cmd", "fish", "go", "java", "js", "jsx", "ksh", "lua", "mjs", "mts", "php", "pl",
     "ps1", "py", "r", "rb", "rs", "sh", "sql", "ts", "tsx", "yml", "zsh",
 ];
 const SHELLS: [&str; 5] = ["bash", "fish", "ksh", "sh", "zsh"];
 const MARKDOWNS: [&str; 3] = ["markdown", "md", "mdx"];
-/// What the code fences of shell commands are marked with.
+/// Language names on code fences of shell commands.
 const FENCES: [&str; 9] = ["bash", "console", "fish", "ksh", "sh", "shell", "shell-session", "shellsession", "zsh"];
 
-/// A file as far as it is text.
+/// A file's content, as far as it is text.
 pub(super) struct Text<'a> {
-    /// What it is.
+    /// Text, binary or WebAssembly component.
     pub kind: FileKind,
-    /// Its text; none for a component.
+    /// The decoded text; `None` for a component.
     pub text: Option<Cow<'a, str>>,
-    /// What of it could not be read as text though it is meant to be.
+    /// Undecodable content of a file that is meant to be text.
     pub damage: Option<&'static str>,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn read<'a>(path: &str, bytes: &'a [u8]) -> Text<'a> {
     }
     let damage = match std::str::from_utf8(bytes) {
         Ok(text) if !bytes.contains(&0) => return Text { kind: FileKind::Text, text: Some(text.into()), damage: None },
-        // It is found among the hidden characters.
+        // It is reported among the hidden characters.
         Ok(_) => None,
         Err(_) => Some("bytes that are not UTF-8"),
     };
@@ -58,17 +58,17 @@ pub(super) fn read<'a>(path: &str, bytes: &'a [u8]) -> Text<'a> {
     Text { kind: FileKind::Binary, text, damage: None }
 }
 
-/// Whether a file is a component, whatever it is called.
+/// Whether a file is a component, by its extension or first bytes.
 pub(crate) fn is_component(path: &str, bytes: &[u8]) -> bool {
     has_extension(path, &["wasm"]) || bytes.starts_with(WASM)
 }
 
-/// Whether a component is called something else.
+/// Whether a component lacks the extension `.wasm`.
 pub(super) fn is_disguised_component(path: &str, bytes: &[u8]) -> bool {
     bytes.starts_with(WASM) && !has_extension(path, &["wasm"])
 }
 
-/// Whether a file is a program, or is where programs are kept.
+/// Whether a file is a program, or lies in `scripts/`, and is not a component.
 pub(super) fn is_script(path: &str, bytes: &[u8], mode: u32) -> bool {
     let program =
         path.starts_with("scripts/") || has_extension(path, &SCRIPTS) || bytes.starts_with(b"#!") || mode & 0o111 != 0;
@@ -86,7 +86,7 @@ pub(super) fn shell_parts(path: &str, text: &str) -> Vec<Range<usize>> {
 /// The code fences of shell commands in Markdown, without the fences themselves.
 fn shell_fences(text: &str) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
-    // The fence that is open: its character, its length, where its content begins, whether it is of shell commands.
+    // The open fence: its character, its length, where its content begins, whether it is of shell commands.
     let mut open: Option<(char, usize, usize, bool)> = None;
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -151,22 +151,22 @@ fn utf16(bytes: &[u8]) -> Option<String> {
     Some(char::decode_utf16(units).map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER)).collect())
 }
 
-/// Finds the line of a place in a text.
+/// Maps byte offsets in a text to line numbers.
 pub(super) struct Lines(Vec<usize>);
 
 impl Lines {
-    /// Of this text.
+    /// Indexes the lines of `text`.
     pub fn of(text: &str) -> Self {
         Self(text.bytes().zip(0..).filter(|(byte, _)| *byte == b'\n').map(|(_, at)| at).collect())
     }
 
-    /// From 1.
+    /// The line number at `offset`, counted from 1.
     pub fn at(&self, offset: usize) -> u64 {
         self.0.partition_point(|end| *end < offset) as u64 + 1
     }
 }
 
-/// The line around a place, without its end.
+/// The line around a byte offset, without its end.
 pub(super) fn line_around(text: &str, offset: usize) -> &str {
     let before = text.get(..offset).unwrap_or_default();
     let from = before.rfind('\n').map_or(0, |at| at + 1);

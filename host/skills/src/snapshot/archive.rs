@@ -1,8 +1,8 @@
 //! Reading an archive in place: nothing is unpacked to the disk.
 //!
-//! What it survives: names that lead elsewhere or are there twice, links and devices, encrypted entries, bombs, a list of
-//! entries that is not what the entries are, entries that are in no list. Whatever two programs could read in two ways is
-//! refused, because the owner may have looked with the other one.
+//! It survives names that lead elsewhere or are there twice, links and devices, encrypted entries, bombs, a list of
+//! entries that contradicts them, and unlisted entries. An archive that two programs could read in two ways is refused,
+//! because the owner may have looked with the other one.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read as _};
@@ -15,7 +15,7 @@ use super::error::shown;
 use super::rules::{Rules, path_fault};
 use super::{PLAIN_MODE, PROPOSAL_BYTES, SkillBounds, SkillForm, Snapshot, SnapshotError, is_manifest, is_proposal};
 
-/// How much larger than the archive its content may be: ten times what text comes to.
+/// How many times larger than the archive its content may be: ten times the ratio of text.
 const MAX_RATIO: u64 = 200;
 /// Bytes of content that any archive may have.
 const RATIO_FREE_BYTES: u64 = 10 << 20;
@@ -23,11 +23,11 @@ const RATIO_FREE_BYTES: u64 = 10 << 20;
 const TAIL_BYTES: usize = (64 << 10) + 22 + 20;
 const ZIP64_LOCATOR: &[u8] = b"PK\x06\x07";
 
-/// Reads a `.zip` or `.skill` archive that is in memory. A single directory around everything is taken off; what macOS adds
-/// is left out.
+/// Reads a `.zip` or `.skill` archive from memory. A single directory around everything is stripped; files that macOS
+/// adds are left out.
 ///
 /// # Errors
-/// The one exact reason why it cannot be read.
+/// If the archive is damaged or ambiguous, or breaks a rule.
 pub fn read_archive(bytes: &[u8], bounds: &SkillBounds) -> Result<Snapshot, SnapshotError> {
     let mut archive = open(bytes)?;
     let entries = listed(&archive, bounds)?;
@@ -90,7 +90,7 @@ struct ArchiveEntry {
     is_directory: bool,
 }
 
-/// The entries that count, each of them a file or a directory with a path that is one.
+/// The entries that count, each of them a file or a directory with a valid path.
 fn listed(archive: &Archive<'_>, bounds: &SkillBounds) -> Result<Vec<ArchiveEntry>, SnapshotError> {
     if archive.len() as u64 > bounds.entries.saturating_mul(2) {
         return Err(SnapshotError::TooMany { limit: bounds.entries });
@@ -105,7 +105,7 @@ fn listed(archive: &Archive<'_>, bounds: &SkillBounds) -> Result<Vec<ArchiveEntr
         if let Some(fault) = path_fault(path) {
             return Err(SnapshotError::path(path, fault));
         }
-        // Whatever system it says it was made on: readers differ in whether they ask.
+        // Checked for every claimed system of origin: readers differ in whether they ask for it.
         match FileType::from_raw_mode(entry.external_attributes() >> 16) {
             FileType::Symlink => return Err(SnapshotError::Link { path: path.to_owned() }),
             FileType::RegularFile if !is_directory => {}
@@ -130,13 +130,13 @@ fn listed(archive: &Archive<'_>, bounds: &SkillBounds) -> Result<Vec<ArchiveEntr
     Ok(entries)
 }
 
-/// What macOS puts into archives without being asked.
+/// Whether macOS adds the entry to archives unasked.
 fn is_left_out(path: &str, is_directory: bool) -> bool {
     let (first, last) = (path.split('/').next(), path.rsplit('/').next());
     first == Some("__MACOSX") || (!is_directory && last == Some(".DS_Store"))
 }
 
-/// The path with its slash of the one directory that everything is in and that has the `SKILL.md`; empty when there is none.
+/// The path, with a slash, of the one directory that holds everything and has the `SKILL.md`; otherwise empty.
 fn around(entries: &[ArchiveEntry]) -> String {
     let none = String::new;
     let Some(first) = entries.first().and_then(|entry| entry.path.split('/').next()) else { return none() };
@@ -148,7 +148,7 @@ fn around(entries: &[ArchiveEntry]) -> String {
     if all_in_it && has_manifest { prefix } else { none() }
 }
 
-/// Refuses an archive that another program could take for another one.
+/// Refuses an archive that another program could read differently.
 fn consistent(archive: &mut Archive<'_>) -> Result<(), SnapshotError> {
     if archive.has_overlapping_entries().map_err(|_| damaged())? {
         return Err(SnapshotError::archive("has entries that lie over each other"));
@@ -162,9 +162,9 @@ fn content(archive: &mut Archive<'_>, index: usize, path: &str, most: u64) -> Re
     let wrong = || SnapshotError::archive(format!("has in `{}` other bytes than it says", shown(path)));
     let entry = archive.by_index(index).map_err(|_| wrong())?;
     let says = entry.size();
-    // What it says is not believed: it only keeps the buffer from growing by and by.
+    // The declared size is not believed: it only sets the capacity of the buffer.
     let mut content = Vec::with_capacity(usize::try_from(says.min(most)).unwrap_or(0));
-    // Reading to the end compares length and checksum with what it says.
+    // Reading to the end compares length and checksum with the declared ones.
     entry.take(most).read_to_end(&mut content).map_err(|_| wrong())?;
     let read = content.len() as u64;
     if read < most && read != says { Err(wrong()) } else { Ok(content) }

@@ -1,8 +1,8 @@
-//! DirectoryReading what lies on the disk.
+//! Reads skills from the disk.
 //!
-//! Every step goes from a directory that is open to a name in it and follows no link, the skill's own entry included, so
-//! nothing outside is read, whatever is moved meanwhile. Pipes and devices are not opened. What was read is what the file
-//! was from beginning to end, as far as the system can tell.
+//! Every step goes from an open directory to a name in it and follows no link, the skill's own entry included, so
+//! nothing outside is read, even if files are moved during the read. Pipes and devices are not opened. A file that is
+//! read did not change from beginning to end, as far as the system can tell.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,15 +19,15 @@ use super::archive::read_archive;
 use super::rules::Rules;
 use super::{PROPOSAL_BYTES, SkillBounds, SkillForm, Snapshot, SnapshotError, is_proposal, read_component};
 
-/// How often a file is read that changes under the reading.
+/// How often a file that changes during the read is read.
 const ATTEMPTS: usize = 2;
-/// Bytes of an archive beyond what the files in it may have: names and headings.
+/// Bytes of an archive beyond the limit of its files: names and headers.
 const ARCHIVE_EXTRA_BYTES: u64 = 1 << 20;
 
-/// Reads a skill, whatever form it has. This is the only time that its bytes are read.
+/// Reads a skill of any form. This is the only time that its bytes are read.
 ///
 /// # Errors
-/// The one exact reason why it cannot be read.
+/// If it is not a skill, breaks a rule, or cannot be read.
 pub fn read(path: &Path, bounds: &SkillBounds) -> Result<Snapshot, SnapshotError> {
     let path = unslashed(path);
     match openat(CWD, &path, DIRECTORY, Mode::empty()) {
@@ -37,7 +37,7 @@ pub fn read(path: &Path, bounds: &SkillBounds) -> Result<Snapshot, SnapshotError
             reading.rules.finish(SkillForm::Directory)?;
             Ok(Snapshot::of(SkillForm::Directory, reading.files, reading.proposal))
         }
-        // It is no directory, or a link.
+        // It is not a directory, or it is a link.
         Err(Errno::NOTDIR | Errno::LOOP) => read_file(&path, bounds),
         Err(error) => Err(failed("", error)),
     }
@@ -63,8 +63,8 @@ fn read_file(path: &Path, bounds: &SkillBounds) -> Result<Snapshot, SnapshotErro
     read_archive(&bytes, bounds)
 }
 
-/// The path without a slash at its end, with which the system would follow a link there. What comes before the last part may
-/// be a link: whoever set a root up named it.
+/// The path without a slash at its end, with which the system would follow a link there. The parts before the last may
+/// be links: they were named when the root was set up.
 pub(super) fn unslashed(path: &Path) -> PathBuf {
     match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) => parent.join(name),
@@ -72,11 +72,11 @@ pub(super) fn unslashed(path: &Path) -> PathBuf {
     }
 }
 
-/// Reads those files below an open directory whose paths are kept, and no directory that is not. Content and permission bits
-/// by path; nothing else of it is looked at but the names, of which there may be so many in each directory.
+/// Reads the files below an open directory whose paths `keep` accepts; it enters no other directories. Returns content
+/// and permission bits by path. Of other entries only the names are read, at most `most_listed` in each directory.
 ///
 /// # Errors
-/// The one exact reason why they cannot be read.
+/// If a kept entry breaks a rule or cannot be read, or a directory has too many entries.
 pub(crate) fn read_kept(
     directory: OwnedFd,
     bounds: &SkillBounds,
@@ -104,7 +104,7 @@ impl<'a> DirectoryReading<'a> {
         Self { rules: Rules::new(bounds), most_listed, keep, files: BTreeMap::new(), proposal: None }
     }
 
-    /// As deep as the rules let a path be.
+    /// Reads a directory, as deep as the rules allow.
     fn directory(&mut self, directory: OwnedFd) -> Result<(), SnapshotError> {
         let most = self.most_listed;
         let unlisted = |path: &str, error| match error {
@@ -164,7 +164,7 @@ pub(super) fn file(
         if FileType::from_raw_mode(before.st_mode) != FileType::RegularFile {
             return Err(SnapshotError::Special { path: path.to_owned() });
         }
-        // Its other name may be outside, where what is written changes this one.
+        // Its other name may be outside, where a write would change this file.
         if before.st_nlink > 1 {
             return Err(SnapshotError::HardLink { path: path.to_owned() });
         }
@@ -184,13 +184,13 @@ pub(super) fn file(
     Err(SnapshotError::Changed { path: path.to_owned() })
 }
 
-/// All of a file that has so many bytes; none if it has fewer or more.
+/// The content of a file of exactly `bytes` bytes; `None` if it has fewer or more.
 fn exactly(file: &mut File, bytes: usize) -> io::Result<Option<Arc<[u8]>>> {
     let mut content: Arc<[u8]> = std::iter::repeat_n(0, bytes).collect();
-    // Nobody else has it yet.
+    // There is no other reference yet.
     let Some(mut left) = Arc::get_mut(&mut content) else { return Ok(None) };
     loop {
-        // One byte more is asked for, so that one call shows the end too.
+        // Asks for one byte more, so that one call shows the end too.
         let beyond = &mut [0];
         let expected = left.len();
         match file.read_vectored(&mut [IoSliceMut::new(left), IoSliceMut::new(beyond)]) {
@@ -212,7 +212,7 @@ pub(super) fn failed(path: &str, error: Errno) -> SnapshotError {
     let path = path.to_owned();
     match error {
         Errno::NOENT | Errno::NOTDIR if path.is_empty() => SnapshotError::Missing,
-        // It was another thing when it was listed.
+        // It was something else when it was listed.
         Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO => SnapshotError::Changed { path },
         _ => SnapshotError::Io { path, source: error.into() },
     }

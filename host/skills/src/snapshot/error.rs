@@ -1,4 +1,4 @@
-//! Why a skill's bytes cannot be had: one exact reason, with paths relative to the skill and never the host's.
+//! Why a skill's bytes cannot be read: one exact reason, with paths relative to the skill and never the host's.
 
 use std::io;
 
@@ -10,101 +10,101 @@ use crate::SkillError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// There is nothing there.
+    /// Nothing exists at the path.
     #[error("there is nothing there any more")]
     Missing,
-    /// It is a file that no skill is made of.
+    /// A file that is neither an archive nor a component.
     #[error("it is no skill: a skill is a directory, a `.zip` or `.skill` archive, or a `.wasm` component")]
     NotASkill,
     /// There is no `SKILL.md`.
     #[error("it has no `SKILL.md`")]
     NoManifest,
-    /// It has a link.
+    /// It is or has a symbolic link.
     #[error("{} is a link: put the file itself there", named(path))]
     Link {
-        /// Where; empty: the skill itself.
+        /// Path within the skill; empty: the skill itself.
         path: String,
     },
     /// A file has a second name, under which it can be changed.
     #[error("{} is a hard link: put a copy of its own there", named(path))]
     HardLink {
-        /// Where; empty: the skill itself.
+        /// Path within the skill; empty: the skill itself.
         path: String,
     },
     /// It has a pipe, a device or a socket.
     #[error("{} is neither a file nor a directory", named(path))]
     Special {
-        /// Where; empty: the skill itself.
+        /// Path within the skill; empty: the skill itself.
         path: String,
     },
-    /// A path that cannot be one on every system, or that leads out of the skill.
+    /// A path that is not valid on every system, or that leads out of the skill.
     #[error("`{path}` {fault}")]
     Path {
-        /// The path, its control characters written out.
+        /// The path, its control characters escaped.
         path: String,
-        /// What is wrong with it.
+        /// The fault, as the end of a sentence.
         fault: &'static str,
     },
-    /// Two paths that are one where case or the way of writing letters does not count.
+    /// Two paths that are the same where case or normalisation does not count.
     #[error("`{one}` and `{other}` are the same name on some systems")]
     Twins {
-        /// The first.
+        /// The path that was found first.
         one: String,
-        /// The second.
+        /// The path that collides with it.
         other: String,
     },
-    /// One path twice.
+    /// The same path occurs twice.
     #[error("`{path}` is there twice")]
     Twice {
-        /// The path.
+        /// The path, escaped for display.
         path: String,
     },
     /// A path that is a file and has files below it.
     #[error("`{path}` is a file and a directory")]
     FileAndDirectory {
-        /// The path.
+        /// The path, escaped for display.
         path: String,
     },
     /// A file is too large.
     #[error("{} is larger than {}", named(path), size(*limit))]
     TooLarge {
-        /// Where; empty: the skill itself.
+        /// Path within the skill; empty: the skill itself.
         path: String,
-        /// Bytes that are possible.
+        /// The most bytes it may have.
         limit: u64,
     },
-    /// All together is too much.
+    /// The files together are too large.
     #[error("its {what} are more than {}", size(*limit))]
     TooMuch {
-        /// Of what.
+        /// The files that are too large together, in words.
         what: &'static str,
-        /// Bytes that are possible.
+        /// The most bytes they may have.
         limit: u64,
     },
-    /// There are too many of them.
+    /// It has too many files and directories.
     #[error("it has more than {limit} files and directories")]
     TooMany {
-        /// How many are possible.
+        /// The most files and directories it may have.
         limit: u64,
     },
     /// It was changed while it was read.
     #[error("{} changed while it was read: try again when it is written", named(path))]
     Changed {
-        /// Where; empty: the skill itself.
+        /// Path within the skill; empty: the skill itself.
         path: String,
     },
-    /// The archive is not one that can be trusted to be what it seems.
+    /// The archive is damaged, ambiguous or not supported.
     #[error("the archive {fault}")]
     Archive {
-        /// What is wrong with it.
+        /// The fault, as the end of a sentence.
         fault: String,
     },
-    /// The system says no.
+    /// The operating system returned an error.
     #[error("{} cannot be read: {}", named(path), source.kind())]
     Io {
-        /// Where; empty: the skill itself.
+        /// Path within the skill; empty: the skill itself.
         path: String,
-        /// Why.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
@@ -130,7 +130,7 @@ fn named(path: &str) -> String {
     if path.is_empty() { "it".to_owned() } else { format!("`{}`", shown(path)) }
 }
 
-/// A path as a message may have it: nothing invisible, and not a page long.
+/// A path fit for a message: nothing invisible, and not a page long.
 pub(super) fn shown(path: &str) -> String {
     cut(path, 200).chars().flat_map(char::escape_debug).collect()
 }

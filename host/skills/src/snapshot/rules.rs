@@ -1,7 +1,7 @@
-//! What a skill's tree may look like, whatever it was read from (SPEC SKILL-3). One set of rules for directories, archives
-//! and what a run leaves behind, so that what one of them lets through another does not refuse.
+//! The rules for a skill's tree (SPEC SKILL-3): one set for directories, archives and the output of runs, so that a
+//! tree that one of them accepts is not refused by another.
 //!
-//! What it survives: paths that lead out of the skill, names that become one on a system where case or normalisation does not
+//! It survives paths that lead out of the skill, names that collide on a system where case or normalisation does not
 //! count, and trees made to fill memory.
 
 use std::collections::HashMap;
@@ -11,9 +11,9 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfkc_qui
 use super::error::shown;
 use super::{SkillBounds, SkillForm, SnapshotError, is_component, is_manifest};
 
-/// Bytes of one part of a path: what common file systems take.
+/// Bytes of one part of a path: the limit of common file systems.
 const MAX_PART_BYTES: usize = 255;
-/// Bytes of a path. Far below what systems take, because a workspace's own path comes before it.
+/// Bytes of a path. Far below the limits of systems, because a workspace's own path comes before it.
 const MAX_PATH_BYTES: usize = 1_024;
 /// Parts of a path.
 const MAX_PARTS: usize = 64;
@@ -22,7 +22,7 @@ const TOO_DEEP: &str = "is nested more than 64 deep";
 /// Checks a whole tree: paths with `/` between the parts and sizes in bytes. Directories are those that files are in.
 ///
 /// # Errors
-/// The first rule that it breaks.
+/// If the tree breaks a rule; the error is the first.
 pub fn check_tree<'a>(
     form: SkillForm,
     files: impl IntoIterator<Item = (&'a str, u64)>,
@@ -36,10 +36,10 @@ pub fn check_tree<'a>(
     rules.finish(form)
 }
 
-/// The rules, applied as a tree is found out, so that nothing is read that will be refused.
+/// The rules, applied while a tree is explored, so that nothing is read that will be refused.
 pub(super) struct Rules<'a> {
     bounds: &'a SkillBounds,
-    /// By folded path.
+    /// Paths seen so far, by folded path.
     seen: HashMap<String, Seen>,
     text_bytes: u64,
     total_bytes: u64,
@@ -56,7 +56,7 @@ impl<'a> Rules<'a> {
         Self { bounds, seen: HashMap::new(), text_bytes: 0, total_bytes: 0, has_manifest: false }
     }
 
-    /// A file of that path.
+    /// Adds a file of that path.
     pub(super) fn file(&mut self, path: &str) -> Result<(), SnapshotError> {
         check_path(path)?;
         self.parents(path)?;
@@ -64,7 +64,7 @@ impl<'a> Rules<'a> {
         self.note(path, false)
     }
 
-    /// A directory of that path.
+    /// Adds a directory of that path.
     pub(super) fn directory(&mut self, path: &str) -> Result<(), SnapshotError> {
         check_path(path)?;
         // Something may be in it.
@@ -75,7 +75,7 @@ impl<'a> Rules<'a> {
         self.note(path, true)
     }
 
-    /// The most bytes that a file of that path may have, by what was read before.
+    /// The most bytes that a file of that path may have, given the files read before.
     pub(super) fn room(&self, path: &str) -> u64 {
         let bounds = self.bounds;
         let all = bounds.total_bytes.saturating_sub(self.total_bytes);
@@ -86,7 +86,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// How many bytes the file of that path has. The same rules as [`Rules::room`].
+    /// Adds the size of the file of that path. The same rules as [`Rules::room`].
     pub(super) fn sized(&mut self, path: &str, bytes: u64) -> Result<(), SnapshotError> {
         let bounds = self.bounds;
         let component = is_component(path);
@@ -108,7 +108,7 @@ impl<'a> Rules<'a> {
         Ok(())
     }
 
-    /// After the last file.
+    /// Checks the rest, after the last file.
     pub(super) fn finish(self, form: SkillForm) -> Result<(), SnapshotError> {
         match form {
             SkillForm::Directory | SkillForm::Archive if !self.has_manifest => Err(SnapshotError::NoManifest),
@@ -150,7 +150,7 @@ fn check_path(path: &str) -> Result<(), SnapshotError> {
     path_fault(path).map_or(Ok(()), |fault| Err(SnapshotError::path(path, fault)))
 }
 
-/// What keeps a text from being a path inside a skill.
+/// Why a text is not a path inside a skill, if it is not.
 pub(super) fn path_fault(path: &str) -> Option<&'static str> {
     if path.is_empty() {
         return Some("is an empty path");
@@ -188,7 +188,7 @@ fn is_directing(c: char) -> bool {
     matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Characters that some systems do not count when they compare names, and nobody sees.
+/// Invisible characters that some systems ignore when they compare names.
 fn is_ignored(c: char) -> bool {
     matches!(
         c,
@@ -197,8 +197,8 @@ fn is_ignored(c: char) -> bool {
     )
 }
 
-/// One text for all that some system takes for the same name: compatibility forms, case both ways (`ß` is `SS`, `ς` is `σ`),
-/// and without what is not seen.
+/// One key for all texts that some system takes for the same name: compatibility forms, case both ways (`ß` is `SS`,
+/// `ς` is `σ`), and without invisible characters.
 fn folded(path: &str) -> String {
     if path.is_ascii() {
         return path.to_ascii_lowercase();
@@ -207,7 +207,7 @@ fn folded(path: &str) -> String {
         let seen = text.chars().filter(|&c| !is_ignored(c));
         seen.nfkc().flat_map(char::to_uppercase).flat_map(char::to_lowercase).nfkc().collect()
     };
-    // Folding can make what folds again: till nothing changes, which is soon.
+    // The result may fold again: repeated until nothing changes, which is soon.
     let mut key = once(path);
     for _ in 0..3 {
         let next = once(&key);

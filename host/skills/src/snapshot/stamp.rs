@@ -1,5 +1,5 @@
-//! A fingerprint of a place by what the system says about it, without reading a file. It says whether a place is worth
-//! reading again; it says nothing about trust, because whoever can set the clock can make a stamp.
+//! A fingerprint of a place from its metadata, without reading a file. It says whether a place is worth reading again;
+//! it says nothing about trust, because anyone who can set the clock can make a stamp.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 use super::directory::{failed, unslashed};
 use super::{SkillBounds, SnapshotError};
 
-/// Directories within directories.
+/// The deepest nesting of directories that is followed.
 const MAX_DEPTH: usize = 66;
 /// How long after a change another change may have the same time: the coarsest clocks of common file systems.
 const GRANULE_NS: i128 = 2_000_000_000;
 
-/// What `stat` says of an entry and of everything below it.
+/// A fingerprint of the `stat` data of an entry and of everything below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Stamp {
@@ -29,8 +29,8 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Whether a change after it was taken would have shown: not when something had changed just then, because the next
-    /// change may have the same time.
+    /// Whether a change after it was taken would have shown: not right after another change, because both may have the
+    /// same time.
     #[must_use]
     pub fn is_settled(&self, now: Timestamp) -> bool {
         i128::from(self.changed_ns) + GRANULE_NS < i128::from(now.as_millis()) * 1_000_000
@@ -40,11 +40,11 @@ impl Stamp {
 /// The stamp of a place.
 ///
 /// # Errors
-/// When there is nothing, or the system does not let it be looked at.
+/// If the path is missing, or its metadata cannot be read.
 pub fn stamp(path: &Path) -> Result<Stamp, SnapshotError> {
     let path = unslashed(path);
     let name = path.file_name().unwrap_or_default().as_bytes();
-    // A place that has more cannot be read, whatever else is in it.
+    // A place that has more entries cannot be read anyway.
     let mut stamping =
         Stamping { hasher: ContentHasher::default(), changed_ns: i64::MIN, left: SkillBounds::default().entries + 2 };
     match openat(CWD, &path, DIRECTORY, Mode::empty()) {
@@ -67,7 +67,7 @@ struct Stamping {
 impl Stamping {
     fn directory(&mut self, directory: OwnedFd, name: &[u8]) -> Result<(), SnapshotError> {
         self.note(name, &fstat(&directory).map_err(|error| failed("", error))?, 0);
-        // Of a directory that has too many entries nothing is listed.
+        // A directory that has too many entries is not listed.
         let listed = |list, path: &str| match list {
             Ok(count) => Ok(count),
             Err(Unlisted::TooMany) => Ok(0),

@@ -229,7 +229,7 @@ fn trees() -> impl Strategy<Value = BTreeMap<String, Vec<u8>>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
-    /// And that hash is the one that receipts give a directory.
+    /// The hash is also the one that receipts give a directory.
     #[test]
     fn a_tree_has_one_hash_however_it_lies(mut tree in trees(), around in any::<bool>()) {
         tree.insert("SKILL.md".to_owned(), MANIFEST.as_bytes().to_vec());

@@ -1,7 +1,7 @@
-//! The book of trust: asked where bytes stand.
+//! The book of trust: answers where bytes stand.
 //!
-//! What happens to skills is told to it in [`changes`]. It must not believe a directory. What it survives: a table that cannot be
-//! read, which is no trust.
+//! Changes go through [`changes`]. It must not believe a directory. It survives a table that cannot be read: then
+//! nothing is trusted.
 
 mod changes;
 
@@ -19,7 +19,7 @@ use super::standing::{self, is_in_force, judge};
 use super::{Standing, TrustRecord};
 use crate::{SkillError, SkillName, SkillPlace};
 
-/// What is trusted. Cheap to clone; clones share their lock and what they know, so there is one for a store.
+/// All trust records of a store. Cheap to clone; clones share a lock and caches, so there is one for a store.
 #[derive(Clone)]
 pub struct TrustBook {
     store: Store,
@@ -36,16 +36,16 @@ struct UsedMark {
 }
 
 impl TrustBook {
-    /// The trust that lies in a store.
+    /// The trust records of a store.
     #[must_use]
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
         Self { store, clock, writing: Arc::default(), known: Arc::default(), uses: Arc::default() }
     }
 
-    /// Where these bytes stand. The one function that says so: a surface that shows or uses a skill asks it.
+    /// Where these bytes stand. Every surface that shows or uses a skill has to ask this function.
     ///
-    /// It never errs towards trust: whatever cannot be read, or is not about exactly this, is `needs_reapproval` with one
-    /// sentence that says why.
+    /// It never errs towards trust: an unreadable table or record, or one about anything else, is `needs_reapproval`
+    /// with a one-sentence reason.
     #[must_use]
     pub fn standing(&self, name: &SkillName, place: &SkillPlace, hash: ContentHash, modes: ContentHash) -> Standing {
         let around = match self.around(place) {
@@ -77,10 +77,10 @@ impl TrustBook {
         asked.iter().map(of).collect()
     }
 
-    /// The record about one version, whatever its worth; [`TrustBook::standing`] says that. One that is damaged is none.
+    /// The record about one version, trusted or not ([`TrustBook::standing`] decides); `None` if missing or damaged.
     ///
     /// # Errors
-    /// When the table cannot be read.
+    /// If the table cannot be read.
     pub fn get(
         &self,
         name: &SkillName,
@@ -95,7 +95,7 @@ impl TrustBook {
     /// Every record about a name, in all places, newest first.
     ///
     /// # Errors
-    /// When the table cannot be read.
+    /// If the table cannot be read.
     pub fn of_name(&self, name: &SkillName) -> Result<Vec<TrustRecord>, StoreError> {
         let records = record::all(&self.store)?;
         Ok(newest_first(records.into_iter().filter_map(|(_, held)| held.ok()).filter(|record| record.name == *name)))
@@ -104,17 +104,17 @@ impl TrustBook {
     /// Every record about a place, under all names, newest first.
     ///
     /// # Errors
-    /// When the table cannot be read.
+    /// If the table cannot be read.
     pub fn of_place(&self, place: &SkillPlace) -> Result<Vec<TrustRecord>, StoreError> {
         let Ok(prefix) = record::prefix(place) else { return Ok(Vec::new()) };
         let records = record::at(&self.store, prefix)?;
         Ok(newest_first(records.into_iter().filter_map(|(_, held)| held.ok())))
     }
 
-    /// The version of a skill that the owner approved for a place, if any is in force. What lies there may be another.
+    /// The version of a skill that the owner approved for a place, if one is in force. The files there may differ.
     ///
     /// # Errors
-    /// When the table cannot be read.
+    /// If the table cannot be read.
     pub fn approved(&self, name: &SkillName, place: &SkillPlace) -> Result<Option<TrustRecord>, StoreError> {
         Ok(self.of_place(place)?.into_iter().find(|record| record.name == *name && is_in_force(record)))
     }

@@ -1,7 +1,7 @@
 //! All records, decoded once and kept for lists until the next change.
 //!
-//! It must not be asked by the gate, which reads the table itself each time. What it survives: a reading that overlaps a
-//! change: what was read before a change is never kept beyond it.
+//! It must not be asked by the gate, which reads the table itself each time. It survives a read that overlaps a change:
+//! a result from before the change is never kept beyond it.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use super::record::{self, Records, StoredTrust};
 /// Every record of the table as it was at one moment.
 pub(super) struct KnownRecords {
     records: Records,
-    /// Where the records of a place lie, by what their keys begin with.
+    /// Index ranges of each place's records, by key prefix.
     places: HashMap<Vec<u8>, Range<usize>>,
 }
 
@@ -32,14 +32,14 @@ impl KnownRecords {
         Self { records, places }
     }
 
-    /// The records about the place that this prefix is of.
+    /// The records about the place with this key prefix.
     pub(super) fn about(&self, prefix: &[u8]) -> &[(Vec<u8>, StoredTrust)] {
         let range = self.places.get(prefix).cloned().unwrap_or_default();
         self.records.get(range).unwrap_or_default()
     }
 }
 
-/// What was read of the table, until something changes.
+/// A value read from the table, kept until the next change.
 pub(super) struct Cache<T> {
     state: Mutex<KnownState<T>>,
 }
@@ -57,7 +57,7 @@ impl<T> Default for Cache<T> {
 }
 
 impl<T> Cache<T> {
-    /// What an earlier reading found, if nothing has changed since, or what this one finds.
+    /// The kept value if nothing has changed since it was read, otherwise the result of `read`.
     pub(super) fn read(&self, read: impl FnOnce() -> Result<T, StoreError>) -> Result<Arc<T>, StoreError> {
         let changes = {
             let state = self.state.lock();
@@ -74,7 +74,7 @@ impl<T> Cache<T> {
         Ok(known)
     }
 
-    /// A change begins; when what this returns is dropped, it has ended. Nothing that was read before either is kept.
+    /// Begins a change, which ends when the returned guard is dropped. Values read before either moment are not kept.
     pub(super) fn changing(self: &Arc<Self>) -> Changing<T> {
         self.forget();
         Changing(self.clone())

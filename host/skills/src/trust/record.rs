@@ -1,7 +1,7 @@
 //! How records lie in the table: under which keys, in which form, and when one is sound.
 //!
-//! It must not know what a record is good for. What it survives: a record of any content under any key. One that does not
-//! say of itself what its key says, or claims an approval without the owner's word, is flawed, and never repaired.
+//! It must not know the use of a record. It survives a record of any content under any key: one that contradicts its
+//! key, or claims an approval without the owner's consent, is flawed, and never repaired.
 
 use base::{ContentHash, Door};
 use serde::de::IgnoredAny;
@@ -10,10 +10,10 @@ use store::{Scan, Store, StoreError, Table};
 
 use crate::{SkillName, SkillPlace, SkillStatus, TrustRecord};
 
-/// The version of stored records. Another is no trust, whatever it says.
+/// The version of stored records. A record of any other version is not trusted.
 const VERSION: u32 = 1;
 
-/// What a file system allows to a path and to an entry: no real place is longer, and no key grows beyond a table's.
+/// File-system limits of a path and an entry: no real place is longer, and keys stay within the table's limit.
 const MAX_ROOT_BYTES: usize = 4096;
 const MAX_ENTRY_BYTES: usize = 255;
 
@@ -39,13 +39,13 @@ struct TrustVersion {
     _record: IgnoredAny,
 }
 
-/// What lies under a key.
+/// The record under a key, or its flaw.
 pub(super) type StoredTrust = Result<TrustRecord, Flaw>;
 
-/// Keys in order, with what lies under each.
+/// Keys in order, with the record or flaw under each.
 pub(super) type Records = Vec<(Vec<u8>, StoredTrust)>;
 
-/// Why a record is none.
+/// Why a record is not sound.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Flaw {
     #[error("it cannot be read")]
@@ -58,12 +58,12 @@ pub(super) enum Flaw {
     Unconsented,
 }
 
-/// The table cannot have a record of that place.
+/// The table cannot hold a record of that place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("its place has a name that no record can be kept of: it is too long, or has a NUL character")]
 pub(super) struct Unnameable;
 
-/// The key of the record about that version: texts that end with NUL, which none of them has, and the 32 bytes of the hash.
+/// The key of a version's record: kind, root, entry and name, each ended by NUL and without one, then the 32-byte hash.
 pub(super) fn key(name: &SkillName, place: &SkillPlace, hash: ContentHash) -> Result<Vec<u8>, Unnameable> {
     let mut key = prefix(place)?;
     push(&mut key, name.as_str())?;
@@ -71,25 +71,25 @@ pub(super) fn key(name: &SkillName, place: &SkillPlace, hash: ContentHash) -> Re
     Ok(key)
 }
 
-/// What the keys of all records about a place begin with, and no others.
+/// The key prefix of all records about a place, and of no others.
 pub(super) fn prefix(place: &SkillPlace) -> Result<Vec<u8>, Unnameable> {
     of_place(TRUST, place)
 }
 
-/// What the key of a record begins with: kind and place.
+/// The prefix of a record's key: kind and place.
 pub(super) fn place_in(key: &[u8]) -> &[u8] {
     let third = key.iter().enumerate().filter(|(_, byte)| **byte == 0).map(|(index, _)| index).nth(2);
     key.get(..=third.unwrap_or_default()).unwrap_or_default()
 }
 
-/// The key of the last use.
+/// The key of a skill's last use.
 pub(super) fn used_key(name: &SkillName, place: &SkillPlace) -> Result<Vec<u8>, Unnameable> {
     let mut key = used_prefix(place)?;
     push(&mut key, name.as_str())?;
     Ok(key)
 }
 
-/// What the keys of all last uses of a place begin with.
+/// The key prefix of all last uses in a place.
 pub(super) fn used_prefix(place: &SkillPlace) -> Result<Vec<u8>, Unnameable> {
     of_place(USED, place)
 }
@@ -124,7 +124,7 @@ pub(super) fn at(store: &Store, prefix: Vec<u8>) -> Result<Records, StoreError> 
     read(store, &Scan::prefix(prefix))
 }
 
-/// Every record.
+/// Every trust record of the store.
 pub(super) fn all(store: &Store) -> Result<Records, StoreError> {
     read(store, &Scan::prefix(format!("{TRUST}\0")))
 }
@@ -138,7 +138,7 @@ fn read(store: &Store, scan: &Scan) -> Result<Records, StoreError> {
     Ok(found.into_iter().map(held).collect())
 }
 
-/// A record of another version may have another shape: its version is all that can be asked of it.
+/// A record of another version may have another shape: only its version is read.
 fn why_unreadable(store: &Store, key: &[u8]) -> Flaw {
     match store.get::<TrustVersion>(Table::Skills, key) {
         Ok(Some(TrustVersion { version, .. })) if version != VERSION => Flaw::Version { found: version },
@@ -162,7 +162,7 @@ fn sound(found: &[u8], incoming: IncomingTrust) -> StoredTrust {
     Ok(record)
 }
 
-/// Where a key of a last use speaks of.
+/// The skill and place that a last-use key names.
 pub(super) fn used_subject(key: &[u8]) -> Option<(SkillName, SkillPlace)> {
     let mut parts = std::str::from_utf8(key).ok()?.split('\0');
     let (USED, root, entry, name, "", None) =
@@ -173,7 +173,7 @@ pub(super) fn used_subject(key: &[u8]) -> Option<(SkillName, SkillPlace)> {
     Some((SkillName::parse(name).ok()?, SkillPlace { root: root.to_owned(), entry: entry.to_owned() }))
 }
 
-/// Every last use's key begins with this.
+/// A scan over the keys of all last uses.
 pub(super) fn all_used() -> Scan {
     Scan::prefix(format!("{USED}\0"))
 }

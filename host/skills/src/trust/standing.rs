@@ -1,7 +1,7 @@
 //! Where bytes stand: the only place where a record becomes an answer.
 //!
-//! It must not read anything. What it survives: whatever can be in the table. Everything but a sound record about exactly these
-//! bytes, in this place, with these permission bits, that nothing has superseded, is `needs_reapproval`.
+//! It must not read anything. It survives any content of the table: without a sound record about exactly these bytes,
+//! in this place, with these permission bits, that is not superseded, the answer is `needs_reapproval`.
 
 use base::ContentHash;
 use base::text::cut;
@@ -11,11 +11,11 @@ use super::record::{Flaw, StoredTrust, Unnameable};
 use super::{Standing, TrustRecord};
 use crate::SkillStatus;
 
-/// Characters of the reason of a rejection that are said.
+/// The most characters of a rejection's reason that are shown.
 const MAX_WHY: usize = 200;
 const LOOK_AND_APPROVE: &str = "`motor skill review` it, then `motor skill approve` it";
 
-/// Where the bytes stand whose record has that key. `around` are all records about their place.
+/// Where the bytes of the record with that key stand. `around` holds all records about their place.
 pub(super) fn judge(around: &[(Vec<u8>, StoredTrust)], key: &[u8], modes: ContentHash) -> Standing {
     let record = match around.iter().find(|(found, _)| found == key) {
         Some((_, Ok(record))) => record,
@@ -42,7 +42,7 @@ pub(super) fn is_in_force(record: &TrustRecord) -> bool {
 fn reason(record: &TrustRecord) -> String {
     match (record.status, &record.consent) {
         (SkillStatus::Approved, Some(consent)) => format!("the owner approved exactly these files at {}", consent.at),
-        // Never stored; if it were, it would be no trust, but this function only puts words to a status that was checked.
+        // Never stored, and not trusted if it were; this function only puts words to a status that was checked.
         (SkillStatus::Approved, None) => "the owner approved exactly these files".to_owned(),
         (SkillStatus::Reviewed, _) => {
             "its review is done and the owner has not decided: `motor skill approve` it".to_owned()

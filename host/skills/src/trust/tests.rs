@@ -1,4 +1,4 @@
-//! What trust promises, over a disk in memory.
+//! Tests of trust, over a disk in memory.
 
 mod changes;
 mod crash;
@@ -85,7 +85,7 @@ fn provenance(source: &str) -> SkillProvenance {
     }
 }
 
-/// The status, and that the list says the same as the gate.
+/// The status; asserts that list and gate agree.
 #[track_caller]
 fn status(book: &TrustBook, subject: &Subject) -> SkillStatus {
     let Subject { name, place, hash, modes } = subject.clone();

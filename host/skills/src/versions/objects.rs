@@ -1,7 +1,7 @@
 //! The files in the directory of versions: found by their hash, written once, durable before anything names them.
 //!
-//! It must not know what is in them. What it survives: drafts that a crash left, links and special files in place of objects,
-//! objects of other bytes than their name says.
+//! It must not know their meaning. It survives drafts that a crash left, links and special files in place of objects,
+//! and objects whose bytes do not match their name.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -18,7 +18,7 @@ pub(super) struct Objects<'a> {
 }
 
 impl Objects<'_> {
-    /// Makes the directories that there always are.
+    /// Makes the directories of objects and trees.
     pub(super) fn prepare(&self) -> io::Result<()> {
         for directory in [self.directory.join("objects"), self.directory.join("trees")] {
             make(&directory)?;
@@ -26,7 +26,7 @@ impl Objects<'_> {
         Ok(())
     }
 
-    /// Keeps an object, unless it is there as it should be.
+    /// Keeps an object, unless it is there and intact.
     pub(super) fn keep(&self, hash: ContentHash, bytes: &[u8]) -> io::Result<()> {
         if self.load(hash, bytes.len() as u64).is_ok() {
             return Ok(());
@@ -36,7 +36,7 @@ impl Objects<'_> {
         put(&shelf, &name, bytes)
     }
 
-    /// An object of that size, hashed.
+    /// Reads an object of that size and checks its hash.
     pub(super) fn load(&self, hash: ContentHash, size: u64) -> io::Result<Vec<u8>> {
         let (shelf, name) = self.object(hash);
         let bytes = read(&shelf.join(name), size)?;

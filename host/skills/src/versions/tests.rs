@@ -1,4 +1,4 @@
-//! What is kept comes back byte for byte, or not at all.
+//! A kept version comes back byte for byte, or not at all.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -60,12 +60,12 @@ fn a_version_comes_back_as_it_was() {
     let proposing = Snapshot { proposal: Some(Arc::from(&b"{}"[..])), ..pdf.clone() };
     versions.keep(&proposing).unwrap();
     assert_eq!(versions.load(pdf.hash).unwrap(), pdf);
-    // Archives and components keep what they are.
+    // Archives and components keep their form.
     let component =
         Snapshot::of(SkillForm::Component, BTreeMap::from([("pdf.wasm".to_owned(), (vec![0], 0o644))]), None);
     versions.keep(&component).unwrap();
     assert_eq!(versions.load(component.hash).unwrap(), component);
-    // Of other permission bits the last count.
+    // The permission bits that were kept last count.
     let executable = skill(&[
         ("SKILL.md", b"---\nname: pdf\n---\n", 0o755),
         ("scripts/run.sh", b"echo", 0o755),
@@ -126,7 +126,7 @@ fn a_damaged_object_is_told_and_mended() {
         assert!(is_damaged(&versions, pdf.hash), "{what}");
         let mended = versions.keep(&pdf);
         if what == "a directory" {
-            // What no file can be put in place of is an error, not a version.
+            // A directory that no file can replace is an error, not a version.
             assert!(mended.is_err() && is_damaged(&versions, pdf.hash));
             continue;
         }

@@ -1,4 +1,4 @@
-//! What a version is made of, as a file: form, paths, permission bits, sizes, hashes.
+//! The parts of a version, as a file: form, paths, permission bits, sizes, hashes.
 //!
 //! It must not read or write. It survives a tree file of any content; the reader of the objects checks its claims.
 
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{SkillBounds, SkillError, SkillForm, Snapshot};
 
-/// The version of the form of tree files.
+/// The format version of tree files.
 const VERSION: u32 = 1;
 /// A larger tree file is not read and not written.
 pub(super) const MAX_BYTES: usize = 32 << 20;
 
-/// The bounds of a version: more than any configuration of [`SkillBounds`] lets in, so that what was approved can be read back.
+/// The bounds of a version: above any configuration of [`SkillBounds`], so that approved versions can be read back.
 pub(super) const BOUNDS: SkillBounds = SkillBounds {
     file_bytes: 1 << 30,
     text_bytes: 1 << 30,

@@ -1,4 +1,4 @@
-//! How a run ended, and what must hold of it, inside and in a sink outside that counts idempotency keys.
+//! The end of a run and its invariants, inside and in a sink outside that counts idempotency keys.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::home::{Home, request};
 /// Tools whose calls may be made again without asking.
 const REPEATABLE: [&str; 4] = ["look", "flaky", "web", "set"];
 
-/// What a call came to. Numbers in outputs count executions, and are not part of it.
+/// The outcome of a call. Numbers in outputs count executions, and are not part of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
     tool: String,
@@ -27,12 +27,12 @@ pub struct Call {
 pub struct End {
     pub status: RunStatus,
     summary: Option<String>,
-    /// What the last attempt said after its last call, put together.
+    /// The model's texts after the last call of the last attempt, joined.
     said: String,
     pub iterations: u32,
     pub attempts: usize,
     pub answers: Vec<Option<String>>,
-    /// What was decided about which calls.
+    /// The decisions, each with the calls it was about.
     pub decisions: Vec<(Vec<Value>, Option<bool>)>,
     calls: Vec<Call>,
 }
@@ -67,12 +67,12 @@ impl End {
         }
     }
 
-    /// The calls that say that nobody knows what they did.
+    /// The calls with an unknown outcome.
     pub fn unknown(&self) -> Vec<&Call> {
         self.calls.iter().filter(|call| call.code == Some(ErrorCode::OutcomeUnknown)).collect()
     }
 
-    /// The same end but for what is not known, and for what the second attempt does about that.
+    /// Checks for the same end, except for unknown outcomes and the second attempt's reaction to them.
     pub fn check(&self, expected: &Self, when: &str) {
         let unknown = self.unknown();
         if unknown.is_empty() {
@@ -92,7 +92,7 @@ impl End {
     }
 }
 
-/// What must hold of every such run once it is over.
+/// Checks the invariants of every such run once it is over.
 pub async fn check(home: &Home, id: &RunId, end: &End, when: &str) {
     assert_eq!(
         (end.status, end.summary.as_deref()),
@@ -102,7 +102,7 @@ pub async fn check(home: &Home, id: &RunId, end: &End, when: &str) {
     // An attempt that failed in the middle of the answer is followed by one that says the rest.
     let is_whole = end.said == "done" || (end.attempts > 2 && ["one", "e"].contains(&end.said.as_str()));
     assert!(is_whole, "{when}: {end:#?}");
-    // The sink outside: a key is one effect, and only what is harmless comes with a key that was seen.
+    // The sink outside: a key is one effect, and only harmless calls repeat a key.
     let made = home.world.tools.made.lock().unwrap().clone();
     let mut seen: HashMap<(String, String), u32> = HashMap::new();
     for call in &made {

@@ -1,4 +1,4 @@
-//! What must hold of everything that is on the disk, whenever the host ends and however.
+//! The invariants of everything on the disk, at every end of the host.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub struct Run {
     pub events: Vec<StoredEvent>,
 }
 
-/// Everything that is stored, and what is wrong with it.
+/// Everything that is stored, and the violations found in it.
 #[derive(Default)]
 pub struct Stored {
     pub runs: BTreeMap<String, Run>,
@@ -110,12 +110,12 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> T {
     serde_json::from_slice::<Envelope<T>>(bytes).unwrap().d
 }
 
-/// What a call says that may have had its effect all the same.
+/// The error codes of calls that may have taken effect nevertheless.
 pub const UNCLEAR: [ErrorCode; 3] = [ErrorCode::OutcomeUnknown, ErrorCode::Timeout, ErrorCode::Cancelled];
 
 type Checked = Result<(), String>;
 
-/// What an event means for the status: none when it begins the run.
+/// The effect of an event on the status; `None` if it begins the run.
 fn meaning(event: &RunEvent) -> Option<StatusEvent> {
     Some(match event {
         RunEvent::Created { .. } => return None,
@@ -187,7 +187,7 @@ fn endings(run: &Run) -> Checked {
             RunEvent::Retried { .. } => cut_offs = 0,
             RunEvent::Finished { status: RunStatus::Completed, summary, .. } => {
                 let summary = summary.as_deref().unwrap_or_default();
-                // After many refusals the last words are the answer, and what was refused stands behind them.
+                // After many refusals the last words are the answer, followed by the refused actions.
                 let is_cut_short = summary.contains("Not done, because it was refused: ");
                 let is_answer = |reply: &ChatReply| reply.finish.is_complete() && summary.ends_with(reply.text.trim());
                 if !is_cut_short && last.as_ref().is_none_or(|reply| !is_answer(reply)) {
@@ -201,7 +201,7 @@ fn endings(run: &Run) -> Checked {
 }
 
 /// A call is intended once and has one result; it is intended before the result, and nothing comes between. An action that
-/// is done again has a new key when it is known what became of it, and the old one when it is not.
+/// is done again has a new key if its outcome is known, and the old one otherwise.
 fn calls(run: &Run) -> Checked {
     let mut intended = BTreeSet::new();
     let mut returned = BTreeSet::new();
@@ -330,7 +330,7 @@ fn consents(run: &Run, ahead: Duration) -> Checked {
     Ok(())
 }
 
-/// What the run has to say to others: each question, each end, in order, and nothing else. A question may be said again.
+/// The signals of the run: each question and each end, in order, and nothing else. A question may be repeated.
 fn told(run: &Run, signals: &[Signal]) -> Checked {
     let mut expected = Vec::new();
     for StoredEvent { event, .. } in &run.events {

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub struct VirtualClock {
     origin: Instant,
-    /// What the wall clock showed at the origin, as it is set now. It may be before the epoch while time goes on.
+    /// The wall clock's time at the origin, as it is set now. It may be before the epoch while time goes on.
     wall_ms: AtomicI64,
 }
 

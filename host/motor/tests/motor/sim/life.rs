@@ -26,7 +26,7 @@ const ACTS: u64 = 40;
 const PATIENCE: Duration = Duration::from_secs(7 * 24 * 3600);
 /// A shutdown is over after this.
 const SHUTDOWN: Duration = Duration::from_secs(60);
-/// What passes between two lives, at most.
+/// The longest time between two lives.
 const DOWNTIME: Duration = Duration::from_secs(3_600);
 
 /// A simulation of one seed.
@@ -68,7 +68,7 @@ impl Simulation {
         }
     }
 
-    /// Checks what is on the disk, alone and against what is known outside. Gives the runs that wait.
+    /// Checks the state on the disk, alone and against the facts known outside. Returns the runs that wait.
     fn check(&self) -> Vec<RunRecord> {
         let stored = Stored::on(&self.disk, self.outside.known().ahead);
         let broken = orders::broken(&stored, &self.outside.known());
@@ -100,7 +100,7 @@ impl Simulation {
             let clock = Arc::new(VirtualClock::starting_at(wall));
             self.outside.note(format!("{wall} the host starts"));
             let Some(store) = self.open() else { return (wall, false) };
-            // What reached the disk without anybody having been told is there now.
+            // Unacknowledged writes that reached the disk are visible now.
             let waiting = self.check();
             tokio::select! {
                 biased;
@@ -213,7 +213,7 @@ impl Simulation {
         }
     }
 
-    /// What waited when the host started waits for the same, unless its time has come.
+    /// Checks that runs that waited when the host started wait for the same, unless their time has come.
     fn still_waiting(&self, motor: &Motor, clock: &VirtualClock, waiting: &[RunRecord]) {
         for before in waiting {
             let record = motor.record(&before.id);
@@ -235,7 +235,7 @@ impl Simulation {
         }
     }
 
-    /// Nobody does anything any more: every run comes to its end, and every place is free.
+    /// Ends the simulation: without further commands every run comes to its end, and every slot is free.
     async fn end(&self, motor: &Motor, signals: &SignalBus) {
         let began = tokio::time::Instant::now();
         let open = || {

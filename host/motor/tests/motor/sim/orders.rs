@@ -1,4 +1,4 @@
-//! What must hold between the disk and everybody outside: what was promised, what was shown, what was done.
+//! The invariants between the disk and the outside: promises, displays and effects.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::outside::{Issued, Known, Order, Told};
 /// A cancel is through after this (SPEC RUN-7), but for a disk without room.
 const CANCEL: Duration = Duration::from_millis(100);
 
-/// What is wrong between what is stored and what is known outside.
+/// The violations between stored state and the facts known outside.
 pub fn broken(stored: &Stored, known: &Known) -> Vec<String> {
     let mut broken = Vec::new();
     for issued in &known.orders {
@@ -38,7 +38,7 @@ pub fn broken(stored: &Stored, known: &Known) -> Vec<String> {
     broken
 }
 
-/// What was acknowledged is in the history, what was refused is not, and nothing is in it twice.
+/// Acknowledged commands are in the history, refused ones are not, and none is in it twice.
 fn kept(stored: &Stored, known: &Known, issued: &Issued) -> Result<(), String> {
     let run = stored.runs.get(issued.run.as_str());
     let events = || run.into_iter().flat_map(|run| &run.events).map(|stored| &stored.event);
@@ -76,7 +76,7 @@ fn kept(stored: &Stored, known: &Known, issued: &Issued) -> Result<(), String> {
             })
             .count(),
     };
-    // An order may be given again: it is one order, and whoever gave it needs one good answer.
+    // A repeated command is one command, and its sender needs one good answer.
     let again = || known.orders.iter().filter(|other| other.mark == *mark);
     match times {
         0 if issued.is_done() => Err("it was acknowledged, and is lost".into()),
@@ -131,7 +131,7 @@ pub fn is_compared(event: &LiveEvent) -> bool {
 }
 
 /// A call has one effect unless its tool may be called again; then every repetition has the same key. Two calls share a key
-/// only when nobody can know what became of the first.
+/// only if the outcome of the first is unknown.
 fn doubles(stored: &Stored, known: &Known) -> Vec<String> {
     let mut broken = Vec::new();
     let mut by_call = BTreeMap::new();

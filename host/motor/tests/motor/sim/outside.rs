@@ -1,4 +1,4 @@
-//! The world outside the simulated host: what it was told, what reached it, what it did. No crash takes it away.
+//! The world outside the simulated host: replies, effects and commands. No crash takes it away.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub struct Delivery {
     pub is_repeatable: bool,
 }
 
-/// What somebody ordered. Each order has a mark of its own that the history keeps.
+/// A command. Each has a mark of its own that the history keeps.
 #[derive(Debug, Clone)]
 pub enum Order {
     Start {
@@ -40,7 +40,7 @@ pub enum Order {
     Cancel,
 }
 
-/// What the host said to an order.
+/// The host's reply to a command.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Told {
     Run(RunId),
@@ -85,7 +85,7 @@ pub struct Known {
     pub diary: Vec<String>,
     /// By how much wall clocks were set forward, in all.
     pub ahead: std::time::Duration,
-    /// What must not have happened.
+    /// The violations that were found.
     pub broken: Vec<String>,
 }
 

@@ -21,7 +21,7 @@ use crate::home::request;
 
 const AGENTS: [&str; 3] = ["main", "second", "third"];
 
-/// What the people have of one life of the host.
+/// The people's view of one life of the host.
 #[derive(Clone)]
 pub struct People {
     pub motor: Motor,
@@ -34,7 +34,7 @@ pub struct People {
 }
 
 impl People {
-    /// Somebody orders something, or looks at something. Does not wait for what comes of it.
+    /// Gives a command or reads something, at random. Does not wait for the outcome.
     pub fn act(&self) {
         let runs = self.motor.list(ListFilter { limit: 12, ..ListFilter::default() }).unwrap_or_default();
         if runs.is_empty() || self.chance.percent(25) {
@@ -60,7 +60,7 @@ impl People {
     fn start(&self) {
         let agent = AgentName::parse(self.chance.pick::<&str>(&AGENTS)).unwrap();
         let issued = self.outside.known().orders.len();
-        // Keys are used again at times, for what was asked before or for something else.
+        // Keys are sometimes used again, for the same command or for another.
         let key =
             format!("k{}", if self.chance.percent(85) { issued as u64 } else { self.chance.below(issued as u64 + 1) });
         let approval_required = self.chance.percent(40);
@@ -168,7 +168,7 @@ impl People {
         }
     }
 
-    /// Gives an order, and takes down what is said to it: a dead host says nothing.
+    /// Gives a command and records the reply; a dead host does not reply.
     fn issue(
         &self,
         run: RunId,
@@ -192,7 +192,7 @@ impl People {
         });
     }
 
-    /// Follows a run, and keeps what it is shown.
+    /// Follows a run and records the events it is shown.
     fn watch(&self, run: &RunId) {
         let Ok(mut watch) = self.motor.watch(run) else { return };
         let (people, run) = (self.clone(), run.clone());
@@ -208,7 +208,7 @@ impl People {
         });
     }
 
-    /// What can be read can be read at any time, and agrees with itself.
+    /// Checks that reads work at any time and agree with one another.
     fn look(&self, run: &RunId) {
         let read = self.motor.record(run).and_then(|record| {
             self.motor.log(run)?;

@@ -1,4 +1,4 @@
-//! Tools with every kind of effect, and what a run works with. Their effects are outside, and stay when the host dies.
+//! Tools with every kind of effect, and the environment of a run. Their effects are outside and survive the host.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::chance::Chance;
 use super::model::SimulatedModel;
 use super::outside::{CODES, Delivery, Outside};
 
-/// Every tool.
+/// The names of all tools.
 pub const NAMES: [&str; 11] =
     ["look", "append", "set", "send", "fetch", "needy", "flaky", "fail", "slow", "stubborn", "long"];
 
@@ -37,7 +37,7 @@ pub fn effects(name: &str) -> ToolEffects {
     ToolEffects { read_only, destructive, idempotent, open_world }
 }
 
-/// What every run of one life of the host works with.
+/// The environment of every run in one life of the host.
 pub struct Surroundings {
     definitions: Vec<ToolDefinition>,
     pub store: Store,

@@ -1,5 +1,5 @@
-//! A file that is swapped between check and use (SPEC SKILL-6, HOST-8): whatever is swapped when, bytes that are said to be
-//! approved are the approved bytes.
+//! A file swapped between check and use (SPEC SKILL-6, HOST-8): at any time of any swap, bytes reported as approved are
+//! the approved bytes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -31,7 +31,7 @@ fn swap(skills: &Path, stop: &AtomicBool) {
         // The whole skill.
         exchange();
         exchange();
-        // Something more beside it.
+        // An additional file.
         fs::write(skill.join("scripts/more.py"), EVIL).unwrap();
         fs::remove_file(skill.join("scripts/more.py")).unwrap();
     }
@@ -59,7 +59,7 @@ async fn in_a_hundred_thousand_rounds_approved_bytes_are_the_approved_bytes() {
     });
     let (mut good, mut refused, mut unreadable) = (0_u32, 0_u32, 0_u32);
     let mut round = 0;
-    // On a slow machine it goes on until both have been seen.
+    // On a slow machine it continues until both have been seen.
     while round < ROUNDS || good == 0 || refused == 0 {
         round += 1;
         assert!(round < 100 * ROUNDS, "{good} good, {refused} refused");
@@ -78,6 +78,6 @@ async fn in_a_hundred_thousand_rounds_approved_bytes_are_the_approved_bytes() {
     stop.store(true, Ordering::Relaxed);
     swapper.join().unwrap();
     println!("{round} rounds: {good} approved, {refused} refused, {unreadable} unreadable");
-    // When nobody swaps it is what it was.
+    // Without swaps the approved bytes are returned.
     assert_eq!(library.approved("mail").await.unwrap().snapshot, approved);
 }

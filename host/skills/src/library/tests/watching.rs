@@ -1,8 +1,8 @@
-//! Changes are noticed, by being told of them or by looking.
+//! Changes are noticed, by watching or by polling.
 
 use super::*;
 
-/// Waits until the list is as it should be, going by nothing but what `changed` tells.
+/// Waits until the list is as expected, relying only on `changed`.
 async fn until(library: &Library, what: &str, is: impl Fn(&BTreeMap<String, SkillSummary>) -> bool) {
     let mut changed = library.changed();
     let wait = async {
@@ -13,7 +13,7 @@ async fn until(library: &Library, what: &str, is: impl Fn(&BTreeMap<String, Skil
     assert!(tokio::time::timeout(Duration::from_secs(20), wait).await.is_ok(), "{what} was not noticed");
 }
 
-/// All that can happen in a root, each noticed before the next.
+/// All kinds of changes in a root, each noticed before the next.
 async fn all_is_noticed(home: &Home, library: &Library) {
     let skills = home.path("skills");
     let hash = |list: &BTreeMap<String, SkillSummary>, place: &str| list.get(place).and_then(|skill| skill.hash);
@@ -74,7 +74,7 @@ async fn changes_are_seen_where_they_cannot_be_heard() {
     all_is_noticed(&home, &library).await;
 }
 
-/// With the true clock: what has just changed is looked at once more, and that is no change.
+/// With the true clock: a fresh change is looked at once more, and that is not another change.
 #[tokio::test]
 async fn changes_are_heard_of_fresh_files() {
     let home = Home::watched();

@@ -1,4 +1,4 @@
-//! Inputs: what is wrong is named, what is hostile is refused, nothing takes long.
+//! Inputs: faults are named, hostile schemas are refused, nothing takes long.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -159,7 +159,7 @@ fn schemas_that_would_take_long_are_refused() {
     check_refused(object("propertyNames", json!({ "pattern": "(" })), "no valid JSON Schema");
     check_refused(object("properties", json!(7)), "no valid JSON Schema");
     check_refused(object("required", json!("to")), "no valid JSON Schema");
-    // What would take a backtracking engine for ever takes a linear one no time.
+    // A pattern that takes a backtracking engine for ever takes a linear one no time.
     let evil = object("properties", json!({ "a": { "pattern": "^(a+)+$" } }));
     assert!(check(Some(&evil), Some(&json!({ "a": format!("{}b", "a".repeat(30_000)) }))).is_err());
 }

@@ -1,4 +1,4 @@
-//! Proposals: what is asked for is understood, what is claimed is told, nothing else comes of it.
+//! Proposals: requests are understood, claims are reported, nothing else comes of it.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -97,7 +97,7 @@ fn files_that_cannot_be_read_propose_nothing() {
         assert_eq!(policy, None);
         assert!(claims.len() == 1 && claims[0].contains(expected), "{claims:?}");
     }
-    // A byte order mark is no reason.
+    // A byte order mark is allowed.
     assert_eq!(read_proposal(b"\xef\xbb\xbf{\"tools\":[\"code\"]}").policy.unwrap().tools, ["code"]);
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::SkillForm;
 
-/// A component of these tests says what it can do in its bytes: capabilities, `/`, tools.
+/// Components of these tests state their abilities in their bytes: capabilities, `/`, tools.
 fn inspect(path: &str, bytes: &[u8]) -> ComponentFact {
     let text = String::from_utf8_lossy(bytes).into_owned();
     let words = |text: &str| text.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect::<Vec<_>>();
@@ -69,7 +69,7 @@ fn a_network_import_a_new_domain_and_a_changed_script_come_first() {
             "+ hides something: U+200B ZERO WIDTH SPACE (SKILL.md:1)",
         ]
     );
-    // The other way round everything is gone, and nothing is new but what changed.
+    // In the other direction everything is removed, and only changes are new.
     let back = lines(&new, &Policy::default(), &old);
     let (added, removed): (Vec<_>, Vec<_>) = back.iter().partition(|line| line.starts_with('+'));
     assert_eq!(added, ["+ changes script `scripts/a.sh`", "+ changes component `t.wasm`"]);
@@ -114,9 +114,9 @@ fn a_proposal_asks_for_more() {
             "- asks to lower limit `fuel` from 5 to 4",
         ]
     );
-    // Without a proposal nothing is asked for, and what was approved stays the owner's business.
+    // Without a proposal nothing is asked for, and the approved policy stays the owner's business.
     assert_eq!(lines(&skill(&files, None), &policy, &skill(&files, None)), [""; 0]);
-    // One that asks for what was approved asks for nothing new.
+    // A proposal equal to the approved policy asks for nothing new.
     let same = skill(&files, Some(serde_json::to_value(&policy).unwrap()));
     assert_eq!(lines(&skill(&files, None), &policy, &same), [""; 0]);
 }

@@ -88,7 +88,7 @@ fn ip_addresses_however_they_are_written() {
     check("http://0x5db8d822/ http://1572395042/ http://0135.0270.0330.042/", &["93.184.216.34"]);
     check("http://169.254.169.254/latest", &["169.254.169.254"]);
     check("http://127.0.0.1:8080 http://localhost:3000 http://[::1]/ http://0.0.0.0:80", &[]);
-    // In disguise it is worth a look.
+    // A disguised notation is worth a look.
     check("http://2130706433/", &["127.0.0.1"]);
 }
 
@@ -97,7 +97,7 @@ fn placeholders_are_none() {
     check("https://example.com https://api.example.org/x http://www.example.net", &[]);
     check("https://a.example https://a.test https://x.invalid https://x.localhost", &[]);
     check("https://your-server.com https://your-domain.org https://yourcompany.com https://your_api.io", &[]);
-    // Names that only begin like one are somebody's.
+    // Names that only begin like a placeholder belong to real owners.
     check(
         "https://example.com.evil.dev https://your-money-is-mine.com",
         &["example.com.evil.dev", "your-money-is-mine.com"],

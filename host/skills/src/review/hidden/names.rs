@@ -1,9 +1,9 @@
-//! What hidden characters are called.
+//! Names of hidden characters.
 
-/// What tag characters are called together: what counts is what they spell.
+/// Common name of tag characters: only the text they spell matters.
 pub(super) const TAGS: &str = "U+E0000..U+E007F TAG CHARACTERS, which spell a text that does not show";
 
-/// Under what a character is counted: its own name, or that of its kind where there are hundreds.
+/// The name under which a character is counted: its own, or that of its kind where there are hundreds.
 pub(super) fn kind(character: char) -> String {
     let code = u32::from(character);
     match character {

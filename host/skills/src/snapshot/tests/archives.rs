@@ -69,7 +69,7 @@ fn crc32(bytes: &[u8]) -> u32 {
     })
 }
 
-/// What is in both headers of an entry, from its flags to its sizes.
+/// The common part of both headers of an entry, from its flags to its sizes.
 fn common(entry: &Entry, name: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for word in [entry.flags, entry.method, 0, 0x21] {
@@ -158,7 +158,7 @@ fn each_hostile_entry_is_refused_and_its_twin_is_not() {
         (directory("SKILL.md/"), Some("`SKILL.md` is a file and a directory")),
         (named(b"SKILL.md/a"), Some("`SKILL.md` is a file and a directory")),
         (with(|entry| entry.mode = 0o120_777), Some("`a.txt` is a link: put the file itself there")),
-        // It says that it was made where there are none; some programs make one all the same.
+        // It claims a system without links; some programs make one all the same.
         (
             with(|entry| (entry.mode, entry.made_by) = (0o120_777, 20)),
             Some("`a.txt` is a link: put the file itself there"),
@@ -265,7 +265,7 @@ fn bombs_end_where_the_bounds_are() {
     let many: Vec<(&str, Vec<u8>)> = many.iter().map(|(name, content)| (name.as_str(), content.clone())).collect();
     refused(of(&many), "its files that are no components are more than 10 MiB");
     refused(of(&[("policy.json", zeros((256 << 10) + 1))]), "`policy.json` is larger than 256 KiB");
-    // What is not compressed may be large.
+    // Incompressible content may be large.
     let mut state = 1_u32;
     let noise = std::iter::repeat_with(|| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -308,7 +308,7 @@ fn what_is_no_archive_or_more_than_one_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
-    /// Any bytes of an archive changed, and any bytes: never a panic, and what is read keeps the rules.
+    /// An archive with any bytes changed or cut off: never a panic, and a tree that is read keeps the rules.
     #[test]
     fn a_damaged_archive_is_refused_or_keeps_the_rules(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),

@@ -139,7 +139,7 @@ fn the_entry_itself_is_no_link_either() {
         assert_eq!(read_all(&outer.path().join(entry)).unwrap().form, form);
     }
     assert_eq!(read_all(&root).unwrap().hash, read_all(&packed).unwrap().hash);
-    // The way to a root may have links: whoever set the root up named it.
+    // The path to a root may have links: they were named when the root was set up.
     symlink(outer.path(), outer.path().join("way")).unwrap();
     assert!(read_all(&outer.path().join("way/pdf")).is_ok());
 
@@ -171,7 +171,7 @@ fn modes_are_read_and_are_not_content() {
     assert_ne!(read_all(directory.path()).unwrap().modes, after.modes);
 }
 
-/// Files of the kernel say that they are empty and are not: what a file is that grows while it is read.
+/// Files of the kernel say that they are empty and are not, like a file that grows while it is read.
 #[test]
 fn a_file_that_is_not_what_it_was_is_refused() {
     let parent = fs::File::open("/proc/self").unwrap();
@@ -185,7 +185,7 @@ fn a_file_that_is_not_what_it_was_is_refused() {
     assert!(file(opened, "a", 1 << 20).is_ok());
 }
 
-/// Somebody swaps files, links and directories all the time: what is read is what was there, and never what a link leads to.
+/// Files, links and directories are swapped all the time: only the skill's own bytes are read, never a link's target.
 #[test]
 fn nothing_outside_is_read_in_a_race() {
     const ROUNDS: usize = 2_000;

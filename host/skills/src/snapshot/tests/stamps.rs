@@ -41,7 +41,7 @@ fn whatever_changes_is_another_stamp() {
         ),
         (
             |root| {
-                // Its time set back: what cannot be set back is when that was done.
+                // Its modification time set back; its change time cannot be.
                 let old = fs::metadata(root.join("d/x")).unwrap().modified().unwrap();
                 let file = fs::File::options().write(true).open(root.join("d/x")).unwrap();
                 file.set_modified(old - Duration::from_secs(9)).unwrap();

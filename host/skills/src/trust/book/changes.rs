@@ -1,8 +1,8 @@
-//! What happens to skills, each one batch: who may do what in which state is asked of [`SkillStatus::transition`].
+//! Changes of trust, each one batch; [`SkillStatus::transition`] decides which event is allowed in which state.
 //!
-//! It must not decide who is the owner: a consent is evidence from the gate that made it. What it survives: changes at the
-//! same time (one goes after the other), a caller that goes away (a change that began is finished), and an end of the process
-//! (a change is one batch).
+//! It must not decide who is the owner: a consent is evidence from the gate that made it. It survives concurrent
+//! changes (serialized), a caller that goes away (a change that began is finished), and a crash (a change is one
+//! batch).
 
 use base::text::cut;
 use base::{ConsentRecord, Timestamp};
@@ -20,23 +20,24 @@ use crate::{SkillError, SkillName, SkillPlace, SkillStatus};
 
 /// Reasons of rejections and texts of advice are kept this long, in characters.
 const MAX_TEXT: usize = 4_000;
-/// What a component says of itself goes into prompts: as long as the text of a file may be, in bytes.
+/// The most bytes of a component's self-description, which goes into prompts: as many as a text file may have.
 const MAX_DESCRIBED_BYTES: usize = 1 << 20;
 
-/// What a change rests on, and that nobody else makes one meanwhile.
+/// The state that a change rests on, and the lock that keeps it current.
 struct PriorState {
     guard: OwnedMutexGuard<()>,
     around: Records,
     key: Vec<u8>,
-    /// The record as far as it counts: a new one, if there is none.
+    /// The record as far as it counts, otherwise a new one.
     record: TrustRecord,
 }
 
 impl TrustBook {
-    /// The deterministic review of these bytes was completed. `described` is what a component said of itself.
+    /// Records that the deterministic review of these bytes is complete. `described` is a component's self-description.
+    /// An approved record is left as it is.
     ///
     /// # Errors
-    /// When the store fails. What is approved is left as it is.
+    /// If `described` is too long, or the store fails.
     pub async fn reviewed(&self, subject: &Subject, described: Option<Described>) -> Result<TrustRecord, SkillError> {
         let mut before = self.before(subject).await?;
         let status = before.record.status.transition(SkillEvent::Reviewed)?;
@@ -52,19 +53,19 @@ impl TrustBook {
         let now = self.clock.now();
         before.record.status = status;
         before.record.reviewed_at = Some(now);
-        // What a component said first is what was shown: it is not exchanged behind whoever looked at it.
+        // The first self-description is the one that was shown: it is not replaced after people have seen it.
         before.record.described = before.record.described.take().or(described);
         self.store_one(before, now).await
     }
 
-    /// A read-only run has looked at these bytes. If it did not pass, a review that was done counts for nothing.
+    /// Records a read-only run's advice on these bytes. If it did not pass, an earlier review no longer counts.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn advised(&self, subject: &Subject, mut advisory: Advisory) -> Result<TrustRecord, SkillError> {
         let mut before = self.before(subject).await?;
         if !advisory.passed && before.record.status == SkillStatus::Reviewed {
-            // It stands as it stood when it came.
+            // Back to the status that it had on arrival.
             let came = match before.record.extracted_from {
                 Some(_) => SkillEvent::MotorChanged,
                 None => SkillEvent::ContentChanged,
@@ -80,7 +81,7 @@ impl TrustBook {
     /// The owner approves exactly these bytes with exactly this policy. Every other version of the place is superseded.
     ///
     /// # Errors
-    /// When nobody has reviewed what a run made, the policy is out of bounds, or the store fails.
+    /// If a run's output has not been reviewed, the policy is out of bounds, or the store fails.
     pub async fn approve(
         &self,
         subject: &Subject,
@@ -98,7 +99,7 @@ impl TrustBook {
     /// The owner rejects these bytes.
     ///
     /// # Errors
-    /// When they are approved, or the store fails.
+    /// If they are approved, or the store fails.
     pub async fn reject(
         &self,
         subject: &Subject,
@@ -115,7 +116,7 @@ impl TrustBook {
     /// The owner gives approved bytes another policy.
     ///
     /// # Errors
-    /// When they are not approved, the policy is out of bounds, or the store fails.
+    /// If they are not approved, the policy is out of bounds, or the store fails.
     pub async fn update(&self, subject: &Subject, policy: Policy, consent: Consent) -> Result<TrustRecord, SkillError> {
         policy.check_bounds()?;
         let mut before = self.before(subject).await?;
@@ -125,11 +126,11 @@ impl TrustBook {
         self.store_one(before, self.clock.now()).await
     }
 
-    /// A run made these bytes. Every other version of the place is superseded, the approved one too. `kept` is the policy
-    /// that the next approval begins with.
+    /// A run made these bytes. Every other version of the place is superseded, the approved one too. `kept` is the
+    /// policy that the next approval begins with.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn made_by_motor(
         &self,
         subject: &Subject,
@@ -149,13 +150,13 @@ impl TrustBook {
         self.store_and_supersede(before).await
     }
 
-    /// These bytes were fetched or copied into their place. Where they stand does not change, if anything was known of them.
+    /// Records where these bytes were fetched or copied from. Their status does not change.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn added(&self, subject: &Subject, provenance: SkillProvenance) -> Result<TrustRecord, SkillError> {
         let mut before = self.before(subject).await?;
-        // What the owner approved says where it came from; that is not rewritten behind the owner's back.
+        // The owner approved the record with its provenance, which is not rewritten behind their back.
         if before.record.status == SkillStatus::Approved {
             return Ok(before.record);
         }
@@ -163,10 +164,10 @@ impl TrustBook {
         self.store_one(before, self.clock.now()).await
     }
 
-    /// The owner deleted what lay in a place: nothing is known of the place any more, under this name or another.
+    /// The owner deleted the files in a place: all its records are removed, under every name.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn forget(&self, place: &SkillPlace, consent: Consent) -> Result<(), SkillError> {
         let guard = self.writing.clone().lock_owned().await;
         let mut batch = Batch::new();
@@ -181,10 +182,10 @@ impl TrustBook {
         Ok(())
     }
 
-    /// The skill was used.
+    /// Records the time of a skill's last use.
     ///
     /// # Errors
-    /// When the store fails.
+    /// If the store fails.
     pub async fn used(&self, name: &SkillName, place: &SkillPlace, at: Timestamp) -> Result<(), SkillError> {
         let key = record::used_key(name, place).map_err(invalid)?;
         let guard = self.writing.clone().lock_owned().await;
@@ -200,8 +201,8 @@ impl TrustBook {
         let around = self.around(&subject.place)?;
         let record = judge(&around, &key, subject.modes).record.unwrap_or_else(|| {
             let blank = blank(subject, self.clock.now());
-            // Of a record that is no trust any more, or about other permission bits, remains where the bytes came from
-            // and what to propose.
+            // A record that is superseded, or about other permission bits, keeps only its sources and the policy to
+            // propose.
             match around.iter().find(|(found, _)| *found == key) {
                 Some((_, Ok(old))) => TrustRecord {
                     policy: old.policy.clone(),
@@ -227,7 +228,7 @@ impl TrustBook {
                 Ok(other) => {
                     record::put(&mut batch, key.clone(), &TrustRecord { superseded: true, ..other.clone() })?;
                 }
-                // What cannot be read now must not be read as trust by a later version.
+                // A record unreadable to this version must not become trust for a later one.
                 Err(_) => batch.delete(Table::Skills, key.clone()),
             }
         }
@@ -247,8 +248,8 @@ impl TrustBook {
         Ok(record)
     }
 
-    /// In a task of its own: were it dropped with its caller, the next change would rest on what is no longer so. `held` is
-    /// dropped when the batch is on the disk.
+    /// Runs in its own task: if the caller were dropped mid-commit, the next change would build on stale state. `held`
+    /// is dropped after the commit.
     async fn commit(&self, batch: Batch, held: impl Send + 'static) -> Result<(), StoreError> {
         let store = self.store.clone();
         let writing = tokio::spawn(async move {

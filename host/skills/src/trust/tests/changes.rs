@@ -1,4 +1,4 @@
-//! What each change does, and what it does not.
+//! Each change has its effect, and no other.
 
 use std::future::Future as _;
 use std::pin::pin;
@@ -28,7 +28,7 @@ async fn a_skill_goes_from_dropped_in_to_approved() {
     );
     assert_eq!(record.provenance.unwrap().source, "https://example.com/pdf.zip");
     assert_eq!(reason(&book, &pdf), "the owner approved exactly these files at 2026-01-01T00:00:00.000Z");
-    // Neither other bytes, nor another place, nor another name have anything of it.
+    // Other bytes, places and names gain nothing from it.
     let others = [
         subject("2"),
         Subject { place: place("pdf.zip"), ..pdf.clone() },
@@ -169,8 +169,8 @@ async fn a_policy_out_of_bounds_is_not_stored() {
     assert_eq!(status(&book, &subject("1")), SkillStatus::NeedsReapproval);
 }
 
-/// Two versions are never approved for one place, whoever goes away when. On real files: there a commit goes on while its
-/// caller is gone.
+/// Two versions are never approved for one place, even if a caller is dropped at any moment. Uses real files, where a
+/// commit continues after its caller is gone.
 #[tokio::test]
 async fn a_caller_that_goes_away_does_not_let_a_change_pass_another() {
     let home = tempfile::tempdir().unwrap();

@@ -45,7 +45,7 @@ async fn a_change_is_there_as_a_whole_or_not_at_all() {
                     break;
                 }
                 died += 1;
-                // What was not done can be done again.
+                // The interrupted change can be made again.
                 assert!(change(&book(&store), made).await);
                 assert_eq!(both(&book(&store)), after);
             }

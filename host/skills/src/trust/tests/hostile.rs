@@ -1,4 +1,4 @@
-//! Whatever lies in the table: only a sound record is trust.
+//! Hostile tables: only a sound record is trusted.
 
 use serde_json::{Value, json};
 use store::{Batch, Table};
@@ -10,13 +10,13 @@ fn key_of(subject: &Subject) -> Vec<u8> {
     record::key(&subject.name, &subject.place, subject.hash).unwrap()
 }
 
-/// What is stored for an approved skill.
+/// The stored value of an approved skill.
 async fn stored(store: &Store, book: &TrustBook) -> Value {
     book.approve(&subject("1"), policy(), consent()).await.unwrap();
     store.get(Table::Skills, key_of(&subject("1"))).unwrap().unwrap()
 }
 
-/// Behind the back of every book: those that are opened later find it.
+/// Writes behind the back of open books; books opened later see it.
 async fn put(store: &Store, key: Vec<u8>, value: &Value) {
     let mut batch = Batch::new();
     batch.put(Table::Skills, key, value).unwrap();
@@ -57,7 +57,7 @@ async fn a_record_that_was_tampered_with_is_no_trust() {
         assert_eq!(status(&book, &bystander), SkillStatus::Approved, "others are not touched by it");
         assert!(book.approved(&bystander.name, &place("pdf")).unwrap().is_none());
 
-        // The owner's word mends it, and nothing of what it said is kept.
+        // A review and an approval mend it, and none of its content is kept.
         let record = book.reviewed(&subject("1"), None).await.unwrap();
         assert_eq!((record.status, record.policy), (SkillStatus::Reviewed, None));
         book.approve(&subject("1"), policy(), consent()).await.unwrap();
@@ -71,7 +71,7 @@ async fn the_record_as_it_was_stored_is_trust() {
     let mut value = stored(&store, &book).await;
     put(&store, key_of(&subject("1")), &value).await;
     assert_eq!(status(&super::book(&store), &subject("1")), SkillStatus::Approved);
-    // What a later version of this schema adds to a record is passed over.
+    // Fields that a later schema adds to a record are ignored.
     value["record"]["note"] = json!("x");
     put(&store, key_of(&subject("1")), &value).await;
     assert_eq!(status(&super::book(&store), &subject("1")), SkillStatus::Approved);

@@ -29,7 +29,7 @@ struct Row {
     made: bool,
 }
 
-/// What is known, by place, name and content.
+/// The known rows, by place, name and content.
 #[derive(Default)]
 struct Model(BTreeMap<(u8, u8, u8), Row>);
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 
-/// Time of this thread on a processor: what a busy machine adds is not counted.
+/// CPU time of this thread: other load on the machine is not counted.
 fn on_the_processor() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
