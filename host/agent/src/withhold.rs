@@ -93,11 +93,10 @@ impl<'a> SecretSearch<'a> {
     }
 
     fn request(&mut self, request: ChatRequest) -> ChatRequest {
-        ChatRequest {
-            system: self.text(request.system),
-            messages: request.messages.into_iter().map(|message| self.message(message)).collect(),
-            ..request
-        }
+        // Every field is listed, so that a new one is decided about here.
+        let ChatRequest { system, messages, tools, response_schema, turn } = request;
+        let messages = messages.into_iter().map(|message| self.message(message)).collect();
+        ChatRequest { system: self.text(system), messages, tools, response_schema, turn }
     }
 
     fn message(&mut self, message: Message) -> Message {
@@ -124,6 +123,7 @@ impl<'a> SecretSearch<'a> {
     }
 
     fn reply(&mut self, reply: ChatReply) -> ChatReply {
+        let ChatReply { usage, finish, retries, .. } = reply;
         ChatReply {
             text: self.text(reply.text),
             tool_calls: self.calls(reply.tool_calls),
@@ -131,7 +131,11 @@ impl<'a> SecretSearch<'a> {
             finish_detail: reply.finish_detail.map(|text| self.text(text)),
             // Signed by the provider: a scrubbed state would be useless.
             state: reply.state.filter(|state| !self.holds(&state_text(state))),
-            ..reply
+            model: self.text(reply.model),
+            notices: reply.notices.into_iter().map(|text| self.text(text)).collect(),
+            usage,
+            finish,
+            retries,
         }
     }
 }

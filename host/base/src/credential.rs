@@ -2,6 +2,7 @@
 //!
 //! Knows no secrets. Text that only looks like a placeholder is ordinary text.
 
+use crate::text::Foreign;
 use serde::{Deserialize, Serialize};
 
 /// The name of a credential: `[A-Za-z][A-Za-z0-9_-]*`, at most 64 characters. Case matters.
@@ -33,8 +34,7 @@ impl CredentialName {
         if starts && fits {
             return Ok(Self(text.to_owned()));
         }
-        let shown: String = text.chars().take(40).collect();
-        Err(InvalidCredentialName { shown: shown.escape_debug().to_string() })
+        Err(InvalidCredentialName { shown: Foreign(text).escaped(40) })
     }
 
     /// The name as text.

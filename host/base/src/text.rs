@@ -1,4 +1,4 @@
-//! Text for messages: cut to a length, and the nearest of several names.
+//! Text for messages: foreign text made harmless, text cut to a length, and the nearest of several names.
 
 use std::fmt::Display;
 
@@ -20,11 +20,49 @@ pub fn cut_bytes(text: &str, max_bytes: usize) -> String {
     }
 }
 
-/// The same as [`cut`] with spaces in place of control characters, so that foreign text stays on one line.
+/// Text by a guest, a model, an endpoint, a skill or a page. It has no `Display`: it gets into a message by a method
+/// that makes it harmless.
+#[derive(Debug, Clone, Copy)]
+pub struct Foreign<'a>(pub &'a str);
+
+impl Foreign<'_> {
+    /// As [`cut`], with unprintable characters, quotes and line breaks escaped: for a name or a value within a message.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "the one place that escapes")]
+    pub fn escaped(self, max_chars: usize) -> String {
+        cut(self.0, max_chars).escape_debug().to_string()
+    }
+
+    /// As [`cut`], with spaces in place of control characters: for a message that stays on one line.
+    #[must_use]
+    pub fn line(self, max_chars: usize) -> String {
+        let plain = self.0.chars().map(|character| if character.is_control() { ' ' } else { character });
+        cut(&plain.take(max_chars.saturating_add(1)).collect::<String>(), max_chars)
+    }
+
+    /// On one line, with `U+FFFD` in place of characters that do not show or turn the direction of others, and the
+    /// number of bytes if it is cut: for a value that a person decides about.
+    #[must_use]
+    pub fn visible(self, max_chars: usize) -> String {
+        let harmless = |sign: char| match sign {
+            _ if sign.is_whitespace() => ' ',
+            _ if sign.is_control() || is_invisible(sign) => char::REPLACEMENT_CHARACTER,
+            _ => sign,
+        };
+        let cut = self.0.char_indices().nth(max_chars).map(|_| format!("… ({} bytes)", self.0.len()));
+        let room = cut.as_ref().map_or(max_chars, |cut| max_chars.saturating_sub(cut.chars().count()));
+        self.0.chars().take(room).map(harmless).chain(cut.iter().flat_map(|cut| cut.chars())).collect()
+    }
+}
+
+/// Whether a character is invisible because it takes no room: zero-width and filling ones, variation selectors, tags
+/// (the default ignorable code points of Unicode that are not letters of a living script).
 #[must_use]
-pub fn cut_line(text: &str, max_chars: usize) -> String {
-    let plain = text.chars().map(|character| if character.is_control() { ' ' } else { character });
-    cut(&plain.take(max_chars.saturating_add(1)).collect::<String>(), max_chars)
+pub fn is_invisible(character: char) -> bool {
+    matches!(character,
+        '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// The value of the name nearest to `text`, if the name is similar enough to be meant.
@@ -62,9 +100,17 @@ mod tests {
         {
             assert_eq!(cut_bytes(text, max_bytes), expected);
         }
-        assert_eq!(cut_line("a\nb\u{1b}c", 4), "a b …");
-        assert_eq!(cut_line("a\nb", 3), "a b");
-        assert_eq!(cut_line("a", usize::MAX), "a");
+    }
+
+    #[test]
+    fn foreign_text_is_harmless() {
+        assert_eq!(Foreign("a\nb\u{1b}c").line(4), "a b …");
+        assert_eq!(Foreign("a\nb").line(3), "a b");
+        assert_eq!(Foreign("a").line(usize::MAX), "a");
+        assert_eq!(Foreign("a\nb\u{202e}").escaped(9), "a\\nb\\u{202e}");
+        assert_eq!(Foreign("abc").escaped(2), "ab…");
+        assert_eq!(Foreign("a\n\u{200b}b\u{7}").visible(9), "a \u{fffd}b\u{fffd}");
+        assert_eq!(Foreign(&"x".repeat(100)).visible(20), "xxxxxxx… (100 bytes)");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use base::text::Foreign;
 use bindings::credentials::{CredentialError, Host, SignatureAlgorithm};
 use vault::compute::{self, Algorithm, ComputeError};
 use vault::{GrantedCredential, RunSecrets};
@@ -34,9 +35,8 @@ impl CredentialsCtx {
 
     fn get(&self, name: &str) -> Result<&GrantedCredential, CredentialError> {
         // The name is echoed to the guest, cut to the maximum length of a name.
-        let shown: String = name.chars().take(64).collect();
         self.secrets.as_ref().and_then(|secrets| secrets.get(name)).ok_or_else(|| {
-            let shown = shown.escape_debug();
+            let shown = Foreign(name).escaped(64);
             CredentialError::Missing(format!("no credential `{shown}` is granted to this run; ask the user to set it"))
         })
     }

@@ -1,5 +1,6 @@
 //! Powers in the words of a caller: patterns, shapes, names.
 
+use base::text::Foreign;
 use base::{CredentialName, Refusal, RefusalCode};
 use network::{Pattern, Shape};
 
@@ -59,8 +60,7 @@ pub fn commands(names: &[String]) -> Result<Vec<String>, Refusal> {
     let mut checked = Vec::new();
     for name in names.iter().map(|name| name.trim()).filter(|name| !name.is_empty()) {
         if !plain(name) {
-            let shown: String = name.chars().take(40).collect();
-            let reason = format!("`{}` is not the name of a command", shown.escape_debug());
+            let reason = format!("`{}` is not the name of a command", Foreign(name).escaped(40));
             return Err(
                 Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy("write `--commands curl,grep,sort`")
             );

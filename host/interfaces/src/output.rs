@@ -140,8 +140,13 @@ impl Output {
         self.print_trusted(&serde_json::to_string(value)?)
     }
 
-    /// A line for stderr, on a terminal broken between words. A closed stderr is ignored.
+    /// A line for stderr, on a terminal broken between words. Nothing of it can harm the terminal.
     pub fn say(&self, text: &str) {
+        self.say_trusted(&text::printable(text));
+    }
+
+    /// A line that this program made itself, colours included, for stderr. A closed stderr is ignored.
+    pub fn say_trusted(&self, text: &str) {
         let shown = if self.err_is_terminal { text::fitted(text, self.err_columns) } else { text.into() };
         let mut stderr = io::stderr().lock();
         writeln!(stderr, "{shown}").ok();
@@ -176,17 +181,17 @@ impl Output {
         match text {
             Some(text) if self.live => {
                 let line = text::cut(text, self.err_columns.saturating_sub(1));
-                self.stream(&format!("{CLEAR}{}", self.err.cyan(&line)));
+                self.stream_trusted(&format!("{CLEAR}{}", self.err.cyan(&line)));
             }
             Some(text) if !shown => self.say(text),
-            None if self.live && shown => self.stream(CLEAR),
+            None if self.live && shown => self.stream_trusted(CLEAR),
             _ => return,
         }
         self.noticed.store(text.is_some() || !self.live, Ordering::Relaxed);
     }
 
-    /// Bytes for stderr as they are, without a newline.
-    pub fn stream(&self, text: &str) {
+    /// Text that this program made itself, for stderr as it is, without a newline.
+    pub fn stream_trusted(&self, text: &str) {
         let mut stderr = io::stderr().lock();
         stderr.write_all(text.as_bytes()).ok();
         stderr.flush().ok();

@@ -1,7 +1,7 @@
 //! The log of a run for people: one line for each event, times first (SPEC RUN-7).
 
 use base::ConsentRecord;
-use base::text::cut;
+use base::text::{Foreign, cut};
 
 use crate::event::{RunEvent, StoredEvent};
 use crate::request::OutgoingRequest;
@@ -135,12 +135,7 @@ fn asked(request: &OutgoingRequest) -> String {
 
 /// Text on one line: a tool's output must not be able to forge lines of the log.
 fn shown(text: &str) -> String {
-    let plain: String = text
-        .chars()
-        .take(TEXT_CHARACTERS * 2)
-        .map(|character| if character.is_control() { ' ' } else { character })
-        .collect();
-    cut(plain.trim(), TEXT_CHARACTERS)
+    Foreign(text.trim()).line(TEXT_CHARACTERS)
 }
 
 #[cfg(test)]

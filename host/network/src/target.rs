@@ -10,6 +10,7 @@ mod tests;
 use std::fmt;
 use std::net::IpAddr;
 
+use base::text::Foreign;
 use http::uri::PathAndQuery;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
@@ -280,7 +281,7 @@ fn is_scheme(text: &str) -> bool {
 /// A piece of hostile text, harmless enough for a message. Uncut: secrets are removed later, and half of one would not be found.
 /// The code that gives the message out cuts it.
 pub(crate) fn shown(text: &str) -> String {
-    text.escape_debug().to_string()
+    Foreign(text).escaped(usize::MAX)
 }
 
 fn invalid(reason: impl Into<String>) -> BlockReason {

@@ -55,6 +55,29 @@ pub struct RequestTrace {
     pub consented: bool,
 }
 
+impl RequestTrace {
+    /// The trace with each of its texts mapped. Every field is listed, so that a new one is decided about here.
+    #[must_use]
+    pub fn map_text(self, map: impl Fn(String) -> String) -> Self {
+        let Self { status, request_bytes, response_bytes, duration_ms, credentials, rule, hash, consented, .. } = self;
+        Self {
+            method: map(self.method),
+            scheme: map(self.scheme),
+            host: map(self.host),
+            path: map(self.path),
+            error: self.error.map(map),
+            status,
+            request_bytes,
+            response_bytes,
+            duration_ms,
+            credentials,
+            rule,
+            hash,
+            consented,
+        }
+    }
+}
+
 /// The longest path that is kept, in characters, and the longest method.
 const MAX_PATH: usize = 512;
 const MAX_METHOD: usize = 32;

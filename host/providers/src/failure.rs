@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use base::Secret;
-use base::text::cut_line;
+use base::text::Foreign;
 use llm::ModelErrorKind;
 use serde_json::{Value, json};
 
@@ -158,7 +158,7 @@ fn retry_delay(words: &str) -> Option<Duration> {
 pub(crate) fn said(words: &str) -> String {
     let body: Option<Value> = serde_json::from_str(words).ok();
     let message = body.as_ref().and_then(message).or_else(|| body.as_ref()?.as_str());
-    cut_line(message.unwrap_or(words), MAX_WORDS).trim().to_owned()
+    Foreign(message.unwrap_or(words)).line(MAX_WORDS).trim().to_owned()
 }
 
 fn message(body: &Value) -> Option<&str> {

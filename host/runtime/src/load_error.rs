@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use base::text::cut_line;
+use base::text::Foreign;
 use bindings::HOST_VERSION;
 use serde::{Deserialize, Serialize};
 
@@ -195,5 +195,5 @@ const MAX_MESSAGE: usize = 300;
 
 /// Puts such a message on one line and cuts it.
 pub(crate) fn told(message: &str) -> String {
-    cut_line(message, MAX_MESSAGE)
+    Foreign(message).line(MAX_MESSAGE)
 }

@@ -132,15 +132,7 @@ impl Scrub {
     }
 
     fn requests(&self, requests: Vec<RequestTrace>) -> Vec<RequestTrace> {
-        let scrub = |trace: RequestTrace| RequestTrace {
-            method: self.text(trace.method),
-            scheme: self.text(trace.scheme),
-            host: self.text(trace.host),
-            path: self.text(trace.path),
-            error: trace.error.map(|error| self.text(error)),
-            ..trace
-        };
-        requests.into_iter().map(scrub).collect()
+        requests.into_iter().map(|trace| trace.map_text(|text| self.text(text))).collect()
     }
 
     fn blocked(&self, blocked: BlockReason) -> BlockReason {

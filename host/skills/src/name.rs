@@ -3,6 +3,7 @@
 //! A name becomes a directory, a key in the store and a word in a prompt, so only letters, digits and single hyphens of
 //! ASCII are possible: nothing that could leave a directory, hide in a text or look like another name's letters.
 
+use base::text::Foreign;
 use serde::{Deserialize, Serialize};
 
 /// Characters of a name (SPEC SKILL-3).
@@ -49,10 +50,13 @@ fn fault(text: &str) -> Option<String> {
     if characters > MAX_CHARACTERS {
         return Some(format!("a name has at most {MAX_CHARACTERS} characters, this one {characters}"));
     }
-    let shown = text.escape_debug();
+    let shown = Foreign(text).escaped(MAX_CHARACTERS);
     if let Some(odd) = text.chars().find(|&c| !matches!(c, 'a'..='z' | '0'..='9' | '-')) {
         let hint = if odd.is_uppercase() { "use lower case" } else { "use `a` to `z`, `0` to `9` and `-`" };
-        return Some(format!("the name `{shown}` has the character `{}`: {hint}", odd.escape_debug()));
+        return Some(format!(
+            "the name `{shown}` has the character `{}`: {hint}",
+            Foreign(&odd.to_string()).escaped(1)
+        ));
     }
     if !text.starts_with(|c: char| c.is_ascii_lowercase()) {
         return Some(format!("the name `{shown}` does not begin with a letter"));

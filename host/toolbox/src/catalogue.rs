@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use base::text::{did_you_mean, nearest};
+use base::text::{Foreign, did_you_mean, nearest};
 use base::{Refusal, RefusalCode};
 use runtime::Limits;
 
@@ -181,9 +181,8 @@ fn known() -> Vec<&'static str> {
 
 fn unknown(name: &str) -> Refusal {
     let known = known();
-    let shown: String = name.chars().take(60).collect();
     let meant = did_you_mean(nearest(name, known.iter().map(|tool| (*tool, tool))));
-    let reason = format!("unknown tool `{}`{meant}", shown.escape_debug());
+    let reason = format!("unknown tool `{}`{meant}", Foreign(name).escaped(60));
     Refusal::new(RefusalCode::UnknownTool, reason).with_remedy(format!("there are: {}", known.join(", ")))
 }
 

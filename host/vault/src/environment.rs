@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use base::text::Foreign;
 use base::{CredentialName, Secret};
 
 use crate::VaultConfig;
 
 const PREFIX: &str = "VAULT_";
+/// Characters of an unusable name in a warning.
+const MAX_SHOWN: usize = 200;
 
 /// A credential of the environment.
 #[derive(Debug)]
@@ -23,7 +26,10 @@ pub(crate) fn read(variables: BTreeMap<String, String>, config: &VaultConfig) ->
         let value = Secret::new(value);
         let Some(name) = variable.strip_prefix(PREFIX).filter(|_| !value.expose().is_empty()) else { continue };
         match CredentialName::parse(&name.to_ascii_lowercase()) {
-            Err(_) => warnings.push(format!("`{}` names no credential and is not used", variable.escape_debug())),
+            Err(_) => {
+                let variable = Foreign(&variable).escaped(MAX_SHOWN);
+                warnings.push(format!("`{variable}` names no credential and is not used"));
+            }
             Ok(name) if found.iter().any(|other| is_same(other.name.as_str(), name.as_str())) => {
                 warnings.push(format!("credential `{name}` is in the environment twice: the first is used"));
             }
@@ -38,11 +44,9 @@ pub(crate) fn read(variables: BTreeMap<String, String>, config: &VaultConfig) ->
         }
     }
     for bound in config.domains.keys().filter(|bound| !found.iter().any(|it| is_same(bound, it.name.as_str()))) {
-        warnings.push(format!(
-            "`credentials.domains` names `{}`, but `{PREFIX}{}` is not set",
-            bound.escape_debug(),
-            folded(bound).escape_debug()
-        ));
+        let (shown, variable) = (Foreign(bound).escaped(MAX_SHOWN), folded(bound));
+        let variable = Foreign(&variable).escaped(MAX_SHOWN);
+        warnings.push(format!("`credentials.domains` names `{shown}`, but `{PREFIX}{variable}` is not set"));
     }
     (found, warnings)
 }

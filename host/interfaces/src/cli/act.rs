@@ -102,7 +102,7 @@ async fn start(request: &ActRequest, session: &mut Session, context: &Context) -
 async fn attached(request: &ActRequest, session: &mut Session, context: &Context) -> Done {
     let reply = start(request, session, context).await?;
     context.wishes.listen().await;
-    context.output.say(&context.output.err.dim(&format!("run {}", reply.run_id)));
+    context.output.say_trusted(&context.output.err.dim(&format!("run {}", reply.run_id)));
     let followed = follow(session, &reply.run_id, context).await?;
     finish(&reply.run_id, followed, context)
 }
@@ -121,7 +121,7 @@ async fn resume(wanted: Option<RunId>, session: &mut Session, context: &Context)
     context.wishes.listen().await;
     let mut exit = CommandExit::Ok;
     for run in runs {
-        context.output.say(&context.output.err.dim(&format!("run {run}")));
+        context.output.say_trusted(&context.output.err.dim(&format!("run {run}")));
         let followed = follow(session, &run, context).await?;
         let interrupted = matches!(followed, FollowOutcome::Interrupted { .. });
         // The last that went wrong gives the code.
@@ -176,11 +176,11 @@ fn on(run: &RunId, waiting: Option<&str>) -> String {
 
 fn say(ended: &RunEnd, context: &Context) -> Result<(), CliError> {
     let output = &context.output;
-    output.say(&output.err.dim(&ended.line()));
+    output.say_trusted(&output.err.dim(&ended.line()));
     match (&ended.error, &ended.result) {
         (Some(error), _) => {
             output.fail(&error.message, error.remedy.as_deref());
-            output.say(&output.err.dim(&format!("`motor task status {}` shows every step", ended.run_id)));
+            output.say_trusted(&output.err.dim(&format!("`motor task status {}` shows every step", ended.run_id)));
         }
         (None, Some(answer)) if ended.status == RunStatus::Completed && !ended.is_shown => {
             output.print_answer(answer)?

@@ -12,7 +12,7 @@ use super::context::{Context, usage};
 use super::inspect::{at, tools, workbench};
 use super::{Done, input};
 use crate::exit::CommandExit;
-use crate::output::{Output, text};
+use crate::output::{Output, Palette, text};
 
 /// Arguments of `motor call`.
 #[derive(Debug, Args)]
@@ -86,7 +86,7 @@ fn notes(output: Output) -> runtime::NoteSink {
                 format!("…{percent} {}", text::brief(&message, 500))
             }
         };
-        output.say(&output.err.dim(&line));
+        output.say_trusted(&output.err.dim(&line));
     })
 }
 
@@ -95,7 +95,7 @@ fn show(reply: &CallReply, output: &Output) -> Done {
         output.print_json(reply)?;
     } else {
         if !reply.stdio.is_empty() {
-            output.say(text::printable(&reply.stdio).trim_end_matches('\n'));
+            output.say(reply.stdio.trim_end_matches('\n'));
         }
         if reply.ok {
             output.print(&reply.output)?;
@@ -103,9 +103,9 @@ fn show(reply: &CallReply, output: &Output) -> Done {
     }
     if !reply.ok {
         let code = reply.error.unwrap_or("failed");
-        output.say(&format!("{} {}", output.err.red(&format!("{code}:")), text::printable(&reply.output)));
+        output.say_labelled(&format!("{code}:"), Palette::red, &reply.output);
     }
-    output.say(&output.err.dim(&format!(
+    output.say_trusted(&output.err.dim(&format!(
         "{}, fuel {}, peak memory {}, {}",
         text::millis(reply.duration_ms),
         text::count(reply.fuel),

@@ -137,7 +137,7 @@ async fn act(
         FollowOutcome::Interrupted { .. } => return Ok(Err(CommandExit::Interrupted)),
         FollowOutcome::HostGone { .. } => return Err(Refusal::new(RefusalCode::TryLater, "the host stopped").into()),
     };
-    context.output.say(&context.output.err.dim(&format!("{}\n", ended.line())));
+    context.output.say_trusted(&context.output.err.dim(&format!("{}\n", ended.line())));
     let trace: RunTrace = session.ask(&Call::get(format!("/v1/tasks/{}", reply.run_id))).await?;
     let report_file = reply.workspace.join(REPORT);
     Ok(Ok(DemoReport { is_shown: ended.is_shown, ..judge(&trace, &report_file)? }))

@@ -81,17 +81,17 @@ fn show(reply: &ExecuteReply, context: &Context) -> Done {
         output.print_json(reply)?;
     } else {
         if !reply.console.is_empty() {
-            output.say(text::printable(&reply.console).trim_end_matches('\n'));
+            output.say(reply.console.trim_end_matches('\n'));
         }
         if reply.console_truncated {
-            output.say(&output.err.dim("(the console had more)"));
+            output.say_trusted(&output.err.dim("(the console had more)"));
         }
         if reply.ok {
             output.print(&reply.output)?;
         }
     }
     if !reply.ok {
-        output.say(&output.err.red(&text::printable(&reply.output)));
+        output.say_trusted(&output.err.red(&text::printable(&reply.output)));
     }
     Ok(exit(reply))
 }

@@ -129,7 +129,7 @@ impl<'a> LiveView<'a> {
         let picture = FRAMES.get(self.frame).copied().unwrap_or_default();
         let took = text::millis(since.elapsed().as_secs_f64() * 1_000.0);
         let line = text::cut(&format!("{picture} {what} ({took})"), self.columns(1));
-        self.output.stream(&format!("{CLEAR}{}", self.output.err.cyan(&line)));
+        self.output.stream_trusted(&format!("{CLEAR}{}", self.output.err.cyan(&line)));
         self.spinning = true;
     }
 
@@ -166,14 +166,14 @@ impl<'a> LiveView<'a> {
             }
         };
         streamed.words.push_str(words);
-        self.output.stream(&streamed.flow.push(words));
+        self.output.stream_trusted(&streamed.flow.push(words));
         self.streamed = Some(streamed);
     }
 
     /// Ends the row of the model's words, and gives the words.
     fn end_stream(&mut self) -> Option<String> {
         let StreamedText { mut flow, words } = self.streamed.take()?;
-        self.output.stream(&format!("{}\n", flow.finish()));
+        self.output.stream_trusted(&format!("{}\n", flow.finish()));
         Some(words)
     }
 
@@ -185,12 +185,12 @@ impl<'a> LiveView<'a> {
 
     fn print(&mut self, line: &str) {
         self.clear();
-        self.output.say(line);
+        self.output.say_trusted(line);
     }
 
     fn clear(&mut self) {
         if std::mem::take(&mut self.spinning) {
-            self.output.stream(CLEAR);
+            self.output.stream_trusted(CLEAR);
         }
         self.end_stream();
     }

@@ -42,7 +42,9 @@ pub(super) async fn settle(
         return Ok(ParkedOutcome::Put);
     };
     let Some(terminal) = Terminal::open() else {
-        context.output.say(&context.output.err.yellow(&format!("waiting: `{}` answers", command(run, waiting))));
+        context
+            .output
+            .say_trusted(&context.output.err.yellow(&format!("waiting: `{}` answers", command(run, waiting))));
         return Ok(ParkedOutcome::Put);
     };
     let asking = async {

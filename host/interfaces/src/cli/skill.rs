@@ -117,7 +117,7 @@ pub(super) async fn run(command: SkillCommand, context: &Context) -> Done {
                 context.answer(&skills, || list::skills(&skills, context.output.columns, context.output.out))?;
                 if !context.output.is_json() && skills.iter().any(|skill| skill.status != SkillStatus::Approved) {
                     let help = "`motor skill review NAME` shows one, `motor skill approve NAME` lets it act";
-                    context.output.say(&context.output.err.dim(help));
+                    context.output.say_trusted(&context.output.err.dim(help));
                 }
                 Ok(CommandExit::Ok)
             }

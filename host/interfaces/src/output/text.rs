@@ -35,15 +35,6 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(|c| if bad(c) { '\u{fffd}' } else { c }).collect())
 }
 
-/// Whether a character is invisible because it takes no room: zero-width and filling ones, variation selectors, tags
-/// (the default ignorable code points of Unicode that are not letters of a living script).
-fn is_invisible(character: char) -> bool {
-    matches!(character,
-        '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
-        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
-}
-
 /// Text over several lines in which nothing is hidden: characters that are invisible, change the direction or move the
 /// cursor are written by their numbers, `<U+202E>`. For text that a person is asked to consent to.
 #[must_use]

@@ -3,6 +3,8 @@
 use super::body::{Leaf, Leaves};
 use super::{Field, Origin, digest};
 
+use base::text::Foreign;
+
 /// Fields that are listed; one more stands for the others.
 const MAX_FIELDS: usize = 64;
 const MAX_VALUE_CHARS: usize = 200;
@@ -74,7 +76,7 @@ pub(super) fn fields(leaves: Leaves<'_>, origin: impl Fn(&Leaf<'_>) -> Origin) -
     let hidden = listed.split_off(listed.len().min(MAX_FIELDS));
     let mut fields: Vec<Field> = listed
         .into_iter()
-        .map(|(leaf, origin)| Field { name: plain(&leaf.name, MAX_NAME_CHARS), value: value(leaf), origin })
+        .map(|(leaf, origin)| Field { name: Foreign(&leaf.name).visible(MAX_NAME_CHARS), value: value(leaf), origin })
         .collect();
     let (mut count, mut bytes) = leaves.others;
     let mut hash = leaves.rest;
@@ -92,31 +94,7 @@ pub(super) fn fields(leaves: Leaves<'_>, origin: impl Fn(&Leaf<'_>) -> Origin) -
 
 fn value(leaf: &Leaf<'_>) -> String {
     match leaf.text() {
-        Some(text) => plain(text, MAX_VALUE_CHARS),
+        Some(text) => Foreign(text).visible(MAX_VALUE_CHARS),
         None => format!("{} bytes that are not text", leaf.bytes()),
     }
-}
-
-/// A text on one line, at most this many characters, without characters that do not show or turn the direction of others.
-pub(super) fn plain(text: &str, max_chars: usize) -> String {
-    let harmless = |sign: char| match sign {
-        _ if sign.is_whitespace() => ' ',
-        '\u{ad}'
-        | '\u{61c}'
-        | '\u{180e}'
-        | '\u{200b}'..='\u{200f}'
-        | '\u{202a}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}'
-        | '\u{fe00}'..='\u{fe0e}'
-        | '\u{feff}'
-        | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e0fff}' => '\u{fffd}',
-        _ if sign.is_control() => '\u{fffd}',
-        _ => sign,
-    };
-    let cut = text.char_indices().nth(max_chars).map(|_| format!("… ({} bytes)", text.len()));
-    let room = cut.as_ref().map_or(max_chars, |cut| max_chars.saturating_sub(cut.chars().count()));
-    let mut out: String = text.chars().take(room).map(harmless).collect();
-    out.push_str(cut.as_deref().unwrap_or_default());
-    out
 }

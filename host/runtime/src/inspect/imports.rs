@@ -2,6 +2,7 @@
 //!
 //! An allowlist: any other import is refused with its name and the remedy.
 
+use base::text::Foreign;
 use serde::{Deserialize, Serialize};
 
 use crate::load_error::LoadError;
@@ -137,7 +138,7 @@ pub(super) fn other_wasi(name: &str) -> Option<LoadError> {
 
 /// A name of a component, cut: its author may make it arbitrarily long.
 fn shown(name: &str) -> String {
-    name.chars().take(MAX_SHOWN_NAME).collect()
+    Foreign(name).escaped(MAX_SHOWN_NAME)
 }
 
 /// Refuses a component built for another version of our WIT: a different minor version below 1.0 is another contract.

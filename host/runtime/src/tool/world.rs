@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use base::text::Foreign;
 use bindings::skill::exports::motor::host::about as wit;
 use bindings::types;
 
@@ -42,8 +43,8 @@ pub(super) fn descriptions(
     for tool in tools {
         let name = tool.name;
         if !is_tool_name(&name) {
-            let shown: String = name.chars().take(40).collect();
-            return Err(format!("`{}` is not a tool name: use `[a-z][a-z0-9_-]*`, at most 64", shown.escape_debug()));
+            let shown = Foreign(&name).escaped(40);
+            return Err(format!("`{shown}` is not a tool name: use `[a-z][a-z0-9_-]*`, at most 64"));
         }
         if checked.iter().any(|other| other.name == name) {
             return Err(format!("the component offers `{name}` twice"));

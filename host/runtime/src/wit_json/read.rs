@@ -2,6 +2,7 @@
 //!
 //! The JSON is a model's, so the text of an error repeats only names and short pieces of it.
 
+use base::text::Foreign;
 use base::text::{cut, cut_bytes};
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
@@ -316,5 +317,5 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 
 /// Cuts a hostile name for an error.
 fn shown(name: &str) -> String {
-    cut(name, MAX_SHOWN).escape_debug().to_string()
+    Foreign(name).escaped(MAX_SHOWN)
 }

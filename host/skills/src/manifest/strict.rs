@@ -1,6 +1,7 @@
 //! The letter of the Agent Skills standard, which its reference validator checks. A skill that departs from it can be
 //! used here, but perhaps not elsewhere.
 
+use base::text::Foreign;
 use unicode_normalization::UnicodeNormalization as _;
 
 use super::yaml::{Fault, Fields, Value};
@@ -51,7 +52,7 @@ pub(super) fn departures(text: &str, directory: &str, known: Option<(&str, &Resu
     let mut others: Vec<&str> = fields.names().filter(|name| !FIELDS.contains(name)).collect();
     others.sort_unstable();
     for other in others.iter().take(10) {
-        let shown: String = other.chars().take(64).flat_map(char::escape_debug).collect();
+        let shown = Foreign(other).escaped(64);
         found.push(format!("the field `{shown}` is not one of the standard's: it belongs below `metadata`"));
     }
     let exactly = |name: &str| fields.names().any(|other| other == name).then(|| fields.get(name)).flatten();

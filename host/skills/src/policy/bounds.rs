@@ -2,7 +2,7 @@
 //!
 //! It must not know the meaning of domains, tools or limits. It survives texts that break out of a line or table.
 
-use base::text::cut;
+use base::text::Foreign;
 use serde_json::Value;
 
 use super::{Policy, inputs};
@@ -59,8 +59,7 @@ pub(super) fn text(text: &str) -> Result<(), String> {
 
 /// Foreign text within a message: cut, and with unprintable characters escaped.
 pub(super) fn shown(text: &str) -> String {
-    let is_long = text.chars().nth(MAX_SHOWN).is_some();
-    cut(text, MAX_SHOWN - usize::from(is_long)).escape_debug().to_string()
+    Foreign(text).escaped(MAX_SHOWN)
 }
 
 /// The size of a value as JSON.

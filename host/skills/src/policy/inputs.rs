@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use base::text::cut_line;
+use base::text::Foreign;
 use jsonschema::error::{ValidationError, ValidationErrorKind};
 use serde_json::{Map, Value};
 
@@ -229,7 +229,7 @@ fn problem(schema: &Value, error: &ValidationError<'_>) -> String {
 /// The rule of the schema, without the value.
 fn rule(error: &ValidationError<'_>) -> String {
     let text = error.masked_with("it").to_string();
-    cut_line(&text, MAX_RULE)
+    Foreign(&text).line(MAX_RULE)
 }
 
 fn known(schema: &Value) -> String {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use base::text::cut;
+use base::text::Foreign;
 
 use crate::SkillError;
 
@@ -132,7 +132,7 @@ fn named(path: &str) -> String {
 
 /// A path fit for a message: nothing invisible, and not a page long.
 pub(super) fn shown(path: &str) -> String {
-    cut(path, 200).chars().flat_map(char::escape_debug).collect()
+    Foreign(path).escaped(200)
 }
 
 fn size(bytes: u64) -> String {

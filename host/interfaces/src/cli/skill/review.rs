@@ -53,7 +53,7 @@ async fn looked_at(skill: &str, session: &mut Session, context: &Context) -> Don
         return Ok(CommandExit::Ok);
     };
     context.wishes.listen().await;
-    context.output.say(&context.output.err.dim(&format!("run {run}")));
+    context.output.say_trusted(&context.output.err.dim(&format!("run {run}")));
     match follow(session, &run, context).await? {
         FollowOutcome::Ended(_) => {}
         FollowOutcome::Interrupted { .. } => return Ok(CommandExit::Interrupted),
