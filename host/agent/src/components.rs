@@ -9,8 +9,8 @@ use base::{ContentHash, Refusal, RefusalCode, excerpt};
 use motor::Preparing;
 use runtime::inspect::{Export, Import};
 use runtime::{
-    Component, ComponentOrigin, Inspection, Kind, Limits, LoadError, NoteSink, Outcome, Runtime, SkillAbout, ToolCall,
-    ToolComponent, ToolDescription, ToolError, UnmappedFunction,
+    Component, ComponentOrigin, EngineConfig, Inspection, Kind, Limits, LoadError, NoteSink, Outcome, Runtime,
+    SkillAbout, ToolCall, ToolComponent, ToolDescription, ToolError, UnmappedFunction,
 };
 use serde::Serialize;
 use store::Links;
@@ -111,10 +111,7 @@ impl Workbench {
     /// If the engine does not start.
     pub fn new(config: &Config, cache: Option<PathBuf>, compile_worker: Option<PathBuf>) -> Result<Self, Refusal> {
         let keeps_code = cache.is_some();
-        let engine = config.engine.engine(config.limits.memory_bytes, cache, compile_worker);
-        let runtime = Runtime::new(engine).map_err(|error| {
-            Refusal::new(RefusalCode::Failed, format!("the component engine does not start: {}", error.root_cause()))
-        })?;
+        let runtime = engine(config, cache, compile_worker)?;
         Ok(Self { runtime, limits: config.limits, preparations: Preparations::default(), keeps_code })
     }
 
@@ -284,6 +281,21 @@ fn say(outcome: Outcome<String, ToolError>) -> (Option<&'static str>, String) {
 
 fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1_000.0
+}
+
+/// Makes an engine with the configured limits.
+///
+/// # Errors
+/// If the engine does not start.
+pub(crate) fn engine(
+    config: &Config,
+    cache: Option<PathBuf>,
+    compile_worker: Option<PathBuf>,
+) -> Result<Runtime, Refusal> {
+    let memory_bytes = config.limits.memory_bytes;
+    Runtime::new(EngineConfig { memory_bytes, cache, compile_worker, ..config.engine.clone() }).map_err(|error| {
+        Refusal::new(RefusalCode::Failed, format!("the component engine does not start: {}", error.root_cause()))
+    })
 }
 
 /// Reads at most one byte more than is allowed: enough to detect an excess.

@@ -6,7 +6,6 @@
 
 mod models;
 mod retention;
-mod sections;
 mod skills;
 
 use std::collections::BTreeMap;
@@ -25,7 +24,6 @@ use crate::{Env, Home};
 pub use deliveries::{HookConfig, SignalsConfig, WebhookConfig};
 pub use models::{ModelPrice, ModelsConfig};
 pub use retention::{Age, ByteSize, RetentionConfig};
-pub use sections::EngineSettings;
 pub use skills::SkillsConfig;
 pub use toolbox::{CodeConfig, ToolsConfig};
 
@@ -50,7 +48,7 @@ pub struct Config {
     /// Credentials from the environment.
     pub credentials: vault::VaultConfig,
     /// Settings of the component engine.
-    pub engine: EngineSettings,
+    pub engine: runtime::EngineConfig,
     /// Settings of the energy model.
     pub energy: energy::EnergyConfig,
     /// Receivers of the signals of runs.

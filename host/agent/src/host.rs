@@ -12,7 +12,6 @@ use deliveries::{DeliverParts, Deliveries, WaitingSignals};
 use energy::EnergyBook;
 use motor::{LiveEvent, Motor, MotorParts};
 use network::Gate;
-use runtime::Runtime;
 use signals::SignalBus;
 use skills::{Library, LibraryParts};
 use store::{HomeLock, Links, Scan, Store, StoreError, Table, open_regular};
@@ -20,6 +19,7 @@ use vault::{Vault, VaultParts};
 
 use crate::access::NetworkAccess;
 use crate::api::HostStatus;
+use crate::components::engine;
 use crate::config::LoadedConfig;
 use crate::decisions::Decisions;
 use crate::environment::HostEnvironment;
@@ -118,11 +118,7 @@ impl Host {
         let store = Store::open(&options.home.state())?;
         let vault = open_vault(&options, &store);
         let HostOptions { home, config: LoadedConfig { config, .. }, env, compile_worker, clock, random, .. } = options;
-        let engine = config.engine.engine(config.limits.memory_bytes, Some(home.cache()), compile_worker);
-        let runtime = Runtime::new(engine).map_err(|error| {
-            Refusal::new(RefusalCode::Failed, format!("the component engine does not start: {}", error.root_cause()))
-        })?;
-        let sandboxes = Arc::new(SandboxPool::new(runtime));
+        let sandboxes = Arc::new(SandboxPool::new(engine(&config, Some(home.cache()), compile_worker)?));
         let signals = SignalBus::open(store.clone(), clock.clone())?;
         let energy = Arc::new(EnergyBook::open(store.clone(), clock.clone(), config.energy.clone()));
         for file in &config.network.authorities {

@@ -9,6 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use wasmtime::{
     Cache, CacheConfig, Config, Enabled, Engine, InstanceAllocationStrategy, OperatorCost, PoolingAllocationConfig,
@@ -37,24 +38,28 @@ const MAX_TABLES: u32 = 32;
 /// Host stack below a guest's, for a host function that is called from the deepest guest frame.
 const HOST_STACK_BYTES: usize = 512 * 1024;
 
-/// Configuration of the engines of a process.
-#[derive(Debug, Clone)]
+/// Configuration of the engines of a process: the section `[engine]`, and the settings that come from elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct EngineConfig {
     /// Guests that may run at the same time; more wait. Default 64. Each reserves 32 GiB of address space, no memory.
     pub sandboxes: u32,
     /// Upper bound of any call's `memory_bytes`. Default 64 MiB (SPEC HOST-5).
+    #[serde(skip)]
     pub memory_bytes: u64,
-    /// Bytes of call stack of a guest. Default 512 KiB (SPEC HOST-5). One size per engine, not per call, because stacks
-    /// are pooled.
+    /// Bytes of call stack of a guest. Default 512 KiB (SPEC HOST-5): about 680 frames of JavaScript. One
+    /// size per engine, not per call, because stacks are pooled.
     pub stack_bytes: usize,
     /// Bytes of each slot that stay resident between calls. Default 256 KiB: the memory that a short call touches.
     pub keep_resident_bytes: usize,
     /// Largest component that is loaded. Default 64 MiB (SPEC HOST-4).
     pub component_bytes: u64,
     /// Cache directory for compiled code; if `None`, nothing is cached.
+    #[serde(skip)]
     pub cache: Option<PathBuf>,
     /// The program that compiles untrusted components, when called with the argument `compile-worker`. Without it such
     /// components are refused.
+    #[serde(skip)]
     pub compile_worker: Option<PathBuf>,
     /// Seconds of two processors for compiling an untrusted component; the wall-clock limit is ten times as long.
     /// Default 60.
