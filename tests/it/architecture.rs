@@ -25,7 +25,7 @@ const EDGES: [(&str, &[&str]); 22] = [
     ("receipts", &["base"]),
     ("skills", &["base", "consent", "receipts", "store"]),
     ("bindings", &[]),
-    ("capabilities", &["bindings", "network", "vault"]),
+    ("capabilities", &["base", "bindings", "network", "vault"]),
     ("runtime", &["base", "bindings", "capabilities", "network"]),
     ("bundled", &[]),
     ("grants", &["base", "network", "skills"]),

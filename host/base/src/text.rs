@@ -46,6 +46,8 @@ impl Foreign<'_> {
     pub fn visible(self, max_chars: usize) -> String {
         let harmless = |sign: char| match sign {
             _ if sign.is_whitespace() => ' ',
+            // Selects the coloured form of an emoji.
+            '\u{fe0f}' => sign,
             _ if sign.is_control() || is_invisible(sign) => char::REPLACEMENT_CHARACTER,
             _ => sign,
         };

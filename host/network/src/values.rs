@@ -256,7 +256,7 @@ impl Memory {
     }
 
     fn add_source(&mut self, source: &str) -> Option<u32> {
-        let source = show::plain(source, show::MAX_NAME_CHARS);
+        let source = base::text::Foreign(source).visible(show::MAX_NAME_CHARS);
         if self.sources.last().is_none_or(|last| **last != *source) {
             if self.sources.len() >= MAX_SOURCES {
                 return None;

@@ -3,7 +3,7 @@
 //! The JSON is a model's, so the text of an error repeats only names and short pieces of it.
 
 use base::text::Foreign;
-use base::text::{cut, cut_bytes};
+use base::text::cut_bytes;
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
