@@ -76,7 +76,7 @@ const FENCES: [(&str, &[&str]); 15] = [
     ("hickory-resolver", &["network"]),
     ("axum", &["interfaces"]),
     ("clap", &["interfaces"]),
-    ("cap-std", &["agent"]),
+    ("cap-std", &["agent", "toolbox"]),
     // Keys and signatures.
     ("aws-lc-rs", &["consent", "receipts", "vault"]),
     // Encryption at rest.

@@ -1,4 +1,4 @@
-//! What runs may reach: the one place where a run's policy is put together, for the gate and for explanations.
+//! The reach of runs: the one place where a run's policy is put together, for the gate and for explanations.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ struct OpenRun {
     consents: RunConsents,
     /// Weak: the access ends with the run's last call, and its secrets with it.
     network: WeakRunNetwork,
-    /// What the run has exchanged so far: a run that waits for its owner continues from there.
+    /// The run's exchanges so far: a run that waits for its owner continues from there.
     exchanged: RunExchange,
 }
 
@@ -61,7 +61,7 @@ impl NetworkAccess {
         Self { gate, vault, config, decisions, clock, open: Mutex::default() }
     }
 
-    /// What a run of the agent that was granted `domains` may reach. `run` is `None` if the run does not exist yet.
+    /// The policy of a run whose agent was granted `domains`. `run` is `None` if the run does not exist yet.
     pub fn policy(
         &self,
         agent: &AgentName,

@@ -13,7 +13,7 @@ use toolbox::CompileTurn;
 use crate::api::{Caller, ExecuteReply, ExecuteRequest, Tier};
 use crate::environment::HostEnvironment;
 
-/// Programs outside runs.
+/// Executes programs that belong to no run.
 pub struct Programs {
     pub(crate) environment: Arc<HostEnvironment>,
     pub(crate) energy: Arc<EnergyBook>,

@@ -70,9 +70,9 @@ pub struct Capabilities {
     pub runs: Arc<Runs>,
     /// The skills and the owner's decisions about them.
     pub skills: Skills,
-    /// Programs outside runs.
+    /// Execution of programs that belong to no run.
     pub programs: Programs,
-    /// The stored credentials.
+    /// Credentials: their names, their domains, how they are set.
     pub credentials: Credentials,
     /// The owner's decisions about domains.
     pub domains: Domains,

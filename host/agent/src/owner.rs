@@ -1,6 +1,6 @@
 //! The owner's decisions: credentials and domains.
 //!
-//! Every change to what runs may do takes a [`Consent`], which only the gate gives: no surface can forget to ask.
+//! Every change to the powers of runs takes a [`Consent`], which only the gate gives: no surface can forget to ask.
 
 use std::sync::Arc;
 

@@ -178,7 +178,7 @@ impl Runs {
         self.motor.wait(id).await.map(TaskSummary::from)
     }
 
-    /// The owner's error for a busy agent: its run, what it waits for, and the commands to continue.
+    /// The owner's error for a busy agent: its run, the reason it waits, and the commands to continue.
     pub(crate) fn busy(&self, agent: &AgentName, by: Caller, refusal: Refusal) -> Refusal {
         if refusal.code != RefusalCode::Busy || by != Caller::Owner {
             return refusal;

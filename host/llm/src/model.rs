@@ -124,7 +124,7 @@ pub enum Delta {
     Text(String),
     /// More reasoning of the reply.
     Reasoning(String),
-    /// The call is being tried again: what streamed so far is void.
+    /// The call is being tried again: the text streamed so far is void.
     Restart {
         /// The reason, in one sentence.
         reason: String,

@@ -21,13 +21,13 @@ const COMMANDS: &str = "MOTOR_COMMANDS";
 
 /// The dependencies of a toolbox.
 pub struct ToolboxParts {
-    /// The loaded components.
+    /// The components of the bundled tools, loaded.
     pub sandboxes: Arc<SandboxPool>,
     /// The limits of each call.
     pub limits: Limits,
-    /// Settings of programs.
+    /// Configuration of the `code` tool.
     pub code: CodeConfig,
-    /// Timeouts of tools.
+    /// Timeout of each tool that has one of its own.
     pub tools: ToolsConfig,
     /// Whether programs are checked before they run (SPEC CODE-4).
     pub guard: bool,
