@@ -1,4 +1,5 @@
-//! Citations of requirements: each `SPEC RUN-4` has a row in `docs/requirements.md`, and each row names files with tests.
+//! Citations: each `SPEC RUN-4` has a row in `docs/requirements.md`, each row there names files with tests, and each row
+//! of `docs/threat-model.md` names tests that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,10 +10,11 @@ use anyhow::{Context as _, Result};
 use crate::tidy::sources;
 
 const DOCUMENT: &str = "docs/requirements.md";
+const THREATS: &str = "docs/threat-model.md";
 /// Written in halves, so that this file does not find itself.
 const CITATION: (&str, &str) = ("SP", "EC ");
 
-/// The citations without a row, and the rows without tests.
+/// The citations without a row, the rows without tests, and the threats shown by tests that do not exist.
 ///
 /// # Errors
 /// If the document or a source cannot be read.
@@ -28,13 +30,26 @@ pub fn problems(root: &Path) -> Result<Vec<String>> {
         let lacking = files.into_iter().filter(|file| !has_tests(root, file));
         problems.extend(lacking.map(|file| format!("{DOCUMENT}: {id} names `{file}`, which has no tests")));
     }
+    let threats = fs::read_to_string(root.join(THREATS)).with_context(|| format!("cannot read `{THREATS}`"))?;
+    let mut missing: BTreeSet<&str> = threats.lines().flat_map(tests_of_row).collect();
     for file in sources(root)? {
         let name = file.strip_prefix(root).unwrap_or(&file).to_string_lossy().into_owned();
         let text = fs::read_to_string(&file).with_context(|| format!("cannot read `{name}`"))?;
         let unknown = cited(&text).into_iter().filter(|id| !rows.contains_key(id));
         problems.extend(unknown.map(|id| format!("{name}: {id} has no row in {DOCUMENT}")));
+        missing.retain(|test| !text.contains(&format!("fn {test}(")));
     }
+    problems.extend(missing.iter().map(|test| format!("{THREATS}: there is no test `{test}`")));
     Ok(problems)
+}
+
+/// The tests named in the last column of a row: identifiers of at least three words.
+fn tests_of_row(line: &str) -> impl Iterator<Item = &str> {
+    let shown_by = line.strip_suffix(" |").and_then(|line| line.rsplit(" | ").next()).unwrap_or_default();
+    let quoted = shown_by.split('`').skip(1).step_by(2);
+    quoted.filter(|name| {
+        name.matches('_').count() > 1 && name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_'))
+    })
 }
 
 /// The id of a row and its last column.
@@ -109,11 +124,14 @@ mod tests {
             fs::write(path, text).unwrap();
         };
         write("host/a/src/lib.rs", &format!("//! ({}{}RUN-1, RUN-2)\n#[test]\n", CITATION.0, CITATION.1));
-        write("host/a/src/other.rs", "//! None here.\n");
+        write("host/a/src/other.rs", "//! None here.\nfn a_bomb_is_bounded() {}\n");
+        write(THREATS, "| a bomb | counted | `body/limit.rs` | `a_bomb_is_bounded` |\n");
         write(DOCUMENT, "| RUN-1 | One. | `host/a/src/lib.rs` |\n| RUN-3 | Three. | not built |\n");
         assert_eq!(problems(&root).unwrap(), ["host/a/src/lib.rs: RUN-2 has no row in docs/requirements.md"]);
         write(DOCUMENT, "| RUN-1 | One. | `host/a/src/other.rs` |\n| RUN-2 | Two. | soon |\n");
         assert_eq!(problems(&root).unwrap().len(), 2);
+        write(THREATS, "| a bomb | counted | `body/limit.rs` | `a_bomb_is_bounded`, `a_drip_is_timed` |\n");
+        assert!(problems(&root).unwrap().contains(&format!("{THREATS}: there is no test `a_drip_is_timed`")));
         fs::remove_dir_all(root).unwrap();
     }
 }

@@ -74,7 +74,8 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let Ok(entries) = fs::read_dir(directory) else { return Ok(()) };
     for entry in entries {
         let path = entry?.path();
-        let is_ours = !path.ends_with("target") && !path.ends_with("fixtures");
+        // Build directories carry this tag.
+        let is_ours = !path.join("CACHEDIR.TAG").exists() && !path.ends_with("fixtures");
         if path.is_dir() && is_ours {
             collect(&path, files)?;
         } else if path.extension().is_some_and(|extension| extension == "rs") {

@@ -8,110 +8,82 @@ use serde::{Deserialize, Serialize};
 /// costs one, and of the slowest instructions if each costs one.
 pub(crate) const YIELD_INTERVAL: u64 = 100_000;
 
-/// The limits of one call. A guest that exceeds one ends with an error that names it; the host and other guests go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Limits {
+/// Declares each limit once: its documented name and its default.
+macro_rules! limits {
+    ($($(#[$doc:meta])* $name:ident: $default:expr,)*) => {
+        /// The limits of one call. A guest that exceeds one ends with an error that names it; the host and other guests
+        /// go on.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct Limits {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Default for Limits {
+            fn default() -> Self {
+                Self { $($name: $default),* }
+            }
+        }
+
+        impl Limits {
+            /// The lower of the two in every limit: applies a policy to the host's configuration.
+            #[must_use]
+            pub fn lowered_to(self, policy: &Self) -> Self {
+                Self { $($name: self.$name.min(policy.$name)),* }
+            }
+        }
+    };
+}
+
+limits! {
     /// Units of work: in bundled components one for each function entry and each branch, in others one for nearly every
     /// instruction. Default 20,000,000,000: more than the deadline allows, so that the deadline is reached first; lower
     /// it to bound work independently of the machine's speed.
-    pub fuel: u64,
+    fuel: 20_000_000_000,
     /// Wall-clock milliseconds. Default 10,000 (SPEC TOOL-3).
-    pub deadline_ms: u64,
+    deadline_ms: 10_000,
     /// Bytes over all linear memories. Default 64 MiB.
-    pub memory_bytes: u64,
+    memory_bytes: 64 << 20,
     /// Elements over all tables. Default 20,000: a table holds a pointer for each function that can be called through
     /// it.
-    pub table_elements: u64,
+    table_elements: 20_000,
     /// Core instances, linear memories and tables, each. Default 64: componentize-py makes 14 to 38 instances. The
     /// engine's own limits for one component are 64, 8 and 32.
-    pub instances: u64,
+    instances: 64,
     /// Bytes the guest hands to the host in one host call, or as its result. Default 8 MiB.
-    pub hostcall_bytes: u64,
+    hostcall_bytes: 8 << 20,
     /// Open handles: files, streams, pollables. Default 512.
-    pub handles: u64,
+    handles: 512,
     /// Bytes of randomness. Default 1 MiB.
-    pub random_bytes: u64,
+    random_bytes: 1 << 20,
     /// Bytes of a tool's result. Default 4 MiB; a run shows a model far less (SPEC RUN-9).
-    pub output_bytes: u64,
+    output_bytes: 4 << 20,
     /// Bytes written to standard output and error together. Default 256 KiB.
-    pub stdio_bytes: u64,
+    stdio_bytes: 256 << 10,
     /// Log lines and progress reports. Default 1,000.
-    pub log_lines: u64,
+    log_lines: 1_000,
     /// Bytes of log lines and progress reports. Default 64 KiB.
-    pub log_bytes: u64,
+    log_bytes: 64 << 10,
     /// Crossings into the host: calls, and a yield for each 100,000 units of fuel. Default 100,000,000: the shell makes
     /// a few for each step of a script, and an endless script is ended by its deadline.
-    pub host_calls: u64,
+    host_calls: 100_000_000,
     /// Bytes of files in the workspace. Default 256 MiB.
-    pub workspace_bytes: u64,
+    workspace_bytes: 256 << 20,
     /// Files and directories in the workspace. Default 10,000.
-    pub workspace_files: u64,
+    workspace_files: 10_000,
     /// Requests to the network, refused ones included. Default 100: enough for a page and its resources, not for a
     /// crawl.
-    pub outgoing_requests: u64,
+    outgoing_requests: 100,
     /// Bytes of request bodies and headers together. Default 10 MiB.
-    pub request_bytes: u64,
+    request_bytes: 10 << 20,
     /// Bytes of response bodies together. Default 64 MiB: as much as the guest's memory could hold.
-    pub response_bytes: u64,
+    response_bytes: 64 << 20,
     /// Bytes of one set of HTTP header fields in the host's memory, bookkeeping included. Default 64 KiB: eight times
     /// the usual limit of servers.
-    pub http_header_bytes: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            fuel: 20_000_000_000,
-            deadline_ms: 10_000,
-            memory_bytes: 64 << 20,
-            table_elements: 20_000,
-            instances: 64,
-            hostcall_bytes: 8 << 20,
-            handles: 512,
-            random_bytes: 1 << 20,
-            output_bytes: 4 << 20,
-            stdio_bytes: 256 << 10,
-            log_lines: 1_000,
-            log_bytes: 64 << 10,
-            host_calls: 100_000_000,
-            workspace_bytes: 256 << 20,
-            workspace_files: 10_000,
-            outgoing_requests: 100,
-            request_bytes: 10 << 20,
-            response_bytes: 64 << 20,
-            http_header_bytes: 64 << 10,
-        }
-    }
+    http_header_bytes: 64 << 10,
 }
 
 impl Limits {
-    /// The lower of the two in every limit: applies a policy to the host's configuration.
-    #[must_use]
-    pub fn lowered_to(self, policy: &Self) -> Self {
-        Self {
-            fuel: self.fuel.min(policy.fuel),
-            deadline_ms: self.deadline_ms.min(policy.deadline_ms),
-            memory_bytes: self.memory_bytes.min(policy.memory_bytes),
-            table_elements: self.table_elements.min(policy.table_elements),
-            instances: self.instances.min(policy.instances),
-            hostcall_bytes: self.hostcall_bytes.min(policy.hostcall_bytes),
-            handles: self.handles.min(policy.handles),
-            random_bytes: self.random_bytes.min(policy.random_bytes),
-            output_bytes: self.output_bytes.min(policy.output_bytes),
-            stdio_bytes: self.stdio_bytes.min(policy.stdio_bytes),
-            log_lines: self.log_lines.min(policy.log_lines),
-            log_bytes: self.log_bytes.min(policy.log_bytes),
-            host_calls: self.host_calls.min(policy.host_calls),
-            workspace_bytes: self.workspace_bytes.min(policy.workspace_bytes),
-            workspace_files: self.workspace_files.min(policy.workspace_files),
-            outgoing_requests: self.outgoing_requests.min(policy.outgoing_requests),
-            request_bytes: self.request_bytes.min(policy.request_bytes),
-            response_bytes: self.response_bytes.min(policy.response_bytes),
-            http_header_bytes: self.http_header_bytes.min(policy.http_header_bytes),
-        }
-    }
-
     /// The same limits with another deadline.
     #[must_use]
     pub fn with_deadline(mut self, deadline: Duration) -> Self {

@@ -55,40 +55,33 @@ pub(crate) enum FileUse {
     Write,
 }
 
+/// The rest of a row: a tool without files, network and settings.
+const PLAIN: BundledTool = BundledTool {
+    name: "",
+    aliases: &[],
+    component: "",
+    files: FileUse::None,
+    network: false,
+    commands: false,
+    pages: false,
+    timeout_ms: None,
+};
+
 const fn file_tool(name: &'static str, files: FileUse) -> BundledTool {
-    BundledTool {
-        name,
-        aliases: &[FILESYSTEM],
-        component: "files",
-        files,
-        network: false,
-        commands: false,
-        pages: false,
-        timeout_ms: None,
-    }
+    BundledTool { name, aliases: &[FILESYSTEM], component: "files", files, ..PLAIN }
 }
 
 /// The bundled tools, in the order a model is told of them.
 static TOOLS: [BundledTool; 10] = [
-    BundledTool {
-        name: CODE,
-        aliases: &[],
-        component: "code-js",
-        files: FileUse::None,
-        network: true,
-        commands: false,
-        pages: false,
-        timeout_ms: None,
-    },
+    BundledTool { name: CODE, component: "code-js", network: true, ..PLAIN },
     BundledTool {
         name: "fetch",
-        aliases: &[],
         component: "fetch",
         files: FileUse::Saved,
         network: true,
-        commands: false,
         pages: true,
         timeout_ms: Some(|config| config.fetch_timeout_ms),
+        ..PLAIN
     },
     BundledTool {
         name: BASH,
@@ -97,8 +90,8 @@ static TOOLS: [BundledTool; 10] = [
         files: FileUse::Write,
         network: true,
         commands: true,
-        pages: false,
         timeout_ms: Some(|config| config.bash_timeout_ms),
+        ..PLAIN
     },
     file_tool("read", FileUse::Read),
     file_tool("write", FileUse::Write),
