@@ -32,7 +32,7 @@ fn wanting() -> Value {
 }
 
 /// The names of the files below that hold these words.
-fn files_with(directory: &Path, words: &str) -> Vec<String> {
+pub(crate) fn files_with(directory: &Path, words: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();

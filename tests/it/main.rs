@@ -32,6 +32,7 @@ mod outgoing;
 mod pairs;
 mod parked;
 mod parsers;
+mod port;
 mod receipts;
 mod replies;
 mod retention;

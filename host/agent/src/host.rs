@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Clock, HostTime, Random, Refusal, RefusalCode, RunId, Secret, Timestamp};
-use consent::ConsentGate;
+use consent::{ApiTokens, ConsentGate};
 use deliveries::{DeliverParts, Deliveries, WaitingSignals};
 use energy::EnergyBook;
 use motor::{LiveEvent, Motor, MotorParts};
@@ -78,6 +78,8 @@ pub struct Capabilities {
     pub domains: Domains,
     /// The gate that tells the owner from other callers.
     pub consent: ConsentGate,
+    /// The tokens of other programs for the HTTP API.
+    pub tokens: ApiTokens,
     /// The energy of agents.
     pub energy: Arc<EnergyBook>,
     /// The signals of runs.
@@ -140,6 +142,7 @@ impl Host {
         });
         let deliveries = deliveries.await?;
         let consent = ConsentGate::open(store.clone(), clock.clone(), home.config()).await?;
+        let tokens = ApiTokens::open(store.clone(), clock.clone())?;
         let decisions = Decisions::new(store.clone());
         let access = NetworkAccess::new(gate, vault, config.network.clone(), decisions, clock.clone());
         let traces = TraceWriter::start(home.logs())
@@ -215,6 +218,7 @@ impl Host {
             domains: Domains { environment, motor },
             runs,
             consent,
+            tokens,
             energy,
             signals,
             waiting,

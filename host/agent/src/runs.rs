@@ -178,6 +178,14 @@ impl Runs {
         self.motor.wait(id).await.map(TaskSummary::from)
     }
 
+    /// The agent that a run belongs to.
+    ///
+    /// # Errors
+    /// If the run does not exist, or the store fails.
+    pub fn agent(&self, id: &RunId) -> Result<AgentName, Refusal> {
+        Ok(self.record(id)?.agent)
+    }
+
     /// The owner's error for a busy agent: its run, the reason it waits, and the commands to continue.
     pub(crate) fn busy(&self, agent: &AgentName, by: Caller, refusal: Refusal) -> Refusal {
         if refusal.code != RefusalCode::Busy || by != Caller::Owner {

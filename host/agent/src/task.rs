@@ -188,7 +188,7 @@ impl Runs {
         Ok(())
     }
 
-    fn record(&self, run: &RunId) -> Result<RunRecord, Refusal> {
+    pub(crate) fn record(&self, run: &RunId) -> Result<RunRecord, Refusal> {
         let missing = || Refusal::new(RefusalCode::NotFound, format!("there is no run `{run}`"));
         self.store.get(Table::Runs, run.as_str())?.ok_or_else(missing)
     }

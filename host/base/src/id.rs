@@ -66,11 +66,7 @@ impl AgentName {
     /// # Errors
     /// If the text is not 1 to 64 characters of `[a-z0-9_-]`.
     pub fn parse(text: &str) -> Result<Self, InvalidId> {
-        let plain = text.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_lowercase() || b == b'-' || b == b'_');
-        if text.is_empty() || text.len() > 64 || !plain {
-            return Err(InvalidId { what: "agent name", text: text.chars().take(80).collect(), form: "main" });
-        }
-        Ok(Self(text.to_owned()))
+        parse_name(text, "agent name", "main").map(Self)
     }
 
     /// The name as text.
@@ -78,6 +74,35 @@ impl AgentName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Names a token for the HTTP API within a home.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TokenName(String);
+
+impl TokenName {
+    /// Parses a name that came from outside.
+    ///
+    /// # Errors
+    /// If the text is not 1 to 64 characters of `[a-z0-9_-]`.
+    pub fn parse(text: &str) -> Result<Self, InvalidId> {
+        parse_name(text, "token name", "claude-code").map(Self)
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn parse_name(text: &str, what: &'static str, form: &'static str) -> Result<String, InvalidId> {
+    let plain = text.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_lowercase() || b == b'-' || b == b'_');
+    if text.is_empty() || text.len() > 64 || !plain {
+        return Err(InvalidId { what, text: text.chars().take(80).collect(), form });
+    }
+    Ok(text.to_owned())
 }
 
 impl Default for AgentName {
@@ -128,6 +153,7 @@ macro_rules! text_id {
 }
 text_id!(RunId);
 text_id!(AgentName);
+text_id!(TokenName);
 
 #[cfg(test)]
 mod tests {

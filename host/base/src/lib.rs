@@ -21,7 +21,7 @@ pub use consent::{ConsentRecord, Door};
 pub use credential::CredentialName;
 pub use env::{Env, env_of_list};
 pub use hash::{ContentHash, ContentHasher};
-pub use id::{AgentName, RunId};
+pub use id::{AgentName, RunId, TokenName};
 pub use outcome::{ErrorCode, Provenance};
 pub use random::Random;
 pub use refusal::{Refusal, RefusalCode, excerpt};

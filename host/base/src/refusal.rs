@@ -27,6 +27,10 @@ pub enum RefusalCode {
     IllegalState,
     /// Only the owner can do this, and the request did not come through the owner's channel (SPEC CONSENT-1).
     ConsentNeeded,
+    /// The request carries no valid token (SPEC API-1).
+    Unauthorized,
+    /// The token is valid, and its scope does not cover this.
+    Forbidden,
     /// The stored state cannot be used: corrupt, or written by a newer version.
     StateUnusable,
     /// The disk is full or failed; nothing acknowledged was lost.

@@ -1,6 +1,6 @@
 //! Why the gate refused a claim. No message holds a token, a passphrase or a host path.
 
-use base::{Refusal, RefusalCode};
+use base::{Refusal, RefusalCode, TokenName};
 use store::StoreError;
 
 /// An error of the consent gate.
@@ -45,6 +45,15 @@ pub enum ConsentError {
     /// A file that was to replace the token's holds another token than it should.
     #[error("the new file does not hold the new token")]
     Mismatch,
+    /// An API token of this name exists.
+    #[error("there is a token `{0}` already")]
+    TokenExists(TokenName),
+    /// No API token has this name.
+    #[error("there is no token `{0}`")]
+    NoSuchToken(TokenName),
+    /// The home has as many API tokens as it may.
+    #[error("there are {0} tokens, as many as a home may have")]
+    TooManyTokens(usize),
     /// The operating system failed.
     #[error("{action} failed")]
     System {
@@ -82,6 +91,15 @@ impl From<ConsentError> for Refusal {
             }
             ConsentError::Passphrase => (RefusalCode::ConsentNeeded, Some("try again with the right one")),
             ConsentError::Mismatch => (RefusalCode::InvalidRequest, None),
+            ConsentError::TokenExists(_) => {
+                (RefusalCode::IllegalState, Some("take another name, or revoke it first: `motor token revoke NAME`"))
+            }
+            ConsentError::NoSuchToken(_) => {
+                (RefusalCode::NotFound, Some("list the tokens to see their names: `motor token list`"))
+            }
+            ConsentError::TooManyTokens(_) => {
+                (RefusalCode::IllegalState, Some("revoke one that is no longer used: `motor token revoke NAME`"))
+            }
             ConsentError::System { .. } => (RefusalCode::Failed, None),
         };
         let refusal = Self::new(code, error.to_string());

@@ -21,24 +21,13 @@ impl OwnerToken {
     /// # Errors
     /// When the system has no randomness.
     pub fn random() -> Result<Self, ConsentError> {
-        let mut bytes = Zeroizing::new([0_u8; BYTES]);
-        seal::fill(&mut *bytes)?;
-        let mut text = String::with_capacity(PREFIX.len() + 2 * BYTES);
-        text.push_str(PREFIX);
-        for byte in *bytes {
-            use std::fmt::Write as _;
-            // Writing to a string cannot fail.
-            write!(text, "{byte:02x}").ok();
-        }
-        Ok(Self(Secret::new(text)))
+        random(PREFIX).map(Self)
     }
 
     /// Parses a token. `None` if the text cannot be one.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let digits = text.trim().strip_prefix(PREFIX)?;
-        let is_one = digits.len() == 2 * BYTES && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        is_one.then(|| Self(Secret::new(text.trim().to_owned())))
+        is_token(text.trim(), PREFIX).then(|| Self(Secret::new(text.trim().to_owned())))
     }
 
     /// The hash that a host knows of it. A hash without salt is enough: 256 random bits cannot be guessed.
@@ -52,6 +41,27 @@ impl OwnerToken {
     pub fn expose(&self) -> &str {
         self.0.expose()
     }
+}
+
+/// A new token: the prefix and random digits.
+pub(crate) fn random(prefix: &str) -> Result<Secret<String>, ConsentError> {
+    let mut bytes = Zeroizing::new([0_u8; BYTES]);
+    seal::fill(&mut *bytes)?;
+    let mut text = String::with_capacity(prefix.len() + 2 * BYTES);
+    text.push_str(prefix);
+    for byte in *bytes {
+        use std::fmt::Write as _;
+        // Writing to a string cannot fail.
+        write!(text, "{byte:02x}").ok();
+    }
+    Ok(Secret::new(text))
+}
+
+/// Whether a text has the form of a token with this prefix.
+pub(crate) fn is_token(text: &str, prefix: &str) -> bool {
+    text.strip_prefix(prefix).is_some_and(|digits| {
+        digits.len() == 2 * BYTES && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    })
 }
 
 #[cfg(test)]

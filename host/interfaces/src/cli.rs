@@ -31,6 +31,7 @@ mod skill;
 mod status;
 mod task;
 mod terminal;
+mod token;
 
 use std::ffi::OsString;
 use std::io;
@@ -82,9 +83,9 @@ struct Globals {
     /// Set a configuration key for this command, such as `limits.fuel=1000000`
     #[arg(long = "set", global = true, value_name = "KEY=VALUE", value_parser = input::setting)]
     settings: Vec<(String, String)>,
-    /// Agent that owns the runs and their energy
-    #[arg(long, global = true, value_name = "NAME", default_value_t)]
-    agent: AgentName,
+    /// Agent that owns the runs and their energy [default: main]
+    #[arg(long, global = true, value_name = "NAME")]
+    agent: Option<AgentName>,
     /// Print JSON on stdout (JSON Lines for streams)
     #[arg(long, global = true)]
     json: bool,
@@ -125,6 +126,9 @@ enum Command {
     /// Manage the owner's token
     #[command(subcommand)]
     Owner(owner::OwnerCommand),
+    /// Make, list and revoke tokens for other programs
+    #[command(subcommand)]
+    Token(token::TokenCommand),
     /// Print the signals of runs
     Signals(signals::SignalsArgs),
     /// List a component's tools, or call one under the real limits
@@ -139,7 +143,7 @@ enum Command {
     #[command(subcommand)]
     Config(config::ConfigCommand),
     /// Run a host in the foreground for other commands and detached runs
-    Serve,
+    Serve(serve::ServeArgs),
     /// Show a whole run without a key and without a network
     Demo,
     /// Print completions for a shell
@@ -204,6 +208,7 @@ async fn dispatch(cli: Cli, env: Env, output: &Output) -> Done {
         Command::Network(command) => network::run(command, &context).await,
         Command::Receipt(command) => receipt::run(command, &context).await,
         Command::Owner(command) => owner::run(command, &context).await,
+        Command::Token(command) => token::run(command, &context).await,
         Command::Execute(arguments) => execute::run(arguments, &context).await,
         Command::Task(command) => task::run(command, &context).await,
         Command::Signals(arguments) => signals::run(arguments, &context).await,
@@ -212,7 +217,7 @@ async fn dispatch(cli: Cli, env: Env, output: &Output) -> Done {
         Command::Energy => energy::run(&context).await,
         Command::Doctor(arguments) => doctor::run(&arguments, &context).await,
         Command::Config(command) => config::run(command, &context),
-        Command::Serve => serve::run(&context).await,
+        Command::Serve(arguments) => serve::run(&arguments, &context).await,
         Command::Demo => demo::run(&context).await,
         Command::Completions(arguments) => completions::run(&arguments, &context),
     }
@@ -309,6 +314,11 @@ mod tests {
             "motor owner unseal",
             "motor owner rotate",
             "motor owner token --json",
+            "motor token create --name claude-code --scope agent --agent main --expires 30d",
+            "motor token list --json",
+            "motor token revoke claude-code",
+            "motor serve --listen 127.0.0.1:7777",
+            "motor serve --listen 0.0.0.0:7777 --allow-remote",
             "motor signals --follow --since 3",
             "motor call a.wasm",
             "motor call a.wasm greet {}",
@@ -361,6 +371,12 @@ mod tests {
             "motor task approve",
             "motor owner",
             "motor owner token x",
+            "motor token",
+            "motor token create --name x",
+            "motor token create --name x --scope owner",
+            "motor token create --name X --scope read",
+            "motor serve --allow-remote",
+            "motor serve --listen 7777",
             "motor signals --set x",
         ] {
             assert!(parse(line).is_err(), "{line}");

@@ -20,7 +20,7 @@ use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 
-use crate::http::reply::ErrorBody;
+use crate::http::reply::Problem;
 use crate::http::{DOOR, listen};
 use events::EventStream;
 
@@ -169,8 +169,8 @@ impl Call {
 }
 
 fn refusal(body: &[u8]) -> ClientError {
-    match serde_json::from_slice::<ErrorBody>(body) {
-        Ok(body) => ClientError::Refused(body.error),
+    match serde_json::from_slice::<Problem>(body) {
+        Ok(problem) => ClientError::Refused(problem.into()),
         Err(error) => foreign(&error),
     }
 }

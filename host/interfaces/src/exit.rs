@@ -34,7 +34,10 @@ impl From<RefusalCode> for CommandExit {
         match code {
             RefusalCode::InvalidRequest | RefusalCode::UnknownTool => Self::Usage,
             RefusalCode::CredentialsNeeded => Self::Credentials,
-            RefusalCode::ConsentNeeded | RefusalCode::SkillUntrusted => Self::Consent,
+            RefusalCode::ConsentNeeded
+            | RefusalCode::SkillUntrusted
+            | RefusalCode::Unauthorized
+            | RefusalCode::Forbidden => Self::Consent,
             RefusalCode::EnergyTooLow => Self::Energy,
             RefusalCode::Busy | RefusalCode::HomeInUse | RefusalCode::TryLater | RefusalCode::OutcomeUnknown => {
                 Self::TryLater

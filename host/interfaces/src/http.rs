@@ -1,8 +1,7 @@
 //! The HTTP API (SPEC API-1): one router for every kind of listener.
 //!
-//! A handler reads a request, calls the facade and writes its answer; nothing else is decided here. Served on the
-//! home's socket, every client runs as the owner's user; the owner's decisions also take the owner's token ([`claim`]).
-//! Long-lived answers (events, waiting) end when the host closes.
+//! A handler reads a request, calls the facade and writes its answer; nothing else is decided here. Its first argument is
+//! the scope that its callers need ([`scope`]). Long-lived answers (events, waiting) end when the host closes.
 
 mod act;
 mod answer;
@@ -13,25 +12,34 @@ mod events;
 mod host;
 pub mod listen;
 mod owner;
+pub mod port;
 pub mod reply;
+mod routes;
+mod same_origin;
+mod scope;
 mod signals;
 mod skills;
 mod tasks;
+mod tokens;
 
 use agent::Host;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{get, post};
+use axum::middleware::from_fn;
 use base::{Refusal, RefusalCode};
 use tokio_util::sync::CancellationToken;
 
 use attached::Attachments;
-use claim::ClaimHeaders;
 pub use claim::DOOR;
 pub use host::{ResumeReply, Status};
 pub use owner::NewToken;
 use reply::{Body, ErrorReply, Query};
+pub use routes::Route;
+use routes::Routes;
+use same_origin::HostNames;
+pub use scope::RouteScope;
 pub use tasks::DeleteReply;
+pub use tokens::CreatedToken;
 
 /// The largest request body, in bytes: a task or a program with data in it. Files are passed by path.
 const MAX_BYTES: usize = 4 << 20;
@@ -40,12 +48,22 @@ const MAX_BYTES: usize = 4 << 20;
 #[derive(Clone)]
 pub struct ApiState {
     host: Host,
+    channel: Channel,
     lifetime: Lifetime,
     attached: Attachments,
     /// Ends long-lived answers.
     closing: CancellationToken,
     /// A client asked the host to end.
     shutdown: CancellationToken,
+}
+
+/// The listener that a request came through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Channel {
+    /// The home's socket: the client is a program of the owner's user.
+    Socket,
+    /// A TCP port: the client is known by its token alone.
+    Network(HostNames),
 }
 
 /// How long a host lives.
@@ -57,51 +75,92 @@ pub enum Lifetime {
     Command,
 }
 
+/// Every route of the API.
+fn routes() -> Routes {
+    Routes::new()
+        .get("/healthz", host::healthy)
+        .get("/readyz", host::ready)
+        .post("/v1/act", act::act)
+        .post("/v1/explain", act::explain)
+        .post("/v1/execute", act::execute)
+        .get("/v1/tasks", tasks::list)
+        .get("/v1/tasks/{id}", tasks::show)
+        .get("/v1/tasks/{id}/log", tasks::log)
+        .get("/v1/tasks/{id}/receipt", tasks::receipt)
+        .get("/v1/tasks/{id}/events", tasks::events)
+        .get("/v1/tasks/{id}/wait", tasks::wait)
+        .post("/v1/tasks/{id}/cancel", tasks::cancel)
+        .post("/v1/tasks/{id}/delete", tasks::delete)
+        .post("/v1/tasks/{id}/respond", answer::respond)
+        .post("/v1/tasks/{id}/approve", answer::approve)
+        .post("/v1/tasks/{id}/retry", answer::retry)
+        .get("/v1/owner", owner::owner)
+        .post("/v1/owner/token", owner::replace_token)
+        .get("/v1/signals", signals::list)
+        .get("/v1/signals/waiting", signals::waiting)
+        .get("/v1/signals/events", signals::events)
+        .get("/v1/credentials", owner::credentials)
+        .post("/v1/credentials", owner::set_credential)
+        .post("/v1/credentials/delete", owner::delete_credential)
+        .get("/v1/network", owner::decisions)
+        .post("/v1/network", owner::decide)
+        .post("/v1/network/forget", owner::forget)
+        .get("/v1/skills", skills::list)
+        .post("/v1/skills/review", skills::review)
+        .post("/v1/skills/question", skills::question)
+        .post("/v1/skills/approve", skills::approve)
+        .post("/v1/skills/reject", skills::reject)
+        .post("/v1/skills/update", skills::update)
+        .post("/v1/skills/delete", skills::delete)
+        .get("/v1/skills/versions", skills::versions)
+        .post("/v1/skills/diff", skills::diff)
+        .post("/v1/skills/rollback", skills::rollback)
+        .post("/v1/skills/verify", skills::verify)
+        .post("/v1/skills/add", skills::add)
+        .get("/v1/energy", host::energy)
+        .get("/v1/status", host::status)
+        .get("/v1/doctor", host::doctor)
+        .post("/v1/resume", host::resume)
+        .post("/v1/shutdown", host::shutdown)
+        .get("/v1/tokens", tokens::list)
+        .post("/v1/tokens", tokens::create)
+        .post("/v1/tokens/revoke", tokens::revoke)
+}
+
+/// The methods, paths and scopes of all routes.
+#[must_use]
+pub fn route_table() -> Vec<Route> {
+    routes().table
+}
+
 /// The API over one host.
-fn router(door: ApiState) -> Router {
-    Router::new()
-        .route("/v1/act", post(act::act))
-        .route("/v1/explain", post(act::explain))
-        .route("/v1/execute", post(act::execute))
-        .route("/v1/tasks", get(tasks::list))
-        .route("/v1/tasks/{id}", get(tasks::show))
-        .route("/v1/tasks/{id}/log", get(tasks::log))
-        .route("/v1/tasks/{id}/receipt", get(tasks::receipt))
-        .route("/v1/tasks/{id}/events", get(tasks::events))
-        .route("/v1/tasks/{id}/wait", get(tasks::wait))
-        .route("/v1/tasks/{id}/cancel", post(tasks::cancel))
-        .route("/v1/tasks/{id}/delete", post(tasks::delete))
-        .route("/v1/tasks/{id}/respond", post(answer::respond))
-        .route("/v1/tasks/{id}/approve", post(answer::approve))
-        .route("/v1/tasks/{id}/retry", post(answer::retry))
-        .route("/v1/owner", get(owner::owner))
-        .route("/v1/owner/token", post(owner::replace_token))
-        .route("/v1/signals", get(signals::list))
-        .route("/v1/signals/waiting", get(signals::waiting))
-        .route("/v1/signals/events", get(signals::events))
-        .route("/v1/credentials", get(owner::credentials).post(owner::set_credential))
-        .route("/v1/credentials/delete", post(owner::delete_credential))
-        .route("/v1/network", get(owner::decisions).post(owner::decide))
-        .route("/v1/network/forget", post(owner::forget))
-        .route("/v1/skills", get(skills::list))
-        .route("/v1/skills/review", post(skills::review))
-        .route("/v1/skills/question", post(skills::question))
-        .route("/v1/skills/approve", post(skills::approve))
-        .route("/v1/skills/reject", post(skills::reject))
-        .route("/v1/skills/update", post(skills::update))
-        .route("/v1/skills/delete", post(skills::delete))
-        .route("/v1/skills/versions", get(skills::versions))
-        .route("/v1/skills/diff", post(skills::diff))
-        .route("/v1/skills/rollback", post(skills::rollback))
-        .route("/v1/skills/verify", post(skills::verify))
-        .route("/v1/skills/add", post(skills::add))
-        .route("/v1/energy", get(host::energy))
-        .route("/v1/status", get(host::status))
-        .route("/v1/doctor", get(host::doctor))
-        .route("/v1/resume", post(host::resume))
-        .route("/v1/shutdown", post(host::shutdown))
+fn router(api: ApiState) -> Router {
+    let channel = api.channel;
+    let router = routes()
+        .router
         .fallback(|| async { ErrorReply(Refusal::new(RefusalCode::NotFound, "there is no such endpoint")) })
         .method_not_allowed_fallback(reply::method_not_allowed)
         .layer(DefaultBodyLimit::max(MAX_BYTES))
-        .with_state(door)
+        .with_state(api);
+    match channel {
+        Channel::Socket => router,
+        Channel::Network(names) => router.layer(from_fn(move |request, next| same_origin::check(names, request, next))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_lists_every_route_with_its_scope() {
+        let document = include_str!("../../../docs/http.md");
+        let is_row = |line: &&str| line.starts_with("| GET") || line.starts_with("| POST");
+        let listed: Vec<&str> = document.lines().filter(is_row).collect();
+        let rows = route_table().into_iter().map(|Route { method, path, scope }| {
+            let scope = serde_json::to_value(scope).unwrap();
+            format!("| {method} | `{path}` | {} |", scope.as_str().unwrap())
+        });
+        assert_eq!(listed, rows.collect::<Vec<_>>());
+    }
 }

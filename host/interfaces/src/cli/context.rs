@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use agent::{Env, Home};
-use base::{Clock as _, Refusal, RefusalCode, SystemClock, Timestamp};
+use base::{AgentName, Clock as _, Refusal, RefusalCode, SystemClock, Timestamp};
 
 use super::interrupt::UserInterrupts;
 use super::{CliError, Done, Globals};
@@ -24,6 +24,11 @@ pub(super) struct Context {
 }
 
 impl Context {
+    /// The agent of the command.
+    pub(super) fn agent(&self) -> AgentName {
+        self.globals.agent.clone().unwrap_or_default()
+    }
+
     /// The home, and how to open it.
     pub(super) fn place(&self) -> Result<HostTarget, Refusal> {
         let mut overrides = self.globals.settings.clone();

@@ -44,7 +44,7 @@ pub(super) async fn run(context: &Context) -> Done {
     let request = ActRequest {
         task: TASK.to_owned(),
         tools: vec!["code".to_owned(), "filesystem".to_owned()],
-        agent: context.globals.agent.clone(),
+        agent: context.agent(),
         files: vec![FileInput { path: orders, name: None }],
         model: Some(format!("replay/{}", recording.display())),
         ..ActRequest::default()

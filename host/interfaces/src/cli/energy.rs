@@ -10,7 +10,7 @@ use crate::exit::CommandExit;
 pub(super) async fn run(context: &Context) -> Done {
     context
         .with_host(async |session| {
-            let path = format!("/v1/energy?agent={}", context.globals.agent);
+            let path = format!("/v1/energy?agent={}", context.agent());
             let report: EnergyReport = session.ask(&Call::get(path)).await?;
             context.answer(&report, || render(&report))?;
             Ok(CommandExit::Ok)

@@ -60,7 +60,7 @@ pub(super) async fn run(arguments: ExecuteArgs, context: &Context) -> Done {
         },
         timeout_ms: arguments.timeout.map(duration::millis),
         guard: arguments.no_guard.then_some(false),
-        agent: context.globals.agent.clone(),
+        agent: context.agent(),
         seed: arguments.seed,
     };
     context

@@ -69,7 +69,7 @@ impl GrantArgs {
             writes: self.writes,
             credentials: self.credentials,
             commands: self.commands,
-            agent: context.globals.agent.clone(),
+            agent: context.agent(),
             files: files.collect::<Result<_, _>>()?,
             max_iterations: self.max_iterations,
             timeout_ms: self.timeout.map(duration::millis),

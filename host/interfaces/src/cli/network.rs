@@ -78,7 +78,7 @@ impl DecisionScope {
             DecisionLevel::Run => Some(or_newest(self.run, session, context).await?),
             _ => None,
         };
-        let agent = context.globals.agent.clone();
+        let agent = context.agent();
         Ok(Decision { pattern: self.pattern, verdict, level, agent, run, decided_at: None, consent: None })
     }
 }

@@ -1,21 +1,50 @@
 //! `motor serve`: a host that stays.
 
+use std::net::SocketAddr;
+
+use clap::Args;
 use serde_json::json;
 
 use super::Done;
 use super::context::Context;
 use crate::exit::CommandExit;
+use crate::http::port::TcpPort;
 
-pub(super) async fn run(context: &Context) -> Done {
+/// Arguments of `motor serve`.
+#[derive(Debug, Args)]
+pub(super) struct ServeArgs {
+    /// Serve the HTTP API on this address too, such as `127.0.0.1:7777`; its clients need a token
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// Let other machines reach the address. Tokens cross the network in plain text unless a proxy encrypts them
+    #[arg(long, requires = "listen")]
+    allow_remote: bool,
+}
+
+pub(super) async fn run(arguments: &ServeArgs, context: &Context) -> Done {
     let place = context.place()?;
-    let server = place.serve_staying(|refusal| context.output.say(&format!("waiting: {}", refusal.reason))).await?;
+    let mut server = place.serve_staying(|refusal| context.output.say(&format!("waiting: {}", refusal.reason))).await?;
     let socket = place.home.socket();
+    let port = arguments.listen.map(|address| TcpPort { address, allow_remote: arguments.allow_remote });
+    let address = match port {
+        Some(port) => match server.listen(port).await {
+            Ok(address) => Some(format!("http://{address}")),
+            Err(refusal) => {
+                server.stop().await;
+                return Err(refusal.into());
+            }
+        },
+        None => None,
+    };
     context.wishes.listen().await;
     // Printed once connections are accepted: the process that started this one may wait for the line.
     if context.output.is_json() {
-        context.output.print_json_line(&json!({ "listening": socket, "pid": std::process::id() }))?;
+        context
+            .output
+            .print_json_line(&json!({ "listening": socket, "address": address, "pid": std::process::id() }))?;
     } else {
-        context.output.say(&format!("listening on {}", socket.display()));
+        let address = address.map(|address| format!(" and {address}")).unwrap_or_default();
+        context.output.say(&format!("listening on {}{address}", socket.display()));
     }
     let lost = tokio::select! {
         biased;

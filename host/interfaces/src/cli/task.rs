@@ -88,7 +88,7 @@ pub(super) async fn run(command: TaskCommand, context: &Context) -> Done {
                     write!(path, "&status={status}").ok();
                 }
                 if !all {
-                    write!(path, "&agent={}", context.globals.agent).ok();
+                    write!(path, "&agent={}", context.agent()).ok();
                 }
                 let records: Vec<TaskSummary> = session.ask(&Call::get(path)).await?;
                 if records.is_empty() && !context.output.is_json() {
@@ -167,10 +167,10 @@ pub(super) async fn or_newest(run: Option<RunId>, session: &mut Session, context
     if let Some(run) = run {
         return Ok(run);
     }
-    let path = format!("/v1/tasks?limit=1&agent={}", context.globals.agent);
+    let path = format!("/v1/tasks?limit=1&agent={}", context.agent());
     let newest: Vec<TaskSummary> = session.ask(&Call::get(path)).await?;
     newest.into_iter().next().map(|record| record.id).ok_or_else(|| {
-        Refusal::new(RefusalCode::NotFound, format!("agent `{}` has no runs", context.globals.agent))
+        Refusal::new(RefusalCode::NotFound, format!("agent `{}` has no runs", context.agent()))
             .with_remedy("`motor act \"…\"` starts one; `motor task list --all` shows those of other agents")
     })
 }
@@ -181,7 +181,7 @@ async fn waiting(all: bool, limit: usize, session: &mut Session, context: &Conte
     for status in RunStatus::ALL.into_iter().filter(|status| status.is_waiting()) {
         let mut path = format!("/v1/tasks?limit={limit}&status={status}");
         if !all {
-            write!(path, "&agent={}", context.globals.agent).ok();
+            write!(path, "&agent={}", context.agent()).ok();
         }
         let found: Vec<TaskSummary> = session.ask(&Call::get(path)).await?;
         records.extend(found);

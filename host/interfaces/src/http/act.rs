@@ -4,34 +4,37 @@ use agent::{ActReply, ActRequest, ExecuteReply, ExecuteRequest, Explanation};
 use axum::Json;
 use axum::extract::State;
 
-use super::claim::CallerHeader;
 use super::reply::ApiResult;
+use super::scope::Actor;
 use super::{ApiState, Body};
 
 pub(super) async fn act(
-    State(door): State<ApiState>,
-    CallerHeader(caller): CallerHeader,
+    actor: Actor,
+    State(api): State<ApiState>,
     Body(request): Body<ActRequest>,
 ) -> ApiResult<ActReply> {
-    let _attachment = door.attached.attach();
-    Ok(Json(door.host.runs.act(request, caller).await?))
+    let _attachment = api.attached.attach();
+    actor.check(&request)?;
+    Ok(Json(api.host.runs.act(request, actor.caller).await?))
 }
 
 /// Explains the run that `POST /v1/act` would start with the same body.
 pub(super) async fn explain(
-    State(door): State<ApiState>,
-    CallerHeader(caller): CallerHeader,
+    actor: Actor,
+    State(api): State<ApiState>,
     Body(request): Body<ActRequest>,
 ) -> ApiResult<Explanation> {
-    let _attachment = door.attached.attach();
-    Ok(Json(door.host.runs.explain(&request, caller).await?))
+    let _attachment = api.attached.attach();
+    actor.check(&request)?;
+    Ok(Json(api.host.runs.explain(&request, actor.caller).await?))
 }
 
 pub(super) async fn execute(
-    State(door): State<ApiState>,
-    CallerHeader(caller): CallerHeader,
+    actor: Actor,
+    State(api): State<ApiState>,
     Body(request): Body<ExecuteRequest>,
 ) -> ApiResult<ExecuteReply> {
-    let _attachment = door.attached.attach();
-    Ok(Json(door.host.programs.execute(request, caller).await?))
+    let _attachment = api.attached.attach();
+    actor.access.check_agent(&request.agent)?;
+    Ok(Json(api.host.programs.execute(request, actor.caller).await?))
 }

@@ -4,60 +4,15 @@
 //! claim that could be let through. The door is the client's word; whether a person was asked is as trustworthy as the
 //! client that holds the token, and it is recorded as claimed.
 
-use std::convert::Infallible;
-
-use agent::Caller;
-use axum::extract::FromRequestParts;
-use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use base::{Door, Secret};
 use consent::Claim;
 
-use super::ApiState;
-
 /// The header that names the door.
 pub const DOOR: &str = "motor-door";
 
-/// The claim of a request.
-#[derive(Debug)]
-pub(super) struct ClaimHeaders(Claim);
-
-impl From<ClaimHeaders> for Claim {
-    fn from(claimed: ClaimHeaders) -> Self {
-        claimed.0
-    }
-}
-
-impl ClaimHeaders {
-    /// Whether it claims anything at all.
-    pub(super) fn is_given(&self) -> bool {
-        self.0.token.is_some()
-    }
-}
-
-/// The caller of a request that needs no consent: the owner if it has the owner's token, otherwise a model.
-#[derive(Debug)]
-pub(super) struct CallerHeader(pub Caller);
-
-impl FromRequestParts<ApiState> for CallerHeader {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Infallible> {
-        let claim = claim(&parts.headers);
-        let is_owner = claim.token.is_some() && state.host.consent.admit(claim).await.is_ok();
-        Ok(Self(if is_owner { Caller::Owner } else { Caller::Model }))
-    }
-}
-
-impl<S: Sync> FromRequestParts<S> for ClaimHeaders {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self(claim(&parts.headers)))
-    }
-}
-
-fn claim(headers: &HeaderMap) -> Claim {
+/// The claim of a request with these headers.
+pub(super) fn claim(headers: &HeaderMap) -> Claim {
     let door = match only(headers, DOOR) {
         HeaderValues::Absent | HeaderValues::Value("token") => Door::Token,
         HeaderValues::Value("terminal") => Door::Terminal,

@@ -1,4 +1,4 @@
-//! The connections of the home's socket: how many there are at once, and how long one may take to send its request.
+//! The connections of a listener: how many there are at once, and how long one may take to send its request.
 //!
 //! Without these bounds a program that connects and says nothing keeps a descriptor for ever, and a thousand of them keep
 //! out the owner's own commands. An answer may take as long as it likes: a watch stays open for days.
@@ -12,12 +12,12 @@ use base::{Refusal, RefusalCode};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::UnixStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::listen::OwnersOnly;
+use super::listen::Listener;
 use super::reply::ErrorReply;
 
 /// The bounds of one socket.
@@ -41,7 +41,7 @@ impl Default for SocketLimits {
 }
 
 /// Serves connections until `closing`, then waits for those that are open.
-pub(super) async fn serve(listener: OwnersOnly, router: Router, bounds: SocketLimits, closing: CancellationToken) {
+pub(super) async fn serve(listener: impl Listener, router: Router, bounds: SocketLimits, closing: CancellationToken) {
     let (served, waiting) = (Arc::new(Semaphore::new(bounds.served)), Arc::new(Semaphore::new(bounds.waiting)));
     let full = Router::new().fallback(move || async move { ErrorReply(no_place(bounds.served)) });
     let connections = TaskTracker::new();
@@ -63,7 +63,7 @@ pub(super) async fn serve(listener: OwnersOnly, router: Router, bounds: SocketLi
                 Err(_) => (full, place, false),
             };
             if let Err(error) = connection(stream, router, is_served, bounds.head, closing).await {
-                tracing::debug!(%error, "a connection to the socket ended");
+                tracing::debug!(%error, "a connection ended");
             }
         });
     }
@@ -72,7 +72,7 @@ pub(super) async fn serve(listener: OwnersOnly, router: Router, bounds: SocketLi
 }
 
 async fn connection(
-    stream: UnixStream,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
     keep_alive: bool,
     head: Duration,
@@ -97,9 +97,10 @@ fn no_place(most: usize) -> Refusal {
 mod tests {
     use axum::routing::get;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::UnixListener;
+    use tokio::net::{UnixListener, UnixStream};
 
     use super::*;
+    use crate::http::listen::OwnersOnly;
 
     const BOUNDS: SocketLimits =
         SocketLimits { served: 4, waiting: 2, head: Duration::from_secs(10), wait: Duration::from_secs(15) };

@@ -1,4 +1,4 @@
-//! The host itself: `/v1/energy`, `/v1/status`, `/v1/doctor`, `/v1/resume`, `/v1/shutdown`.
+//! The host itself: `/healthz`, `/readyz`, `/v1/energy`, `/v1/status`, `/v1/doctor`, `/v1/resume`, `/v1/shutdown`.
 
 use agent::doctor::Finding;
 use agent::{EnergyReport, HostStatus};
@@ -8,6 +8,7 @@ use base::{AgentName, Refusal, RefusalCode, RunId};
 use serde::{Deserialize, Serialize};
 
 use super::reply::{ApiResult, ErrorReply};
+use super::scope::{Anyone, Local, Reader};
 use super::{ApiState, Lifetime, Query};
 
 /// The agent to report the energy of.
@@ -18,8 +19,13 @@ pub(super) struct EnergyQuery {
     agent: AgentName,
 }
 
-pub(super) async fn energy(State(door): State<ApiState>, Query(whose): Query<EnergyQuery>) -> ApiResult<EnergyReport> {
-    Ok(Json(door.host.energy.report(&whose.agent)?))
+pub(super) async fn energy(
+    Reader(access): Reader,
+    State(api): State<ApiState>,
+    Query(whose): Query<EnergyQuery>,
+) -> ApiResult<EnergyReport> {
+    access.check_agent(&whose.agent)?;
+    Ok(Json(api.host.energy.report(&whose.agent)?))
 }
 
 /// A host's status report.
@@ -35,14 +41,33 @@ pub struct Status {
     pub latest_signal: u64,
 }
 
-pub(super) async fn status(State(door): State<ApiState>) -> Json<Status> {
-    let stays = door.lifetime == Lifetime::Stays;
-    Json(Status { host: door.host.status(), stays, latest_signal: door.host.signals.latest() })
+pub(super) async fn status(_: Local, State(api): State<ApiState>) -> Json<Status> {
+    let stays = api.lifetime == Lifetime::Stays;
+    Json(Status { host: api.host.status(), stays, latest_signal: api.host.signals.latest() })
+}
+
+/// That the process is alive.
+#[derive(Debug, Serialize)]
+pub(super) struct HealthReply {
+    ok: bool,
+}
+
+/// Answers for as long as the process does.
+pub(super) async fn healthy(_: Anyone) -> Json<HealthReply> {
+    Json(HealthReply { ok: true })
+}
+
+/// Answers while the host takes work: its state accepts commits, and it is not ending.
+pub(super) async fn ready(_: Anyone, State(api): State<ApiState>) -> ApiResult<HealthReply> {
+    if api.closing.is_cancelled() || api.host.suspension().is_some() {
+        return Err(ErrorReply(Refusal::new(RefusalCode::TryLater, "the host takes no more work: it ends")));
+    }
+    Ok(Json(HealthReply { ok: true }))
 }
 
 /// The findings about the state that this host has open.
-pub(super) async fn doctor(State(door): State<ApiState>) -> ApiResult<Vec<Finding>> {
-    let host = door.host.clone();
+pub(super) async fn doctor(_: Local, State(api): State<ApiState>) -> ApiResult<Vec<Finding>> {
+    let host = api.host.clone();
     let examined = tokio::task::spawn_blocking(move || host.examine()).await;
     examined.map(Json).map_err(|_| ErrorReply(Refusal::new(RefusalCode::TryLater, "the host is shutting down")))
 }
@@ -57,9 +82,9 @@ pub struct ResumeReply {
 }
 
 /// Takes up the runs that an earlier host left. A host that stays did so at its start.
-pub(super) async fn resume(State(door): State<ApiState>) -> ApiResult<ResumeReply> {
-    let resumed = door.host.resume().await?;
-    Ok(Json(ResumeReply { resumed, running: door.host.status().running }))
+pub(super) async fn resume(_: Local, State(api): State<ApiState>) -> ApiResult<ResumeReply> {
+    let resumed = api.host.resume().await?;
+    Ok(Json(ResumeReply { resumed, running: api.host.status().running }))
 }
 
 /// That the host ends.
@@ -68,11 +93,11 @@ pub(super) struct ShutdownReply {
     ending: bool,
 }
 
-pub(super) async fn shutdown(State(door): State<ApiState>) -> ApiResult<ShutdownReply> {
-    if door.lifetime == Lifetime::Command {
+pub(super) async fn shutdown(_: Local, State(api): State<ApiState>) -> ApiResult<ShutdownReply> {
+    if api.lifetime == Lifetime::Command {
         let reason = "this host lasts as long as the command that opened it, and ends with it";
         return Err(ErrorReply(Refusal::new(RefusalCode::IllegalState, reason)));
     }
-    door.shutdown.cancel();
+    api.shutdown.cancel();
     Ok(Json(ShutdownReply { ending: true }))
 }

@@ -1,4 +1,4 @@
-//! The home's socket: who may listen on it, and who may connect (SPEC CONF-4).
+//! The listeners of a host: the home's socket (SPEC CONF-4), and a TCP port if the owner asks for one (SPEC API-1).
 //!
 //! Only the process that holds the home's lock listens, so a socket that is already there belonged to a host that died,
 //! and is replaced in one step. Others on the machine are kept out three times: the home is 0700, the socket 0600, and
@@ -6,6 +6,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -13,12 +14,15 @@ use std::time::Duration;
 
 use agent::{Home, Host};
 use base::{Refusal, RefusalCode};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::attached::Attachments;
-use super::{ApiState, Lifetime, connections, router};
+use super::port::TcpPort;
+use super::same_origin::HostNames;
+use super::{ApiState, Channel, Lifetime, connections, router};
 
 /// Bytes of a socket's path that every Unix takes (`sun_path` has 104 to 108, with a final NUL).
 const PATH_BYTES: usize = 103;
@@ -27,11 +31,20 @@ const GRACE: Duration = Duration::from_secs(2);
 /// The pause after a connection could not be accepted.
 const RETRY: Duration = Duration::from_millis(100);
 
+/// A source of connections.
+pub(super) trait Listener {
+    /// A connection.
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// The next connection. Cancelling it loses none.
+    fn accept(&self) -> impl Future<Output = Self::Stream> + Send;
+}
+
 /// A host that is served.
 pub struct Server {
-    door: ApiState,
+    api: ApiState,
     socket: PathBuf,
-    serving: JoinHandle<()>,
+    serving: Vec<JoinHandle<()>>,
 }
 
 impl Server {
@@ -45,42 +58,49 @@ impl Server {
             let reason = format!("cannot listen on `{}`: {error}", socket.display());
             Refusal::new(RefusalCode::Failed, reason).with_remedy("use a home on a local file system: `--home DIR`")
         })?;
-        let door = ApiState {
+        let api = ApiState {
             host,
+            channel: Channel::Socket,
             lifetime,
             attached: Attachments::new(),
             closing: CancellationToken::new(),
             shutdown: CancellationToken::new(),
         };
-        let serve = connections::serve(
-            OwnersOnly::new(listener),
-            router(door.clone()),
-            connections::SocketLimits::default(),
-            door.closing.clone(),
-        );
-        let serving = tokio::spawn(serve);
-        Ok(Self { door, socket, serving })
+        let serving = vec![serve(OwnersOnly::new(listener), api.clone())];
+        Ok(Self { api, socket, serving })
+    }
+
+    /// Serves the host on a TCP port too, and returns the address in use.
+    ///
+    /// # Errors
+    /// If the address is not one of the loopback interface and remote access is not allowed, or the port is taken.
+    pub async fn listen(&mut self, port: TcpPort) -> Result<SocketAddr, Refusal> {
+        let listener = port.bind().await?;
+        let bound = listener.local_addr().map_err(|error| port.failed(&error))?;
+        let names = if port.allow_remote { HostNames::Any } else { HostNames::Loopback };
+        self.serving.push(serve(listener, ApiState { channel: Channel::Network(names), ..self.api.clone() }));
+        Ok(bound)
     }
 
     /// Waits until a client asks the host to end.
     pub async fn asked_to_end(&self) {
-        self.door.shutdown.cancelled().await;
+        self.api.shutdown.cancelled().await;
     }
 
     /// Waits until the state takes no more commits, and says why. Nothing is acknowledged from then on.
     pub async fn storage_lost(&self) -> Refusal {
-        self.door.host.storage_lost().await
+        self.api.host.storage_lost().await
     }
 
     /// How many requests of others depend on this host.
     #[must_use]
     pub fn attached(&self) -> usize {
-        self.door.attached.count()
+        self.api.attached.count()
     }
 
     /// Waits until no request depends on this host.
     pub async fn nobody_attached(&self) {
-        self.door.attached.nobody().await;
+        self.api.attached.nobody().await;
     }
 
     /// Closes the socket, ends the host, then the remaining connections. Runs that go on stay resumable.
@@ -90,15 +110,23 @@ impl Server {
             tracing::debug!(%error, "the socket was already gone");
         }
         // Ends the drivers of runs, and with them the streams of those who watch.
-        self.door.host.shutdown().await;
-        self.door.closing.cancel();
-        let abort = self.serving.abort_handle();
-        match tokio::time::timeout(GRACE, self.serving).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "serving the socket failed"),
-            Err(_) => abort.abort(),
+        self.api.host.shutdown().await;
+        self.api.closing.cancel();
+        let deadline = tokio::time::Instant::now() + GRACE;
+        for serving in self.serving {
+            let abort = serving.abort_handle();
+            match tokio::time::timeout_at(deadline, serving).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "serving a listener failed"),
+                Err(_) => abort.abort(),
+            }
         }
     }
+}
+
+fn serve(listener: impl Listener + Send + Sync + 'static, api: ApiState) -> JoinHandle<()> {
+    let closing = api.closing.clone();
+    tokio::spawn(connections::serve(listener, router(api), connections::SocketLimits::default(), closing))
 }
 
 /// Makes the socket beside its place and moves it there: it is never reachable with other permissions, and one left by
@@ -159,16 +187,17 @@ impl OwnersOnly {
     pub(super) fn new(listener: UnixListener) -> Self {
         Self { listener, owner: rustix::process::geteuid().as_raw() }
     }
+}
 
-    /// The owner's next connection. Cancelling it loses none.
-    pub(super) async fn accept(&self) -> UnixStream {
+impl Listener for OwnersOnly {
+    type Stream = UnixStream;
+
+    async fn accept(&self) -> UnixStream {
         loop {
             let stream = match self.listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    // Descriptors may have run out: some become free as connections end.
-                    tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(RETRY).await;
+                    wait_for_descriptors(&error).await;
                     continue;
                 }
             };
@@ -179,6 +208,12 @@ impl OwnersOnly {
             }
         }
     }
+}
+
+/// Descriptors may have run out: some become free as connections end.
+pub(super) async fn wait_for_descriptors(error: &io::Error) {
+    tracing::warn!(%error, "cannot accept a connection");
+    tokio::time::sleep(RETRY).await;
 }
 
 #[cfg(test)]

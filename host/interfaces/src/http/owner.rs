@@ -10,7 +10,8 @@ use vault::CredentialInfo;
 use zeroize::Zeroizing;
 
 use super::reply::{ApiResult, RawBody};
-use super::{ApiState, Body, ClaimHeaders};
+use super::scope::{Local, Owner, OwnerClaim, Reader};
+use super::{ApiState, Body};
 
 /// That a credential is kept.
 #[derive(Debug, Serialize)]
@@ -20,22 +21,21 @@ pub(super) struct CredentialStored {
 
 /// Keeps a credential. An error does not quote the body: it may hold the secret.
 pub(super) async fn set_credential(
-    State(door): State<ApiState>,
-    claimed: ClaimHeaders,
+    Owner(consent): Owner,
+    State(api): State<ApiState>,
     RawBody(body): RawBody,
 ) -> ApiResult<CredentialStored> {
-    let _attachment = door.attached.attach();
-    let consent = door.host.consent.admit(claimed.into()).await?;
+    let _attachment = api.attached.attach();
     let credential: SetCredential = serde_json::from_slice(&body).map_err(|_| {
         let reason = "the body is not a credential: an object with `name`, `value` and `domains`";
         Refusal::new(RefusalCode::InvalidRequest, reason)
     })?;
-    Ok(Json(CredentialStored { warnings: door.host.credentials.set(credential, consent).await? }))
+    Ok(Json(CredentialStored { warnings: api.host.credentials.set(credential, consent).await? }))
 }
 
-pub(super) async fn credentials(State(door): State<ApiState>) -> ApiResult<Vec<CredentialInfo>> {
-    let _attachment = door.attached.attach();
-    Ok(Json(door.host.credentials.list().await?))
+pub(super) async fn credentials(_: Reader, State(api): State<ApiState>) -> ApiResult<Vec<CredentialInfo>> {
+    let _attachment = api.attached.attach();
+    Ok(Json(api.host.credentials.list().await?))
 }
 
 /// The credential to act on.
@@ -54,43 +54,40 @@ pub(super) struct CredentialDeleted {
 }
 
 pub(super) async fn delete_credential(
-    State(door): State<ApiState>,
-    claimed: ClaimHeaders,
+    Owner(consent): Owner,
+    State(api): State<ApiState>,
     Body(which): Body<CredentialSelector>,
 ) -> ApiResult<CredentialDeleted> {
-    let _attachment = door.attached.attach();
-    let consent = door.host.consent.admit(claimed.into()).await?;
-    door.host.credentials.delete(&which.name, which.skill.as_deref(), consent).await?;
+    let _attachment = api.attached.attach();
+    api.host.credentials.delete(&which.name, which.skill.as_deref(), consent).await?;
     Ok(Json(CredentialDeleted { deleted: true }))
 }
 
 pub(super) async fn decide(
-    State(door): State<ApiState>,
-    claimed: ClaimHeaders,
+    Owner(consent): Owner,
+    State(api): State<ApiState>,
     Body(decision): Body<Decision>,
 ) -> ApiResult<Decision> {
-    let _attachment = door.attached.attach();
-    let consent = door.host.consent.admit(claimed.into()).await?;
-    Ok(Json(door.host.domains.decide(decision, consent).await?))
+    let _attachment = api.attached.attach();
+    Ok(Json(api.host.domains.decide(decision, consent).await?))
 }
 
 pub(super) async fn forget(
-    State(door): State<ApiState>,
-    claimed: ClaimHeaders,
+    Owner(consent): Owner,
+    State(api): State<ApiState>,
     Body(decision): Body<Decision>,
 ) -> ApiResult<Decision> {
-    let _attachment = door.attached.attach();
-    let consent = door.host.consent.admit(claimed.into()).await?;
-    door.host.domains.forget(decision.clone(), consent).await?;
+    let _attachment = api.attached.attach();
+    api.host.domains.forget(decision.clone(), consent).await?;
     Ok(Json(decision))
 }
 
-pub(super) async fn decisions(State(door): State<ApiState>) -> ApiResult<Vec<Decision>> {
-    Ok(Json(door.host.domains.list()?))
+pub(super) async fn decisions(_: Local, State(api): State<ApiState>) -> ApiResult<Vec<Decision>> {
+    Ok(Json(api.host.domains.list()?))
 }
 
-pub(super) async fn owner(State(door): State<ApiState>) -> Json<OwnerStatus> {
-    Json(door.host.consent.status())
+pub(super) async fn owner(_: Local, State(api): State<ApiState>) -> Json<OwnerStatus> {
+    Json(api.host.consent.status())
 }
 
 /// Another token for the owner. As the body of a credential, it is never quoted.
@@ -104,11 +101,11 @@ pub struct NewToken {
 }
 
 pub(super) async fn replace_token(
-    State(door): State<ApiState>,
-    claimed: ClaimHeaders,
+    OwnerClaim(claim): OwnerClaim,
+    State(api): State<ApiState>,
     RawBody(body): RawBody,
 ) -> ApiResult<OwnerStatus> {
-    let _attachment = door.attached.attach();
+    let _attachment = api.attached.attach();
     let parsed = serde_json::from_slice::<NewToken>(&body).ok().and_then(|new| {
         let (token, file) = (Zeroizing::new(new.token), Zeroizing::new(new.file));
         Some(Replacement { token: OwnerToken::parse(&token)?, file: TokenFile::parse(&file).ok()? })
@@ -117,5 +114,5 @@ pub(super) async fn replace_token(
         let reason = "the body is not a new token: an object with `token` and `file`";
         Refusal::new(RefusalCode::InvalidRequest, reason)
     })?;
-    Ok(Json(door.host.consent.replace(claimed.into(), new).await?))
+    Ok(Json(api.host.consent.replace(claim, new).await?))
 }

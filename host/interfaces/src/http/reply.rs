@@ -1,4 +1,4 @@
-//! Requests in and refusals out, in one form: `{ "error": { code, reason, remedy? } }`.
+//! Requests in and refusals out, in one form: problem details (RFC 9457) with the refusal's `code`, `remedy` and `key`.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use base::{Refusal, RefusalCode, RunId};
 use consent::ConsentError;
@@ -14,10 +14,35 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// The body of every answer that is not a success.
+///
+/// JSON: `{ "type": "about:blank", "title": "Not Found", "status": 404, "detail": "there is no run `run_1`", "code":
+/// "not_found", "remedy": "list the runs: `motor task list`" }`.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct ErrorBody {
-    /// Why the request was refused.
-    pub error: Refusal,
+pub struct Problem {
+    /// Always `about:blank`: `code` tells the kind.
+    #[serde(rename = "type")]
+    kind: String,
+    /// The words of the status.
+    title: String,
+    /// The HTTP status.
+    status: u16,
+    /// The reason of the refusal.
+    detail: String,
+    /// The code of the refusal.
+    code: RefusalCode,
+    /// The next step, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
+    /// The idempotency key of a request whose outcome is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        let Problem { detail, code, remedy, key, .. } = problem;
+        Self { code, reason: detail, remedy, key }
+    }
 }
 
 /// A refusal on its way out.
@@ -41,9 +66,23 @@ impl From<ConsentError> for ErrorReply {
 
 impl IntoResponse for ErrorReply {
     fn into_response(self) -> Response {
-        let code = self.0.code;
-        (status(code), Json(ErrorBody { error: self.0 })).into_response()
+        let status = status(self.0.code);
+        problem(status, self.0)
     }
+}
+
+fn problem(status: StatusCode, refusal: Refusal) -> Response {
+    let Refusal { code, reason, remedy, key } = refusal;
+    let title = status.canonical_reason().unwrap_or_default().to_owned();
+    let kind = "about:blank".to_owned();
+    let body = Problem { kind, title, status: status.as_u16(), detail: reason, code, remedy, key };
+    let mut response = (status, Json(body)).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    if status == StatusCode::UNAUTHORIZED {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
 }
 
 /// The status for a code.
@@ -52,7 +91,8 @@ fn status(code: RefusalCode) -> StatusCode {
         RefusalCode::InvalidRequest | RefusalCode::UnknownTool | RefusalCode::InvalidComponent => {
             StatusCode::BAD_REQUEST
         }
-        RefusalCode::ConsentNeeded | RefusalCode::SkillUntrusted => StatusCode::FORBIDDEN,
+        RefusalCode::Unauthorized => StatusCode::UNAUTHORIZED,
+        RefusalCode::ConsentNeeded | RefusalCode::SkillUntrusted | RefusalCode::Forbidden => StatusCode::FORBIDDEN,
         RefusalCode::NotFound => StatusCode::NOT_FOUND,
         RefusalCode::Busy | RefusalCode::HomeInUse | RefusalCode::IllegalState => StatusCode::CONFLICT,
         RefusalCode::ModelUnavailable | RefusalCode::CredentialsNeeded => StatusCode::UNPROCESSABLE_ENTITY,
@@ -138,8 +178,8 @@ pub(super) fn run_id(text: &str) -> Result<RunId, ErrorReply> {
 
 /// The answer to a method that an endpoint does not have.
 pub(super) async fn method_not_allowed() -> Response {
-    let error = Refusal::new(RefusalCode::InvalidRequest, "this endpoint does not have that method");
-    (StatusCode::METHOD_NOT_ALLOWED, Json(ErrorBody { error })).into_response()
+    let refusal = Refusal::new(RefusalCode::InvalidRequest, "this endpoint does not have that method");
+    problem(StatusCode::METHOD_NOT_ALLOWED, refusal)
 }
 
 #[cfg(test)]

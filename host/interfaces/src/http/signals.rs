@@ -15,6 +15,7 @@ use signals::Signal;
 
 use super::events::{event, last_event_id, sse};
 use super::reply::{ApiResult, ErrorReply};
+use super::scope::{Access, Reader};
 use super::{ApiState, Query};
 
 /// Signals in one answer, at most.
@@ -36,14 +37,40 @@ fn default_limit() -> usize {
     100
 }
 
-pub(super) async fn list(State(door): State<ApiState>, Query(range): Query<SignalRange>) -> ApiResult<Vec<Signal>> {
-    let signals = door.host.signals.since(range.after, range.limit.min(MAX_SIGNALS));
-    Ok(Json(signals.map_err(Refusal::from)?))
+pub(super) async fn list(
+    Reader(access): Reader,
+    State(api): State<ApiState>,
+    Query(range): Query<SignalRange>,
+) -> ApiResult<Vec<Signal>> {
+    let read = |after, limit| api.host.signals.since(after, limit).map_err(Refusal::from);
+    Ok(Json(within(&access, &range, read)?))
 }
 
 /// The signals of runs that still wait.
-pub(super) async fn waiting(State(door): State<ApiState>, Query(range): Query<SignalRange>) -> ApiResult<Vec<Signal>> {
-    Ok(Json(door.host.waiting.since(range.after, range.limit.min(MAX_SIGNALS))?))
+pub(super) async fn waiting(
+    Reader(access): Reader,
+    State(api): State<ApiState>,
+    Query(range): Query<SignalRange>,
+) -> ApiResult<Vec<Signal>> {
+    Ok(Json(within(&access, &range, |after, limit| api.host.waiting.since(after, limit))?))
+}
+
+/// The signals of a range that the caller may see, read in pages.
+fn within(
+    access: &Access,
+    range: &SignalRange,
+    read: impl Fn(u64, usize) -> Result<Vec<Signal>, Refusal>,
+) -> Result<Vec<Signal>, Refusal> {
+    let limit = range.limit.min(MAX_SIGNALS);
+    let (mut after, mut found) = (range.after, Vec::new());
+    while found.len() < limit {
+        let page = read(after, limit)?;
+        let Some(last) = page.last() else { break };
+        after = last.id;
+        found.extend(page.into_iter().filter(|signal| access.sees(&signal.agent)));
+    }
+    found.truncate(limit);
+    Ok(found)
 }
 
 /// Where the stream begins.
@@ -60,21 +87,25 @@ pub(super) struct From {
 /// lower than where the stream begins, and a client that came back with one would get everything since. After them an
 /// event without data tells where the stream begins.
 pub(super) async fn events(
-    State(door): State<ApiState>,
+    Reader(access): Reader,
+    State(api): State<ApiState>,
     Query(from): Query<From>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ErrorReply> {
-    let follower = Follower::from(door.host.waiting.clone(), last_event_id(&headers)?.or(from.after));
-    let stream = stream::unfold(follower, |mut follower| async move {
-        match follower.next().await {
-            Ok(followed) => Some((Ok(shown(&followed)), follower)),
-            Err(refusal) => {
-                tracing::warn!(%refusal, "signals cannot be read: the stream ends");
-                None
+    let follower = Follower::from(api.host.waiting.clone(), last_event_id(&headers)?.or(from.after));
+    let stream = stream::unfold((follower, access), |(mut follower, access)| async move {
+        loop {
+            match follower.next().await {
+                Ok(FollowStep::Waiting(signal) | FollowStep::Signal(signal)) if !access.sees(&signal.agent) => {}
+                Ok(followed) => return Some((Ok(shown(&followed)), (follower, access))),
+                Err(refusal) => {
+                    tracing::warn!(%refusal, "signals cannot be read: the stream ends");
+                    return None;
+                }
             }
         }
     });
-    Ok(sse(stream.take_until(door.closing.cancelled_owned())))
+    Ok(sse(stream.take_until(api.closing.cancelled_owned())))
 }
 
 fn shown(followed: &FollowStep) -> Event {

@@ -16,17 +16,27 @@ use serde::{Deserialize, Serialize};
 use super::attached::Attachment;
 use super::events::{event, last_event_id, sse};
 use super::reply::{ApiResult, ErrorReply, run_id};
+use super::scope::{Actor, Local, Reader};
 use super::{ApiState, Query};
 
 pub(super) async fn list(
-    State(door): State<ApiState>,
-    Query(filter): Query<TaskFilter>,
+    Reader(access): Reader,
+    State(api): State<ApiState>,
+    Query(mut filter): Query<TaskFilter>,
 ) -> ApiResult<Vec<TaskSummary>> {
-    Ok(Json(door.host.runs.list(filter)?))
+    if let Some(agent) = filter.agent.as_ref() {
+        access.check_agent(agent)?;
+    }
+    filter.agent = filter.agent.or_else(|| access.agent().cloned());
+    Ok(Json(api.host.runs.list(filter)?))
 }
 
-pub(super) async fn show(State(door): State<ApiState>, Path(id): Path<String>) -> ApiResult<RunTrace> {
-    Ok(Json(door.host.runs.trace(&run_id(&id)?)?))
+pub(super) async fn show(
+    Reader(access): Reader,
+    State(api): State<ApiState>,
+    Path(id): Path<String>,
+) -> ApiResult<RunTrace> {
+    Ok(Json(api.host.runs.trace(&access.run(&api, &id)?)?))
 }
 
 /// The end of a run's log.
@@ -35,23 +45,32 @@ pub(super) struct LogReply {
     log: String,
 }
 
-pub(super) async fn log(State(door): State<ApiState>, Path(id): Path<String>) -> ApiResult<LogReply> {
-    Ok(Json(LogReply { log: door.host.runs.log(&run_id(&id)?)? }))
+pub(super) async fn log(
+    Reader(access): Reader,
+    State(api): State<ApiState>,
+    Path(id): Path<String>,
+) -> ApiResult<LogReply> {
+    Ok(Json(LogReply { log: api.host.runs.log(&access.run(&api, &id)?)? }))
 }
 
 /// The receipt's file, byte for byte: it can be verified as it is saved.
 pub(super) async fn receipt(
-    State(door): State<ApiState>,
+    Reader(access): Reader,
+    State(api): State<ApiState>,
     Path(id): Path<String>,
 ) -> Result<impl IntoResponse, ErrorReply> {
-    let receipt = door.host.runs.receipt(&run_id(&id)?).await?;
+    let receipt = api.host.runs.receipt(&access.run(&api, &id)?).await?;
     let text = receipt.text().map_err(|error| Refusal::new(RefusalCode::Failed, error.to_string()))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text))
 }
 
-pub(super) async fn cancel(State(door): State<ApiState>, Path(id): Path<String>) -> ApiResult<CancelReply> {
-    let _attachment = door.attached.attach();
-    Ok(Json(door.host.runs.cancel(&run_id(&id)?).await?))
+pub(super) async fn cancel(
+    actor: Actor,
+    State(api): State<ApiState>,
+    Path(id): Path<String>,
+) -> ApiResult<CancelReply> {
+    let _attachment = api.attached.attach();
+    Ok(Json(api.host.runs.cancel(&actor.access.run(&api, &id)?).await?))
 }
 
 /// A run that was deleted.
@@ -62,20 +81,24 @@ pub struct DeleteReply {
     pub run_id: RunId,
 }
 
-pub(super) async fn delete(State(door): State<ApiState>, Path(id): Path<String>) -> ApiResult<DeleteReply> {
-    let _attachment = door.attached.attach();
+pub(super) async fn delete(_: Local, State(api): State<ApiState>, Path(id): Path<String>) -> ApiResult<DeleteReply> {
+    let _attachment = api.attached.attach();
     let run_id = run_id(&id)?;
-    door.host.runs.delete(&run_id).await?;
+    api.host.runs.delete(&run_id).await?;
     Ok(Json(DeleteReply { run_id }))
 }
 
 /// Answers once the run is over, or waits for a person.
-pub(super) async fn wait(State(door): State<ApiState>, Path(id): Path<String>) -> ApiResult<TaskSummary> {
-    let _attachment = door.attached.attach();
-    let id = run_id(&id)?;
+pub(super) async fn wait(
+    Reader(access): Reader,
+    State(api): State<ApiState>,
+    Path(id): Path<String>,
+) -> ApiResult<TaskSummary> {
+    let _attachment = api.attached.attach();
+    let id = access.run(&api, &id)?;
     tokio::select! {
-        record = door.host.runs.wait(&id) => Ok(Json(record?)),
-        () = door.closing.cancelled() => {
+        record = api.host.runs.wait(&id) => Ok(Json(record?)),
+        () = api.closing.cancelled() => {
             let refusal = Refusal::new(RefusalCode::TryLater, format!("the host stops while run `{id}` goes on"));
             Err(ErrorReply(refusal.with_remedy(format!("wait for it again: `motor act --resume {id}`"))))
         }
@@ -94,19 +117,21 @@ pub(super) struct Follow {
 /// The events of a run from its beginning, or after `Last-Event-ID`. Ids count the durable events; hints have none, so
 /// a client that comes back gets every durable event once.
 pub(super) async fn events(
-    State(door): State<ApiState>,
+    Reader(access): Reader,
+    State(api): State<ApiState>,
     Path(id): Path<String>,
     Query(follow): Query<Follow>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ErrorReply> {
     let seen = last_event_id(&headers)?.unwrap_or(0);
     // First, so that a host that lasts as long as its command does not end between taking up and watching.
-    let attachment = door.attached.attach();
-    let run = run_id(&id)?;
+    let attachment = api.attached.attach();
+    let run = access.run(&api, &id)?;
     if follow.resume {
-        door.host.take_up(&run)?;
+        access.check_acts()?;
+        api.host.take_up(&run)?;
     }
-    let (host, watch) = (door.host.clone(), door.host.runs.watch(&run)?);
+    let (host, watch) = (api.host.clone(), api.host.runs.watch(&run)?);
     let watching = Watching { host, watch, durable: 0, is_told: false, _attachment: attachment };
     let stream = stream::unfold(watching, move |mut watching| async move {
         loop {

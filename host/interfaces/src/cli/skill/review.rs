@@ -89,7 +89,7 @@ async fn ask(
     context: &Context,
 ) -> Result<SkillReviewReply, Refusal> {
     let request = ReviewRequest { skill: skill.to_owned(), advisory };
-    let agent = &context.globals.agent;
+    let agent = context.agent();
     session.ask(&consent::signed(Call::post(format!("/v1/skills/review?agent={agent}"), &request)?, context)).await
 }
 

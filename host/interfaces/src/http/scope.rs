@@ -1,0 +1,286 @@
+//! The caller of a route, and the scope that the route demands (SPEC API-1).
+//!
+//! A handler's first argument is its scope: [`Routes`](super::routes::Routes) takes no handler without one. Requests on
+//! the home's socket come from programs of the owner's user. Every other request carries a token: the owner's, or one
+//! that the owner made for a program, which never consents to anything.
+
+use agent::{ActRequest, Caller};
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use base::{AgentName, Refusal, RefusalCode, RunId};
+use consent::{ApiToken, ApiTokens, Claim, Consent, ConsentError, TokenScope};
+use serde::Serialize;
+
+use super::claim::claim;
+use super::reply::{ErrorReply, run_id};
+use super::{ApiState, Channel};
+
+/// The scope that a route demands, from the least to the most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RouteScope {
+    /// No token.
+    Anyone,
+    /// A token with the scope `read`.
+    Read,
+    /// A token with the scope `agent`.
+    Agent,
+    /// A program of the owner's user on the home's socket, or the owner's token.
+    Local,
+    /// The owner's token.
+    Owner,
+}
+
+/// An extractor that lets through only the callers of its scope.
+pub(super) trait Scope: FromRequestParts<ApiState> {
+    /// The scope that it checks.
+    const SCOPE: RouteScope;
+}
+
+/// An authenticated caller.
+#[derive(Debug)]
+enum Identity {
+    /// The owner, by the owner's token.
+    Owner(Consent),
+    /// A program of the owner's user, with the reason why it is not the owner, if it claimed to be.
+    Local(Option<ConsentError>),
+    /// A program with a token.
+    Token(ApiToken),
+}
+
+impl Identity {
+    async fn of(parts: &Parts, api: &ApiState) -> Result<Self, ErrorReply> {
+        let claim = claim(&parts.headers);
+        match &claim.token {
+            Some(token) if ApiTokens::is_token(token.expose()) => {
+                let token = api.host.tokens.identify(token.expose());
+                token.map(Self::Token).ok_or_else(|| unauthorized("the token is unknown, revoked or expired"))
+            }
+            Some(_) => match api.host.consent.admit(claim).await {
+                Ok(consent) => Ok(Self::Owner(consent)),
+                Err(error) if api.channel == Channel::Socket => Ok(Self::Local(Some(error))),
+                Err(error) => Err(unauthorized(&error.to_string())),
+            },
+            None if api.channel == Channel::Socket => Ok(Self::Local(None)),
+            None => Err(unauthorized("the request carries no token: `Authorization: Bearer TOKEN`")),
+        }
+    }
+
+    fn access(&self) -> Access {
+        match self {
+            Self::Token(token) => Access { agent: token.agent.clone(), token: Some(token.scope) },
+            Self::Owner(_) | Self::Local(_) => Access { agent: None, token: None },
+        }
+    }
+}
+
+fn unauthorized(reason: &str) -> ErrorReply {
+    let refusal = Refusal::new(RefusalCode::Unauthorized, reason);
+    ErrorReply(refusal.with_remedy("the owner makes one: `motor token create --name NAME --scope agent`"))
+}
+
+fn forbidden(reason: impl Into<String>) -> ErrorReply {
+    ErrorReply(Refusal::new(RefusalCode::Forbidden, reason))
+}
+
+/// The part of the home that a caller may see and use.
+#[derive(Debug)]
+pub(super) struct Access {
+    /// The only agent. `None`: all agents.
+    agent: Option<AgentName>,
+    /// The scope of the caller's API token, if it has one. It may be on another machine, and names no paths of this one.
+    token: Option<TokenScope>,
+}
+
+impl Access {
+    /// The run with the id `text`, if it exists within this access. A run of another agent is not found.
+    pub(super) fn run(&self, api: &ApiState, text: &str) -> Result<RunId, ErrorReply> {
+        let id = run_id(text)?;
+        if self.agent.is_some() && !self.sees(&api.host.runs.agent(&id)?) {
+            return Err(ErrorReply(Refusal::new(RefusalCode::NotFound, format!("there is no run `{id}`"))));
+        }
+        Ok(id)
+    }
+
+    /// Whether the agent is within this access.
+    pub(super) fn sees(&self, agent: &AgentName) -> bool {
+        self.agent.as_ref().is_none_or(|own| own == agent)
+    }
+
+    /// Checks that a request is for an agent within this access.
+    pub(super) fn check_agent(&self, requested: &AgentName) -> Result<(), ErrorReply> {
+        match &self.agent {
+            Some(own) if own != requested => {
+                Err(forbidden(format!("the token stands for the agent `{own}`, and the request is for `{requested}`")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that the caller may delegate work.
+    pub(super) fn check_acts(&self) -> Result<(), ErrorReply> {
+        match self.token {
+            Some(scope) if scope < TokenScope::Agent => Err(forbidden(format!(
+                "this takes a token with the scope `agent`, and this one has `{}`",
+                scope.as_str()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The only agent of this access, if it has one.
+    pub(super) fn agent(&self) -> Option<&AgentName> {
+        self.agent.as_ref()
+    }
+}
+
+/// Any caller, without a token: for facts that hold nothing of a home.
+#[derive(Debug)]
+pub(super) struct Anyone;
+
+/// A caller that may look.
+#[derive(Debug)]
+pub(super) struct Reader(pub(super) Access);
+
+/// A caller that may delegate work.
+#[derive(Debug)]
+pub(super) struct Actor {
+    /// Whose rules of energy apply.
+    pub(super) caller: Caller,
+    pub(super) access: Access,
+    consent: Result<Option<Consent>, ConsentError>,
+}
+
+impl Actor {
+    /// The owner's consent, if the request carries the owner's token.
+    ///
+    /// # Errors
+    /// If it carries a token that the gate refuses.
+    pub(super) fn consent(self) -> Result<Option<Consent>, ErrorReply> {
+        Ok(self.consent?)
+    }
+
+    /// Checks the agent and the paths of a request to act.
+    pub(super) fn check(&self, request: &ActRequest) -> Result<(), ErrorReply> {
+        self.access.check_agent(&request.agent)?;
+        if self.access.token.is_some() && (!request.files.is_empty() || request.record.is_some()) {
+            return Err(forbidden("a token names no files of this machine: `files` and `record` are the owner's"));
+        }
+        Ok(())
+    }
+}
+
+/// A program of the owner's user, or the owner.
+#[derive(Debug)]
+pub(super) struct Local {
+    /// Whose rules of energy apply.
+    pub(super) caller: Caller,
+    consent: Result<Option<Consent>, ConsentError>,
+}
+
+impl Local {
+    /// The owner's consent, if the request carries the owner's token.
+    ///
+    /// # Errors
+    /// If it carries a token that the gate refuses.
+    pub(super) fn consent(self) -> Result<Option<Consent>, ErrorReply> {
+        Ok(self.consent?)
+    }
+}
+
+/// The owner.
+#[derive(Debug)]
+pub(super) struct Owner(pub(super) Consent);
+
+/// The owner, by a claim that the gate judges again once no other change is under way.
+#[derive(Debug)]
+pub(super) struct OwnerClaim(pub(super) Claim);
+
+impl Scope for Anyone {
+    const SCOPE: RouteScope = RouteScope::Anyone;
+}
+
+impl Scope for Reader {
+    const SCOPE: RouteScope = RouteScope::Read;
+}
+
+impl Scope for Actor {
+    const SCOPE: RouteScope = RouteScope::Agent;
+}
+
+impl Scope for Local {
+    const SCOPE: RouteScope = RouteScope::Local;
+}
+
+impl Scope for Owner {
+    const SCOPE: RouteScope = RouteScope::Owner;
+}
+
+impl Scope for OwnerClaim {
+    const SCOPE: RouteScope = RouteScope::Owner;
+}
+
+impl FromRequestParts<ApiState> for Anyone {
+    type Rejection = ErrorReply;
+
+    async fn from_request_parts(_: &mut Parts, _: &ApiState) -> Result<Self, ErrorReply> {
+        Ok(Self)
+    }
+}
+
+impl FromRequestParts<ApiState> for Reader {
+    type Rejection = ErrorReply;
+
+    async fn from_request_parts(parts: &mut Parts, api: &ApiState) -> Result<Self, ErrorReply> {
+        Ok(Self(Identity::of(parts, api).await?.access()))
+    }
+}
+
+impl FromRequestParts<ApiState> for Actor {
+    type Rejection = ErrorReply;
+
+    async fn from_request_parts(parts: &mut Parts, api: &ApiState) -> Result<Self, ErrorReply> {
+        let identity = Identity::of(parts, api).await?;
+        let access = identity.access();
+        access.check_acts()?;
+        let (caller, consent) = match identity {
+            Identity::Owner(consent) => (Caller::Owner, Ok(Some(consent))),
+            Identity::Local(refused) => (Caller::Model, refused.map_or(Ok(None), Err)),
+            Identity::Token(_) => (Caller::Model, Ok(None)),
+        };
+        Ok(Self { caller, access, consent })
+    }
+}
+
+impl FromRequestParts<ApiState> for Local {
+    type Rejection = ErrorReply;
+
+    async fn from_request_parts(parts: &mut Parts, api: &ApiState) -> Result<Self, ErrorReply> {
+        match Identity::of(parts, api).await? {
+            Identity::Owner(consent) => Ok(Self { caller: Caller::Owner, consent: Ok(Some(consent)) }),
+            Identity::Local(refused) => Ok(Self { caller: Caller::Model, consent: refused.map_or(Ok(None), Err) }),
+            Identity::Token(_) => Err(forbidden("this takes the owner's token, or a program on the home's socket")),
+        }
+    }
+}
+
+impl FromRequestParts<ApiState> for Owner {
+    type Rejection = ErrorReply;
+
+    async fn from_request_parts(parts: &mut Parts, api: &ApiState) -> Result<Self, ErrorReply> {
+        match Identity::of(parts, api).await? {
+            Identity::Owner(consent) => Ok(Self(consent)),
+            Identity::Local(refused) => Err(refused.unwrap_or(ConsentError::Missing).into()),
+            Identity::Token(_) => Err(ConsentError::Model.into()),
+        }
+    }
+}
+
+impl FromRequestParts<ApiState> for OwnerClaim {
+    type Rejection = ErrorReply;
+
+    async fn from_request_parts(parts: &mut Parts, api: &ApiState) -> Result<Self, ErrorReply> {
+        Owner::from_request_parts(parts, api).await?;
+        Ok(Self(claim(&parts.headers)))
+    }
+}
