@@ -160,8 +160,8 @@ fn consent_after_a_kill_is_to_the_same_action_and_given_once() {
     let path = format!("/v1/tasks/{run}/approve");
     let refused = |decision: Value, reason: &str| {
         let (status, reply) = motor.ask_as_owner(&path, &decision).unwrap();
-        assert!(status != 200 && reply["error"]["code"] == "illegal_state", "{status}: {reply}");
-        assert!(reply["error"]["reason"].as_str().unwrap().contains(reason), "{reply}");
+        assert!(status != 200 && reply["code"] == "illegal_state", "{status}: {reply}");
+        assert!(reply["detail"].as_str().unwrap().contains(reason), "{reply}");
     };
     let (id, action) = (&waiting["id"], &waiting["items"][0]["actionHash"]);
     let mut changed = action.as_str().unwrap().to_owned();

@@ -138,7 +138,7 @@ fn a_bound_token_sees_and_starts_runs_of_its_agent_alone() {
         }
     }
     let (_, listed) = world.ask("GET", "/v1/tasks", &world.bound, &json!({}));
-    let runs: Vec<_> = listed.as_array().unwrap().iter().map(|task| task["runId"].as_str().unwrap()).collect();
+    let runs: Vec<_> = listed.as_array().unwrap().iter().map(|task| task["id"].as_str().unwrap()).collect();
     assert_eq!(runs, [own.as_str()]);
     let (_, signals) = world.ask("GET", "/v1/signals", &world.bound, &json!({}));
     assert!(!signals.as_array().unwrap().is_empty());

@@ -357,7 +357,7 @@ fn nothing_that_changed_is_used_and_what_is_as_it_was_is() {
         let refused = motor.run(&["act", "sum it", "--skill", "csv-analyst"]);
         assert_eq!(refused.code, Some(5), "{what}: {refused:?}");
         let (code, answer) = post(motor, "/v1/act", &[], &json!({ "task": "sum it", "skill": "csv-analyst" }));
-        assert_eq!((code, &answer["error"]["code"]), (403, &json!("skill_untrusted")), "{what}: {answer}");
+        assert_eq!((code, &answer["code"]), (403, &json!("skill_untrusted")), "{what}: {answer}");
         let verified = motor.run(&["skill", "verify", "--json"]);
         let found: Value =
             serde_json::from_str(&verified.stdout).unwrap_or_else(|error| panic!("{what}: {error}: {verified:?}"));
@@ -533,7 +533,7 @@ fn the_api_lets_nobody_decide_but_the_owner() {
         let token = format!("Bearer motor-owner-{}", "0".repeat(64));
         for headers in [&[][..], &[("authorization", token.as_str())], &[("motor-door", "terminal")]] {
             let (code, answer) = post(motor, &format!("/v1/skills/{path}"), headers, body);
-            assert_eq!((code, &answer["error"]["code"]), (403, &json!("consent_needed")), "{path}: {answer}");
+            assert_eq!((code, &answer["code"]), (403, &json!("consent_needed")), "{path}: {answer}");
         }
     }
     assert_eq!(world.status("csv-analyst"), "needs_reapproval");
@@ -541,14 +541,14 @@ fn the_api_lets_nobody_decide_but_the_owner() {
     let owner = [("authorization", token.as_str())];
     let other = json!({ "skill": "csv-analyst", "hash": format!("sha256:{}", "0".repeat(64)), "policy": { "tools": ["code"] } });
     let (code, answer) = post(motor, "/v1/skills/approve", &owner, &other);
-    assert_eq!((code, &answer["error"]["code"]), (403, &json!("skill_untrusted")), "{answer}");
+    assert_eq!((code, &answer["code"]), (403, &json!("skill_untrusted")), "{answer}");
     for unknown in [
         json!({ "skill": "csv-analyst", "hash": question["hash"], "status": "approved" }),
         json!({ "skill": "csv-analyst", "hash": question["hash"], "policy": { "everything": true } }),
         json!({ "skill": "csv-analyst" }),
     ] {
         let (code, answer) = post(motor, "/v1/skills/approve", &owner, &unknown);
-        assert_eq!((code, &answer["error"]["code"]), (400, &json!("invalid_request")), "{unknown}: {answer}");
+        assert_eq!((code, &answer["code"]), (400, &json!("invalid_request")), "{unknown}: {answer}");
     }
     let (code, answer) = post(motor, "/v1/skills/approve", &owner, &approval);
     assert_eq!((code, &answer["status"]), (200, &json!("approved")), "{answer}");

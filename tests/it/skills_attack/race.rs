@@ -129,9 +129,9 @@ fn under_fire(world: &World, swap: Swap<'_>) -> (usize, usize) {
                     accepted += 1;
                     until_over(world, answer["runId"].as_str().unwrap());
                 }
-                _ if answer["error"]["code"] == "busy" => {}
+                _ if answer["code"] == "busy" => {}
                 _ => {
-                    let code = answer["error"]["code"].as_str().unwrap();
+                    let code = answer["code"].as_str().unwrap();
                     assert!(["skill_untrusted", "not_found"].contains(&code), "{answer}");
                     refused += 1;
                 }
