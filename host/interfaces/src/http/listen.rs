@@ -33,7 +33,7 @@ const RETRY: Duration = Duration::from_millis(100);
 
 /// A source of connections.
 pub(super) trait Listener {
-    /// A connection.
+    /// A connection, readable and writable.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
     /// The next connection. Cancelling it loses none.

@@ -24,7 +24,7 @@ pub struct Problem {
     kind: String,
     /// The words of the status.
     title: String,
-    /// The HTTP status.
+    /// The HTTP status, as a number.
     status: u16,
     /// The reason of the refusal.
     detail: String,

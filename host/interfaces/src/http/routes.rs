@@ -11,7 +11,7 @@ use super::scope::{RouteScope, Scope};
 /// One route of the API.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Route {
-    /// The HTTP method.
+    /// The HTTP method, in capitals.
     pub method: &'static str,
     /// The path, with parameters in braces.
     pub path: &'static str,

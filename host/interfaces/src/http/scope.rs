@@ -19,7 +19,7 @@ use super::{ApiState, Channel};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RouteScope {
-    /// No token.
+    /// No token is needed.
     Anyone,
     /// A token with the scope `read`.
     Read,
@@ -27,7 +27,7 @@ pub enum RouteScope {
     Agent,
     /// A program of the owner's user on the home's socket, or the owner's token.
     Local,
-    /// The owner's token.
+    /// The owner's token is needed.
     Owner,
 }
 
@@ -37,14 +37,14 @@ pub(super) trait Scope: FromRequestParts<ApiState> {
     const SCOPE: RouteScope;
 }
 
-/// An authenticated caller.
+/// An authenticated caller of a route.
 #[derive(Debug)]
 enum Identity {
     /// The owner, by the owner's token.
     Owner(Consent),
     /// A program of the owner's user, with the reason why it is not the owner, if it claimed to be.
     Local(Option<ConsentError>),
-    /// A program with a token.
+    /// A program with an API token.
     Token(ApiToken),
 }
 
@@ -188,7 +188,7 @@ impl Local {
     }
 }
 
-/// The owner.
+/// The owner, by the owner's token.
 #[derive(Debug)]
 pub(super) struct Owner(pub(super) Consent);
 

@@ -15,7 +15,7 @@ use super::{ApiState, Body};
 pub struct CreatedToken {
     /// Its text, which is shown this once.
     pub token: String,
-    /// Its public facts.
+    /// The public facts of the token.
     #[serde(flatten)]
     pub facts: ApiToken,
 }
