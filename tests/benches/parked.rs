@@ -85,7 +85,7 @@ async fn restart(home: &std::path::Path) -> Result<Times> {
 
 fn ready(motor: &Motor) -> Result<()> {
     let began = Instant::now();
-    while motor.ask("/v1/status", None, &[]).is_err() {
+    while motor.ask("/v1/host", None, &[]).is_err() {
         if began.elapsed() > Duration::from_secs(60) {
             bail!("the host does not start");
         }

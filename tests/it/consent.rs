@@ -98,8 +98,10 @@ impl World {
 pub(super) fn post(motor: &Motor, path: &str, headers: &[(&str, &str)], body: &Value) -> (u16, Value) {
     let mut socket = UnixStream::connect(motor.home().join("host.sock")).unwrap();
     let body = body.to_string();
+    // A path may have another method before it.
+    let line = if path.starts_with('/') { format!("POST {path}") } else { path.to_owned() };
     let mut request = format!(
-        "POST {path} HTTP/1.1\r\nhost: motor\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n",
+        "{line} HTTP/1.1\r\nhost: motor\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n",
         body.len()
     );
     for (name, value) in headers {
@@ -263,19 +265,19 @@ fn a_request_is_the_owners_by_its_token_and_by_nothing_else() {
     let token = motor.owner_token();
     let right = format!("Bearer {token}");
     let wrong = format!("Bearer motor-owner-{}", "0".repeat(64));
-    let respond = format!("/v1/tasks/{run}/respond");
-    let retry = format!("/v1/tasks/{run}/retry");
+    let respond = format!("/v1/tasks/{run}/answer");
+    let retry = format!("/v1/tasks/{run}/retries");
     let decision = json!({ "pattern": "x.example.com", "verdict": "allow", "level": "always" });
     let secret = json!({ "name": "key", "value": "a secret of some length", "domains": ["x.example.com"] });
     for (path, body) in [
         (respond.as_str(), json!({ "answer": "red" })),
-        (&format!("/v1/tasks/{run}/approve"), json!({ "grant": true, "scope": "once" })),
+        (&format!("/v1/tasks/{run}/approval"), json!({ "grant": true, "scope": "once" })),
         (&retry, json!({ "domains": ["x.example.com"] })),
         (&retry, json!({ "writes": ["x.example.com"] })),
-        ("/v1/network", decision.clone()),
-        ("/v1/network/forget", decision.clone()),
+        ("/v1/network/decisions", decision.clone()),
+        ("/v1/network/withdrawals", decision.clone()),
         ("/v1/credentials", secret),
-        ("/v1/credentials/delete", json!({ "name": "key" })),
+        ("DELETE /v1/credentials/key", json!({})),
         ("/v1/owner/token", json!({ "token": token, "file": token })),
     ] {
         for headers in [
@@ -297,7 +299,7 @@ fn a_request_is_the_owners_by_its_token_and_by_nothing_else() {
     // The consent that a body claims counts for nothing.
     let forged = json!({ "pattern": "x.example.com", "verdict": "allow", "level": "always",
                          "consent": { "givenBy": "god", "door": "web", "at": 1 } });
-    let (status, made) = post(motor, "/v1/network", &[("authorization", &right)], &forged);
+    let (status, made) = post(motor, "/v1/network/decisions", &[("authorization", &right)], &forged);
     assert_eq!(
         (status, &made["consent"]["givenBy"], &made["consent"]["door"]),
         (200, &json!("owner"), &json!("token"))
@@ -335,7 +337,7 @@ fn a_sealed_token_takes_its_passphrase() {
     assert!(!file.contains("motor-owner-") && file.contains("memoryKib"), "{file}");
     assert_eq!(motor.json(&["owner", "status"])["sealed"], true);
     // The token readable before is worthless now, and so is the content of the sealed file.
-    let respond = format!("/v1/tasks/{run}/respond");
+    let respond = format!("/v1/tasks/{run}/answer");
     let old = format!("Bearer {readable}");
     assert_eq!(post(motor, &respond, &[("authorization", &old)], &json!({ "answer": "red" })).0, 403);
     motor.run(&["network", "deny", "x.example.com", "--always"]).refused(5, &["terminal"]);

@@ -144,7 +144,7 @@ fn a_serving_host_outlives_the_review_of_a_bomb() {
     let mut host = motor.start(&["serve"]);
     host.wait_for_words("host.sock");
     for name in ["types", "deep", "slow"] {
-        let (status, review) = motor.ask_as_owner("/v1/skills/review", &json!({ "skill": name })).unwrap();
+        let (status, review) = motor.ask_as_owner("/v1/skills/reviews", &json!({ "skill": name })).unwrap();
         assert_eq!(status, 200, "{review}");
         let problem = review["review"]["components"][0]["problem"].as_str().unwrap_or_else(|| panic!("{review}"));
         // The mildest is a sound component without a tool.
@@ -180,7 +180,7 @@ fn decoys_do_not_hide_the_powers_of_a_component() {
     skill(&motor, "forge", &files);
     let host = motor.start(&["serve"]);
     host.wait_for_words("host.sock");
-    let (_, review) = motor.ask_as_owner("/v1/skills/review", &json!({ "skill": "forge" })).unwrap();
+    let (_, review) = motor.ask_as_owner("/v1/skills/reviews", &json!({ "skill": "forge" })).unwrap();
     let components = review["review"]["components"].as_array().unwrap();
     let fetch = components.iter().find(|component| component["path"] == "z.wasm").unwrap();
     assert!(fetch["capabilities"].as_array().unwrap().contains(&json!("network")), "{fetch:#}");
@@ -229,7 +229,7 @@ fn a_review_ends_with_its_client() {
     let mut client = UnixStream::connect(motor.home().join("host.sock")).unwrap();
     let body = json!({ "skill": "slow" }).to_string();
     let request = format!(
-        "POST /v1/skills/review HTTP/1.1\r\nhost: motor\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST /v1/skills/reviews HTTP/1.1\r\nhost: motor\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     client.write_all(request.as_bytes()).unwrap();

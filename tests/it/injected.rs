@@ -79,7 +79,7 @@ impl Story<'_> {
                 "awaiting_approval" => {
                     let (id, action) = (&trace["waiting"]["id"], &trace["waiting"]["items"][0]["actionHash"]);
                     let decision = json!({ "approval": id, "actions": [action], "grant": true });
-                    self.motor.ask_as_owner(&format!("/v1/tasks/{run}/approve"), &decision).ok();
+                    self.motor.ask_as_owner(&format!("/v1/tasks/{run}/approval"), &decision).ok();
                 }
                 _ => {}
             }
@@ -92,7 +92,7 @@ impl Story<'_> {
 fn serve(motor: &Motor) -> Option<Running> {
     let mut serving = motor.start(&["serve"]);
     let mut patience = Patience::default();
-    while motor.ask("/v1/status", None, &[]).is_err() {
+    while motor.ask("/v1/host", None, &[]).is_err() {
         if !serving.is_alive() {
             let ended = serving.wait();
             assert!(ended.stderr.contains("error:") && !ended.stderr.contains("panicked"), "{ended:?}");

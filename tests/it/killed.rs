@@ -157,7 +157,7 @@ fn consent_after_a_kill_is_to_the_same_action_and_given_once() {
     assert_eq!(motor.json(&["task", "status", &run])["waiting"], waiting, "it is the same request");
     assert_eq!(motor.json_lines(&["signals", "--since", "0"]).len(), 1, "it was asked once");
 
-    let path = format!("/v1/tasks/{run}/approve");
+    let path = format!("/v1/tasks/{run}/approval");
     let refused = |decision: Value, reason: &str| {
         let (status, reply) = motor.ask_as_owner(&path, &decision).unwrap();
         assert!(status != 200 && reply["code"] == "illegal_state", "{status}: {reply}");

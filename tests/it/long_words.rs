@@ -121,12 +121,12 @@ fn errors_about_components_and_requests_repeat_a_bounded_piece() {
     let serving = motor.start(&["serve"]);
     serving.wait_for_words("listening");
     for (path, body) in [
-        ("/v1/act", format!("{{\"task\": \"x\", \"{long}\": 1}}")),
-        ("/v1/act", format!("{{\"task\": \"x\", \"tools\": [\"{long}\"]}}")),
-        ("/v1/act", format!("{{\"task\": \"x\", \"tools\": \"{long}\"}}")),
-        ("/v1/act", format!("{{\"task\": \"x\", \"mode\": \"{long}\"}}")),
-        ("/v1/execute", format!("{{\"{long}\": 1}}")),
-        ("/v1/tasks/xxx/respond", format!("{{\"answer\": \"{long}\", \"{long}\": 1}}")),
+        ("/v1/tasks", format!("{{\"task\": \"x\", \"{long}\": 1}}")),
+        ("/v1/tasks", format!("{{\"task\": \"x\", \"tools\": [\"{long}\"]}}")),
+        ("/v1/tasks", format!("{{\"task\": \"x\", \"tools\": \"{long}\"}}")),
+        ("/v1/tasks", format!("{{\"task\": \"x\", \"mode\": \"{long}\"}}")),
+        ("/v1/executions", format!("{{\"{long}\": 1}}")),
+        ("/v1/tasks/xxx/answer", format!("{{\"answer\": \"{long}\", \"{long}\": 1}}")),
     ] {
         let mut stream = UnixStream::connect(motor.home().join("host.sock")).unwrap();
         let head = "host: x\r\nconnection: close\r\ncontent-type: application/json";

@@ -85,16 +85,21 @@ fn good_home(first: &ModelServer, second: &ModelServer, site: &Site) -> Motor {
 fn facts(motor: &Motor) -> Result<Value, String> {
     let mut serving = motor.start(&["serve"]);
     let began = Instant::now();
-    while serving.is_alive() && motor.ask_within("/v1/status", MAX_START).is_err() {
+    while serving.is_alive() && motor.ask_within("/v1/host", MAX_START).is_err() {
         assert!(began.elapsed() < MAX_START, "it hangs");
         std::thread::sleep(Duration::from_millis(2));
     }
     let mut missing = String::new();
     let mut facts = json!({});
     if serving.is_alive() {
-        for path in
-            ["/v1/tasks?limit=100", "/v1/credentials", "/v1/network", "/v1/signals?after=0", "/v1/skills", "/v1/owner"]
-        {
+        for path in [
+            "/v1/tasks?limit=100",
+            "/v1/credentials",
+            "/v1/network/decisions",
+            "/v1/signals?after=0",
+            "/v1/skills",
+            "/v1/owner",
+        ] {
             match motor.ask_within(path, MAX_START) {
                 Ok((200, answer)) => facts[path] = answer,
                 Ok((_, refusal)) => missing.push_str(&refusal.to_string()),
@@ -110,7 +115,7 @@ fn facts(motor: &Motor) -> Result<Value, String> {
                 Err(error) => panic!("{path}: {error}"),
             }
         }
-        let (status, doctor) = motor.ask_within("/v1/doctor", MAX_START).expect("the doctor answers");
+        let (status, doctor) = motor.ask_within("/v1/host/findings", MAX_START).expect("the doctor answers");
         assert_eq!(status, 200, "{doctor}");
         for finding in doctor.as_array().unwrap().iter().filter(|finding| finding["level"] != "ok") {
             // The file with the key of this home's credentials is always worth a warning.

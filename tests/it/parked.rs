@@ -43,7 +43,7 @@ fn a_host_starts_with_many_runs_that_wait_and_takes_their_answers() {
     for restart in 0..5 {
         let serving = motor.start(&["serve"]);
         serving.wait_for_words("listening");
-        let (_, status) = motor.ask("/v1/status", None, &[]).unwrap();
+        let (_, status) = motor.ask("/v1/host", None, &[]).unwrap();
         assert_eq!(status["running"].as_array().unwrap().len(), RUNS, "restart {restart}");
         assert_eq!(status["latestSignal"], json!(RUNS), "restart {restart}: each is asked about once");
         let now = waiting(&motor);
@@ -54,8 +54,7 @@ fn a_host_starts_with_many_runs_that_wait_and_takes_their_answers() {
     let serving = motor.start(&["serve"]);
     serving.wait_for_words("listening");
     let run = runs[RUNS / 2].as_str();
-    let (status, reply) =
-        motor.ask_as_owner(&format!("/v1/tasks/{run}/respond"), &json!({ "answer": "that" })).unwrap();
+    let (status, reply) = motor.ask_as_owner(&format!("/v1/tasks/{run}/answer"), &json!({ "answer": "that" })).unwrap();
     assert_eq!((status, &reply["newStatus"]), (200, &json!("running")), "{reply}");
     // It goes on, and has no key for a model here.
     motor.wait_for_status(run, "failed");

@@ -65,10 +65,10 @@ impl World {
 
     /// A finished run of an agent.
     fn finished_run(&self, agent: &str) -> String {
-        let (status, reply) = self.ask("POST", "/v1/act", &self.agent, &json!({ "task": "say it", "agent": agent }));
+        let (status, reply) = self.ask("POST", "/v1/tasks", &self.agent, &json!({ "task": "say it", "agent": agent }));
         assert_eq!(status, StatusCode::OK, "{reply}");
         let run = reply["runId"].as_str().unwrap().to_owned();
-        let (status, ended) = self.ask("GET", &format!("/v1/tasks/{run}/wait"), &self.agent, &json!({}));
+        let (status, ended) = self.ask("GET", &format!("/v1/tasks/{run}/outcome"), &self.agent, &json!({}));
         assert_eq!((status, &ended["status"]), (StatusCode::OK, &json!("completed")), "{ended}");
         run
     }
@@ -95,9 +95,9 @@ fn every_route_demands_its_scope_of_every_caller() {
     let table = route_table();
     assert!(table.len() > 40 && table.iter().any(|route| route.scope == RouteScope::Owner));
     // The last request ends the host.
-    let (last, others): (Vec<&Route>, Vec<&Route>) = table.iter().partition(|route| route.path == "/v1/shutdown");
+    let (last, others): (Vec<&Route>, Vec<&Route>) = table.iter().partition(|route| route.path == "/v1/host/shutdown");
     for route in others.into_iter().chain(last) {
-        let path = route.path.replace("{id}", &run);
+        let path = route.path.replace("{id}", &run).replace("{name}", "key");
         for (caller, token, scope) in callers {
             let expected = match scope {
                 _ if route.scope == RouteScope::Anyone => None,
@@ -132,7 +132,7 @@ fn a_bound_token_sees_and_starts_runs_of_its_agent_alone() {
     let world = World::new(answers(3));
     let (own, foreign) = (world.finished_run("other"), world.finished_run("main"));
     for (run, expected) in [(&own, StatusCode::OK), (&foreign, StatusCode::NOT_FOUND)] {
-        for path in ["", "/log", "/receipt", "/wait"] {
+        for path in ["", "/log", "/receipt", "/outcome"] {
             let (status, body) = world.ask("GET", &format!("/v1/tasks/{run}{path}"), &world.bound, &json!({}));
             assert_eq!(status, expected, "{path}: {body}");
         }
@@ -145,7 +145,7 @@ fn a_bound_token_sees_and_starts_runs_of_its_agent_alone() {
     assert!(signals.as_array().unwrap().iter().all(|signal| signal["agent"] == "other"), "{signals}");
     for (agent, expected) in [("main", StatusCode::FORBIDDEN), ("other", StatusCode::OK)] {
         let body = json!({ "task": "more", "agent": agent });
-        assert_eq!(world.ask("POST", "/v1/act", &world.bound, &body).0, expected, "{agent}");
+        assert_eq!(world.ask("POST", "/v1/tasks", &world.bound, &body).0, expected, "{agent}");
     }
     let resume = format!("/v1/tasks/{own}/events?resume=true");
     for (token, expected) in [(&world.read, StatusCode::FORBIDDEN), (&world.bound, StatusCode::OK)] {
@@ -163,13 +163,13 @@ fn a_token_names_no_files_of_the_machine() {
     for field in [json!({ "files": [{ "path": secret }] }), json!({ "record": world.motor.home().join("turns") })] {
         let mut body = json!({ "task": "read it", "tools": ["filesystem"] });
         body.as_object_mut().unwrap().extend(field.as_object().unwrap().clone());
-        for path in ["/v1/act", "/v1/explain"] {
+        for path in ["/v1/tasks", "/v1/explanations"] {
             let (status, problem) = world.ask("POST", path, &world.agent, &body);
             assert_eq!((status, &problem["code"]), (StatusCode::FORBIDDEN, &json!("forbidden")), "{problem}");
         }
     }
     let body = json!({ "task": "read it", "tools": ["filesystem"], "files": [{ "path": secret }] });
-    let (status, reply) = world.ask("POST", "/v1/act", &world.owner, &body);
+    let (status, reply) = world.ask("POST", "/v1/tasks", &world.owner, &body);
     assert_eq!(status, StatusCode::OK, "{reply}");
 }
 

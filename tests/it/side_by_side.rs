@@ -257,9 +257,9 @@ fn an_act_in_one_go_returns_its_value_and_makes_no_run() {
             .header("content-type", "application/json");
         block_on(async { sent.send().await.unwrap().json::<Value>().await.unwrap() })
     };
-    let value = post("/v1/execute", json!({ "code": "return 6 * 7" }));
+    let value = post("/v1/executions", json!({ "code": "return 6 * 7" }));
     assert_eq!((&value["ok"], &value["output"]), (&json!(true), &json!("42")), "{value}");
-    let refused = post("/v1/execute", json!({ "code": "1", "tools": ["read"] }));
+    let refused = post("/v1/executions", json!({ "code": "1", "tools": ["read"] }));
     assert_eq!(refused["code"], "invalid_request", "{refused}");
     assert_eq!(motor.json(&["task", "list"]), json!([]));
 }

@@ -28,7 +28,7 @@ fn half_open_connections_do_not_keep_the_owner_out_and_watches_stay() {
         }
     });
     // More than there are places, each with another beginning of a request.
-    let mut silent: Vec<_> = ["", "GET", "GET /v1/status HTTP/1.1\r\nhost: m", "POST /v1/act HTTP/1.1\r\nhost: m\r\n"]
+    let mut silent: Vec<_> = ["", "GET", "GET /v1/host HTTP/1.1\r\nhost: m", "POST /v1/tasks HTTP/1.1\r\nhost: m\r\n"]
         .repeat(75)
         .into_iter()
         .map(|said| {

@@ -356,7 +356,7 @@ fn nothing_that_changed_is_used_and_what_is_as_it_was_is() {
         change();
         let refused = motor.run(&["act", "sum it", "--skill", "csv-analyst"]);
         assert_eq!(refused.code, Some(5), "{what}: {refused:?}");
-        let (code, answer) = post(motor, "/v1/act", &[], &json!({ "task": "sum it", "skill": "csv-analyst" }));
+        let (code, answer) = post(motor, "/v1/tasks", &[], &json!({ "task": "sum it", "skill": "csv-analyst" }));
         assert_eq!((code, &answer["code"]), (403, &json!("skill_untrusted")), "{what}: {answer}");
         let verified = motor.run(&["skill", "verify", "--json"]);
         let found: Value =
@@ -519,7 +519,7 @@ fn the_api_lets_nobody_decide_but_the_owner() {
     let serving: Running = motor.start(&["serve"]);
     serving.wait_for_words("listening");
     let (code, question) =
-        post(motor, "/v1/skills/question", &[], &json!({ "skill": "csv-analyst", "policy": { "tools": ["code"] } }));
+        post(motor, "/v1/skills/questions", &[], &json!({ "skill": "csv-analyst", "policy": { "tools": ["code"] } }));
     assert_eq!((code, &question["policy"]["tools"]), (200, &json!(["code"])), "{question}");
     let approval = json!({ "skill": "csv-analyst", "hash": question["hash"], "policy": { "tools": ["code"] } });
     for (path, body) in [
@@ -540,17 +540,17 @@ fn the_api_lets_nobody_decide_but_the_owner() {
     let token = format!("Bearer {}", motor.owner_token());
     let owner = [("authorization", token.as_str())];
     let other = json!({ "skill": "csv-analyst", "hash": format!("sha256:{}", "0".repeat(64)), "policy": { "tools": ["code"] } });
-    let (code, answer) = post(motor, "/v1/skills/approve", &owner, &other);
+    let (code, answer) = post(motor, "/v1/skills/approvals", &owner, &other);
     assert_eq!((code, &answer["code"]), (403, &json!("skill_untrusted")), "{answer}");
     for unknown in [
         json!({ "skill": "csv-analyst", "hash": question["hash"], "status": "approved" }),
         json!({ "skill": "csv-analyst", "hash": question["hash"], "policy": { "everything": true } }),
         json!({ "skill": "csv-analyst" }),
     ] {
-        let (code, answer) = post(motor, "/v1/skills/approve", &owner, &unknown);
+        let (code, answer) = post(motor, "/v1/skills/approvals", &owner, &unknown);
         assert_eq!((code, &answer["code"]), (400, &json!("invalid_request")), "{unknown}: {answer}");
     }
-    let (code, answer) = post(motor, "/v1/skills/approve", &owner, &approval);
+    let (code, answer) = post(motor, "/v1/skills/approvals", &owner, &approval);
     assert_eq!((code, &answer["status"]), (200, &json!("approved")), "{answer}");
     assert_eq!(world.status("csv-analyst"), "approved");
 }

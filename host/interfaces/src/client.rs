@@ -160,6 +160,12 @@ impl Call {
         Ok(Self { method: Method::POST, path: path.into(), body: Some(body.into()), word: None })
     }
 
+    /// A request for a deletion. `path` may hold a query.
+    #[must_use]
+    pub fn delete(path: impl Into<String>) -> Self {
+        Self { method: Method::DELETE, ..Self::get(path) }
+    }
+
     /// The same with the owner's word.
     #[must_use]
     pub fn with(mut self, word: OwnerProof) -> Self {

@@ -100,7 +100,7 @@ impl HostTarget {
     /// If the home is not free in time, or its state cannot be used.
     pub async fn serve_staying(&self, mut waits: impl FnMut(&Refusal)) -> Result<Server, Refusal> {
         let deadline = Instant::now() + SERVE_PATIENCE;
-        let (client, status) = (self.client(), Call::get("/v1/status"));
+        let (client, status) = (self.client(), Call::get("/v1/host"));
         let mut says = true;
         loop {
             let refusal = match self.serve(Lifetime::Stays).await {
@@ -154,7 +154,7 @@ impl Session {
     /// If there is one and it refuses.
     pub async fn connect(place: HostTarget) -> Result<Option<Self>, Refusal> {
         let client = place.client();
-        match client.ask(&Call::get("/v1/status")).await {
+        match client.ask(&Call::get("/v1/host")).await {
             Ok(status) => Ok(Some(Self { place, client, own: None, has_taken_up: false, status })),
             Err(ClientError::Gone { .. }) => Ok(None),
             Err(ClientError::Refused(refusal)) => Err(refusal),
@@ -223,7 +223,7 @@ impl Session {
             loop {
                 // A line that can be taken back is shown early; one that stays has to be worth it.
                 tokio::time::sleep(if output.live { LOOK } else { LOOK_WITHOUT_TERMINAL }).await;
-                if let Ok(Status { host, .. }) = self.client.ask::<Status>(&Call::get("/v1/status")).await {
+                if let Ok(Status { host, .. }) = self.client.ask::<Status>(&Call::get("/v1/host")).await {
                     output.notice(host.preparing.map(|preparing| text::quoted(&preparing.to_string())).as_deref());
                 }
             }
@@ -263,7 +263,7 @@ impl Session {
     /// If the store fails.
     pub async fn take_up_runs(&mut self) -> Result<(), Refusal> {
         if self.own.is_some() && !self.has_taken_up {
-            self.ask::<ResumeReply>(&Call::post("/v1/resume", &serde_json::json!({}))?).await?;
+            self.ask::<ResumeReply>(&Call::post("/v1/host/resumption", &serde_json::json!({}))?).await?;
             self.has_taken_up = true;
         }
         Ok(())
@@ -333,7 +333,7 @@ impl Session {
 async fn reach(place: &HostTarget) -> Result<(Option<Server>, Status), Refusal> {
     let deadline = Instant::now() + PATIENCE;
     let client = place.client();
-    let status = Call::get("/v1/status");
+    let status = Call::get("/v1/host");
     loop {
         match client.ask::<Status>(&status).await {
             Ok(status) => {
@@ -399,7 +399,7 @@ mod tests {
     }
 
     async fn alive(session: &mut Session) -> bool {
-        session.ask::<Status>(&Call::get("/v1/status")).await.is_ok()
+        session.ask::<Status>(&Call::get("/v1/host")).await.is_ok()
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -430,7 +430,7 @@ mod tests {
         let server = place(&directory).serve(Lifetime::Stays).await.unwrap();
         let mut session = Session::connect(place(&directory)).await.unwrap().unwrap();
         assert!(session.status().stays && alive(&mut session).await);
-        session.ask::<serde_json::Value>(&Call::post("/v1/shutdown", &()).unwrap()).await.unwrap();
+        session.ask::<serde_json::Value>(&Call::post("/v1/host/shutdown", &()).unwrap()).await.unwrap();
         server.asked_to_end().await;
         server.stop().await;
         assert!(!session.succeed().await.unwrap());
@@ -459,7 +459,7 @@ mod tests {
         let own = Session::open(place(&directory)).await.unwrap();
         let status = own.status().clone();
         own.close().await;
-        let call = Call::post("/v1/tasks/run_01khzabcdefghijk/delete", &serde_json::json!({})).unwrap();
+        let call = Call::delete("/v1/tasks/run_01khzabcdefghijk");
         let socket = place(&directory).home.socket();
         let listener = tokio::net::UnixListener::bind(&socket).unwrap();
         let dying = tokio::spawn(async move {

@@ -172,7 +172,7 @@ impl Worker {
             "unattended": matches!(case.owner, Owner::Absent | Owner::Careless),
             "model": format!("openai/{name}"),
         });
-        let (status, reply) = self.motor.ask_as_owner("/v1/act", &request).expect("the host");
+        let (status, reply) = self.motor.ask_as_owner("/v1/tasks", &request).expect("the host");
         assert_eq!(status, 200, "{reply}");
         reply["runId"].as_str().expect("a run").to_owned()
     }
@@ -196,7 +196,7 @@ impl Worker {
         let mut decision = decision;
         decision["approval"] = card["id"].clone();
         let (status, reply) =
-            self.motor.ask_as_owner(&format!("/v1/tasks/{run}/approve"), &decision).expect("the host");
+            self.motor.ask_as_owner(&format!("/v1/tasks/{run}/approval"), &decision).expect("the host");
         assert_eq!(status, 200, "{reply}: {card}");
     }
 }

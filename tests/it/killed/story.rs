@@ -112,7 +112,7 @@ impl<'a> Story<'a> {
                 self.answer(&run, &trace["waiting"])?;
             } else if trace["status"] == "failed" && trace["attempts"].as_array().is_none_or(|all| all.len() < 2) {
                 let retry = json!({ "guidance": "the other way", "key": "retry" });
-                self.order(&format!("/v1/tasks/{run}/retry"), "the retry", &retry)?;
+                self.order(&format!("/v1/tasks/{run}/retries"), "the retry", &retry)?;
             } else if matches!(trace["status"].as_str(), Some("created" | "running")) {
                 self.listen(&run)?;
             } else {
@@ -124,7 +124,7 @@ impl<'a> Story<'a> {
     fn wait_for_the_socket(&self, killed: &AtomicBool) -> io::Result<()> {
         let mut patience = Patience::default();
         loop {
-            match self.motor.ask("/v1/status", None, &[]) {
+            match self.motor.ask("/v1/host", None, &[]) {
                 Ok(_) => return Ok(()),
                 Err(error) if killed.load(Ordering::SeqCst) => return Err(error),
                 Err(error) => assert!(patience.lasts(), "{}: {error}", self.name),
@@ -145,7 +145,7 @@ impl<'a> Story<'a> {
             "approvalRequired": true,
             "key": "the run",
         });
-        let (status, reply) = self.motor.ask("/v1/act", Some(&request), &[])?;
+        let (status, reply) = self.motor.ask("/v1/tasks", Some(&request), &[])?;
         assert_eq!(status, 200, "{}: {reply}", self.name);
         let run = reply["runId"].as_str().unwrap().to_owned();
         self.run = Some(run.clone());
@@ -179,12 +179,12 @@ impl<'a> Story<'a> {
         assert_eq!(before, waiting, "{}: it asks something else under the same id", self.name);
         if waiting["kind"] == "input" {
             let answer = json!({ "answer": waiting["choices"][1], "question": id, "key": id });
-            return self.order(&format!("/v1/tasks/{run}/respond"), &id, &answer);
+            return self.order(&format!("/v1/tasks/{run}/answer"), &id, &answer);
         }
         let actions: Vec<&Value> =
             waiting["items"].as_array().unwrap().iter().map(|item| &item["actionHash"]).collect();
         let decision = json!({ "approval": id, "actions": actions, "grant": true, "key": id });
-        self.order(&format!("/v1/tasks/{run}/approve"), &id, &decision)
+        self.order(&format!("/v1/tasks/{run}/approval"), &id, &decision)
     }
 
     /// Follows the run until it asks something or ends.

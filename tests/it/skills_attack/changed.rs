@@ -64,7 +64,7 @@ fn is_refused(world: &World, what: &str) {
     let serving = world.serve();
     let (code, list) = motor.ask("/v1/skills", None, &[]).unwrap();
     assert_eq!((code, &of_entry(&list, MAIL)["status"]), (200, &json!("needs_reapproval")), "{what}: {list:#}");
-    let (code, answer) = motor.ask("/v1/act", Some(&json!({ "task": "send it", "skill": MAIL })), &[]).unwrap();
+    let (code, answer) = motor.ask("/v1/tasks", Some(&json!({ "task": "send it", "skill": MAIL })), &[]).unwrap();
     assert_eq!((code, &answer["code"]), (403, &json!("skill_untrusted")), "{what}: {answer}");
     drop(serving);
     assert_eq!(world.model.calls(), calls, "{what}: it was used");

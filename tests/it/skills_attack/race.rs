@@ -123,7 +123,7 @@ fn under_fire(world: &World, swap: Swap<'_>) -> (usize, usize) {
         let began = Instant::now();
         while (accepted < ENOUGH || refused < ENOUGH) && began.elapsed() < MAX_WAIT {
             let act = json!({ "task": "send it", "skill": MAIL, "unattended": true });
-            let (code, answer) = world.motor.ask("/v1/act", Some(&act), &[]).unwrap();
+            let (code, answer) = world.motor.ask("/v1/tasks", Some(&act), &[]).unwrap();
             match code {
                 200 => {
                     accepted += 1;

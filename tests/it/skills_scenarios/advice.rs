@@ -101,7 +101,7 @@ fn the_run_has_ten_calls_and_one_attempt() {
     // An act cannot have it either, with more than it is given.
     let serving = world.serve();
     let wide = json!({ "task": "review", "skill": MAIL, "skillReview": true, "tools": ["bash"] });
-    let (code, answer) = world.motor.ask("/v1/act", Some(&wide), &[]).unwrap();
+    let (code, answer) = world.motor.ask("/v1/tasks", Some(&wide), &[]).unwrap();
     assert_eq!((code, &answer["code"]), (400, &json!("invalid_request")), "{answer}");
     drop(serving);
 }

@@ -11,7 +11,7 @@ use crate::skills_attack::archives::Zip;
 fn a_host_that_stays_sees_skills_come_change_and_go() {
     let world = World::new(vec![says("done")]);
     let serving = world.serve();
-    let started = || world.motor.ask("/v1/status", None, &[]).unwrap().1["startedAt"].clone();
+    let started = || world.motor.ask("/v1/host", None, &[]).unwrap().1["startedAt"].clone();
     let host = started();
     assert!(!host.is_null());
     assert_eq!(world.motor.json(&["skill", "list"]), serde_json::json!([]));

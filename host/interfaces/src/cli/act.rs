@@ -87,7 +87,7 @@ async fn detached(request: &ActRequest, context: &Context) -> Done {
 
 async fn start(request: &ActRequest, session: &mut Session, context: &Context) -> Result<ActReply, Refusal> {
     let reply: Result<ActReply, Refusal> =
-        session.ask(&consent::signed(Call::post("/v1/act", request)?, context)).await;
+        session.ask(&consent::signed(Call::post("/v1/tasks", request)?, context)).await;
     let reply = reply.map_err(|refusal| match (&request.key, refusal.code) {
         // No host answered.
         (Some(key), RefusalCode::OutcomeUnknown) if refusal.key.is_none() => refusal.with_key(key),
@@ -108,7 +108,7 @@ async fn attached(request: &ActRequest, session: &mut Session, context: &Context
 }
 
 async fn resume(wanted: Option<RunId>, session: &mut Session, context: &Context) -> Done {
-    let ResumeReply { running, .. } = session.ask(&Call::post("/v1/resume", &json!({}))?).await?;
+    let ResumeReply { running, .. } = session.ask(&Call::post("/v1/host/resumption", &json!({}))?).await?;
     let runs = match wanted {
         // Includes a run that is already over: its answer was asked for.
         Some(run) => vec![run],

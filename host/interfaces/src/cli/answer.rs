@@ -163,7 +163,7 @@ pub(super) async fn approve(arguments: ApproveTaskArgs, session: &mut Session, c
 pub(super) async fn retry(arguments: RetryArgs, session: &mut Session, context: &Context) -> Done {
     let RetryArgs { run, guidance, domains, writes, max_iterations } = arguments;
     let request = RetryTask { guidance, domains, writes, max_iterations, key: Some(key()) };
-    let mut call = Call::post(format!("/v1/tasks/{run}/retry"), &request)?;
+    let mut call = Call::post(format!("/v1/tasks/{run}/retries"), &request)?;
     if request.widens() {
         let trace = trace(&run, session).await?;
         let mut card = Card::new(format!("{run} of agent {} is to be tried again with more than it had", trace.agent));
@@ -209,7 +209,7 @@ pub(super) fn call(run: &RunId, waiting: &Waiting, said: AnswerInput, word: Owne
     let call = match said {
         AnswerInput::Answer(answer) => {
             let request = RespondRequest { answer, question: Some(waiting.id().to_owned()), key: Some(key()) };
-            Call::post(format!("/v1/tasks/{run}/respond"), &request)?
+            Call::post(format!("/v1/tasks/{run}/answer"), &request)?
         }
         AnswerInput::Decision { grant, only, scope, reason } => {
             let actions = match waiting {
@@ -218,7 +218,7 @@ pub(super) fn call(run: &RunId, waiting: &Waiting, said: AnswerInput, word: Owne
             };
             let approval = Some(waiting.id().to_owned());
             let request = ApproveTask { approval, actions, grant, only, scope, reason, key: Some(key()) };
-            Call::post(format!("/v1/tasks/{run}/approve"), &request)?
+            Call::post(format!("/v1/tasks/{run}/approval"), &request)?
         }
     };
     Ok(call.with(word))

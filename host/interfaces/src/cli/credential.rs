@@ -6,6 +6,7 @@ use std::io::{IsTerminal as _, Read as _};
 use agent::SetCredential;
 use base::{CredentialName, Refusal, RefusalCode};
 use clap::Subcommand;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::json;
 use vault::{CredentialInfo, CredentialSource};
@@ -90,7 +91,11 @@ pub(super) async fn run(command: CredentialCommand, context: &Context) -> Done {
                 .await
         }
         CredentialCommand::Delete { name, skill } => {
-            let call = Call::post("/v1/credentials/delete", &json!({ "name": name, "skill": skill }))?;
+            let query = skill
+                .as_deref()
+                .map(|skill| format!("?skill={}", utf8_percent_encode(skill, NON_ALPHANUMERIC)))
+                .unwrap_or_default();
+            let call = Call::delete(format!("/v1/credentials/{name}{query}"));
             context
                 .with_host(async |session| {
                     let word = unasked(context).await?;

@@ -131,7 +131,7 @@ async fn act(
     session: &mut Session,
     context: &Context,
 ) -> Result<Result<DemoReport, CommandExit>, CliError> {
-    let reply: ActReply = session.ask(&Call::post("/v1/act", request)?).await?;
+    let reply: ActReply = session.ask(&Call::post("/v1/tasks", request)?).await?;
     let ended = match follow(session, &reply.run_id, context).await? {
         FollowOutcome::Ended(ended) => ended,
         FollowOutcome::Interrupted { .. } => return Ok(Err(CommandExit::Interrupted)),

@@ -37,7 +37,7 @@ pub(super) async fn run(arguments: &DoctorArgs, context: &Context) -> Done {
 /// Asks the host that has the state open; without one, this process examines it.
 async fn examine_state(place: &HostTarget) -> Result<Vec<Finding>, Refusal> {
     match Session::connect(place.clone()).await? {
-        Some(mut session) => session.ask(&Call::get("/v1/doctor")).await,
+        Some(mut session) => session.ask(&Call::get("/v1/host/findings")).await,
         None => Ok(examine_without_host(&place.options()?)),
     }
 }

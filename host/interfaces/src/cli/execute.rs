@@ -65,7 +65,7 @@ pub(super) async fn run(arguments: ExecuteArgs, context: &Context) -> Done {
     };
     context
         .with_host(async |session| {
-            let call = consent::signed(Call::post("/v1/execute", &request)?, context);
+            let call = consent::signed(Call::post("/v1/executions", &request)?, context);
             let reply: ExecuteReply = session.ask(&call).await?;
             show(&reply, context)
         })

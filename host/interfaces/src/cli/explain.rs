@@ -27,7 +27,7 @@ pub(super) async fn run(arguments: ExplainArgs, context: &Context) -> Done {
     let request = arguments.grants.request(task, context)?;
     context
         .with_host(async |session| {
-            let call = consent::signed(Call::post("/v1/explain", &request)?, context);
+            let call = consent::signed(Call::post("/v1/explanations", &request)?, context);
             let explanation: Explanation = session.ask(&call).await?;
             context.answer(&explanation, || render(&explanation))?;
             for warning in &explanation.warnings {

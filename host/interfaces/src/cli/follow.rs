@@ -241,7 +241,7 @@ async fn watch(
 
 /// Cancels the run; a second Ctrl-C does not wait for that.
 async fn cancel(session: &mut Session, run: &RunId, context: &Context) -> bool {
-    let Ok(call) = Call::post(format!("/v1/tasks/{run}/cancel"), &json!({})) else { return false };
+    let Ok(call) = Call::post(format!("/v1/tasks/{run}/cancellation"), &json!({})) else { return false };
     tokio::select! {
         cancelled = session.ask::<CancelReply>(&call) => cancelled
             .inspect_err(|error| tracing::warn!(%error, "the run was not cancelled"))

@@ -87,12 +87,16 @@ pub(super) async fn run(command: NetworkCommand, context: &Context) -> Done {
     context
         .with_host(async |session| {
             let (about, verdict, path) = match command {
-                NetworkCommand::Allow { about, writes: false } => (about, DomainVerdict::Allow, "/v1/network"),
-                NetworkCommand::Allow { about, writes: true } => (about, DomainVerdict::AllowWrites, "/v1/network"),
-                NetworkCommand::Deny { about } => (about, DomainVerdict::Deny, "/v1/network"),
-                NetworkCommand::Forget { about } => (about, DomainVerdict::Deny, "/v1/network/forget"),
+                NetworkCommand::Allow { about, writes: false } => {
+                    (about, DomainVerdict::Allow, "/v1/network/decisions")
+                }
+                NetworkCommand::Allow { about, writes: true } => {
+                    (about, DomainVerdict::AllowWrites, "/v1/network/decisions")
+                }
+                NetworkCommand::Deny { about } => (about, DomainVerdict::Deny, "/v1/network/decisions"),
+                NetworkCommand::Forget { about } => (about, DomainVerdict::Deny, "/v1/network/withdrawals"),
                 NetworkCommand::List => {
-                    let decisions: Vec<Decision> = session.ask(&Call::get("/v1/network")).await?;
+                    let decisions: Vec<Decision> = session.ask(&Call::get("/v1/network/decisions")).await?;
                     if decisions.is_empty() && !context.output.is_json() {
                         context.output.say("no decisions; `motor network allow DOMAIN --run RUN` makes one");
                         return Ok(CommandExit::Ok);

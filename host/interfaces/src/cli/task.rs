@@ -123,7 +123,7 @@ pub(super) async fn run(command: TaskCommand, context: &Context) -> Done {
             TaskCommand::Delete { runs } => {
                 let (mut deleted, mut refused) = (Vec::new(), None);
                 for run in runs {
-                    let call = Call::post(format!("/v1/tasks/{run}/delete"), &json!({}))?;
+                    let call = Call::delete(format!("/v1/tasks/{run}"));
                     match session.delete(&call).await {
                         Ok(()) => deleted.push(run),
                         Err(refusal) => {
@@ -149,7 +149,7 @@ pub(super) async fn run(command: TaskCommand, context: &Context) -> Done {
                 Ok(CommandExit::Ok)
             }
             TaskCommand::Cancel { run } => {
-                let call = Call::post(format!("/v1/tasks/{run}/cancel"), &json!({}))?;
+                let call = Call::post(format!("/v1/tasks/{run}/cancellation"), &json!({}))?;
                 let cancelled: CancelReply = session.ask(&call).await?;
                 context.answer(&cancelled, || format!("{run} was {} and is cancelled", cancelled.previous_status))?;
                 Ok(CommandExit::Ok)

@@ -5,7 +5,6 @@ use std::time::Duration;
 use base::TokenName;
 use clap::{Args, Subcommand, ValueEnum};
 use consent::{ApiToken, NewApiToken, TokenScope};
-use serde_json::json;
 
 use super::Done;
 use super::card::Card;
@@ -77,7 +76,7 @@ pub(super) async fn run(command: TokenCommand, context: &Context) -> Done {
                 }
                 TokenCommand::Revoke { name } => {
                     let word = unasked(context).await?;
-                    let call = Call::post("/v1/tokens/revoke", &json!({ "name": name }))?.with(word);
+                    let call = Call::delete(format!("/v1/tokens/{name}")).with(word);
                     let revoked: ApiToken = session.ask(&call).await?;
                     context.answer(&revoked, || format!("revoked {}", revoked.name))?;
                 }

@@ -1,4 +1,4 @@
-//! Acting: `POST /v1/act`, `POST /v1/explain`, `POST /v1/execute`.
+//! Acting: `POST /v1/tasks`, `POST /v1/explanations`, `POST /v1/executions`.
 
 use agent::{ActReply, ActRequest, ExecuteReply, ExecuteRequest, Explanation};
 use axum::Json;
@@ -18,7 +18,7 @@ pub(super) async fn act(
     Ok(Json(api.host.runs.act(request, actor.caller).await?))
 }
 
-/// Explains the run that `POST /v1/act` would start with the same body.
+/// Explains the run that `POST /v1/tasks` would start with the same body.
 pub(super) async fn explain(
     actor: Actor,
     State(api): State<ApiState>,

@@ -1,4 +1,4 @@
-//! Answers of people to runs: `/v1/tasks/{id}/respond`, `/approve`, `/retry`.
+//! Answers of people to runs: `/v1/tasks/{id}/answer`, `/approval`, `/retries`.
 
 use agent::{ApproveTask, RespondRequest, RetryTask};
 use axum::Json;

@@ -1,4 +1,4 @@
-//! The host itself: `/healthz`, `/readyz`, `/v1/energy`, `/v1/status`, `/v1/doctor`, `/v1/resume`, `/v1/shutdown`.
+//! The host itself: `/healthz`, `/readyz`, `/v1/host` and the routes below it, `/v1/energy`.
 
 use agent::doctor::Finding;
 use agent::{EnergyReport, HostStatus};

@@ -1,8 +1,8 @@
-//! The owner's secrets and decisions: `/v1/credentials`, `/v1/network`, `/v1/owner`. All of it takes the owner's token.
+//! The owner's secrets and decisions: `/v1/credentials`, `/v1/network`, `/v1/owner`. Every change takes the owner's token.
 
 use agent::{Decision, SetCredential};
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use base::{CredentialName, Refusal, RefusalCode};
 use consent::{OwnerStatus, OwnerToken, Replacement, TokenFile};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use super::reply::{ApiResult, RawBody};
 use super::scope::{Local, Owner, OwnerClaim, Reader};
-use super::{ApiState, Body};
+use super::{ApiState, Body, Query};
 
 /// That a credential is kept.
 #[derive(Debug, Serialize)]
@@ -38,11 +38,11 @@ pub(super) async fn credentials(_: Reader, State(api): State<ApiState>) -> ApiRe
     Ok(Json(api.host.credentials.list().await?))
 }
 
-/// The credential to act on.
+/// The owner of the credential to delete.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CredentialSelector {
-    name: CredentialName,
+    /// The only skill that it is kept for. Default: it is shared.
     #[serde(default)]
     skill: Option<String>,
 }
@@ -56,10 +56,13 @@ pub(super) struct CredentialDeleted {
 pub(super) async fn delete_credential(
     Owner(consent): Owner,
     State(api): State<ApiState>,
-    Body(which): Body<CredentialSelector>,
+    Path(name): Path<String>,
+    Query(which): Query<CredentialSelector>,
 ) -> ApiResult<CredentialDeleted> {
     let _attachment = api.attached.attach();
-    api.host.credentials.delete(&which.name, which.skill.as_deref(), consent).await?;
+    let name =
+        CredentialName::parse(&name).map_err(|error| Refusal::new(RefusalCode::InvalidRequest, error.to_string()))?;
+    api.host.credentials.delete(&name, which.skill.as_deref(), consent).await?;
     Ok(Json(CredentialDeleted { deleted: true }))
 }
 

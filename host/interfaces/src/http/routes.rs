@@ -68,6 +68,15 @@ impl Routes {
         self.add("POST", MethodFilter::POST, path, handler)
     }
 
+    /// Adds a route for `DELETE`.
+    pub(super) fn delete<H, T>(self, path: &'static str, handler: H) -> Self
+    where
+        H: Handler<T, ApiState>,
+        T: Scoped + 'static,
+    {
+        self.add("DELETE", MethodFilter::DELETE, path, handler)
+    }
+
     fn add<H, T>(mut self, method: &'static str, filter: MethodFilter, path: &'static str, handler: H) -> Self
     where
         H: Handler<T, ApiState>,

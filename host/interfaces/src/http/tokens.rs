@@ -1,8 +1,8 @@
 //! API tokens: `/v1/tokens`. Only the owner makes and revokes them.
 
 use axum::Json;
-use axum::extract::State;
-use base::TokenName;
+use axum::extract::{Path, State};
+use base::{Refusal, RefusalCode, TokenName};
 use consent::{ApiToken, NewApiToken};
 use serde::{Deserialize, Serialize};
 
@@ -34,18 +34,12 @@ pub(super) async fn create(
     Ok(Json(CreatedToken { token: token.expose().clone(), facts }))
 }
 
-/// The token to revoke.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct TokenSelector {
-    name: TokenName,
-}
-
 pub(super) async fn revoke(
     Owner(consent): Owner,
     State(api): State<ApiState>,
-    Body(which): Body<TokenSelector>,
+    Path(name): Path<String>,
 ) -> ApiResult<ApiToken> {
     let _attachment = api.attached.attach();
-    Ok(Json(api.host.tokens.revoke(&which.name, consent).await?))
+    let name = TokenName::parse(&name).map_err(|error| Refusal::new(RefusalCode::InvalidRequest, error.to_string()))?;
+    Ok(Json(api.host.tokens.revoke(&name, consent).await?))
 }

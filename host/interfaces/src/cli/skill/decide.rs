@@ -53,10 +53,10 @@ pub(in crate::cli) struct UpdateArgs {
 pub(super) async fn approve(arguments: ApproveArgs, session: &mut Session, context: &Context) -> Done {
     let ApproveArgs { skill, proposed, granted } = arguments;
     let asked = ApproveRequest { skill, hash: None, policy: granted.change()?, proposed, shown: None };
-    let question: ApprovalQuestion = session.ask(&Call::post("/v1/skills/question", &asked)?).await?;
+    let question: ApprovalQuestion = session.ask(&Call::post("/v1/skills/questions", &asked)?).await?;
     let word = confirm(&question_card(&question), context).await?;
     let request = ApproveRequest { hash: Some(question.hash), shown: Some(question.policy.clone()), ..asked };
-    let approved: SkillSummary = session.ask(&Call::post("/v1/skills/approve", &request)?.with(word)).await?;
+    let approved: SkillSummary = session.ask(&Call::post("/v1/skills/approvals", &request)?.with(word)).await?;
     for warning in &question.warnings {
         context.output.warn(&text::quoted(warning));
     }
@@ -133,7 +133,7 @@ pub(super) async fn update(arguments: UpdateArgs, session: &mut Session, context
     // Asked as a question, as for an approval: a review request would complete a review, even if the change is refused.
     let unchanged = PolicyChange::default();
     let asked = ApproveRequest { skill: skill.clone(), hash: None, policy: unchanged, proposed: false, shown: None };
-    let question: ApprovalQuestion = session.ask(&Call::post("/v1/skills/question", &asked)?).await?;
+    let question: ApprovalQuestion = session.ask(&Call::post("/v1/skills/questions", &asked)?).await?;
     if question.status != SkillStatus::Approved {
         let reason = format!("the skill is {}, so there is no policy in force", question.status);
         let remedy = format!("approve it with the powers it is to have: `motor skill approve {}`", shell(&skill));
@@ -152,7 +152,7 @@ pub(super) async fn update(arguments: UpdateArgs, session: &mut Session, context
     let card = card.with("hash", question.hash.hex());
     let word = confirm(&card, context).await?;
     let request = UpdateRequest { skill: skill.clone(), policy: exactly(&after) };
-    let updated: SkillSummary = session.ask(&Call::post("/v1/skills/update", &request)?.with(word)).await?;
+    let updated: SkillSummary = session.ask(&Call::post("/v1/skills/updates", &request)?.with(word)).await?;
     context.answer(&updated, || format!("the policy of {} is changed; it stays {}", question.name, updated.status))?;
     Ok(CommandExit::Ok)
 }

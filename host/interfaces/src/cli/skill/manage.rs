@@ -21,7 +21,7 @@ use crate::session::Session;
 pub(super) async fn add(source: String, session: &mut Session, context: &Context) -> Done {
     let fetched = source.contains("://");
     let request = AddRequest { source: if fetched { source } else { absolute(&source)? } };
-    let mut call = Call::post("/v1/skills/add", &request)?;
+    let mut call = Call::post("/v1/skills", &request)?;
     if fetched {
         let card = Card::new("fetch a skill?").with("from", text::quoted(&request.source)).toned(
             Tone::Calm,
@@ -50,7 +50,7 @@ fn absolute(path: &str) -> Result<String, Refusal> {
 /// `motor skill reject`. It gives nothing away, so the owner's word is taken without a question.
 pub(super) async fn reject(skill: String, reason: Option<String>, session: &mut Session, context: &Context) -> Done {
     let word = unasked(context).await?;
-    let call = Call::post("/v1/skills/reject", &RejectRequest { skill: skill.clone(), reason })?.with(word);
+    let call = Call::post("/v1/skills/rejections", &RejectRequest { skill: skill.clone(), reason })?.with(word);
     let rejected: SkillSummary = session.ask(&call).await?;
     context.answer(&rejected, || format!("{} is rejected; it is {}", text::quoted(&skill), rejected.status))?;
     Ok(CommandExit::Ok)
@@ -75,7 +75,7 @@ pub(super) async fn delete(skill: String, session: &mut Session, context: &Conte
     }
     let card = card.toned(Tone::Alarm, "means", "its files are removed, and what was decided about them is forgotten");
     let word = confirm(&card, context).await?;
-    let gone: RemoveReply = session.ask(&Call::post("/v1/skills/delete", &WhichSkill { skill })?.with(word)).await?;
+    let gone: RemoveReply = session.ask(&Call::post("/v1/skills/deletions", &WhichSkill { skill })?.with(word)).await?;
     context.answer(&gone, || format!("{} is deleted", text::quoted(&gone.place.to_string())))?;
     Ok(CommandExit::Ok)
 }

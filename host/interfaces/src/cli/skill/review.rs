@@ -72,7 +72,7 @@ async fn looked_at(skill: &str, session: &mut Session, context: &Context) -> Don
 async fn renewed(review: SkillReview, session: &mut Session) -> Result<SkillReview, Refusal> {
     let place = review.place.to_string();
     let question: ApprovalQuestion =
-        session.ask(&Call::post("/v1/skills/question", &json!({ "skill": place }))?).await?;
+        session.ask(&Call::post("/v1/skills/questions", &json!({ "skill": place }))?).await?;
     let all: Vec<SkillSummary> = session.ask(&Call::get("/v1/skills")).await?;
     let now = all.into_iter().find(|skill| skill.place == review.place && skill.hash == Some(review.hash));
     let Some(now) = now.filter(|_| question.hash == review.hash) else {
@@ -90,7 +90,7 @@ async fn ask(
 ) -> Result<SkillReviewReply, Refusal> {
     let request = ReviewRequest { skill: skill.to_owned(), advisory };
     let agent = context.agent();
-    session.ask(&consent::signed(Call::post(format!("/v1/skills/review?agent={agent}"), &request)?, context)).await
+    session.ask(&consent::signed(Call::post(format!("/v1/skills/reviews?agent={agent}"), &request)?, context)).await
 }
 
 fn show(reply: &SkillReviewReply, called: &str, context: &Context) -> Result<(), super::super::CliError> {

@@ -21,7 +21,7 @@ use crate::session::Session;
 const TICK: Duration = Duration::from_millis(100);
 
 pub(super) async fn verify(skill: Option<String>, session: &mut Session, context: &Context) -> Done {
-    let call = Call::post("/v1/skills/verify", &VerifySkills { skill })?;
+    let call = Call::post("/v1/skills/verifications", &VerifySkills { skill })?;
     let verified = waiting(&call, session, context).await?;
     context.answer(&verified, || render(&verified, context.output.columns, context.output.out))?;
     Ok(if verified.iter().any(is_broken) { CommandExit::Consent } else { CommandExit::Ok })

@@ -39,7 +39,7 @@ async fn all(skill: &str, session: &mut Session) -> Result<Vec<SkillVersion>, Re
 
 /// Runs the command `motor skill diff`.
 pub(super) async fn diff(request: &DiffRequest, session: &mut Session, context: &Context) -> Done {
-    let diff: SkillDiff = session.ask(&Call::post("/v1/skills/diff", request)?).await?;
+    let diff: SkillDiff = session.ask(&Call::post("/v1/skills/diffs", request)?).await?;
     if diff.from == diff.to && !context.output.is_json() {
         context.output.say(&format!("nothing differs: both are {}", diff.from.short()));
         return Ok(CommandExit::Ok);
@@ -105,10 +105,10 @@ pub(super) async fn rollback(skill: String, to: Option<&str>, session: &mut Sess
     let target = target(&versions, to, &skill)?;
     // The comparison is with the present files, be they a version or not; the diff is read the other way round.
     let request = DiffRequest { skill: skill.clone(), from: Some(target.hash.hex()), to: None };
-    let diff: SkillDiff = session.ask(&Call::post("/v1/skills/diff", &request)?).await?;
+    let diff: SkillDiff = session.ask(&Call::post("/v1/skills/diffs", &request)?).await?;
     let word = confirm(&rollback_card(&skill, target, diff), context).await?;
     let request = RollbackRequest { skill: skill.clone(), to: Some(target.hash.hex()) };
-    let back: SkillSummary = session.ask(&Call::post("/v1/skills/rollback", &request)?.with(word)).await?;
+    let back: SkillSummary = session.ask(&Call::post("/v1/skills/rollbacks", &request)?.with(word)).await?;
     context.answer(&back, || {
         format!("{} is {} again; it is {}", text::quoted(&skill), target.hash.short(), back.status)
     })?;
