@@ -160,7 +160,13 @@ fn a_bound_token_sees_and_starts_runs_of_its_agent_alone() {
 fn a_token_names_no_files_of_the_machine() {
     let world = World::new(answers(1));
     let secret = world.motor.file("secret.txt", "for nobody");
-    for field in [json!({ "files": [{ "path": secret }] }), json!({ "record": world.motor.home().join("turns") })] {
+    let replay = format!("replay/{}", secret.display());
+    let fields = [
+        json!({ "files": [{ "path": secret }] }),
+        json!({ "record": world.motor.home().join("turns") }),
+        json!({ "model": replay }),
+    ];
+    for field in fields {
         let mut body = json!({ "task": "read it", "tools": ["filesystem"] });
         body.as_object_mut().unwrap().extend(field.as_object().unwrap().clone());
         for path in ["/v1/tasks", "/v1/explanations"] {

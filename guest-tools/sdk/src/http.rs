@@ -208,7 +208,7 @@ fn dispatch(request: &Request) -> Result<Response, HttpError> {
 }
 
 /// Requests larger than the gate would take are not even copied out.
-const MOST_URL_BYTES: usize = 64 << 10;
+const MAX_URL_BYTES: usize = 64 << 10;
 
 /// Checks all that can be told without the host. The host checks again.
 fn check(request: &Request) -> Result<Url, HttpError> {
@@ -229,8 +229,8 @@ fn check(request: &Request) -> Result<Url, HttpError> {
 
 /// Reads an absolute URL that a request can go to.
 fn parse(text: &str) -> Result<Url, HttpError> {
-    if text.len() > MOST_URL_BYTES {
-        return Err(HttpError::bad_request(format!("the URL is longer than {MOST_URL_BYTES} bytes")));
+    if text.len() > MAX_URL_BYTES {
+        return Err(HttpError::bad_request(format!("the URL is longer than {MAX_URL_BYTES} bytes")));
     }
     let url = Url::parse(text).map_err(|error| {
         HttpError::bad_request(format!("`{}` is not a URL: {error}; use `https://HOST/PATH`", cut(text)))

@@ -9,12 +9,12 @@ use crate::body::{self, Kind};
 use crate::{Format, charset, page};
 
 /// Bytes of an error's body that are read, and characters of its text that are shown.
-const MOST_ERROR_BYTES: usize = 64 << 10;
-const MOST_ERROR_CHARACTERS: usize = 2_000;
+const MAX_ERROR_BYTES: usize = 64 << 10;
+const MAX_ERROR_CHARACTERS: usize = 2_000;
 /// Characters of one header's value that are shown.
-const MOST_VALUE_CHARACTERS: usize = 1_000;
+const MAX_VALUE_CHARACTERS: usize = 1_000;
 /// Header lines shown for `HEAD`.
-const MOST_HEADERS: usize = 100;
+const MAX_HEADERS: usize = 100;
 
 /// Status, final URL and content type, each on a line of its own.
 pub fn lines(response: &Response) -> String {
@@ -28,7 +28,7 @@ pub fn lines(response: &Response) -> String {
 /// All that there is to a response without a body.
 pub fn head(response: &Response) -> String {
     let mut answer = format!("status: {}\nurl: {}\n", status(response), one_line(&response.url));
-    for (name, value) in response.headers.iter().take(MOST_HEADERS) {
+    for (name, value) in response.headers.iter().take(MAX_HEADERS) {
         answer.push_str(&format!("{}: {}\n", one_line(name), one_line(value)));
     }
     answer
@@ -44,7 +44,7 @@ pub fn show(mut response: Response, format: Format) -> Result<String, ToolError>
         let size = body::size(&mut response);
         return Err(not_text(&response, &size));
     }
-    let bytes = body::read(&mut response, body::MOST_BYTES)?;
+    let bytes = body::read(&mut response, body::MAX_BYTES)?;
     if body::looks_binary(&bytes) {
         return Err(not_text(&response, &format!("of {} bytes", bytes.len())));
     }
@@ -93,13 +93,13 @@ fn excerpt(response: &mut Response) -> String {
     if kind == Kind::Binary || body::refuse_encoded(response).is_err() {
         return String::new();
     }
-    let (bytes, _) = body::read_up_to(response, MOST_ERROR_BYTES);
+    let (bytes, _) = body::read_up_to(response, MAX_ERROR_BYTES);
     if body::looks_binary(&bytes) {
         return String::new();
     }
     let text = charset::decode(bytes, response.header("content-type").unwrap_or_default(), kind == Kind::Html);
     let text = if kind == Kind::Html { page::read(text, &response.url, false).body } else { text };
-    cut(text.trim(), MOST_ERROR_CHARACTERS)
+    cut(text.trim(), MAX_ERROR_CHARACTERS)
 }
 
 fn not_text(response: &Response, size: &str) -> ToolError {
@@ -153,7 +153,7 @@ fn reason(status: u16) -> Option<&'static str> {
 }
 
 fn one_line(text: &str) -> String {
-    let shown = cut(text, MOST_VALUE_CHARACTERS);
+    let shown = cut(text, MAX_VALUE_CHARACTERS);
     shown.chars().map(|c| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c }).collect()
 }
 

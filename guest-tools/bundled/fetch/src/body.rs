@@ -6,7 +6,7 @@ use motor_sdk::ToolError;
 use motor_sdk::http::{HttpError, Response};
 
 /// Bytes of a body that is shown. Its text, its tree and the Markdown made of it all have to fit the call's memory.
-pub const MOST_BYTES: usize = 8 << 20;
+pub const MAX_BYTES: usize = 8 << 20;
 
 /// The kind of a body by its content type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,14 +100,14 @@ pub fn read_up_to(response: &mut Response, most: usize) -> (Vec<u8>, Result<bool
 pub fn size(response: &mut Response) -> String {
     let mut counted = 0;
     let mut piece = vec![0; 64 << 10];
-    while counted <= MOST_BYTES {
+    while counted <= MAX_BYTES {
         match response.body.read(&mut piece) {
             Ok(0) => return format!("of {counted} bytes"),
             Ok(count) => counted += count,
             Err(_) => return "that breaks off".to_owned(),
         }
     }
-    format!("of more than {MOST_BYTES} bytes")
+    format!("of more than {MAX_BYTES} bytes")
 }
 
 /// A compressed body was not asked for, and unpacking it is more code that hostile bytes would reach.

@@ -23,7 +23,7 @@ use motor_sdk::{Context, Effects, Tool, ToolError};
 const ROOT: &str = "/workspace";
 
 /// The number of redirects that are followed.
-const MOST_REDIRECTS: usize = 10;
+const MAX_REDIRECTS: usize = 10;
 
 /// A POST may do anything to the other side, and a tool has one set of effects for all of its calls.
 const EFFECTS: Effects = Effects { read_only: false, destructive: false, idempotent: false, open_world: true };
@@ -67,7 +67,7 @@ motor_sdk::arguments! {
 }
 
 fn tools() -> Vec<Tool> {
-    vec![tool(Path::new(ROOT), |request| http::send_following(request, MOST_REDIRECTS))]
+    vec![tool(Path::new(ROOT), |request| http::send_following(request, MAX_REDIRECTS))]
 }
 
 /// The tool over a workspace and a way to send.

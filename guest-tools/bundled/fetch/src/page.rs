@@ -1,7 +1,7 @@
 //! A page as text: parsed within bounds, cleaned of unread parts, written as Markdown or plain text.
 //!
 //! Writing recurses once per nesting level, so the tree that gets there is shallow: the parser stops at
-//! [`MOST_DEPTH`], and cleaning takes away any deeper ones all the same.
+//! [`MAX_DEPTH`], and cleaning takes away any deeper ones all the same.
 
 mod clean;
 mod plain;
@@ -17,9 +17,9 @@ use url::Url;
 
 /// Levels of elements in a page; browsers stop at 512, pages that people made are below 100. A level takes about
 /// 1 KiB of the 512 KiB stack that a call has.
-const MOST_DEPTH: usize = 200;
+const MAX_DEPTH: usize = 200;
 /// Elements of a page. Each takes a few hundred bytes.
-const MOST_ELEMENTS: usize = 100_000;
+const MAX_ELEMENTS: usize = 100_000;
 
 /// A page in the form of text.
 pub struct Page {
@@ -42,8 +42,8 @@ pub fn read(html: String, url: &str, as_markdown: bool) -> Page {
         plain::write(&parsed.document)
     };
     let left_out = parsed.stopped.map(|stopped| match stopped {
-        sink::Stopped::Depth => format!("the page nests deeper than {MOST_DEPTH} levels; what follows is left out"),
-        sink::Stopped::Elements => format!("the page has more than {MOST_ELEMENTS} elements; the rest is left out"),
+        sink::Stopped::Depth => format!("the page nests deeper than {MAX_DEPTH} levels; what follows is left out"),
+        sink::Stopped::Elements => format!("the page has more than {MAX_ELEMENTS} elements; the rest is left out"),
     });
     Page { title: cleaned.title, body, left_out }
 }

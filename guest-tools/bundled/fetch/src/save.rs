@@ -13,7 +13,7 @@ use crate::{answer, body};
 const NAME: &str = "/workspace";
 /// The directory of the host, where it puts output that was too long (SPEC RUN-9).
 const HOST_DIRECTORY: &str = ".motor-output";
-const MOST_PATH_BYTES: usize = 4096;
+const MAX_PATH_BYTES: usize = 4096;
 
 /// A file in the workspace. The boundary is the host's; this is where a model gets a reason.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl Target {
     /// # Errors
     /// `denied` for a path that leads out, `bad-input` for one that cannot be a file.
     pub fn parse(text: &str) -> Result<Self, ToolError> {
-        if text.len() > MOST_PATH_BYTES || text.chars().any(char::is_control) || text.ends_with('/') {
+        if text.len() > MAX_PATH_BYTES || text.chars().any(char::is_control) || text.ends_with('/') {
             return Err(ToolError::bad_input("`save_to` must name a file in the workspace"));
         }
         let relative = match text.strip_prefix(NAME) {

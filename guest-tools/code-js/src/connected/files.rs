@@ -11,9 +11,9 @@ use super::paths;
 use super::requests::body_of;
 
 /// Bytes of a file that are read at once. Text takes two bytes a character of the 64 MiB that a program has.
-const MOST_READ_BYTES: u64 = 8 << 20;
+const MAX_READ_BYTES: u64 = 8 << 20;
 /// Entries of a directory that are listed.
-const MOST_ENTRIES: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 
 /// Name, kind and size of something in the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,7 +45,7 @@ pub fn install<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> {
     };
     natives.set("write", Function::new(ctx.clone(), write)?)?;
     let list = |ctx: Ctx<'js>, path: String| {
-        let entries = paths::parse(&path).and_then(|path| directory::list(&path, MOST_ENTRIES));
+        let entries = paths::parse(&path).and_then(|path| directory::list(&path, MAX_ENTRIES));
         entries.map(|entries| entries_of(&ctx, entries)).or_failure(&ctx)
     };
     natives.set("list", Function::new(ctx.clone(), list)?)?;
@@ -75,11 +75,11 @@ fn read(path: &str, offset: f64, length: f64) -> std::result::Result<Vec<u8>, Fa
     let (offset, wanted) = (offset as u64, (length >= 0.0).then_some(length as u64));
     let left = size.size.saturating_sub(offset);
     let length = wanted.map_or(left, |wanted| wanted.min(left));
-    if length > MOST_READ_BYTES {
+    if length > MAX_READ_BYTES {
         return Err(Failure::new(
             "limit",
             format_args!(
-                "`{path}` has {} bytes and at most {MOST_READ_BYTES} are read at once: read parts of it with \
+                "`{path}` has {} bytes and at most {MAX_READ_BYTES} are read at once: read parts of it with \
                  `workspace.readBytes(path, {{ offset, length }})`",
                 size.size
             ),

@@ -6,14 +6,14 @@ use super::failure::Failure;
 const NAME: &str = "/workspace";
 /// The directory of the host, where it puts output that was too long (SPEC RUN-9).
 const HOST_DIRECTORY: &str = ".motor-output";
-const MOST_BYTES: usize = 4096;
+const MAX_BYTES: usize = 4096;
 
 /// The names in a path below the workspace, `/` between them; `.` for the workspace itself.
 ///
 /// # Errors
 /// If it is not a path, or leads out.
 pub fn parse(text: &str) -> Result<String, Failure> {
-    if text.is_empty() || text.len() > MOST_BYTES || text.chars().any(char::is_control) {
+    if text.is_empty() || text.len() > MAX_BYTES || text.chars().any(char::is_control) {
         let why = "must name a file: 1 to 4096 bytes without control characters";
         return Err(Failure::new("bad_input", format_args!("the path {why}")));
     }

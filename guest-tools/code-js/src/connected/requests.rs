@@ -9,10 +9,10 @@ use rquickjs::{Ctx, Function, IntoJs as _, Object, Result, TypedArray, Value};
 use super::failure::Failure;
 
 /// Redirects that are followed (WHATWG Fetch, section 4.4).
-const MOST_REDIRECTS: usize = 20;
+const MAX_REDIRECTS: usize = 20;
 
 /// Bytes of a body. Text takes two bytes a character, JSON more than that, of the 64 MiB that a program has.
-const MOST_BODY_BYTES: usize = 8 << 20;
+const MAX_BODY_BYTES: usize = 8 << 20;
 
 /// Adds `send` to the functions for the JavaScript side.
 pub fn install<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> {
@@ -37,7 +37,7 @@ fn send<'js>(
     let request = Request { method, url, headers, body, timeout_ms: None };
     let redirects = Cell::new(0_usize);
     let answer = if follow {
-        http::follow(request, MOST_REDIRECTS, |request| {
+        http::follow(request, MAX_REDIRECTS, |request| {
             redirects.set(redirects.get() + 1);
             http::send(request.clone())
         })
@@ -62,10 +62,10 @@ fn send<'js>(
 
 fn read(mut response: Response) -> std::result::Result<(Response, Vec<u8>), HttpError> {
     let mut body = Vec::new();
-    let most = MOST_BODY_BYTES as u64 + 1;
+    let most = MAX_BODY_BYTES as u64 + 1;
     response.body.by_ref().take(most).read_to_end(&mut body).map_err(|error| HttpError::of_read(&error))?;
-    if body.len() > MOST_BODY_BYTES {
-        let message = format!("the body is larger than {MOST_BODY_BYTES} bytes");
+    if body.len() > MAX_BODY_BYTES {
+        let message = format!("the body is larger than {MAX_BODY_BYTES} bytes");
         return Err(HttpError::failed(FailureKind::Limit, message));
     }
     Ok((response, body))

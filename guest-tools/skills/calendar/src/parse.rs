@@ -7,7 +7,7 @@ use motor_sdk::{Context, ToolError, schemars};
 use crate::day::{Day, DayOfWeek, MONTHS, WEEKDAYS, shown};
 
 /// Longer texts are not dates.
-const MOST_CHARS: usize = 64;
+const MAX_CHARS: usize = 64;
 
 motor_sdk::arguments! {
     pub struct ParseDate {
@@ -49,7 +49,7 @@ fn read(text: &str, order: Option<Order>) -> Result<Day, ToolError> {
     if text.is_empty() {
         return Err(wrong("it is empty"));
     }
-    if text.chars().nth(MOST_CHARS).is_some() {
+    if text.chars().nth(MAX_CHARS).is_some() {
         return Err(wrong("it is longer than a date"));
     }
     if text.contains(':') {

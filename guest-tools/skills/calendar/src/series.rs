@@ -9,10 +9,10 @@ use crate::day::{Day, DayOfWeek};
 use crate::workdays::Workdays;
 
 /// The most dates of one answer.
-const MOST_DATES: usize = 1_000;
+const MAX_DATES: usize = 1_000;
 
 /// Days, weeks, months or years from one date to the next.
-const MOST_INTERVAL: u32 = 10_000;
+const MAX_INTERVAL: u32 = 10_000;
 
 motor_sdk::arguments! {
     pub struct ListDates {
@@ -102,11 +102,11 @@ pub fn list_dates(arguments: ListDates, _context: &Context) -> Result<Dates, Too
     let most = match (arguments.count, arguments.until) {
         (None, None) => return Err(ToolError::bad_input("give `count` or `until`: the dates go on for ever")),
         (Some(0), _) => return Err(ToolError::bad_input("`count` is 0: ask for at least one date")),
-        (Some(count), _) if count as usize > MOST_DATES => {
-            return Err(ToolError::limit(format!("`count` is {count}, and at most {MOST_DATES} dates are listed")));
+        (Some(count), _) if count as usize > MAX_DATES => {
+            return Err(ToolError::limit(format!("`count` is {count}, and at most {MAX_DATES} dates are listed")));
         }
         (Some(count), _) => count as usize,
-        (None, Some(_)) => MOST_DATES,
+        (None, Some(_)) => MAX_DATES,
     };
     let roll = arguments.roll.unwrap_or(Roll::None);
     let workdays = Workdays::new(arguments.weekend, arguments.holidays)?;
@@ -125,7 +125,7 @@ pub fn list_dates(arguments: ListDates, _context: &Context) -> Result<Dates, Too
                 return Ok(Dates { dates });
             }
             return Err(ToolError::limit(format!(
-                "there are more than {MOST_DATES} dates: give `count`, or a nearer `until`"
+                "there are more than {MAX_DATES} dates: give `count`, or a nearer `until`"
             )));
         }
         dates.push(Listed { date: rolled, weekday: DayOfWeek::of(rolled), instead_of: (rolled != day).then_some(day) });
@@ -181,8 +181,8 @@ enum InMonth {
 impl Rule {
     fn of(arguments: &ListDates) -> Result<Self, ToolError> {
         let interval = arguments.interval.unwrap_or(1);
-        if !(1..=MOST_INTERVAL).contains(&interval) {
-            return Err(ToolError::bad_input(format!("`interval` is {interval}: it must be 1 to {MOST_INTERVAL}")));
+        if !(1..=MAX_INTERVAL).contains(&interval) {
+            return Err(ToolError::bad_input(format!("`interval` is {interval}: it must be 1 to {MAX_INTERVAL}")));
         }
         let interval = i64::from(interval);
         let missing = arguments.missing_day.unwrap_or(MissingDay::Last);

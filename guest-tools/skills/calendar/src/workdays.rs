@@ -5,7 +5,7 @@ use motor_sdk::ToolError;
 use crate::day::{Day, DayOfWeek};
 
 /// Holidays that are taken: fourteen years of every day.
-const MOST_HOLIDAYS: usize = 5_000;
+const MAX_HOLIDAYS: usize = 5_000;
 
 /// The days that are worked: all but a weekend and holidays.
 #[derive(Debug, Clone)]
@@ -31,9 +31,9 @@ impl Workdays {
             return Err(ToolError::bad_input("`weekend` names all seven days: leave at least one to work on"));
         }
         let holidays = holidays.unwrap_or_default();
-        if holidays.len() > MOST_HOLIDAYS {
+        if holidays.len() > MAX_HOLIDAYS {
             return Err(ToolError::limit(format!(
-                "`holidays` has {} days and at most {MOST_HOLIDAYS} are taken: give those of the time that matters",
+                "`holidays` has {} days and at most {MAX_HOLIDAYS} are taken: give those of the time that matters",
                 holidays.len()
             )));
         }
@@ -204,7 +204,7 @@ mod tests {
             DayOfWeek::Sunday,
         ];
         assert!(matches!(Workdays::new(Some(all), None), Err(ToolError::BadInput(_))));
-        let flood = vec![day("2026-01-01"); MOST_HOLIDAYS + 1];
+        let flood = vec![day("2026-01-01"); MAX_HOLIDAYS + 1];
         assert!(matches!(Workdays::new(None, Some(flood)), Err(ToolError::Limit(_))));
         assert!(Workdays::new(Some(Vec::new()), None).unwrap().is_worked(day("2026-01-10")), "no weekend at all");
     }

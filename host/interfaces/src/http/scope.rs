@@ -9,6 +9,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use base::{AgentName, Refusal, RefusalCode, RunId};
 use consent::{ApiToken, ApiTokens, Claim, Consent, ConsentError, TokenScope};
+use llm::{ModelRef, Provider};
 use serde::Serialize;
 
 use super::claim::claim;
@@ -163,8 +164,11 @@ impl Actor {
     /// Checks the agent and the paths of a request to act.
     pub(super) fn check(&self, request: &ActRequest) -> Result<(), ErrorReply> {
         self.access.check_agent(&request.agent)?;
-        if self.access.token.is_some() && (!request.files.is_empty() || request.record.is_some()) {
-            return Err(forbidden("a token names no files of this machine: `files` and `record` are the owner's"));
+        let model = request.model.as_deref().and_then(|model| model.parse::<ModelRef>().ok());
+        let replays = model.is_some_and(|model| model.provider == Provider::Replay);
+        if self.access.token.is_some() && (!request.files.is_empty() || request.record.is_some() || replays) {
+            let reason = "a token names no files of this machine: `files`, `record` and `replay/FILE` are the owner's";
+            return Err(forbidden(reason));
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use html5ever::Attribute;
 use markup5ever_rcdom::{Node, NodeData};
 use url::Url;
 
-use super::{MOST_DEPTH, children, tag};
+use super::{MAX_DEPTH, children, tag};
 
 /// Elements that hold no text of the page, or only its controls.
 const NOT_READ: [&str; 27] = [
@@ -21,7 +21,7 @@ const NOT_READ: [&str; 27] = [
 /// Roles of elements that are the same.
 const NOT_READ_ROLES: [&str; 6] = ["navigation", "search", "menu", "menubar", "toolbar", "dialog"];
 /// Longer ones are data, not places.
-const MOST_LINK_BYTES: usize = 2048;
+const MAX_LINK_BYTES: usize = 2048;
 
 /// The facts about a page beside its tree.
 pub struct Cleaned {
@@ -39,7 +39,7 @@ pub fn clean(document: &Rc<Node>, base: Option<Url>) -> Cleaned {
     let mut pending = vec![(Rc::clone(document), 0)];
     while let Some((node, depth)) = pending.pop() {
         let mut kept = children(&node);
-        kept.retain(|child| is_read(child) && depth < MOST_DEPTH);
+        kept.retain(|child| is_read(child) && depth < MAX_DEPTH);
         for child in &kept {
             mend(child, base.as_ref());
             pending.push((Rc::clone(child), depth + 1));
@@ -142,7 +142,7 @@ fn resolve(attributes: &RefCell<Vec<Attribute>>, name: &str, base: Option<&Url>,
         if &*attribute.name.local != name {
             return true;
         }
-        if attribute.value.len() > MOST_LINK_BYTES {
+        if attribute.value.len() > MAX_LINK_BYTES {
             return false;
         }
         let value = attribute.value.trim();

@@ -15,7 +15,7 @@ use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
 use html5ever::{Attribute, ExpandedName, QualName};
 use markup5ever_rcdom::{Node, RcDom};
 
-use super::{MOST_DEPTH, MOST_ELEMENTS};
+use super::{MAX_DEPTH, MAX_ELEMENTS};
 
 /// Attributes that cleaning or writing reads.
 const KEPT_ATTRIBUTES: [&str; 15] = [
@@ -103,7 +103,7 @@ impl Bounded {
         let mut above = Some(Rc::clone(parent));
         while let Some(node) = above {
             depth += 1;
-            if depth >= MOST_DEPTH {
+            if depth >= MAX_DEPTH {
                 self.stopped.set(Some(Stopped::Depth));
                 return;
             }
@@ -140,7 +140,7 @@ impl TreeSink for Bounded {
 
     fn create_element(&self, name: QualName, mut attributes: Vec<Attribute>, flags: ElementFlags) -> Self::Handle {
         self.elements.set(self.elements.get() + 1);
-        if self.elements.get() >= MOST_ELEMENTS {
+        if self.elements.get() >= MAX_ELEMENTS {
             self.stopped.set(Some(Stopped::Elements));
         }
         attributes.retain(|attribute| KEPT_ATTRIBUTES.contains(&&*attribute.name.local));

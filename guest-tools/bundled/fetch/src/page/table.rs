@@ -9,7 +9,7 @@ use markup5ever_rcdom::Node;
 use super::{children, tag};
 
 /// Columns that are shown; more is a grid of something else.
-const MOST_COLUMNS: usize = 100;
+const MAX_COLUMNS: usize = 100;
 
 /// Writes a table with headings as one; one without only places things on a page, and its cells are blocks.
 pub fn write(handlers: &dyn Handlers, element: Element<'_>) -> Option<HandlerResult> {
@@ -31,14 +31,14 @@ pub fn write(handlers: &dyn Handlers, element: Element<'_>) -> Option<HandlerRes
             continue;
         }
         table.push('|');
-        for cell in cells.iter().take(MOST_COLUMNS) {
+        for cell in cells.iter().take(MAX_COLUMNS) {
             table.push(' ');
             table.push_str(&line(&handlers.walk_children(cell).content));
             table.push_str(" |");
         }
         table.push('\n');
         if columns == 0 {
-            columns = cells.len().min(MOST_COLUMNS);
+            columns = cells.len().min(MAX_COLUMNS);
             table.push('|');
             table.push_str(&" --- |".repeat(columns));
             table.push('\n');
