@@ -523,16 +523,16 @@ fn the_api_lets_nobody_decide_but_the_owner() {
     assert_eq!((code, &question["policy"]["tools"]), (200, &json!(["code"])), "{question}");
     let approval = json!({ "skill": "csv-analyst", "hash": question["hash"], "policy": { "tools": ["code"] } });
     for (path, body) in [
-        ("approve", &approval),
-        ("update", &json!({ "skill": "csv-analyst", "policy": {} })),
-        ("reject", &json!({ "skill": "csv-analyst" })),
-        ("rollback", &json!({ "skill": "csv-analyst" })),
-        ("delete", &json!({ "skill": "csv-analyst" })),
-        ("add", &json!({ "source": "https://skills.example/a.zip" })),
+        ("/approvals", &approval),
+        ("/updates", &json!({ "skill": "csv-analyst", "policy": {} })),
+        ("/rejections", &json!({ "skill": "csv-analyst" })),
+        ("/rollbacks", &json!({ "skill": "csv-analyst" })),
+        ("/deletions", &json!({ "skill": "csv-analyst" })),
+        ("", &json!({ "source": "https://skills.example/a.zip" })),
     ] {
         let token = format!("Bearer motor-owner-{}", "0".repeat(64));
         for headers in [&[][..], &[("authorization", token.as_str())], &[("motor-door", "terminal")]] {
-            let (code, answer) = post(motor, &format!("/v1/skills/{path}"), headers, body);
+            let (code, answer) = post(motor, &format!("/v1/skills{path}"), headers, body);
             assert_eq!((code, &answer["code"]), (403, &json!("consent_needed")), "{path}: {answer}");
         }
     }

@@ -86,15 +86,11 @@ impl DecisionScope {
 pub(super) async fn run(command: NetworkCommand, context: &Context) -> Done {
     context
         .with_host(async |session| {
-            let (about, verdict, path) = match command {
-                NetworkCommand::Allow { about, writes: false } => {
-                    (about, DomainVerdict::Allow, "/v1/network/decisions")
-                }
-                NetworkCommand::Allow { about, writes: true } => {
-                    (about, DomainVerdict::AllowWrites, "/v1/network/decisions")
-                }
-                NetworkCommand::Deny { about } => (about, DomainVerdict::Deny, "/v1/network/decisions"),
-                NetworkCommand::Forget { about } => (about, DomainVerdict::Deny, "/v1/network/withdrawals"),
+            let (about, verdict, forgotten) = match command {
+                NetworkCommand::Allow { about, writes: false } => (about, DomainVerdict::Allow, false),
+                NetworkCommand::Allow { about, writes: true } => (about, DomainVerdict::AllowWrites, false),
+                NetworkCommand::Deny { about } => (about, DomainVerdict::Deny, false),
+                NetworkCommand::Forget { about } => (about, DomainVerdict::Deny, true),
                 NetworkCommand::List => {
                     let decisions: Vec<Decision> = session.ask(&Call::get("/v1/network/decisions")).await?;
                     if decisions.is_empty() && !context.output.is_json() {
@@ -106,7 +102,7 @@ pub(super) async fn run(command: NetworkCommand, context: &Context) -> Done {
                 }
             };
             let decision = about.decision(verdict, session, context).await?;
-            let forgotten = path.ends_with("forget");
+            let path = if forgotten { "/v1/network/withdrawals" } else { "/v1/network/decisions" };
             let consent = match (verdict, forgotten) {
                 // It takes something away: the owner's word, and no question.
                 (DomainVerdict::Deny, false) => unasked(context).await?,
