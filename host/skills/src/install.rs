@@ -8,9 +8,12 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use base::ContentHash;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, fstat, openat, renameat_with, statat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock, fstat, openat, renameat_with, statat,
+};
 use rustix::io::Errno;
 
 use crate::snapshot::{check_tree, read};
@@ -40,6 +43,11 @@ const BOUNDS: SkillBounds = SkillBounds {
     total_bytes: 1 << 30,
 };
 
+/// How long an exchange waits for the turn of another one: attempts and the pause between them, 2 s in all. An exchange
+/// takes milliseconds; a foreign program that holds the lock for longer is not waited for.
+const MAX_ATTEMPTS: u32 = 400;
+const PAUSE: Duration = Duration::from_millis(5);
+
 /// Puts `new` in the place `entry` of a root: a directory with its files, without their proposal, or one file if it is
 /// a bare component. Durable on return. Permission bits for writing by others and for changing users are dropped.
 ///
@@ -67,6 +75,7 @@ pub fn remove(root: &Path, entry: &str) -> Result<(), SkillError> {
     let root = InstallRoot::open(root)?;
     root.no_link(entry)?.ok_or_else(|| SkillError::Missing { selector: entry.to_owned(), nearest: None })?;
     let stage = Stage::make(&root)?;
+    root.take_turn();
     let moved = renameat_with(&root.directory, entry, &stage.directory, entry, RenameFlags::NOREPLACE)
         .map_err(|error| failed("moving a skill away", error))
         .and_then(|()| root.sync());
@@ -102,6 +111,19 @@ impl InstallRoot {
             Ok(kind) => Ok(Some(kind)),
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(failed("looking at a skill", error)),
+        }
+    }
+
+    /// Waits until no other writer of this program, in any process, is between its checks, and keeps others waiting
+    /// until the root is dropped. Writers that put back the files they exchanged would otherwise take one another's files
+    /// for those of a person. No more than that depends on the lock.
+    fn take_turn(&self) {
+        for _ in 0..MAX_ATTEMPTS {
+            match flock(&self.directory, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
+                // A file system without locks is written to as well.
+                Ok(()) | Err(_) => return,
+            }
         }
     }
 
@@ -216,6 +238,7 @@ fn placed(
     write::sync(&stage.directory)?;
     let ours = Identity::of(&stage.directory, entry).map_err(|error| failed("looking at a skill", error))?;
     reached(InstallStep::Written)?;
+    root.take_turn();
     let ExpectedState::Hash(expected) = expected else {
         renameat_with(&stage.directory, entry, &root.directory, entry, RenameFlags::NOREPLACE).map_err(|error| {
             match error {
