@@ -193,6 +193,20 @@ fn pages_of_other_origins_are_refused_before_their_token() {
 }
 
 #[test]
+fn a_refusal_reaches_a_client_that_still_sends() {
+    let world = World::new(answers(0));
+    // Larger than the buffers of a connection; the last is larger than any body that a handler reads.
+    for bytes in [1 << 20, 3 << 20, 16 << 20] {
+        for (token, expected) in [("x", StatusCode::UNAUTHORIZED), (&world.read, StatusCode::FORBIDDEN)] {
+            let body = json!({ "task": "a".repeat(bytes) });
+            assert_eq!(world.ask("POST", "/v1/tasks", token, &body).0, expected, "{bytes}");
+        }
+    }
+    let (status, problem) = world.ask("POST", "/v1/tasks", &world.agent, &json!({ "task": "a".repeat(16 << 20) }));
+    assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE, "{problem}");
+}
+
+#[test]
 fn tokens_outlive_a_killed_host_until_they_are_revoked_and_are_stored_as_hashes() {
     let World { motor, serving, address, read, agent, _model, .. } = World::new(answers(0));
     serving.kill();

@@ -8,6 +8,7 @@ mod answer;
 mod attached;
 mod claim;
 mod connections;
+mod drain;
 mod events;
 mod host;
 pub mod listen;
@@ -138,9 +139,10 @@ fn router(api: ApiState) -> Router {
     let channel = api.channel;
     let router = routes()
         .router
-        .fallback(|| async { ErrorReply(Refusal::new(RefusalCode::NotFound, "there is no such endpoint")) })
+        .fallback(|| async { ErrorReply::from(Refusal::new(RefusalCode::NotFound, "there is no such endpoint")) })
         .method_not_allowed_fallback(reply::method_not_allowed)
         .layer(DefaultBodyLimit::max(MAX_BYTES))
+        .layer(from_fn(drain::unread))
         .with_state(api);
     match channel {
         Channel::Socket => router,

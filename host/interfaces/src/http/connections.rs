@@ -43,7 +43,7 @@ impl Default for SocketLimits {
 /// Serves connections until `closing`, then waits for those that are open.
 pub(super) async fn serve(listener: impl Listener, router: Router, bounds: SocketLimits, closing: CancellationToken) {
     let (served, waiting) = (Arc::new(Semaphore::new(bounds.served)), Arc::new(Semaphore::new(bounds.waiting)));
-    let full = Router::new().fallback(move || async move { ErrorReply(no_place(bounds.served)) });
+    let full = Router::new().fallback(move || async move { ErrorReply::from(no_place(bounds.served)) });
     let connections = TaskTracker::new();
     let next = async || {
         // The semaphores are never closed.

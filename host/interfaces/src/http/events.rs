@@ -37,7 +37,7 @@ pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ErrorRep
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
     let id = value.to_str().ok().and_then(|text| text.trim().parse().ok());
     id.map(Some).ok_or_else(|| {
-        ErrorReply(Refusal::new(
+        ErrorReply::from(Refusal::new(
             RefusalCode::InvalidRequest,
             "`Last-Event-ID` is not an id of this stream: send a number",
         ))

@@ -60,7 +60,7 @@ pub(super) async fn healthy(_: Anyone) -> Json<HealthReply> {
 /// Answers while the host takes work: its state accepts commits, and it is not ending.
 pub(super) async fn ready(_: Anyone, State(api): State<ApiState>) -> ApiResult<HealthReply> {
     if api.closing.is_cancelled() || api.host.suspension().is_some() {
-        return Err(ErrorReply(Refusal::new(RefusalCode::TryLater, "the host takes no more work: it ends")));
+        return Err(ErrorReply::from(Refusal::new(RefusalCode::TryLater, "the host takes no more work: it ends")));
     }
     Ok(Json(HealthReply { ok: true }))
 }
@@ -69,7 +69,7 @@ pub(super) async fn ready(_: Anyone, State(api): State<ApiState>) -> ApiResult<H
 pub(super) async fn doctor(_: Local, State(api): State<ApiState>) -> ApiResult<Vec<Finding>> {
     let host = api.host.clone();
     let examined = tokio::task::spawn_blocking(move || host.examine()).await;
-    examined.map(Json).map_err(|_| ErrorReply(Refusal::new(RefusalCode::TryLater, "the host is shutting down")))
+    examined.map(Json).map_err(|_| ErrorReply::from(Refusal::new(RefusalCode::TryLater, "the host is shutting down")))
 }
 
 /// Runs that go on.
@@ -96,7 +96,7 @@ pub(super) struct ShutdownReply {
 pub(super) async fn shutdown(_: Local, State(api): State<ApiState>) -> ApiResult<ShutdownReply> {
     if api.lifetime == Lifetime::Command {
         let reason = "this host lasts as long as the command that opened it, and ends with it";
-        return Err(ErrorReply(Refusal::new(RefusalCode::IllegalState, reason)));
+        return Err(ErrorReply::from(Refusal::new(RefusalCode::IllegalState, reason)));
     }
     api.shutdown.cancel();
     Ok(Json(ShutdownReply { ending: true }))

@@ -45,44 +45,49 @@ impl From<Problem> for Refusal {
     }
 }
 
-/// A refusal on its way out.
+/// A refusal on its way out, with its HTTP status.
 #[derive(Debug)]
-pub(super) struct ErrorReply(pub(super) Refusal);
+pub(super) struct ErrorReply {
+    status: StatusCode,
+    refusal: Refusal,
+}
 
 /// The result of a handler.
 pub(super) type ApiResult<T> = Result<Json<T>, ErrorReply>;
 
 impl From<Refusal> for ErrorReply {
     fn from(refusal: Refusal) -> Self {
-        Self(refusal)
+        Self { status: status(refusal.code), refusal }
     }
 }
 
 impl From<ConsentError> for ErrorReply {
     fn from(error: ConsentError) -> Self {
-        Self(error.into())
+        Refusal::from(error).into()
     }
 }
 
 impl IntoResponse for ErrorReply {
     fn into_response(self) -> Response {
-        let status = status(self.0.code);
-        problem(status, self.0)
+        let Self { status, refusal: Refusal { code, reason, remedy, key } } = self;
+        let title = status.canonical_reason().unwrap_or_default().to_owned();
+        let kind = "about:blank".to_owned();
+        let body = Problem { kind, title, status: status.as_u16(), detail: reason, code, remedy, key };
+        let mut response = (status, Json(body)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
     }
 }
 
-fn problem(status: StatusCode, refusal: Refusal) -> Response {
-    let Refusal { code, reason, remedy, key } = refusal;
-    let title = status.canonical_reason().unwrap_or_default().to_owned();
-    let kind = "about:blank".to_owned();
-    let body = Problem { kind, title, status: status.as_u16(), detail: reason, code, remedy, key };
-    let mut response = (status, Json(body)).into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-    if status == StatusCode::UNAUTHORIZED {
-        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+impl ErrorReply {
+    /// A request that the framework or a handler's reader turned away, with its status.
+    fn rejected(status: StatusCode, reason: impl Into<String>) -> Self {
+        Self { status, refusal: Refusal::new(RefusalCode::InvalidRequest, reason) }
     }
-    response
 }
 
 /// The status for a code.
@@ -128,23 +133,25 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ErrorReply> {
         let body = in_time(Bytes::from_request(request, state)).await?;
-        body.map(Self).map_err(|_| ErrorReply(Refusal::new(RefusalCode::InvalidRequest, "the body cannot be read")))
+        body.map(Self).map_err(|rejection| ErrorReply::rejected(rejection.status(), "the body cannot be read"))
     }
 }
 
 async fn in_time<T>(reading: impl Future<Output = T>) -> Result<T, ErrorReply> {
     tokio::time::timeout(BODY, reading).await.map_err(|_| {
         let reason = format!("the body is refused: it did not arrive within {} s", BODY.as_secs());
-        ErrorReply(Refusal::new(RefusalCode::InvalidRequest, reason))
+        ErrorReply::from(Refusal::new(RefusalCode::InvalidRequest, reason))
     })
 }
 
 impl From<JsonRejection> for ErrorReply {
     fn from(rejection: JsonRejection) -> Self {
-        Self(Refusal::new(
-            RefusalCode::InvalidRequest,
-            format!("the body is refused: {}", lower_first(&rejection.body_text())),
-        ))
+        let status = match rejection {
+            // A body with a wrong field is as invalid as one that is no JSON; 422 is for requests that are understood.
+            JsonRejection::JsonDataError(_) => StatusCode::BAD_REQUEST,
+            _ => rejection.status(),
+        };
+        Self::rejected(status, format!("the body is refused: {}", lower_first(&rejection.body_text())))
     }
 }
 
@@ -155,10 +162,7 @@ pub(super) struct Query<T>(pub(super) T);
 
 impl From<QueryRejection> for ErrorReply {
     fn from(rejection: QueryRejection) -> Self {
-        Self(Refusal::new(
-            RefusalCode::InvalidRequest,
-            format!("the query is refused: {}", lower_first(&rejection.body_text())),
-        ))
+        Self::rejected(rejection.status(), format!("the query is refused: {}", lower_first(&rejection.body_text())))
     }
 }
 
@@ -172,14 +176,13 @@ fn lower_first(text: &str) -> String {
 pub(super) fn run_id(text: &str) -> Result<RunId, ErrorReply> {
     RunId::parse(text).map_err(|error| {
         let refusal = Refusal::new(RefusalCode::InvalidRequest, error.to_string());
-        ErrorReply(refusal.with_remedy("list the runs to see their ids: `motor task list`"))
+        ErrorReply::from(refusal.with_remedy("list the runs to see their ids: `motor task list`"))
     })
 }
 
 /// The answer to a method that an endpoint does not have.
-pub(super) async fn method_not_allowed() -> Response {
-    let refusal = Refusal::new(RefusalCode::InvalidRequest, "this endpoint does not have that method");
-    problem(StatusCode::METHOD_NOT_ALLOWED, refusal)
+pub(super) async fn method_not_allowed() -> ErrorReply {
+    ErrorReply::rejected(StatusCode::METHOD_NOT_ALLOWED, "this endpoint does not have that method")
 }
 
 #[cfg(test)]
@@ -209,7 +212,7 @@ mod tests {
     #[test]
     fn a_path_that_names_no_run_is_refused_with_the_way_on() {
         assert!(run_id("run_0123").is_ok());
-        let refused = run_id("../etc").unwrap_err().0;
+        let refused = run_id("../etc").unwrap_err().refusal;
         assert_eq!(refused.code, RefusalCode::InvalidRequest);
         assert!(refused.remedy.unwrap().contains("motor task list"));
     }
@@ -223,7 +226,7 @@ mod tests {
             RawBody::from_request(request(stalled()), &()).await.map(drop),
         ];
         for refused in refusals {
-            assert!(refused.unwrap_err().0.reason.contains("did not arrive within 30 s"));
+            assert!(refused.unwrap_err().refusal.reason.contains("did not arrive within 30 s"));
         }
         let whole = RawBody::from_request(request("{}".into()), &()).await.unwrap();
         assert_eq!(&whole.0[..], b"{}");

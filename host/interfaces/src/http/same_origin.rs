@@ -28,7 +28,7 @@ pub(super) enum HostNames {
 pub(super) async fn check(names: HostNames, request: Request, next: Next) -> Response {
     match refused(names, request.headers()) {
         None => next.run(request).await,
-        Some(reason) => ErrorReply(Refusal::new(RefusalCode::Forbidden, reason)).into_response(),
+        Some(reason) => ErrorReply::from(Refusal::new(RefusalCode::Forbidden, reason)).into_response(),
     }
 }
 

@@ -77,11 +77,11 @@ impl Identity {
 
 fn unauthorized(reason: &str) -> ErrorReply {
     let refusal = Refusal::new(RefusalCode::Unauthorized, reason);
-    ErrorReply(refusal.with_remedy("the owner makes one: `motor token create --name NAME --scope agent`"))
+    ErrorReply::from(refusal.with_remedy("the owner makes one: `motor token create --name NAME --scope agent`"))
 }
 
 fn forbidden(reason: impl Into<String>) -> ErrorReply {
-    ErrorReply(Refusal::new(RefusalCode::Forbidden, reason))
+    ErrorReply::from(Refusal::new(RefusalCode::Forbidden, reason))
 }
 
 /// The part of the home that a caller may see and use.
@@ -98,7 +98,7 @@ impl Access {
     pub(super) fn run(&self, api: &ApiState, text: &str) -> Result<RunId, ErrorReply> {
         let id = run_id(text)?;
         if self.agent.is_some() && !self.sees(&api.host.runs.agent(&id)?) {
-            return Err(ErrorReply(Refusal::new(RefusalCode::NotFound, format!("there is no run `{id}`"))));
+            return Err(ErrorReply::from(Refusal::new(RefusalCode::NotFound, format!("there is no run `{id}`"))));
         }
         Ok(id)
     }

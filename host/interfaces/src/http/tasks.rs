@@ -100,7 +100,7 @@ pub(super) async fn wait(
         record = api.host.runs.wait(&id) => Ok(Json(record?)),
         () = api.closing.cancelled() => {
             let refusal = Refusal::new(RefusalCode::TryLater, format!("the host stops while run `{id}` goes on"));
-            Err(ErrorReply(refusal.with_remedy(format!("wait for it again: `motor act --resume {id}`"))))
+            Err(ErrorReply::from(refusal.with_remedy(format!("wait for it again: `motor act --resume {id}`"))))
         }
     }
 }
