@@ -28,7 +28,7 @@ pub struct Explanation {
     /// The skill it would work by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<ExplainedSkill>,
-    /// The commands that `bash` would be narrowed to. Default: all.
+    /// The only commands that `bash` could run; `None`: all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<Vec<String>>,
     /// The network access it would have.
@@ -92,15 +92,16 @@ pub struct ExplainedNetwork {
     pub domains: Vec<Pattern>,
     /// The hosts that the owner refused.
     pub refused: Vec<Pattern>,
-    /// The requests that may be sent after reading web content; a bare host allows all requests to it.
+    /// Write requests that may be sent after the run has read web content. A host without a path allows every request
+    /// to it.
     pub writes: Vec<Shape>,
-    /// The rule for such a write to any other target.
+    /// The rule for a write request that `writes` does not list, after the run has read web content.
     pub tainted_write: TaintedWrite,
-    /// Private addresses that exactly granted hosts may lead to.
+    /// Private addresses that a host may resolve to, if it was granted by its exact name.
     pub private: Vec<String>,
 }
 
-/// A credential that a run could use, never its value.
+/// A credential that a run could use. Its value is not part of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainedCredential {
@@ -119,11 +120,11 @@ pub struct ExplainedCredential {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainedFiles {
-    /// Whether it has a workspace, and may write to it.
+    /// How the run may access its workspace.
     pub access: FileAccess,
-    /// The files copied into it.
+    /// The files that are copied into the workspace.
     pub inputs: Vec<String>,
-    /// Maximum size in bytes.
+    /// Maximum total size of the workspace in bytes.
     pub most_bytes: u64,
     /// Maximum number of files and directories.
     pub most_files: u64,
@@ -182,7 +183,8 @@ impl Runs {
         let set = environment.access.credentials().await?;
         let of_skill = grant.skill.as_ref().map(|skill| skill.name.as_str());
         let explained = |name: &CredentialName| {
-            // In the vault's order: the skill's before shared ones, stored ones before those of the environment.
+            // The precedence of the vault: a skill's credential before a shared one. `set` lists stored credentials
+            // before those of environment variables.
             let own = set
                 .iter()
                 .find(|info| info.skill.is_some() && info.skill.as_deref() == of_skill && is_same(name, info));

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use base::{HostTime, Refusal, RunId, Timestamp};
-use deliveries::{WaitingSignals, delivered_to_all, untold};
+use deliveries::{WaitingSignals, delivered_to_all, runs_with_undelivered_signals};
 use motor::Motor;
 use signals::SignalBus;
 use store::{Batch, Table, blocking};
@@ -186,11 +186,11 @@ impl Pruner {
     async fn prune_old(&self) -> Result<usize, Refusal> {
         let Some(age) = self.age() else { return Ok(0) };
         let cutoff = Timestamp::from_millis(self.time.earliest().as_millis().saturating_sub(millis(age)));
-        let untold = untold(&self.waiting, &self.consumers)?;
+        let undelivered = runs_with_undelivered_signals(&self.waiting, &self.consumers)?;
         let (mut deleted, mut after) = (0, None);
         loop {
             let expired = self.motor.expired(cutoff, after.as_ref(), PAGE)?;
-            for run in expired.runs.iter().filter(|run| !untold.contains(run)) {
+            for run in expired.runs.iter().filter(|run| !undelivered.contains(run)) {
                 deleted += usize::from(self.delete_old(run).await?);
             }
             after = expired.next;
@@ -210,8 +210,8 @@ impl Pruner {
         let (home, stop, sized) = (self.home.clone(), stop.clone(), bytes.is_some());
         let measured = blocking(move || Ok(measured(&home, sized, &stop))).await?;
         let mut over: Vec<_> = measured.into_iter().filter(|(run, _)| self.is_over(run)).collect();
-        let untold = untold(&self.waiting, &self.consumers)?;
-        over.retain(|(run, _)| !untold.contains(run));
+        let undelivered = runs_with_undelivered_signals(&self.waiting, &self.consumers)?;
+        over.retain(|(run, _)| !undelivered.contains(run));
         let sizes: Vec<_> = over.iter().map(|(_, bytes)| *bytes).collect();
         let mut deleted = 0;
         for (run, _) in over.iter().take(surplus(&sizes, bytes, runs)) {

@@ -1,4 +1,4 @@
-//! `wasi:random`, bounded: a guest cannot make the host compute randomness forever.
+//! `wasi:random` with a byte limit, so that a guest cannot keep the host generating random bytes.
 
 use wasmtime::component::HasData;
 use wasmtime_wasi::p2::bindings::random::{insecure, insecure_seed, random};
@@ -7,14 +7,14 @@ use wasmtime_wasi::random::WasiRandomCtx;
 use crate::Limit;
 use crate::limit::CallCounter;
 
-/// Settings and state of one call's randomness.
+/// The source of random bytes of one tool call, with the rest of its allowance.
 pub struct RandomCtx {
     inner: WasiRandomCtx,
     bytes: CallCounter,
 }
 
 impl RandomCtx {
-    /// Allows at most `bytes` bytes in this call, from the system's generator.
+    /// A source that returns at most `bytes` bytes, from the system's generator.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
         Self { inner: WasiRandomCtx::default(), bytes: CallCounter::new(Limit::RandomBytes, bytes) }
@@ -56,6 +56,7 @@ impl insecure::Host for RandomView<'_> {
 }
 
 impl insecure_seed::Host for RandomView<'_> {
+    // Not counted: it is one value, made before the call.
     fn insecure_seed(&mut self) -> wasmtime::Result<(u64, u64)> {
         insecure_seed::Host::insecure_seed(&mut self.0.inner)
     }

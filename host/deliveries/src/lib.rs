@@ -1,8 +1,9 @@
-//! Delivering the signals of runs: a webhook and a program of the owner's (SPEC SIG-2). One task each.
+//! Delivers the signals of runs to a webhook and to a program that the owner chose (SPEC SIG-2). Each of these consumers
+//! has a Tokio task of its own.
 //!
 //! A consumer has a durable position, so a restarted host continues from there: nothing is left out, and interrupted
-//! deliveries are repeated. It must not know the work of a run, and no run ever waits for it: a failing consumer delays
-//! only its own deliveries. Guests and models cannot choose their target or the program.
+//! deliveries are repeated. Runs do not depend on consumers and never wait for one: a failing consumer delays only its
+//! own deliveries. Guests and models cannot choose their target or the program.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests"))]
 
 mod config;
@@ -54,11 +55,11 @@ pub fn delivered_to_all(waiting: &WaitingSignals, consumers: &[&str]) -> Result<
     Ok(all)
 }
 
-/// The runs with signals that one of these consumers has not received yet.
+/// The runs with signals that one of these consumers has not received yet; empty without consumers.
 ///
 /// # Errors
 /// If the store cannot be read.
-pub fn untold(waiting: &WaitingSignals, consumers: &[&str]) -> Result<HashSet<RunId>, Refusal> {
+pub fn runs_with_undelivered_signals(waiting: &WaitingSignals, consumers: &[&str]) -> Result<HashSet<RunId>, Refusal> {
     let mut runs = HashSet::new();
     let mut after = delivered_to_all(waiting, consumers)?;
     loop {
@@ -92,11 +93,11 @@ pub struct DeliverParts {
 /// The deliveries of a host. They end when this is dropped.
 pub struct Deliveries {
     tasks: TaskTracker,
-    /// Also deliver the signals left by an earlier host.
+    /// Cancelled once the signals left by an earlier host are to be delivered too, without waiting for a new signal.
     begin: CancellationToken,
-    /// Finish: deliver the present signals without waiting.
+    /// Cancelled to finish: each undelivered signal is tried once more, without pauses.
     stop: CancellationToken,
-    /// End now without delivering.
+    /// Cancelled to end at once, without delivering.
     abort: CancellationToken,
 }
 
@@ -143,7 +144,7 @@ impl Deliveries {
         self.begin.cancel();
     }
 
-    /// Ends the deliveries. Undelivered signals are tried once more, within a time limit.
+    /// Tries each undelivered signal once more, then ends the deliveries; after [`GRACE`] they are aborted.
     pub async fn stop(&self) {
         self.stop.cancel();
         if tokio::time::timeout(GRACE, self.tasks.wait()).await.is_err() {

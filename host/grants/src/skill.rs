@@ -28,7 +28,7 @@ pub struct SkillGrant {
     /// The inputs of the skill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Value>,
-    /// The granted powers: the run ends with them.
+    /// The policy that was granted when the run began. The run is not resumed once the skill's policy covers less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
     /// Limits lowered by its policy, by the names of `[limits]`.
@@ -42,17 +42,18 @@ pub struct SkillGrant {
 pub enum Admission {
     /// The owner approved it: its policy and its own tools apply.
     Approved,
-    /// It waits for the owner, and the caller named the tools: it adds no tools or powers of its own (SPEC SKILL-6).
+    /// The owner has not approved it yet. The caller named the tools, and the skill adds no tools or powers (SPEC
+    /// SKILL-6).
     Explicit,
     /// It is reviewed, not used (SPEC SKILL-9).
     Review,
 }
 
 impl SkillGrant {
-    /// Checks that the bytes are still trusted for their use. Called whenever a host resumes the run.
+    /// Checks that an approved skill's bytes are still approved, and that its policy still covers the run's grant. Other skills always pass. Called whenever a host resumes the run.
     ///
     /// # Errors
-    /// `skill_untrusted` if they are no longer trusted.
+    /// `skill_untrusted` otherwise.
     pub fn check_trust(&self, run: &RunId, trust: &TrustBook) -> Result<(), Refusal> {
         if self.admission != Admission::Approved {
             return Ok(());
@@ -66,14 +67,16 @@ impl SkillGrant {
             if self.policy.as_ref().is_none_or(|given| covers(&now, given)) {
                 return Ok(());
             }
-            let reason = format!("the skill `{}` has fewer powers than when the run began", self.name);
+            let reason = format!("the policy of the skill `{}` no longer covers what this run was granted", self.name);
             return Err(Refusal::new(RefusalCode::SkillUntrusted, reason).with_remedy("start the task again"));
         }
         let reason = format!("the skill `{}` may no longer be used: {}", self.name, standing.reason);
-        Err(Refusal::new(RefusalCode::SkillUntrusted, reason).with_remedy("look at it with `motor skill review`"))
+        let remedy = format!("review the skill: `motor skill review {}`", self.name);
+        Err(Refusal::new(RefusalCode::SkillUntrusted, reason).with_remedy(remedy))
     }
 
-    /// Whether the run itself changed the skill and was about to end when its host stopped.
+    /// Whether the run itself produced the current version of the skill. The version it works by is then outdated, which
+    /// must not keep the run from resuming.
     fn was_replaced_by(&self, run: &RunId, trust: &TrustBook) -> bool {
         let records = trust.of_name(&self.name).unwrap_or_default();
         records.iter().any(|record| {

@@ -1,11 +1,12 @@
-//! The store's limiter: memory and tables over a whole call, not each on its own.
+//! The resource limiter of a Wasmtime store: it bounds the total memory and the total table elements of a call, not each
+//! memory or table on its own.
 
 use capabilities::{Limit, LimitExceeded};
 use wasmtime::ResourceLimiter;
 
 use crate::limits::Limits;
 
-/// Counts the resources of a call's instances. Exceeding a limit ends the guest rather than failing the growth: a guest
+/// Counts the resources of a call's instances. Exceeding a limit of the host ends the guest rather than failing the growth: a guest
 /// that survives a failed allocation would go on with less memory, and the limit would never be reported.
 #[derive(Debug)]
 pub struct Meter {
@@ -14,8 +15,8 @@ pub struct Meter {
     memory_peak: usize,
     table_limit: usize,
     table_elements: usize,
-    /// Instances, tables and memories, each.
-    most_of_each: usize,
+    /// Maximum number of instances, of tables and of memories: the same for each.
+    max_count: usize,
 }
 
 impl Meter {
@@ -27,7 +28,7 @@ impl Meter {
             memory_peak: 0,
             table_limit: clamp(limits.table_elements),
             table_elements: 0,
-            most_of_each: clamp(limits.instances),
+            max_count: clamp(limits.instances),
         }
     }
 
@@ -36,17 +37,23 @@ impl Meter {
     }
 }
 
-fn grow(held: usize, current: usize, desired: usize, most: usize, limit: Limit) -> Result<usize, LimitExceeded> {
-    match held.checked_add(desired.saturating_sub(current)) {
-        Some(total) if total <= most => Ok(total),
-        _ => Err(LimitExceeded { limit, value: most as u64 }),
+fn check_growth(
+    total: usize,
+    current: usize,
+    desired: usize,
+    maximum: usize,
+    limit: Limit,
+) -> Result<usize, LimitExceeded> {
+    match total.checked_add(desired.saturating_sub(current)) {
+        Some(total) if total <= maximum => Ok(total),
+        _ => Err(LimitExceeded { limit, value: maximum as u64 }),
     }
 }
 
 impl ResourceLimiter for Meter {
     fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
-        let total = grow(self.memory, current, desired, self.memory_limit, Limit::MemoryBytes)?;
-        // Beyond the guest's own declared maximum: its allocator handles that.
+        let total = check_growth(self.memory, current, desired, self.memory_limit, Limit::MemoryBytes)?;
+        // Growth beyond the maximum that the guest itself declares fails, and its allocator handles that.
         if maximum.is_some_and(|maximum| desired > maximum) {
             return Ok(false);
         }
@@ -56,7 +63,7 @@ impl ResourceLimiter for Meter {
     }
 
     fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
-        let total = grow(self.table_elements, current, desired, self.table_limit, Limit::TableElements)?;
+        let total = check_growth(self.table_elements, current, desired, self.table_limit, Limit::TableElements)?;
         if maximum.is_some_and(|maximum| desired > maximum) {
             return Ok(false);
         }
@@ -65,15 +72,15 @@ impl ResourceLimiter for Meter {
     }
 
     fn instances(&self) -> usize {
-        self.most_of_each
+        self.max_count
     }
 
     fn tables(&self) -> usize {
-        self.most_of_each
+        self.max_count
     }
 
     fn memories(&self) -> usize {
-        self.most_of_each
+        self.max_count
     }
 }
 

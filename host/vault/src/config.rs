@@ -12,7 +12,8 @@ use store::Store;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct VaultConfig {
-    /// Domain patterns to which a credential of the environment may be sent, by its name: `api_key` is `VAULT_API_KEY`.
+    /// For each credential of an environment variable, the patterns of the domains it may be sent to. The key is the
+    /// name of the credential: `api_key` for `VAULT_API_KEY`.
     /// Default empty: a credential without a domain is sent nowhere.
     pub domains: BTreeMap<String, Vec<String>>,
 }
@@ -24,7 +25,7 @@ pub struct VaultParts {
     pub store: Store,
     /// Clock for the time a credential was set.
     pub clock: Arc<dyn Clock>,
-    /// The home's `config` directory, for the key file of development.
+    /// The home's `config` directory, which holds the key file if there is neither a keyring nor [`Self::key`].
     pub directory: PathBuf,
     /// The key from the environment, `MOTOR_CREDENTIALS_KEY`: 32 bytes in base64 or hexadecimal, or a passphrase.
     pub key: Option<Secret<String>>,

@@ -22,7 +22,7 @@ pub struct TaskSummary {
     pub task: String,
     /// The granted tools, by exact name.
     pub tools: Vec<String>,
-    /// Maximum number of model calls of the current attempt.
+    /// Maximum number of iterations of the current attempt.
     pub max_iterations: u32,
     /// Time limit of an attempt in milliseconds. Time spent waiting for people is not counted.
     pub timeout_ms: u64,
@@ -31,14 +31,14 @@ pub struct TaskSummary {
     /// Time of the first step; absent before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// Time of the end; absent before.
+    /// Time the run ended; absent until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
-    /// Number of steps begun, in all attempts.
+    /// Number of iterations begun, over all attempts.
     pub iterations: u32,
-    /// Number of requests to the model, including retries.
+    /// Number of requests to the model. With retries there are more than iterations.
     pub model_calls: u32,
-    /// Number of tool calls with a result.
+    /// Number of tool calls that returned, including failed ones.
     pub tool_calls: u32,
     /// Number of failed tool calls.
     pub errors: u32,
@@ -49,7 +49,7 @@ pub struct TaskSummary {
     /// Cost in US dollars, if prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// Energy drained so far.
+    /// Energy used so far.
     pub energy: f64,
     /// Number of times that a host resumed it.
     pub resumes: u32,
@@ -65,16 +65,16 @@ pub struct TaskSummary {
     /// How the last attempt failed, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureSummary>,
-    /// Tool calls with an unknown outcome, for the owner (SPEC DUR-2).
+    /// Tool calls whose outcome is unknown and which the owner should check (SPEC DUR-2).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown_outcomes: Vec<String>,
-    /// Notices for the owner, such as a credential's value that was withheld (SPEC VAULT-3).
+    /// Notices for the owner, such as that a credential's value was withheld (SPEC VAULT-3).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
     /// The files it produced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
-    /// The skill it works by.
+    /// The skill that the run follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<SkillLabel>,
     /// The skills it installed.

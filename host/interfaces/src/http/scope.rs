@@ -1,8 +1,8 @@
 //! The caller of a route, and the scope that the route demands (SPEC API-1).
 //!
 //! A handler's first argument is its scope: [`Routes`](super::routes::Routes) takes no handler without one. Requests on
-//! the home's socket come from programs of the owner's user. Every other request carries a token: the owner's, or one
-//! that the owner made for a program, which never consents to anything.
+//! the home's socket come from programs of the owner's account on this machine. Every other request carries a token: the
+//! owner's, or an API token that the owner made for a program. An API token never counts as the owner's consent.
 
 use agent::{ActRequest, Caller};
 use axum::extract::FromRequestParts;
@@ -43,7 +43,8 @@ pub(super) trait Scope: FromRequestParts<ApiState> {
 enum Identity {
     /// The owner, by the owner's token.
     Owner(Consent),
-    /// A program of the owner's user, with the reason why it is not the owner, if it claimed to be.
+    /// A program of the operating system's account of the owner. If it sent an owner's token that was rejected, with the
+    /// error.
     Local(Option<ConsentError>),
     /// A program with an API token.
     Token(ApiToken),
@@ -77,7 +78,7 @@ impl Identity {
 
 fn unauthorized(reason: &str) -> ErrorReply {
     let refusal = Refusal::new(RefusalCode::Unauthorized, reason);
-    ErrorReply::from(refusal.with_remedy("the owner makes one: `motor token create --name NAME --scope agent`"))
+    ErrorReply::from(refusal.with_remedy("ask the owner for a token: `motor token create --name NAME --scope agent`"))
 }
 
 fn forbidden(reason: impl Into<String>) -> ErrorReply {
@@ -89,7 +90,8 @@ fn forbidden(reason: impl Into<String>) -> ErrorReply {
 pub(super) struct Access {
     /// The only agent. `None`: all agents.
     agent: Option<AgentName>,
-    /// The scope of the caller's API token, if it has one. It may be on another machine, and names no paths of this one.
+    /// The scope of the caller's API token, if it has one. Such a caller may be on another machine, so its requests must
+    /// not refer to paths of this one.
     token: Option<TokenScope>,
 }
 
@@ -122,7 +124,7 @@ impl Access {
     pub(super) fn check_acts(&self) -> Result<(), ErrorReply> {
         match self.token {
             Some(scope) if scope < TokenScope::Agent => Err(forbidden(format!(
-                "this takes a token with the scope `agent`, and this one has `{}`",
+                "this route requires a token with the scope `agent`; this token has the scope `{}`",
                 scope.as_str()
             ))),
             _ => Ok(()),
@@ -135,7 +137,7 @@ impl Access {
     }
 }
 
-/// Any caller, without a token: for facts that hold nothing of a home.
+/// Any caller; no token is needed. For routes that reveal nothing about a home.
 #[derive(Debug)]
 pub(super) struct Anyone;
 
@@ -146,7 +148,7 @@ pub(super) struct Reader(pub(super) Access);
 /// A caller that may delegate work.
 #[derive(Debug)]
 pub(super) struct Actor {
-    /// Whose rules of energy apply.
+    /// Decides which rules of energy apply: the owner's, or those of everyone else.
     pub(super) caller: Caller,
     pub(super) access: Access,
     consent: Result<Option<Consent>, ConsentError>,
@@ -156,7 +158,7 @@ impl Actor {
     /// The owner's consent, if the request carries the owner's token.
     ///
     /// # Errors
-    /// If it carries a token that the gate refuses.
+    /// If it carries an owner's token that was rejected.
     pub(super) fn consent(self) -> Result<Option<Consent>, ErrorReply> {
         Ok(self.consent?)
     }
@@ -167,7 +169,7 @@ impl Actor {
         let model = request.model.as_deref().and_then(|model| model.parse::<ModelRef>().ok());
         let replays = model.is_some_and(|model| model.provider == Provider::Replay);
         if self.access.token.is_some() && (!request.files.is_empty() || request.record.is_some() || replays) {
-            let reason = "a token names no files of this machine: `files`, `record` and `replay/FILE` are the owner's";
+            let reason = "a request with an API token cannot refer to files of this machine: no `files`, no `record`, no model `replay/FILE`";
             return Err(forbidden(reason));
         }
         Ok(())
@@ -177,7 +179,7 @@ impl Actor {
 /// A program of the owner's user, or the owner.
 #[derive(Debug)]
 pub(super) struct Local {
-    /// Whose rules of energy apply.
+    /// Decides which rules of energy apply: the owner's, or those of everyone else.
     pub(super) caller: Caller,
     consent: Result<Option<Consent>, ConsentError>,
 }
@@ -186,7 +188,7 @@ impl Local {
     /// The owner's consent, if the request carries the owner's token.
     ///
     /// # Errors
-    /// If it carries a token that the gate refuses.
+    /// If it carries an owner's token that was rejected.
     pub(super) fn consent(self) -> Result<Option<Consent>, ErrorReply> {
         Ok(self.consent?)
     }
@@ -196,7 +198,7 @@ impl Local {
 #[derive(Debug)]
 pub(super) struct Owner(pub(super) Consent);
 
-/// The owner, by a claim that the gate judges again once no other change is under way.
+/// The claim to be the owner, checked here and again by the consent gate once no other change is under way.
 #[derive(Debug)]
 pub(super) struct OwnerClaim(pub(super) Claim);
 
@@ -263,7 +265,9 @@ impl FromRequestParts<ApiState> for Local {
         match Identity::of(parts, api).await? {
             Identity::Owner(consent) => Ok(Self { caller: Caller::Owner, consent: Ok(Some(consent)) }),
             Identity::Local(refused) => Ok(Self { caller: Caller::Model, consent: refused.map_or(Ok(None), Err) }),
-            Identity::Token(_) => Err(forbidden("this takes the owner's token, or a program on the home's socket")),
+            Identity::Token(_) => {
+                Err(forbidden("this route requires the owner's token, or a connection through the home's socket"))
+            }
         }
     }
 }

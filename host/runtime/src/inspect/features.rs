@@ -29,21 +29,24 @@ pub(super) fn validate(bytes: &[u8]) -> Result<Types, LoadError> {
     let (offset, message) = (error.offset(), told(error.message()));
     // The validator's message for its own limits, which are wider than those of a sandbox.
     if message.contains("exceeds limit") {
-        return Err(LoadError::TooLargeForSandbox { message, remedy: "build it of fewer parts".into() });
+        return Err(LoadError::TooLargeForSandbox {
+            message,
+            remedy: "make the component smaller: the message names the limit that it exceeds".into(),
+        });
     }
     let proposal = with(WasmFeatures::all()).is_ok().then(|| {
         let off = WasmFeatures::all() - allowed();
-        // The proposals without which it does not validate. If either of two would do, both are left out.
+        // The proposals whose absence alone makes validation fail. Where either of two suffices, neither is listed.
         let needed = off.iter_names().filter(|(_, feature)| with(WasmFeatures::all() - *feature).is_err());
         let needed: Vec<_> = needed.map(|(name, _)| format!("`{}`", name.to_lowercase().replace('_', "-"))).collect();
-        if needed.is_empty() { "named in this message".to_owned() } else { needed.join(", ") }
+        if needed.is_empty() { "unknown (see the message of the validator)".to_owned() } else { needed.join(", ") }
     });
     Err(match proposal {
         Some(proposal) => {
             let remedy = if proposal.contains("cm-async") {
                 "make its functions synchronous: `async` comes with WASI 0.3, and this host runs WASI 0.2"
             } else {
-                "build it without: `wasm32-wasip2` needs none of them"
+                "build it with these features disabled: the target `wasm32-wasip2` does not need them"
             };
             LoadError::Proposal { proposal, offset, message, remedy: remedy.into() }
         }
