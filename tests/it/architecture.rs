@@ -64,7 +64,7 @@ const EDGES: [(&str, &[&str]); 22] = [
 ];
 
 /// Heavy or dangerous libraries, and the only crates that may see them.
-const FENCES: [(&str, &[&str]); 15] = [
+const FENCES: [(&str, &[&str]); 16] = [
     ("wasmtime", &["bindings", "capabilities", "runtime"]),
     ("wasmtime-wasi", &["bindings", "capabilities", "runtime"]),
     ("wasmtime-wasi-http", &["capabilities"]),
@@ -76,6 +76,7 @@ const FENCES: [(&str, &[&str]); 15] = [
     ("hickory-resolver", &["network"]),
     ("axum", &["interfaces"]),
     ("clap", &["interfaces"]),
+    ("rmcp", &["interfaces"]),
     ("cap-std", &["agent", "toolbox"]),
     // Keys and signatures.
     ("aws-lc-rs", &["consent", "receipts", "vault"]),

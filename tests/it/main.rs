@@ -25,6 +25,7 @@ mod killed;
 mod languages;
 mod long_words;
 mod loss;
+mod mcp;
 mod memory;
 mod models;
 mod mutilated;

@@ -165,6 +165,14 @@ impl Motor {
         Running::start(command, arguments.collect::<Vec<_>>().join(" "), input)
     }
 
+    /// The command with its environment, not started: for a test that speaks with it.
+    #[must_use]
+    pub fn command<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Command {
+        let mut command = Command::new(program());
+        self.settle(&mut command, arguments);
+        command
+    }
+
     /// The arguments, and the world the command lives in.
     fn settle<A: AsRef<OsStr>>(&self, command: &mut Command, arguments: &[A]) {
         command.args(arguments).arg("--home").arg(&self.home).current_dir(self.directory.path());

@@ -178,6 +178,14 @@ impl Runs {
         self.motor.wait(id).await.map(TaskSummary::from)
     }
 
+    /// The state and totals of a run now.
+    ///
+    /// # Errors
+    /// If the run does not exist, or the store fails.
+    pub fn summary(&self, id: &RunId) -> Result<TaskSummary, Refusal> {
+        self.record(id).map(TaskSummary::from)
+    }
+
     /// The agent that a run belongs to.
     ///
     /// # Errors

@@ -21,6 +21,7 @@ mod inspect;
 mod interrupt;
 mod live;
 mod logging;
+mod mcp;
 mod network;
 mod owner;
 mod parked;
@@ -144,6 +145,8 @@ enum Command {
     Config(config::ConfigCommand),
     /// Run a host in the foreground for other commands and detached runs
     Serve(serve::ServeArgs),
+    /// Serve an MCP client on standard input and output
+    Mcp(mcp::McpArgs),
     /// Show a whole run without a key and without a network
     Demo,
     /// Print completions for a shell
@@ -218,6 +221,7 @@ async fn dispatch(cli: Cli, env: Env, output: &Output) -> Done {
         Command::Doctor(arguments) => doctor::run(&arguments, &context).await,
         Command::Config(command) => config::run(command, &context),
         Command::Serve(arguments) => serve::run(&arguments, &context).await,
+        Command::Mcp(arguments) => mcp::run(&arguments, &context).await,
         Command::Demo => demo::run(&context).await,
         Command::Completions(arguments) => completions::run(&arguments, &context),
     }

@@ -8,13 +8,15 @@ pub mod events;
 use std::path::Path;
 use std::time::Duration;
 
+use axum::BoxError;
 use base::{Door, Refusal, RefusalCode};
 use bytes::Bytes;
 use consent::OwnerToken;
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::HeaderValue;
+use hyper::http::request;
 use hyper::{Method, Request, Response, header};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
@@ -62,12 +64,7 @@ impl Client {
     /// # Errors
     /// If there is no host, or it refuses.
     pub async fn ask<T: DeserializeOwned>(&self, call: &Call) -> Result<T, ClientError> {
-        let response = self.send(call, None).await?;
-        let ok = response.status().is_success();
-        let body = Limited::new(response.into_body(), MAX_BYTES).collect().await;
-        // The connection broke in the middle, or the answer is beyond reason.
-        let body = body.map_err(|_| ClientError::Gone { sent: true })?.to_bytes();
-        if ok { serde_json::from_slice(&body).map_err(|error| foreign(&error)) } else { Err(refusal(&body)) }
+        read(self.send(call, None).await?).await
     }
 
     /// Asks for a stream of events, those after the id `after`.
@@ -75,12 +72,7 @@ impl Client {
     /// # Errors
     /// If there is no host, or it refuses.
     pub async fn stream(&self, path: &str, after: Option<u64>) -> Result<EventStream, ClientError> {
-        let response = self.send(&Call::get(path), after).await?;
-        if response.status().is_success() {
-            return Ok(EventStream::new(response.into_body()));
-        }
-        let body = Limited::new(response.into_body(), MAX_BYTES).collect().await;
-        Err(refusal(&body.map_err(|_| ClientError::Gone { sent: true })?.to_bytes()))
+        events(self.send(&Call::get(path), after).await?).await
     }
 
     #[expect(clippy::disallowed_methods, reason = "the socket of the home's host")]
@@ -97,7 +89,7 @@ impl Client {
                 tracing::debug!(%error, "the connection to the host ended");
             }
         });
-        let mut request = Request::builder().method(&call.method).uri(&call.path).header(header::HOST, "motor");
+        let mut request = call.request();
         if let Some(id) = after {
             request = request.header("last-event-id", id);
         }
@@ -108,11 +100,7 @@ impl Client {
             request = request.header(header::AUTHORIZATION, bearer);
             request = request.header(DOOR, if *door == Door::Terminal { "terminal" } else { "token" });
         }
-        if call.body.is_some() {
-            request = request.header(header::CONTENT_TYPE, "application/json");
-        }
-        let body = Full::new(call.body.clone().unwrap_or_default());
-        let request = request.body(body).map_err(|error| foreign(&error))?;
+        let request = request.body(call.body()).map_err(|error| foreign(&error))?;
         sender.send_request(request).await.map_err(|_| ClientError::Gone { sent: true })
     }
 }
@@ -166,12 +154,62 @@ impl Call {
         Self { method: Method::DELETE, ..Self::get(path) }
     }
 
+    /// The head of the request, without the caller's proof of identity.
+    pub(crate) fn request(&self) -> request::Builder {
+        let request = Request::builder().method(&self.method).uri(&self.path).header(header::HOST, "localhost");
+        match self.body {
+            Some(_) => request.header(header::CONTENT_TYPE, "application/json"),
+            None => request,
+        }
+    }
+
+    /// The body of the request.
+    pub(crate) fn body(&self) -> Full<Bytes> {
+        Full::new(self.body.clone().unwrap_or_default())
+    }
+
     /// The same with the owner's word.
     #[must_use]
     pub fn with(mut self, word: OwnerProof) -> Self {
         self.word = Some(word);
         self
     }
+}
+
+/// Reads the answer to a request.
+///
+/// # Errors
+/// If the host refused, or its answer ended early.
+pub(crate) async fn read<T: DeserializeOwned, B>(response: Response<B>) -> Result<T, ClientError>
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>>,
+{
+    let ok = response.status().is_success();
+    let body = collect(response.into_body()).await?;
+    if ok { serde_json::from_slice(&body).map_err(|error| foreign(&error)) } else { Err(refusal(&body)) }
+}
+
+/// Reads the answer to a request for a stream of events.
+///
+/// # Errors
+/// If the host refused.
+pub(crate) async fn events<B>(response: Response<B>) -> Result<EventStream, ClientError>
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    if response.status().is_success() {
+        return Ok(EventStream::new(axum::body::Body::new(response.into_body())));
+    }
+    Err(refusal(&collect(response.into_body()).await?))
+}
+
+/// The whole body. If the connection broke in the middle, or the answer is beyond reason, the host counts as gone.
+async fn collect<B>(body: B) -> Result<Bytes, ClientError>
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>>,
+{
+    let body = Limited::new(body, MAX_BYTES).collect().await;
+    Ok(body.map_err(|_| ClientError::Gone { sent: true })?.to_bytes())
 }
 
 fn refusal(body: &[u8]) -> ClientError {

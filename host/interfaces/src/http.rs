@@ -12,6 +12,7 @@ mod drain;
 mod events;
 mod host;
 pub mod listen;
+mod mcp;
 mod owner;
 pub mod port;
 pub mod reply;
@@ -56,6 +57,8 @@ pub struct ApiState {
     closing: CancellationToken,
     /// A client asked the host to end.
     shutdown: CancellationToken,
+    /// The MCP server; it calls the other routes of this API.
+    mcp: Option<mcp::McpService>,
 }
 
 /// The listener that a request came through.
@@ -126,6 +129,9 @@ fn routes() -> Routes {
         .get("/v1/tokens", tokens::list)
         .post("/v1/tokens", tokens::create)
         .delete("/v1/tokens/{name}", tokens::revoke)
+        .post("/mcp", mcp::serve)
+        .get("/mcp", mcp::serve)
+        .delete("/mcp", mcp::serve)
 }
 
 /// The methods, paths and scopes of all routes.
@@ -136,6 +142,11 @@ pub fn route_table() -> Vec<Route> {
 
 /// The API over one host.
 fn router(api: ApiState) -> Router {
+    let mcp = mcp::service(without_mcp(api.clone()), api.closing.clone());
+    without_mcp(ApiState { mcp: Some(mcp), ..api })
+}
+
+fn without_mcp(api: ApiState) -> Router {
     let channel = api.channel;
     let router = routes()
         .router

@@ -1,4 +1,4 @@
-//! The surfaces of the product: the `motor` command line, and the HTTP API on the home's socket.
+//! The surfaces of the product: the `motor` command line, the HTTP API, and the MCP server.
 //!
 //! Architecture invariant: no decision about runs, tools, energy or state is made here. A surface turns words into a
 //! request for [`agent::Host`] and its answer into words; logic that two surfaces share lives in the facade. The
@@ -10,5 +10,6 @@ pub mod client;
 pub mod duration;
 pub mod exit;
 pub mod http;
+pub mod mcp;
 pub mod output;
 pub mod session;

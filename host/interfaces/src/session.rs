@@ -300,6 +300,24 @@ impl Session {
         Ok(())
     }
 
+    /// A client of the hosts of this home, for requests made at the same time as others.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Reaches the home's next host after a request found none, and takes up the runs if it is this process.
+    ///
+    /// # Errors
+    /// If no host can be reached within 20 s.
+    pub async fn reach_next(&mut self) -> Result<(), Refusal> {
+        // Another request may have reached it already.
+        if self.client.ask::<Status>(&Call::get("/v1/host")).await.is_err() {
+            self.again(Instant::now() + PATIENCE, unreachable(false)).await?;
+        }
+        self.take_up_runs().await
+    }
+
     /// How many requests of other commands depend on the host that this process is.
     #[must_use]
     pub fn attached(&self) -> usize {

@@ -39,8 +39,8 @@ fn directives(verbose: u8, env: Option<String>) -> String {
     let wanted = env.unwrap_or_else(|| {
         // Libraries are quieter than we are.
         match verbose {
-            0 => "warn",
-            1 => "info,wasmtime=warn,cranelift_codegen=warn",
+            0 => "warn,rmcp=error",
+            1 => "info,rmcp=warn,wasmtime=warn,cranelift_codegen=warn",
             _ => {
                 "debug,wasmtime=info,wasmtime_internal_cranelift=info,cranelift_codegen=info,hyper=info,hyper_util=info"
             }
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_variable_wins() {
-        assert_eq!(directives(0, None), "warn,wasmtime_wasi_http=off");
+        assert_eq!(directives(0, None), "warn,rmcp=error,wasmtime_wasi_http=off");
         assert_eq!(directives(2, Some("motor=trace".to_owned())), "motor=trace,wasmtime_wasi_http=off");
         assert!(directives(1, None).starts_with("info"));
         for verbose in 0..3 {

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
+use axum::body::Body;
 use base::sse::Decoder;
 pub use base::sse::Event;
 use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
 
 /// The longest event. A tool result is at most some megabytes.
 const MAX_BYTES: usize = 64 << 20;
@@ -13,13 +13,13 @@ const MAX_BYTES: usize = 64 << 20;
 /// The events of a response, as they come.
 #[derive(Debug)]
 pub struct EventStream {
-    body: Incoming,
+    body: Body,
     decoder: Decoder,
     ready: VecDeque<Event>,
 }
 
 impl EventStream {
-    pub(super) fn new(body: Incoming) -> Self {
+    pub(super) fn new(body: Body) -> Self {
         Self { body, decoder: Decoder::default(), ready: VecDeque::new() }
     }
 

@@ -65,6 +65,7 @@ impl Server {
             attached: Attachments::new(),
             closing: CancellationToken::new(),
             shutdown: CancellationToken::new(),
+            mcp: None,
         };
         let serving = vec![serve(OwnersOnly::new(listener), api.clone())];
         Ok(Self { api, socket, serving })

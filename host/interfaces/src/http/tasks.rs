@@ -1,6 +1,7 @@
 //! Runs: `/v1/tasks`.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use agent::{Host, TaskFilter, TaskSummary};
 use axum::Json;
@@ -88,16 +89,34 @@ pub(super) async fn delete(_: Local, State(api): State<ApiState>, Path(id): Path
     Ok(Json(DeleteReply { run_id }))
 }
 
-/// Answers once the run is over, or waits for a person.
+/// How long an outcome is waited for.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Patience {
+    /// Milliseconds after which the answer is the state at that time. Default: without end.
+    #[serde(default)]
+    wait_ms: Option<u64>,
+}
+
+/// Answers once the run is over, or waits for a person, or the caller's patience ends.
 pub(super) async fn wait(
     Reader(access): Reader,
     State(api): State<ApiState>,
     Path(id): Path<String>,
+    Query(patience): Query<Patience>,
 ) -> ApiResult<TaskSummary> {
     let _attachment = api.attached.attach();
     let id = access.run(&api, &id)?;
+    let impatient = async {
+        match patience.wait_ms {
+            Some(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
+        biased;
         record = api.host.runs.wait(&id) => Ok(Json(record?)),
+        () = impatient => Ok(Json(api.host.runs.summary(&id)?)),
         () = api.closing.cancelled() => {
             let refusal = Refusal::new(RefusalCode::TryLater, format!("the host stops while run `{id}` goes on"));
             Err(ErrorReply::from(refusal.with_remedy(format!("wait for it again: `motor act --resume {id}`"))))

@@ -1,0 +1,274 @@
+//! The tools: their declarations, and their calls as requests to the HTTP API.
+
+use std::sync::Arc;
+
+use agent::{ActReply, ActRequest, ExecuteReply, ExecuteRequest, RetryTask, TaskSummary, Tier};
+use base::{AgentName, Provenance, Random, Refusal, RefusalCode, RunId};
+use futures_util::future::BoxFuture;
+use motor::{CancelReply, RetryReply, RunStatus, RunTrace};
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use schemars::JsonSchema;
+use schemars::generate::{Contract, SchemaSettings};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use skills::SkillSummary;
+use vault::CredentialInfo;
+
+use super::api::Api;
+use super::arguments::{ActArguments, ExecuteArguments, MAX_WAIT_SECONDS, NoArguments, TaskAction, TaskArguments};
+use super::replies::{CredentialEntry, CredentialsReply, ProgramReply, RunReply, SkillEntry, SkillsReply, TaskReply};
+use super::wait::{Progress, outcome};
+use crate::client::Call;
+
+/// Seconds that `core_task` waits by default.
+const WAIT_SECONDS: u64 = 25;
+/// Characters of an answer in the summary of a run; a longer one is read from the trace.
+const SUMMARY_CHARS: usize = 2_000;
+/// Runs in one list, at most.
+const MAX_RUNS: u32 = 100;
+
+/// The sender of a call, and its way to the host.
+pub struct Caller<'a> {
+    /// The API as this caller may use it.
+    pub api: Api,
+    /// Agent of a call that names none.
+    pub agent: &'a AgentName,
+    /// Where the steps of a run are reported, if the client asked for that.
+    pub(super) progress: Option<Progress>,
+}
+
+/// Every tool, in a fixed order.
+#[must_use]
+pub fn all() -> Vec<Tool> {
+    let act = ToolAnnotations::new().read_only(false).destructive(true).idempotent(false).open_world(true);
+    let steer = ToolAnnotations::new().read_only(false).destructive(false).idempotent(true).open_world(false);
+    let compute = ToolAnnotations::new().read_only(false).destructive(false).idempotent(false).open_world(true);
+    let look = ToolAnnotations::new().read_only(true).destructive(false).idempotent(true).open_world(false);
+    vec![
+        tool::<ActArguments, RunReply>(
+            "core_act",
+            "Delegate a task",
+            "Start a sandboxed run for a task, with exactly the grants named. Answers at once with the run's id; the \
+             run goes on by itself.",
+            act,
+        ),
+        tool::<TaskArguments, TaskReply>(
+            "core_task",
+            "Follow and steer runs",
+            "List runs, look at one, wait for it, read its log, stop it, or try it again after a failure.",
+            steer,
+        ),
+        tool::<ExecuteArguments, ProgramReply>(
+            "core_execute",
+            "Run JavaScript",
+            "Run a short JavaScript program in a fresh sandbox and return its value. No files; no network unless \
+             `network` is set.",
+            compute,
+        ),
+        tool::<NoArguments, SkillsReply>(
+            "core_skill",
+            "List skills",
+            "List the skills that `core_act` can work by, with their status.",
+            look.clone(),
+        ),
+        tool::<NoArguments, CredentialsReply>(
+            "core_credential",
+            "List credentials",
+            "List the names and domains of the credentials that a run can be granted. Values are never shown.",
+            look,
+        ),
+    ]
+}
+
+fn tool<A: JsonSchema, R: JsonSchema>(
+    name: &'static str,
+    title: &'static str,
+    description: &'static str,
+    annotations: ToolAnnotations,
+) -> Tool {
+    Tool::new(name, description, schema::<A>(Contract::Deserialize))
+        .with_title(title)
+        .with_raw_output_schema(schema::<R>(Contract::Serialize))
+        .with_annotations(annotations.clone())
+}
+
+/// The JSON Schema of a type, with the definitions of its parts in place: some clients resolve no references.
+fn schema<T: JsonSchema>(contract: Contract) -> Arc<JsonObject> {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.contract = contract;
+    });
+    let mut object = settings.into_generator().into_root_schema_for::<T>();
+    object.remove("title");
+    object.remove("description");
+    Arc::new(object.as_object().cloned().unwrap_or_default())
+}
+
+/// The call of a tool; `None` if there is no tool of this name.
+#[must_use]
+pub fn call<'a>(caller: &'a Caller<'_>, tool: &str, arguments: Value) -> Option<BoxFuture<'a, Result<Value, Refusal>>> {
+    Some(match tool {
+        "core_act" => Box::pin(async move { reply(&act(caller, read(arguments)?).await?) }),
+        "core_task" => Box::pin(async move { reply(&task(caller, read(arguments)?).await?) }),
+        "core_execute" => Box::pin(async move { reply(&execute(caller, read(arguments)?).await?) }),
+        "core_skill" => Box::pin(async move {
+            let NoArguments {} = read(arguments)?;
+            reply(&skills(caller).await?)
+        }),
+        "core_credential" => Box::pin(async move {
+            let NoArguments {} = read(arguments)?;
+            reply(&credentials(caller).await?)
+        }),
+        _ => return None,
+    })
+}
+
+/// The text of a failed call, for the client's model.
+#[must_use]
+pub fn failure(refusal: &Refusal) -> String {
+    let Refusal { code, reason, remedy, key } = refusal;
+    let mut text = json!({ "code": code, "reason": reason });
+    if let Some(remedy) = remedy {
+        text["remedy"] = json!(remedy);
+    }
+    if let Some(key) = key {
+        text["key"] = json!(key);
+    }
+    text.to_string()
+}
+
+fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, Refusal> {
+    serde_json::from_value(arguments).map_err(|error| {
+        Refusal::new(RefusalCode::InvalidRequest, format!("the arguments are refused: {error}"))
+            .with_remedy("call the tool again with arguments that match its input schema")
+    })
+}
+
+fn reply(reply: &impl Serialize) -> Result<Value, Refusal> {
+    serde_json::to_value(reply).map_err(|error| Refusal::new(RefusalCode::Failed, error.to_string()))
+}
+
+/// A request whose answer was lost is sent again; without a key it would be carried out twice.
+fn new_key() -> String {
+    format!("mcp-{:016x}", Random::from_system().next_u64())
+}
+
+fn seconds(requested: Option<u64>, default: u64) -> u64 {
+    requested.unwrap_or(default).min(MAX_WAIT_SECONDS)
+}
+
+async fn act(caller: &Caller<'_>, arguments: ActArguments) -> Result<RunReply, Refusal> {
+    let wait = seconds(arguments.wait_seconds, 0);
+    let request = ActRequest {
+        task: arguments.task,
+        tools: arguments.tools,
+        agent: arguments.agent.unwrap_or_else(|| caller.agent.clone()),
+        domains: arguments.domains,
+        writes: arguments.writes,
+        credentials: arguments.credentials,
+        approval_required: arguments.approval_required,
+        unattended: arguments.unattended,
+        skill: arguments.skill,
+        inputs: arguments.inputs,
+        max_iterations: arguments.max_iterations,
+        timeout_ms: arguments.timeout_ms,
+        key: Some(arguments.key.unwrap_or_else(new_key)),
+        ..ActRequest::default()
+    };
+    let started: ActReply = caller.api.ask(&Call::post("/v1/tasks", &request)?).await?;
+    let mut run = run(caller, &started.run_id, wait).await?;
+    run.warnings = started.warnings;
+    Ok(run)
+}
+
+async fn task(caller: &Caller<'_>, arguments: TaskArguments) -> Result<TaskReply, Refusal> {
+    let id = || {
+        arguments.run_id.as_ref().ok_or_else(|| {
+            Refusal::new(RefusalCode::InvalidRequest, "the action needs `runId`")
+                .with_remedy("find the run with `action: list`")
+        })
+    };
+    let mut wait = 0;
+    match arguments.action {
+        TaskAction::List => {
+            let limit = arguments.limit.unwrap_or(20).clamp(1, MAX_RUNS);
+            let runs: Vec<TaskSummary> = caller.api.ask(&Call::get(format!("/v1/tasks?limit={limit}"))).await?;
+            return Ok(TaskReply { runs: Some(runs.into_iter().map(RunReply::new).collect()), ..TaskReply::default() });
+        }
+        TaskAction::Log => {
+            let log: Value = caller.api.ask(&Call::get(format!("/v1/tasks/{}/log", id()?))).await?;
+            let log = log.get("log").and_then(Value::as_str).unwrap_or_default().to_owned();
+            return Ok(TaskReply { log: Some(log), ..TaskReply::default() });
+        }
+        TaskAction::Get => {}
+        TaskAction::Wait => wait = seconds(arguments.wait_seconds, WAIT_SECONDS),
+        TaskAction::Cancel => {
+            let cancel = Call::post(format!("/v1/tasks/{}/cancellation", id()?), &json!({}))?;
+            caller.api.ask::<CancelReply>(&cancel).await?;
+        }
+        TaskAction::Retry => {
+            let request =
+                RetryTask { guidance: arguments.guidance.clone(), key: Some(new_key()), ..RetryTask::default() };
+            let retry = Call::post(format!("/v1/tasks/{}/retries", id()?), &request)?;
+            caller.api.ask::<RetryReply>(&retry).await?;
+        }
+    }
+    Ok(TaskReply { run: Some(run(caller, id()?, wait).await?), ..TaskReply::default() })
+}
+
+/// A run once it is over or asks its owner, after `wait` seconds at the latest.
+async fn run(caller: &Caller<'_>, id: &RunId, wait: u64) -> Result<RunReply, Refusal> {
+    let summary = outcome(&caller.api, id, wait, caller.progress.as_ref()).await?;
+    let is_cut = summary.summary.as_ref().is_some_and(|text| text.chars().count() >= SUMMARY_CHARS);
+    let is_completed = summary.status == RunStatus::Completed;
+    let mut reply = RunReply::new(summary);
+    if is_completed && is_cut {
+        let trace: RunTrace = caller.api.ask(&Call::get(format!("/v1/tasks/{id}"))).await?;
+        reply.answer = trace.summary;
+    }
+    Ok(reply)
+}
+
+async fn execute(caller: &Caller<'_>, arguments: ExecuteArguments) -> Result<ProgramReply, Refusal> {
+    let request = ExecuteRequest {
+        code: arguments.code,
+        purpose: None,
+        tier: if arguments.network { Tier::Network } else { Tier::Isolated },
+        timeout_ms: arguments.timeout_ms,
+        guard: None,
+        agent: arguments.agent.unwrap_or_else(|| caller.agent.clone()),
+        seed: None,
+    };
+    let call = Call::post("/v1/executions", &request)?;
+    // A program with network access may have written somewhere.
+    let reply: ExecuteReply =
+        if arguments.network { caller.api.ask_once(&call).await? } else { caller.api.ask(&call).await? };
+    Ok(ProgramReply {
+        ok: reply.ok,
+        output: reply.output,
+        console: reply.console,
+        line: reply.line,
+        truncated: reply.truncated,
+        read_web: reply.provenance == Provenance::Web,
+    })
+}
+
+async fn skills(caller: &Caller<'_>) -> Result<SkillsReply, Refusal> {
+    let skills: Vec<SkillSummary> = caller.api.ask(&Call::get("/v1/skills")).await?;
+    let entries = skills.into_iter().filter_map(|skill| {
+        let status = skill.status.to_string();
+        Some(SkillEntry { name: skill.name?, description: skill.description, status })
+    });
+    Ok(SkillsReply { skills: entries.collect() })
+}
+
+async fn credentials(caller: &Caller<'_>) -> Result<CredentialsReply, Refusal> {
+    let credentials: Vec<CredentialInfo> = caller.api.ask(&Call::get("/v1/credentials")).await?;
+    let entries = credentials
+        .into_iter()
+        .map(|credential| CredentialEntry { name: credential.name.to_string(), domains: credential.domains });
+    let to_add =
+        "the owner runs `motor credential set NAME --domain DOMAIN`; never ask for a secret in the conversation";
+    Ok(CredentialsReply { credentials: entries.collect(), to_add: to_add.to_owned() })
+}

@@ -1,0 +1,399 @@
+//! The MCP server with the real program (SPEC MCP-1): on standard input and output and at `/mcp`, in both protocol eras,
+//! spoken to as clients write it on the wire.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use tests::binary::Motor;
+use tests::model_server::ModelServer;
+use tests::{Patience, block_on};
+
+/// The protocol's eras: with a handshake, and with the client's facts in every request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Era {
+    Handshake,
+    Stateless,
+}
+
+const ERAS: [Era; 2] = [Era::Handshake, Era::Stateless];
+
+impl Era {
+    fn version(self) -> &'static str {
+        if self == Self::Handshake { "2025-06-18" } else { "2026-07-28" }
+    }
+
+    fn message(self, id: u64, method: &str, mut params: Value) -> Value {
+        if self == Self::Stateless {
+            params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(self.version());
+            params["_meta"]["io.modelcontextprotocol/clientInfo"] = json!({ "name": "test", "version": "1" });
+            params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        }
+        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+    }
+}
+
+/// A client of `motor mcp`.
+struct Client {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    era: Era,
+    next: u64,
+    /// Notifications that came since the last request.
+    notices: Vec<Value>,
+    tools: Value,
+}
+
+impl Client {
+    fn start(motor: &Motor, era: Era) -> Self {
+        Self::of(motor.command(&["mcp"]), era)
+    }
+
+    fn of(mut command: std::process::Command, era: Era) -> Self {
+        let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = streams.spawn().unwrap();
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
+        let (send, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if send.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut client = Self { child, stdin, lines, era, next: 1, notices: Vec::new(), tools: Value::Null };
+        if era == Era::Handshake {
+            let info = json!({ "name": "test", "version": "1" });
+            let hello = json!({ "protocolVersion": era.version(), "capabilities": {}, "clientInfo": info });
+            let told = client.ask("initialize", hello);
+            assert_eq!(told["protocolVersion"], era.version(), "{told}");
+            client.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
+        }
+        client
+    }
+
+    fn write(&mut self, line: &str) {
+        writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    fn line(&self) -> Value {
+        let mut patience = Patience::default();
+        loop {
+            match self.lines.recv_timeout(Duration::from_millis(200)) {
+                // Each line on standard output is a message: logs go elsewhere.
+                Ok(line) => return serde_json::from_str(&line).unwrap(),
+                Err(RecvTimeoutError::Timeout) if patience.lasts() => {}
+                Err(error) => panic!("no answer: {error}"),
+            }
+        }
+    }
+
+    /// The whole answer to a request.
+    fn answer(&mut self, method: &str, params: Value) -> Value {
+        let id = self.next;
+        self.next += 1;
+        self.write(&self.era.message(id, method, params).to_string());
+        self.notices.clear();
+        loop {
+            let message = self.line();
+            if message["id"] == id {
+                return message;
+            }
+            self.notices.push(message);
+        }
+    }
+
+    fn ask(&mut self, method: &str, params: Value) -> Value {
+        let answer = self.answer(method, params);
+        assert!(answer["error"].is_null(), "{method}: {answer}");
+        answer["result"].clone()
+    }
+
+    fn tool(&mut self, name: &str, arguments: &Value) -> Value {
+        self.ask("tools/call", json!({ "name": name, "arguments": arguments, "_meta": { "progressToken": "p" } }))
+    }
+
+    /// The structured content of a call that succeeds; the text holds the same.
+    fn call(&mut self, name: &str, arguments: &Value) -> Value {
+        if self.tools.is_null() {
+            self.tools = self.ask("tools/list", json!({}))["tools"].clone();
+        }
+        let result = self.tool(name, arguments);
+        assert_ne!(result["isError"], json!(true), "{result}");
+        let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
+        assert_eq!(text, result["structuredContent"]);
+        // Real clients check this too.
+        let tool = self.tools.as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap();
+        let checked = jsonschema::validate(&tool["outputSchema"], &text);
+        assert!(checked.is_ok(), "{name}: {checked:?} {text}");
+        text
+    }
+
+    /// The failure of a call.
+    fn fails(&mut self, name: &str, arguments: &Value) -> Value {
+        let result = self.tool(name, arguments);
+        assert_eq!(result["isError"], json!(true), "{result}");
+        serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
+    }
+
+    /// Waits for a run as a client does that can only call tools.
+    fn wait(&mut self, run: &Value) -> Value {
+        loop {
+            let reply = self.call("core_task", &json!({ "action": "wait", "runId": run, "waitSeconds": 5 }));
+            let reply = &reply["run"];
+            if reply["isOver"] == true || !reply["waitsFor"].is_null() {
+                return reply.clone();
+            }
+            assert!(reply["next"].as_str().unwrap().contains("wait"), "{reply}");
+        }
+    }
+
+    fn end(mut self) {
+        drop(self.stdin.take());
+        let mut patience = Patience::default();
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(patience.lasts(), "the server outlives its client");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn scripted(turns: Value) -> (Motor, ModelServer) {
+    let model = block_on(ModelServer::scripted(json!({ "turns": turns })));
+    (Motor::with_model(&model), model)
+}
+
+#[test]
+fn a_client_of_either_era_delegates_waits_and_reads_the_answer() {
+    for era in ERAS {
+        let code = json!({ "name": "code", "arguments": { "code": "2 + 3" } });
+        let long = "x".repeat(5_000);
+        let (motor, _model) = scripted(json!([{ "text": "adding", "tool_calls": [code] }, { "text": long }]));
+        let mut client = Client::start(&motor, era);
+        if era == Era::Stateless {
+            let told = client.ask("server/discover", json!({}));
+            assert!(told["supportedVersions"].as_array().unwrap().contains(&json!("2026-07-28")), "{told}");
+        }
+        let listed = client.ask("tools/list", json!({}));
+        let names: Vec<_> = listed["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+        assert_eq!(names, ["core_act", "core_task", "core_execute", "core_skill", "core_credential"]);
+        for tool in listed["tools"].as_array().unwrap() {
+            assert!(tool["title"].is_string() && tool["annotations"]["readOnlyHint"].is_boolean(), "{tool}");
+            for schema in ["inputSchema", "outputSchema"] {
+                assert_eq!(tool[schema]["type"], "object", "{tool}");
+                assert!(!tool[schema].to_string().contains("$ref"), "some clients resolve no references: {tool}");
+            }
+        }
+        let started = client.call("core_act", &json!({ "task": "add", "tools": ["code"] }));
+        let over = client.wait(&started["runId"]);
+        assert_eq!((&over["status"], &over["answer"]), (&json!("completed"), &json!(long)), "{over}");
+        let found = client.call("core_task", &json!({ "action": "list" }));
+        assert_eq!(found["runs"][0]["runId"], started["runId"]);
+        let computed = client.call("core_execute", &json!({ "code": "6 * 7" }));
+        assert_eq!((&computed["ok"], &computed["output"]), (&json!(true), &json!("42")), "{computed}");
+        client.end();
+    }
+}
+
+#[test]
+fn progress_tells_the_steps_of_a_run() {
+    let code = json!({ "name": "code", "arguments": { "code": "1" } });
+    let (motor, _model) = scripted(json!([{ "tool_calls": [code] }, { "text": "done" }]));
+    let mut client = Client::start(&motor, Era::Handshake);
+    let over = client.call("core_act", &json!({ "task": "work", "tools": ["code"], "waitSeconds": 50 }));
+    assert_eq!(over["status"], "completed", "{over}");
+    let progress: Vec<&Value> =
+        client.notices.iter().filter(|notice| notice["params"]["progressToken"] == "p").collect();
+    let counts: Vec<f64> = progress.iter().map(|notice| notice["params"]["progress"].as_f64().unwrap()).collect();
+    assert!(counts.is_sorted_by(|a, b| a < b), "{counts:?}");
+    assert!(progress.iter().any(|notice| notice["params"]["message"] == "step 1: `code`"), "{progress:?}");
+}
+
+#[test]
+fn bad_messages_and_arguments_are_answered_and_the_next_call_works() {
+    let (motor, _model) = scripted(json!([]));
+    let mut client = Client::start(&motor, Era::Handshake);
+    for (tool, arguments, code) in [
+        ("core_act", json!({}), "invalid_request"),
+        ("core_act", json!({ "task": "x", "tool": ["code"] }), "invalid_request"),
+        ("core_act", json!({ "task": "x", "tools": ["cod"] }), "unknown_tool"),
+        ("core_act", json!({ "task": "x", "files": [{ "path": "/etc/passwd" }] }), "invalid_request"),
+        ("core_act", json!({ "task": "x", "model": "replay/etc/passwd" }), "invalid_request"),
+        ("core_task", json!({ "action": "approve", "runId": "run_1" }), "invalid_request"),
+        ("core_task", json!({ "action": "get" }), "invalid_request"),
+        ("core_task", json!({ "action": "get", "runId": "run_0123" }), "not_found"),
+        ("core_task", json!({ "action": "get", "runId": "../../v1/owner" }), "invalid_request"),
+        ("core_task", json!({ "action": "wait", "runId": 7 }), "invalid_request"),
+        ("core_execute", json!({ "code": "1", "timeoutMs": -1 }), "invalid_request"),
+        ("core_skill", json!({ "action": "approve" }), "invalid_request"),
+        ("core_credential", json!({ "name": "KEY", "value": "secret" }), "invalid_request"),
+    ] {
+        let failure = client.fails(tool, &arguments);
+        assert_eq!(failure["code"], code, "{tool} {arguments}: {failure}");
+        assert!(failure["reason"].is_string(), "{failure}");
+    }
+    for (method, params) in [
+        ("tools/call", json!({ "name": "core_approve", "arguments": {} })),
+        ("tools/call", json!({ "name": 7 })),
+        ("no/such", json!({})),
+    ] {
+        let answer = client.answer(method, params);
+        assert!(answer["error"]["code"].is_i64(), "{method}: {answer}");
+    }
+    let thrown = client.call("core_execute", &json!({ "code": "throw new Error('no')" }));
+    assert_eq!(thrown["ok"], false, "{thrown}");
+    assert_eq!(client.call("core_execute", &json!({ "code": "1" }))["output"], "1");
+    client.end();
+}
+
+#[test]
+fn only_the_owner_answers_a_question_and_the_client_is_told_how() {
+    let ask = json!({ "name": "ask_user", "arguments": { "question": "which one?" } });
+    let (motor, _model) = scripted(json!([{ "tool_calls": [ask] }, { "text": "the red one" }]));
+    let mut client = Client::start(&motor, Era::Handshake);
+    let started = client.call("core_act", &json!({ "task": "choose" }));
+    let waits = client.wait(&started["runId"]);
+    assert_eq!(waits["waitsFor"]["question"], "which one?", "{waits}");
+    let run = started["runId"].as_str().unwrap();
+    assert!(waits["next"].as_str().unwrap().contains(&format!("motor task respond {run}")), "{waits}");
+    let answered = motor.run_as_owner(&["task", "respond", run, "red"], "");
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    let over = client.wait(&started["runId"]);
+    assert_eq!(over["answer"], "the red one", "{over}");
+}
+
+#[test]
+fn a_client_outlives_the_host_and_its_run_goes_on() {
+    let code = json!({ "name": "code", "arguments": { "code": "1" } });
+    let (motor, model) = scripted(json!([{ "tool_calls": [code] }, { "text": "done", "gate": true }]));
+    let serving = motor.start(&["serve"]);
+    serving.wait_for_words("listening");
+    let mut client = Client::start(&motor, Era::Handshake);
+    let started = client.call("core_act", &json!({ "task": "work", "tools": ["code"], "key": "k" }));
+    let mut patience = Patience::default();
+    while model.calls() < 2 {
+        assert!(patience.lasts(), "the run does not reach its second step");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    serving.kill();
+    model.release();
+    let over = client.wait(&started["runId"]);
+    assert_eq!((&over["status"], &over["answer"]), (&json!("completed"), &json!("done")), "{over}");
+    let again = client.call("core_act", &json!({ "task": "work", "tools": ["code"], "key": "k" }));
+    assert_eq!(again["runId"], started["runId"], "a key names one run");
+    client.end();
+}
+
+#[test]
+fn clients_of_the_port_do_as_much_as_their_tokens_allow() {
+    let (motor, _model) = scripted(json!([{ "text": "said" }]));
+    let make = |name: &str, scope: &[&str]| {
+        let made = motor.run_as_owner(&[&["token", "create", "--name", name, "--scope"], scope].concat(), "");
+        made.stdout.trim().to_owned()
+    };
+    let (read, agent) = (make("reader", &["read"]), make("actor", &["agent"]));
+    let bound = make("bound", &["agent", "--agent", "other"]);
+    let serving = motor.start(&["serve", "--listen", "127.0.0.1:0", "--json"]);
+    let line: Value = serde_json::from_str(&serving.wait_for_output("listening")).unwrap();
+    let url = format!("{}/mcp", line["address"].as_str().unwrap());
+    let post = |era: Era, token: &str, method: &str, params: Value| {
+        let message = era.message(1, method, params);
+        let mut request = reqwest::Client::new()
+            .post(&url)
+            .bearer_auth(token)
+            .header("accept", "application/json, text/event-stream")
+            .header("mcp-protocol-version", era.version())
+            .header("mcp-method", method);
+        if let Some(name) = message["params"]["name"].as_str() {
+            request = request.header("mcp-name", name);
+        }
+        block_on(async {
+            let response = request.json(&message).send().await.unwrap();
+            let status = response.status();
+            (status, response.json::<Value>().await.unwrap_or_default())
+        })
+    };
+    let mut run = Value::Null;
+    for era in ERAS {
+        let tool = |token: &str, name: &str, arguments: Value| {
+            let (status, answer) = post(era, token, "tools/call", json!({ "name": name, "arguments": arguments }));
+            assert_eq!(status, StatusCode::OK, "{era:?} {name}: {answer}");
+            answer["result"].clone()
+        };
+        let (status, listed) = post(era, &read, "tools/list", json!({}));
+        assert_eq!(
+            (status, listed["result"]["tools"][0]["name"].as_str()),
+            (StatusCode::OK, Some("core_act")),
+            "{listed}"
+        );
+        assert_eq!(post(era, "x", "tools/list", json!({})).0, StatusCode::UNAUTHORIZED);
+        // A token to read starts nothing, one of another agent only its own.
+        for (token, name, arguments) in [
+            (&read, "core_act", json!({ "task": "say" })),
+            (&read, "core_execute", json!({ "code": "1" })),
+            (&bound, "core_act", json!({ "task": "say" })),
+            (&bound, "core_execute", json!({ "code": "1", "agent": "main" })),
+        ] {
+            let result = tool(token, name, arguments);
+            assert_eq!(result["isError"], true, "{result}");
+            assert!(result["content"][0]["text"].as_str().unwrap().contains("\"forbidden\""), "{result}");
+        }
+        let acted = tool(&agent, "core_act", json!({ "task": "say", "key": "one", "waitSeconds": 50 }));
+        assert_eq!(acted["structuredContent"]["answer"], "said", "{acted}");
+        run = acted["structuredContent"]["runId"].clone();
+        let seen = tool(&read, "core_task", json!({ "action": "get", "runId": run }));
+        assert_eq!(seen["structuredContent"]["run"]["answer"], "said", "{seen}");
+        let hidden = tool(&bound, "core_task", json!({ "action": "get", "runId": run }));
+        assert!(hidden["content"][0]["text"].as_str().unwrap().contains("not_found"), "{hidden}");
+        let computed = tool(&bound, "core_execute", json!({ "code": "6 * 7", "agent": "other" }));
+        assert_eq!(computed["structuredContent"]["output"], "42", "{computed}");
+    }
+    assert!(run.is_string());
+    let foreign = reqwest::Client::new().post(&url).bearer_auth(&agent).header("origin", "https://evil.example");
+    assert_eq!(block_on(foreign.json(&json!({})).send()).unwrap().status(), StatusCode::FORBIDDEN);
+    for body in ["", "{", "[]", "null", "{\"jsonrpc\":\"1.0\"}", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":7}"] {
+        let request = reqwest::Client::new().post(&url).bearer_auth(&agent).header("content-type", "application/json");
+        let request = request.header("accept", "application/json, text/event-stream").body(body);
+        let status = block_on(request.send()).unwrap().status();
+        assert!(status.is_client_error(), "{body}: {status}");
+    }
+}
+
+#[test]
+fn an_installed_configuration_starts_a_server_of_the_same_home() {
+    let (motor, _model) = scripted(json!([]));
+    for (client, file, servers) in [
+        ("claude", ".mcp.json", "mcpServers"),
+        ("cursor", ".cursor/mcp.json", "mcpServers"),
+        ("vscode", ".vscode/mcp.json", "servers"),
+    ] {
+        let printed = motor.stdout(&["mcp", "install", "--client", client, "--project", "--print"]);
+        let file = motor.directory().join(file);
+        assert!(!file.exists(), "it was to be printed only");
+        motor.stdout(&["mcp", "install", "--client", client, "--project"]);
+        let written = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(printed.trim(), written.trim());
+        let written: Value = serde_json::from_str(&written).unwrap();
+        let server = &written[servers]["motor"];
+        let arguments = server["args"].as_array().unwrap().iter().map(|argument| argument.as_str().unwrap());
+        let mut command = std::process::Command::new(server["command"].as_str().unwrap());
+        command.args(arguments).env_clear().current_dir("/");
+        let mut client = Client::of(command, Era::Handshake);
+        assert_eq!(client.call("core_execute", &json!({ "code": "1" }))["output"], "1");
+        client.end();
+    }
+    let shown = motor.stdout(&["mcp", "tools"]);
+    assert!(shown.contains("core_act") && shown.contains("core_credential"), "{shown}");
+}
