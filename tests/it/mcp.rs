@@ -208,6 +208,21 @@ fn a_client_of_either_era_delegates_waits_and_reads_the_answer() {
 }
 
 #[test]
+fn a_client_reads_the_files_of_a_run() {
+    let write = json!({ "name": "write", "arguments": { "path": "out/a b.txt", "content": "61.5" } });
+    let binary = json!({ "name": "write", "arguments": { "path": "large.txt", "content": "x".repeat(300_000) } });
+    let (motor, _model) = scripted(json!([{ "tool_calls": [write, binary] }, { "text": "written" }]));
+    let mut client = Client::start(&motor, Era::Handshake);
+    let over = client.call("core_act", &json!({ "task": "write", "tools": ["write"], "waitSeconds": 50 }));
+    assert_eq!(over["artifacts"][1], json!({ "path": "out/a b.txt", "bytes": 4 }), "{over}");
+    let read = |path: &str| json!({ "action": "artifact", "runId": over["runId"], "path": path });
+    let reply = client.call("core_task", &read("out/a b.txt"));
+    assert_eq!(reply["artifact"], json!({ "path": "out/a b.txt", "text": "61.5" }));
+    assert_eq!(client.fails("core_task", &read("large.txt"))["code"], "invalid_request");
+    assert_eq!(client.fails("core_task", &read("../../config/owner.token"))["code"], "not_found");
+}
+
+#[test]
 fn progress_tells_the_steps_of_a_run() {
     let code = json!({ "name": "code", "arguments": { "code": "1" } });
     let (motor, _model) = scripted(json!([{ "tool_calls": [code] }, { "text": "done" }]));

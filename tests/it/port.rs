@@ -97,7 +97,7 @@ fn every_route_demands_its_scope_of_every_caller() {
     // The last request ends the host.
     let (last, others): (Vec<&Route>, Vec<&Route>) = table.iter().partition(|route| route.path == "/v1/host/shutdown");
     for route in others.into_iter().chain(last) {
-        let path = route.path.replace("{id}", &run).replace("{name}", "key");
+        let path = route.path.replace("{id}", &run).replace("{name}", "key").replace("{*path}", "a.txt");
         for (caller, token, scope) in callers {
             let expected = match scope {
                 _ if route.scope == RouteScope::Anyone => None,
@@ -236,4 +236,50 @@ fn a_port_for_other_machines_takes_the_owners_word_for_it() {
     assert!(refused.stderr.contains("--allow-remote"), "{refused:?}");
     let serving = motor.start(&["serve", "--listen", "0.0.0.0:0", "--allow-remote"]);
     serving.wait_for_words("listening");
+}
+
+#[test]
+fn artifacts_are_read_as_they_were_produced_and_nothing_else_is() {
+    let page = "<script>alert(1)</script>";
+    let write = json!({ "name": "write", "arguments": { "path": "out/\u{e9} 1.html", "content": page } });
+    let world = World::new(json!({ "turns": [{ "tool_calls": [write] }, { "text": "written" }] }));
+    let (_, reply) = world.ask("POST", "/v1/tasks", &world.agent, &json!({ "task": "write it", "tools": ["write"] }));
+    let run = reply["runId"].as_str().unwrap();
+    world.ask("GET", &format!("/v1/tasks/{run}/outcome"), &world.agent, &json!({}));
+    let base = format!("/v1/tasks/{run}/artifacts");
+    let (status, listed) = world.ask("GET", &base, &world.read, &json!({}));
+    assert_eq!((status, &listed[0]["path"]), (StatusCode::OK, &json!("out/\u{e9} 1.html")), "{listed}");
+    let get = |path: &str, token: &str| block_on(world.request("GET", path, Some(token)).send()).unwrap();
+    let file = format!("{base}/out/%C3%A9%201.html");
+    let response = get(&file, &world.read);
+    assert_eq!(response.status(), StatusCode::OK);
+    for (name, value) in [
+        ("content-type", "application/octet-stream"),
+        ("content-disposition", "attachment"),
+        ("x-content-type-options", "nosniff"),
+        ("content-security-policy", "sandbox; default-src 'none'"),
+    ] {
+        assert_eq!(response.headers()[name], value);
+    }
+    assert_eq!(block_on(response.text()).unwrap(), page);
+    assert_eq!(get(&file, &world.bound).status(), StatusCode::NOT_FOUND);
+    for path in
+        ["%2e%2e%2f%2e%2e%2fconfig%2fowner.token", "out/..%2fout/%C3%A9%201.html", "out", "out%00", "%2Fetc%2Fpasswd"]
+    {
+        let refused = get(&format!("{base}/{path}"), &world.read);
+        assert_eq!(refused.status(), StatusCode::NOT_FOUND, "{path}");
+    }
+    let unreadable = get(&format!("{base}/%ff"), &world.read);
+    assert_eq!(unreadable.status(), StatusCode::BAD_REQUEST);
+    assert_eq!(unreadable.headers()["content-type"], "application/problem+json");
+    // Another file in its place, or a link to a secret, is not the run's.
+    let kept = world.motor.home().join("runs").join(run).join("artifacts/out/\u{e9} 1.html");
+    let before = std::fs::read(&kept).unwrap();
+    std::fs::write(&kept, "other").unwrap();
+    assert_eq!(get(&file, &world.read).status(), StatusCode::NOT_FOUND);
+    std::fs::write(&kept, before).unwrap();
+    assert_eq!(get(&file, &world.read).status(), StatusCode::OK);
+    std::fs::remove_file(&kept).unwrap();
+    std::os::unix::fs::symlink(world.motor.home().join("config/owner.token"), &kept).unwrap();
+    assert_eq!(get(&file, &world.read).status(), StatusCode::NOT_FOUND);
 }

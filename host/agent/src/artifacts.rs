@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use store::{Links, blocking};
 use vault::Scrubber;
 
-use crate::Home;
+use crate::{Home, Runs};
 
 /// Written by the host for the model to read; not an output of the run.
 const OUTPUTS: &str = ".motor-output";
@@ -71,6 +71,31 @@ impl WorkspaceBaseline {
     /// Whether this path was an input file with this content.
     pub fn has(&self, path: &str, hash: ContentHash) -> bool {
         self.files.get(path) == Some(&hash)
+    }
+}
+
+impl Runs {
+    /// The bytes of a file that a run produced, if they are still those that it produced.
+    ///
+    /// # Errors
+    /// `not_found` if the run has no such file, or it was changed since.
+    pub async fn artifact(&self, id: &RunId, path: &str) -> Result<Vec<u8>, Refusal> {
+        // The path is only compared: the one that is opened is the host's own.
+        let known = self.summary(id)?.artifacts.into_iter().find(|artifact| artifact.path == path);
+        let Some(Artifact { path, bytes, hash }) = known else {
+            return Err(Refusal::new(RefusalCode::NotFound, format!("run `{id}` has no such file")));
+        };
+        let file = self.environment.home.artifacts(id).join(path);
+        blocking(move || {
+            let content = store::read_regular(&file, Links::Refused, bytes);
+            match content.ok().filter(|content| ContentHash::of(content) == hash) {
+                Some(content) => Ok(content),
+                None => {
+                    Err(Refusal::new(RefusalCode::NotFound, "the file is gone, or was changed since the run made it"))
+                }
+            }
+        })
+        .await
     }
 }
 

@@ -67,6 +67,14 @@ impl Client {
         read(self.send(call, None).await?).await
     }
 
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// If there is no host, or it refuses.
+    pub async fn read(&self, call: &Call) -> Result<Bytes, ClientError> {
+        read_bytes(self.send(call, None).await?).await
+    }
+
     /// Asks for a stream of events, those after the id `after`.
     ///
     /// # Errors
@@ -184,9 +192,20 @@ pub(crate) async fn read<T: DeserializeOwned, B>(response: Response<B>) -> Resul
 where
     B: Body<Data = Bytes, Error: Into<BoxError>>,
 {
+    serde_json::from_slice(&read_bytes(response).await?).map_err(|error| foreign(&error))
+}
+
+/// Reads the answer to a request for bytes.
+///
+/// # Errors
+/// If the host refused, or its answer ended early.
+pub(crate) async fn read_bytes<B>(response: Response<B>) -> Result<Bytes, ClientError>
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>>,
+{
     let ok = response.status().is_success();
     let body = collect(response.into_body()).await?;
-    if ok { serde_json::from_slice(&body).map_err(|error| foreign(&error)) } else { Err(refusal(&body)) }
+    if ok { Ok(body) } else { Err(refusal(&body)) }
 }
 
 /// Reads the answer to a request for a stream of events.

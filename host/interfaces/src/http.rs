@@ -35,7 +35,7 @@ use attached::Attachments;
 pub use claim::DOOR;
 pub use host::{ResumeReply, Status};
 pub use owner::NewToken;
-use reply::{Body, ErrorReply, Query};
+use reply::{Body, ErrorReply, Path, Query};
 pub use routes::Route;
 use routes::Routes;
 use same_origin::HostNames;
@@ -91,6 +91,8 @@ fn routes() -> Routes {
         .get("/v1/tasks/{id}", tasks::show)
         .get("/v1/tasks/{id}/log", tasks::log)
         .get("/v1/tasks/{id}/receipt", tasks::receipt)
+        .get("/v1/tasks/{id}/artifacts", tasks::artifacts)
+        .get("/v1/tasks/{id}/artifacts/{*path}", tasks::artifact)
         .get("/v1/tasks/{id}/events", tasks::events)
         .get("/v1/tasks/{id}/outcome", tasks::wait)
         .post("/v1/tasks/{id}/cancellation", tasks::cancel)

@@ -2,13 +2,13 @@
 
 use agent::{ApproveTask, RespondRequest, RetryTask};
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use consent::ConsentError;
 use motor::{CommandReply, RetryReply};
 
 use super::reply::{ApiResult, run_id};
 use super::scope::{Actor, Owner};
-use super::{ApiState, Body};
+use super::{ApiState, Body, Path};
 
 pub(super) async fn respond(
     Owner(consent): Owner,

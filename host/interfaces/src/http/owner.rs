@@ -2,7 +2,7 @@
 
 use agent::{Decision, SetCredential};
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use base::{CredentialName, Refusal, RefusalCode};
 use consent::{OwnerStatus, OwnerToken, Replacement, TokenFile};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use super::reply::{ApiResult, RawBody};
 use super::scope::{Local, Owner, OwnerClaim, Reader};
-use super::{ApiState, Body, Query};
+use super::{ApiState, Body, Path, Query};
 
 /// That a credential is kept.
 #[derive(Debug, Serialize)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -154,6 +154,17 @@ impl From<JsonRejection> for ErrorReply {
         Self::rejected(status, format!("the body is refused: {}", lower_first(&rejection.body_text())))
     }
 }
+
+impl From<PathRejection> for ErrorReply {
+    fn from(rejection: PathRejection) -> Self {
+        Self::rejected(rejection.status(), format!("the path is refused: {}", lower_first(&rejection.body_text())))
+    }
+}
+
+/// The parameters in the path of a request.
+#[derive(Debug, FromRequestParts)]
+#[from_request(via(axum::extract::Path), rejection(ErrorReply))]
+pub(super) struct Path<T>(pub(super) T);
 
 /// The query parameters after `?`.
 #[derive(Debug, FromRequestParts)]

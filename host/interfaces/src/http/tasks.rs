@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use agent::{Host, TaskFilter, TaskSummary};
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::sse::Event;
 use axum::response::{IntoResponse, Sse};
 use base::{Refusal, RefusalCode, RunId};
 use futures_util::{Stream, stream};
-use motor::{CancelReply, LiveEvent, RunTrace};
+use motor::{Artifact, CancelReply, LiveEvent, RunTrace};
 use serde::{Deserialize, Serialize};
 
 use super::attached::Attachment;
 use super::events::{event, last_event_id, sse};
 use super::reply::{ApiResult, ErrorReply, run_id};
 use super::scope::{Actor, Local, Reader};
-use super::{ApiState, Query};
+use super::{ApiState, Path, Query};
 
 pub(super) async fn list(
     Reader(access): Reader,
@@ -63,6 +63,31 @@ pub(super) async fn receipt(
     let receipt = api.host.runs.receipt(&access.run(&api, &id)?).await?;
     let text = receipt.text().map_err(|error| Refusal::new(RefusalCode::Failed, error.to_string()))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text))
+}
+
+pub(super) async fn artifacts(
+    Reader(access): Reader,
+    State(api): State<ApiState>,
+    Path(id): Path<String>,
+) -> ApiResult<Vec<Artifact>> {
+    Ok(Json(api.host.runs.summary(&access.run(&api, &id)?)?.artifacts))
+}
+
+/// A file that a run produced, as bytes: a browser saves it and runs nothing of it.
+pub(super) async fn artifact(
+    Reader(access): Reader,
+    State(api): State<ApiState>,
+    Path((id, path)): Path<(String, String)>,
+) -> Result<impl IntoResponse, ErrorReply> {
+    let _attachment = api.attached.attach();
+    let bytes = api.host.runs.artifact(&access.run(&api, &id)?, &path).await?;
+    let headers = [
+        (header::CONTENT_TYPE, "application/octet-stream"),
+        (header::CONTENT_DISPOSITION, "attachment"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'"),
+    ];
+    Ok((headers, bytes))
 }
 
 pub(super) async fn cancel(

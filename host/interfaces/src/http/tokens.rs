@@ -1,14 +1,14 @@
 //! API tokens: `/v1/tokens`. Only the owner makes and revokes them.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use base::{Refusal, RefusalCode, TokenName};
 use consent::{ApiToken, NewApiToken};
 use serde::{Deserialize, Serialize};
 
 use super::reply::ApiResult;
 use super::scope::{Local, Owner};
-use super::{ApiState, Body};
+use super::{ApiState, Body, Path};
 
 /// A token that was made.
 #[derive(Serialize, Deserialize)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::{HeaderValue, header};
 use base::{Refusal, RefusalCode};
+use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -61,6 +62,20 @@ impl Api {
             }
         };
         answer.map_err(refusal)
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// A refusal of the host, or that it is not there.
+    pub async fn read(&self, call: &Call) -> Result<Bytes, Refusal> {
+        let bytes = match self {
+            Self::Home(home) => home.client.read(call).await,
+            Self::Port { router, authorization } => {
+                client::read_bytes(within(router, authorization.as_ref(), call).await?).await
+            }
+        };
+        bytes.map_err(refusal)
     }
 
     /// Asks for events.

@@ -72,6 +72,9 @@ pub struct TaskArguments {
     #[serde(default)]
     #[schemars(range(max = 50))]
     pub wait_seconds: Option<u64>,
+    /// For `artifact`: the path of the file, as `artifacts` of the run has it.
+    #[serde(default)]
+    pub path: Option<String>,
     /// For `retry`: advice for the next attempt.
     #[serde(default)]
     pub guidance: Option<String>,
@@ -91,6 +94,8 @@ pub enum TaskAction {
     Get,
     /// Wait until the run is over or asks its owner, for `waitSeconds` at most.
     Wait,
+    /// Read a file that the run produced, if it is text of at most 256 KiB.
+    Artifact,
     /// Show the end of the run's log.
     Log,
     /// Stop the run for good.

@@ -133,9 +133,21 @@ pub struct TaskReply {
     /// The newest runs, for `list`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<Vec<RunReply>>,
+    /// The file, for `artifact`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<ArtifactContent>,
     /// The last 16 KiB of the log, for `log`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
+}
+
+/// A file with its text.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ArtifactContent {
+    /// Path below the run's artifacts.
+    pub path: String,
+    /// The whole text of the file.
+    pub text: String,
 }
 
 /// The reply of `core_execute`.

@@ -6,6 +6,7 @@ use agent::{ActReply, ActRequest, ExecuteReply, ExecuteRequest, RetryTask, TaskS
 use base::{AgentName, Provenance, Random, Refusal, RefusalCode, RunId};
 use futures_util::future::BoxFuture;
 use motor::{CancelReply, RetryReply, RunStatus, RunTrace};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use schemars::generate::{Contract, SchemaSettings};
@@ -17,7 +18,9 @@ use vault::CredentialInfo;
 
 use super::api::Api;
 use super::arguments::{ActArguments, ExecuteArguments, MAX_WAIT_SECONDS, NoArguments, TaskAction, TaskArguments};
-use super::replies::{CredentialEntry, CredentialsReply, ProgramReply, RunReply, SkillEntry, SkillsReply, TaskReply};
+use super::replies::{
+    ArtifactContent, CredentialEntry, CredentialsReply, ProgramReply, RunReply, SkillEntry, SkillsReply, TaskReply,
+};
 use super::wait::{Progress, outcome};
 use crate::client::Call;
 
@@ -25,6 +28,8 @@ use crate::client::Call;
 const WAIT_SECONDS: u64 = 25;
 /// Characters of an answer in the summary of a run; a longer one is read from the trace.
 const SUMMARY_CHARS: usize = 2_000;
+/// Bytes of a file in a reply, at most: more would crowd the client's context.
+const MAX_ARTIFACT_BYTES: usize = 256 << 10;
 /// Runs in one list, at most.
 const MAX_RUNS: u32 = 100;
 
@@ -56,7 +61,7 @@ pub fn all() -> Vec<Tool> {
         tool::<TaskArguments, TaskReply>(
             "core_task",
             "Follow and steer runs",
-            "List runs, look at one, wait for it, read its log, stop it, or try it again after a failure.",
+            "List runs, look at one, wait for it, read its files and its log, stop it, or try it again after a failure.",
             steer,
         ),
         tool::<ExecuteArguments, ProgramReply>(
@@ -127,15 +132,7 @@ pub fn call<'a>(caller: &'a Caller<'_>, tool: &str, arguments: Value) -> Option<
 /// The text of a failed call, for the client's model.
 #[must_use]
 pub fn failure(refusal: &Refusal) -> String {
-    let Refusal { code, reason, remedy, key } = refusal;
-    let mut text = json!({ "code": code, "reason": reason });
-    if let Some(remedy) = remedy {
-        text["remedy"] = json!(remedy);
-    }
-    if let Some(key) = key {
-        text["key"] = json!(key);
-    }
-    text.to_string()
+    serde_json::to_string(refusal).unwrap_or_else(|_| refusal.reason.clone())
 }
 
 fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, Refusal> {
@@ -201,6 +198,10 @@ async fn task(caller: &Caller<'_>, arguments: TaskArguments) -> Result<TaskReply
             let log = log.get("log").and_then(Value::as_str).unwrap_or_default().to_owned();
             return Ok(TaskReply { log: Some(log), ..TaskReply::default() });
         }
+        TaskAction::Artifact => {
+            let artifact = artifact(caller, id()?, arguments.path.as_deref()).await?;
+            return Ok(TaskReply { artifact: Some(artifact), ..TaskReply::default() });
+        }
         TaskAction::Get => {}
         TaskAction::Wait => wait = seconds(arguments.wait_seconds, WAIT_SECONDS),
         TaskAction::Cancel => {
@@ -228,6 +229,27 @@ async fn run(caller: &Caller<'_>, id: &RunId, wait: u64) -> Result<RunReply, Ref
         reply.answer = trace.summary;
     }
     Ok(reply)
+}
+
+/// A file that a run produced, if it is text.
+async fn artifact(caller: &Caller<'_>, id: &RunId, path: Option<&str>) -> Result<ArtifactContent, Refusal> {
+    let path = path.ok_or_else(|| {
+        Refusal::new(RefusalCode::InvalidRequest, "the action needs `path`")
+            .with_remedy("the paths are in `artifacts` of the run")
+    })?;
+    let parts: Vec<_> = path.split('/').map(|part| utf8_percent_encode(part, NON_ALPHANUMERIC).to_string()).collect();
+    let bytes = caller.api.read(&Call::get(format!("/v1/tasks/{id}/artifacts/{}", parts.join("/")))).await?;
+    if bytes.len() > MAX_ARTIFACT_BYTES {
+        let reason = format!("the file has {} bytes, and a reply at most {MAX_ARTIFACT_BYTES}", bytes.len());
+        return Err(
+            Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy("the owner finds it in the run's artifacts")
+        );
+    }
+    let text = String::from_utf8(bytes.into()).map_err(|_| {
+        Refusal::new(RefusalCode::InvalidRequest, "the file is not text")
+            .with_remedy("the owner finds it in the run's artifacts")
+    })?;
+    Ok(ArtifactContent { path: path.to_owned(), text })
 }
 
 async fn execute(caller: &Caller<'_>, arguments: ExecuteArguments) -> Result<ProgramReply, Refusal> {
