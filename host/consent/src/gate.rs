@@ -14,12 +14,13 @@ use serde::{Deserialize, Serialize};
 use store::{Batch, Store, Table, create_file, replace_file};
 
 use crate::attempts::Attempts;
+use crate::sign_ins::SignIns;
 use crate::{ConsentError, FILE_NAME, OwnerToken, TokenFile};
 
 /// Where the host's knowledge of the token is.
 const KEY: &str = "owner/token";
 /// Who consents. There is one owner.
-const OWNER: &str = "owner";
+pub(crate) const OWNER: &str = "owner";
 
 /// A claim to be the owner.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ pub struct Claim {
     pub token: Option<Secret<String>>,
 }
 
-/// The owner's consent. Only [`ConsentGate::admit`] makes one. It is stored as a [`ConsentRecord`], and no record turns back:
+/// The owner's consent. Only [`ConsentGate::admit`] and [`ConsentGate::signed_in`] make one. It is stored as a [`ConsentRecord`], and no record turns back:
 ///
 /// ```
 /// let stored = r#"{ "givenBy": "owner", "door": "terminal", "at": 0 }"#;
@@ -45,7 +46,7 @@ pub struct Claim {
 /// fn forge(record: base::ConsentRecord) -> consent::Consent { consent::Consent(record) }
 /// ```
 #[derive(Debug, Clone)]
-pub struct Consent(ConsentRecord);
+pub struct Consent(pub(crate) ConsentRecord);
 
 impl From<Consent> for ConsentRecord {
     fn from(consent: Consent) -> Self {
@@ -110,11 +111,12 @@ pub struct OwnerStatus {
 #[derive(Debug)]
 pub struct ConsentGate {
     store: Store,
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     /// The home's directory `config`.
     directory: PathBuf,
     known: RwLock<Option<KnownToken>>,
-    attempts: Attempts,
+    pub(crate) attempts: Attempts,
+    pub(crate) sign_ins: SignIns,
     /// Held while the token is replaced.
     replacing: tokio::sync::Mutex<()>,
 }
@@ -127,8 +129,9 @@ impl ConsentGate {
     /// If the host's knowledge of the token cannot be read.
     pub async fn open(store: Store, clock: Arc<dyn Clock>, directory: PathBuf) -> Result<Self, ConsentError> {
         let known = RwLock::new(store.get::<KnownToken>(Table::Meta, KEY)?);
-        let attempts = Attempts::default();
-        let gate = Self { store, clock, directory, known, attempts, replacing: tokio::sync::Mutex::default() };
+        let (attempts, sign_ins) = (Attempts::default(), SignIns::default());
+        let gate =
+            Self { store, clock, directory, known, attempts, sign_ins, replacing: tokio::sync::Mutex::default() };
         if let Err(error) = gate.settle().await {
             tracing::warn!(%error, "the owner's token cannot be used");
         }
@@ -258,6 +261,11 @@ impl ConsentGate {
         self.store.commit(batch).await?;
         *self.known.write() = Some(known);
         Ok(())
+    }
+
+    /// Whether this is the hash of the owner's token.
+    pub(crate) fn accepts(&self, token: ContentHash) -> bool {
+        self.known.read().as_ref().is_some_and(|known| known.accepts(token))
     }
 
     fn known(&self) -> Option<KnownToken> {

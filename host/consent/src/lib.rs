@@ -14,6 +14,7 @@ mod error;
 mod file;
 mod gate;
 mod seal;
+mod sign_ins;
 mod token;
 
 pub use api_tokens::{ApiToken, ApiTokens, NewApiToken, TokenScope};

@@ -3,7 +3,6 @@
 mod act;
 mod answer;
 mod call;
-mod card;
 mod completions;
 mod config;
 mod consent;

@@ -13,3 +13,4 @@ pub mod http;
 pub mod mcp;
 pub mod output;
 pub mod session;
+mod words;

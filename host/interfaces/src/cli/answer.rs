@@ -6,7 +6,6 @@ use base::{ContentHash, Random, Refusal, RefusalCode, RunId};
 use clap::Args;
 use motor::{Approval, CommandReply, Question, RetryReply, RunTrace, Scope, Waiting};
 
-use super::card::Card;
 use super::consent::{self, at, declined, given, gone, nobody, show, yes};
 use super::context::now;
 use super::context::{Context, usage};
@@ -16,6 +15,7 @@ use crate::client::{Call, OwnerProof};
 use crate::exit::CommandExit;
 use crate::output::text;
 use crate::session::Session;
+use crate::words::card::Card;
 
 /// The command that answers a question.
 pub(super) const RESPOND: &str = "motor task respond";

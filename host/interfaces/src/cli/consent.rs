@@ -8,11 +8,11 @@ use agent::Home;
 use base::{Door, Refusal, RefusalCode};
 use consent::{ConsentError, OwnerToken, TokenFile};
 
-use super::card::Card;
 use super::context::Context;
 use super::terminal::Terminal;
 use crate::client::{Call, OwnerProof};
 use crate::output::Palette;
+use crate::words::card::Card;
 
 /// The variable that holds the owner's token where no person can be asked.
 pub(super) const VARIABLE: &str = "MOTOR_OWNER_TOKEN";

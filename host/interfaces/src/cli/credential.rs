@@ -12,12 +12,12 @@ use serde_json::json;
 use vault::{CredentialInfo, CredentialSource};
 
 use super::Done;
-use super::card::Card;
 use super::consent::{confirm, unasked};
 use super::context::{Context, usage};
 use crate::client::Call;
 use crate::exit::CommandExit;
 use crate::output::table::TextTable;
+use crate::words::card::Card;
 
 /// The longest value that is read, in bytes. The vault has the last word.
 const MAX_BYTES: u64 = 128 << 10;

@@ -13,6 +13,7 @@ use super::Done;
 use super::context::{Context, compile_worker};
 use crate::exit::CommandExit;
 use crate::output::{Palette, text};
+use crate::words::facts::parameters;
 
 /// Arguments of a tool that are shown, a line each.
 const MAX_ARGUMENTS: usize = 32;
@@ -182,25 +183,6 @@ fn type_of(schema: &serde_json::Value) -> String {
     }
 }
 
-/// The names of the arguments: `path, offset?, limit?`.
-pub(super) fn parameters(schema: &serde_json::Value) -> String {
-    let required: Vec<&str> = schema
-        .get("required")
-        .and_then(|names| names.as_array())
-        .into_iter()
-        .flatten()
-        .filter_map(|name| name.as_str())
-        .collect();
-    let names = schema.get("properties").and_then(|properties| properties.as_object()).into_iter().flatten();
-    let names: Vec<String> = names
-        .map(|(name, _)| {
-            let optional = if required.contains(&name.as_str()) { "" } else { "?" };
-            format!("{}{optional}", text::brief(name, 40))
-        })
-        .collect();
-    text::cut(&names.join(", "), 60)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -225,13 +207,5 @@ mod tests {
         assert_eq!(arguments(&schema)[..4], lines);
         assert_eq!(arguments(&schema)[4], "odd (any)");
         assert!(arguments(&json!({ "properties": [7] })).is_empty());
-    }
-
-    #[test]
-    fn parameters_in_short() {
-        let schema = json!({ "properties": { "path": {}, "limit": {} }, "required": ["path"] });
-        assert_eq!(parameters(&schema), "path, limit?");
-        assert_eq!(parameters(&json!({})), "");
-        assert_eq!(parameters(&json!({ "properties": 7, "required": "x" })), "");
     }
 }

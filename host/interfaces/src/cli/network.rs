@@ -7,7 +7,6 @@ use network::Shape;
 use serde_json::json;
 
 use super::Done;
-use super::card::Card;
 use super::consent::{confirm, unasked};
 use super::context::{Context, usage};
 use super::task::or_newest;
@@ -15,6 +14,7 @@ use crate::client::Call;
 use crate::exit::CommandExit;
 use crate::output::table::TextTable;
 use crate::session::Session;
+use crate::words::card::Card;
 
 /// Subcommands of `motor network`.
 #[derive(Debug, Subcommand)]

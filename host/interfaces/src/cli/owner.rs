@@ -9,16 +9,16 @@ use consent::{ConsentError, FileState, OwnerPassphrase, OwnerStatus, OwnerToken,
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use super::card::Card;
 use super::consent::{at, declined, file, given, gone, nobody, show, terminal, unseal, yes};
 use super::context::Context;
-use super::signals::seconds;
 use super::terminal::Terminal;
 use super::{CliError, Done};
 use crate::client::{Call, OwnerProof};
 use crate::exit::CommandExit;
 use crate::http::NewToken;
+use crate::output::text;
 use crate::session::Session;
+use crate::words::card::Card;
 
 /// Subcommands of `motor owner`.
 #[derive(Debug, Subcommand)]
@@ -88,7 +88,7 @@ fn told(status: &OwnerStatus) -> String {
 }
 
 fn since_when(at: Timestamp) -> String {
-    seconds(at)
+    text::seconds(at)
 }
 
 /// Prints the token, after a person at the terminal said that it may be seen.

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use ::signals::{Signal, SignalSkill};
-use base::Timestamp;
 use clap::Args;
 
 use super::answer::{APPROVE, RESPOND};
@@ -124,7 +123,7 @@ fn line(signal: &Signal, columns: usize) -> String {
         _ => "",
     };
     let said = text::brief(said, SAID);
-    let mut lines = format!("{:>4}  {}  {}  {}", signal.id, seconds(signal.created_at), signal.run, body.status);
+    let mut lines = format!("{:>4}  {}  {}  {}", signal.id, text::seconds(signal.created_at), signal.run, body.status);
     // If there is no room for the text, it has rows of its own.
     let gap = if lines.len() + 2 + text::width(&said) > columns { format!("\n{:BELOW$}", "") } else { "  ".to_owned() };
     lines.push_str(gap.as_str());
@@ -137,9 +136,4 @@ fn line(signal: &Signal, columns: usize) -> String {
         write!(lines, "\n{:BELOW$}skill {}", "", left_behind(name, *created, problem.as_deref())).ok();
     }
     lines
-}
-
-/// A time without milliseconds: `2026-01-02 03:04:05`.
-pub(super) fn seconds(at: Timestamp) -> String {
-    at.to_string().chars().take(19).collect::<String>().replace('T', " ")
 }

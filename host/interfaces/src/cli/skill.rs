@@ -4,11 +4,9 @@
 //! All of a skill's own words are a stranger's. They are shown in ways that cannot be mistaken for this program's.
 
 mod decide;
-mod facts;
 mod grant;
 mod list;
 mod manage;
-mod page;
 mod review;
 mod verify;
 mod versions;
@@ -86,7 +84,7 @@ pub(super) enum SkillCommand {
 
 /// A skill that a run left, and the owner's next step.
 pub(super) fn left_behind(name: &str, created: bool, problem: Option<&str>) -> String {
-    let (shown, called) = (text::quoted(name), page::shell(name));
+    let (shown, called) = (text::quoted(name), crate::words::review::shell(name));
     match problem {
         Some(problem) => format!("`{shown}` was not taken over: {}", text::quoted(problem)),
         None => format!(

@@ -9,11 +9,10 @@ use motor::{
 };
 
 use super::answer::command;
-use super::card::Card;
-use super::signals::seconds;
 use super::skill::left_behind;
 use crate::output::flow::Flow;
 use crate::output::{Palette, text};
+use crate::words::card::Card;
 
 /// Columns before the value of a field.
 const LABEL: usize = 10;
@@ -77,7 +76,7 @@ impl Page {
         self.field(
             0,
             "created",
-            &format!("{}, {}", seconds(trace.created_at), ago(&text::age(now.since(trace.created_at)))),
+            &format!("{}, {}", text::seconds(trace.created_at), ago(&text::age(now.since(trace.created_at)))),
         );
         let resumed = trace.transitions.iter().filter(|transition| transition.resumed).count();
         if resumed > 0 {

@@ -274,7 +274,7 @@ mod tests {
             "question": "Which room?\n\u{202e}x", "expiresAt": 800_000 });
         first.waiting = serde_json::from_value(question).unwrap();
         let mut second = record("run_01khzabcdefghijm", "awaiting_approval", "x");
-        second.waiting = serde_json::from_value(super::super::card::tests::approval(json!({}))).unwrap();
+        second.waiting = serde_json::from_value(crate::words::card::tests::approval(json!({}))).unwrap();
         let text = asking(&[first, second], Timestamp::from_millis(200_000), 80);
         expect![[r#"
             RUN                   WAITS FOR    LEFT  ASKS

@@ -7,16 +7,15 @@ use clap::{Args, Subcommand, ValueEnum};
 use consent::{ApiToken, NewApiToken, TokenScope};
 
 use super::Done;
-use super::card::Card;
 use super::consent::{confirm, unasked};
 use super::context::Context;
-use super::signals::seconds;
 use crate::client::Call;
 use crate::duration;
 use crate::exit::CommandExit;
 use crate::http::CreatedToken;
 use crate::output::table::TextTable;
 use crate::output::text;
+use crate::words::card::Card;
 
 /// Subcommands of `motor token`.
 #[derive(Debug, Subcommand)]
@@ -129,8 +128,8 @@ fn list(tokens: &[ApiToken], columns: usize) -> String {
             token.name.to_string(),
             token.scope.as_str().to_owned(),
             token.agent.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string),
-            seconds(token.created_at),
-            token.expires_at.map_or_else(|| "never".to_owned(), seconds),
+            text::seconds(token.created_at),
+            token.expires_at.map_or_else(|| "never".to_owned(), text::seconds),
         ]);
     }
     table.render(columns)

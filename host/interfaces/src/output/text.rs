@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use base::Timestamp;
 use base::text::is_invisible;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -309,6 +310,12 @@ pub fn thousands(count: u64) -> String {
 #[must_use]
 pub fn plural(count: u64, noun: &str) -> String {
     format!("{} {noun}{}", thousands(count), if count == 1 { "" } else { "s" })
+}
+
+/// A time without milliseconds: `2026-01-02 03:04:05`.
+#[must_use]
+pub fn seconds(at: Timestamp) -> String {
+    at.to_string().chars().take(19).collect::<String>().replace('T', " ")
 }
 
 #[cfg(test)]

@@ -6,9 +6,8 @@ use std::fmt::Write as _;
 use agent::api::skills::SkillVersion;
 use skills::{SkillStatus, SkillSummary};
 
-use super::super::signals::seconds;
-use super::facts::tone;
 use crate::output::{Palette, table::TextTable, text};
+use crate::words::facts::tone;
 
 /// Columns between two columns of text.
 const GAP: usize = 2;
@@ -88,7 +87,7 @@ pub(super) fn versions(versions: &[SkillVersion], columns: usize) -> String {
             what.push(format!("from {}", text::quoted(source)));
         }
         let status = if version.superseded { "superseded" } else { version.status.as_str() };
-        let since = seconds(version.approved_at.unwrap_or(version.changed_at));
+        let since = text::seconds(version.approved_at.unwrap_or(version.changed_at));
         table.row([version.hash.short(), status.to_owned(), since, what.join(", ")]);
     }
     table.render(columns)

@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 use skills::{SkillPlace, SkillSummary};
 
 use super::super::Done;
-use super::super::card::{Card, Tone};
 use super::super::consent::{confirm, unasked};
 use super::super::context::{Context, usage};
-use super::facts;
-use super::page::shell;
 use crate::client::Call;
 use crate::exit::CommandExit;
 use crate::output::text;
 use crate::session::Session;
+use crate::words::card::{Card, Tone};
+use crate::words::facts;
+use crate::words::review::shell;
 
 /// Runs `motor skill add`. A local skill is copied without a question, because that gives it no trust; for a download
 /// the host wants the owner's word.

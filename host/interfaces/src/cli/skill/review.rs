@@ -10,10 +10,10 @@ use skills::review::SkillReview;
 use super::super::context::Context;
 use super::super::follow::{FollowOutcome, follow};
 use super::super::{Done, consent};
-use super::page;
 use crate::client::Call;
 use crate::exit::CommandExit;
 use crate::session::Session;
+use crate::words::review::review as review_text;
 
 /// Arguments of `motor skill review`.
 #[derive(Debug, Args)]
@@ -94,7 +94,7 @@ async fn ask(
 }
 
 fn show(reply: &SkillReviewReply, called: &str, context: &Context) -> Result<(), super::super::CliError> {
-    context.answer(reply, || page::review(&reply.review, called, context.output.columns, context.output.out))
+    context.answer(reply, || review_text(&reply.review, called, context.output.columns, context.output.out))
 }
 
 /// Whether this very run found nothing against these very bytes.

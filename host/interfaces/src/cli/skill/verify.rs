@@ -8,14 +8,14 @@ use base::Refusal;
 use skills::SkillStatus;
 
 use super::super::Done;
-use super::super::card::Tone;
 use super::super::context::Context;
 use super::super::live::LiveView;
-use super::facts;
 use crate::client::Call;
 use crate::exit::CommandExit;
 use crate::output::{Palette, text};
 use crate::session::Session;
+use crate::words::card::Tone;
+use crate::words::facts;
 
 /// Between two pictures of the spinner.
 const TICK: Duration = Duration::from_millis(100);

@@ -9,17 +9,16 @@ use skills::SkillSummary;
 use skills::review::{FileChange, FileChangeKind, FileDiff, FileSide, PowerChange};
 
 use super::super::Done;
-use super::super::card::{Card, Tone};
 use super::super::consent::confirm;
 use super::super::context::{Context, usage};
-use super::super::signals::seconds;
-use super::facts::{self, NOTHING};
 use super::list;
-use super::page::shell;
 use crate::client::Call;
 use crate::exit::CommandExit;
 use crate::output::{Palette, text};
 use crate::session::Session;
+use crate::words::card::{Card, Tone};
+use crate::words::facts::{self, NOTHING};
+use crate::words::review::shell;
 
 /// Runs the command `motor skill versions`.
 pub(super) async fn versions(skill: &str, session: &mut Session, context: &Context) -> Done {
@@ -157,7 +156,7 @@ fn rollback_card(skill: &str, target: &SkillVersion, diff: SkillDiff) -> Card {
         card = card.toned(Tone::Calm, label, NOTHING);
     }
     if let Some(at) = target.approved_at {
-        card = card.with("approved", seconds(at));
+        card = card.with("approved", text::seconds(at));
     }
     card.with("hash", target.hash.hex())
 }

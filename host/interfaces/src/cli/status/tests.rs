@@ -69,7 +69,7 @@ fn a_run_fits_80_columns_and_shows_each_call() {
 #[test]
 fn what_was_asked_by_whom_it_was_answered_and_each_attempt_are_there() {
     let consent = json!({ "givenBy": "owner", "door": "token", "at": 3_000 });
-    let mut approval = crate::cli::card::tests::approval(json!({}));
+    let mut approval = crate::words::card::tests::approval(json!({}));
     approval.as_object_mut().unwrap().extend([
         ("step".to_owned(), json!(1)),
         ("granted".to_owned(), json!(true)),
@@ -87,7 +87,7 @@ fn what_was_asked_by_whom_it_was_answered_and_each_attempt_are_there() {
         { "index": 2, "startedAt": 1_000, "firstStep": 2, "guidance": "slower" },
     ]))
     .unwrap();
-    trace.waiting = serde_json::from_value(crate::cli::card::tests::approval(json!({ "n": 1 }))).unwrap();
+    trace.waiting = serde_json::from_value(crate::words::card::tests::approval(json!({ "n": 1 }))).unwrap();
     let text = render(&trace, Timestamp::from_millis(65_000), 80, Palette::new(false));
     for words in [
         "attempt 1\n  failed    no\n\nattempt 2\n\nstep 1",

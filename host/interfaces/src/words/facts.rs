@@ -7,7 +7,7 @@ use serde_json::Value;
 use skills::review::{ComponentFact, FileChange, FileChangeKind, PowerChange, Reference};
 use skills::{Policy, SkillStatus};
 
-use super::super::card::Tone;
+use super::card::Tone;
 use crate::output::text;
 
 /// The optional powers of a component, in the order of their reach, and in words.
@@ -16,10 +16,10 @@ const POWERS: [(&str, &str); 3] =
 /// Places of a reference that are shown.
 const MAX_PLACES: usize = 3;
 /// Written in place of an empty value.
-pub(super) const NOTHING: &str = "nothing";
+pub(crate) const NOTHING: &str = "nothing";
 
 /// The tone of a status.
-pub(super) fn tone(status: SkillStatus) -> Tone {
+pub(crate) fn tone(status: SkillStatus) -> Tone {
     match status {
         SkillStatus::Approved => Tone::Calm,
         SkillStatus::NeedsReapproval => Tone::Alarm,
@@ -28,7 +28,7 @@ pub(super) fn tone(status: SkillStatus) -> Tone {
 }
 
 /// The powers that a policy grants, by kind, one a line; an empty kind grants nothing.
-pub(super) fn powers(policy: &Policy) -> Vec<(&'static str, Vec<String>)> {
+pub(crate) fn powers(policy: &Policy) -> Vec<(&'static str, Vec<String>)> {
     let quoted = |texts: &[String]| texts.iter().map(|text| text::quoted(text)).collect::<Vec<_>>();
     let mut powers = vec![
         ("tools", quoted(&policy.tools)),
@@ -44,7 +44,7 @@ pub(super) fn powers(policy: &Policy) -> Vec<(&'static str, Vec<String>)> {
 }
 
 /// The bounds of a policy: limits and the schema of its inputs.
-pub(super) fn bounds(policy: &Policy) -> Vec<(&'static str, Vec<String>)> {
+pub(crate) fn bounds(policy: &Policy) -> Vec<(&'static str, Vec<String>)> {
     let mut bounds = Vec::new();
     if let Some(schema) = &policy.inputs {
         bounds.push(("inputs", inputs(schema)));
@@ -78,7 +78,7 @@ fn plain(value: &Value) -> String {
 }
 
 /// The facts about a component and its powers, the heading first.
-pub(super) fn component(fact: &ComponentFact) -> (String, Vec<(Tone, String)>) {
+pub(crate) fn component(fact: &ComponentFact) -> (String, Vec<(Tone, String)>) {
     let heading = format!("{} ({})", text::quoted(&fact.path), fact.hash.short());
     if let Some(problem) = &fact.problem {
         return (heading, vec![(Tone::Alarm, format!("cannot be used: {}", text::quoted(problem)))]);
@@ -95,7 +95,7 @@ pub(super) fn component(fact: &ComponentFact) -> (String, Vec<(Tone, String)>) {
         lines.push((Tone::Calm, format!("cannot {}", cannot.join(", "))));
     }
     for tool in &fact.tools {
-        let parameters = super::super::inspect::parameters(&tool.parameters);
+        let parameters = parameters(&tool.parameters);
         let described = if tool.description.is_empty() { "" } else { ": " };
         let line = format!("tool {}({parameters}){described}{}", tool.name, tool.description);
         lines.push((Tone::Plain, text::quoted(&line)));
@@ -104,13 +104,13 @@ pub(super) fn component(fact: &ComponentFact) -> (String, Vec<(Tone, String)>) {
 }
 
 /// A power that came or went.
-pub(super) fn power_change(change: &PowerChange) -> (Tone, String) {
+pub(crate) fn power_change(change: &PowerChange) -> (Tone, String) {
     let what = text::quoted(&change.what);
     if change.added { (Tone::Alarm, format!("+ {what}")) } else { (Tone::Calm, format!("- {what}")) }
 }
 
 /// A file that is not as it was.
-pub(super) fn file_change(change: &FileChange) -> (Tone, String) {
+pub(crate) fn file_change(change: &FileChange) -> (Tone, String) {
     let path = text::quoted(&change.path);
     let lines = change.lines.map(|(more, fewer)| format!(" (+{more} -{fewer} lines)")).unwrap_or_default();
     match change.kind {
@@ -122,12 +122,31 @@ pub(super) fn file_change(change: &FileChange) -> (Tone, String) {
 }
 
 /// A name that text mentions, and where.
-pub(super) fn reference(reference: &Reference) -> String {
+pub(crate) fn reference(reference: &Reference) -> String {
     let places: Vec<String> = reference.at.iter().take(MAX_PLACES).map(|place| text::quoted(place)).collect();
     let more = reference.at.len().saturating_sub(MAX_PLACES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let places = if places.is_empty() { String::new() } else { format!(" in {}{more}", places.join(", ")) };
     format!("{}{places}", text::quoted(&reference.name))
+}
+
+/// The names of the arguments: `path, offset?, limit?`.
+pub(crate) fn parameters(schema: &serde_json::Value) -> String {
+    let required: Vec<&str> = schema
+        .get("required")
+        .and_then(|names| names.as_array())
+        .into_iter()
+        .flatten()
+        .filter_map(|name| name.as_str())
+        .collect();
+    let names = schema.get("properties").and_then(|properties| properties.as_object()).into_iter().flatten();
+    let names: Vec<String> = names
+        .map(|(name, _)| {
+            let optional = if required.contains(&name.as_str()) { "" } else { "?" };
+            format!("{}{optional}", text::brief(name, 40))
+        })
+        .collect();
+    text::cut(&names.join(", "), 60)
 }
 
 #[cfg(test)]
@@ -191,5 +210,13 @@ mod tests {
             &["can use brand new + x", "cannot reach the network, see files, use credentials"],
         );
         check(&["network"], Some("it is no component"), &["cannot be used: it is no component"]);
+    }
+
+    #[test]
+    fn parameters_in_short() {
+        let schema = json!({ "properties": { "path": {}, "limit": {} }, "required": ["path"] });
+        assert_eq!(parameters(&schema), "path, limit?");
+        assert_eq!(parameters(&json!({})), "");
+        assert_eq!(parameters(&json!({ "properties": 7, "required": "x" })), "");
     }
 }

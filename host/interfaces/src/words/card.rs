@@ -17,7 +17,7 @@ const MAX_BYTES: usize = 64 << 10;
 
 /// How a text of a card looks where there are colours. Its meaning does not depend on them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Tone {
+pub(crate) enum Tone {
     /// Text without any colour.
     #[default]
     Plain,
@@ -30,7 +30,7 @@ pub(super) enum Tone {
 }
 
 impl Tone {
-    pub(super) fn paint(self, palette: Palette, text: &str) -> String {
+    pub(crate) fn paint(self, palette: Palette, text: &str) -> String {
         match self {
             Self::Plain => text.to_owned(),
             Self::Alarm => palette.red(text),
@@ -42,30 +42,30 @@ impl Tone {
 
 /// Something to say yes or no to.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Card {
+pub(crate) struct Card {
     title: String,
     fields: Vec<(&'static str, String, Tone)>,
 }
 
 impl Card {
     /// Under a title of this program's own words.
-    pub(super) fn new(title: impl Into<String>) -> Self {
+    pub(crate) fn new(title: impl Into<String>) -> Self {
         Self { title: title.into(), fields: Vec::new() }
     }
 
     /// Adds a field with untrusted text.
-    pub(super) fn with(self, label: &'static str, text: impl Into<String>) -> Self {
+    pub(crate) fn with(self, label: &'static str, text: impl Into<String>) -> Self {
         self.toned(Tone::Plain, label, text)
     }
 
     /// Adds a field with untrusted text in a tone. Without a label it belongs to the field before.
-    pub(super) fn toned(mut self, tone: Tone, label: &'static str, text: impl Into<String>) -> Self {
+    pub(crate) fn toned(mut self, tone: Tone, label: &'static str, text: impl Into<String>) -> Self {
         self.fields.push((label, text.into(), tone));
         self
     }
 
     /// The card of a run's question or approval request.
-    pub(super) fn of(trace: &RunTrace, waiting: &Waiting, now: Timestamp) -> Self {
+    pub(crate) fn of(trace: &RunTrace, waiting: &Waiting, now: Timestamp) -> Self {
         let (what, id) = match waiting {
             Waiting::Input(_) => ("asks a question", waiting.id()),
             Waiting::Approval(_) => ("asks for consent", waiting.id()),
@@ -156,7 +156,7 @@ impl Card {
     }
 
     /// The card in rows of at most `columns`.
-    pub(super) fn render(&self, columns: usize, palette: Palette) -> Vec<String> {
+    pub(crate) fn render(&self, columns: usize, palette: Palette) -> Vec<String> {
         let before = self.fields.iter().map(|(label, ..)| label.len()).max().unwrap_or(0).max(LABEL);
         let room = columns.saturating_sub(before + 3);
         let mut rows: Vec<String> =
@@ -186,7 +186,7 @@ fn bounded(text: &str) -> (&str, usize) {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use expect_test::expect;
     use serde_json::{Value, json};
 

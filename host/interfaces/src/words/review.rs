@@ -8,8 +8,7 @@ use std::fmt::Write as _;
 use skills::review::{FileFact, FileKind, Hidden, SkillReview};
 use skills::{Policy, SkillForm, SkillStatus};
 
-use super::super::card::Tone;
-use super::super::signals::seconds;
+use super::card::Tone;
 use super::facts::{self, NOTHING};
 use crate::output::{Palette, text};
 
@@ -17,7 +16,7 @@ use crate::output::{Palette, text};
 const LABEL: usize = 13;
 
 /// The review in at most `columns`, for a skill that its reader calls `called`.
-pub(super) fn review(review: &SkillReview, called: &str, columns: usize, palette: Palette) -> String {
+pub(crate) fn review(review: &SkillReview, called: &str, columns: usize, palette: Palette) -> String {
     let mut page = Page { text: String::new(), columns, palette };
     page.title(review);
     page.changes(review);
@@ -73,13 +72,13 @@ impl Page {
         self.field("hash", &review.hash.hex());
         self.field("status", &format!("{}: {}", review.status.as_str(), text::quoted(&review.reason)));
         if let Some(provenance) = &review.provenance {
-            let at = seconds(provenance.fetched_at);
+            let at = text::seconds(provenance.fetched_at);
             self.field("from", &format!("{}, {at}", text::quoted(&provenance.source)));
         }
         if let Some(made) = &review.extracted_from {
             let (changed, deleted) = (made.changed_files.len() as u64, made.deleted_files.len() as u64);
             let what = format!("{} changed, {} removed", text::plural(changed, "file"), text::plural(deleted, "file"));
-            self.field("made by", &format!("{}, {}: {what}", made.run_id, seconds(made.at)));
+            self.field("made by", &format!("{}, {}: {what}", made.run_id, text::seconds(made.at)));
         }
         for departure in &review.strict {
             self.toned(Tone::Warning, "standard", &text::quoted(departure));
@@ -192,7 +191,7 @@ impl Page {
             true => (Tone::Calm, "found nothing against it"),
             false => (Tone::Alarm, "did not let it pass"),
         };
-        self.line(2, tone, &format!("{verdict} ({}, {})", advisory.run_id, seconds(advisory.at)));
+        self.line(2, tone, &format!("{verdict} ({}, {})", advisory.run_id, text::seconds(advisory.at)));
         self.barred(2, Tone::Plain, advisory.text.trim());
     }
 
@@ -247,7 +246,7 @@ impl Page {
 }
 
 /// A word as a shell takes it.
-pub(super) fn shell(word: &str) -> String {
+pub(crate) fn shell(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

@@ -1,0 +1,7 @@
+//! The words in which the owner is told what is to be decided: the same on the terminal and on the page.
+
+pub(crate) mod approval;
+pub(crate) mod card;
+pub(crate) mod explanation;
+pub(crate) mod facts;
+pub(crate) mod review;
