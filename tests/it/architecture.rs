@@ -64,7 +64,7 @@ const EDGES: [(&str, &[&str]); 22] = [
 ];
 
 /// Heavy or dangerous libraries, and the only crates that may see them.
-const FENCES: [(&str, &[&str]); 16] = [
+const FENCES: [(&str, &[&str]); 17] = [
     ("wasmtime", &["bindings", "capabilities", "runtime"]),
     ("wasmtime-wasi", &["bindings", "capabilities", "runtime"]),
     ("wasmtime-wasi-http", &["capabilities"]),
@@ -77,6 +77,7 @@ const FENCES: [(&str, &[&str]); 16] = [
     ("axum", &["interfaces"]),
     ("clap", &["interfaces"]),
     ("rmcp", &["interfaces"]),
+    ("maud", &["interfaces"]),
     ("cap-std", &["agent", "toolbox"]),
     // Keys and signatures.
     ("aws-lc-rs", &["consent", "receipts", "vault"]),

@@ -30,6 +30,7 @@ mod memory;
 mod models;
 mod mutilated;
 mod outgoing;
+mod page;
 mod pairs;
 mod parked;
 mod parsers;

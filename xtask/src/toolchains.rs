@@ -31,7 +31,7 @@ struct Toolchain {
     makes: &'static [&'static str],
 }
 
-const TOOLCHAINS: [Toolchain; 7] = [
+const TOOLCHAINS: [Toolchain; 8] = [
     Toolchain {
         name: "wasm-tools",
         needs: &[],
@@ -118,6 +118,20 @@ const TOOLCHAINS: [Toolchain; 7] = [
             "{here}/venv/bin/componentize-py -q -d {root}/wit -w tool componentize median -p {here}/source -o {here}/median.wasm",
         ],
         makes: &["pure.wasm", "words.wasm", "median.wasm"],
+    },
+    // No components: a browser that tests drive, and the rules that a page has to keep for everyone to read it.
+    Toolchain {
+        name: "browser",
+        needs: &[],
+        install: &[
+            "sh {source}/chromium.sh",
+            "python3 -m venv {here}/venv",
+            "{here}/venv/bin/pip install -q --retries 1 playwright==1.65.2",
+            "npm install --prefix {here} --no-audit --no-fund --loglevel=error --fetch-retries=1 axe-core@4.14.1",
+            "mv {here}/node_modules/axe-core/axe.min.js {here}",
+        ],
+        build: &[],
+        makes: &["axe.min.js"],
     },
 ];
 

@@ -20,7 +20,7 @@ use vault::{Vault, VaultParts};
 use crate::access::NetworkAccess;
 use crate::api::HostStatus;
 use crate::components::engine;
-use crate::config::LoadedConfig;
+use crate::config::{ConfigEntry, LoadedConfig};
 use crate::decisions::Decisions;
 use crate::environment::HostEnvironment;
 use crate::loss::check_new_state;
@@ -86,6 +86,8 @@ pub struct Capabilities {
     pub signals: SignalBus,
     /// The signals of runs that still wait.
     pub waiting: WaitingSignals,
+    /// The settings in force, and where each comes from.
+    pub settings: Vec<ConfigEntry>,
     deliveries: Deliveries,
     started_at: Timestamp,
     /// Held for as long as the host lives. Last, so that the home is free only when all else is gone.
@@ -119,6 +121,7 @@ impl Host {
         check_new_state(&options.home)?;
         let store = Store::open(&options.home.state())?;
         let vault = open_vault(&options, &store);
+        let settings = options.config.entries();
         let HostOptions { home, config: LoadedConfig { config, .. }, env, compile_worker, clock, random, .. } = options;
         let sandboxes = Arc::new(SandboxPool::new(engine(&config, Some(home.cache()), compile_worker)?));
         let signals = SignalBus::open(store.clone(), clock.clone())?;
@@ -222,6 +225,7 @@ impl Host {
             energy,
             signals,
             waiting,
+            settings,
             deliveries,
             started_at: clock.now(),
             _lock: lock,
@@ -292,6 +296,12 @@ impl Host {
             .poisoned()
             .borrow()
             .then(|| LiveEvent::Suspended { at: self.runs.environment.clock.now(), reason })
+    }
+
+    /// The time on the host's clock.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.runs.environment.clock.now()
     }
 
     /// The home of this host.

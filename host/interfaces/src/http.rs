@@ -14,6 +14,7 @@ mod host;
 pub mod listen;
 mod mcp;
 mod owner;
+mod page;
 pub mod port;
 pub mod reply;
 mod routes;
@@ -81,7 +82,7 @@ pub enum Lifetime {
 
 /// Every route of the API.
 fn routes() -> Routes {
-    Routes::new()
+    let api = Routes::new()
         .get("/healthz", host::healthy)
         .get("/readyz", host::ready)
         .post("/v1/tasks", act::act)
@@ -133,7 +134,8 @@ fn routes() -> Routes {
         .delete("/v1/tokens/{name}", tokens::revoke)
         .post("/mcp", mcp::serve)
         .get("/mcp", mcp::serve)
-        .delete("/mcp", mcp::serve)
+        .delete("/mcp", mcp::serve);
+    page::add_to(api)
 }
 
 /// The methods, paths and scopes of all routes.

@@ -1,13 +1,19 @@
 //! `motor serve`: a host that stays.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::process::{Command, Stdio};
 
+use base::{Refusal, Secret};
 use clap::Args;
+use consent::Claim;
 use serde_json::json;
 
 use super::Done;
+use super::consent::unasked;
 use super::context::Context;
+use crate::client::OwnerProof;
 use crate::exit::CommandExit;
+use crate::http::listen::Server;
 use crate::http::port::TcpPort;
 
 /// Arguments of `motor serve`.
@@ -19,13 +25,21 @@ pub(super) struct ServeArgs {
     /// Let other machines reach the address. Tokens cross the network in plain text unless a proxy encrypts them
     #[arg(long, requires = "listen")]
     allow_remote: bool,
+    /// Open the page in a browser and sign in there by a link that works once. Without `--listen` it is served on
+    /// `127.0.0.1:7777`
+    #[arg(long)]
+    open: bool,
 }
+
+/// Where the page is served if no address is given.
+const PAGE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7777);
 
 pub(super) async fn run(arguments: &ServeArgs, context: &Context) -> Done {
     let place = context.place()?;
     let mut server = place.serve_staying(|refusal| context.output.say(&format!("waiting: {}", refusal.reason))).await?;
     let socket = place.home.socket();
-    let port = arguments.listen.map(|address| TcpPort { address, allow_remote: arguments.allow_remote });
+    let listen = arguments.listen.or_else(|| arguments.open.then_some(PAGE));
+    let port = listen.map(|address| TcpPort { address, allow_remote: arguments.allow_remote });
     let address = match port {
         Some(port) => match server.listen(port).await {
             Ok(address) => Some(format!("http://{address}")),
@@ -43,8 +57,13 @@ pub(super) async fn run(arguments: &ServeArgs, context: &Context) -> Done {
             .output
             .print_json_line(&json!({ "listening": socket, "address": address, "pid": std::process::id() }))?;
     } else {
-        let address = address.map(|address| format!(" and {address}")).unwrap_or_default();
-        context.output.say(&format!("listening on {}{address}", socket.display()));
+        let also = address.as_ref().map(|address| format!(" and {address}")).unwrap_or_default();
+        context.output.say(&format!("listening on {}{also}", socket.display()));
+    }
+    if let Some(address) = address.filter(|_| arguments.open)
+        && let Err(refusal) = open(&server, &address, context).await
+    {
+        context.output.fail(&refusal.reason, refusal.remedy.as_deref());
     }
     let lost = tokio::select! {
         biased;
@@ -63,4 +82,21 @@ pub(super) async fn run(arguments: &ServeArgs, context: &Context) -> Done {
     context.output.say("stopping; runs that are not over go on with the next host");
     server.stop().await;
     Ok(exit)
+}
+
+/// Opens the page in the browser of the desktop, if there is one, signed in.
+async fn open(server: &Server, address: &str, context: &Context) -> Result<(), Refusal> {
+    let OwnerProof { door, token } = unasked(context).await?;
+    let claim = Claim { door, token: Some(Secret::new(token.expose().to_owned())) };
+    let link = server.sign_in_link(address, claim).await?;
+    context.output.say(&format!("the page, signed in (good once, for two minutes): {link}"));
+    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let started =
+        Command::new(opener).arg(link).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    match started {
+        // Waited for, so that nothing of it is left over.
+        Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
+        Err(error) => tracing::debug!(%error, "no browser was opened"),
+    }
+    Ok(())
 }

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use agent::{Home, Host};
 use base::{Refusal, RefusalCode};
+use consent::Claim;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinHandle;
@@ -81,6 +82,15 @@ impl Server {
         let names = if port.allow_remote { HostNames::Any } else { HostNames::Loopback };
         self.serving.push(serve(listener, ApiState { channel: Channel::Network(names), ..self.api.clone() }));
         Ok(bound)
+    }
+
+    /// A link to the page at `address` that signs one browser in.
+    ///
+    /// # Errors
+    /// If the claim is not the owner's.
+    pub async fn sign_in_link(&self, address: &str, claim: Claim) -> Result<String, Refusal> {
+        let code = self.api.host.consent.make_link(claim).await?;
+        Ok(format!("{address}/sign-in?code={}", code.expose()))
     }
 
     /// Waits until a client asks the host to end.

@@ -84,14 +84,18 @@ impl IntoResponse for ErrorReply {
 }
 
 impl ErrorReply {
+    pub(super) fn into_refusal(self) -> Refusal {
+        self.refusal
+    }
+
     /// A request that the framework or a handler's reader turned away, with its status.
-    fn rejected(status: StatusCode, reason: impl Into<String>) -> Self {
+    pub(super) fn rejected(status: StatusCode, reason: impl Into<String>) -> Self {
         Self { status, refusal: Refusal::new(RefusalCode::InvalidRequest, reason) }
     }
 }
 
 /// The status for a code.
-fn status(code: RefusalCode) -> StatusCode {
+pub(super) fn status(code: RefusalCode) -> StatusCode {
     match code {
         RefusalCode::InvalidRequest | RefusalCode::UnknownTool | RefusalCode::InvalidComponent => {
             StatusCode::BAD_REQUEST

@@ -81,13 +81,18 @@ pub(super) async fn artifact(
 ) -> Result<impl IntoResponse, ErrorReply> {
     let _attachment = api.attached.attach();
     let bytes = api.host.runs.artifact(&access.run(&api, &id)?, &path).await?;
+    Ok(saved(bytes))
+}
+
+/// Bytes that a browser saves.
+pub(super) fn saved(bytes: Vec<u8>) -> impl IntoResponse {
     let headers = [
         (header::CONTENT_TYPE, "application/octet-stream"),
         (header::CONTENT_DISPOSITION, "attachment"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'"),
     ];
-    Ok((headers, bytes))
+    (headers, bytes)
 }
 
 pub(super) async fn cancel(

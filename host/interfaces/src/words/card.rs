@@ -38,6 +38,16 @@ impl Tone {
             Self::Warning => palette.yellow(text),
         }
     }
+
+    /// Its name in a style sheet.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Alarm => "alarm",
+            Self::Calm => "calm",
+            Self::Warning => "warning",
+        }
+    }
 }
 
 /// Something to say yes or no to.
@@ -62,6 +72,11 @@ impl Card {
     pub(crate) fn toned(mut self, tone: Tone, label: &'static str, text: impl Into<String>) -> Self {
         self.fields.push((label, text.into(), tone));
         self
+    }
+
+    /// Labels, texts and tones, in order. A field without a label belongs to the one before.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&'static str, &str, Tone)> {
+        self.fields.iter().map(|(label, text, tone)| (*label, text.as_str(), *tone))
     }
 
     /// The card of a run's question or approval request.

@@ -1,0 +1,83 @@
+//! *Signals*, *Health* and *Settings* (SPEC WEB-1).
+
+use agent::doctor::Severity;
+use axum::extract::State;
+use base::{Refusal, RefusalCode};
+use maud::html;
+
+use super::super::ApiState;
+use super::layout::{Page, PageError, shown, time};
+use super::session::Visitor;
+use crate::output::text;
+
+/// Signals on the page, newest first.
+const SIGNALS: u64 = 100;
+
+pub(super) async fn signals(_: Visitor, State(api): State<ApiState>) -> Result<Page, PageError> {
+    let latest = api.host.signals.latest();
+    let after = latest.saturating_sub(SIGNALS);
+    let mut signals = api.host.signals.since(after, SIGNALS as usize).map_err(Refusal::from)?;
+    signals.reverse();
+    let body = html! {
+        h1 { "Signals" }
+        p { "What runs reported to their agents, newest first." }
+        section id="signals" data-part {
+            @if signals.is_empty() { p.faint { "No run has reported yet. Each does when it ends, or waits for a person." } }
+            @else { table {
+                thead { tr { th.number scope="col" { "Id" } th scope="col" { "Time" } th scope="col" { "Run" } th scope="col" { "Status" } th scope="col" { "Says" } } }
+                tbody { @for signal in &signals {
+                    @let body = &signal.body;
+                    @let says = body.error.as_ref().map(|error| error.message.as_str()).or(body.question.as_deref()).or(body.result.as_ref().map(|result| result.summary.as_str()));
+                    tr {
+                        td.number { (signal.id) }
+                        td { (time(signal.created_at)) }
+                        td { a href=(format!("/runs/{}", signal.run)) { (signal.run) } }
+                        td { (body.status) }
+                        td { (shown(&text::brief(says.unwrap_or_default(), 100))) }
+                    }
+                } }
+            } }
+        }
+    };
+    Ok(Page::new("Signals", "/signals", body).live("/live"))
+}
+
+pub(super) async fn health(_: Visitor, State(api): State<ApiState>) -> Result<Page, PageError> {
+    let host = api.host.clone();
+    let findings = tokio::task::spawn_blocking(move || host.examine()).await;
+    let findings = findings.map_err(|_| Refusal::new(RefusalCode::TryLater, "the host is shutting down"))?;
+    let status = api.host.status();
+    let body = html! {
+        h1 { "Health" }
+        dl.facts {
+            dt { "Version" } dd { (status.version) }
+            dt { "Home" } dd { (shown(&status.home.display().to_string())) }
+            dt { "Process" } dd { (status.pid) }
+            dt { "Running since" } dd { (time(status.started_at)) }
+            dt { "Runs in flight" } dd { (status.running.len()) }
+        }
+        h2 { "Examination" }
+        ul.findings { @for finding in &findings {
+            @let (class, word) = match finding.level { Severity::Ok => ("calm", "ok"), Severity::Warning => ("warning", "warning"), _ => ("alarm", "problem") };
+            li {
+                span class=(format!("badge {class}")) { (word) } " " strong { (finding.name) } " " (shown(&finding.message))
+                @if let Some(remedy) = &finding.remedy { p.faint { (shown(remedy)) } }
+            }
+        } }
+    };
+    Ok(Page::new("Health", "/health", body))
+}
+
+pub(super) async fn settings(_: Visitor, State(api): State<ApiState>) -> Page {
+    let body = html! {
+        h1 { "Settings" }
+        p { "The values in force, and where each comes from. They are read when the host starts: " code { "motor config" } " shows them too." }
+        table {
+            thead { tr { th scope="col" { "Key" } th scope="col" { "Value" } th scope="col" { "From" } } }
+            tbody { @for entry in &api.host.settings {
+                tr { td { code { (entry.key) } } td { code { (shown(&entry.value.to_string())) } } td { (shown(&entry.origin.to_string())) } }
+            } }
+        }
+    };
+    Page::new("Settings", "/settings", body)
+}

@@ -1,0 +1,236 @@
+//! *Skills*: their state, their review, the owner's decision, other versions, and adding one (SPEC WEB-1, SKILL-9).
+
+use std::io::Write as _;
+
+use agent::Caller;
+use agent::api::skills::{AddRequest, ApproveRequest, DiffRequest, RejectRequest, ReviewRequest, RollbackRequest};
+use axum::extract::{FromRequest as _, Multipart, RawQuery, Request, State};
+use axum::response::Redirect;
+use base::{AgentName, Refusal, RefusalCode};
+use maud::{Markup, html};
+use skills::policy::PolicyChange;
+use skills::{Policy, SkillStatus, SkillSummary};
+
+use super::super::ApiState;
+use super::form::Form;
+use super::layout::{Page, PageError, card, shown, time};
+use super::session::Visitor;
+use super::timeline::block;
+use crate::output::Palette;
+use crate::words::approval::question_card;
+use crate::words::facts::tone;
+use crate::words::review::review as review_text;
+
+/// Columns of the review's text.
+const COLUMNS: usize = 100;
+
+pub(super) async fn list(_: Visitor, State(api): State<ApiState>) -> Result<Page, PageError> {
+    let skills = api.host.skills.list().await?;
+    let body = html! {
+        h1 { "Skills" }
+        section aria-labelledby="add-title" {
+            h2 id="add-title" { "Add one" }
+            form.drop method="post" action="/skills" enctype="multipart/form-data" data-drop {
+                label for="file" { "Drop a " code { ".skill" } " or " code { ".wasm" } " file here, or choose one. Adding grants nothing: you review it next." }
+                input id="file" name="file" type="file" accept=".skill,.zip,.wasm,.md" required;
+                button.primary { "Add" }
+            }
+        }
+        section aria-labelledby="all-title" {
+            h2 id="all-title" { "All skills" }
+            @if skills.is_empty() { p.faint { "There are none yet. " code { "motor new skill" } " writes one to begin with." } }
+            ul.skills { @for skill in &skills { (entry(skill)) } }
+        }
+    };
+    Ok(Page::new("Skills", "/skills", body))
+}
+
+fn badge(status: SkillStatus) -> Markup {
+    html! { span class=(format!("badge {}", tone(status).name())) { (status.as_str().replace('_', " ")) } }
+}
+
+fn entry(skill: &SkillSummary) -> Markup {
+    let place = skill.place.to_string();
+    html! {
+        li {
+            p { (badge(skill.status)) " " a href=(review_path(&place)) { strong { (shown(skill.name.as_deref().unwrap_or(&place))) } } }
+            @if !skill.description.is_empty() { p { (shown(&skill.description)) } }
+            p.faint { (shown(&skill.reason)) }
+        }
+    }
+}
+
+fn review_path(skill: &str) -> String {
+    format!("/skills/review?{}", form_urlencoded::Serializer::new(String::new()).append_pair("skill", skill).finish())
+}
+
+pub(super) async fn review(
+    _: Visitor,
+    State(api): State<ApiState>,
+    RawQuery(query): RawQuery,
+) -> Result<Page, PageError> {
+    let _attachment = api.attached.attach();
+    let skill = Form::of_query(&query.unwrap_or_default()).text("skill").to_owned();
+    let request = ReviewRequest { skill: skill.clone(), advisory: false };
+    let reviewed = api.host.skills.review(request, &AgentName::default(), Caller::Owner).await?.review;
+    let question = api.host.skills.question(asked(&skill)).await;
+    let versions = api.host.skills.versions(&skill).await?;
+    let body = html! {
+        p.crumb { a href="/skills" { "Skills" } " / " (shown(&skill)) }
+        h1 { (shown(reviewed.name.as_str())) " " (badge(reviewed.status)) }
+        p { (shown(&reviewed.description)) }
+        p.faint { (shown(&reviewed.reason)) }
+        section aria-labelledby="powers-title" {
+            h2 id="powers-title" { @if reviewed.status == SkillStatus::Approved { "What it may do" } @else { "What approving would grant" } }
+            @match &question {
+                Ok(question) => {
+                    (card(&question_card(question)))
+                    @if reviewed.status != SkillStatus::Approved {
+                        form method="post" action="/skills/approval" {
+                            input type="hidden" name="skill" value=(skill);
+                            input type="hidden" name="hash" value=(question.hash);
+                            input type="hidden" name="policy" value=(serde_json::to_string(&question.policy).unwrap_or_default());
+                            div.actions { button.primary { "Approve exactly this" } }
+                        }
+                    }
+                }
+                Err(refusal) => (super::layout::problem(refusal)),
+            }
+            form method="post" action="/skills/rejection" {
+                input type="hidden" name="skill" value=(skill);
+                label for="reason" { "Reason (optional)" }
+                input id="reason" name="reason" autocomplete="off";
+                button.danger { "Reject" }
+            }
+        }
+        (differences(&api, &skill, &reviewed).await)
+        section aria-labelledby="review-title" {
+            h2 id="review-title" { "The whole review" }
+            pre tabindex="0" { (review_text(&reviewed, &skill, COLUMNS, Palette::new(false))) }
+        }
+        section aria-labelledby="versions-title" {
+            h2 id="versions-title" { "Versions" }
+            @if versions.is_empty() { p.faint { "No version of it was decided on yet." } }
+            @else { table {
+                thead { tr { th scope="col" { "Version" } th scope="col" { "Status" } th scope="col" { "Changed" } td {} } }
+                tbody { @for version in &versions {
+                    tr {
+                        td { code { (version.hash.short()) } @if version.in_place { " in place" } }
+                        td { (badge(version.status)) }
+                        td { (time(version.changed_at)) }
+                        td { @if version.kept && !version.in_place {
+                            form method="post" action="/skills/rollback" {
+                                input type="hidden" name="skill" value=(skill);
+                                input type="hidden" name="to" value=(version.hash.hex());
+                                button { "Roll back to it" }
+                            }
+                        } }
+                    }
+                } }
+            } }
+        }
+    };
+    Ok(Page::new(reviewed.name.to_string(), "/skills", body))
+}
+
+/// The text of the files that changed since the version approved last.
+async fn differences(api: &ApiState, skill: &str, reviewed: &skills::review::SkillReview) -> Markup {
+    if reviewed.changes.is_none() {
+        return Markup::default();
+    }
+    let request = DiffRequest { skill: skill.to_owned(), from: None, to: None };
+    match api.host.skills.diff(request).await {
+        Ok(diff) => html! {
+            section aria-labelledby="diff-title" {
+                h2 id="diff-title" { "Changed files" }
+                @for file in &diff.files { (block(&file.path, file.text.as_deref().unwrap_or("it is not text"))) }
+            }
+        },
+        Err(refusal) => super::layout::problem(&refusal),
+    }
+}
+
+fn asked(skill: &str) -> ApproveRequest {
+    ApproveRequest {
+        skill: skill.to_owned(),
+        hash: None,
+        policy: PolicyChange::default(),
+        proposed: false,
+        shown: None,
+    }
+}
+
+pub(super) async fn approve(
+    Visitor(consent): Visitor,
+    State(api): State<ApiState>,
+    form: Form,
+) -> Result<Redirect, PageError> {
+    let _attachment = api.attached.attach();
+    let unreadable = || Refusal::new(RefusalCode::InvalidRequest, "the form does not say what was shown");
+    let hash = form.parsed("hash")?;
+    let shown: Policy = serde_json::from_str(form.text("policy")).map_err(|_| unreadable())?;
+    let request = ApproveRequest { hash: Some(hash), shown: Some(shown), ..asked(form.text("skill")) };
+    api.host.skills.approve(request, consent).await?;
+    Ok(Redirect::to(&review_path(form.text("skill"))))
+}
+
+pub(super) async fn reject(
+    Visitor(consent): Visitor,
+    State(api): State<ApiState>,
+    form: Form,
+) -> Result<Redirect, PageError> {
+    let _attachment = api.attached.attach();
+    let request = RejectRequest { skill: form.text("skill").to_owned(), reason: form.given("reason") };
+    api.host.skills.reject(request, consent).await?;
+    Ok(Redirect::to("/skills"))
+}
+
+pub(super) async fn rollback(
+    Visitor(consent): Visitor,
+    State(api): State<ApiState>,
+    form: Form,
+) -> Result<Redirect, PageError> {
+    let _attachment = api.attached.attach();
+    let request = RollbackRequest { skill: form.text("skill").to_owned(), to: form.given("to") };
+    api.host.skills.rollback(request, consent).await?;
+    Ok(Redirect::to(&review_path(form.text("skill"))))
+}
+
+/// Adds a file that the owner dropped on the page.
+pub(super) async fn add(
+    Visitor(consent): Visitor,
+    State(api): State<ApiState>,
+    request: Request,
+) -> Result<Redirect, PageError> {
+    let _attachment = api.attached.attach();
+    let refused = |reason: String| Refusal::new(RefusalCode::InvalidRequest, reason);
+    let mut form = Multipart::from_request(request, &api)
+        .await
+        .map_err(|error| refused(format!("the body is refused: {error}")))?;
+    while let Some(field) = form.next_field().await.map_err(|error| refused(error.body_text()))? {
+        if field.name() != Some("file") {
+            continue;
+        }
+        let name = file_name(field.file_name().unwrap_or_default()).map_err(refused)?;
+        let bytes = field.bytes().await.map_err(|error| refused(error.body_text()))?;
+        let kept = tokio::task::spawn_blocking(move || -> std::io::Result<_> {
+            let directory = tempfile::tempdir()?;
+            let path = directory.path().join(name);
+            std::fs::File::create_new(&path)?.write_all(&bytes)?;
+            Ok((directory, path))
+        });
+        let kept = kept.await.map_err(|_| refused("the host is shutting down".to_owned()))?;
+        let (_directory, path) = kept.map_err(|error| refused(format!("the file cannot be kept: {error}")))?;
+        let source = path.to_string_lossy().into_owned();
+        let added = api.host.skills.add(AddRequest { source }, Some(consent)).await?;
+        return Ok(Redirect::to(&review_path(&added.place.to_string())));
+    }
+    Err(refused("the form has no file".to_owned()).into())
+}
+
+/// The file's own name; the browser may send a path.
+fn file_name(sent: &str) -> Result<String, String> {
+    let name = sent.rsplit(['/', '\\']).next().unwrap_or_default();
+    let plain = !name.is_empty() && name.len() <= 255 && !name.starts_with('.') && !name.contains(char::is_control);
+    if plain { Ok(name.to_owned()) } else { Err("the file has no usable name".to_owned()) }
+}
