@@ -161,6 +161,7 @@ def by_keyboard(page):
     press(page, "#timeline summary")
     expect(page.locator("#timeline details[open]")).to_have_count(1)
     press(page, "nav a[href='/skills']")
+    expect(page.locator("h1")).to_have_text("Skills")
     press(page, "#file", "Tab")
     page.set_input_files("#file", {"name": "nod.skill", "mimeType": "application/zip", "buffer": skill("nod")})
     press(page, ".drop button")

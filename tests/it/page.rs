@@ -169,7 +169,8 @@ fn credentials_are_set_by_form_and_their_values_are_shown_nowhere() {
 fn bad_forms_are_refused_with_a_page() {
     let world = World::new(json!({ "turns": [] }));
     let session = world.session();
-    let cases: [(&str, &[(&str, &str)], u16); 8] = [
+    type Fields<'a> = &'a [(&'a str, &'a str)];
+    let cases: [(&str, Fields<'_>, u16); 8] = [
         ("/runs/..%2Fx/answer", &[("answer", "x")], 400),
         ("/runs/run_0123/answer", &[("answer", "x")], 404),
         ("/runs/run_0123/approval", &[], 400),
@@ -195,7 +196,7 @@ fn bad_forms_are_refused_with_a_page() {
     }
 }
 
-/// Asks a question, asks for approval, and answers; what it writes is markup.
+/// Asks a question, asks for approval, and answers; all of its texts are markup.
 fn story() -> Value {
     let markup = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">";
     let write = json!({ "path": "plan.html", "content": markup });

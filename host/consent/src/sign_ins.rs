@@ -93,7 +93,7 @@ impl ConsentGate {
         Some(Consent(ConsentRecord { given_by: OWNER.to_owned(), door: Door::Web, at: now }))
     }
 
-    /// Forgets a browser.
+    /// Ends the session of a browser.
     pub fn sign_out(&self, session: &str) {
         self.sign_ins.sessions.lock().remove(&ContentHash::of(session.as_bytes()));
     }

@@ -1,4 +1,4 @@
-//! The words in which the owner is told what is to be decided: the same on the terminal and on the page.
+//! The words in which the owner is told about a decision: the same on the terminal and on the page.
 
 pub(crate) mod approval;
 pub(crate) mod card;

@@ -50,6 +50,30 @@ impl Skills {
                 blocking(move || of_path(&path, &bounds)).await?
             }
         };
+        self.add_source(source).await
+    }
+
+    /// Adds a skill from the bytes of a file, which is known by its name alone. An existing skill is not touched.
+    ///
+    /// # Errors
+    /// If the bytes are no skill, or its name is taken.
+    pub async fn add_file(&self, name: &str, bytes: Vec<u8>) -> Result<SkillSummary, Refusal> {
+        let (bounds, entry) = (*self.environment.skills.bounds(), name.to_owned());
+        let source = blocking(move || {
+            let snapshot = of_bytes(&bytes, &entry, &bounds)?;
+            Ok(SkillSource { snapshot, said: entry.clone(), entry })
+        });
+        self.add_source(source.await?).await
+    }
+
+    /// Maximum size of a skill in bytes.
+    #[must_use]
+    pub fn max_bytes(&self) -> u64 {
+        self.environment.skills.bounds().total_bytes
+    }
+
+    async fn add_source(&self, source: SkillSource) -> Result<SkillSummary, Refusal> {
+        let library = &self.environment.skills;
         let SkillSource { snapshot, entry, said } = source;
         let name = snapshot.manifest(&entry).map_err(no_skill)?.name;
         let root =
@@ -130,7 +154,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Refusal {
     Refusal::new(RefusalCode::NotFound, format!("cannot read `{}`: {error}", path.display()))
 }
 
-/// A fetched archive, component, or `SKILL.md`, identified by its bytes.
+/// An archive, component, or `SKILL.md`, identified by its bytes.
 fn of_bytes(bytes: &[u8], entry: &str, bounds: &SkillBounds) -> Result<Snapshot, Refusal> {
     let snapshot = match bytes {
         [b'P', b'K', ..] => read_archive(bytes, bounds).map_err(no_skill)?,

@@ -141,7 +141,7 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
     }
 }
 
-async fn in_time<T>(reading: impl Future<Output = T>) -> Result<T, ErrorReply> {
+pub(super) async fn in_time<T>(reading: impl Future<Output = T>) -> Result<T, ErrorReply> {
     tokio::time::timeout(BODY, reading).await.map_err(|_| {
         let reason = format!("the body is refused: it did not arrive within {} s", BODY.as_secs());
         ErrorReply::from(Refusal::new(RefusalCode::InvalidRequest, reason))

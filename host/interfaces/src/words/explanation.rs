@@ -1,4 +1,4 @@
-//! What a run could touch, line by line (SPEC RUN-13).
+//! A run's possible access, line by line (SPEC RUN-13).
 
 use agent::{ExplainedCredential, Explanation, FileAccess};
 use network::TaintedWrite;

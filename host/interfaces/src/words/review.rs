@@ -1,4 +1,4 @@
-//! The review of a skill for people (SPEC SKILL-9): the changes before anything else, then what the skill is, its
+//! The review of a skill for people (SPEC SKILL-9): the changes before anything else, then the skill itself, its
 //! possible powers, the objections, and the one thing to do next.
 //!
 //! Most of the text here is a stranger's. Text of several lines stands behind a bar that only this program draws.

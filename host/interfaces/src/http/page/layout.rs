@@ -28,7 +28,7 @@ const PLACES: [(&str, &str); 8] = [
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
-/// One page.
+/// A page within the frame.
 pub(super) struct Page {
     title: String,
     place: &'static str,
@@ -110,7 +110,7 @@ impl IntoResponse for Page {
 /// A request that no page answers.
 #[derive(Debug)]
 pub(super) enum PageError {
-    /// Nobody is signed in; then the browser comes back to this path.
+    /// The browser has no session: after signing in it comes back to this path.
     SignIn(String),
     /// For a program: a problem document.
     Refused(ErrorReply),

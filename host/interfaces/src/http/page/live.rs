@@ -1,4 +1,4 @@
-//! Live changes: an event each time that a page should be looked at again. What changed is in the page alone.
+//! Live changes: an event each time that a page should be looked at again. The page alone shows the change.
 
 use std::convert::Infallible;
 use std::time::Duration;

@@ -3,8 +3,8 @@
 use std::io::Write as _;
 
 use agent::Caller;
-use agent::api::skills::{AddRequest, ApproveRequest, DiffRequest, RejectRequest, ReviewRequest, RollbackRequest};
-use axum::extract::{FromRequest as _, Multipart, RawQuery, Request, State};
+use agent::api::skills::{ApproveRequest, DiffRequest, RejectRequest, ReviewRequest, RollbackRequest};
+use axum::extract::{DefaultBodyLimit, FromRequest as _, Multipart, RawQuery, Request, State};
 use axum::response::Redirect;
 use base::{AgentName, Refusal, RefusalCode};
 use maud::{Markup, html};
@@ -12,6 +12,7 @@ use skills::policy::PolicyChange;
 use skills::{Policy, SkillStatus, SkillSummary};
 
 use super::super::ApiState;
+use super::super::reply::in_time;
 use super::form::Form;
 use super::layout::{Page, PageError, card, shown, time};
 use super::session::Visitor;
@@ -23,6 +24,8 @@ use crate::words::review::review as review_text;
 
 /// Columns of the review's text.
 const COLUMNS: usize = 100;
+/// Room for the parts of a form around the file, in bytes.
+const FRAME: usize = 64 << 10;
 
 pub(super) async fn list(_: Visitor, State(api): State<ApiState>) -> Result<Page, PageError> {
     let skills = api.host.skills.list().await?;
@@ -197,35 +200,27 @@ pub(super) async fn rollback(
 }
 
 /// Adds a file that the owner dropped on the page.
-pub(super) async fn add(
-    Visitor(consent): Visitor,
-    State(api): State<ApiState>,
-    request: Request,
-) -> Result<Redirect, PageError> {
+pub(super) async fn add(_: Visitor, State(api): State<ApiState>, mut request: Request) -> Result<Redirect, PageError> {
     let _attachment = api.attached.attach();
+    let most = usize::try_from(api.host.skills.max_bytes()).unwrap_or(usize::MAX);
+    DefaultBodyLimit::max(most.saturating_add(FRAME)).apply(&mut request);
+    let (name, bytes) = in_time(file(request, &api)).await??;
+    let added = api.host.skills.add_file(&name, bytes).await?;
+    Ok(Redirect::to(&review_path(&added.place.to_string())))
+}
+
+/// The name and bytes of the field `file`.
+async fn file(request: Request, api: &ApiState) -> Result<(String, Vec<u8>), Refusal> {
     let refused = |reason: String| Refusal::new(RefusalCode::InvalidRequest, reason);
-    let mut form = Multipart::from_request(request, &api)
-        .await
-        .map_err(|error| refused(format!("the body is refused: {error}")))?;
+    let mut form = Multipart::from_request(request, api).await.map_err(|error| refused(error.body_text()))?;
     while let Some(field) = form.next_field().await.map_err(|error| refused(error.body_text()))? {
-        if field.name() != Some("file") {
-            continue;
+        if field.name() == Some("file") {
+            let name = file_name(field.file_name().unwrap_or_default()).map_err(refused)?;
+            let bytes = field.bytes().await.map_err(|error| refused(error.body_text()))?;
+            return Ok((name, bytes.into()));
         }
-        let name = file_name(field.file_name().unwrap_or_default()).map_err(refused)?;
-        let bytes = field.bytes().await.map_err(|error| refused(error.body_text()))?;
-        let kept = tokio::task::spawn_blocking(move || -> std::io::Result<_> {
-            let directory = tempfile::tempdir()?;
-            let path = directory.path().join(name);
-            std::fs::File::create_new(&path)?.write_all(&bytes)?;
-            Ok((directory, path))
-        });
-        let kept = kept.await.map_err(|_| refused("the host is shutting down".to_owned()))?;
-        let (_directory, path) = kept.map_err(|error| refused(format!("the file cannot be kept: {error}")))?;
-        let source = path.to_string_lossy().into_owned();
-        let added = api.host.skills.add(AddRequest { source }, Some(consent)).await?;
-        return Ok(Redirect::to(&review_path(&added.place.to_string())));
     }
-    Err(refused("the form has no file".to_owned()).into())
+    Err(refused("the form has no file".to_owned()))
 }
 
 /// The file's own name; the browser may send a path.

@@ -1,4 +1,4 @@
-//! *Start*: a task and its grants, and what the run could touch before it starts (SPEC WEB-1, RUN-13).
+//! *Start*: a task and its grants, explained before it starts (SPEC WEB-1, RUN-13).
 
 use agent::{ActRequest, Caller, Explanation};
 use axum::extract::State;
