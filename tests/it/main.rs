@@ -52,4 +52,5 @@ mod special_files;
 mod storage;
 mod taint_files;
 mod toolboxes;
+mod trace;
 mod unfinished;

@@ -2,6 +2,7 @@
 
 mod act;
 mod answer;
+mod attach;
 mod call;
 mod completions;
 mod config;
@@ -32,6 +33,7 @@ mod status;
 mod task;
 mod terminal;
 mod token;
+mod trace;
 
 use std::ffi::OsString;
 use std::io;
@@ -111,6 +113,11 @@ enum Command {
     /// List, show, answer, retry and cancel runs
     #[command(subcommand)]
     Task(task::TaskCommand),
+    /// Watch a run that another process drives; Ctrl-C detaches and leaves it alone
+    Attach(attach::AttachArgs),
+    /// Export the trace of a run
+    #[command(subcommand)]
+    Trace(trace::TraceCommand),
     /// Show or verify the signed record of a run's result
     #[command(subcommand)]
     Receipt(receipt::ReceiptCommand),
@@ -204,6 +211,8 @@ async fn dispatch(cli: Cli, env: Env, output: &Output) -> Done {
     let context = Context { globals: cli.globals, env, output: output.clone(), wishes: UserInterrupts::default() };
     match cli.command {
         Command::Act(arguments) => act::run(arguments, &context).await,
+        Command::Attach(arguments) => attach::run(arguments, &context).await,
+        Command::Trace(command) => trace::run(command, &context).await,
         Command::Explain(arguments) => explain::run(arguments, &context).await,
         Command::Credential(command) => credential::run(command, &context).await,
         Command::Skill(command) => skill::run(command, &context).await,
@@ -301,6 +310,9 @@ mod tests {
             "motor task status",
             "motor task cancel run_1",
             "motor task delete run_1 run_2",
+            "motor attach run_1 --json",
+            "motor trace export --format otlp --out run.json",
+            "motor serve --open",
             "motor receipt show --json",
             "motor receipt show run_1 --out receipt.json",
             "motor receipt verify receipt.json --key receipt.pub --artifacts out --skill sums --component a.wasm --component b.wasm",
@@ -347,6 +359,8 @@ mod tests {
             "motor task cancel",
             "motor task delete",
             "motor task delete ../etc",
+            "motor attach ../etc",
+            "motor trace export --format pdf",
             "motor receipt",
             "motor receipt show ../etc",
             "motor receipt verify",

@@ -36,6 +36,7 @@ use attached::Attachments;
 pub use claim::DOOR;
 pub use host::{ResumeReply, Status};
 pub use owner::NewToken;
+pub(crate) use page::standalone as standalone_page;
 use reply::{Body, ErrorReply, Path, Query};
 pub use routes::Route;
 use routes::Routes;

@@ -17,7 +17,19 @@ mod skills;
 mod start;
 mod timeline;
 
+use base::Timestamp;
+use motor::RunTrace;
+
 use super::routes::Routes;
+
+/// The page of a run as one file that needs no host, as it is at its last event.
+pub(crate) fn standalone(trace: &RunTrace) -> String {
+    let ended = trace.completed_at.unwrap_or_else(|| {
+        let began = trace.started_at.unwrap_or(trace.created_at).as_millis();
+        Timestamp::from_millis(began + trace.total_duration_ms)
+    });
+    layout::standalone(trace.run_id.as_str(), &run::record(trace, ended))
+}
 
 /// Adds the routes of the page.
 pub(super) fn add_to(routes: Routes) -> Routes {

@@ -4,10 +4,13 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, X_CONTENT_TYPE
 
 use super::super::scope::Anyone;
 
+/// The style of every page.
+pub(super) const STYLE: &str = include_str!("assets/page.css");
+
 type Asset = ([(HeaderName, &'static str); 3], &'static str);
 
 pub(super) async fn style(_: Anyone) -> Asset {
-    asset("text/css; charset=utf-8", include_str!("assets/page.css"))
+    asset("text/css; charset=utf-8", STYLE)
 }
 
 pub(super) async fn script(_: Anyone) -> Asset {

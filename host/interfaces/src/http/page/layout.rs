@@ -6,10 +6,11 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use base::{Refusal, Timestamp};
 use consent::ConsentError;
-use maud::{DOCTYPE, Markup, html};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::Serialize;
 
 use super::super::reply::{ErrorReply, status};
+use super::assets::STYLE;
 use crate::output::text;
 
 /// The places of the page: path, name.
@@ -86,6 +87,24 @@ impl Page {
             }
         }
     }
+}
+
+/// A page as one file, its style within it.
+pub(super) fn standalone(title: &str, body: &Markup) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="content-security-policy" content="default-src 'none'; style-src 'unsafe-inline'";
+                title { (shown(title)) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body { main { (body) } }
+        }
+    };
+    page.into_string()
 }
 
 impl IntoResponse for Page {

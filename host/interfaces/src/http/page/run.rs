@@ -32,12 +32,7 @@ pub(super) async fn show(_: Visitor, State(api): State<ApiState>, Path(id): Path
         div.columns {
             div {
                 section id="state" data-part {
-                    p { (badge(trace.status)) " " span.faint { "agent " (trace.agent) ", begun " (time(trace.created_at)) } }
-                    @if trace.task.chars().count() > 120 { (block("Task", &trace.task)) }
-                    @if let Some(error) = &trace.error { div.notice.alarm { p { strong { (shown(&error.message)) } } } }
-                    @for notice in &trace.notices { div.notice { p { (shown(notice)) } } }
-                    @for unknown in &trace.unknown_outcomes { div.notice.alarm { p { "The outcome is unknown, please check: " (shown(unknown)) } } }
-                    @if let Some(summary) = &trace.summary { (block("Answer", summary)) }
+                    (state(&trace))
                 }
                 section id="asks" data-part data-key=[trace.waiting.as_ref().map(Waiting::id)] {
                     @if trace.waiting.is_some() { article.ask { h2 { "It waits for you" } (ask(&trace, now, &at)) } }
@@ -50,17 +45,7 @@ pub(super) async fn show(_: Visitor, State(api): State<ApiState>, Path(id): Path
             aside {
                 section id="totals" aria-labelledby="totals-title" data-part {
                     h2 id="totals-title" { "Totals" }
-                    dl.facts {
-                        dt { "Took" } dd { (text::whole_millis(trace.total_duration_ms)) }
-                        dt { "Model" } dd { (trace.llm_calls) " requests" }
-                        dt { "Tools" } dd { (trace.tool_calls) " calls, " (trace.errors) " failed" }
-                        dt { "Tokens" } dd { (text::thousands(trace.total_usage.input_tokens)) " in, " (text::thousands(trace.total_usage.output_tokens)) " out" }
-                        @if let Some(cost) = trace.total_usage.cost_usd { dt { "Cost" } dd { (format!("${cost:.4}")) } }
-                        dt { "Energy" } dd { (format!("{:.3}", trace.total_energy_cost)) }
-                        @if let Some(budget) = &trace.budget { dt { "Credits" } dd { (text::thousands(budget.spent())) " of " (text::thousands(budget.limit())) } }
-                        @if let Some(skill) = &trace.skill { dt { "Skill" } dd { (shown(&skill.name)) } }
-                        dt { "Granted" } dd { @if trace.tools.is_empty() { "no tools" } @else { (shown(&trace.tools.join(", "))) } }
-                    }
+                    (totals(&trace))
                     @if !over {
                         form method="post" action=(format!("{at}/cancellation")) { button { "Cancel the run" } }
                     }
@@ -97,6 +82,50 @@ pub(super) async fn show(_: Visitor, State(api): State<ApiState>, Path(id): Path
     };
     let page = Page::new(text::brief(&trace.task, 60), "/", body);
     Ok(if over { page } else { page.live(format!("/live?run={}", trace.run_id)) })
+}
+
+/// The task of a run, its status, its answer or error.
+fn state(trace: &RunTrace) -> Markup {
+    html! {
+                    p { (badge(trace.status)) " " span.faint { "agent " (trace.agent) ", begun " (time(trace.created_at)) } }
+                    @if trace.task.chars().count() > 120 { (block("Task", &trace.task)) }
+                    @if let Some(error) = &trace.error { div.notice.alarm { p { strong { (shown(&error.message)) } } } }
+                    @for notice in &trace.notices { div.notice { p { (shown(notice)) } } }
+                    @for unknown in &trace.unknown_outcomes { div.notice.alarm { p { "The outcome is unknown, please check: " (shown(unknown)) } } }
+                    @if let Some(summary) = &trace.summary { (block("Answer", summary)) }
+    }
+}
+
+fn totals(trace: &RunTrace) -> Markup {
+    html! {
+                    dl.facts {
+                        dt { "Took" } dd { (text::whole_millis(trace.total_duration_ms)) }
+                        dt { "Model" } dd { (trace.llm_calls) " requests" }
+                        dt { "Tools" } dd { (trace.tool_calls) " calls, " (trace.errors) " failed" }
+                        dt { "Tokens" } dd { (text::thousands(trace.total_usage.input_tokens)) " in, " (text::thousands(trace.total_usage.output_tokens)) " out" }
+                        @if let Some(cost) = trace.total_usage.cost_usd { dt { "Cost" } dd { (format!("${cost:.4}")) } }
+                        dt { "Energy" } dd { (format!("{:.3}", trace.total_energy_cost)) }
+                        @if let Some(budget) = &trace.budget { dt { "Credits" } dd { (text::thousands(budget.spent())) " of " (text::thousands(budget.limit())) } }
+                        @if let Some(skill) = &trace.skill { dt { "Skill" } dd { (shown(&skill.name)) } }
+                        dt { "Granted" } dd { @if trace.tools.is_empty() { "no tools" } @else { (shown(&trace.tools.join(", "))) } }
+                    }
+    }
+}
+
+/// A run without anything to press.
+pub(super) fn record(trace: &RunTrace, now: Timestamp) -> Markup {
+    html! {
+        h1.task { (shown(&text::brief(&trace.task, 120))) }
+        (state(trace))
+        h2 { "Timeline" }
+        (timeline(trace, now))
+        h2 { "Totals" }
+        (totals(trace))
+        @if !trace.artifacts.is_empty() {
+            h2 { "Files" }
+            ul { @for file in &trace.artifacts { li { (shown(&file.path)) " " span.faint { (text::bytes(file.bytes)) } " " code { (file.hash.short()) } } } }
+        }
+    }
 }
 
 /// The question or request for approval of a run, with the form that answers it.

@@ -1,7 +1,5 @@
 //! *Skills*: their state, their review, the owner's decision, other versions, and adding one (SPEC WEB-1, SKILL-9).
 
-use std::io::Write as _;
-
 use agent::Caller;
 use agent::api::skills::{ApproveRequest, DiffRequest, RejectRequest, ReviewRequest, RollbackRequest};
 use axum::extract::{DefaultBodyLimit, FromRequest as _, Multipart, RawQuery, Request, State};
