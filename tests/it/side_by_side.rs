@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tests::binary::{Motor, Running, Signal};
 use tests::block_on;
 use tests::model_server::ModelServer;
+use tests::network::{Reply, Site};
 
 /// A run that waits at its second reply; the first is a call.
 fn gated() -> (ModelServer, Motor) {
@@ -275,4 +276,29 @@ fn one_host_owns_a_home() {
     stop(serving);
     motor.stdout(&["energy", "--set", "code.timeout_ms=200"]);
     stop(serve(&motor));
+}
+
+#[test]
+fn a_program_that_may_have_written_somewhere_is_not_run_again_by_the_next_host() {
+    let motor = Motor::new();
+    let site = block_on(Site::start()).with("/silent", Reply::Silence).with("/", Reply::text("heard"));
+    let address = site.address();
+    motor.configure(&format!("[network]\nprivate = [\"{address}\"]\ncode_domains = [\"{address}\"]\n"));
+    let program = |path: &str| {
+        let code = format!(
+            "const got = await fetch({:?}, {{ method: 'POST', body: 'x' }}); return await got.text()",
+            site.url(path)
+        );
+        motor.start(&["execute", "--tier", "network", "--timeout", "30s", &code])
+    };
+    let serving = motor.start(&["serve"]);
+    serving.wait_for_words("listening");
+    let executing = program("/silent");
+    block_on(site.wait_for_requests(1));
+    serving.kill();
+    executing.wait().refused(75, &["not known whether it did"]);
+    assert_eq!(site.requests().len(), 1);
+    // With a host that lasts it runs to its end.
+    let ended = program("/").wait().succeeded();
+    assert!(ended.stdout.contains("heard"), "{ended:?}");
 }

@@ -2,8 +2,8 @@
 //! serves it for as long as the command lasts, and is a client of it like any other.
 //!
 //! It survives two commands that start at once (one gets the lock, the other waits for its socket), and a host that
-//! ends while it is asked. Every request may be made twice: acting carries a key, the rest changes nothing twice. A
-//! command that becomes the host after another takes up the runs ([`Session::take_up_runs`]), and a run that is
+//! ends while it is asked. Requests may be made twice: acting carries a key, the rest changes nothing twice; those that
+//! would are asked once ([`Session::ask_once`]). A command that becomes the host after another takes up the runs ([`Session::take_up_runs`]), and a run that is
 //! followed goes on at each host, because its stream asks for that.
 
 use std::path::PathBuf;
@@ -178,7 +178,15 @@ impl Session {
     /// # Errors
     /// A refusal of the host; `outcome_unknown` if a host took the request and no host answered it.
     pub async fn ask<T: DeserializeOwned>(&mut self, call: &Call) -> Result<T, Refusal> {
-        self.asked(call, &mut false).await
+        self.asked(call, Repeats::Allowed, &mut false).await
+    }
+
+    /// Sends a request that must not be carried out twice. If the host ends while it has the request, no other is asked.
+    ///
+    /// # Errors
+    /// A refusal of the host; `outcome_unknown` if a host took the request and did not answer it.
+    pub async fn ask_once<T: DeserializeOwned>(&mut self, call: &Call) -> Result<T, Refusal> {
+        self.asked(call, Repeats::Refused, &mut false).await
     }
 
     /// Asks for a deletion. If a host took the request and went away before it answered, a target that is not found
@@ -188,14 +196,19 @@ impl Session {
     /// As [`Session::ask`].
     pub async fn delete(&mut self, call: &Call) -> Result<(), Refusal> {
         let mut was_sent = false;
-        match self.asked::<serde::de::IgnoredAny>(call, &mut was_sent).await {
+        match self.asked::<serde::de::IgnoredAny>(call, Repeats::Allowed, &mut was_sent).await {
             Err(refusal) if was_sent && refusal.code == RefusalCode::NotFound => Ok(()),
             answer => answer.map(drop),
         }
     }
 
     /// `was_sent`: whether a host may have taken the request and gone away before it answered.
-    async fn asked<T: DeserializeOwned>(&mut self, call: &Call, was_sent: &mut bool) -> Result<T, Refusal> {
+    async fn asked<T: DeserializeOwned>(
+        &mut self,
+        call: &Call,
+        repeats: Repeats,
+        was_sent: &mut bool,
+    ) -> Result<T, Refusal> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let gone = match self.told(self.client.ask(call)).await {
@@ -205,6 +218,9 @@ impl Session {
                 Err(ClientError::Refused(refusal)) => return Err(refusal),
                 Err(ClientError::Gone { sent }) => {
                     *was_sent |= sent;
+                    if *was_sent && repeats == Repeats::Refused {
+                        return Err(unreachable(true));
+                    }
                     unreachable(*was_sent)
                 }
             };
@@ -386,6 +402,15 @@ fn check_settings(place: &HostTarget, status: &Status) -> Result<(), Refusal> {
         "`--set`, `--config` and `--skills-dir` cannot change the host that is already running on this home (pid {pid})"
     );
     Err(Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy("stop it first, or leave them out"))
+}
+
+/// Whether a request that a host may have carried out is sent to the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Repeats {
+    /// It does nothing twice.
+    Allowed,
+    /// A second time would be a second effect.
+    Refused,
 }
 
 /// `was_sent`: a host may have carried out the request.

@@ -66,7 +66,11 @@ pub(super) async fn run(arguments: ExecuteArgs, context: &Context) -> Done {
     context
         .with_host(async |session| {
             let call = consent::signed(Call::post("/v1/executions", &request)?, context);
-            let reply: ExecuteReply = session.ask(&call).await?;
+            // A program that reaches the network may have written there.
+            let reply: ExecuteReply = match request.tier {
+                Tier::Isolated => session.ask(&call).await?,
+                Tier::Network => session.ask_once(&call).await?,
+            };
             show(&reply, context)
         })
         .await
