@@ -342,7 +342,10 @@ impl Story<'_> {
             ("completed", 1),
             ("failed", 1),
         ];
-        assert_eq!(counts, expected.map(|(status, count)| (status.to_owned(), count)).into(), "{}", self.name);
+        // A call whose outcome is unknown is not made again, so nothing may have been asked about it.
+        let expected = expected.into_iter().filter(|(_, count)| *count > 0);
+        let expected: BTreeMap<String, usize> = expected.map(|(status, count)| (status.to_owned(), count)).collect();
+        assert_eq!(counts, expected, "{}", self.name);
         let history: Vec<Value> =
             self.motor.events(&format!("/v1/tasks/{run}/events"), 0).unwrap().map(|(_, event)| event).collect();
         assert!(history.starts_with(&self.heard), "{}: {:?} was heard of {history:?}", self.name, self.heard);
