@@ -2,10 +2,11 @@
 //!
 //! Sections: `code` (the code sandbox, against the forked Node design when Node is here), `limits` (ends of loops and
 //! bombs), `host` (start and memory), `step` (host time of one motor step), `network` (gate, scrubber, shell), `runs`
-//! (many at once, and after a million others), `parked` (ten thousand that wait). Numbers of different runs or machines do
+//! (many at once, and after a million others), `parked` (ten thousand that wait), `doors` (HTTP, MCP, pages). Numbers of different runs or machines do
 //! not compare; rounds of the two sides alternate, so that a slow minute hits both.
 
 mod code;
+mod doors;
 mod forked;
 mod host;
 mod limits;
@@ -23,7 +24,7 @@ fn main() -> Result<()> {
     if asked.first().is_some_and(|first| first == "measure-host") {
         return host::measure(asked.get(1).map(String::as_str));
     }
-    let all = ["code", "limits", "host", "step", "network", "runs", "parked"];
+    let all = ["code", "limits", "host", "step", "network", "runs", "parked", "doors"];
     if let Some(unknown) = asked.iter().find(|name| !all.contains(&name.as_str())) {
         bail!("there is no section `{unknown}`; there are: {}", all.join(", "));
     }
@@ -54,6 +55,9 @@ fn main() -> Result<()> {
     }
     if runs("parked") {
         parked::run()?;
+    }
+    if runs("doors") {
+        doors::run()?;
     }
     Ok(())
 }

@@ -90,13 +90,7 @@ async fn throughput(directory: &Path) -> Result<()> {
 async fn growth(directory: &Path) -> Result<()> {
     let directory = directory.join("growth");
     let environment = Arc::new(Instantaneous::for_each_run());
-    let pattern = {
-        let motor = motor(Store::open(&directory)?, environment.clone())?;
-        let run = motor.start(motor.new_run_id(), request(0)?).await?.id;
-        let pattern = motor.wait(&run).await?;
-        motor.shutdown().await;
-        pattern
-    };
+    let pattern = finish_run(&directory, environment.clone()).await?;
     let mut made = 0;
     for stored in STORED {
         let store = Store::open(&directory)?;
@@ -125,8 +119,22 @@ async fn growth(directory: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The record of a run that is over.
+pub async fn finished_run() -> Result<RunRecord> {
+    let directory = tempfile::tempdir()?;
+    finish_run(&directory.path().join("state"), Arc::new(Instantaneous::for_each_run())).await
+}
+
+async fn finish_run(state: &Path, environment: Arc<Instantaneous>) -> Result<RunRecord> {
+    let motor = motor(Store::open(state)?, environment)?;
+    let run = motor.start(motor.new_run_id(), request(0)?).await?.id;
+    let record = motor.wait(&run).await?;
+    motor.shutdown().await;
+    Ok(record)
+}
+
 /// Runs that are over, as they are stored.
-fn past(pattern: &RunRecord, from: u64, to: u64) -> Result<Batch> {
+pub fn past(pattern: &RunRecord, from: u64, to: u64) -> Result<Batch> {
     let mut batch = Batch::new();
     for number in from..to {
         let at = Timestamp::from_millis(1_700_000_000_000 + number * 1_000);

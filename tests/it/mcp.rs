@@ -274,6 +274,25 @@ fn bad_messages_and_arguments_are_answered_and_the_next_call_works() {
 }
 
 #[test]
+fn a_client_is_told_the_page_where_the_owner_answers() {
+    let ask = json!({ "name": "ask_user", "arguments": { "question": "which one?" } });
+    let (motor, _model) = scripted(json!([{ "tool_calls": [ask] }, { "text": "the red one" }]));
+    let serving = motor.start(&["serve", "--listen", "127.0.0.1:0", "--json"]);
+    let line: Value = serde_json::from_str(&serving.wait_for_output("listening")).unwrap();
+    let address = line["address"].as_str().unwrap();
+    let mut client = Client::start(&motor, Era::Handshake);
+    let started = client.call("core_act", &json!({ "task": "choose" }));
+    let waits = client.wait(&started["runId"]);
+    let page = format!("{address}/runs/{}", started["runId"].as_str().unwrap());
+    assert_eq!(waits["waitsFor"]["page"], page, "{waits}");
+    assert!(waits["next"].as_str().unwrap().contains(&page), "{waits}");
+    let credentials = client.call("core_credential", &json!({}));
+    assert!(credentials["toAdd"].as_str().unwrap().contains(&format!("{address}/credentials")), "{credentials}");
+    let opened = block_on(reqwest::Client::new().get(&page).header("accept", "text/html").send()).unwrap();
+    assert!(opened.url().path() == "/sign-in" && opened.status().is_success(), "{opened:?}");
+}
+
+#[test]
 fn only_the_owner_answers_a_question_and_the_client_is_told_how() {
     let ask = json!({ "name": "ask_user", "arguments": { "question": "which one?" } });
     let (motor, _model) = scripted(json!([{ "tool_calls": [ask] }, { "text": "the red one" }]));

@@ -25,6 +25,8 @@ mod skills;
 mod tasks;
 mod tokens;
 
+use std::sync::{Arc, OnceLock};
+
 use agent::Host;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -34,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 
 use attached::Attachments;
 pub use claim::DOOR;
-pub use host::{ResumeReply, Status};
+pub use host::{PageAddress, ResumeReply, Status};
 pub use owner::NewToken;
 pub(crate) use page::standalone as standalone_page;
 use reply::{Body, ErrorReply, Path, Query};
@@ -55,6 +57,8 @@ pub struct ApiState {
     channel: Channel,
     lifetime: Lifetime,
     attached: Attachments,
+    /// The address of the owner's page, once there is one that this machine's browsers reach.
+    page: Arc<OnceLock<String>>,
     /// Ends long-lived answers.
     closing: CancellationToken,
     /// A client asked the host to end.
@@ -126,6 +130,7 @@ fn routes() -> Routes {
         .post("/v1/skills/verifications", skills::verify)
         .post("/v1/skills", skills::add)
         .get("/v1/energy", host::energy)
+        .get("/v1/page", host::page)
         .get("/v1/host", host::status)
         .get("/v1/host/findings", host::doctor)
         .post("/v1/host/resumption", host::resume)

@@ -46,6 +46,18 @@ pub(super) async fn status(_: Local, State(api): State<ApiState>) -> Json<Status
     Json(Status { host: api.host.status(), stays, latest_signal: api.host.signals.latest() })
 }
 
+/// The address of the owner's page.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct PageAddress {
+    /// An address such as `http://127.0.0.1:7777`; absent if the host listens on no port of the loopback interface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+}
+
+pub(super) async fn page(_: Reader, State(api): State<ApiState>) -> Json<PageAddress> {
+    Json(PageAddress { address: api.page.get().cloned() })
+}
+
 /// That the process is alive.
 #[derive(Debug, Serialize)]
 pub(super) struct HealthReply {

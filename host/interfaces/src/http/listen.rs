@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{Home, Host};
@@ -64,6 +65,7 @@ impl Server {
             channel: Channel::Socket,
             lifetime,
             attached: Attachments::new(),
+            page: Arc::default(),
             closing: CancellationToken::new(),
             shutdown: CancellationToken::new(),
             mcp: None,
@@ -79,6 +81,10 @@ impl Server {
     pub async fn listen(&mut self, port: TcpPort) -> Result<SocketAddr, Refusal> {
         let listener = port.bind().await?;
         let bound = listener.local_addr().map_err(|error| port.failed(&error))?;
+        if bound.ip().is_loopback() {
+            // The first port is where the page is, should there be several.
+            self.api.page.set(format!("http://{bound}")).ok();
+        }
         let names = if port.allow_remote { HostNames::Any } else { HostNames::Loopback };
         self.serving.push(serve(listener, ApiState { channel: Channel::Network(names), ..self.api.clone() }));
         Ok(bound)

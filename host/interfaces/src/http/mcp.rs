@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
 use base::{Refusal, RefusalCode};
+use http_body_util::BodyExt as _;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
@@ -40,9 +41,19 @@ pub(super) fn service(router: Router, closing: CancellationToken) -> McpService 
 /// Answers a message of an MCP client. The caller needs a token even to list the tools; the routes that a tool calls
 /// decide about the tool.
 pub(super) async fn serve(_: Reader, State(api): State<ApiState>, request: Request) -> Response {
-    let _attachment = api.attached.attach();
+    let attachment = api.attached.attach();
     match &api.mcp {
-        Some(mcp) => mcp.handle(request).await.map(Body::new).into_response(),
+        Some(mcp) => {
+            let response = mcp.handle(request).await;
+            // An answer with progress is a stream: until it ends, its client depends on this host.
+            let held = response.map(|body| {
+                Body::new(body.map_frame(move |frame| {
+                    let _attachment = &attachment;
+                    frame
+                }))
+            });
+            held.into_response()
+        }
         None => ErrorReply::from(Refusal::new(RefusalCode::NotFound, "there is no such endpoint")).into_response(),
     }
 }

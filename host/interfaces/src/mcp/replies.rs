@@ -57,6 +57,9 @@ pub struct OwnerQuestion {
     /// Answers that the run offers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
+    /// The page where the owner answers, if the host serves one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page: Option<String>,
 }
 
 /// A file that a run produced.
@@ -107,6 +110,15 @@ impl RunReply {
             next,
         }
     }
+
+    /// Adds the page on which the owner answers, if the run waits for an answer.
+    pub fn with_page(&mut self, address: &str) {
+        if let Some(question) = &mut self.waits_for {
+            let page = format!("{address}/runs/{}", self.run_id);
+            self.next = format!("{}, or at {page}", self.next);
+            question.page = Some(page);
+        }
+    }
 }
 
 impl OwnerQuestion {
@@ -114,10 +126,11 @@ impl OwnerQuestion {
         let id = waiting.id().to_owned();
         match waiting {
             Waiting::Input(question) => {
-                Self { kind: "answer", id, question: question.question.clone(), choices: question.choices.clone() }
+                let (question, choices) = (question.question.clone(), question.choices.clone());
+                Self { kind: "answer", id, question, choices, page: None }
             }
             Waiting::Approval(approval) => {
-                Self { kind: "approval", id, question: approval.reason.clone(), choices: Vec::new() }
+                Self { kind: "approval", id, question: approval.reason.clone(), choices: Vec::new(), page: None }
             }
         }
     }

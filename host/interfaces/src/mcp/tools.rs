@@ -23,6 +23,7 @@ use super::replies::{
 };
 use super::wait::{Progress, outcome};
 use crate::client::Call;
+use crate::http::PageAddress;
 
 /// Seconds that `core_task` waits by default.
 const WAIT_SECONDS: u64 = 25;
@@ -228,6 +229,11 @@ async fn run(caller: &Caller<'_>, id: &RunId, wait: u64) -> Result<RunReply, Ref
         let trace: RunTrace = caller.api.ask(&Call::get(format!("/v1/tasks/{id}"))).await?;
         reply.answer = trace.summary;
     }
+    if reply.waits_for.is_some()
+        && let Some(address) = page(caller).await?
+    {
+        reply.with_page(&address);
+    }
     Ok(reply)
 }
 
@@ -276,6 +282,12 @@ async fn execute(caller: &Caller<'_>, arguments: ExecuteArguments) -> Result<Pro
     })
 }
 
+/// The address of the owner's page, if the host serves one.
+async fn page(caller: &Caller<'_>) -> Result<Option<String>, Refusal> {
+    let page: PageAddress = caller.api.ask(&Call::get("/v1/page")).await?;
+    Ok(page.address)
+}
+
 async fn skills(caller: &Caller<'_>) -> Result<SkillsReply, Refusal> {
     let skills: Vec<SkillSummary> = caller.api.ask(&Call::get("/v1/skills")).await?;
     let entries = skills.into_iter().filter_map(|skill| {
@@ -290,7 +302,10 @@ async fn credentials(caller: &Caller<'_>) -> Result<CredentialsReply, Refusal> {
     let entries = credentials
         .into_iter()
         .map(|credential| CredentialEntry { name: credential.name.to_string(), domains: credential.domains });
-    let to_add =
-        "the owner runs `motor credential set NAME --domain DOMAIN`; never ask for a secret in the conversation";
-    Ok(CredentialsReply { credentials: entries.collect(), to_add: to_add.to_owned() })
+    let at_page =
+        page(caller).await?.map(|address| format!(", or sets it at {address}/credentials")).unwrap_or_default();
+    let to_add = format!(
+        "the owner runs `motor credential set NAME --domain DOMAIN`{at_page}; never ask for a secret in the conversation"
+    );
+    Ok(CredentialsReply { credentials: entries.collect(), to_add })
 }
