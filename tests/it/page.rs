@@ -170,11 +170,12 @@ fn bad_forms_are_refused_with_a_page() {
     let world = World::new(json!({ "turns": [] }));
     let session = world.session();
     type Fields<'a> = &'a [(&'a str, &'a str)];
-    let cases: [(&str, Fields<'_>, u16); 8] = [
+    let cases: [(&str, Fields<'_>, u16); 9] = [
         ("/runs/..%2Fx/answer", &[("answer", "x")], 400),
         ("/runs/run_0123/answer", &[("answer", "x")], 404),
         ("/runs/run_0123/approval", &[], 400),
         ("/runs/run_0123/approval", &[("grant", "yes"), ("approval", "apr_1"), ("action", "x")], 400),
+        ("/runs/run_0123/approval", &[("grant", "yes"), ("approval", "apr_1")], 400),
         ("/network", &[("pattern", "a b"), ("verdict", "allow"), ("level", "always")], 400),
         ("/skills/approval", &[("skill", "none"), ("hash", "x")], 400),
         ("/skills/rejection", &[("skill", "none")], 404),

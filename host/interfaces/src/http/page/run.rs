@@ -268,9 +268,14 @@ pub(super) async fn approve(
         _ => return Err(missing("whether it is allowed").into()),
     };
     let approval = form.given("approval").ok_or_else(|| missing("which approval it decides"))?;
+    let actions: Vec<_> = form.all("action").map(|hash| value("action", hash)).collect::<Result<_, _>>()?;
+    if grant && actions.is_empty() {
+        // To the facade an empty list means that nothing was shown.
+        return Err(missing("which actions were shown").into());
+    }
     let request = ApproveTask {
         approval: Some(approval),
-        actions: form.all("action").map(|hash| value("action", hash)).collect::<Result<_, _>>()?,
+        actions,
         grant,
         only: Vec::new(),
         scope: if grant && form.is_set("scope") { form.parsed("scope")? } else { Scope::Once },

@@ -2,7 +2,7 @@
 
 use axum::extract::{FromRequestParts, RawQuery, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
 use base::{Refusal, RefusalCode, Secret};
 use consent::{Consent, ConsentError};
@@ -129,10 +129,7 @@ pub(super) async fn sign_in(
     headers: HeaderMap,
     form: Form,
 ) -> Result<Response, PageError> {
-    if !headers.contains_key(header::ORIGIN) {
-        let reason = "the request does not say which page it comes from";
-        return Err(ErrorReply::rejected(StatusCode::BAD_REQUEST, reason).into());
-    }
+    from_this_page(&headers)?;
     let next = Some(form.text("next")).filter(|next| is_local(next)).unwrap_or("/");
     match api.host.consent.sign_in(Secret::new(form.text("token").to_owned())).await {
         Ok(session) => Ok(entered(&headers, &session, next)),
@@ -166,8 +163,8 @@ pub(super) async fn sign_out(
     State(api): State<ApiState>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, PageError> {
-    from_this_page(&headers).or_else(|refused| if session(&headers).is_some() { Err(refused) } else { Ok(()) })?;
     if let Some(session) = session(&headers) {
+        from_this_page(&headers)?;
         api.host.consent.sign_out(session);
     }
     Ok((cookie(&headers, "", "; Max-Age=0"), Redirect::to("/sign-in")))
