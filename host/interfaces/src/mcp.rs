@@ -3,10 +3,14 @@
 //! Architecture invariant: a tool is requests to the HTTP API with the proof of identity that its caller sent. So a tool
 //! cannot do more than its caller may, and no tool answers, approves or sets a credential: a client speaks for a model.
 
+mod abilities;
 pub mod api;
 pub mod arguments;
+mod asking;
 pub mod install;
+mod repeat;
 pub mod replies;
+mod tasks;
 pub mod tools;
 mod wait;
 
@@ -16,14 +20,17 @@ use axum::Router;
 use axum::http::header;
 use base::{AgentName, Refusal, RefusalCode};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CreateTaskResult, GetTaskParams, GetTaskResult,
+    Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
 use rmcp::{ErrorData, ServerHandler, ServiceExt as _};
 
+use abilities::Abilities;
 use api::{Api, HomeApi};
-use tools::Caller;
+use asking::Asker;
+use repeat::Repeated;
+use tools::{Caller, ToolReply};
 
 use crate::session::Session;
 
@@ -87,6 +94,13 @@ impl McpServer {
             }
         }
     }
+
+    /// The sender of a request.
+    fn caller(&self, context: &RequestContext<RoleServer>, call: String) -> Caller<'_> {
+        let asker = Asker { abilities: Abilities::of(context), peer: context.peer.clone(), call };
+        let progress = wait::Progress::of(context);
+        Caller { api: self.api(context), agent: &self.agent, progress, asker, repeated: None }
+    }
 }
 
 /// Serves one client on standard input and output until it ends.
@@ -110,7 +124,7 @@ pub async fn serve_stdio(server: &McpServer) -> Result<(), Refusal> {
 impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
         let implementation = Implementation::new("motor", env!("CARGO_PKG_VERSION")).with_title("Motor Cortex");
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_tasks().build())
             .with_server_info(implementation)
             .with_instructions(INSTRUCTIONS)
     }
@@ -125,10 +139,15 @@ impl ServerHandler for McpServer {
 
     async fn call_tool(
         &self,
-        request: CallToolRequestParams,
+        mut request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let caller = Caller { api: self.api(&context), agent: &self.agent, progress: wait::Progress::of(&context) };
+        let call = repeat::identify(&request);
+        let repeated = match Repeated::of(&mut request, &call) {
+            Ok(repeated) => repeated,
+            Err(refusal) => return Ok(CallToolResponse::Complete(tools::failed(&refusal))),
+        };
+        let caller = Caller { repeated, ..self.caller(&context, call) };
         let arguments = serde_json::Value::Object(request.arguments.unwrap_or_default());
         let Some(calling) = tools::call(&caller, &request.name, arguments) else {
             return Err(ErrorData::invalid_params(format!("there is no tool `{}`", request.name), None));
@@ -138,13 +157,35 @@ impl ServerHandler for McpServer {
             // The client is not listening any more. The run goes on.
             () = context.ct.cancelled() => return Err(ErrorData::internal_error("the call was cancelled", None)),
         };
-        Ok(CallToolResponse::Complete(match called {
-            Ok(reply) => {
-                let mut result = CallToolResult::success(vec![ContentBlock::text(reply.to_string())]);
-                result.structured_content = Some(reply);
-                result
-            }
-            Err(refusal) => CallToolResult::error(vec![ContentBlock::text(tools::failure(&refusal))]),
-        }))
+        Ok(match called {
+            Ok(ToolReply::Complete(reply)) => CallToolResponse::Complete(tools::completed(reply)),
+            Ok(ToolReply::InputRequired(required)) => CallToolResponse::InputRequired(required),
+            Ok(ToolReply::Task(task)) => CallToolResponse::Task(CreateTaskResult::new(task)),
+            Err(refusal) => CallToolResponse::Complete(tools::failed(&refusal)),
+        })
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        tasks::get(&self.caller(&context, String::new()), &request.task_id).await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        tasks::update(&self.caller(&context, String::new()), &request.task_id, &request.input_responses).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        tasks::cancel(&self.caller(&context, String::new()), &request.task_id).await
     }
 }
