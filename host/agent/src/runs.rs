@@ -179,6 +179,14 @@ impl Runs {
         self.motor.wait(id).await.map(TaskSummary::from)
     }
 
+    /// Waits until a run is over or waits for people.
+    ///
+    /// # Errors
+    /// If the run does not exist, or the host shuts down.
+    pub async fn wait_for_people(&self, id: &RunId) -> Result<TaskSummary, Refusal> {
+        self.motor.wait_for_people(id).await.map(TaskSummary::from)
+    }
+
     /// The state and totals of a run now.
     ///
     /// # Errors

@@ -123,12 +123,13 @@ pub(super) async fn delete(_: Local, State(api): State<ApiState>, Path(id): Path
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Patience {
-    /// Milliseconds after which the answer is the state at that time. Default: without end.
+    /// Milliseconds after which the answer is the state at that time. Such a caller is also answered as soon as the run waits
+    /// for people. Default: until the run is over.
     #[serde(default)]
     wait_ms: Option<u64>,
 }
 
-/// Answers once the run is over, or waits for a person, or the caller's patience ends.
+/// Answers once the run is over, or the caller's patience ends.
 pub(super) async fn wait(
     Reader(access): Reader,
     State(api): State<ApiState>,
@@ -137,16 +138,16 @@ pub(super) async fn wait(
 ) -> ApiResult<TaskSummary> {
     let _attachment = api.attached.attach();
     let id = access.run(&api, &id)?;
-    let impatient = async {
-        match patience.wait_ms {
-            Some(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
-            None => std::future::pending().await,
+    let reached = async {
+        let Some(millis) = patience.wait_ms else { return api.host.runs.wait(&id).await };
+        match tokio::time::timeout(Duration::from_millis(millis), api.host.runs.wait_for_people(&id)).await {
+            Ok(summary) => summary,
+            Err(_) => api.host.runs.summary(&id),
         }
     };
     tokio::select! {
         biased;
-        record = api.host.runs.wait(&id) => Ok(Json(record?)),
-        () = impatient => Ok(Json(api.host.runs.summary(&id)?)),
+        summary = reached => Ok(Json(summary?)),
         () = api.closing.cancelled() => {
             let refusal = Refusal::new(RefusalCode::TryLater, format!("the host stops while run `{id}` goes on"));
             Err(ErrorReply::from(refusal.with_remedy(format!("wait for it again: `motor act --resume {id}`"))))
