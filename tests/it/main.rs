@@ -8,6 +8,7 @@ mod campaign;
 mod cli;
 mod code;
 mod components;
+mod conformance;
 mod consent;
 mod consent_to_requests;
 mod crash;
