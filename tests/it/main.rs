@@ -6,6 +6,7 @@ mod asking;
 mod bad_input;
 mod campaign;
 mod cli;
+mod clients;
 mod code;
 mod components;
 mod conformance;
