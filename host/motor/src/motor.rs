@@ -10,6 +10,7 @@ use std::time::Duration;
 use base::{AgentName, Clock, HostTime, Random, Refusal, RefusalCode, RunId};
 use energy::EnergyBook;
 use grants::Grant;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use signals::SignalBus;
@@ -78,7 +79,7 @@ pub struct RunRequest {
 }
 
 /// The reply to a cancel command.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelReply {
     /// The id of the run.

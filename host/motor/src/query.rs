@@ -29,6 +29,8 @@ pub struct ListFilter {
     pub status: Option<RunStatus>,
     /// Only this agent's.
     pub agent: Option<AgentName>,
+    /// Only those before this one in time, which need not exist.
+    pub before: Option<RunId>,
     /// At most this many.
     pub limit: usize,
 }
@@ -45,16 +47,21 @@ impl Motor {
         };
         let store = &self.inner.books.store;
         let mut found = Vec::new();
+        let mut last: Option<Vec<u8>> = filter.before.as_ref().map(|run| run.as_str().into());
         if filter.status.is_some_and(|status| !status.is_terminal()) {
             // Live runs are few and in a table of their own.
-            for (key, _) in store.scan::<RunId>(Table::Live, &Scan::all().newest_first())? {
+            let scan = Scan::all().newest_first();
+            let scan = match last.take() {
+                Some(key) => scan.after(key),
+                None => scan,
+            };
+            for (key, _) in store.scan::<RunId>(Table::Live, &scan)? {
                 found.extend(store.get::<RunRecord>(Table::Runs, key)?.filter(fits));
             }
             found.truncate(filter.limit);
             return Ok(found);
         }
         let picky = filter.status.is_some() || filter.agent.is_some();
-        let mut last: Option<Vec<u8>> = None;
         while found.len() < filter.limit {
             // A filter may skip most records: small pages would mean many reads.
             let page = if picky { LIST_PAGE } else { filter.limit - found.len() };

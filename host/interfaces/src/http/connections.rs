@@ -20,6 +20,10 @@ use tokio_util::task::TaskTracker;
 use super::listen::Listener;
 use super::reply::ErrorReply;
 
+/// Maximum bytes of the head of a request, and of a body's part that is read at once. A head has at most 100 headers, hyper's
+/// default.
+const MAX_HEAD_BYTES: usize = 64 << 10;
+
 /// The bounds of one socket.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SocketLimits {
@@ -79,7 +83,7 @@ async fn connection(
     closing: CancellationToken,
 ) -> hyper::Result<()> {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(head).keep_alive(keep_alive);
+    http.timer(TokioTimer::new()).header_read_timeout(head).keep_alive(keep_alive).max_buf_size(MAX_HEAD_BYTES);
     let mut serving = pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
     tokio::select! {
         served = &mut serving => return served,

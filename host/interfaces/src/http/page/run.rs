@@ -202,7 +202,7 @@ pub(super) async fn download(
     Path((id, path)): Path<(String, String)>,
 ) -> Result<impl IntoResponse, PageError> {
     let bytes = state.host.runs.artifact(&run_id(&id)?, &path).await?;
-    Ok(super::super::tasks::saved(bytes))
+    Ok(super::super::tasks::SavedFile(bytes))
 }
 
 /// A file as text.
