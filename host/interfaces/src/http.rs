@@ -38,6 +38,7 @@ use tokio_util::sync::CancellationToken;
 use attached::Attachments;
 pub use claim::DOOR;
 pub use host::{PageAddress, ResumeReply, Status};
+pub use mcp::serve_fixture;
 pub(crate) use offers::SkillsChanged;
 pub use owner::NewToken;
 pub(crate) use page::standalone as standalone_page;
@@ -66,7 +67,7 @@ pub struct ApiState {
     /// A client asked the host to end.
     shutdown: CancellationToken,
     /// The MCP server; it calls the other routes of this API.
-    mcp: Option<mcp::McpService>,
+    mcp: Option<mcp::McpEndpoint>,
 }
 
 /// The listener that a request came through.
@@ -159,7 +160,7 @@ pub fn route_table() -> Vec<Route> {
 
 /// The API over one host.
 fn router(api: ApiState) -> Router {
-    let mcp = mcp::service(without_mcp(api.clone()), api.closing.clone());
+    let mcp = mcp::endpoint(without_mcp(api.clone()), api.closing.clone());
     without_mcp(ApiState { mcp: Some(mcp), ..api })
 }
 
@@ -169,9 +170,13 @@ fn without_mcp(api: ApiState) -> Router {
         .router
         .fallback(|| async { ErrorReply::from(Refusal::new(RefusalCode::NotFound, "there is no such endpoint")) })
         .method_not_allowed_fallback(reply::method_not_allowed)
-        .layer(DefaultBodyLimit::max(MAX_BYTES))
-        .layer(from_fn(drain::unread))
         .with_state(api);
+    guarded(router, channel)
+}
+
+/// A router behind the checks that every request passes before its handler.
+fn guarded(router: Router, channel: Channel) -> Router {
+    let router = router.layer(DefaultBodyLimit::max(MAX_BYTES)).layer(from_fn(drain::unread));
     match channel {
         Channel::Socket => router,
         Channel::Network(names) => router.layer(from_fn(move |request, next| same_origin::check(names, request, next))),
