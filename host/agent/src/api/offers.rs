@@ -70,9 +70,9 @@ pub struct CallSkillTool {
     /// The arguments: an object that matches its schema. Default: none.
     #[serde(default = "no_arguments")]
     pub arguments: Value,
-    /// The agent that pays the energy.
-    #[serde(default)]
-    pub agent: AgentName,
+    /// The agent that pays the energy. Default: the one of the caller's token, else `main`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentName>,
 }
 
 fn no_arguments() -> Value {

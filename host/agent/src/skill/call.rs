@@ -39,6 +39,7 @@ impl Skills {
     /// arguments do not match the schema; `credentials_needed`; `energy_too_low`.
     pub async fn call(&self, request: CallSkillTool, by: Caller) -> Result<SkillToolReply, Refusal> {
         let CallSkillTool { name, arguments, agent } = request;
+        let agent = agent.unwrap_or_default();
         let CallableTool { taken, policy, tool, declared } = self.callable(&name).await?;
         let skill = &taken.manifest.name;
         let arguments = check_arguments(&declared.input_schema, arguments).map_err(|reason| {

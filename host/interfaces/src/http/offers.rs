@@ -26,10 +26,11 @@ pub(super) async fn tools(_: Reader, State(api): State<ApiState>) -> ApiResult<V
 pub(super) async fn call(
     actor: Actor,
     State(api): State<ApiState>,
-    Body(request): Body<CallSkillTool>,
+    Body(mut request): Body<CallSkillTool>,
 ) -> ApiResult<SkillToolReply> {
     let _attachment = api.attached.attach();
-    actor.access.check_agent(&request.agent)?;
+    let own = actor.access.agent().cloned().unwrap_or_default();
+    actor.access.check_agent(request.agent.get_or_insert(own))?;
     Ok(Json(api.host.skills.call(request, actor.caller).await?))
 }
 
