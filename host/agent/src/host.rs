@@ -211,7 +211,12 @@ impl Host {
             store: store.clone(),
         });
         let capabilities = Capabilities {
-            skills: Skills { environment: environment.clone(), runs: runs.clone() },
+            skills: Skills {
+                environment: environment.clone(),
+                runs: runs.clone(),
+                random: random.clone(),
+                offers: Arc::default(),
+            },
             programs: Programs {
                 environment: environment.clone(),
                 energy: energy.clone(),

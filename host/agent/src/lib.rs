@@ -53,7 +53,7 @@ pub use owner::{Credentials, Domains};
 pub use receipt::verify::{CheckedFile, UncheckedFile, Verification, VerifyRequest};
 pub use retention::HomeUsage;
 pub use runs::Runs;
-pub use skill::Skills;
+pub use skill::{SkillFollower, Skills};
 pub use task::{ApproveTask, RespondRequest, RetryTask};
 pub use toolbox::Preparations;
 

@@ -14,6 +14,7 @@ mod events;
 mod host;
 pub mod listen;
 mod mcp;
+mod offers;
 mod owner;
 mod page;
 pub mod port;
@@ -39,6 +40,7 @@ use attached::Attachments;
 pub use claim::DOOR;
 pub use host::{PageAddress, ResumeReply, Status};
 pub use mcp::serve_fixture;
+pub(crate) use offers::SkillsChanged;
 pub use owner::NewToken;
 pub(crate) use page::standalone as standalone_page;
 use reply::{Body, ErrorReply, Path, Query};
@@ -134,6 +136,11 @@ fn routes() -> Routes {
         .post("/v1/skills/rollbacks", skills::rollback)
         .post("/v1/skills/verifications", skills::verify)
         .post("/v1/skills", skills::add)
+        .get("/v1/skills/tools", offers::tools)
+        .post("/v1/skills/calls", offers::call)
+        .get("/v1/skills/resources", offers::resources)
+        .get("/v1/skills/resources/{name}/{*path}", offers::resource)
+        .get("/v1/skills/events", offers::events)
         .get("/v1/energy", host::energy)
         .get("/v1/page", host::page)
         .get("/v1/host", host::status)
