@@ -9,11 +9,13 @@ mod attached;
 mod claim;
 mod connections;
 mod drain;
+mod elicitation;
 mod events;
 mod host;
 mod idempotency;
 pub mod listen;
 mod mcp;
+mod offers;
 mod openapi;
 mod owner;
 mod page;
@@ -40,12 +42,15 @@ use tokio_util::sync::CancellationToken;
 use attached::Attachments;
 pub use claim::DOOR;
 pub use host::{PageAddress, ResumeReply, Status};
+pub use mcp::serve_fixture;
+pub(crate) use offers::SkillsChanged;
 pub use owner::NewToken;
 pub(crate) use page::standalone as standalone_page;
 use reply::{Body, ErrorReply, Path, Query};
 pub use routes::Route;
 use routes::{ApiRoutes, Routes};
 use same_origin::HostNames;
+pub(crate) use scope::FromMcpServer;
 pub use scope::RouteScope;
 pub use tasks::DeleteReply;
 pub use tokens::CreatedToken;
@@ -67,7 +72,7 @@ pub struct ApiState {
     /// A client asked the host to end.
     shutdown: CancellationToken,
     /// The MCP server; it calls the other routes of this API.
-    mcp: Option<mcp::McpService>,
+    mcp: Option<mcp::McpEndpoint>,
 }
 
 /// The listener that a request came through.
@@ -124,6 +129,10 @@ fn api_routes() -> ApiRoutes {
         .refusing(&refusals::COMMAND)
         .post("/v1/tasks/{id}/retries", "Begin another attempt at a failed run", answer::retry)
         .refusing(&refusals::COMMAND)
+        .get("/v1/tasks/{id}/elicitation", "Show the question that an MCP client may answer", elicitation::show)
+        .refusing(&refusals::COMMAND)
+        .post("/v1/tasks/{id}/elicitation", "Answer the question as an MCP client", elicitation::answer)
+        .refusing(&refusals::COMMAND)
         .get("/v1/owner", "Show the state of the owner's token", owner::owner)
         .post("/v1/owner/token", "Replace the owner's token", owner::replace_token)
         .refusing(&refusals::CONSENT)
@@ -164,6 +173,15 @@ fn api_routes() -> ApiRoutes {
         .refusing(&refusals::SKILL)
         .post("/v1/skills", "Add a skill", skills::add)
         .refusing(&refusals::SKILL)
+        .get("/v1/skills/tools", "List the tools of approved skills", offers::tools)
+        .refusing(&refusals::SKILL)
+        .post("/v1/skills/calls", "Call a tool of an approved skill", offers::call)
+        .refusing(&refusals::SKILL)
+        .get("/v1/skills/resources", "List the files of approved skills", offers::resources)
+        .refusing(&refusals::SKILL)
+        .get("/v1/skills/resources/{name}/{*path}", "Download a file of an approved skill", offers::resource)
+        .refusing(&refusals::SKILL)
+        .get("/v1/skills/events", "Follow which skills are approved", offers::events)
         .get("/v1/energy", "Show the energy of an agent", host::energy)
         .get("/v1/page", "Show the address of the owner's page", host::page)
         .get("/v1/host", "Show the state of the host", host::status)
@@ -192,7 +210,7 @@ pub fn route_table() -> Vec<Route> {
 
 /// The API over one host.
 fn router(api: ApiState) -> Router {
-    let mcp = mcp::service(without_mcp(api.clone()), api.closing.clone());
+    let mcp = mcp::endpoint(without_mcp(api.clone()), api.closing.clone());
     without_mcp(ApiState { mcp: Some(mcp), ..api })
 }
 
@@ -202,9 +220,13 @@ fn without_mcp(api: ApiState) -> Router {
         .router
         .fallback(|| async { ErrorReply::from(Refusal::new(RefusalCode::NotFound, "there is no such endpoint")) })
         .method_not_allowed_fallback(reply::method_not_allowed)
-        .layer(DefaultBodyLimit::max(MAX_BYTES))
-        .layer(from_fn(drain::unread))
         .with_state(api);
+    guarded(router, channel)
+}
+
+/// A router behind the checks that every request passes before its handler.
+fn guarded(router: Router, channel: Channel) -> Router {
+    let router = router.layer(DefaultBodyLimit::max(MAX_BYTES)).layer(from_fn(drain::unread));
     match channel {
         Channel::Socket => router,
         Channel::Network(names) => router.layer(from_fn(move |request, next| same_origin::check(names, request, next))),
