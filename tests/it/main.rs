@@ -51,6 +51,7 @@ mod skills_shipped;
 mod special_files;
 mod storage;
 mod taint_files;
+mod telemetry;
 mod toolboxes;
 mod trace;
 mod unfinished;

@@ -20,6 +20,7 @@ mod host;
 mod loss;
 mod models;
 mod origins;
+pub mod otlp;
 mod owner;
 mod plan;
 mod receipt;
