@@ -22,6 +22,7 @@ mod same_origin;
 mod scope;
 mod signals;
 mod skills;
+mod slots;
 mod tasks;
 mod tokens;
 
