@@ -28,6 +28,7 @@ mod long_words;
 mod loss;
 mod mcp;
 mod memory;
+mod metrics;
 mod models;
 mod mutilated;
 mod outgoing;

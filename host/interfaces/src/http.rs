@@ -10,9 +10,12 @@ mod claim;
 mod connections;
 mod drain;
 mod events;
+mod exposition;
 mod host;
 pub mod listen;
 mod mcp;
+mod meters;
+mod metrics;
 mod owner;
 mod page;
 pub mod port;
@@ -31,13 +34,14 @@ use std::sync::{Arc, OnceLock};
 use agent::Host;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state};
 use base::{Refusal, RefusalCode};
 use tokio_util::sync::CancellationToken;
 
 use attached::Attachments;
 pub use claim::DOOR;
 pub use host::{PageAddress, ResumeReply, Status};
+use meters::Meters;
 pub use owner::NewToken;
 pub(crate) use page::standalone as standalone_page;
 use reply::{Body, ErrorReply, Path, Query};
@@ -60,6 +64,7 @@ pub struct ApiState {
     attached: Attachments,
     /// The address of the owner's page, once there is one that this machine's browsers reach.
     page: Arc<OnceLock<String>>,
+    meters: Arc<Meters>,
     /// Ends long-lived answers.
     closing: CancellationToken,
     /// A client asked the host to end.
@@ -91,6 +96,7 @@ fn routes() -> Routes {
     let api = Routes::new()
         .get("/healthz", host::healthy)
         .get("/readyz", host::ready)
+        .get("/metrics", metrics::show)
         .post("/v1/tasks", act::act)
         .post("/v1/explanations", act::explain)
         .post("/v1/executions", act::execute)
@@ -158,7 +164,7 @@ fn router(api: ApiState) -> Router {
 }
 
 fn without_mcp(api: ApiState) -> Router {
-    let channel = api.channel;
+    let (channel, meters) = (api.channel, api.meters.clone());
     let router = routes()
         .router
         .fallback(|| async { ErrorReply::from(Refusal::new(RefusalCode::NotFound, "there is no such endpoint")) })
@@ -166,10 +172,11 @@ fn without_mcp(api: ApiState) -> Router {
         .layer(DefaultBodyLimit::max(MAX_BYTES))
         .layer(from_fn(drain::unread))
         .with_state(api);
-    match channel {
+    let router = match channel {
         Channel::Socket => router,
         Channel::Network(names) => router.layer(from_fn(move |request, next| same_origin::check(names, request, next))),
-    }
+    };
+    router.layer(from_fn_with_state(meters, meters::count))
 }
 
 #[cfg(test)]

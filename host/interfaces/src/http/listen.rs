@@ -67,6 +67,7 @@ impl Server {
             lifetime,
             attached: Attachments::new(),
             page: Arc::default(),
+            meters: Arc::default(),
             closing: CancellationToken::new(),
             shutdown: CancellationToken::new(),
             mcp: None,
@@ -145,6 +146,11 @@ impl Server {
 fn serve(listener: impl Listener + Send + Sync + 'static, api: ApiState) -> JoinHandle<()> {
     let closing = api.closing.clone();
     let slots = Slots::new(SocketLimits::fitting(raise_descriptors()));
+    let kind = match api.channel {
+        Channel::Socket => "socket",
+        Channel::Network(_) => "port",
+    };
+    api.meters.add_listener(kind, slots.clone());
     tokio::spawn(connections::serve(listener, router(api), slots, closing))
 }
 
