@@ -11,10 +11,13 @@ mod connections;
 mod drain;
 mod elicitation;
 mod events;
+mod exposition;
 mod host;
 mod idempotency;
 pub mod listen;
 mod mcp;
+mod meters;
+mod metrics;
 mod offers;
 mod openapi;
 mod owner;
@@ -27,6 +30,7 @@ mod same_origin;
 mod scope;
 mod signals;
 mod skills;
+mod slots;
 mod tasks;
 mod tokens;
 
@@ -35,7 +39,7 @@ use std::sync::{Arc, OnceLock};
 use agent::Host;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state};
 use base::{Refusal, RefusalCode};
 use tokio_util::sync::CancellationToken;
 
@@ -43,6 +47,7 @@ use attached::Attachments;
 pub use claim::DOOR;
 pub use host::{PageAddress, ResumeReply, Status};
 pub use mcp::serve_fixture;
+use meters::Meters;
 pub(crate) use offers::SkillsChanged;
 pub use owner::NewToken;
 pub(crate) use page::standalone as standalone_page;
@@ -67,6 +72,7 @@ pub struct ApiState {
     attached: Attachments,
     /// The address of the owner's page, once there is one that this machine's browsers reach.
     page: Arc<OnceLock<String>>,
+    meters: Arc<Meters>,
     /// Ends long-lived answers.
     closing: CancellationToken,
     /// A client asked the host to end.
@@ -199,7 +205,7 @@ fn api_routes() -> ApiRoutes {
 /// Every route, also of MCP and of the page.
 fn routes() -> Routes {
     let mcp = api_routes().routes.post("/mcp", mcp::serve).get("/mcp", mcp::serve).delete("/mcp", mcp::serve);
-    page::add_to(mcp)
+    page::add_to(mcp.get("/metrics", metrics::show))
 }
 
 /// The methods, paths and scopes of all routes.
@@ -210,8 +216,8 @@ pub fn route_table() -> Vec<Route> {
 
 /// The API over one host.
 fn router(api: ApiState) -> Router {
-    let mcp = mcp::endpoint(without_mcp(api.clone()), api.closing.clone());
-    without_mcp(ApiState { mcp: Some(mcp), ..api })
+    let (mcp, meters) = (mcp::endpoint(without_mcp(api.clone()), api.closing.clone()), api.meters.clone());
+    without_mcp(ApiState { mcp: Some(mcp), ..api }).layer(from_fn_with_state(meters, meters::count))
 }
 
 fn without_mcp(api: ApiState) -> Router {

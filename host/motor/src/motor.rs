@@ -113,7 +113,7 @@ impl Motor {
     pub fn new(parts: MotorParts) -> Self {
         let MotorParts { store, signals, energy, clock, random, environment, config } = parts;
         let time = HostTime::starting(clock.clone());
-        let books = RunStore { store, signals, energy, clock, time };
+        let books = RunStore { store, signals, energy, clock, time, counters: Arc::default() };
         let drivers = Drivers::new(books.clone(), environment, config.clone());
         Self { inner: Arc::new(MotorInner { books, random, config, drivers, admission: Arc::default() }) }
     }

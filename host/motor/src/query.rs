@@ -2,9 +2,12 @@
 //!
 //! Nothing here changes a run, and all of it reads only durable state; live hints are marked as such.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use base::{AgentName, Refusal, RefusalCode, RunId};
 use store::{Scan, Table};
 
+use crate::counters::RunTotals;
 use crate::event::{StoredEvent, event_prefix};
 use crate::live::history;
 use crate::log;
@@ -82,6 +85,30 @@ impl Motor {
         }
         found.truncate(filter.limit);
         Ok(found)
+    }
+
+    /// What runs have done since this host started.
+    #[must_use]
+    pub fn totals(&self) -> RunTotals {
+        self.inner.books.counters.totals()
+    }
+
+    /// The number of runs that are not over, by status, and their agents. Reads the head of each of them.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub fn live(&self) -> Result<(BTreeMap<&'static str, u64>, BTreeSet<AgentName>), Refusal> {
+        let store = &self.inner.books.store;
+        let (mut counts, mut agents) = (BTreeMap::new(), BTreeSet::new());
+        for (key, _) in store.scan::<RunId>(Table::Live, &Scan::all())? {
+            // A run may end between the two reads.
+            let record = store.get::<RunRecord>(Table::Runs, key)?.filter(|record| !record.status.is_terminal());
+            if let Some(record) = record {
+                *counts.entry(record.status.as_str()).or_default() += 1;
+                agents.insert(record.agent);
+            }
+        }
+        Ok((counts, agents))
     }
 
     /// Everything about a run, as it is durable.

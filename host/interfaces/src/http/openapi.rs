@@ -27,7 +27,7 @@ const DESCRIPTION: &str = "Delegates tasks to a Motor Cortex host, and follows t
     (RFC 9457) with a stable `code`. `x-scope` is the least that the caller of an operation needs: `anyone`, a token with the \
     scope `read` or `agent`, `local` (a program on the home's socket, or the owner), or `owner` (the owner's token). Streams of \
     events (`text/event-stream`) carry one JSON document in each `data`. Not described here: `/mcp`, which speaks the Model \
-    Context Protocol, and the owner's page, which answers with HTML.";
+    Context Protocol, `/metrics`, which answers with text for Prometheus, and the owner's page, which answers with HTML.";
 
 /// The text of the document. It depends on the program alone, so it is made once.
 static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| document(&super::api_routes().described).to_string().into());

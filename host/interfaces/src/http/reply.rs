@@ -75,6 +75,8 @@ impl IntoResponse for ErrorReply {
         let kind = "about:blank".to_owned();
         let body = Problem { kind, title, status: status.as_u16(), detail: reason, code, remedy, key };
         let mut response = (status, Json(body)).into_response();
+        // For the count of refusals.
+        response.extensions_mut().insert(code);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if status == StatusCode::UNAUTHORIZED {
