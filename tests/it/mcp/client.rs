@@ -65,7 +65,7 @@ enum Wire {
 
 /// A client's side of `/mcp`.
 pub struct Http {
-    client: reqwest::Client,
+    pub client: reqwest::Client,
     pub url: String,
     pub token: String,
     pub version: &'static str,
