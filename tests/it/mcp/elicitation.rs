@@ -129,7 +129,7 @@ fn an_answer_to_a_question_that_was_answered_elsewhere_changes_nothing() {
     }
 }
 
-/// Waits for a run whose question nobody at the client may answer, and checks that the owner still can.
+/// Waits for a run whose question is not put to the client, and checks that the owner still can.
 fn check_in_words(motor: &Motor, mut client: Client, run: &Value) {
     let waits = client.wait(run);
     assert!(client.asked.is_empty() && waits["waitsFor"]["question"].is_string(), "{waits}");
@@ -222,7 +222,7 @@ fn approvals_are_decided_on_the_page_and_never_in_a_form() {
         });
         let over = client.call("core_act", &act());
         assert_eq!((&over["answer"], client.asked.len()), (&json!("gone"), 1), "{era:?}: {over}");
-        // A client that says yes decides nothing, whatever it sends with it.
+        // A client that says yes decides nothing, also with content.
         let yes = json!({ "action": "accept", "content": { "answer": "yes", "grant": true } });
         let mut client = client.reacting(move |_| Reaction::Result(yes.clone()));
         let waits = client.call("core_act", &json!({ "task": "choose", "waitSeconds": 1 }));

@@ -147,7 +147,7 @@ fn an_approval_is_the_address_of_the_page() {
     let (key, request) = waits["inputRequests"].as_object().unwrap().iter().next().unwrap();
     let run = task.as_str().unwrap();
     assert_eq!(request["params"]["url"], format!("{}/runs/{run}", port.address), "{request}");
-    // The owner's token decides there: whatever the client says, it decides nothing.
+    // The owner's token decides there, and the client's response nothing.
     let yes = json!({ key.as_str(): { "action": "accept", "content": { "answer": "yes" } } });
     client.ask("tasks/update", json!({ "taskId": task, "inputResponses": yes }));
     assert_eq!(get(&mut client, &task)["status"], "input_required");
