@@ -16,7 +16,7 @@ use crate::task::RespondRequest;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Elicitation {
-    /// The question.
+    /// The question, with its choices.
     pub question: Question,
     /// Proof that the host put this question to this client. It goes back with the answer.
     pub ticket: String,

@@ -172,12 +172,12 @@ impl Runs {
         self.motor.watch(id)
     }
 
-    /// Waits until a run is over.
+    /// Waits until a run is over or waits for a person.
     ///
     /// # Errors
     /// If the run does not exist, or the host shuts down.
     pub async fn wait(&self, id: &RunId) -> Result<TaskSummary, Refusal> {
-        self.motor.wait(id).await.map(TaskSummary::from)
+        self.motor.wait_for_people(id).await.map(TaskSummary::from)
     }
 
     /// The state and totals of a run now.

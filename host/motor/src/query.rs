@@ -161,6 +161,18 @@ impl Motor {
     /// # Errors
     /// `NotFound`; the error that stopped the driver, if the run is left for a later host; or an error of the store.
     pub async fn wait(&self, id: &RunId) -> Result<RunRecord, Refusal> {
+        self.wait_until(id, RunStatus::is_terminal).await
+    }
+
+    /// Waits until the run is over or waits for a person.
+    ///
+    /// # Errors
+    /// As for [`Motor::wait`].
+    pub async fn wait_for_people(&self, id: &RunId) -> Result<RunRecord, Refusal> {
+        self.wait_until(id, |status| status.is_terminal() || status.is_waiting()).await
+    }
+
+    async fn wait_until(&self, id: &RunId, is_reached: fn(RunStatus) -> bool) -> Result<RunRecord, Refusal> {
         let active = self.inner.drivers.active();
         loop {
             let mut launches = active.launches();
@@ -171,7 +183,7 @@ impl Motor {
                 continue;
             }
             let record = self.inner.books.record(id)?;
-            if record.status.is_terminal() {
+            if is_reached(record.status) {
                 return Ok(record);
             }
             let unattended = !launches.has_changed().unwrap_or_default()

@@ -35,7 +35,7 @@ pub fn accept(answer: &str) -> Value {
     json!({ "action": "accept", "content": { "answer": answer } })
 }
 
-/// What a client does with a request of the server.
+/// The reaction of a client to a request of the server.
 pub enum Reaction {
     Result(Value),
     Error,
@@ -65,7 +65,7 @@ enum Wire {
 
 /// A client's side of `/mcp`.
 pub struct Http {
-    client: reqwest::Client,
+    pub client: reqwest::Client,
     pub url: String,
     pub token: String,
     pub version: &'static str,
@@ -159,7 +159,7 @@ impl Client {
         client
     }
 
-    /// The handshake.
+    /// Opens a connection by the handshake.
     pub fn greet(&mut self) {
         if let Wire::Http(http) = &mut self.wire {
             http.session = None;
@@ -218,7 +218,7 @@ impl Client {
         }
     }
 
-    /// The whole answer to a request; what the server asks in between is answered as the test wants it.
+    /// The whole answer to a request; questions of the server in between are answered as the test wants it.
     pub fn answer(&mut self, method: &str, params: Value) -> Value {
         let id = self.next;
         self.next += 1;
@@ -384,7 +384,7 @@ impl Client {
 /// A host with a port.
 pub struct Port {
     pub serving: Running,
-    /// Such as `http://127.0.0.1:7777`.
+    /// The address of the port, such as `http://127.0.0.1:7777`.
     pub address: String,
     pub url: String,
 }
