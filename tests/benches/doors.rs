@@ -19,6 +19,8 @@ use crate::runs::{finished_run, past};
 use crate::stats::{Aim, Times, line};
 
 const PROGRAM: &str = "return 6 * 7";
+/// Requests of this version need no session.
+const MCP_VERSION: &str = "2026-07-28";
 /// Rounds of one way after the other.
 const ROUNDS: usize = 2_000;
 /// Connections that ask at the same time, and for how long.
@@ -87,7 +89,15 @@ impl Door {
 
     async fn post(&self, path: &str, body: &Value) -> Result<Value> {
         let request = self.client.post(format!("{}{path}", self.address)).bearer_auth(&self.owner);
-        let request = request.header("accept", "application/json, text/event-stream").json(body);
+        let request = request.header("accept", "application/json, text/event-stream");
+        let request = match path {
+            "/mcp" => request
+                .header("mcp-protocol-version", MCP_VERSION)
+                .header("mcp-method", "tools/call")
+                .header("mcp-name", "core_execute"),
+            _ => request,
+        };
+        let request = request.json(body);
         Ok(request.send().await?.error_for_status()?.json().await?)
     }
 }
@@ -95,8 +105,11 @@ impl Door {
 /// One program by each way in turn, then many clients at once.
 async fn programs(door: &Door) -> Result<()> {
     let request = || serde_json::from_value::<ExecuteRequest>(json!({ "code": PROGRAM }));
+    let facts = json!({ "io.modelcontextprotocol/protocolVersion": MCP_VERSION,
+        "io.modelcontextprotocol/clientInfo": { "name": "bench", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {} });
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-        "params": { "name": "core_execute", "arguments": { "code": PROGRAM } } });
+        "params": { "name": "core_execute", "arguments": { "code": PROGRAM }, "_meta": facts } });
     let (mut direct, mut http, mut mcp) = (Times::default(), Times::default(), Times::default());
     for _ in 0..ROUNDS {
         let started = Instant::now();

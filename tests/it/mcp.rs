@@ -1,10 +1,10 @@
 //! The MCP server with the real program (SPEC MCP-1): on standard input and output and at `/mcp`, in both protocol eras,
 //! spoken to as clients write it on the wire.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+mod client;
+mod elicitation;
+mod sessions;
+mod tasks;
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -12,163 +12,7 @@ use tests::binary::Motor;
 use tests::model_server::ModelServer;
 use tests::{Patience, block_on};
 
-/// The protocol's eras: with a handshake, and with the client's facts in every request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Era {
-    Handshake,
-    Stateless,
-}
-
-const ERAS: [Era; 2] = [Era::Handshake, Era::Stateless];
-
-impl Era {
-    fn version(self) -> &'static str {
-        if self == Self::Handshake { "2025-06-18" } else { "2026-07-28" }
-    }
-
-    fn message(self, id: u64, method: &str, mut params: Value) -> Value {
-        if self == Self::Stateless {
-            params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(self.version());
-            params["_meta"]["io.modelcontextprotocol/clientInfo"] = json!({ "name": "test", "version": "1" });
-            params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
-        }
-        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
-    }
-}
-
-/// A client of `motor mcp`.
-struct Client {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Receiver<String>,
-    era: Era,
-    next: u64,
-    /// Notifications that came since the last request.
-    notices: Vec<Value>,
-    tools: Value,
-}
-
-impl Client {
-    fn start(motor: &Motor, era: Era) -> Self {
-        Self::of(motor.command(&["mcp"]), era)
-    }
-
-    fn of(mut command: std::process::Command, era: Era) -> Self {
-        let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut child = streams.spawn().unwrap();
-        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
-        let (send, lines) = channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if send.send(line).is_err() {
-                    break;
-                }
-            }
-        });
-        let mut client = Self { child, stdin, lines, era, next: 1, notices: Vec::new(), tools: Value::Null };
-        if era == Era::Handshake {
-            let info = json!({ "name": "test", "version": "1" });
-            let hello = json!({ "protocolVersion": era.version(), "capabilities": {}, "clientInfo": info });
-            let told = client.ask("initialize", hello);
-            assert_eq!(told["protocolVersion"], era.version(), "{told}");
-            client.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
-        }
-        client
-    }
-
-    fn write(&mut self, line: &str) {
-        writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
-    }
-
-    fn line(&self) -> Value {
-        let mut patience = Patience::default();
-        loop {
-            match self.lines.recv_timeout(Duration::from_millis(200)) {
-                // Each line on standard output is a message: logs go elsewhere.
-                Ok(line) => return serde_json::from_str(&line).unwrap(),
-                Err(RecvTimeoutError::Timeout) if patience.lasts() => {}
-                Err(error) => panic!("no answer: {error}"),
-            }
-        }
-    }
-
-    /// The whole answer to a request.
-    fn answer(&mut self, method: &str, params: Value) -> Value {
-        let id = self.next;
-        self.next += 1;
-        self.write(&self.era.message(id, method, params).to_string());
-        self.notices.clear();
-        loop {
-            let message = self.line();
-            if message["id"] == id {
-                return message;
-            }
-            self.notices.push(message);
-        }
-    }
-
-    fn ask(&mut self, method: &str, params: Value) -> Value {
-        let answer = self.answer(method, params);
-        assert!(answer["error"].is_null(), "{method}: {answer}");
-        answer["result"].clone()
-    }
-
-    fn tool(&mut self, name: &str, arguments: &Value) -> Value {
-        self.ask("tools/call", json!({ "name": name, "arguments": arguments, "_meta": { "progressToken": "p" } }))
-    }
-
-    /// The structured content of a call that succeeds; the text holds the same.
-    fn call(&mut self, name: &str, arguments: &Value) -> Value {
-        if self.tools.is_null() {
-            self.tools = self.ask("tools/list", json!({}))["tools"].clone();
-        }
-        let result = self.tool(name, arguments);
-        assert_ne!(result["isError"], json!(true), "{result}");
-        let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
-        assert_eq!(text, result["structuredContent"]);
-        // Real clients check this too.
-        let tool = self.tools.as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap();
-        let checked = jsonschema::validate(&tool["outputSchema"], &text);
-        assert!(checked.is_ok(), "{name}: {checked:?} {text}");
-        text
-    }
-
-    /// The failure of a call.
-    fn fails(&mut self, name: &str, arguments: &Value) -> Value {
-        let result = self.tool(name, arguments);
-        assert_eq!(result["isError"], json!(true), "{result}");
-        serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
-    }
-
-    /// Waits for a run as a client does that can only call tools.
-    fn wait(&mut self, run: &Value) -> Value {
-        loop {
-            let reply = self.call("core_task", &json!({ "action": "wait", "runId": run, "waitSeconds": 5 }));
-            let reply = &reply["run"];
-            if reply["isOver"] == true || !reply["waitsFor"].is_null() {
-                return reply.clone();
-            }
-            assert!(reply["next"].as_str().unwrap().contains("wait"), "{reply}");
-        }
-    }
-
-    fn end(mut self) {
-        drop(self.stdin.take());
-        let mut patience = Patience::default();
-        while self.child.try_wait().unwrap().is_none() {
-            assert!(patience.lasts(), "the server outlives its client");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        assert!(self.child.wait().unwrap().success());
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
-}
+use client::{Client, ERAS, Era, Http, Port, token};
 
 fn scripted(turns: Value) -> (Motor, ModelServer) {
     let model = block_on(ModelServer::scripted(json!({ "turns": turns })));
@@ -277,9 +121,8 @@ fn bad_messages_and_arguments_are_answered_and_the_next_call_works() {
 fn a_client_is_told_the_page_where_the_owner_answers() {
     let ask = json!({ "name": "ask_user", "arguments": { "question": "which one?" } });
     let (motor, _model) = scripted(json!([{ "tool_calls": [ask] }, { "text": "the red one" }]));
-    let serving = motor.start(&["serve", "--listen", "127.0.0.1:0", "--json"]);
-    let line: Value = serde_json::from_str(&serving.wait_for_output("listening")).unwrap();
-    let address = line["address"].as_str().unwrap();
+    let port = Port::open(&motor);
+    let address = &port.address;
     let mut client = Client::start(&motor, Era::Handshake);
     let started = client.call("core_act", &json!({ "task": "choose" }));
     let waits = client.wait(&started["runId"]);
@@ -333,72 +176,36 @@ fn a_client_outlives_the_host_and_its_run_goes_on() {
 #[test]
 fn clients_of_the_port_do_as_much_as_their_tokens_allow() {
     let (motor, _model) = scripted(json!([{ "text": "said" }]));
-    let make = |name: &str, scope: &[&str]| {
-        let made = motor.run_as_owner(&[&["token", "create", "--name", name, "--scope"], scope].concat(), "");
-        made.stdout.trim().to_owned()
-    };
-    let (read, agent) = (make("reader", &["read"]), make("actor", &["agent"]));
-    let bound = make("bound", &["agent", "--agent", "other"]);
-    let serving = motor.start(&["serve", "--listen", "127.0.0.1:0", "--json"]);
-    let line: Value = serde_json::from_str(&serving.wait_for_output("listening")).unwrap();
-    let url = format!("{}/mcp", line["address"].as_str().unwrap());
-    let post = |era: Era, token: &str, method: &str, params: Value| {
-        let message = era.message(1, method, params);
-        let mut request = reqwest::Client::new()
-            .post(&url)
-            .bearer_auth(token)
-            .header("accept", "application/json, text/event-stream")
-            .header("mcp-protocol-version", era.version())
-            .header("mcp-method", method);
-        if let Some(name) = message["params"]["name"].as_str() {
-            request = request.header("mcp-name", name);
-        }
-        block_on(async {
-            let response = request.json(&message).send().await.unwrap();
-            let status = response.status();
-            (status, response.json::<Value>().await.unwrap_or_default())
-        })
-    };
-    let mut run = Value::Null;
+    let (read, agent) = (token(&motor, "reader", &["read"]), token(&motor, "actor", &["agent"]));
+    let bound = token(&motor, "bound", &["agent", "--agent", "other"]);
+    let port = Port::open(&motor);
     for era in ERAS {
-        let tool = |token: &str, name: &str, arguments: Value| {
-            let (status, answer) = post(era, token, "tools/call", json!({ "name": name, "arguments": arguments }));
-            assert_eq!(status, StatusCode::OK, "{era:?} {name}: {answer}");
-            answer["result"].clone()
-        };
-        let (status, listed) = post(era, &read, "tools/list", json!({}));
-        assert_eq!(
-            (status, listed["result"]["tools"][0]["name"].as_str()),
-            (StatusCode::OK, Some("core_act")),
-            "{listed}"
-        );
-        assert_eq!(post(era, "x", "tools/list", json!({})).0, StatusCode::UNAUTHORIZED);
+        let client = |token: &str| Client::http(&port.url, token, era, json!({}));
+        let (mut reader, mut actor, mut other) = (client(&read), client(&agent), client(&bound));
+        assert_eq!(reader.ask("tools/list", json!({}))["tools"][0]["name"], "core_act");
+        let list = actor.message(1, "tools/list", json!({}));
+        assert_eq!(Http::new(&port.url, "x", era).status(&list), StatusCode::UNAUTHORIZED);
         // A token to read starts nothing, one of another agent only its own.
-        for (token, name, arguments) in [
-            (&read, "core_act", json!({ "task": "say" })),
-            (&read, "core_execute", json!({ "code": "1" })),
-            (&bound, "core_act", json!({ "task": "say" })),
-            (&bound, "core_execute", json!({ "code": "1", "agent": "main" })),
+        for (client, name, arguments) in [
+            (&mut reader, "core_act", json!({ "task": "say" })),
+            (&mut reader, "core_execute", json!({ "code": "1" })),
+            (&mut other, "core_act", json!({ "task": "say" })),
+            (&mut other, "core_execute", json!({ "code": "1", "agent": "main" })),
         ] {
-            let result = tool(token, name, arguments);
-            assert_eq!(result["isError"], true, "{result}");
-            assert!(result["content"][0]["text"].as_str().unwrap().contains("\"forbidden\""), "{result}");
+            assert_eq!(client.fails(name, &arguments)["code"], "forbidden", "{era:?} {name}");
         }
-        let acted = tool(&agent, "core_act", json!({ "task": "say", "key": "one", "waitSeconds": 50 }));
-        assert_eq!(acted["structuredContent"]["answer"], "said", "{acted}");
-        run = acted["structuredContent"]["runId"].clone();
-        let seen = tool(&read, "core_task", json!({ "action": "get", "runId": run }));
-        assert_eq!(seen["structuredContent"]["run"]["answer"], "said", "{seen}");
-        let hidden = tool(&bound, "core_task", json!({ "action": "get", "runId": run }));
-        assert!(hidden["content"][0]["text"].as_str().unwrap().contains("not_found"), "{hidden}");
-        let computed = tool(&bound, "core_execute", json!({ "code": "6 * 7", "agent": "other" }));
-        assert_eq!(computed["structuredContent"]["output"], "42", "{computed}");
+        let acted = actor.call("core_act", &json!({ "task": "say", "key": "one", "waitSeconds": 50 }));
+        assert_eq!(acted["answer"], "said", "{acted}");
+        let get = json!({ "action": "get", "runId": acted["runId"] });
+        assert_eq!(reader.call("core_task", &get)["run"]["answer"], "said");
+        assert_eq!(other.fails("core_task", &get)["code"], "not_found");
+        assert_eq!(other.call("core_execute", &json!({ "code": "6 * 7", "agent": "other" }))["output"], "42");
     }
-    assert!(run.is_string());
-    let foreign = reqwest::Client::new().post(&url).bearer_auth(&agent).header("origin", "https://evil.example");
+    let foreign = reqwest::Client::new().post(&port.url).bearer_auth(&agent).header("origin", "https://evil.example");
     assert_eq!(block_on(foreign.json(&json!({})).send()).unwrap().status(), StatusCode::FORBIDDEN);
     for body in ["", "{", "[]", "null", "{\"jsonrpc\":\"1.0\"}", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":7}"] {
-        let request = reqwest::Client::new().post(&url).bearer_auth(&agent).header("content-type", "application/json");
+        let request =
+            reqwest::Client::new().post(&port.url).bearer_auth(&agent).header("content-type", "application/json");
         let request = request.header("accept", "application/json, text/event-stream").body(body);
         let status = block_on(request.send()).unwrap().status();
         assert!(status.is_client_error(), "{body}: {status}");
@@ -424,7 +231,7 @@ fn an_installed_configuration_starts_a_server_of_the_same_home() {
         let arguments = server["args"].as_array().unwrap().iter().map(|argument| argument.as_str().unwrap());
         let mut command = std::process::Command::new(server["command"].as_str().unwrap());
         command.args(arguments).env_clear().current_dir("/");
-        let mut client = Client::of(command, Era::Handshake);
+        let mut client = Client::of(command, Era::Handshake, json!({}));
         assert_eq!(client.call("core_execute", &json!({ "code": "1" }))["output"], "1");
         client.end();
     }

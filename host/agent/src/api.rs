@@ -3,6 +3,7 @@
 //! The facade and the wire share these records: each is plain data made for callers. Stored data has records of its own
 //! (`motor::record`, `motor::event`, `signals`).
 
+pub mod offers;
 pub mod skills;
 pub mod tasks;
 
@@ -19,6 +20,8 @@ pub enum Caller {
     /// A model. The default: an unauthenticated caller gets the fewest rights.
     #[default]
     Model,
+    /// A program of the owner's user on this machine that does not speak for a model. Energy binds it as a model.
+    Local,
     /// The holder of the owner's token.
     Owner,
 }

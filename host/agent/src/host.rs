@@ -135,6 +135,7 @@ impl Host {
         }
         let gate = Gate::new(&config.network)?;
         let consent = ConsentGate::open(store.clone(), clock.clone(), home.config()).await?;
+        let consent = consent.with_config(config.consent.clone());
         let tokens = ApiTokens::open(store.clone(), clock.clone())?;
         let decisions = Decisions::new(store.clone());
         let access = NetworkAccess::new(gate.clone(), vault.clone(), config.network.clone(), decisions, clock.clone());
@@ -213,7 +214,12 @@ impl Host {
             store: store.clone(),
         });
         let capabilities = Capabilities {
-            skills: Skills { environment: environment.clone(), runs: runs.clone() },
+            skills: Skills {
+                environment: environment.clone(),
+                runs: runs.clone(),
+                random: random.clone(),
+                offers: Arc::default(),
+            },
             programs: Programs {
                 environment: environment.clone(),
                 energy: energy.clone(),

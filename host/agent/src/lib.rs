@@ -11,6 +11,7 @@ pub mod components;
 pub mod config;
 mod decisions;
 pub mod doctor;
+mod elicitation;
 pub mod env;
 mod environment;
 mod execute;
@@ -40,6 +41,7 @@ pub use api::{
 pub use base::Env;
 pub use decisions::{Decision, DecisionLevel, DomainVerdict};
 pub use deliveries::{FollowStep, Follower};
+pub use elicitation::{Elicitation, ElicitedAnswer};
 pub use energy::EnergyReport;
 pub use execute::Programs;
 pub use explain::{
@@ -54,7 +56,7 @@ pub use owner::{Credentials, Domains};
 pub use receipt::verify::{CheckedFile, UncheckedFile, Verification, VerifyRequest};
 pub use retention::HomeUsage;
 pub use runs::Runs;
-pub use skill::Skills;
+pub use skill::{SkillFollower, Skills};
 pub use task::{ApproveTask, RespondRequest, RetryTask};
 pub use toolbox::Preparations;
 

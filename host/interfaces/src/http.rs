@@ -9,6 +9,7 @@ mod attached;
 mod claim;
 mod connections;
 mod drain;
+mod elicitation;
 mod events;
 mod exposition;
 mod host;
@@ -16,6 +17,7 @@ pub mod listen;
 mod mcp;
 mod meters;
 mod metrics;
+mod offers;
 mod owner;
 mod page;
 pub mod port;
@@ -41,13 +43,16 @@ use tokio_util::sync::CancellationToken;
 use attached::Attachments;
 pub use claim::DOOR;
 pub use host::{PageAddress, ResumeReply, Status};
+pub use mcp::serve_fixture;
 use meters::Meters;
+pub(crate) use offers::SkillsChanged;
 pub use owner::NewToken;
 pub(crate) use page::standalone as standalone_page;
 use reply::{Body, ErrorReply, Path, Query};
 pub use routes::Route;
 use routes::Routes;
 use same_origin::HostNames;
+pub(crate) use scope::FromMcpServer;
 pub use scope::RouteScope;
 pub use tasks::DeleteReply;
 pub use tokens::CreatedToken;
@@ -70,7 +75,7 @@ pub struct ApiState {
     /// A client asked the host to end.
     shutdown: CancellationToken,
     /// The MCP server; it calls the other routes of this API.
-    mcp: Option<mcp::McpService>,
+    mcp: Option<mcp::McpEndpoint>,
 }
 
 /// The listener that a request came through.
@@ -113,6 +118,8 @@ fn routes() -> Routes {
         .post("/v1/tasks/{id}/answer", answer::respond)
         .post("/v1/tasks/{id}/approval", answer::approve)
         .post("/v1/tasks/{id}/retries", answer::retry)
+        .get("/v1/tasks/{id}/elicitation", elicitation::show)
+        .post("/v1/tasks/{id}/elicitation", elicitation::answer)
         .get("/v1/owner", owner::owner)
         .post("/v1/owner/token", owner::replace_token)
         .get("/v1/signals", signals::list)
@@ -136,6 +143,11 @@ fn routes() -> Routes {
         .post("/v1/skills/rollbacks", skills::rollback)
         .post("/v1/skills/verifications", skills::verify)
         .post("/v1/skills", skills::add)
+        .get("/v1/skills/tools", offers::tools)
+        .post("/v1/skills/calls", offers::call)
+        .get("/v1/skills/resources", offers::resources)
+        .get("/v1/skills/resources/{name}/{*path}", offers::resource)
+        .get("/v1/skills/events", offers::events)
         .get("/v1/energy", host::energy)
         .get("/v1/page", host::page)
         .get("/v1/host", host::status)
@@ -159,7 +171,7 @@ pub fn route_table() -> Vec<Route> {
 
 /// The API over one host.
 fn router(api: ApiState) -> Router {
-    let mcp = mcp::service(without_mcp(api.clone()), api.closing.clone());
+    let mcp = mcp::endpoint(without_mcp(api.clone()), api.closing.clone());
     without_mcp(ApiState { mcp: Some(mcp), ..api })
 }
 
@@ -169,14 +181,17 @@ fn without_mcp(api: ApiState) -> Router {
         .router
         .fallback(|| async { ErrorReply::from(Refusal::new(RefusalCode::NotFound, "there is no such endpoint")) })
         .method_not_allowed_fallback(reply::method_not_allowed)
-        .layer(DefaultBodyLimit::max(MAX_BYTES))
-        .layer(from_fn(drain::unread))
         .with_state(api);
-    let router = match channel {
+    guarded(router, channel).layer(from_fn_with_state(meters, meters::count))
+}
+
+/// A router behind the checks that every request passes before its handler.
+fn guarded(router: Router, channel: Channel) -> Router {
+    let router = router.layer(DefaultBodyLimit::max(MAX_BYTES)).layer(from_fn(drain::unread));
+    match channel {
         Channel::Socket => router,
         Channel::Network(names) => router.layer(from_fn(move |request, next| same_origin::check(names, request, next))),
-    };
-    router.layer(from_fn_with_state(meters, meters::count))
+    }
 }
 
 #[cfg(test)]
