@@ -57,6 +57,7 @@ fn request(agent: usize) -> Result<RunRequest> {
         may_ask: true,
         skill: None,
         web_sources: vec![],
+        by_model: false,
     })
 }
 

@@ -63,6 +63,7 @@ async fn measure(directory: &std::path::Path) -> Result<Times> {
             may_ask: false,
             skill: None,
             web_sources: vec![],
+            by_model: false,
         };
         let run = motor.start(motor.new_run_id(), request).await?;
         motor.wait(&run.id).await?;

@@ -2,7 +2,9 @@
 //! spoken to as clients write it on the wire.
 
 mod client;
+mod elicitation;
 mod sessions;
+mod tasks;
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};

@@ -64,6 +64,7 @@ impl Hosted {
                 may_ask: true,
                 skill: None,
                 web_sources: vec![],
+                by_model: false,
             };
             let record = self.motor.start(self.motor.new_run_id(), request).await.expect("a run");
             parked.push(record.id);

@@ -75,8 +75,9 @@ fn prepare(place: &Place) -> Result<()> {
 fn test(place: &Place) -> Result<()> {
     prepare(place)?;
     setup::ensure_for_tests()?;
-    // The tests run the real programs, and cargo builds programs for the tests of their own package only.
-    cargo(&place.root).args(["build", "--workspace", "--bins"]).run()?;
+    // The tests run the real programs, and cargo builds programs for the tests of their own package only. With the tests,
+    // so that both have the features of the tests' dependencies: else everything above tokio is built twice.
+    cargo(&place.root).args(["build", "--workspace", "--bins", "--tests"]).run()?;
     cargo(&place.root).args(["test", "--workspace"]).run()?;
     place.guest_cargo().args(["test", "--workspace"]).run()
 }

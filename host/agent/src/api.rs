@@ -20,6 +20,8 @@ pub enum Caller {
     /// A model. The default: an unauthenticated caller gets the fewest rights.
     #[default]
     Model,
+    /// A program of the owner's user on this machine that does not speak for a model. Energy binds it as a model.
+    Local,
     /// The holder of the owner's token.
     Owner,
 }

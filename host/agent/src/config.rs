@@ -57,6 +57,8 @@ pub struct Config {
     pub skills: SkillsConfig,
     /// How long finished runs are kept.
     pub retention: RetentionConfig,
+    /// Who may answer the questions of runs.
+    pub consent: consent::ConsentConfig,
 }
 
 /// The origin of a value.

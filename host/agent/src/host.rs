@@ -145,6 +145,7 @@ impl Host {
         });
         let deliveries = deliveries.await?;
         let consent = ConsentGate::open(store.clone(), clock.clone(), home.config()).await?;
+        let consent = consent.with_config(config.consent.clone());
         let tokens = ApiTokens::open(store.clone(), clock.clone())?;
         let decisions = Decisions::new(store.clone());
         let access = NetworkAccess::new(gate, vault, config.network.clone(), decisions, clock.clone());

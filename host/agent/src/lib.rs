@@ -11,6 +11,7 @@ pub mod components;
 pub mod config;
 mod decisions;
 pub mod doctor;
+mod elicitation;
 pub mod env;
 mod environment;
 mod execute;
@@ -38,6 +39,7 @@ pub use api::{
 pub use base::Env;
 pub use decisions::{Decision, DecisionLevel, DomainVerdict};
 pub use deliveries::{FollowStep, Follower};
+pub use elicitation::{Elicitation, ElicitedAnswer};
 pub use energy::EnergyReport;
 pub use execute::Programs;
 pub use explain::{

@@ -95,6 +95,7 @@ impl Runs {
                 may_ask,
                 skill: label,
                 web_sources,
+                by_model: by == Caller::Model,
             },
         );
         let run = started.await.map_err(|refusal| self.busy(&agent, by, refusal)).inspect_err(|refusal| {

@@ -5,7 +5,7 @@
 //! the approval is durable: a crash in between leaves a run with its consent, and later runs that ask again.
 
 use base::{AgentName, ConsentRecord, ContentHash, Refusal, RefusalCode, RunId};
-use consent::Consent;
+use consent::{AnswerAuthority, Consent};
 use grants::{Grant, RunConsent, patterns, shapes};
 use motor::{
     Approval, ApprovalDecision, ApprovalTrace, CommandReply, QuestionAnswer, RetryReply, RetryRequest, RunRecord, Scope,
@@ -96,11 +96,11 @@ impl Runs {
         &self,
         run: &RunId,
         request: RespondRequest,
-        consent: Consent,
+        authority: impl Into<AnswerAuthority>,
     ) -> Result<CommandReply, Refusal> {
         let RespondRequest { answer, question, key } = request;
         let text = self.clean(Some(answer)).await?.unwrap_or_default();
-        self.motor.respond(run, QuestionAnswer { text, question, consent, key }).await
+        self.motor.respond(run, QuestionAnswer { text, question, consent: authority.into(), key }).await
     }
 
     /// Decides about a run's request for approval. Durable when this returns.

@@ -22,6 +22,15 @@ pub enum ConsentError {
     /// The host has no token to compare with.
     #[error("this home has no owner's token that the host knows")]
     Unset,
+    /// The settings switch off answers of MCP clients.
+    #[error("answers of MCP clients are switched off")]
+    NoElicitation,
+    /// The owner's token is sealed, so the owner alone is asked.
+    #[error("the owner's token is sealed with a passphrase: only the owner answers")]
+    Sealed,
+    /// The ticket of an answer is not that of the question, or not of this client.
+    #[error("the answer does not belong to this question")]
+    ForeignTicket,
     /// So many wrong tokens wait for their answer that no more are taken.
     #[error("too many wrong tokens at once")]
     TooMany,
@@ -74,7 +83,11 @@ impl From<ConsentError> for Refusal {
                         RUN`), or set `MOTOR_OWNER_TOKEN` for unattended use";
         let (code, remedy) = match &error {
             ConsentError::Store(error) => return error.clone().into(),
-            ConsentError::Model | ConsentError::Missing => (RefusalCode::ConsentNeeded, Some(terminal)),
+            ConsentError::Model
+            | ConsentError::Missing
+            | ConsentError::NoElicitation
+            | ConsentError::Sealed
+            | ConsentError::ForeignTicket => (RefusalCode::ConsentNeeded, Some(terminal)),
             ConsentError::Wrong => {
                 let mend = "it may have been replaced since: `motor owner status` looks at the one of the home";
                 (RefusalCode::ConsentNeeded, Some(mend))

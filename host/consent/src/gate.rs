@@ -15,7 +15,7 @@ use store::{Batch, Store, Table, create_file, replace_file};
 
 use crate::attempts::Attempts;
 use crate::sign_ins::SignIns;
-use crate::{ConsentError, FILE_NAME, OwnerToken, TokenFile};
+use crate::{ConsentConfig, ConsentError, FILE_NAME, OwnerToken, TokenFile};
 
 /// Where the host's knowledge of the token is.
 const KEY: &str = "owner/token";
@@ -110,6 +110,7 @@ pub struct OwnerStatus {
 /// The one gate of a home.
 #[derive(Debug)]
 pub struct ConsentGate {
+    pub(crate) config: ConsentConfig,
     store: Store,
     pub(crate) clock: Arc<dyn Clock>,
     /// The home's directory `config`.
@@ -130,12 +131,19 @@ impl ConsentGate {
     pub async fn open(store: Store, clock: Arc<dyn Clock>, directory: PathBuf) -> Result<Self, ConsentError> {
         let known = RwLock::new(store.get::<KnownToken>(Table::Meta, KEY)?);
         let (attempts, sign_ins) = (Attempts::default(), SignIns::default());
-        let gate =
-            Self { store, clock, directory, known, attempts, sign_ins, replacing: tokio::sync::Mutex::default() };
+        let replacing = tokio::sync::Mutex::default();
+        let config = ConsentConfig::default();
+        let gate = Self { config, store, clock, directory, known, attempts, sign_ins, replacing };
         if let Err(error) = gate.settle().await {
             tracing::warn!(%error, "the owner's token cannot be used");
         }
         Ok(gate)
+    }
+
+    /// The gate with these settings.
+    #[must_use]
+    pub fn with_config(self, config: ConsentConfig) -> Self {
+        Self { config, ..self }
     }
 
     /// Lets the owner through, and says so. The right token is never kept waiting; the answer to wrong ones comes late.
@@ -266,6 +274,11 @@ impl ConsentGate {
     /// Whether this is the hash of the owner's token.
     pub(crate) fn accepts(&self, token: ContentHash) -> bool {
         self.known.read().as_ref().is_some_and(|known| known.accepts(token))
+    }
+
+    /// The hash of the token in force, and whether it is sealed.
+    pub(crate) fn token_hash(&self) -> Option<(ContentHash, bool)> {
+        self.known.read().as_ref().map(|known| (known.hash, known.sealed))
     }
 
     fn known(&self) -> Option<KnownToken> {

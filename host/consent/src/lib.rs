@@ -5,11 +5,12 @@
 //! surface's business, and the door it came through is recorded with the answer. Other programs are known by tokens that
 //! the owner makes for them ([`ApiTokens`]): none of those consents to anything.
 //!
-//! Architecture invariant: no other crate makes a [`Consent`]. It survives the following: a guessed, old, missing or foreign
+//! Architecture invariant: no other crate makes a [`Consent`] or an [`AnswerAuthority`]. It survives the following: a guessed, old, missing or foreign
 //! token is refused; a crash at any write of [`ConsentGate::replace`] leaves a token that works and a host that knows it.
 
 mod api_tokens;
 mod attempts;
+mod elicitation;
 mod error;
 mod file;
 mod gate;
@@ -18,6 +19,7 @@ mod sign_ins;
 mod token;
 
 pub use api_tokens::{ApiToken, ApiTokens, NewApiToken, TokenScope};
+pub use elicitation::{AnswerAuthority, ConsentConfig, ElicitedQuestion};
 pub use error::ConsentError;
 pub use file::{FILE_NAME, MAX_FILE_BYTES, TokenFile};
 pub use gate::{Claim, Consent, ConsentGate, FileState, OwnerStatus, Replacement};

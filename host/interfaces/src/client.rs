@@ -129,6 +129,8 @@ pub struct Call {
     path: String,
     body: Option<Bytes>,
     word: Option<OwnerProof>,
+    /// The client says that it speaks for a model.
+    for_model: bool,
 }
 
 impl std::fmt::Debug for Call {
@@ -142,7 +144,7 @@ impl Call {
     /// Reads something. `path` may hold a query.
     #[must_use]
     pub fn get(path: impl Into<String>) -> Self {
-        Self { method: Method::GET, path: path.into(), body: None, word: None }
+        Self { method: Method::GET, path: path.into(), body: None, word: None, for_model: false }
     }
 
     /// A request for an action.
@@ -153,7 +155,7 @@ impl Call {
         let body = serde_json::to_vec(body).map_err(|error| {
             Refusal::new(RefusalCode::InvalidRequest, format!("the request cannot be written as JSON: {error}"))
         })?;
-        Ok(Self { method: Method::POST, path: path.into(), body: Some(body.into()), word: None })
+        Ok(Self { method: Method::POST, body: Some(body.into()), ..Self::get(path) })
     }
 
     /// A request for a deletion. `path` may hold a query.
@@ -164,7 +166,10 @@ impl Call {
 
     /// The head of the request, without the caller's proof of identity.
     pub(crate) fn request(&self) -> request::Builder {
-        let request = Request::builder().method(&self.method).uri(&self.path).header(header::HOST, "localhost");
+        let mut request = Request::builder().method(&self.method).uri(&self.path).header(header::HOST, "localhost");
+        if self.for_model {
+            request = request.header(DOOR, "model");
+        }
         match self.body {
             Some(_) => request.header(header::CONTENT_TYPE, "application/json"),
             None => request,
@@ -174,6 +179,12 @@ impl Call {
     /// The body of the request.
     pub(crate) fn body(&self) -> Full<Bytes> {
         Full::new(self.body.clone().unwrap_or_default())
+    }
+
+    /// The same from a client that speaks for a model: it never consents, and a run that it starts is a model's.
+    #[must_use]
+    pub(crate) fn for_model(&self) -> Self {
+        Self { for_model: true, word: None, ..self.clone() }
     }
 
     /// The same with the owner's word.

@@ -9,6 +9,7 @@ mod attached;
 mod claim;
 mod connections;
 mod drain;
+mod elicitation;
 mod events;
 mod host;
 pub mod listen;
@@ -46,6 +47,7 @@ use reply::{Body, ErrorReply, Path, Query};
 pub use routes::Route;
 use routes::Routes;
 use same_origin::HostNames;
+pub(crate) use scope::FromMcpServer;
 pub use scope::RouteScope;
 pub use tasks::DeleteReply;
 pub use tokens::CreatedToken;
@@ -109,6 +111,8 @@ fn routes() -> Routes {
         .post("/v1/tasks/{id}/answer", answer::respond)
         .post("/v1/tasks/{id}/approval", answer::approve)
         .post("/v1/tasks/{id}/retries", answer::retry)
+        .get("/v1/tasks/{id}/elicitation", elicitation::show)
+        .post("/v1/tasks/{id}/elicitation", elicitation::answer)
         .get("/v1/owner", owner::owner)
         .post("/v1/owner/token", owner::replace_token)
         .get("/v1/signals", signals::list)

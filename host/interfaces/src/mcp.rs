@@ -3,12 +3,16 @@
 //! Architecture invariant: a tool is requests to the HTTP API with the proof of identity that its caller sent. So a tool
 //! cannot do more than its caller may, and no tool answers, approves or sets a credential: a client speaks for a model.
 
+mod abilities;
 pub mod api;
 pub mod arguments;
+mod asking;
 mod changes;
 pub mod install;
+mod repeat;
 pub mod replies;
 pub mod skills;
+mod tasks;
 pub mod tools;
 mod wait;
 
@@ -18,17 +22,21 @@ use axum::Router;
 use axum::http::header;
 use base::{AgentName, Refusal, RefusalCode};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Extensions, GetSkillRequestParams,
-    GetSkillResult, Implementation, ListResourcesResult, ListSkillsResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SubscriptionFilter,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CreateTaskResult, Extensions, GetSkillRequestParams,
+    GetSkillResult, GetTaskParams, GetTaskResult, Implementation, ListResourcesResult, ListSkillsResult,
+    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, SubscriptionFilter, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, ServerInitializeError, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler, ServiceExt as _};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use abilities::Abilities;
 use api::{Api, HomeApi};
+use asking::Asker;
 use changes::{Listener, follow};
-use tools::Caller;
+use repeat::Repeated;
+use tools::{Caller, ToolReply};
 
 use crate::session::Session;
 
@@ -105,6 +113,13 @@ impl McpServer {
             }
         }
     }
+
+    /// The sender of a request.
+    fn caller(&self, context: &RequestContext<RoleServer>, call: String) -> Caller<'_> {
+        let asker = Asker { abilities: Abilities::of(context), peer: context.peer.clone(), call };
+        let progress = wait::Progress::of(context);
+        Caller { api: self.api(context), agent: &self.agent, progress, asker, repeated: None }
+    }
 }
 
 impl McpServer {
@@ -162,6 +177,7 @@ impl ServerHandler for McpServer {
             .enable_resources()
             .enable_resources_list_changed()
             .enable_skills()
+            .enable_tasks()
             .build();
         ServerConfig::new(capabilities).with_server_info(implementation).with_instructions(INSTRUCTIONS)
     }
@@ -232,13 +248,18 @@ impl ServerHandler for McpServer {
 
     async fn call_tool(
         &self,
-        request: CallToolRequestParams,
+        mut request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         if skills::is_tool(&request.name) {
             return self.call_skill(request, context).await;
         }
-        let caller = Caller { api: self.api(&context), agent: &self.agent, progress: wait::Progress::of(&context) };
+        let call = repeat::identify(&request);
+        let repeated = match Repeated::of(&mut request, &call) {
+            Ok(repeated) => repeated,
+            Err(refusal) => return Ok(CallToolResponse::Complete(tools::failed(&refusal))),
+        };
+        let caller = Caller { repeated, ..self.caller(&context, call) };
         let arguments = serde_json::Value::Object(request.arguments.unwrap_or_default());
         let Some(calling) = tools::call(&caller, &request.name, arguments) else {
             return Err(ErrorData::invalid_params(format!("there is no tool `{}`", request.name), None));
@@ -248,13 +269,35 @@ impl ServerHandler for McpServer {
             // The client is not listening any more. The run goes on.
             () = context.ct.cancelled() => return Err(ErrorData::internal_error("the call was cancelled", None)),
         };
-        Ok(CallToolResponse::Complete(match called {
-            Ok(reply) => {
-                let mut result = CallToolResult::success(vec![ContentBlock::text(reply.to_string())]);
-                result.structured_content = Some(reply);
-                result
-            }
-            Err(refusal) => CallToolResult::error(vec![ContentBlock::text(tools::failure(&refusal))]),
-        }))
+        Ok(match called {
+            Ok(ToolReply::Complete(reply)) => CallToolResponse::Complete(tools::completed(reply)),
+            Ok(ToolReply::InputRequired(required)) => CallToolResponse::InputRequired(required),
+            Ok(ToolReply::Task(task)) => CallToolResponse::Task(CreateTaskResult::new(task)),
+            Err(refusal) => CallToolResponse::Complete(tools::failed(&refusal)),
+        })
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        tasks::get(&self.caller(&context, String::new()), &request.task_id).await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        tasks::update(&self.caller(&context, String::new()), &request.task_id, &request.input_responses).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        tasks::cancel(&self.caller(&context, String::new()), &request.task_id).await
     }
 }

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use base::{ContentHash, ErrorCode, Provenance, Refusal, RefusalCode, RunId, Timestamp};
-use consent::Consent;
+use consent::{AnswerAuthority, Consent};
 use grants::Grant;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ pub struct QuestionAnswer {
     /// The question that is meant; none: whichever waits.
     pub question: Option<String>,
     /// Whose word it is.
-    pub consent: Consent,
+    pub consent: AnswerAuthority,
     /// Giving the same answer again with the same key is no second answer.
     pub key: Option<String>,
 }

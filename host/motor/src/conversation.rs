@@ -352,6 +352,7 @@ mod tests {
             credits: None,
             skill: None,
             web_sources: vec![],
+            by_model: false,
         }
     }
 

@@ -71,6 +71,9 @@ pub enum RunEvent {
         /// The untrusted sources of its inputs (SPEC TAINT-1).
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         web_sources: Vec<String>,
+        /// Whether a model requested it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        by_model: bool,
     },
     /// A driver took it up for the first time.
     Started,

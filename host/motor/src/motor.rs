@@ -75,6 +75,8 @@ pub struct RunRequest {
     pub skill: Option<SkillLabel>,
     /// The sources of untrusted input: a run with any of them begins tainted.
     pub web_sources: Vec<String>,
+    /// Whether a model requests it.
+    pub by_model: bool,
 }
 
 /// The reply to a cancel command.
@@ -203,6 +205,7 @@ impl Motor {
             may_ask,
             skill,
             web_sources,
+            by_model,
         } = request;
         let invalid = |reason: String| Refusal::new(RefusalCode::InvalidRequest, reason);
         if task.trim().is_empty() {
@@ -230,6 +233,7 @@ impl Motor {
             credits: Some(&self.inner.config.budget).filter(|prices| prices.enabled).map(|prices| prices.credits),
             skill,
             web_sources,
+            by_model,
         })
     }
 

@@ -122,6 +122,9 @@ pub struct RunRecord {
     /// Whether it may ask its user and owner.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_ask: bool,
+    /// Whether a model requested it, with the powers it has. No longer once the owner widened them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_model: bool,
     /// The access that the owner granted beyond the settings, for the rest of the run. The loop does not look inside.
     #[serde(default, rename = "grants", skip_serializing_if = "Vec::is_empty")]
     pub consents: Vec<RunConsent>,
@@ -170,6 +173,7 @@ impl RunRecord {
             credits,
             skill,
             web_sources,
+            by_model,
         } = &first.event
         else {
             return None;
@@ -209,6 +213,7 @@ impl RunRecord {
             last_event_at: Some(first.at),
             approval_required: *approval_required,
             may_ask: *may_ask,
+            by_model: *by_model,
             consents: Vec::new(),
             unknown_outcomes: Vec::new(),
             notices: Vec::new(),
@@ -271,6 +276,8 @@ impl RunRecord {
                 self.guidance.clone_from(guidance);
                 if let Some(grant) = grant {
                     self.grant = (**grant).clone();
+                    // The owner gave it more than the model asked for.
+                    self.by_model = false;
                 }
                 self.max_iterations = *max_iterations;
                 self.earlier_iterations = self.iterations;
@@ -474,6 +481,7 @@ mod tests {
             credits: None,
             skill: None,
             web_sources: vec![],
+            by_model: false,
         };
         let mut record = RunRecord::created(RunId::parse("run_1").unwrap(), &stored(created)).unwrap();
         for event in [RunEvent::Started].into_iter().chain(events) {

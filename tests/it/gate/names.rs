@@ -10,6 +10,19 @@ use super::{Way, check, get};
 /// A name that leads to a site of this machine.
 const NAME: &str = "name.test";
 
+/// A site, and listeners at other addresses with the number of its port. Another test may have that number there: then
+/// the site moves.
+async fn site_beside<const N: usize>(addresses: [&str; N]) -> (Site, [Forbidden; N]) {
+    loop {
+        let site = Site::start().await;
+        let listen = |address: &str| Forbidden::try_listen(&format!("{address}:{}", site.port())).ok();
+        let listeners: Vec<Forbidden> = addresses.iter().map_while(|address| listen(address)).collect();
+        if let Ok(listeners) = listeners.try_into() {
+            return (site, listeners);
+        }
+    }
+}
+
 #[test]
 fn an_answer_that_is_none_is_an_error_and_one_that_leads_inside_is_refused() {
     block_on(async {
@@ -100,8 +113,8 @@ fn a_name_opens_no_address_of_the_owners_list_by_itself() {
 #[test]
 fn a_name_that_changes_between_look_ups_gets_nowhere_by_it() {
     block_on(async {
-        let site = Site::start().await.with("/", Reply::text("first"));
-        let forbidden = Forbidden::listen(&format!("127.0.0.2:{}", site.port()));
+        let (site, [forbidden]) = site_beside(["127.0.0.2"]).await;
+        let site = site.with("/", Reply::text("first"));
         let dns = Dns::start().await;
         let call = Way::to(&[format!("{NAME}:{}", site.port())]).opening(&site).resolver(&dns).open();
         let (good, bad) = (Answer::addresses(&["127.0.0.1"]), Answer::addresses(&["127.0.0.2"]));
@@ -123,9 +136,9 @@ fn a_name_that_changes_between_look_ups_gets_nowhere_by_it() {
 #[test]
 fn one_bad_address_among_good_ones_spoils_the_answer() {
     block_on(async {
-        let site = Site::start().await.with("/", Reply::text("ok"));
+        let (site, forbidden) = site_beside(["127.0.0.2", "127.0.0.3"]).await;
+        let site = site.with("/", Reply::text("ok"));
         let port = site.port();
-        let forbidden = ["127.0.0.2", "127.0.0.3"].map(|address| Forbidden::listen(&format!("{address}:{port}")));
         let dns = Dns::start().await;
         let call = Way::to(&[format!("{NAME}:{port}")]).opening(&site).resolver(&dns).open();
         for addresses in [

@@ -1,5 +1,6 @@
 //! A listener that no program may reach.
 
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,9 +18,17 @@ impl Forbidden {
     /// If the address is not this machine's or taken.
     #[must_use]
     pub fn listen(address: &str) -> Self {
-        let listener = TcpListener::bind(address).unwrap_or_else(|error| panic!("{address}: {error}"));
-        listener.set_nonblocking(true).expect("a listener");
-        Self { listener, connections: AtomicUsize::new(0) }
+        Self::try_listen(address).unwrap_or_else(|error| panic!("{address}: {error}"))
+    }
+
+    /// The same for an address that another program may have.
+    ///
+    /// # Errors
+    /// If the address is not this machine's or taken.
+    pub fn try_listen(address: &str) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener, connections: AtomicUsize::new(0) })
     }
 
     /// Where it listens.

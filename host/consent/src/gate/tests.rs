@@ -5,11 +5,11 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use base::{Refusal, RefusalCode, TestClock};
+use base::{Refusal, RefusalCode, RunId, TestClock};
 use store::Faults;
 
 use super::*;
-use crate::OwnerPassphrase;
+use crate::{ElicitedQuestion, OwnerPassphrase};
 
 struct Home {
     directory: tempfile::TempDir,
@@ -272,4 +272,40 @@ async fn a_disk_that_fails_keeps_the_old_token() {
     drop(gate);
     let gate = home.open().await;
     assert!(opens(&gate, &old).await && !opens(&gate, &token).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ticket_is_for_one_question_and_one_client() {
+    let home = Home::new();
+    let gate = home.open().await;
+    let (run, other) = (RunId::parse("run_1").unwrap(), RunId::parse("run_2").unwrap());
+    let asked = ElicitedQuestion { run: &run, question: "ask_1", client: "token `a`" };
+    let ticket = gate.elicit(asked).unwrap();
+    let record = ConsentRecord::from(gate.elicited(asked, &ticket).unwrap());
+    let at = Timestamp::from_millis(1_000);
+    assert_eq!(record, ConsentRecord { given_by: "token `a`".to_owned(), door: Door::Elicitation, at });
+    for foreign in [
+        ElicitedQuestion { run: &other, ..asked },
+        ElicitedQuestion { question: "ask_2", ..asked },
+        ElicitedQuestion { client: "token `b`", ..asked },
+    ] {
+        assert!(matches!(gate.elicited(foreign, &ticket), Err(ConsentError::ForeignTicket)), "{foreign:?}");
+    }
+    for forged in ["", "ask_1", "ask_1.", &ticket[..ticket.len() - 1], &format!("{ticket}0"), &ticket.to_uppercase()] {
+        assert!(matches!(gate.elicited(asked, forged), Err(ConsentError::ForeignTicket)), "{forged}");
+    }
+    // The next host knows it, and no longer once the token is another.
+    drop(gate);
+    let gate = home.open().await;
+    gate.elicited(asked, &ticket).unwrap();
+    gate.replace(of(&home.token()), plain()).await.unwrap();
+    assert!(matches!(gate.elicited(asked, &ticket), Err(ConsentError::ForeignTicket)));
+    // An owner who sealed it, or said so, is asked alone.
+    let off = gate.with_config(ConsentConfig { elicitation: false });
+    assert!(matches!(off.elicit(asked), Err(ConsentError::NoElicitation)));
+    let gate = off.with_config(ConsentConfig::default());
+    let ticket = gate.elicit(asked).unwrap();
+    gate.replace(of(&home.token()), sealed()).await.unwrap();
+    assert!(matches!(gate.elicit(asked), Err(ConsentError::Sealed)));
+    assert!(matches!(gate.elicited(asked, &ticket), Err(ConsentError::Sealed)));
 }

@@ -46,7 +46,13 @@ impl Listener for TcpListener {
     async fn accept(&self) -> TcpStream {
         loop {
             match Self::accept(self).await {
-                Ok((stream, _)) => return stream,
+                Ok((stream, _)) => {
+                    // An event must not wait for the acknowledgement of the one before it. Without the option it only comes later.
+                    if let Err(error) = stream.set_nodelay(true) {
+                        tracing::debug!(%error, "a connection keeps back small segments");
+                    }
+                    return stream;
+                }
                 Err(error) => wait_for_descriptors(&error).await,
             }
         }

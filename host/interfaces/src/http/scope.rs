@@ -7,7 +7,7 @@
 use agent::{ActRequest, Caller};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use base::{AgentName, Refusal, RefusalCode, RunId};
+use base::{AgentName, Door, Refusal, RefusalCode, RunId};
 use consent::{ApiToken, ApiTokens, Claim, Consent, ConsentError, TokenScope};
 use llm::{ModelRef, Provider};
 use serde::Serialize;
@@ -74,6 +74,11 @@ impl Identity {
             Self::Owner(_) | Self::Local(_) => Access { agent: None, token: None },
         }
     }
+}
+
+/// The caller of a request without a token: a model, if the program says that it speaks for one, as `motor mcp` does.
+fn local_caller(parts: &Parts) -> Caller {
+    if claim(&parts.headers).door == Door::Model { Caller::Model } else { Caller::Local }
 }
 
 fn unauthorized(reason: &str) -> ErrorReply {
@@ -194,6 +199,19 @@ impl Local {
     }
 }
 
+/// An MCP client that may be asked the questions of runs: a program on the home's socket, or a client of this process's
+/// MCP server with a token of the scope `agent`. A token alone does not suffice, so that no request on a port can be one.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) access: Access,
+    /// The client, as it is recorded with its answers.
+    pub(super) client: String,
+}
+
+/// Marks a request that the MCP server of this process makes for its client.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FromMcpServer;
+
 /// The owner, by the owner's token.
 #[derive(Debug)]
 pub(super) struct Owner(pub(super) Consent);
@@ -215,6 +233,10 @@ impl Scope for Actor {
 }
 
 impl Scope for Local {
+    const SCOPE: RouteScope = RouteScope::Local;
+}
+
+impl Scope for Asked {
     const SCOPE: RouteScope = RouteScope::Local;
 }
 
@@ -251,7 +273,7 @@ impl FromRequestParts<ApiState> for Actor {
         access.check_acts()?;
         let (caller, consent) = match identity {
             Identity::Owner(consent) => (Caller::Owner, Ok(Some(consent))),
-            Identity::Local(refused) => (Caller::Model, refused.map_or(Ok(None), Err)),
+            Identity::Local(refused) => (local_caller(parts), refused.map_or(Ok(None), Err)),
             Identity::Token(_) => (Caller::Model, Ok(None)),
         };
         Ok(Self { caller, access, consent })
@@ -264,11 +286,34 @@ impl FromRequestParts<ApiState> for Local {
     async fn from_request_parts(parts: &mut Parts, api: &ApiState) -> Result<Self, ErrorReply> {
         match Identity::of(parts, api).await? {
             Identity::Owner(consent) => Ok(Self { caller: Caller::Owner, consent: Ok(Some(consent)) }),
-            Identity::Local(refused) => Ok(Self { caller: Caller::Model, consent: refused.map_or(Ok(None), Err) }),
+            Identity::Local(refused) => {
+                Ok(Self { caller: local_caller(parts), consent: refused.map_or(Ok(None), Err) })
+            }
             Identity::Token(_) => {
                 Err(forbidden("this route requires the owner's token, or a connection through the home's socket"))
             }
         }
+    }
+}
+
+impl FromRequestParts<ApiState> for Asked {
+    type Rejection = ErrorReply;
+
+    async fn from_request_parts(parts: &mut Parts, api: &ApiState) -> Result<Self, ErrorReply> {
+        let identity = Identity::of(parts, api).await?;
+        let client = match &identity {
+            Identity::Owner(_) => "MCP client with the owner's token".to_owned(),
+            Identity::Local(_) => "MCP client on this machine".to_owned(),
+            Identity::Token(token) if parts.extensions.get::<FromMcpServer>().is_some() => {
+                format!("MCP client with the token `{}`", token.name)
+            }
+            Identity::Token(_) => {
+                return Err(forbidden("this route requires a connection through the home's socket"));
+            }
+        };
+        let access = identity.access();
+        access.check_acts()?;
+        Ok(Self { access, client })
     }
 }
 

@@ -14,6 +14,7 @@ use tower::ServiceExt as _;
 
 use crate::client::events::EventStream;
 use crate::client::{self, Call, Client, ClientError};
+use crate::http::FromMcpServer;
 use crate::session::Session;
 
 /// How long a request waits for a host that takes it.
@@ -53,7 +54,7 @@ impl Api {
     /// A refusal of the host; `outcome_unknown` if it went away before it answered.
     pub async fn ask_once<T: DeserializeOwned>(&self, call: &Call) -> Result<T, Refusal> {
         let answer = match self {
-            Self::Home(home) => match home.client.ask(call).await {
+            Self::Home(home) => match home.client.ask(&call.for_model()).await {
                 Err(ClientError::Gone { sent: false }) => return home.ask(call).await,
                 answer => answer,
             },
@@ -70,7 +71,7 @@ impl Api {
     /// A refusal of the host, or that it is not there.
     pub async fn read(&self, call: &Call) -> Result<Bytes, Refusal> {
         let bytes = match self {
-            Self::Home(home) => home.client.read(call).await,
+            Self::Home(home) => home.client.read(&call.for_model()).await,
             Self::Port { router, authorization } => {
                 client::read_bytes(within(router, authorization.as_ref(), call).await?).await
             }
@@ -99,7 +100,7 @@ async fn within(
     authorization: Option<&HeaderValue>,
     call: &Call,
 ) -> Result<axum::response::Response, Refusal> {
-    let mut request = call.request();
+    let mut request = call.request().extension(FromMcpServer);
     if let Some(authorization) = authorization {
         request = request.header(header::AUTHORIZATION, authorization);
     }
@@ -135,6 +136,7 @@ impl HomeApi {
 
     async fn ask<T: DeserializeOwned>(&self, call: &Call) -> Result<T, Refusal> {
         let deadline = Instant::now() + PATIENCE;
+        let call = &call.for_model();
         loop {
             match self.client.ask(call).await {
                 Err(ClientError::Gone { .. }) if Instant::now() < deadline => {

@@ -3,6 +3,8 @@
 //!
 //! A URI is looked up among those that are listed and never taken apart, so none leads out of a skill.
 
+use std::sync::Arc;
+
 use agent::api::offers::{CallSkillTool, OfferedFile, OfferedSkill, OfferedTool, SkillToolReply};
 use base::{AgentName, ContentHash, Provenance, Refusal, RefusalCode};
 use base64::Engine as _;
@@ -16,7 +18,6 @@ use rmcp::model::{
 };
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 use super::api::Api;
 use super::tools;
@@ -98,7 +99,7 @@ pub(super) async fn call_tool(
     match called {
         Ok(reply) => Ok(result(reply)),
         Err(refusal) if refusal.code == RefusalCode::UnknownTool => Err(protocol_error(&refusal)),
-        Err(refusal) => Ok(CallToolResult::error(vec![ContentBlock::text(tools::failure(&refusal))])),
+        Err(refusal) => Ok(tools::failed(&refusal)),
     }
 }
 

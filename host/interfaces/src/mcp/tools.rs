@@ -1,13 +1,14 @@
 //! The tools: their declarations, and their calls as requests to the HTTP API.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent::{ActReply, ActRequest, ExecuteReply, ExecuteRequest, RetryTask, TaskSummary, Tier};
 use base::{AgentName, Provenance, Random, Refusal, RefusalCode, RunId};
 use futures_util::future::BoxFuture;
 use motor::{CancelReply, RetryReply, RunStatus, RunTrace};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use rmcp::model::{CallToolResult, ContentBlock, InputRequiredResult, JsonObject, Task, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use schemars::generate::{Contract, SchemaSettings};
 use serde::Serialize;
@@ -18,9 +19,12 @@ use vault::CredentialInfo;
 
 use super::api::Api;
 use super::arguments::{ActArguments, ExecuteArguments, MAX_WAIT_SECONDS, NoArguments, TaskAction, TaskArguments};
+use super::asking::{Asked, Asker, decided, elicitation, is_accepted, respond};
+use super::repeat::Repeated;
 use super::replies::{
     ArtifactContent, CredentialEntry, CredentialsReply, ProgramReply, RunReply, SkillEntry, SkillsReply, TaskReply,
 };
+use super::tasks;
 use super::wait::{Progress, outcome};
 use crate::client::Call;
 use crate::http::PageAddress;
@@ -42,6 +46,26 @@ pub struct Caller<'a> {
     pub agent: &'a AgentName,
     /// Where the steps of a run are reported, if the client asked for that.
     pub(super) progress: Option<Progress>,
+    /// The way to the person at the client.
+    pub(super) asker: Asker,
+    /// The call that this one repeats.
+    pub(super) repeated: Option<Repeated>,
+}
+
+/// The reply of a tool.
+pub enum ToolReply {
+    /// The result.
+    Complete(Value),
+    /// A question, after which the client repeats the call.
+    InputRequired(InputRequiredResult),
+    /// A task that the client follows.
+    Task(Task),
+}
+
+/// The state of a run that was waited for, or a question before that.
+enum Followed {
+    Run(RunReply),
+    Later(InputRequiredResult),
 }
 
 /// Every tool, in a fixed order.
@@ -113,10 +137,14 @@ fn schema<T: JsonSchema>(contract: Contract) -> Arc<JsonObject> {
 
 /// The call of a tool; `None` if there is no tool of this name.
 #[must_use]
-pub fn call<'a>(caller: &'a Caller<'_>, tool: &str, arguments: Value) -> Option<BoxFuture<'a, Result<Value, Refusal>>> {
+pub fn call<'a>(
+    caller: &'a Caller<'_>,
+    tool: &str,
+    arguments: Value,
+) -> Option<BoxFuture<'a, Result<ToolReply, Refusal>>> {
     Some(match tool {
-        "core_act" => Box::pin(async move { reply(&act(caller, read(arguments)?).await?) }),
-        "core_task" => Box::pin(async move { reply(&task(caller, read(arguments)?).await?) }),
+        "core_act" => Box::pin(async move { act(caller, read(arguments)?).await }),
+        "core_task" => Box::pin(async move { task(caller, read(arguments)?).await }),
         "core_execute" => Box::pin(async move { reply(&execute(caller, read(arguments)?).await?) }),
         "core_skill" => Box::pin(async move {
             let NoArguments {} = read(arguments)?;
@@ -130,10 +158,19 @@ pub fn call<'a>(caller: &'a Caller<'_>, tool: &str, arguments: Value) -> Option<
     })
 }
 
-/// The text of a failed call, for the client's model.
+/// The result of a tool that did its work.
 #[must_use]
-pub fn failure(refusal: &Refusal) -> String {
-    serde_json::to_string(refusal).unwrap_or_else(|_| refusal.reason.clone())
+pub fn completed(reply: Value) -> CallToolResult {
+    let mut result = CallToolResult::success(vec![ContentBlock::text(reply.to_string())]);
+    result.structured_content = Some(reply);
+    result
+}
+
+/// The result of a tool that was refused, for the client's model.
+#[must_use]
+pub fn failed(refusal: &Refusal) -> CallToolResult {
+    let text = serde_json::to_string(refusal).unwrap_or_else(|_| refusal.reason.clone());
+    CallToolResult::error(vec![ContentBlock::text(text)])
 }
 
 fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, Refusal> {
@@ -143,8 +180,9 @@ fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, Refusal> {
     })
 }
 
-fn reply(reply: &impl Serialize) -> Result<Value, Refusal> {
-    serde_json::to_value(reply).map_err(|error| Refusal::new(RefusalCode::Failed, error.to_string()))
+fn reply(reply: &impl Serialize) -> Result<ToolReply, Refusal> {
+    let reply = serde_json::to_value(reply).map_err(|error| Refusal::new(RefusalCode::Failed, error.to_string()))?;
+    Ok(ToolReply::Complete(reply))
 }
 
 /// A request whose answer was lost is sent again; without a key it would be carried out twice.
@@ -152,12 +190,19 @@ fn new_key() -> String {
     format!("mcp-{:016x}", Random::from_system().next_u64())
 }
 
-fn seconds(requested: Option<u64>, default: u64) -> u64 {
-    requested.unwrap_or(default).min(MAX_WAIT_SECONDS)
+fn seconds(requested: Option<u64>, default: u64) -> Duration {
+    Duration::from_secs(requested.unwrap_or(default).min(MAX_WAIT_SECONDS))
 }
 
-async fn act(caller: &Caller<'_>, arguments: ActArguments) -> Result<RunReply, Refusal> {
+async fn act(caller: &Caller<'_>, arguments: ActArguments) -> Result<ToolReply, Refusal> {
     let wait = seconds(arguments.wait_seconds, 0);
+    if let Some(repeated) = &caller.repeated {
+        // The run was started by the call that this one repeats.
+        return match follow(caller, &repeated.state.run, wait).await? {
+            Followed::Run(run) => reply(&run),
+            Followed::Later(required) => Ok(ToolReply::InputRequired(required)),
+        };
+    }
     let request = ActRequest {
         task: arguments.task,
         tools: arguments.tools,
@@ -175,33 +220,39 @@ async fn act(caller: &Caller<'_>, arguments: ActArguments) -> Result<RunReply, R
         ..ActRequest::default()
     };
     let started: ActReply = caller.api.ask(&Call::post("/v1/tasks", &request)?).await?;
-    let mut run = run(caller, &started.run_id, wait).await?;
-    run.warnings = started.warnings;
-    Ok(run)
+    if caller.asker.abilities.tasks {
+        let summary = outcome(&caller.api, &started.run_id, Duration::ZERO, None).await?;
+        return Ok(ToolReply::Task(tasks::task(&summary)));
+    }
+    match follow(caller, &started.run_id, wait).await? {
+        Followed::Run(run) => reply(&RunReply { warnings: started.warnings, ..run }),
+        Followed::Later(required) => Ok(ToolReply::InputRequired(required)),
+    }
 }
 
-async fn task(caller: &Caller<'_>, arguments: TaskArguments) -> Result<TaskReply, Refusal> {
+async fn task(caller: &Caller<'_>, arguments: TaskArguments) -> Result<ToolReply, Refusal> {
     let id = || {
         arguments.run_id.as_ref().ok_or_else(|| {
             Refusal::new(RefusalCode::InvalidRequest, "the action needs `runId`")
                 .with_remedy("find the run with `action: list`")
         })
     };
-    let mut wait = 0;
+    let mut wait = Duration::ZERO;
     match arguments.action {
         TaskAction::List => {
             let limit = arguments.limit.unwrap_or(20).clamp(1, MAX_RUNS);
             let runs: Vec<TaskSummary> = caller.api.ask(&Call::get(format!("/v1/tasks?limit={limit}"))).await?;
-            return Ok(TaskReply { runs: Some(runs.into_iter().map(RunReply::new).collect()), ..TaskReply::default() });
+            let runs = runs.into_iter().map(RunReply::new).collect();
+            return reply(&TaskReply { runs: Some(runs), ..TaskReply::default() });
         }
         TaskAction::Log => {
             let log: Value = caller.api.ask(&Call::get(format!("/v1/tasks/{}/log", id()?))).await?;
             let log = log.get("log").and_then(Value::as_str).unwrap_or_default().to_owned();
-            return Ok(TaskReply { log: Some(log), ..TaskReply::default() });
+            return reply(&TaskReply { log: Some(log), ..TaskReply::default() });
         }
         TaskAction::Artifact => {
             let artifact = artifact(caller, id()?, arguments.path.as_deref()).await?;
-            return Ok(TaskReply { artifact: Some(artifact), ..TaskReply::default() });
+            return reply(&TaskReply { artifact: Some(artifact), ..TaskReply::default() });
         }
         TaskAction::Get => {}
         TaskAction::Wait => wait = seconds(arguments.wait_seconds, WAIT_SECONDS),
@@ -216,12 +267,61 @@ async fn task(caller: &Caller<'_>, arguments: TaskArguments) -> Result<TaskReply
             caller.api.ask::<RetryReply>(&retry).await?;
         }
     }
-    Ok(TaskReply { run: Some(run(caller, id()?, wait).await?), ..TaskReply::default() })
+    match follow(caller, id()?, wait).await? {
+        Followed::Run(run) => reply(&TaskReply { run: Some(run), ..TaskReply::default() }),
+        Followed::Later(required) => Ok(ToolReply::InputRequired(required)),
+    }
 }
 
-/// A run once it is over or asks its owner, after `wait` seconds at the latest.
-async fn run(caller: &Caller<'_>, id: &RunId, wait: u64) -> Result<RunReply, Refusal> {
-    let summary = outcome(&caller.api, id, wait, caller.progress.as_ref()).await?;
+/// A run once it is over or asks its owner, `wait` after the last answer at the latest. What it asks is put to the person
+/// at the client once in this call, if the client can do that.
+async fn follow(caller: &Caller<'_>, id: &RunId, wait: Duration) -> Result<Followed, Refusal> {
+    let mut asked = None;
+    if let Some(repeated) = caller.repeated.as_ref().filter(|repeated| repeated.state.run == *id) {
+        asked = Some(repeated.state.waiting().to_owned());
+        take(caller, repeated, wait).await;
+    }
+    loop {
+        let summary = outcome(&caller.api, id, wait, caller.progress.as_ref()).await?;
+        let waiting = summary.waiting.as_ref().map(|waiting| waiting.id().to_owned());
+        if waiting.is_none() || waiting == asked || wait.is_zero() {
+            return Ok(Followed::Run(described(caller, summary).await?));
+        }
+        let page = page(caller).await?;
+        let (page, progress) = (page.as_deref(), caller.progress.as_ref());
+        if let Asked::Later(required) = caller.asker.ask(&caller.api, &summary, page, progress, wait).await {
+            return Ok(Followed::Later(required));
+        }
+        asked = waiting;
+    }
+}
+
+/// Takes the response in a repeated call. If the run waits with something else by now, the response means nothing.
+async fn take(caller: &Caller<'_>, repeated: &Repeated, wait: Duration) {
+    let (Some(response), state) = (repeated.response(), &repeated.state) else { return };
+    if !state.is_question() {
+        if is_accepted(response) {
+            decided(&caller.api, &state.run, state.waiting(), wait).await;
+        }
+        return;
+    }
+    if let Ok(asked) = elicitation(&caller.api, &state.run).await
+        && asked.ticket == state.mark
+        && let Err(refusal) = respond(&caller.api, &state.run, &asked, response).await
+    {
+        tracing::debug!(code = ?refusal.code, "the answer of an MCP client was refused");
+    }
+}
+
+/// The state of a run as it is now.
+pub(super) async fn state(caller: &Caller<'_>, id: &RunId) -> Result<(TaskSummary, RunReply), Refusal> {
+    let summary = outcome(&caller.api, id, Duration::ZERO, None).await?;
+    Ok((summary.clone(), described(caller, summary).await?))
+}
+
+/// A run with its whole answer, and the page on which its owner answers.
+async fn described(caller: &Caller<'_>, summary: TaskSummary) -> Result<RunReply, Refusal> {
+    let id = summary.id.clone();
     let is_cut = summary.summary.as_ref().is_some_and(|text| text.chars().count() >= SUMMARY_CHARS);
     let is_completed = summary.status == RunStatus::Completed;
     let mut reply = RunReply::new(summary);
@@ -283,7 +383,7 @@ async fn execute(caller: &Caller<'_>, arguments: ExecuteArguments) -> Result<Pro
 }
 
 /// The address of the owner's page, if the host serves one.
-async fn page(caller: &Caller<'_>) -> Result<Option<String>, Refusal> {
+pub(super) async fn page(caller: &Caller<'_>) -> Result<Option<String>, Refusal> {
     let page: PageAddress = caller.api.ask(&Call::get("/v1/page")).await?;
     Ok(page.address)
 }

@@ -1,5 +1,8 @@
 //! Waiting for a run, with its steps as progress notifications.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
 use agent::TaskSummary;
 use base::{Refusal, RunId};
 use motor::LiveEvent;
@@ -9,49 +12,57 @@ use rmcp::service::{Peer, RequestContext, RoleServer};
 use super::api::Api;
 use crate::client::Call;
 
+/// Before a run is looked at again whose events ended.
+const PAUSE: Duration = Duration::from_millis(200);
+
 /// Where progress is reported.
-#[derive(Clone)]
 pub(super) struct Progress {
     peer: Peer<RoleServer>,
     token: ProgressToken,
+    /// Reports so far: the number of a report is its progress.
+    count: AtomicU32,
 }
 
 impl Progress {
     /// The place that the request names, if it asks for progress.
     pub(super) fn of(context: &RequestContext<RoleServer>) -> Option<Self> {
         let token = context.meta.get_progress_token()?;
-        Some(Self { peer: context.peer.clone(), token })
+        Some(Self { peer: context.peer.clone(), token, count: AtomicU32::new(0) })
+    }
+
+    /// Reports something. Returns whether the client can be reached.
+    pub(super) async fn tell(&self, message: String) -> bool {
+        let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        let progress = ProgressNotificationParam::new(self.token.clone(), f64::from(count)).with_message(message);
+        self.peer.notify_progress(progress).await.is_ok()
     }
 
     /// Reports the steps of a run for as long as they come. A client that misses one misses nothing of the result.
     async fn report(&self, api: &Api, run: &RunId) {
         let Ok(mut events) = api.events(&format!("/v1/tasks/{run}/events")).await else { return };
-        let mut count = 0.0;
         while let Some(event) = events.next().await {
             let message = match serde_json::from_str(&event.data) {
                 Ok(LiveEvent::StepStarted { step, max, .. }) => format!("step {step} of at most {max}"),
                 Ok(LiveEvent::ToolStarted { step, tool, .. }) => format!("step {step}: `{tool}`"),
                 _ => continue,
             };
-            count += 1.0;
-            let progress = ProgressNotificationParam::new(self.token.clone(), count).with_message(message);
-            if self.peer.notify_progress(progress).await.is_err() {
+            if !self.tell(message).await {
                 return;
             }
         }
     }
 }
 
-/// The state of a run once it is over or waits for its owner, after `seconds` at the latest.
+/// The state of a run once it is over or waits for its owner, after `wait` at the latest.
 pub(super) async fn outcome(
     api: &Api,
     run: &RunId,
-    seconds: u64,
+    wait: Duration,
     progress: Option<&Progress>,
 ) -> Result<TaskSummary, Refusal> {
-    let call = Call::get(format!("/v1/tasks/{run}/outcome?waitMs={}", seconds.saturating_mul(1_000)));
+    let call = Call::get(format!("/v1/tasks/{run}/outcome?waitMs={}", wait.as_millis()));
     let reporting = async {
-        if let Some(progress) = progress.filter(|_| seconds > 0) {
+        if let Some(progress) = progress.filter(|_| !wait.is_zero()) {
             progress.report(api, run).await;
         }
         std::future::pending().await
@@ -61,4 +72,40 @@ pub(super) async fn outcome(
         summary = api.ask(&call) => summary,
         never = reporting => never,
     }
+}
+
+/// Returns once the run no longer waits for `waiting`.
+pub(super) async fn settled(api: &Api, run: &RunId, waiting: &str) {
+    loop {
+        if is_settled_by_events(api, run, waiting).await {
+            return;
+        }
+        // The host went away, or the run is over.
+        let summary = outcome(api, run, Duration::ZERO, None).await;
+        match summary.map(|summary| summary.waiting.is_some_and(|other| other.id() == waiting)) {
+            Ok(false) => return,
+            Ok(true) | Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}
+
+/// Follows the run's events until one settles it, or they end.
+async fn is_settled_by_events(api: &Api, run: &RunId, waiting: &str) -> bool {
+    let Ok(mut events) = api.events(&format!("/v1/tasks/{run}/events")).await else { return false };
+    // What came before the question does not concern it.
+    let mut is_asked = false;
+    while let Some(event) = events.next().await {
+        match serde_json::from_str(&event.data) {
+            Ok(LiveEvent::Asked { question, .. }) => is_asked |= question.id == waiting,
+            Ok(LiveEvent::ApprovalAsked { approval, .. }) => is_asked |= approval.id == waiting,
+            Ok(LiveEvent::Answered { question: id, .. } | LiveEvent::ApprovalDecided { approval: id, .. })
+                if id == waiting =>
+            {
+                return true;
+            }
+            Ok(LiveEvent::Finished { .. } | LiveEvent::Retried { .. }) if is_asked => return true,
+            _ => {}
+        }
+    }
+    false
 }

@@ -15,7 +15,7 @@ use crate::consent::consent;
 use crate::home::{Home, Turn, call, request};
 
 fn answer(text: &str) -> QuestionAnswer {
-    QuestionAnswer { text: text.into(), question: None, consent: consent(), key: None }
+    QuestionAnswer { text: text.into(), question: None, consent: consent().into(), key: None }
 }
 
 fn decided(grant: bool, scope: Scope) -> ApprovalDecision {

@@ -95,7 +95,7 @@ fn answer() -> motor::QuestionAnswer {
     motor::QuestionAnswer {
         text: "this".into(),
         question: None,
-        consent: crate::consent::consent_at(Timestamp::from_millis(0)),
+        consent: crate::consent::consent_at(Timestamp::from_millis(0)).into(),
         key: None,
     }
 }

@@ -424,6 +424,7 @@ pub fn request() -> RunRequest {
         key: None,
         skill: None,
         web_sources: vec![],
+        by_model: false,
         approval_required: false,
         may_ask: false,
     }

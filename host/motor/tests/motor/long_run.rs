@@ -64,6 +64,7 @@ pub fn asked() -> RunRequest {
         may_ask: true,
         skill: None,
         web_sources: vec![],
+        by_model: false,
         approval_required: true,
         max_iterations: Some(FIRST),
         key: Some("start".into()),
@@ -154,7 +155,7 @@ impl Owner {
                 let answer = QuestionAnswer {
                     text: question.choices.first().cloned().unwrap_or_else(|| "yes".into()),
                     question: Some(asked.clone()),
-                    consent: consent(),
+                    consent: consent().into(),
                     key: Some(asked.clone()),
                 };
                 home.motor.respond(id, answer).await?;

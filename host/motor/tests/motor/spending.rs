@@ -99,6 +99,7 @@ async fn run(reads: usize, usage: Option<SandboxUsage>, config: MotorConfig) -> 
         may_ask: false,
         skill: None,
         web_sources: vec![],
+        by_model: false,
     };
     motor.start(id.clone(), request).await.unwrap();
     let record = motor.wait(&id).await.unwrap();

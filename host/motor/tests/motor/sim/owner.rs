@@ -91,7 +91,7 @@ impl People {
         let answer = QuestionAnswer {
             text: mark.clone(),
             question: question.clone(),
-            consent,
+            consent: consent.into(),
             key: self.chance.percent(50).then(|| mark.clone()),
         };
         for _ in 0..self.times() {
