@@ -4,6 +4,7 @@
 mod client;
 mod elicitation;
 mod sessions;
+mod skills;
 mod tasks;
 
 use std::time::Duration;

@@ -86,7 +86,9 @@ impl Http {
         if let Some(method) = message["method"].as_str() {
             request = request.header("mcp-method", method);
         }
-        if let Some(name) = message["params"]["name"].as_str().or(message["params"]["taskId"].as_str()) {
+        let uri = message["params"]["uri"].as_str().filter(|_| message["method"] == "resources/read");
+        let name = message["params"]["name"].as_str().or(message["params"]["taskId"].as_str()).or(uri);
+        if let Some(name) = name {
             request = request.header("mcp-name", name);
         }
         if let Some(session) = &self.session {
@@ -215,6 +217,38 @@ impl Client {
                 Err(RecvTimeoutError::Timeout) if patience.lasts() => {}
                 Err(error) => panic!("no answer: {error}"),
             }
+        }
+    }
+
+    /// Sends a request on standard input, and returns its id: the answer comes later.
+    pub fn begin(&mut self, method: &str, params: Value) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        let message = self.message(id, method, params);
+        self.send(&message);
+        id
+    }
+
+    /// The next notification of this kind on standard output.
+    pub fn notice(&mut self, method: &str) -> Value {
+        loop {
+            if let Some(at) = self.notices.iter().position(|notice| notice["method"] == method) {
+                return self.notices.remove(at);
+            }
+            let message = self.line();
+            assert!(message["method"].is_string(), "{message}");
+            self.notices.push(message);
+        }
+    }
+
+    /// The answer to a request that was begun.
+    pub fn finish(&mut self, id: u64) -> Value {
+        loop {
+            let message = self.line();
+            if message["id"] == id {
+                return message;
+            }
+            self.notices.push(message);
         }
     }
 

@@ -3,6 +3,8 @@
 //!
 //! A URI is looked up among those that are listed and never taken apart, so none leads out of a skill.
 
+use std::sync::Arc;
+
 use agent::api::offers::{CallSkillTool, OfferedFile, OfferedSkill, OfferedTool, SkillToolReply};
 use base::{AgentName, ContentHash, Provenance, Refusal, RefusalCode};
 use base64::Engine as _;
@@ -16,7 +18,6 @@ use rmcp::model::{
 };
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 use super::api::Api;
 use super::tools;
