@@ -16,8 +16,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 pub(super) use operation::{Answer, Argument, Endpoint, Operation};
-use schemas::Schemas;
-pub(super) use schemas::limit_integers;
+use schemas::{Schemas, limit_integers};
 
 use super::routes::{ApiRoute, Route};
 use super::scope::{Anyone, RouteScope};

@@ -117,8 +117,10 @@ impl<'a> Operation<'a> {
     /// A stream of events whose data are of this type.
     pub(crate) fn streams<T: JsonSchema>(&mut self) {
         let data = self.schemas.answer::<T>().to_value();
-        // A stream is text: version 3.1 has no schema for the data of its events.
-        let content = json!({ "text/event-stream": { "schema": { "type": "string" }, "x-data": data } });
+        // The schema of one event, which later versions call `itemSchema`.
+        let data = json!({ "type": "string", "contentMediaType": "application/json", "contentSchema": data });
+        let event = json!({ "type": "object", "properties": { "id": { "type": "string" }, "data": data } });
+        let content = json!({ "text/event-stream": { "schema": event } });
         self.success = json!({ "description": "Server-sent events", "content": content });
     }
 

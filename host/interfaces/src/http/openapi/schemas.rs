@@ -45,7 +45,7 @@ impl Schemas {
 }
 
 /// Adds to each integer the bounds of its type.
-pub(crate) fn limit_integers(value: &mut Value) {
+pub(super) fn limit_integers(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             let most = match fields.get("format").and_then(Value::as_str) {
