@@ -1,4 +1,5 @@
-//! `/metrics` with the real program (SPEC OBS-2): what runs and callers did shows up, and nothing that they wrote.
+//! `/metrics` with the real program (SPEC OBS-2): the work of runs and the requests of callers are counted, and nothing that
+//! they wrote is shown.
 
 use std::collections::BTreeMap;
 

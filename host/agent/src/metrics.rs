@@ -15,7 +15,7 @@ const MAX_AGENTS: usize = 20;
 pub struct HostMetrics {
     /// When the host started. The totals of runs begin then.
     pub started_at: Timestamp,
-    /// What runs have done since then.
+    /// The work of runs since then.
     pub totals: RunTotals,
     /// Runs that are not over, by status. A status without runs is absent.
     pub live: BTreeMap<&'static str, u64>,

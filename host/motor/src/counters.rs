@@ -1,4 +1,4 @@
-//! What runs have done since this host started, counted from durable events (SPEC OBS-2).
+//! The work of all runs since this host started, counted from durable events (SPEC OBS-2).
 //!
 //! Counts for people and monitoring: nothing is decided by them, and they begin at zero with each host.
 
@@ -27,9 +27,9 @@ pub struct RunTotals {
     pub steps: u64,
     /// Requests to models that were tried again.
     pub model_retries: u64,
-    /// Tokens of prompts.
+    /// Tokens of all prompts.
     pub input_tokens: u64,
-    /// Tokens of replies.
+    /// Tokens of all replies.
     pub output_tokens: u64,
     /// Cost of replies in US dollars, where providers report one.
     pub cost_usd: f64,

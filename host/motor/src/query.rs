@@ -87,7 +87,7 @@ impl Motor {
         Ok(found)
     }
 
-    /// What runs have done since this host started.
+    /// The work of all runs since this host started.
     #[must_use]
     pub fn totals(&self) -> RunTotals {
         self.inner.books.counters.totals()

@@ -11,9 +11,9 @@ pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 pub(super) struct Family {
     /// The name, with its unit, and `_total` for a counter.
     pub(super) name: &'static str,
-    /// `counter` or `gauge`.
+    /// The type: `counter` or `gauge`.
     pub(super) kind: &'static str,
-    /// One sentence.
+    /// The meaning, in one sentence.
     pub(super) help: &'static str,
 }
 
@@ -48,7 +48,7 @@ impl Exposition {
         self.family(family, [([], value)]);
     }
 
-    /// The finished text.
+    /// The text in the format.
     pub(super) fn text(self) -> String {
         self.0
     }
