@@ -1,6 +1,7 @@
 //! Support for the integration tests and the benchmarks: where built things are, and servers to test against.
 
 pub mod binary;
+pub mod mcp_fixture;
 pub mod model_server;
 pub mod network;
 pub mod parked;

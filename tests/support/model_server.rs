@@ -1,5 +1,5 @@
-//! A scripted model endpoint: real HTTP on this machine, the chat completions API (and Anthropic's and Gemini's), streamed
-//! and in one piece, with the faults that real endpoints have.
+//! A scripted model endpoint: real HTTP on this machine, the chat completions API (also OpenAI's responses, Anthropic's and
+//! Gemini's), streamed and in one piece, with the faults that real endpoints have.
 //!
 //! The turn is chosen by how many messages of the model the request holds, so a retry or a resumed run gets the same
 //! one; faults go by the number of the request, from 1. The same server runs in a test and as `model-server SCRIPT.json`.
@@ -232,6 +232,7 @@ impl ModelServer {
         });
         let router = Router::new()
             .route("/v1/chat/completions", post(chat))
+            .route("/v1/responses", post(chat))
             .route("/v1/messages", post(chat))
             .route("/v1beta/models/{call}", post(chat))
             .route("/requests", get(async |State(state): State<Arc<Shared>>| Json(state.seen())))

@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask setup|guests|toolchains|test|demo|ci|bench|tidy|ratchet`.
+//! The project's own commands: `cargo xtask setup|guests|toolchains|conformance|test|demo|ci|bench|tidy|ratchet`.
 //!
 //! It depends on next to nothing, so that it runs within seconds of a fresh clone, before anything heavy is built. It
 //! knows how the parts are built and checked, but not how they work.
@@ -25,6 +25,7 @@ usage: `cargo xtask COMMAND`
   setup          install the prerequisites of build and tests, or name them
   guests         build the components that run in the sandbox, where their sources changed
   toolchains     build components with the toolchains of other languages, for the tests; unavailable ones are skipped
+  conformance    the conformance suite of the Model Context Protocol, against the fixture server and the program
   test           setup, guests, and every test
   demo [ARGS]    setup, guests, and the demonstration: no key and no network needed
   bench [ARGS]   setup, guests, and the benchmarks, optimised
@@ -43,6 +44,7 @@ fn main() -> Result<()> {
         "setup" => setup::ensure().and_then(|()| setup::ensure_for_tests()),
         "guests" => prepare(&place),
         "toolchains" => setup::ensure().and_then(|()| toolchains::build(&place)),
+        "conformance" => conformance(&place),
         "test" => test(&place),
         "demo" => {
             prepare(&place)?;
@@ -70,6 +72,13 @@ fn main() -> Result<()> {
 fn prepare(place: &Place) -> Result<()> {
     setup::ensure()?;
     guests::build(place)
+}
+
+fn conformance(place: &Place) -> Result<()> {
+    prepare(place)?;
+    toolchains::require(place, "conformance")?;
+    cargo(&place.root).args(["build", "--workspace", "--bins", "--tests"]).run()?;
+    cargo(&place.root).args(["test", "--workspace", "--test", "it", "conformance::", "--", "--nocapture"]).run()
 }
 
 fn test(place: &Place) -> Result<()> {

@@ -31,7 +31,7 @@ struct Toolchain {
     makes: &'static [&'static str],
 }
 
-const TOOLCHAINS: [Toolchain; 9] = [
+static TOOLCHAINS: [Toolchain; 11] = [
     Toolchain {
         name: "wasm-tools",
         needs: &[],
@@ -141,16 +141,63 @@ const TOOLCHAINS: [Toolchain; 9] = [
         build: &["{here}/venv/bin/schemathesis --version"],
         makes: &[],
     },
+    // The conformance suite of the Model Context Protocol, and the Node that it needs.
+    Toolchain {
+        name: "conformance",
+        needs: &[],
+        install: &[
+            "cp {source}/package.json {here}",
+            "npm install --prefix {here} --no-audit --no-fund --loglevel=error --fetch-retries=1",
+        ],
+        build: &["{here}/node_modules/node/bin/node --version"],
+        makes: &["node_modules/@modelcontextprotocol/conformance/dist/index.js"],
+    },
+    // Clients of the protocol: libraries, the inspector, and two agents.
+    Toolchain {
+        name: "clients",
+        needs: &["conformance"],
+        install: &[
+            "cp {source}/package.json {here}",
+            "npm install --prefix {here} --no-audit --no-fund --loglevel=error --fetch-retries=1",
+            "python3 -m venv {here}/venv",
+            "{here}/venv/bin/pip install -q --retries 1 mcp==2.3.0",
+        ],
+        build: &["{here}/node_modules/.bin/claude --version", "{here}/node_modules/.bin/codex --version"],
+        makes: &["node_modules/@modelcontextprotocol/sdk/package.json"],
+    },
 ];
 
 /// Builds the components that are missing or stale, and prints how many of them there are.
 pub fn build(place: &Place) -> Result<()> {
+    let skipped = ensure(place, &TOOLCHAINS.each_ref())?;
+    let built = TOOLCHAINS.len().saturating_sub(skipped.len());
+    println!("{built} toolchains are built, {} skipped", skipped.len());
+    for (name, reason) in skipped {
+        println!("  {name}: {reason}");
+    }
+    Ok(())
+}
+
+/// Builds one toolchain that needs no other.
+///
+/// # Errors
+/// If it cannot be had here, or fails.
+pub fn require(place: &Place, name: &str) -> Result<()> {
+    let wanted: Vec<&Toolchain> = TOOLCHAINS.iter().filter(|toolchain| toolchain.name == name).collect();
+    match ensure(place, &wanted)?.pop() {
+        Some((name, reason)) => bail!("the toolchain `{name}` cannot be had here: {reason}"),
+        None => Ok(()),
+    }
+}
+
+/// Builds those that are missing or stale, and returns the skipped ones with the reasons.
+fn ensure(place: &Place, toolchains: &[&'static Toolchain]) -> Result<Vec<(&'static str, String)>> {
     let all = place.target.join("toolchains");
     fs::create_dir_all(&all).with_context(|| format!("cannot create `{}`", all.display()))?;
     let lock = File::create(all.join(".lock"))?;
     lock.lock().context("cannot lock the directory of the toolchains")?;
     let mut skipped: Vec<(&str, String)> = Vec::new();
-    for toolchain in &TOOLCHAINS {
+    for toolchain in toolchains {
         let missing = toolchain.needs.iter().find(|name| skipped.iter().any(|(skipped, _)| skipped == *name));
         let result = match missing {
             Some(name) => Ok(Some(format!("needs `{name}`"))),
@@ -160,12 +207,7 @@ pub fn build(place: &Place) -> Result<()> {
             skipped.push((toolchain.name, reason));
         }
     }
-    let built = TOOLCHAINS.len().saturating_sub(skipped.len());
-    println!("{built} toolchains are built, {} skipped", skipped.len());
-    for (name, reason) in skipped {
-        println!("  {name}: {reason}");
-    }
-    Ok(())
+    Ok(skipped)
 }
 
 impl Toolchain {

@@ -22,8 +22,9 @@ use axum::Router;
 use axum::http::header;
 use base::{AgentName, Refusal, RefusalCode};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CancelTaskParams, CreateTaskResult, Extensions, GetSkillRequestParams,
-    GetSkillResult, GetTaskParams, GetTaskResult, Implementation, ListResourcesResult, ListSkillsResult,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestMethod, CompleteRequestParams,
+    CompleteResult, CreateTaskResult, Extensions, GetSkillRequestParams, GetSkillResult, GetTaskParams, GetTaskResult,
+    Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourcesResult, ListSkillsResult,
     ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
     ServerConfig, SubscriptionFilter, UpdateTaskParams,
 };
@@ -275,6 +276,23 @@ impl ServerHandler for McpServer {
             Ok(ToolReply::Task(task)) => CallToolResponse::Task(CreateTaskResult::new(task)),
             Err(refusal) => CallToolResponse::Complete(tools::failed(&refusal)),
         })
+    }
+
+    // rmcp answers the methods of these with empty lists, as if the server had the capabilities.
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+    }
+
+    async fn complete(
+        &self,
+        _: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
     }
 
     async fn get_task(

@@ -8,6 +8,7 @@ use super::{Call, Turn, Usage};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
     OpenAi,
+    Responses,
     Anthropic,
     Gemini,
 }
@@ -16,6 +17,7 @@ impl Dialect {
     pub(super) fn of(path: &str) -> Self {
         match path {
             "/v1/chat/completions" => Self::OpenAi,
+            "/v1/responses" => Self::Responses,
             "/v1/messages" => Self::Anthropic,
             _ => Self::Gemini,
         }
@@ -26,6 +28,7 @@ impl Dialect {
         let (list, role) = match self {
             Self::OpenAi | Self::Anthropic => ("messages", "assistant"),
             Self::Gemini => ("contents", "model"),
+            Self::Responses => return responses_turn(body),
         };
         let held = body[list].as_array().into_iter().flatten().filter(|message| message["role"] == role).count();
         held + number_after(&body[list].to_string(), "[host] To save room, steps 1 to ").unwrap_or_default()
@@ -35,6 +38,7 @@ impl Dialect {
     pub(super) fn events(self, turn: &Turn, number: usize, body: &Value) -> Vec<String> {
         match self {
             Self::OpenAi => open_ai(turn, number, body),
+            Self::Responses => responses(turn, number),
             Self::Anthropic => anthropic(turn, number),
             Self::Gemini => gemini(turn),
         }
@@ -168,6 +172,51 @@ fn anthropic(turn: &Turn, number: usize) -> Vec<String> {
     let usage = json!({"output_tokens": output});
     events.push(event("message_delta", json!({"delta": {"stop_reason": reason}, "usage": usage})));
     events.push(event("message_stop", json!({})));
+    events
+}
+
+/// One reply of the model may be several items in a row.
+fn responses_turn(body: &Value) -> usize {
+    let of_model = |item: &Value| item["role"] == "assistant" || item["type"] == "function_call";
+    let items: Vec<bool> = body["input"].as_array().into_iter().flatten().map(of_model).collect();
+    items.chunk_by(|one, next| one == next).filter(|chunk| chunk.contains(&true)).count()
+}
+
+/// Whole items only: clients need no deltas.
+fn responses(turn: &Turn, number: usize) -> Vec<String> {
+    let Usage { input, output, .. } = usage(turn);
+    let event = |kind: &str, mut data: Value| {
+        data["type"] = kind.into();
+        format!("event: {kind}\ndata: {data}\n\n")
+    };
+    let reply = format!("resp_{number}");
+    let mut items = Vec::new();
+    if !turn.text.is_empty() {
+        let content = json!([{"type": "output_text", "text": turn.text, "annotations": []}]);
+        let id = format!("msg_{number}");
+        items
+            .push(json!({"type": "message", "id": id, "role": "assistant", "status": "completed", "content": content}));
+    }
+    for (index, call) in turn.tool_calls.iter().enumerate() {
+        let id = id(call, number, index);
+        let mut item = json!({
+            "type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": call.name,
+            "arguments": arguments(call), "status": "completed",
+        });
+        // Tools of a server are in its namespace.
+        if let Some((namespace, name)) = call.name.rsplit_once("__") {
+            (item["namespace"], item["name"]) = (namespace.into(), name.into());
+        }
+        items.push(item);
+    }
+    let mut events = vec![event("response.created", json!({"response": {"id": reply, "status": "in_progress"}}))];
+    let done = |(index, item): (usize, &Value)| {
+        event("response.output_item.done", json!({"output_index": index, "item": item}))
+    };
+    events.extend(items.iter().enumerate().map(done));
+    let usage = json!({"input_tokens": input, "output_tokens": output, "total_tokens": input + output});
+    let whole = json!({"id": reply, "status": "completed", "output": items, "usage": usage});
+    events.push(event("response.completed", json!({"response": whole})));
     events
 }
 

@@ -132,7 +132,24 @@ fn schema<T: JsonSchema>(contract: Contract) -> Arc<JsonObject> {
     let mut object = settings.into_generator().into_root_schema_for::<T>();
     object.remove("title");
     object.remove("description");
+    let mut object = Value::from(object);
+    remove_widths(&mut object);
     Arc::new(object.as_object().cloned().unwrap_or_default())
+}
+
+/// Removes the formats of integers (`uint64`), which are not formats of JSON Schema: strict clients refuse them.
+fn remove_widths(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            let is_width = |format: &Value| format.as_str().is_some_and(|format| format.contains("int"));
+            if fields.get("format").is_some_and(is_width) {
+                fields.remove("format");
+            }
+            fields.values_mut().for_each(remove_widths);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_widths),
+        _ => {}
+    }
 }
 
 /// The call of a tool; `None` if there is no tool of this name.

@@ -146,6 +146,29 @@ async fn a_run_that_waits_is_cancelled_at_once() {
 }
 
 #[tokio::test]
+async fn who_waits_for_people_hears_of_each_question_and_of_the_end() {
+    let ask = || call("ask_user", json!({"question": "?"}));
+    let home = Home::new(vec![call("look", json!({})), ask(), ask(), Turn::Say("done")]);
+    let id = home.start(asking()).await;
+    let first = home.motor.wait_for_people(&id).await.unwrap();
+    assert_eq!(first.status, RunStatus::AwaitingInput);
+    // It is answered while others wait: for the next question, and for the end.
+    let (answered, end) = tokio::join!(
+        async {
+            home.motor.respond(&id, answer("x")).await.unwrap();
+            let second = home.motor.wait_for_people(&id).await.unwrap();
+            assert_eq!(second.status, RunStatus::AwaitingInput);
+            assert_ne!(second.waiting.unwrap().id(), first.waiting.unwrap().id());
+            home.motor.respond(&id, answer("y")).await.unwrap();
+            home.motor.wait_for_people(&id).await.unwrap()
+        },
+        home.motor.wait(&id)
+    );
+    assert_eq!((answered.status, end.unwrap().status), (RunStatus::Completed, RunStatus::Completed));
+    assert_eq!(home.motor.wait_for_people(&id).await.unwrap().status, RunStatus::Completed);
+}
+
+#[tokio::test]
 async fn consent_is_for_one_action_and_one_time() {
     let send = || call("send", json!({"text": "order"}));
     let home = Home::new(vec![send(), send(), call("send", json!({"text": "order!"})), Turn::Say("done")]);
