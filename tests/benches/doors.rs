@@ -35,6 +35,7 @@ const PAGES: [&str; 6] = ["/", "/start", "/skills", "/network", "/signals", "/se
 pub fn run() -> Result<()> {
     println!("\ndoors");
     let executor = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    crate::watchers::run(&executor)?;
     let directory = tempfile::tempdir_in(std::env::current_dir()?)?;
     executor.block_on(async {
         let home = Home::at(directory.path().join("home"));

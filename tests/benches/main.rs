@@ -15,6 +15,7 @@ mod parked;
 mod runs;
 mod stats;
 mod step;
+mod watchers;
 
 use anyhow::{Result, bail};
 

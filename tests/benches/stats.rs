@@ -11,6 +11,14 @@ impl Times {
         self.0.push(time);
     }
 
+    pub fn append(&mut self, more: Self) {
+        self.0.extend(more.0);
+    }
+
+    pub fn longest(&self) -> Duration {
+        self.0.iter().max().copied().unwrap_or_default()
+    }
+
     /// The time below which `share` of them lie, in milliseconds; 0 if there are no times.
     pub fn quantile(&mut self, share: f64) -> f64 {
         self.0.sort_unstable();

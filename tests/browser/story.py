@@ -72,6 +72,11 @@ def by_mouse(page):
     page.click("#inbox button[value=blue]")
     expect(page.locator("#inbox")).to_contain_text("rooms.example.com")
     check(page, "approval")
+    # A change of the page leaves what was written.
+    page.fill("#inbox input[name=reason]", "for now")
+    page.evaluate("document.activeElement.blur(); document.querySelector('#inbox .ask').append('stale'); refresh()")
+    expect(page.locator("#inbox")).not_to_contain_text("stale")
+    expect(page.locator("#inbox input[name=reason]")).to_have_value("for now")
     page.click("#inbox a[href^='/runs/']")
     expect(page.locator("#asks")).to_contain_text("book the room")
     page.click("text=Approve")

@@ -4,7 +4,10 @@
 mod client;
 mod elicitation;
 mod sessions;
+mod skills;
 mod tasks;
+
+use std::time::Duration;
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -186,13 +189,12 @@ fn clients_of_the_port_do_as_much_as_their_tokens_allow() {
         let list = actor.message(1, "tools/list", json!({}));
         assert_eq!(Http::new(&port.url, "x", era).status(&list), StatusCode::UNAUTHORIZED);
         // A token to read starts nothing, one of another agent only its own.
-        for (client, name, arguments) in [
-            (&mut reader, "core_act", json!({ "task": "say" })),
-            (&mut reader, "core_execute", json!({ "code": "1" })),
-            (&mut other, "core_act", json!({ "task": "say" })),
-            (&mut other, "core_execute", json!({ "code": "1", "agent": "main" })),
+        for (name, read, foreign) in [
+            ("core_act", json!({ "task": "say" }), json!({ "task": "say" })),
+            ("core_execute", json!({ "code": "1" }), json!({ "code": "1", "agent": "main" })),
         ] {
-            assert_eq!(client.fails(name, &arguments)["code"], "forbidden", "{era:?} {name}");
+            assert_eq!(reader.fails(name, &read)["code"], "forbidden", "{era:?} {name}");
+            assert_eq!(other.fails(name, &foreign)["code"], "forbidden", "{era:?} {name}");
         }
         let acted = actor.call("core_act", &json!({ "task": "say", "key": "one", "waitSeconds": 50 }));
         assert_eq!(acted["answer"], "said", "{acted}");

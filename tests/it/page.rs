@@ -8,7 +8,10 @@ use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use tests::binary::{Motor, Running};
 use tests::model_server::ModelServer;
+use tests::network::Reply;
 use tests::{block_on, target_directory};
+
+use crate::asking;
 
 /// A host with a page, and a browser without scripts.
 struct World {
@@ -32,6 +35,11 @@ impl World {
     fn new(script: Value) -> Self {
         let model = block_on(ModelServer::scripted(script));
         let motor = Motor::with_model(&model);
+        Self::on(motor, model)
+    }
+
+    /// The page of this home.
+    fn on(motor: Motor, model: ModelServer) -> Self {
         let serving = motor.start(&["serve", "--listen", "127.0.0.1:0", "--json"]);
         let line: Value = serde_json::from_str(&serving.wait_for_output("listening")).unwrap();
         let address = line["address"].as_str().unwrap().to_owned();
@@ -194,6 +202,50 @@ fn bad_forms_are_refused_with_a_page() {
             "{path}: {}",
             refused.status
         );
+    }
+}
+
+#[test]
+fn of_several_requests_those_that_are_selected_are_sent() {
+    for (selected, expected) in [(&[0][..], &["to=alice"][..]), (&[0, 1], &["to=alice", "to=mallory"])] {
+        let asking::World { page, sink, model, motor } = asking::World::new(|page, sink| {
+            let script = format!("curl -s -d to=alice {sink}/mine; curl -s -d to=mallory {sink}/theirs");
+            let bash = asking::call("bash", json!({ "script": script }));
+            vec![asking::get(format!("{page}/")), bash, json!({ "text": "done" })]
+        });
+        sink.route("/mine", Reply::text("ok"));
+        sink.route("/theirs", Reply::text("ok"));
+        let domains = format!("{},{}", page.address(), sink.address());
+        let world = World::on(motor, model);
+        let session = world.session();
+        let act = ["act", "the task", "--detach", "--tools", "fetch,bash", "--domains", &domains];
+        let run = world.motor.stdout(&act).trim().to_owned();
+        world.motor.wait_for_status(&run, "awaiting_approval");
+        let waiting = world.motor.json(&["task", "status", &run])["waiting"].clone();
+        let actions = [0, 1].map(|index| waiting["items"][index]["actionHash"].as_str().unwrap());
+        let shown = world.get(&format!("/runs/{run}"), &session).body;
+        for action in actions {
+            assert!(shown.contains(&format!("type=\"checkbox\" name=\"only\" value=\"{action}\" checked")), "{shown}");
+        }
+        let post = |only: &[&str], grant: &str| {
+            let mut fields = vec![("approval", waiting["id"].as_str().unwrap()), ("scope", "once"), ("grant", grant)];
+            fields.extend(actions.iter().map(|action| ("action", *action)));
+            fields.extend(only.iter().map(|action| ("only", *action)));
+            world.post(&format!("/runs/{run}/approval"), &session, Some(&world.address), &fields)
+        };
+        let none = post(&[], "yes");
+        assert_eq!(none.status, StatusCode::BAD_REQUEST, "{}", none.body);
+        assert!(none.body.contains("none of the actions is selected"), "{}", none.body);
+        // One that was not shown.
+        let foreign = post(&[actions[0], &"0".repeat(actions[0].len())], "yes");
+        assert!(foreign.status.is_client_error(), "{}", foreign.body);
+        assert!(sink.requests().is_empty());
+        let only: Vec<_> = selected.iter().map(|index: &usize| actions[*index]).collect();
+        let allowed = post(&only, "yes");
+        assert_eq!(allowed.status, StatusCode::SEE_OTHER, "{}", allowed.body);
+        world.motor.wait_for_status(&run, "completed");
+        let arrived: Vec<_> = sink.requests().iter().map(tests::network::Received::text).collect();
+        assert_eq!(arrived, expected);
     }
 }
 

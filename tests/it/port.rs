@@ -10,16 +10,16 @@ use tests::model_server::ModelServer;
 use crate::consent::files_with;
 
 /// A host on a port of its own, and the texts of tokens that its owner made.
-struct World {
-    motor: Motor,
+pub(crate) struct World {
+    pub(crate) motor: Motor,
     _model: ModelServer,
-    serving: Running,
-    address: String,
-    read: String,
-    agent: String,
+    pub(crate) serving: Running,
+    pub(crate) address: String,
+    pub(crate) read: String,
+    pub(crate) agent: String,
     /// For runs of the agent `other` alone.
-    bound: String,
-    owner: String,
+    pub(crate) bound: String,
+    pub(crate) owner: String,
 }
 
 fn serve(motor: &Motor) -> (Running, String) {
@@ -29,7 +29,7 @@ fn serve(motor: &Motor) -> (Running, String) {
 }
 
 impl World {
-    fn new(script: Value) -> Self {
+    pub(crate) fn new(script: Value) -> Self {
         let model = block_on(ModelServer::scripted(script));
         let motor = Motor::with_model(&model);
         let make = |name: &str, more: &[&str]| {
@@ -45,7 +45,7 @@ impl World {
         Self { motor, _model: model, serving, address, read, agent, bound, owner }
     }
 
-    fn request(&self, method: &str, path: &str, token: Option<&str>) -> RequestBuilder {
+    pub(crate) fn request(&self, method: &str, path: &str, token: Option<&str>) -> RequestBuilder {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
         let request = Client::new().request(method, format!("{}{path}", self.address));
         match token {
@@ -55,7 +55,7 @@ impl World {
     }
 
     /// The status and body of an answer to a request with a JSON body.
-    fn ask(&self, method: &str, path: &str, token: &str, body: &Value) -> (StatusCode, Value) {
+    pub(crate) fn ask(&self, method: &str, path: &str, token: &str, body: &Value) -> (StatusCode, Value) {
         let request = self.request(method, path, Some(token)).json(body);
         block_on(async {
             let response = request.send().await.unwrap();

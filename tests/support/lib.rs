@@ -6,6 +6,7 @@ pub mod model_server;
 pub mod network;
 pub mod parked;
 mod patience;
+pub mod watching;
 
 use std::future::Future;
 use std::path::PathBuf;

@@ -31,7 +31,7 @@ struct Toolchain {
     makes: &'static [&'static str],
 }
 
-static TOOLCHAINS: [Toolchain; 10] = [
+static TOOLCHAINS: [Toolchain; 11] = [
     Toolchain {
         name: "wasm-tools",
         needs: &[],
@@ -132,6 +132,14 @@ static TOOLCHAINS: [Toolchain; 10] = [
         ],
         build: &[],
         makes: &["axe.min.js"],
+    },
+    // No components: requests to the HTTP API, made from its OpenAPI document.
+    Toolchain {
+        name: "schemathesis",
+        needs: &[],
+        install: &["python3 -m venv {here}/venv", "{here}/venv/bin/pip install -q --retries 1 schemathesis==4.32.5"],
+        build: &["{here}/venv/bin/schemathesis --version"],
+        makes: &[],
     },
     // The conformance suite of the Model Context Protocol, and the Node that it needs.
     Toolchain {

@@ -3,6 +3,7 @@
 //! The facade and the wire share these records: each is plain data made for callers. Stored data has records of its own
 //! (`motor::record`, `motor::event`, `signals`).
 
+pub mod offers;
 pub mod skills;
 pub mod tasks;
 
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 use base::{AgentName, CredentialName, Provenance, RunId, Timestamp};
 use motor::{Preparing, RunStatus};
 use network::RequestTrace;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The caller of a request, as the surface authenticated it. Energy binds models; the owner is only warned (SPEC EN-3).
@@ -26,7 +28,7 @@ pub enum Caller {
 }
 
 /// A task for the loop (SPEC RUN-1). A program alone is an [`ExecuteRequest`].
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ActRequest {
     /// The task in plain language.
@@ -65,10 +67,10 @@ pub struct ActRequest {
     #[serde(default)]
     pub files: Vec<FileInput>,
     /// Model calls it may take. Default 20, at most 50.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "base::whole::option")]
     pub max_iterations: Option<u32>,
     /// Milliseconds it may take. Default 600,000.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "base::whole::option")]
     pub timeout_ms: Option<u64>,
     /// `provider/model` instead of the configured one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,7 +87,7 @@ pub struct ActRequest {
 }
 
 /// A file for the workspace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FileInput {
     /// Absolute path on this machine.
@@ -96,7 +98,7 @@ pub struct FileInput {
 }
 
 /// The reply for an accepted run.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ActReply {
     /// Id of the run.
@@ -111,7 +113,7 @@ pub struct ActReply {
 }
 
 /// The network access of a program outside runs (SPEC CODE-5).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
     /// No network access at all.
@@ -122,7 +124,7 @@ pub enum Tier {
 }
 
 /// A credential to store. The one request that carries a secret; it is never logged.
-#[derive(Deserialize, Serialize)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SetCredential {
     /// Name of the credential.
@@ -141,7 +143,7 @@ pub struct SetCredential {
 }
 
 /// A program to run in the sandbox (SPEC CODE-5).
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExecuteRequest {
     /// JavaScript source to run.
@@ -153,7 +155,7 @@ pub struct ExecuteRequest {
     #[serde(default)]
     pub tier: Tier,
     /// Milliseconds it may take; clamped to 100..=5000, in the network tier to 100..=30000. Default: as configured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "base::whole::option")]
     pub timeout_ms: Option<u64>,
     /// Whether the static guard is on. Default: as configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -162,12 +164,12 @@ pub struct ExecuteRequest {
     #[serde(default)]
     pub agent: AgentName,
     /// Seeds its random numbers; random if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "base::whole::option")]
     pub seed: Option<u64>,
 }
 
 /// The result of a program.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecuteReply {
     /// Whether it returned a value.
@@ -207,7 +209,7 @@ pub struct ExecuteReply {
 }
 
 /// Filter for listing runs, newest first.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TaskFilter {
     /// Only runs with this status.
@@ -216,10 +218,16 @@ pub struct TaskFilter {
     /// Only runs of this agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentName>,
-    /// Maximum number of runs. Default 20.
+    /// Only runs that were accepted before this one: the last run of a list leads to the next part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<RunId>,
+    /// Maximum number of runs. Default 20, at most 1,000.
     #[serde(default = "default_limit")]
     pub limit: usize,
 }
+
+/// Maximum number of runs in one list.
+pub const MAX_LISTED_RUNS: usize = 1_000;
 
 fn internal() -> Provenance {
     Provenance::Internal
@@ -230,7 +238,7 @@ fn default_limit() -> usize {
 }
 
 /// The status of a running host.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HostStatus {
     /// Process id of the host.

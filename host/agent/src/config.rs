@@ -21,7 +21,7 @@ use store::Links;
 
 use crate::{Env, Home};
 
-pub use deliveries::{HookConfig, SignalsConfig, WebhookConfig};
+pub use deliveries::{HookConfig, SignalsConfig, TelemetryConfig, WebhookConfig};
 pub use models::{ModelPrice, ModelsConfig};
 pub use retention::{Age, ByteSize, RetentionConfig};
 pub use skills::SkillsConfig;
@@ -53,6 +53,8 @@ pub struct Config {
     pub energy: energy::EnergyConfig,
     /// Receivers of the signals of runs.
     pub signals: SignalsConfig,
+    /// The collector of traces.
+    pub telemetry: TelemetryConfig,
     /// The directories of skills, and the bounds of one.
     pub skills: SkillsConfig,
     /// How long finished runs are kept.

@@ -7,6 +7,7 @@
 use base::{AgentName, Clock, ConsentRecord, Refusal, RefusalCode, RunId, Timestamp};
 use network::Shape;
 use parking_lot::Mutex;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Scan, Store, Table};
 
@@ -14,7 +15,7 @@ use store::{Batch, Scan, Store, Table};
 const PREFIX: &str = "decision/";
 
 /// How long a decision lasts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionLevel {
     /// Only for one run.
@@ -26,7 +27,7 @@ pub enum DecisionLevel {
 }
 
 /// The decision about a domain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DomainVerdict {
     /// It may be reached.
@@ -38,7 +39,7 @@ pub enum DomainVerdict {
 }
 
 /// One decision of the owner.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Decision {
     /// The hosts, or the requests that are allowed.

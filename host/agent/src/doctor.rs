@@ -5,6 +5,7 @@ mod state;
 use std::fs;
 
 use llm::{ModelErrorKind, Role};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::LoadedConfig;
@@ -12,7 +13,7 @@ use crate::{Env, Home};
 pub use state::examine_without_host;
 
 /// Severity of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Works as it should.
@@ -24,7 +25,7 @@ pub enum Severity {
 }
 
 /// One result of the examination.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// Name of the examined part.
     pub name: String,

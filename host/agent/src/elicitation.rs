@@ -6,16 +6,17 @@
 use base::{Refusal, RefusalCode, RunId};
 use consent::ElicitedQuestion;
 use motor::{CommandReply, Question, RunRecord, Waiting};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Host;
 use crate::task::RespondRequest;
 
 /// A question that the asking client may answer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Elicitation {
-    /// The question.
+    /// The question, with its choices.
     pub question: Question,
     /// Proof that the host put this question to this client. It goes back with the answer.
     pub ticket: String,
@@ -24,7 +25,7 @@ pub struct Elicitation {
 }
 
 /// The answer of a client that was asked.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ElicitedAnswer {
     /// The ticket that came with the question.

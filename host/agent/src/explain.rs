@@ -3,6 +3,7 @@
 use base::{AgentName, ContentHash, CredentialName, Refusal};
 use network::{Pattern, Shape, TaintedWrite};
 use runtime::Limits;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skills::{SkillName, SkillPlace, SkillStatus};
 use toolbox::{CodeGrants, catalogue, define, effects_in_words};
@@ -15,7 +16,7 @@ use crate::skill::{Purpose, limits};
 use crate::workspace;
 
 /// Everything a run could touch. JSON in camel case.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
     /// The agent of the run.
@@ -52,7 +53,7 @@ pub struct Explanation {
 }
 
 /// The skill that a run would work by.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainedSkill {
     /// Name of the skill.
@@ -70,7 +71,7 @@ pub struct ExplainedSkill {
 }
 
 /// A tool that would be granted.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainedTool {
     /// Name of the tool.
@@ -85,7 +86,7 @@ pub struct ExplainedTool {
 }
 
 /// The network access of a run.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainedNetwork {
     /// The hosts granted: ports 80 and 443 unless a pattern names one.
@@ -102,7 +103,7 @@ pub struct ExplainedNetwork {
 }
 
 /// A credential that a run could use. Its value is not part of it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainedCredential {
     /// Name of the credential.
@@ -117,7 +118,7 @@ pub struct ExplainedCredential {
 }
 
 /// The files a run could see.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainedFiles {
     /// How the run may access its workspace.
@@ -131,7 +132,7 @@ pub struct ExplainedFiles {
 }
 
 /// A run's access to its workspace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileAccess {
     /// No granted tool sees files.
@@ -143,7 +144,7 @@ pub enum FileAccess {
 }
 
 /// The energy cost of a run.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainedEnergy {
     /// The agent's level now, from 0.05 to 1.

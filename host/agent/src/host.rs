@@ -25,6 +25,7 @@ use crate::decisions::Decisions;
 use crate::environment::HostEnvironment;
 use crate::loss::check_new_state;
 use crate::origins::Origins;
+use crate::otlp::TraceExports;
 use crate::receipt::ReceiptKey;
 use crate::retention::{Pruner, Retention};
 use crate::trace_file::TraceWriter;
@@ -133,22 +134,11 @@ impl Host {
             })?;
         }
         let gate = Gate::new(&config.network)?;
-        let deliveries = Deliveries::start(DeliverParts {
-            config: config.signals.clone(),
-            store: store.clone(),
-            signals: signals.clone(),
-            clock: clock.clone(),
-            random: random.clone(),
-            gate: gate.clone(),
-            vault: vault.clone(),
-            env: env.clone(),
-        });
-        let deliveries = deliveries.await?;
         let consent = ConsentGate::open(store.clone(), clock.clone(), home.config()).await?;
         let consent = consent.with_config(config.consent.clone());
         let tokens = ApiTokens::open(store.clone(), clock.clone())?;
         let decisions = Decisions::new(store.clone());
-        let access = NetworkAccess::new(gate, vault, config.network.clone(), decisions, clock.clone());
+        let access = NetworkAccess::new(gate.clone(), vault.clone(), config.network.clone(), decisions, clock.clone());
         let traces = TraceWriter::start(home.logs())
             .map_err(|error| Refusal::new(RefusalCode::Failed, format!("the host gets no thread: {error}")))?;
         let library = Library::open(LibraryParts {
@@ -188,6 +178,19 @@ impl Host {
             environment: environment.clone(),
             config: motor::MotorConfig { budget: config.budget.clone(), ..config.motor.clone() },
         });
+        let deliveries = Deliveries::start(DeliverParts {
+            config: config.signals.clone(),
+            telemetry: config.telemetry.clone(),
+            traces: Arc::new(TraceExports(motor.clone())),
+            store: store.clone(),
+            signals: signals.clone(),
+            clock: clock.clone(),
+            random: random.clone(),
+            gate,
+            vault,
+            env: environment.env.clone(),
+        });
+        let deliveries = deliveries.await?;
         let waiting = WaitingSignals { store: store.clone(), signals: signals.clone() };
         let pruner = Pruner {
             home: home.clone(),
@@ -211,7 +214,12 @@ impl Host {
             store: store.clone(),
         });
         let capabilities = Capabilities {
-            skills: Skills { environment: environment.clone(), runs: runs.clone() },
+            skills: Skills {
+                environment: environment.clone(),
+                runs: runs.clone(),
+                random: random.clone(),
+                offers: Arc::default(),
+            },
             programs: Programs {
                 environment: environment.clone(),
                 energy: energy.clone(),

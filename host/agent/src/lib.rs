@@ -19,8 +19,10 @@ mod explain;
 pub mod home;
 mod host;
 mod loss;
+mod metrics;
 mod models;
 mod origins;
+pub mod otlp;
 mod owner;
 mod plan;
 mod receipt;
@@ -49,11 +51,12 @@ pub use explain::{
 pub use home::Home;
 pub use host::{Capabilities, Host, HostOptions};
 pub use loss::{AcceptedLoss, accept_loss};
+pub use metrics::HostMetrics;
 pub use owner::{Credentials, Domains};
 pub use receipt::verify::{CheckedFile, UncheckedFile, Verification, VerifyRequest};
 pub use retention::HomeUsage;
 pub use runs::Runs;
-pub use skill::Skills;
+pub use skill::{SkillFollower, Skills};
 pub use task::{ApproveTask, RespondRequest, RetryTask};
 pub use toolbox::Preparations;
 

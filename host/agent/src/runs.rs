@@ -9,7 +9,7 @@ use motor::{CancelReply, ListFilter, Motor, RunRecord, RunRequest, RunTrace, Wai
 use store::{Store, blocking};
 
 use crate::api::tasks::TaskSummary;
-use crate::api::{ActReply, ActRequest, Caller, TaskFilter};
+use crate::api::{ActReply, ActRequest, Caller, MAX_LISTED_RUNS, TaskFilter};
 use crate::environment::HostEnvironment;
 use crate::plan::{Plan, plan};
 use crate::receipt::ReceiptKey;
@@ -119,12 +119,13 @@ impl Runs {
         Ok(self.accepted(&run, warnings))
     }
 
-    /// Lists runs, newest first.
+    /// Lists runs, newest first, at most [`MAX_LISTED_RUNS`].
     ///
     /// # Errors
     /// If the store fails.
     pub fn list(&self, filter: TaskFilter) -> Result<Vec<TaskSummary>, Refusal> {
-        let filter = ListFilter { status: filter.status, agent: filter.agent, limit: filter.limit };
+        let TaskFilter { status, agent, before, limit } = filter;
+        let filter = ListFilter { status, agent, before, limit: limit.min(MAX_LISTED_RUNS) };
         Ok(self.motor.list(filter)?.into_iter().map(TaskSummary::from).collect())
     }
 
@@ -171,19 +172,11 @@ impl Runs {
         self.motor.watch(id)
     }
 
-    /// Waits until a run is over.
+    /// Waits until a run is over or waits for a person.
     ///
     /// # Errors
     /// If the run does not exist, or the host shuts down.
     pub async fn wait(&self, id: &RunId) -> Result<TaskSummary, Refusal> {
-        self.motor.wait(id).await.map(TaskSummary::from)
-    }
-
-    /// Waits until a run is over or waits for people.
-    ///
-    /// # Errors
-    /// If the run does not exist, or the host shuts down.
-    pub async fn wait_for_people(&self, id: &RunId) -> Result<TaskSummary, Refusal> {
         self.motor.wait_for_people(id).await.map(TaskSummary::from)
     }
 

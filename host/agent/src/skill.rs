@@ -6,9 +6,13 @@
 mod add;
 mod advise;
 mod approve;
+mod call;
 mod describe;
 mod download;
+mod harmless;
 mod inspect;
+mod names;
+mod offers;
 mod plan;
 mod replace;
 mod take_over;
@@ -18,7 +22,7 @@ mod versions;
 
 use std::sync::Arc;
 
-use base::{AgentName, Refusal, RefusalCode};
+use base::{AgentName, Random, Refusal, RefusalCode};
 use consent::Consent;
 use skills::library::VerifiedPlace;
 use skills::policy::wrote;
@@ -34,14 +38,19 @@ use crate::environment::HostEnvironment;
 use store::blocking;
 
 pub(crate) use advise::advise;
+pub(crate) use offers::Offers;
+pub use offers::SkillFollower;
 pub(crate) use plan::{Purpose, SkillPlan, skill_plan};
 pub(crate) use tools::of as tools_of;
 pub(crate) use used::{briefing, label, limits};
 
-/// The skills of a home.
+/// The skills of a home. Cheap to clone.
+#[derive(Clone)]
 pub struct Skills {
     pub(crate) environment: Arc<HostEnvironment>,
     pub(crate) runs: Arc<Runs>,
+    pub(crate) random: Arc<Random>,
+    pub(crate) offers: Arc<Offers>,
 }
 
 impl Skills {

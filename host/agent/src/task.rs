@@ -11,6 +11,7 @@ use motor::{
     Approval, ApprovalDecision, ApprovalTrace, CommandReply, QuestionAnswer, RetryReply, RetryRequest, RunRecord, Scope,
 };
 use network::Shape;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::Table;
 
@@ -19,7 +20,7 @@ use crate::api::Caller;
 use crate::decisions::{Decision, DecisionLevel, DomainVerdict};
 
 /// The answer to a run's question.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RespondRequest {
     /// Text of the answer.
@@ -33,7 +34,7 @@ pub struct RespondRequest {
 }
 
 /// The owner's decision about a run's request for approval.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApproveTask {
     /// The decided request, `apr_…`. Default: the waiting one.
@@ -59,7 +60,7 @@ pub struct ApproveTask {
 }
 
 /// Another attempt at a failed run.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RetryTask {
     /// Guidance for the new attempt.
@@ -72,7 +73,7 @@ pub struct RetryTask {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
     /// Maximum number of model calls. Default 15.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "base::whole::option")]
     pub max_iterations: Option<u32>,
     /// Idempotency key: the same request with the same key begins one attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]

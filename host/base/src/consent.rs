@@ -3,12 +3,13 @@
 //! Evidence for records, not a right: it says that the gate of crate `consent` allowed an action. The right is
 //! `consent::Consent`, which no record turns into.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 
 /// The channel through which a person's decision reached the host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Door {
@@ -29,7 +30,7 @@ pub enum Door {
 /// The stored form of the owner's consent.
 ///
 /// JSON: `{ "givenBy": "owner", "door": "terminal", "at": 1767225600000 }`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConsentRecord {
     /// The person who gave it, such as `owner`.

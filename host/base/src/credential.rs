@@ -3,11 +3,13 @@
 //! Knows no secrets. Text that only looks like a placeholder is ordinary text.
 
 use crate::text::Foreign;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The name of a credential: `[A-Za-z][A-Za-z0-9_-]*`, at most 64 characters. Case matters.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(inline, extend("pattern" = r"^[A-Za-z][A-Za-z0-9_-]{0,63}$"))]
 pub struct CredentialName(String);
 
 /// The error for a text that is not the name of a credential.

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// A SHA-256 content hash, written `sha256:` and 64 lower-case hex digits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, JsonSchema)]
+#[schemars(with = "String", inline, extend("pattern" = r"^sha256:[0-9a-fA-F]{64}$"))]
 pub struct ContentHash([u8; 32]);
 
 impl ContentHash {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Random, Timestamp};
@@ -10,8 +11,9 @@ use crate::{Random, Timestamp};
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 /// Identifies a motor run: `run_`, nine digits of milliseconds, seven of randomness.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(inline, extend("pattern" = r"^run_[0-9a-z]{1,40}$"))]
 pub struct RunId(String);
 
 impl RunId {
@@ -56,8 +58,9 @@ fn push_base32(text: &mut String, value: u64, digits: u32) {
 }
 
 /// Names an agent within a home. Default `main`.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(inline, extend("pattern" = r"^[a-z0-9_-]{1,64}$"))]
 pub struct AgentName(String);
 
 impl AgentName {
@@ -77,8 +80,9 @@ impl AgentName {
 }
 
 /// Names a token for the HTTP API within a home.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(inline, extend("pattern" = r"^[a-z0-9_-]{1,64}$"))]
 pub struct TokenName(String);
 
 impl TokenName {

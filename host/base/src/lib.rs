@@ -16,6 +16,7 @@ pub mod secret;
 pub mod sse;
 pub mod text;
 pub mod time;
+pub mod whole;
 
 pub use consent::{ConsentRecord, Door};
 pub use credential::CredentialName;

@@ -1,9 +1,10 @@
 //! Metadata of a tool result: where its content came from, and why it failed (SPEC RUN-8, TOOL-4).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The source of content. `Web` content is untrusted wherever a model sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Provenance {
     /// Content written by the owner.
@@ -15,7 +16,7 @@ pub enum Provenance {
 }
 
 /// The reason a tool call failed, as a stable code that programs may match on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
     /// The call ran out of time.

@@ -1,9 +1,10 @@
 //! A refusal is a value: a stable code, the reason, and the remedy.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The reason the host refused or failed a request, as a stable code that programs may match on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RefusalCode {
@@ -48,7 +49,7 @@ pub enum RefusalCode {
 }
 
 /// A refusal: a code, the reason, and the remedy.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, JsonSchema)]
 #[error("{reason}")]
 pub struct Refusal {
     /// The stable code that programs match on.

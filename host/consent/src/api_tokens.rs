@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use base::{AgentName, Clock, ConsentRecord, ContentHash, Secret, Timestamp, TokenName};
 use parking_lot::RwLock;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Scan, Store, Table};
 
@@ -19,7 +20,7 @@ const KEY: &str = "api-token/";
 const MAX_TOKENS: usize = 256;
 
 /// The extent of a token's powers. None of them includes consent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TokenScope {
@@ -43,7 +44,7 @@ impl TokenScope {
 /// The public facts of a token.
 ///
 /// JSON: `{ "name": "claude-code", "scope": "agent", "agent": "main", "createdAt": 1767225600000 }`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiToken {
     /// Its name, unique in the home.
@@ -61,7 +62,7 @@ pub struct ApiToken {
 }
 
 /// A token to make.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewApiToken {
     /// Its name, unique in the home.
@@ -72,7 +73,7 @@ pub struct NewApiToken {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentName>,
     /// Milliseconds until it is refused. Default: never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "base::whole::option")]
     pub expires_in_ms: Option<u64>,
 }
 

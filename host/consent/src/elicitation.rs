@@ -15,7 +15,7 @@ const PURPOSE: &str = "motor elicitation ticket 1";
 /// Bytes of the authentication code in a ticket.
 const TAG_BYTES: usize = 16;
 
-/// The section `[consent]`.
+/// The settings of the section `[consent]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConsentConfig {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base::{Clock, ConsentRecord, ContentHash, Door, Secret, Timestamp};
 use parking_lot::RwLock;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Store, Table, create_file, replace_file};
 
@@ -78,7 +79,7 @@ struct KnownToken {
 }
 
 /// Whether the file of the home holds the token that the host knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FileState {
@@ -93,7 +94,7 @@ pub enum FileState {
 }
 
 /// The public status of the owner's token.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnerStatus {
     /// Whether a passphrase is needed to use the one in the file.

@@ -14,6 +14,23 @@ pub struct SignalsConfig {
     pub hook: Option<HookConfig>,
 }
 
+/// The section `[telemetry]` of the configuration: where traces of runs are sent (SPEC OBS-1). By default, nowhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TelemetryConfig {
+    /// The base URL of an OTLP collector, to which `/v1/traces` is added, for example `http://127.0.0.1:4318`. `https`, or
+    /// `http` to this machine. Default none.
+    pub endpoint: Option<String>,
+    /// Seconds that the collector has to answer, from 1 to 300. Default 10.
+    pub timeout_seconds: u64,
+}
+
+impl Default for TelemetryConfig {
+    fn default() -> Self {
+        Self { endpoint: None, timeout_seconds: default_timeout() }
+    }
+}
+
 /// The section `[signals.webhook]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

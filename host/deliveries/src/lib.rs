@@ -1,5 +1,5 @@
-//! Delivers the signals of runs to a webhook and to a program that the owner chose (SPEC SIG-2). Each of these consumers
-//! has a Tokio task of its own.
+//! Delivers the signals of runs to a webhook and to a program that the owner chose (SPEC SIG-2), and traces of ended runs to
+//! a collector. Each of these consumers has a Tokio task of its own.
 //!
 //! A consumer has a durable position, so a restarted host continues from there: nothing is left out, and interrupted
 //! deliveries are repeated. Runs do not depend on consumers and never wait for one: a failing consumer delays only its
@@ -10,6 +10,8 @@ mod config;
 mod follow;
 mod hook;
 mod line;
+mod scrubbed;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -27,13 +29,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vault::Vault;
 
-pub use config::{HookConfig, SignalsConfig, WebhookConfig};
+pub use config::{HookConfig, SignalsConfig, TelemetryConfig, WebhookConfig};
 use follow::Position;
 pub use follow::{FollowStep, Follower};
+pub use telemetry::TraceSource;
 pub use waiting::WaitingSignals;
 
 use hook::Hook;
 use line::{Consumer, Line, position_key};
+use telemetry::PostTraces;
 use webhook::PostWebhook;
 
 /// How long an ending host waits for running deliveries. A command that waits for its home waits longer.
@@ -72,8 +76,12 @@ pub fn runs_with_undelivered_signals(waiting: &WaitingSignals, consumers: &[&str
 
 /// The dependencies of deliveries.
 pub struct DeliverParts {
-    /// The consumers of the configuration.
+    /// The consumers of signals.
     pub config: SignalsConfig,
+    /// The collector of traces.
+    pub telemetry: TelemetryConfig,
+    /// Makes the traces for the collector.
+    pub traces: Arc<dyn TraceSource>,
     /// Keeps the positions of the consumers.
     pub store: Store,
     /// The signals to deliver.
@@ -84,7 +92,7 @@ pub struct DeliverParts {
     pub random: Arc<Random>,
     /// Makes the connections of webhooks.
     pub gate: Gate,
-    /// Holds the secrets of webhooks, and those that no signal may carry.
+    /// Holds the secrets of webhooks, and those that no signal and no trace may carry.
     pub vault: Vault,
     /// The variables that a hook's program gets a few of.
     pub env: Env,
@@ -111,6 +119,7 @@ impl Deliveries {
         let SignalsConfig { webhook, hook } = &parts.config;
         let webhook = webhook.as_ref().map(|config| PostWebhook::new(config, &parts)).transpose()?;
         let hook = hook.as_ref().map(|config| Hook::new(config, &parts)).transpose()?;
+        let traces = PostTraces::new(&parts)?;
         let deliveries = Self {
             tasks: TaskTracker::new(),
             begin: CancellationToken::new(),
@@ -123,6 +132,9 @@ impl Deliveries {
         if let Some(hook) = hook {
             deliveries.spawn(hook, &parts).await;
         }
+        if let Some(traces) = traces {
+            deliveries.spawn(traces, &parts).await;
+        }
         deliveries.tasks.close();
         Ok(deliveries)
     }
@@ -133,7 +145,8 @@ impl Deliveries {
         self.tasks.spawn(async move { abort.run_until_cancelled(line.run(begin, stop)).await });
     }
 
-    /// The names of the configured consumers.
+    /// The names of the configured consumers of signals. Runs are kept until these have received their signals; traces
+    /// keep no run.
     pub fn consumers(config: &SignalsConfig) -> Vec<&'static str> {
         let webhook = config.webhook.is_some().then_some(webhook::NAME);
         webhook.into_iter().chain(config.hook.is_some().then_some(hook::NAME)).collect()

@@ -50,6 +50,8 @@ impl Fixture {
         let path = std::env::var("PATH").unwrap();
         DeliverParts {
             config,
+            telemetry: TelemetryConfig::default(),
+            traces: Arc::new(TestTraces),
             store,
             signals,
             clock,
@@ -64,6 +66,8 @@ impl Fixture {
     pub fn open_again(&self, parts: &DeliverParts) -> DeliverParts {
         DeliverParts {
             config: parts.config.clone(),
+            telemetry: parts.telemetry.clone(),
+            traces: parts.traces.clone(),
             store: parts.store.clone(),
             signals: parts.signals.clone(),
             clock: parts.clock.clone(),
@@ -72,6 +76,17 @@ impl Fixture {
             vault: parts.vault.clone(),
             env: parts.env.clone(),
         }
+    }
+}
+
+/// Traces that name their run. Odd runs are deleted.
+struct TestTraces;
+
+#[async_trait::async_trait]
+impl TraceSource for TestTraces {
+    async fn export(&self, run: &RunId) -> Result<Option<Value>, Refusal> {
+        let is_deleted = run.as_str().ends_with(['1', '3', '5', '7', '9']);
+        Ok((!is_deleted).then(|| json!({ "run": run, "text": "a secret of the hook" })))
     }
 }
 

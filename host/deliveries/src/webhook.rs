@@ -5,7 +5,7 @@
 //! message.
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -21,6 +21,7 @@ use vault::{Vault, compute};
 use crate::DeliverParts;
 use crate::config::WebhookConfig;
 use crate::line::{Consumer, RetrySchedule};
+use crate::scrubbed::scrubbed;
 
 /// The name of the webhook's position.
 pub(crate) const NAME: &str = "webhook";
@@ -76,18 +77,6 @@ impl PostWebhook {
         self.home.get_or_try_init(|| make).await.map(String::as_str).map_err(|error| error.to_string())
     }
 
-    /// The signal as JSON. It has no secrets from its run; values that became secrets since are removed here.
-    async fn body(&self, signal: &Signal) -> Result<Vec<u8>, String> {
-        let vault = self.vault.clone();
-        let scrubber = blocking(move || vault.scrubber()).await.map_err(|refusal| refusal.to_string())?;
-        let body = serde_json::to_vec(signal).map_err(|error| error.to_string())?;
-        if scrubber.secrets_in(&body).is_empty() {
-            return Ok(body);
-        }
-        let value = serde_json::to_value(signal).map_err(|error| error.to_string())?;
-        serde_json::to_vec(&scrubber.json(value)).map_err(|error| error.to_string())
-    }
-
     /// `v1=` and the HMAC-SHA-256 of `<timestamp>.<body>` in hexadecimal.
     async fn signature(&self, timestamp: u64, body: &[u8]) -> Result<String, String> {
         let mut signed = format!("{timestamp}.").into_bytes();
@@ -125,7 +114,7 @@ impl Consumer for PostWebhook {
     }
 
     async fn deliver(&self, signal: &Signal) -> Result<(), String> {
-        let body = self.body(signal).await?;
+        let body = scrubbed(&self.vault, signal).await?;
         let timestamp = self.clock.now().as_millis() / 1_000;
         let headers = [
             ("content-type", "application/json".to_owned()),

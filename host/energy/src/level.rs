@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use base::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::activity::EnergyGate;
@@ -14,7 +15,7 @@ const DAY_MS: u64 = 24 * HOUR_MS;
 const MAX_WAIT_MS: u64 = 366 * DAY_MS;
 
 /// A level, and when it was that.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EnergyLevel {
     pub(crate) level: f64,

@@ -1,12 +1,13 @@
 //! An agent's energy, for people and other programs.
 
 use base::{AgentName, Refusal};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Activity, EnergyBook};
 
 /// An agent's energy (SPEC EN-1).
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EnergyReport {
     /// The agent it belongs to.

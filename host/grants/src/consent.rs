@@ -1,11 +1,12 @@
 //! Powers that the owner adds by consenting to an action of the run (SPEC APPR-1).
 
 use network::{AllowedShape, Pattern};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A power that comes with a consent. JSON: one of the two objects.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum RunConsent {
     /// Hosts that the run may reach.
@@ -17,7 +18,7 @@ pub enum RunConsent {
 }
 
 /// Hosts that the owner allows a run to reach. JSON: `{ "domains": ["api.example.com"] }`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DomainConsent {
     /// Names of the hosts.

@@ -11,18 +11,26 @@ mod connections;
 mod drain;
 mod elicitation;
 mod events;
+mod exposition;
 mod host;
+mod idempotency;
 pub mod listen;
 mod mcp;
+mod meters;
+mod metrics;
+mod offers;
+mod openapi;
 mod owner;
 mod page;
 pub mod port;
+mod refusals;
 pub mod reply;
 mod routes;
 mod same_origin;
 mod scope;
 mod signals;
 mod skills;
+mod slots;
 mod tasks;
 mod tokens;
 
@@ -31,7 +39,7 @@ use std::sync::{Arc, OnceLock};
 use agent::Host;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state};
 use base::{Refusal, RefusalCode};
 use tokio_util::sync::CancellationToken;
 
@@ -39,11 +47,13 @@ use attached::Attachments;
 pub use claim::DOOR;
 pub use host::{PageAddress, ResumeReply, Status};
 pub use mcp::serve_fixture;
+use meters::Meters;
+pub(crate) use offers::SkillsChanged;
 pub use owner::NewToken;
 pub(crate) use page::standalone as standalone_page;
 use reply::{Body, ErrorReply, Path, Query};
 pub use routes::Route;
-use routes::Routes;
+use routes::{ApiRoutes, Routes};
 use same_origin::HostNames;
 pub(crate) use scope::FromMcpServer;
 pub use scope::RouteScope;
@@ -62,6 +72,7 @@ pub struct ApiState {
     attached: Attachments,
     /// The address of the owner's page, once there is one that this machine's browsers reach.
     page: Arc<OnceLock<String>>,
+    meters: Arc<Meters>,
     /// Ends long-lived answers.
     closing: CancellationToken,
     /// A client asked the host to end.
@@ -88,65 +99,113 @@ pub enum Lifetime {
     Command,
 }
 
-/// Every route of the API.
+/// Every route of the API that `/openapi.json` describes. A query, a body or an answer without a schema does not compile.
+fn api_routes() -> ApiRoutes {
+    ApiRoutes::new()
+        .get("/healthz", "Answer for as long as the process does", host::healthy)
+        .get("/openapi.json", "Describe the API", openapi::serve)
+        .get("/readyz", "Answer while the host takes work", host::ready)
+        .post("/v1/tasks", "Start a run of a task", act::act)
+        .refusing(&refusals::ACT)
+        .post("/v1/explanations", "Explain the run that the same task would start", act::explain)
+        .refusing(&refusals::ACT)
+        .post("/v1/executions", "Execute a program in the sandbox", act::execute)
+        .refusing(&refusals::EXECUTE)
+        .get("/v1/tasks", "List runs, newest first", tasks::list)
+        .get("/v1/tasks/{id}", "Show a run with its steps", tasks::show)
+        .get("/v1/tasks/{id}/log", "Read the last 16 KiB of a run's log", tasks::log)
+        .get("/v1/tasks/{id}/receipt", "Download the signed receipt of a finished run", tasks::receipt)
+        .refusing(&refusals::STATE)
+        .get("/v1/tasks/{id}/artifacts", "List the files that a run produced", tasks::artifacts)
+        .get("/v1/tasks/{id}/artifacts/{*path}", "Download a file that a run produced", tasks::artifact)
+        .get(
+            "/v1/tasks/{id}/events",
+            "Follow the events of a run from its beginning, or after `Last-Event-ID`",
+            tasks::events,
+        )
+        .refusing(&refusals::TAKE_UP)
+        .get("/v1/tasks/{id}/outcome", "Wait until a run is over", tasks::wait)
+        .post("/v1/tasks/{id}/cancellation", "Cancel a run", tasks::cancel)
+        .refusing(&refusals::COMMAND)
+        .delete("/v1/tasks/{id}", "Delete a run that is over", tasks::delete)
+        .refusing(&refusals::COMMAND)
+        .post("/v1/tasks/{id}/answer", "Answer a run's question", answer::respond)
+        .refusing(&refusals::COMMAND)
+        .post("/v1/tasks/{id}/approval", "Decide about a run's request for consent", answer::approve)
+        .refusing(&refusals::COMMAND)
+        .post("/v1/tasks/{id}/retries", "Begin another attempt at a failed run", answer::retry)
+        .refusing(&refusals::COMMAND)
+        .get("/v1/tasks/{id}/elicitation", "Show the question that an MCP client may answer", elicitation::show)
+        .refusing(&refusals::COMMAND)
+        .post("/v1/tasks/{id}/elicitation", "Answer the question as an MCP client", elicitation::answer)
+        .refusing(&refusals::COMMAND)
+        .get("/v1/owner", "Show the state of the owner's token", owner::owner)
+        .post("/v1/owner/token", "Replace the owner's token", owner::replace_token)
+        .refusing(&refusals::CONSENT)
+        .get("/v1/signals", "List signals, oldest first", signals::list)
+        .get("/v1/signals/waiting", "List the signals of runs that still wait, oldest first", signals::waiting)
+        .get("/v1/signals/events", "Follow signals as they are delivered", signals::events)
+        .get("/v1/credentials", "List credentials, without their values", owner::credentials)
+        .refusing(&refusals::VAULT)
+        .post("/v1/credentials", "Store a credential", owner::set_credential)
+        .refusing(&refusals::CREDENTIAL)
+        .delete("/v1/credentials/{name}", "Delete a credential", owner::delete_credential)
+        .refusing(&refusals::CREDENTIAL)
+        .get("/v1/network/decisions", "List the owner's decisions about domains", owner::decisions)
+        .post("/v1/network/decisions", "Allow or deny a domain", owner::decide)
+        .refusing(&refusals::DECISION)
+        .post("/v1/network/withdrawals", "Withdraw a decision about a domain", owner::forget)
+        .refusing(&refusals::DECISION)
+        .get("/v1/skills", "List skills", skills::list)
+        .post("/v1/skills/reviews", "Review a skill", skills::review)
+        .refusing(&refusals::SKILL)
+        .post("/v1/skills/questions", "Show the powers that approving a skill would grant", skills::question)
+        .refusing(&refusals::SKILL)
+        .post("/v1/skills/approvals", "Approve a skill", skills::approve)
+        .refusing(&refusals::SKILL)
+        .post("/v1/skills/rejections", "Reject a skill", skills::reject)
+        .refusing(&refusals::SKILL)
+        .post("/v1/skills/updates", "Change the policy of an approved skill", skills::update)
+        .refusing(&refusals::SKILL)
+        .post("/v1/skills/deletions", "Delete a skill", skills::delete)
+        .refusing(&refusals::SKILL)
+        .get("/v1/skills/versions", "List the versions of a skill", skills::versions)
+        .refusing(&refusals::SKILL)
+        .post("/v1/skills/diffs", "Compare two versions of a skill", skills::diff)
+        .refusing(&refusals::SKILL)
+        .post("/v1/skills/rollbacks", "Roll a skill back to an earlier version", skills::rollback)
+        .refusing(&refusals::SKILL)
+        .post("/v1/skills/verifications", "Verify the bytes of one skill, or of all", skills::verify)
+        .refusing(&refusals::SKILL)
+        .post("/v1/skills", "Add a skill", skills::add)
+        .refusing(&refusals::SKILL)
+        .get("/v1/skills/tools", "List the tools of approved skills", offers::tools)
+        .refusing(&refusals::SKILL)
+        .post("/v1/skills/calls", "Call a tool of an approved skill", offers::call)
+        .refusing(&refusals::SKILL)
+        .get("/v1/skills/resources", "List the files of approved skills", offers::resources)
+        .refusing(&refusals::SKILL)
+        .get("/v1/skills/resources/{name}/{*path}", "Download a file of an approved skill", offers::resource)
+        .refusing(&refusals::SKILL)
+        .get("/v1/skills/events", "Follow which skills are approved", offers::events)
+        .get("/v1/energy", "Show the energy of an agent", host::energy)
+        .get("/v1/page", "Show the address of the owner's page", host::page)
+        .get("/v1/host", "Show the state of the host", host::status)
+        .get("/v1/host/findings", "Examine the host's state", host::doctor)
+        .post("/v1/host/resumption", "Resume the runs that an earlier host left", host::resume)
+        .post("/v1/host/shutdown", "Stop the host", host::shutdown)
+        .refusing(&refusals::STATE)
+        .get("/v1/tokens", "List API tokens, without their texts", tokens::list)
+        .post("/v1/tokens", "Make an API token", tokens::create)
+        .refusing(&refusals::CONSENT)
+        .delete("/v1/tokens/{name}", "Revoke an API token", tokens::revoke)
+        .refusing(&refusals::CONSENT)
+}
+
+/// Every route, also of MCP and of the page.
 fn routes() -> Routes {
-    let api = Routes::new()
-        .get("/healthz", host::healthy)
-        .get("/readyz", host::ready)
-        .post("/v1/tasks", act::act)
-        .post("/v1/explanations", act::explain)
-        .post("/v1/executions", act::execute)
-        .get("/v1/tasks", tasks::list)
-        .get("/v1/tasks/{id}", tasks::show)
-        .get("/v1/tasks/{id}/log", tasks::log)
-        .get("/v1/tasks/{id}/receipt", tasks::receipt)
-        .get("/v1/tasks/{id}/artifacts", tasks::artifacts)
-        .get("/v1/tasks/{id}/artifacts/{*path}", tasks::artifact)
-        .get("/v1/tasks/{id}/events", tasks::events)
-        .get("/v1/tasks/{id}/outcome", tasks::wait)
-        .post("/v1/tasks/{id}/cancellation", tasks::cancel)
-        .delete("/v1/tasks/{id}", tasks::delete)
-        .post("/v1/tasks/{id}/answer", answer::respond)
-        .post("/v1/tasks/{id}/approval", answer::approve)
-        .post("/v1/tasks/{id}/retries", answer::retry)
-        .get("/v1/tasks/{id}/elicitation", elicitation::show)
-        .post("/v1/tasks/{id}/elicitation", elicitation::answer)
-        .get("/v1/owner", owner::owner)
-        .post("/v1/owner/token", owner::replace_token)
-        .get("/v1/signals", signals::list)
-        .get("/v1/signals/waiting", signals::waiting)
-        .get("/v1/signals/events", signals::events)
-        .get("/v1/credentials", owner::credentials)
-        .post("/v1/credentials", owner::set_credential)
-        .delete("/v1/credentials/{name}", owner::delete_credential)
-        .get("/v1/network/decisions", owner::decisions)
-        .post("/v1/network/decisions", owner::decide)
-        .post("/v1/network/withdrawals", owner::forget)
-        .get("/v1/skills", skills::list)
-        .post("/v1/skills/reviews", skills::review)
-        .post("/v1/skills/questions", skills::question)
-        .post("/v1/skills/approvals", skills::approve)
-        .post("/v1/skills/rejections", skills::reject)
-        .post("/v1/skills/updates", skills::update)
-        .post("/v1/skills/deletions", skills::delete)
-        .get("/v1/skills/versions", skills::versions)
-        .post("/v1/skills/diffs", skills::diff)
-        .post("/v1/skills/rollbacks", skills::rollback)
-        .post("/v1/skills/verifications", skills::verify)
-        .post("/v1/skills", skills::add)
-        .get("/v1/energy", host::energy)
-        .get("/v1/page", host::page)
-        .get("/v1/host", host::status)
-        .get("/v1/host/findings", host::doctor)
-        .post("/v1/host/resumption", host::resume)
-        .post("/v1/host/shutdown", host::shutdown)
-        .get("/v1/tokens", tokens::list)
-        .post("/v1/tokens", tokens::create)
-        .delete("/v1/tokens/{name}", tokens::revoke)
-        .post("/mcp", mcp::serve)
-        .get("/mcp", mcp::serve)
-        .delete("/mcp", mcp::serve);
-    page::add_to(api)
+    let mcp = api_routes().routes.post("/mcp", mcp::serve).get("/mcp", mcp::serve).delete("/mcp", mcp::serve);
+    page::add_to(mcp.get("/metrics", metrics::show))
 }
 
 /// The methods, paths and scopes of all routes.
@@ -157,8 +216,8 @@ pub fn route_table() -> Vec<Route> {
 
 /// The API over one host.
 fn router(api: ApiState) -> Router {
-    let mcp = mcp::endpoint(without_mcp(api.clone()), api.closing.clone());
-    without_mcp(ApiState { mcp: Some(mcp), ..api })
+    let (mcp, meters) = (mcp::endpoint(without_mcp(api.clone()), api.closing.clone()), api.meters.clone());
+    without_mcp(ApiState { mcp: Some(mcp), ..api }).layer(from_fn_with_state(meters, meters::count))
 }
 
 fn without_mcp(api: ApiState) -> Router {

@@ -1,5 +1,6 @@
 //! Messages and tools as the loops see them. Providers convert at their boundary.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -88,7 +89,7 @@ pub struct RequestedCall {
 }
 
 /// The arguments of a call: models do not always write valid JSON.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Arguments {
     /// Valid JSON (not necessarily fitting the schema).

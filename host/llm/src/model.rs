@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Message, ProviderState, RequestedCall, ToolSpec};
@@ -73,7 +74,7 @@ impl ChatReply {
 }
 
 /// Tokens and cost of one model call, as the provider reported them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// Number of tokens in the prompt.
     pub input_tokens: u64,

@@ -1,10 +1,11 @@
 //! A file that a run produced (SPEC RUN-12).
 
 use base::ContentHash;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A file that a run produced, as it lies in the run's artifacts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Artifact {
     /// Its path below the artifacts' directory, with `/` between the parts.

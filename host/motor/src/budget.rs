@@ -8,6 +8,7 @@
 //! does not change the amount that a run has spent.
 
 use llm::Usage;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::toolbox::SandboxUsage;
@@ -102,7 +103,7 @@ fn tokens(bytes: usize) -> u64 {
 ///
 /// JSON: `{ limit, spent, reserved }`, credits. A fold of the run's events: the loop does one thing after another, so
 /// the reservation belongs to the one call in flight.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CreditBudget {
     limit: u64,
     spent: u64,

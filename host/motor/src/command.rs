@@ -9,6 +9,7 @@ use std::time::Duration;
 use base::{ContentHash, ErrorCode, Provenance, Refusal, RefusalCode, RunId, Timestamp};
 use consent::{AnswerAuthority, Consent};
 use grants::Grant;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -74,7 +75,7 @@ pub struct RetryRequest {
 }
 
 /// The effect of an answer or a decision.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandReply {
     /// Id of the run.
@@ -88,7 +89,7 @@ pub struct CommandReply {
 }
 
 /// The effect of a retry.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RetryReply {
     /// Id of the run.

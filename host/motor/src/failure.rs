@@ -2,10 +2,11 @@
 
 use base::{ErrorCode, Refusal, RefusalCode};
 use llm::{ModelError, ModelErrorKind};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Whose failure it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureCategory {
     /// A tool kept failing.
@@ -23,7 +24,7 @@ pub enum FailureCategory {
 }
 
 /// Why a run ended without an answer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunError {
     /// Whose failure it was.
@@ -75,7 +76,7 @@ impl RunError {
 }
 
 /// The consequences of a failure for a retry (SPEC RUN-10).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailureSummary {
     /// Whose failure it was.
@@ -93,7 +94,7 @@ pub struct FailureSummary {
 }
 
 /// A tool result, cut for a summary.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LastToolResult {
     /// The name of the tool.

@@ -19,6 +19,7 @@ use signals::{
 use store::{Batch, Scan, Store, StoreError, Table};
 
 use crate::artifact::Artifact;
+use crate::counters::RunCounters;
 use crate::event::{RunEvent, StoredEvent, event_key, event_prefix};
 use crate::failure::{FailureSummary, RunError};
 use crate::guard::GuardVerdict;
@@ -93,6 +94,7 @@ pub(crate) struct RunStore {
     pub(crate) energy: Arc<EnergyBook>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) time: HostTime,
+    pub(crate) counters: Arc<RunCounters>,
 }
 
 /// The key under which the place of an agent is held (SPEC RUN-2).
@@ -169,6 +171,7 @@ impl RunStore {
             batch.put(Table::Places, command, &run)?;
         }
         self.store.commit(batch).await.map_err(JournalError::of_commit)?;
+        self.counters.count(&first.event);
         Ok(record)
     }
 
@@ -203,6 +206,7 @@ impl RunStore {
         let staged = self.signals.stage(&mut batch, &record.agent, result(&record, duration_ms)).await?;
         self.store.commit(batch).await.map_err(JournalError::of_commit)?;
         staged.deliver();
+        self.counters.count_abandoned(status);
         Ok(record)
     }
 }
@@ -380,6 +384,7 @@ impl Journal {
 
     fn show(&mut self) {
         for stored in self.outbox.drain(..) {
+            self.books.counters.count(&stored.event);
             if let Some(event) = LiveEvent::of(&self.run, &stored) {
                 self.live.publish_durable(event);
             }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use base::{ConsentRecord, RunId, Timestamp};
 use llm::Usage;
 use parking_lot::Mutex;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::broadcast;
@@ -28,7 +29,7 @@ pub(crate) const BACKLOG: usize = 1024;
 /// An event of a run, as its watchers see it. JSON: `{ "type": "toolStarted", "at": …, … }`.
 ///
 /// Durable events are derived from the stored ones and keep their order and number. Hints exist only in the stream.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 #[non_exhaustive]
 pub enum LiveEvent {
@@ -227,7 +228,7 @@ pub enum LiveEvent {
 }
 
 /// A component that is being compiled, among those that are needed. JSON in camel case.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Preparing {
     /// Name of the component.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use base::{AgentName, Clock, HostTime, Random, Refusal, RefusalCode, RunId};
 use energy::EnergyBook;
 use grants::Grant;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use signals::SignalBus;
@@ -80,7 +81,7 @@ pub struct RunRequest {
 }
 
 /// The reply to a cancel command.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelReply {
     /// The id of the run.
@@ -112,7 +113,7 @@ impl Motor {
     pub fn new(parts: MotorParts) -> Self {
         let MotorParts { store, signals, energy, clock, random, environment, config } = parts;
         let time = HostTime::starting(clock.clone());
-        let books = RunStore { store, signals, energy, clock, time };
+        let books = RunStore { store, signals, energy, clock, time, counters: Arc::default() };
         let drivers = Drivers::new(books.clone(), environment, config.clone());
         Self { inner: Arc::new(MotorInner { books, random, config, drivers, admission: Arc::default() }) }
     }

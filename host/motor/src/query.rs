@@ -2,9 +2,12 @@
 //!
 //! Nothing here changes a run, and all of it reads only durable state; live hints are marked as such.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use base::{AgentName, Refusal, RefusalCode, RunId};
 use store::{Scan, Table};
 
+use crate::counters::RunTotals;
 use crate::event::{StoredEvent, event_prefix};
 use crate::live::history;
 use crate::log;
@@ -29,6 +32,8 @@ pub struct ListFilter {
     pub status: Option<RunStatus>,
     /// Only this agent's.
     pub agent: Option<AgentName>,
+    /// Only those before this one in time, which need not exist.
+    pub before: Option<RunId>,
     /// At most this many.
     pub limit: usize,
 }
@@ -45,16 +50,21 @@ impl Motor {
         };
         let store = &self.inner.books.store;
         let mut found = Vec::new();
+        let mut last: Option<Vec<u8>> = filter.before.as_ref().map(|run| run.as_str().into());
         if filter.status.is_some_and(|status| !status.is_terminal()) {
             // Live runs are few and in a table of their own.
-            for (key, _) in store.scan::<RunId>(Table::Live, &Scan::all().newest_first())? {
+            let scan = Scan::all().newest_first();
+            let scan = match last.take() {
+                Some(key) => scan.after(key),
+                None => scan,
+            };
+            for (key, _) in store.scan::<RunId>(Table::Live, &scan)? {
                 found.extend(store.get::<RunRecord>(Table::Runs, key)?.filter(fits));
             }
             found.truncate(filter.limit);
             return Ok(found);
         }
         let picky = filter.status.is_some() || filter.agent.is_some();
-        let mut last: Option<Vec<u8>> = None;
         while found.len() < filter.limit {
             // A filter may skip most records: small pages would mean many reads.
             let page = if picky { LIST_PAGE } else { filter.limit - found.len() };
@@ -75,6 +85,30 @@ impl Motor {
         }
         found.truncate(filter.limit);
         Ok(found)
+    }
+
+    /// The work of all runs since this host started.
+    #[must_use]
+    pub fn totals(&self) -> RunTotals {
+        self.inner.books.counters.totals()
+    }
+
+    /// The number of runs that are not over, by status, and their agents. Reads the head of each of them.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub fn live(&self) -> Result<(BTreeMap<&'static str, u64>, BTreeSet<AgentName>), Refusal> {
+        let store = &self.inner.books.store;
+        let (mut counts, mut agents) = (BTreeMap::new(), BTreeSet::new());
+        for (key, _) in store.scan::<RunId>(Table::Live, &Scan::all())? {
+            // A run may end between the two reads.
+            let record = store.get::<RunRecord>(Table::Runs, key)?.filter(|record| !record.status.is_terminal());
+            if let Some(record) = record {
+                *counts.entry(record.status.as_str()).or_default() += 1;
+                agents.insert(record.agent);
+            }
+        }
+        Ok((counts, agents))
     }
 
     /// Everything about a run, as it is durable.
@@ -130,15 +164,15 @@ impl Motor {
         self.wait_until(id, RunStatus::is_terminal).await
     }
 
-    /// Waits until the run is over or waits for people.
+    /// Waits until the run is over or waits for a person.
     ///
     /// # Errors
-    /// As [`Motor::wait`].
+    /// As for [`Motor::wait`].
     pub async fn wait_for_people(&self, id: &RunId) -> Result<RunRecord, Refusal> {
         self.wait_until(id, |status| status.is_terminal() || status.is_waiting()).await
     }
 
-    async fn wait_until(&self, id: &RunId, is_reached: impl Fn(RunStatus) -> bool) -> Result<RunRecord, Refusal> {
+    async fn wait_until(&self, id: &RunId, is_reached: fn(RunStatus) -> bool) -> Result<RunRecord, Refusal> {
         let active = self.inner.drivers.active();
         loop {
             let mut launches = active.launches();

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use base::ContentHash;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A request that a call made, or tried to make (SPEC NET-4): no query values, no secrets.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OutgoingRequest {
     /// The HTTP method, for example `GET`.
@@ -60,7 +61,7 @@ impl OutgoingRequest {
 }
 
 /// A request as the owner is shown it before it is sent (SPEC APPR-1).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownRequest {
     /// The HTTP method, for example `POST`.
@@ -81,7 +82,7 @@ pub struct ShownRequest {
 }
 
 /// One field of a request: of its query, or of its body.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ShownField {
     /// Where it stands: `items[0].amount`, `?page`.
     pub name: String,
@@ -92,7 +93,7 @@ pub struct ShownField {
 }
 
 /// Where a value was first seen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "from", rename_all = "snake_case")]
 pub enum ValueOrigin {
     /// In the words of the user: the task, an answer, the guidance of an attempt.

@@ -1,10 +1,11 @@
 //! The labels of skills in a run's history. The loop passes them on and does not look inside.
 
 use base::ContentHash;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The skill that a run was given to work by.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillLabel {
     /// The name of the skill.
@@ -14,7 +15,7 @@ pub struct SkillLabel {
 }
 
 /// A skill that a finished run left behind (SPEC SKILL-10), or why it could not be taken over.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InstalledSkill {
     /// The name of the skill; its name in the workspace if it has no other.

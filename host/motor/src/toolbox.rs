@@ -8,6 +8,7 @@ use std::time::Duration;
 use base::{ContentHash, ErrorCode, Provenance, RunId, Timestamp};
 use grants::RunConsent;
 use llm::ToolSpec;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -179,7 +180,7 @@ pub struct ToolInvocation<'a> {
 }
 
 /// A sign of life from a call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ToolNote {
     /// A line for the run's log.
@@ -233,7 +234,7 @@ impl ToolReply {
 }
 
 /// The resources that a sandboxed call used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SandboxUsage {
     /// Units of wasmtime fuel.
@@ -258,7 +259,7 @@ impl SandboxUsage {
 /// The envelope of every tool result (SPEC RUN-8).
 ///
 /// JSON: `{ ok, output, errorCode?, retryable, provenance, durationMs, cost? }`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResult {
     /// Whether the call succeeded.

@@ -4,6 +4,7 @@
 
 use base::{AgentName, ConsentRecord, ContentHash, RunId, Timestamp};
 use llm::{Arguments, Usage};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -19,7 +20,7 @@ use crate::toolbox::{SandboxUsage, ToolNote, ToolResult};
 use crate::wait::{Approval, Question, Scope, Waiting, allows};
 
 /// The trace of a run. JSON in camel case, times in milliseconds since the epoch.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunTrace {
     /// The id of the run.
@@ -100,7 +101,7 @@ pub struct RunTrace {
 }
 
 /// One attempt of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AttemptTrace {
     /// The attempt's number, from 0.
@@ -124,7 +125,7 @@ pub struct AttemptTrace {
 }
 
 /// A question and its answer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionTrace {
     /// The question as it was asked.
@@ -139,7 +140,7 @@ pub struct QuestionTrace {
 }
 
 /// A request for consent and its decision.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalTrace {
     /// The approval as it was asked for.
@@ -171,7 +172,7 @@ impl ApprovalTrace {
 }
 
 /// One step: a model reply and the calls it asked for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StepTrace {
     /// The step's number, from 1.
@@ -201,7 +202,7 @@ pub struct StepTrace {
 }
 
 /// One call of a tool.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCallTrace {
     /// The model's id of the call.
@@ -242,7 +243,7 @@ pub struct ToolCallTrace {
 }
 
 /// A change of status.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TransitionTrace {
     /// When the status changed.

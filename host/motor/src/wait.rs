@@ -5,13 +5,14 @@
 
 use base::{ContentHash, RunId, Timestamp};
 use grants::RunConsent;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::request::ShownRequest;
 
 /// The question or approval a parked run waits for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Waiting {
     /// An answer of the user.
@@ -50,7 +51,7 @@ impl Waiting {
 }
 
 /// A question to the user.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Question {
     /// `ask_` and twelve hex digits.
@@ -74,7 +75,7 @@ pub struct Question {
 }
 
 /// A request for the owner's consent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Approval {
     /// `apr_` and twelve hex digits.
@@ -109,7 +110,7 @@ pub struct Approval {
 }
 
 /// One action of a request for consent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalItem {
     /// The id of the call.
@@ -134,8 +135,9 @@ pub struct ApprovalItem {
 }
 
 /// For how long the owner consents.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "ConsentScope")]
 pub enum Scope {
     /// For this action, one time.
     #[default]

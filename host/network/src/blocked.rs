@@ -3,12 +3,14 @@
 use std::fmt;
 
 use base::excerpt;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The rule that refused a request (SPEC NET-3). Stable names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
+#[schemars(rename = "NetworkRule")]
 pub enum Rule {
     /// The URL does not parse, or names its host in a way that is not taken.
     InvalidUrl,

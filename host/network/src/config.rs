@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 
 use base::{Refusal, RefusalCode};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Pattern, Shape};
@@ -45,7 +46,7 @@ pub struct NetworkConfig {
 }
 
 /// The treatment of a request that needs consent because the run has read from the web.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TaintedWrite {
     /// The owner is asked.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use base::ContentHash;
 use parking_lot::Mutex;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::target::Scheme;
@@ -22,7 +23,7 @@ const MAX_BODY_BYTES: usize = 4 << 10;
 const MAX_URL_CHARACTERS: usize = 2048;
 
 /// Requests that the owner allowed for a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AllowedShape {
     /// The shape of the requests.

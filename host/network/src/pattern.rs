@@ -6,13 +6,15 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::target::{Host, Target, shown, split_port};
 
 /// Which hosts and ports a run may reach.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(inline)]
 pub struct Pattern {
     hosts: Hosts,
     port: Option<u16>,

@@ -15,6 +15,7 @@ use std::str::FromStr;
 use base::CredentialName;
 use http::Method;
 use percent_encoding::percent_decode_str;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::headers::is_reading;
@@ -23,8 +24,9 @@ use crate::unit::{Nature, is_method};
 use crate::{Pattern, Target, Unit};
 
 /// Which requests a consent is for. JSON: its text.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(inline)]
 pub struct Shape {
     /// `None`: any, reads and writes alike. `GET`: reads. Any other: writes with exactly this method
     /// (see [`Unit::class`] for methods such as `GET+BODY`).

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use base::text::cut;
 use base::{ContentHash, CredentialName};
 use parking_lot::Mutex;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use vault::Scrubber;
@@ -17,7 +18,7 @@ use crate::target::Target;
 use crate::{BlockReason, GateError, Nature};
 
 /// A request that passed the gate, or that it refused.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestTrace {
     /// The method of the request.

@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::body::{Http, timeout};
 use crate::send::{converse, failed};
-use crate::target::{Host, Target};
+use crate::target::{Host, Scheme, Target};
 use crate::{BlockReason, Gate, GateError, Rule, headers};
 
 /// Of the body of an answer so much is read, so that a server which is still writing sees no broken connection.
@@ -60,6 +60,16 @@ impl Webhook {
     #[must_use]
     pub fn place(&self) -> String {
         format!("{}://{}", self.target.scheme().as_str(), self.target.authority())
+    }
+
+    /// Whether posts are encrypted, or stay on this machine: its address or `localhost` is in the URL.
+    #[must_use]
+    pub fn is_local_or_encrypted(&self) -> bool {
+        let is_local = match self.target.host() {
+            Host::Name(name) => is_localhost(name),
+            Host::Address(address) => address.is_loopback(),
+        };
+        is_local || self.target.scheme() == Scheme::Https
     }
 
     /// Posts a body, on a connection of its own. Redirects are answers; the answer's body is thrown away.

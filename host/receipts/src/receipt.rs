@@ -4,13 +4,14 @@
 
 use base::text::cut;
 use base::{AgentName, ConsentRecord, ContentHash, RunId, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The version of the form. A field that is added or changes its meaning is another version.
 pub const VERSION: u32 = 1;
 
 /// The origin of a result. JSON in camel case, times in milliseconds since the epoch, unknown values left out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Receipt {
     /// The version of the form, [`VERSION`].
@@ -70,8 +71,9 @@ pub struct Receipt {
 }
 
 /// The task of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "ReceiptTask")]
 pub struct Task {
     /// Of the whole task.
     pub hash: ContentHash,
@@ -91,7 +93,7 @@ impl Task {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ReceiptOutcome {
@@ -116,7 +118,7 @@ impl ReceiptOutcome {
 }
 
 /// A file that the run produced.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReceiptArtifact {
     /// Below the directory of the artifacts, `/` between the parts.
@@ -128,8 +130,9 @@ pub struct ReceiptArtifact {
 }
 
 /// A skill as it was used.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "ReceiptSkill")]
 pub struct Skill {
     /// Name of the skill.
     pub name: String,
@@ -138,7 +141,7 @@ pub struct Skill {
 }
 
 /// A component that was executed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReceiptComponent {
     /// Hash of the component's file.
@@ -148,7 +151,7 @@ pub struct ReceiptComponent {
 }
 
 /// A request for the owner's consent, and the decision.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReceiptApproval {
     /// Id of the request.
@@ -166,7 +169,7 @@ pub struct ReceiptApproval {
 }
 
 /// One action that needed consent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReceiptAction {
     /// The action, as it was shown.
@@ -176,7 +179,7 @@ pub struct ReceiptAction {
 }
 
 /// An answer to a question of the run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReceiptAnswer {
     /// The question that was asked.
@@ -186,7 +189,7 @@ pub struct ReceiptAnswer {
 }
 
 /// A host that was asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReceiptHost {
     /// Its name, with the port where it is not the usual one.
@@ -202,8 +205,9 @@ pub struct ReceiptHost {
 }
 
 /// How often a host answered in a way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "ReceiptStatusCount")]
 pub struct StatusCount {
     /// The HTTP status code.
     pub status: u16,
@@ -212,16 +216,18 @@ pub struct StatusCount {
 }
 
 /// Energy (SPEC EN-1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "ReceiptEnergy")]
 pub struct Energy {
     /// Millionths of all that an agent can have.
     pub millionths: u64,
 }
 
 /// Tokens of all model calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "ReceiptTokens")]
 pub struct Tokens {
     /// Tokens of all prompts.
     pub input: u64,
@@ -230,8 +236,9 @@ pub struct Tokens {
 }
 
 /// The host that signs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "ReceiptIssuer")]
 pub struct Issuer {
     /// Of the public key's 32 bytes.
     pub key_id: ContentHash,

@@ -4,6 +4,7 @@
 //! a line break at the end. So the whole file is protected, although only its content is signed.
 
 use base::canonical;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -16,15 +17,18 @@ pub const MAX_BYTES: usize = 16 << 20;
 const CONTEXT: &str = "motor receipt\n";
 
 /// A receipt whose signature fits.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
 pub struct SignedReceipt(Envelope);
 
 /// JSON: `{ key, receipt, signature }`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline)]
 struct Envelope {
     receipt: Receipt,
+    #[schemars(with = "String")]
     key: PublicKey,
+    #[schemars(with = "String")]
     signature: ReceiptSignature,
 }
 

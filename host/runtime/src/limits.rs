@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Fuel between two checks of the deadline and the cancellation: well under a millisecond of JavaScript if a branch
@@ -13,7 +14,7 @@ macro_rules! limits {
     ($($(#[$doc:meta])* $name:ident: $default:expr,)*) => {
         /// The limits of one call. A guest that exceeds one ends with an error that names it; the host and other guests
         /// go on.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         #[serde(default, deny_unknown_fields)]
         pub struct Limits {
             $($(#[$doc])* pub $name: u64,)*

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use base::{AgentName, ContentHash, RunId, Timestamp};
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -13,8 +14,19 @@ pub const TTL_MS: u64 = 300_000;
 /// Who says it (SPEC SIG-1).
 pub const SOURCE: &str = "motor.cortex";
 
+/// Adds the tag of a [`MotorResult`], which the derived schema lacks.
+fn add_type(schema: &mut Schema) {
+    let tag = serde_json::json!({ "type": "string", "const": "motor_result" });
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.insert("type".to_owned(), tag);
+    }
+    if let Some(Value::Array(required)) = schema.get_mut("required") {
+        required.push("type".into());
+    }
+}
+
 /// A stored signal. In JSON the body's fields stand beside the rest, with `"type":"motor_result"`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Signal {
     /// Rises with each signal of a home, from 1; numbers may be left out.
@@ -45,7 +57,7 @@ impl Signal {
 }
 
 /// How urgent a signal is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Priority {
@@ -54,8 +66,9 @@ pub enum Priority {
 }
 
 /// A run has ended, or waits for a person.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename = "motor_result", rename_all = "camelCase")]
+#[schemars(transform = add_type)]
 pub struct MotorResult {
     /// Id of the run.
     pub run_id: RunId,
@@ -128,7 +141,7 @@ fn is_zero(number: &u32) -> bool {
 }
 
 /// A request for consent, in words for people. The exact actions are found by the id.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SignalApproval {
     /// Its id, `apr_…`, which an answer names.
@@ -148,7 +161,7 @@ pub struct SignalApproval {
 }
 
 /// A file that a run leaves behind.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SignalArtifact {
     /// Its path below the run's artifacts.
@@ -160,7 +173,7 @@ pub struct SignalArtifact {
 }
 
 /// A skill that a run made or changed, or why it could not be taken over.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SignalSkill {
     /// Name of the skill.
@@ -180,7 +193,7 @@ pub struct SignalSkill {
 }
 
 /// The status of a run that has ended or waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SignalStatus {
     /// The run ended with an answer.
@@ -222,7 +235,7 @@ impl fmt::Display for SignalStatus {
 }
 
 /// The outcome of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskResult {
     /// Whether the task was done.
@@ -234,7 +247,7 @@ pub struct TaskResult {
 }
 
 /// Time, calls and energy of a run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskStats {
     /// Turns of the loop.
@@ -248,7 +261,7 @@ pub struct TaskStats {
 }
 
 /// Why a run failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SignalError {
     /// The reason, for people.

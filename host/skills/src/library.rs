@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::{Clock, ContentHash, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::Store;
 use tokio::sync::watch::Receiver;
@@ -57,7 +58,7 @@ pub struct LibraryParts {
 }
 
 /// A skill as a list shows it. camelCase JSON.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillSummary {
     /// Its name; of an unreadable skill, the name derived from its entry, if that is valid.

@@ -4,14 +4,16 @@
 //! ASCII are possible: nothing that could leave a directory, hide in a text or look like another name's letters.
 
 use base::text::Foreign;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Characters of a name (SPEC SKILL-3).
 pub const MAX_CHARACTERS: usize = 64;
 
 /// A name: `^[a-z][a-z0-9-]*[a-z0-9]$`, at most 64 characters, no `--`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(inline, extend("pattern" = r"^[a-z](-?[a-z0-9])+$", "maxLength" = MAX_CHARACTERS))]
 pub struct SkillName(String);
 
 /// Why a name is invalid.

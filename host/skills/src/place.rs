@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A directory whose entries are skills.
@@ -34,7 +35,7 @@ impl SkillsRoot {
 }
 
 /// An entry of a root. Shown as the entry alone in the home's root (`agentmail`, `agentmail.zip`), else as `ROOT/ENTRY`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SkillPlace {
     /// The root's id.

@@ -15,13 +15,14 @@ pub use proposal::{Proposal, read_proposal};
 use std::collections::BTreeMap;
 
 use base::CredentialName;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::SkillError;
 
 /// The powers that the owner gave a skill. Empty means none.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Policy {
     /// Patterns of domains it may reach.
@@ -38,6 +39,7 @@ pub struct Policy {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Value>,
     /// Limits of its calls by the names of the configuration's `[limits]`; they only lower.
+    #[serde(deserialize_with = "base::whole::map")]
     pub limits: BTreeMap<String, u64>,
 }
 
@@ -66,7 +68,7 @@ impl Policy {
 }
 
 /// Changes to a policy; a field that is `None` keeps its old value.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct PolicyChange {
     /// Replaces the domains, if present.
@@ -80,6 +82,7 @@ pub struct PolicyChange {
     /// Replaces the schema of inputs; an empty object: it takes none.
     pub inputs: Option<Value>,
     /// Replaces the limits, if present.
+    #[serde(deserialize_with = "base::whole::option_map")]
     pub limits: Option<BTreeMap<String, u64>>,
 }
 
@@ -105,7 +108,7 @@ impl PolicyChange {
 }
 
 /// Where a skill came from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillProvenance {
     /// A URL or a path, as it was given.
@@ -117,7 +120,7 @@ pub struct SkillProvenance {
 }
 
 /// The run that made or changed a skill.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExtractedFrom {
     /// The id of that run.

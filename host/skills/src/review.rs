@@ -5,6 +5,7 @@
 //! text of a skill is shown through [`visible`].
 
 use base::ContentHash;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::policy::{ExtractedFrom, Policy, SkillProvenance, read_proposal};
@@ -59,7 +60,7 @@ pub fn review(current: &Taken, approved: Option<(&Snapshot, &Policy)>, inspect: 
 }
 
 /// The review of a skill. camelCase JSON; `changes` come first wherever it is shown.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillReview {
     /// Against the last approved version: powers first, then files. `None` if no version was approved.
@@ -116,7 +117,7 @@ pub struct SkillReview {
 }
 
 /// Kind of file content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
     /// Text that was searched.
@@ -128,7 +129,7 @@ pub enum FileKind {
 }
 
 /// A file of a reviewed skill.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileFact {
     /// Path relative to the skill's root.
@@ -144,7 +145,7 @@ pub struct FileFact {
 }
 
 /// A credential or domain mentioned in the text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Reference {
     /// The domain or the credential's name.
@@ -154,7 +155,7 @@ pub struct Reference {
 }
 
 /// A hidden, bidirectional or confusable character.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Hidden {
     /// Path of the file in which it was found.
@@ -170,7 +171,7 @@ pub struct Hidden {
 }
 
 /// Abilities of a component (SPEC HOST-7). Made by the caller, who knows components.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ComponentFact {
     /// Path of the component's file.
@@ -189,7 +190,7 @@ pub struct ComponentFact {
 }
 
 /// A tool of a component.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolFact {
     /// Name of the tool.
@@ -201,7 +202,7 @@ pub struct ToolFact {
 }
 
 /// Changes against the approved version.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillChanges {
     /// Content hash of the approved version.
@@ -213,7 +214,7 @@ pub struct SkillChanges {
 }
 
 /// A power that was added or removed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PowerChange {
     /// `true` if added, `false` if removed.
@@ -223,7 +224,7 @@ pub struct PowerChange {
 }
 
 /// Kind of change to a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileChangeKind {
     /// The new version adds the file.
@@ -237,7 +238,7 @@ pub enum FileChangeKind {
 }
 
 /// A file that differs from the approved version.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileChange {
     /// Path relative to the skill's root.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::{ContentHash, ContentHasher};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Manifest;
@@ -31,7 +32,7 @@ pub const PROPOSAL_BYTES: u64 = 256 << 10;
 pub const PLAIN_MODE: u32 = 0o644;
 
 /// The form in which a skill was dropped in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SkillForm {
     /// A directory with `SKILL.md`.

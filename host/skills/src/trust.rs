@@ -15,6 +15,7 @@ pub(crate) mod tests;
 pub use book::TrustBook;
 
 use base::{ConsentRecord, ContentHash, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::policy::{ExtractedFrom, Policy, SkillProvenance};
@@ -87,7 +88,7 @@ pub struct TrustRecord {
 }
 
 /// A read-only run's opinion of a skill. It is advice and never approves anything.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Advisory {
     /// The read-only run that gave the advice.

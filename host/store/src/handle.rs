@@ -105,6 +105,14 @@ impl Store {
         }
     }
 
+    /// How many groups of commits this state has taken since it was made; 0 for a disk in memory.
+    ///
+    /// # Errors
+    /// As [`Store::get`].
+    pub fn commits(&self) -> Result<u64, StoreError> {
+        Ok(self.get(Table::Meta, COMMITS_KEY)?.unwrap_or(0))
+    }
+
     /// The record under `key`, if it exists. Reads see only durable records.
     ///
     /// # Errors

@@ -153,8 +153,13 @@ pub fn writes_files(tools: &[String]) -> bool {
 pub(crate) fn timeout(name: &str, config: &ToolsConfig, limits: &Limits) -> Duration {
     match find(name).and_then(|tool| tool.timeout_ms) {
         Some(timeout_ms) => Duration::from_millis(timeout_ms(config)),
-        None => limits.deadline().min(TIMEOUT),
+        None => default_timeout(limits),
     }
+}
+
+/// Wall-clock time limit of one call of a tool without a limit of its own in the configuration.
+pub(crate) fn default_timeout(limits: &Limits) -> Duration {
+    limits.deadline().min(TIMEOUT)
 }
 
 fn uses(tool: &str, uses: &[FileUse]) -> bool {

@@ -17,8 +17,12 @@ pub(crate) fn host_failed(reason: String) -> ToolReply {
     failed(ErrorCode::Unknown, reason, false, Duration::ZERO, None)
 }
 
-/// The reply to a tool call.
-pub(crate) fn of_tool(mut finished: CallReport<String, ToolError>, asked: Vec<AskedRequest>, run: &RunId) -> ToolReply {
+/// The reply to a tool call; `run` is `None` outside runs.
+pub(crate) fn of_tool(
+    mut finished: CallReport<String, ToolError>,
+    asked: Vec<AskedRequest>,
+    run: Option<&RunId>,
+) -> ToolReply {
     let (requests, refused) = (std::mem::take(&mut finished.requests), finished.last_refusal.take());
     with_network(tool_reply(finished), requests, refused, asked, run)
 }
@@ -26,7 +30,7 @@ pub(crate) fn of_tool(mut finished: CallReport<String, ToolError>, asked: Vec<As
 /// The reply to a program.
 pub(crate) fn of_code(mut report: CodeReport, asked: Vec<AskedRequest>, run: &RunId) -> ToolReply {
     let (requests, refused) = (std::mem::take(&mut report.requests), report.last_refusal.take());
-    with_network(code_reply(report), requests, refused, asked, run)
+    with_network(code_reply(report), requests, refused, asked, Some(run))
 }
 
 /// Adds the call's network requests: content from the network is marked, and a refusal is reported with its reason
@@ -36,7 +40,7 @@ fn with_network(
     requests: Vec<RequestTrace>,
     refused: Option<BlockReason>,
     asked: Vec<AskedRequest>,
-    run: &RunId,
+    run: Option<&RunId>,
 ) -> ToolReply {
     let was_last = requests.last().is_some_and(|request| request.rule.is_some());
     let is_web = requests.iter().any(|request| request.status.is_some());
@@ -48,7 +52,8 @@ fn with_network(
     }
     if let Some(blocked) = refused {
         let BlockReason { rule, reason, remedy, .. } = blocked;
-        let text = format!("network_blocked ({rule}): {reason}; {remedy} (the run is `{run}`)");
+        let whose = run.map(|run| format!(" (the run is `{run}`)")).unwrap_or_default();
+        let text = format!("network_blocked ({rule}): {reason}; {remedy}{whose}");
         // A call that went on to other requests after a refusal failed for another reason, which is then its error.
         if result.ok || !was_last {
             result.output.push_str(&format!("\n{text}"));

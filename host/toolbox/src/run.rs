@@ -110,7 +110,7 @@ impl RunToolbox {
         // The sink is dropped with the call, which ends the forwarding.
         let (mut finished, ()) = tokio::join!(working, passing);
         tell_withheld(call, std::mem::take(&mut finished.withheld));
-        reply::of_tool(finished, way.asked(), call.run)
+        reply::of_tool(finished, way.asked(), Some(call.run))
     }
 }
 

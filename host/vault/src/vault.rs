@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use base::{Clock, ContentHash, CredentialName, Refusal, Secret, Timestamp};
 use parking_lot::Mutex;
+use schemars::JsonSchema;
 use seal::Key;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Store, Table};
@@ -82,7 +83,7 @@ pub struct NewCredential {
 }
 
 /// Public information about a credential, without its value.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CredentialInfo {
     /// Name of the credential in its scope.
@@ -106,7 +107,7 @@ pub struct CredentialInfo {
 }
 
 /// The source of a credential (SPEC VAULT-1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CredentialSource {
     /// The encrypted vault of the home.

@@ -35,7 +35,7 @@ pub fn accept(answer: &str) -> Value {
     json!({ "action": "accept", "content": { "answer": answer } })
 }
 
-/// What a client does with a request of the server.
+/// The reaction of a client to a request of the server.
 pub enum Reaction {
     Result(Value),
     Error,
@@ -65,7 +65,7 @@ enum Wire {
 
 /// A client's side of `/mcp`.
 pub struct Http {
-    client: reqwest::Client,
+    pub client: reqwest::Client,
     pub url: String,
     pub token: String,
     pub version: &'static str,
@@ -86,7 +86,9 @@ impl Http {
         if let Some(method) = message["method"].as_str() {
             request = request.header("mcp-method", method);
         }
-        if let Some(name) = message["params"]["name"].as_str().or(message["params"]["taskId"].as_str()) {
+        let uri = message["params"]["uri"].as_str().filter(|_| message["method"] == "resources/read");
+        let name = message["params"]["name"].as_str().or(message["params"]["taskId"].as_str()).or(uri);
+        if let Some(name) = name {
             request = request.header("mcp-name", name);
         }
         if let Some(session) = &self.session {
@@ -159,7 +161,7 @@ impl Client {
         client
     }
 
-    /// The handshake.
+    /// Opens a connection by the handshake.
     pub fn greet(&mut self) {
         if let Wire::Http(http) = &mut self.wire {
             http.session = None;
@@ -218,7 +220,39 @@ impl Client {
         }
     }
 
-    /// The whole answer to a request; what the server asks in between is answered as the test wants it.
+    /// Sends a request on standard input, and returns its id: the answer comes later.
+    pub fn begin(&mut self, method: &str, params: Value) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        let message = self.message(id, method, params);
+        self.send(&message);
+        id
+    }
+
+    /// The next notification of this kind on standard output.
+    pub fn notice(&mut self, method: &str) -> Value {
+        loop {
+            if let Some(at) = self.notices.iter().position(|notice| notice["method"] == method) {
+                return self.notices.remove(at);
+            }
+            let message = self.line();
+            assert!(message["method"].is_string(), "{message}");
+            self.notices.push(message);
+        }
+    }
+
+    /// The answer to a request that was begun.
+    pub fn finish(&mut self, id: u64) -> Value {
+        loop {
+            let message = self.line();
+            if message["id"] == id {
+                return message;
+            }
+            self.notices.push(message);
+        }
+    }
+
+    /// The whole answer to a request; questions of the server in between are answered as the test wants it.
     pub fn answer(&mut self, method: &str, params: Value) -> Value {
         let id = self.next;
         self.next += 1;
@@ -384,7 +418,7 @@ impl Client {
 /// A host with a port.
 pub struct Port {
     pub serving: Running,
-    /// Such as `http://127.0.0.1:7777`.
+    /// The address of the port, such as `http://127.0.0.1:7777`.
     pub address: String,
     pub url: String,
 }

@@ -79,6 +79,8 @@ fn a_response_that_is_no_answer_leaves_the_question_open_for_the_command_line() 
     ];
     for era in ERAS {
         let (motor, _model) = scripted(json!([ask(), { "text": "done" }]));
+        // More runs than a model's energy allows.
+        motor.configure("[energy]\nenabled = false\n");
         let serving = motor.start(&["serve"]);
         serving.wait_for_words("listening");
         let mut reactions: Vec<Reaction> = responses.iter().map(|react| react()).collect();
@@ -127,7 +129,7 @@ fn an_answer_to_a_question_that_was_answered_elsewhere_changes_nothing() {
     }
 }
 
-/// Waits for a run whose question nobody at the client may answer, and checks that the owner still can.
+/// Waits for a run whose question is not put to the client, and checks that the owner still can.
 fn check_in_words(motor: &Motor, mut client: Client, run: &Value) {
     let waits = client.wait(run);
     assert!(client.asked.is_empty() && waits["waitsFor"]["question"].is_string(), "{waits}");
@@ -220,7 +222,7 @@ fn approvals_are_decided_on_the_page_and_never_in_a_form() {
         });
         let over = client.call("core_act", &act());
         assert_eq!((&over["answer"], client.asked.len()), (&json!("gone"), 1), "{era:?}: {over}");
-        // A client that says yes decides nothing, whatever it sends with it.
+        // A client that says yes decides nothing, also with content.
         let yes = json!({ "action": "accept", "content": { "answer": "yes", "grant": true } });
         let mut client = client.reacting(move |_| Reaction::Result(yes.clone()));
         let waits = client.call("core_act", &json!({ "task": "choose", "waitSeconds": 1 }));
@@ -301,7 +303,7 @@ fn a_request_state_that_the_server_did_not_make_answers_nothing_and_starts_nothi
     // Once more, as a client does that lost the result.
     let again = repeat(&mut client, state, &act());
     assert_eq!(again["structuredContent"]["answer"], "done", "{again}");
-    motor.only_run();
+    assert_eq!(motor.only_run(), over["structuredContent"]["runId"].as_str().unwrap());
 }
 
 #[test]

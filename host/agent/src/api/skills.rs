@@ -1,6 +1,7 @@
 //! Requests and replies about skills (SPEC SKILL-6, SKILL-9, SKILL-12). camelCase JSON.
 
 use base::{ContentHash, RunId, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skills::policy::{PolicyChange, SkillProvenance};
 use skills::review::{ComponentFact, PowerChange, SkillChanges, SkillReview};
@@ -8,7 +9,7 @@ use skills::trust::Advisory;
 use skills::{Policy, SkillName, SkillPlace, SkillStatus};
 
 /// Names a single skill.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WhichSkill {
     /// The skill's name, or its place as lists show it.
@@ -16,7 +17,7 @@ pub struct WhichSkill {
 }
 
 /// Asks for a skill review.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReviewRequest {
     /// The skill's name or place.
@@ -27,7 +28,7 @@ pub struct ReviewRequest {
 }
 
 /// The facts, and the advisory run if one was started.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillReviewReply {
     /// The facts about the skill.
@@ -38,7 +39,7 @@ pub struct SkillReviewReply {
 }
 
 /// Approves a skill, or asks for the effect of an approval.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApproveRequest {
     /// The skill's name or place.
@@ -59,7 +60,7 @@ pub struct ApproveRequest {
 }
 
 /// The effect of an approval: shown to the owner, who then answers.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalQuestion {
     /// The skill's own name.
@@ -92,7 +93,7 @@ pub struct ApprovalQuestion {
 }
 
 /// Rejects a single skill.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RejectRequest {
     /// The skill's name or place.
@@ -103,7 +104,7 @@ pub struct RejectRequest {
 }
 
 /// Changes only the policy of an approved skill.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdateRequest {
     /// The skill's name or place.
@@ -113,7 +114,7 @@ pub struct UpdateRequest {
 }
 
 /// A version of a skill.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillVersion {
     /// The hash of its bytes.
@@ -140,7 +141,7 @@ pub struct SkillVersion {
 }
 
 /// Compares two versions of a skill.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DiffRequest {
     /// The skill's name or place.
@@ -154,7 +155,7 @@ pub struct DiffRequest {
 }
 
 /// The differences between two versions.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillDiff {
     /// Hash of the older version.
@@ -168,7 +169,7 @@ pub struct SkillDiff {
 }
 
 /// Rolls a skill back to a version.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RollbackRequest {
     /// The skill's name or place.
@@ -179,7 +180,7 @@ pub struct RollbackRequest {
 }
 
 /// Verifies one skill, or all.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VerifySkills {
     /// The skill's name or place. Default: all skills.
@@ -188,7 +189,7 @@ pub struct VerifySkills {
 }
 
 /// The result of verifying a skill: every byte was read.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillVerification {
     /// The skill's name, if it can be read.
@@ -210,7 +211,7 @@ pub struct SkillVerification {
 }
 
 /// Adds a skill to the home's own.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AddRequest {
     /// An absolute path of a directory, archive, `SKILL.md` or component; or an `http(s)` URL of an archive, a

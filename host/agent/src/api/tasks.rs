@@ -6,10 +6,11 @@ use base::{AgentName, RunId, Timestamp};
 use motor::{
     Artifact, CreditBudget, FailureSummary, InstalledSkill, RunError, RunRecord, RunStatus, SkillLabel, Waiting,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A run in a list: its state and its totals. Its steps are in the trace.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskSummary {
     /// Id of the run.

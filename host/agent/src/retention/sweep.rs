@@ -26,7 +26,7 @@ pub(crate) enum StateFound {
 impl StateFound {
     /// A state without a single run has just begun; one of an earlier version may have lost runs unnoticed.
     pub fn of(motor: &Motor, was_counted: bool) -> Result<Self, Refusal> {
-        let any = motor.list(motor::ListFilter { status: None, agent: None, limit: 1 })?;
+        let any = motor.list(motor::ListFilter { limit: 1, ..motor::ListFilter::default() })?;
         Ok(if any.is_empty() || !was_counted { Self::Doubtful } else { Self::Intact })
     }
 }

@@ -128,7 +128,8 @@ impl Skills {
         Ok((self.kept(record.hash).await?, record.policy.unwrap_or_default()))
     }
 
-    async fn kept(&self, hash: ContentHash) -> Result<Snapshot, Refusal> {
+    /// The kept bytes of a version, hashed again.
+    pub(super) async fn kept(&self, hash: ContentHash) -> Result<Snapshot, Refusal> {
         let versions = self.environment.skills.versions().clone();
         blocking(move || Ok(versions.load(hash)?)).await
     }

@@ -12,7 +12,9 @@ use crate::Deliveries;
 use crate::tests::{Fixture, position, send, webhook};
 
 /// A receiver of posts: answers with the statuses in turn, and with 204 after the last one.
-async fn receiver(statuses: &'static [u16]) -> (String, mpsc::UnboundedReceiver<(BTreeMap<String, String>, String)>) {
+pub(crate) async fn receiver(
+    statuses: &'static [u16],
+) -> (String, mpsc::UnboundedReceiver<(BTreeMap<String, String>, String)>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/signals?token=t", listener.local_addr().unwrap());
     let (sender, posts) = mpsc::unbounded_channel();

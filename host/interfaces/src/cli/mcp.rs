@@ -2,15 +2,17 @@
 
 use std::path::PathBuf;
 
+use agent::api::offers::OfferedTool;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
 use super::context::{Context, usage};
 use super::{CliError, Done};
+use crate::client::Call;
 use crate::exit::CommandExit;
 use crate::mcp::api::HomeApi;
 use crate::mcp::install::{Client, Entry, Installed};
-use crate::mcp::{McpServer, tools};
+use crate::mcp::{McpServer, skills, tools};
 use crate::output::text;
 use crate::session::Session;
 
@@ -69,7 +71,7 @@ impl From<ClientName> for Client {
 pub(super) async fn run(arguments: &McpArgs, context: &Context) -> Done {
     match &arguments.command {
         None => serve(context).await,
-        Some(McpCommand::Tools) => show(context),
+        Some(McpCommand::Tools) => show(context).await,
         Some(McpCommand::Install(install)) => write(install, context),
     }
 }
@@ -90,16 +92,22 @@ async fn serve(context: &Context) -> Done {
     }
 }
 
-fn show(context: &Context) -> Done {
-    let tools = tools::all();
-    context.answer(&tools, || {
-        let lines = tools.iter().map(|tool| {
-            let title = tool.title.as_deref().unwrap_or_default();
-            format!("{}  {title}\n    {}\n", tool.name, tool.description.as_deref().unwrap_or_default())
-        });
-        lines.collect()
-    })?;
-    Ok(CommandExit::Ok)
+async fn show(context: &Context) -> Done {
+    context
+        .with_host(async |session| {
+            let offered: Vec<OfferedTool> = session.ask(&Call::get("/v1/skills/tools")).await?;
+            let tools: Vec<_> = tools::all().into_iter().chain(offered.into_iter().map(skills::tool)).collect();
+            context.answer(&tools, || {
+                let lines = tools.iter().map(|tool| {
+                    let title = tool.title.as_deref().unwrap_or_default();
+                    let description = tool.description.as_deref().unwrap_or_default();
+                    format!("{}  {title}\n    {}\n", tool.name, text::one_line(description))
+                });
+                lines.collect()
+            })?;
+            Ok(CommandExit::Ok)
+        })
+        .await
 }
 
 fn write(install: &InstallArgs, context: &Context) -> Done {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent::TaskSummary;
 use base::{Refusal, RefusalCode, RunId, Timestamp};
-use clap::Subcommand;
+use clap::{Subcommand, value_parser};
 use motor::{CancelReply, RunStatus, RunTrace, Waiting};
 use serde::Deserialize;
 use serde_json::json;
@@ -29,9 +29,9 @@ pub(super) enum TaskCommand {
         /// Of every agent, not only of `--agent`
         #[arg(long)]
         all: bool,
-        /// At most so many
-        #[arg(long, value_name = "N", default_value_t = 20)]
-        limit: usize,
+        /// At most so many, up to 1000
+        #[arg(long, value_name = "N", default_value_t = 20, value_parser = value_parser!(u16).range(1..=1000))]
+        limit: u16,
         /// Only runs that wait for an answer or for consent, with their questions
         #[arg(long, conflicts_with = "status")]
         waiting: bool,
@@ -176,7 +176,7 @@ pub(super) async fn or_newest(run: Option<RunId>, session: &mut Session, context
 }
 
 /// The runs that wait for a person, the oldest question first.
-async fn waiting(all: bool, limit: usize, session: &mut Session, context: &Context) -> Done {
+async fn waiting(all: bool, limit: u16, session: &mut Session, context: &Context) -> Done {
     let mut records = Vec::new();
     for status in RunStatus::ALL.into_iter().filter(|status| status.is_waiting()) {
         let mut path = format!("/v1/tasks?limit={limit}&status={status}");
@@ -187,7 +187,7 @@ async fn waiting(all: bool, limit: usize, session: &mut Session, context: &Conte
         records.extend(found);
     }
     records.sort_by_key(|record| record.waiting.as_ref().map(|waiting| (waiting.expires_at(), record.id.to_string())));
-    records.truncate(limit);
+    records.truncate(usize::from(limit));
     if records.is_empty() && !context.output.is_json() {
         context.output.say("no run waits for anybody");
         return Ok(CommandExit::Ok);

@@ -1,7 +1,5 @@
 //! `motor trace`: a run's trace in the forms of other programs (SPEC OBS-1).
 
-mod otlp;
-
 use std::path::PathBuf;
 
 use base::{Refusal, RefusalCode, RunId};
@@ -52,7 +50,7 @@ pub(super) async fn run(command: TraceCommand, context: &Context) -> Done {
             let trace: RunTrace = session.ask(&Call::get(format!("/v1/tasks/{run}"))).await?;
             let text = match format {
                 TraceFormat::Jsonl => lines(&trace),
-                TraceFormat::Otlp => format!("{}\n", otlp::request(&trace)),
+                TraceFormat::Otlp => format!("{}\n", agent::otlp::request(&trace)),
                 TraceFormat::Html => standalone_page(&trace),
             };
             match out {

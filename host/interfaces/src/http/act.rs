@@ -4,6 +4,7 @@ use agent::{ActReply, ActRequest, ExecuteReply, ExecuteRequest, Explanation};
 use axum::Json;
 use axum::extract::State;
 
+use super::idempotency::IdempotencyKey;
 use super::reply::ApiResult;
 use super::scope::Actor;
 use super::{ApiState, Body};
@@ -11,10 +12,12 @@ use super::{ApiState, Body};
 pub(super) async fn act(
     actor: Actor,
     State(api): State<ApiState>,
-    Body(request): Body<ActRequest>,
+    key: IdempotencyKey,
+    Body(mut request): Body<ActRequest>,
 ) -> ApiResult<ActReply> {
     let _attachment = api.attached.attach();
     actor.check(&request)?;
+    request.key = key.or(request.key)?;
     Ok(Json(api.host.runs.act(request, actor.caller).await?))
 }
 

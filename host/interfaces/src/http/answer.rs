@@ -3,32 +3,36 @@
 use agent::{ApproveTask, RespondRequest, RetryTask};
 use axum::Json;
 use axum::extract::State;
+use base::RunId;
 use consent::ConsentError;
 use motor::{CommandReply, RetryReply};
 
-use super::reply::{ApiResult, run_id};
+use super::idempotency::IdempotencyKey;
+use super::reply::ApiResult;
 use super::scope::{Actor, Owner};
 use super::{ApiState, Body, Path};
 
 pub(super) async fn respond(
     Owner(consent): Owner,
     State(api): State<ApiState>,
-    Path(id): Path<String>,
-    Body(request): Body<RespondRequest>,
+    Path(run): Path<RunId>,
+    key: IdempotencyKey,
+    Body(mut request): Body<RespondRequest>,
 ) -> ApiResult<CommandReply> {
     let _attachment = api.attached.attach();
-    let run = run_id(&id)?;
+    request.key = key.or(request.key)?;
     Ok(Json(api.host.runs.respond(&run, request, consent).await?))
 }
 
 pub(super) async fn approve(
     Owner(consent): Owner,
     State(api): State<ApiState>,
-    Path(id): Path<String>,
-    Body(request): Body<ApproveTask>,
+    Path(run): Path<RunId>,
+    key: IdempotencyKey,
+    Body(mut request): Body<ApproveTask>,
 ) -> ApiResult<CommandReply> {
     let _attachment = api.attached.attach();
-    let run = run_id(&id)?;
+    request.key = key.or(request.key)?;
     Ok(Json(api.host.runs.approve(&run, request, consent).await?))
 }
 
@@ -37,11 +41,13 @@ pub(super) async fn approve(
 pub(super) async fn retry(
     actor: Actor,
     State(api): State<ApiState>,
-    Path(id): Path<String>,
-    Body(request): Body<RetryTask>,
+    Path(run): Path<RunId>,
+    key: IdempotencyKey,
+    Body(mut request): Body<RetryTask>,
 ) -> ApiResult<RetryReply> {
     let _attachment = api.attached.attach();
-    let run = actor.access.run(&api, &id)?;
+    request.key = key.or(request.key)?;
+    let run = actor.access.run(&api, run)?;
     let consent = actor.consent()?;
     if consent.is_none() && request.widens() {
         return Err(ConsentError::Missing.into());

@@ -1,4 +1,4 @@
-//! The connections of a listener: how many there are at once, and how long one may take to send its request.
+//! The connections of a listener: each gets a [slot](Slots), and a bounded time to send its request.
 //!
 //! Without these bounds a program that connects and says nothing keeps a descriptor for ever, and a thousand of them keep
 //! out the owner's own commands. An answer may take as long as it likes: a watch stays open for days.
@@ -8,61 +8,46 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use base::{Refusal, RefusalCode};
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::listen::Listener;
-use super::reply::ErrorReply;
+use super::slots::{ConnectionSlot, Slots};
 
-/// The bounds of one socket.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct SocketLimits {
-    /// Connections that are served at once. Default 256: descriptors are a thousand for a process.
-    pub served: usize,
-    /// Connections that wait for a place. More stay in the queue of the kernel. Default 64.
-    pub waiting: usize,
-    /// How long a client may take to send the head of a request, also the next one of a connection. Default 10 s.
-    pub head: Duration,
-    /// How long a connection waits for a place before it is refused: longer than connections without a request last.
-    /// Default 15 s.
-    pub wait: Duration,
-}
-
-impl Default for SocketLimits {
-    fn default() -> Self {
-        Self { served: 256, waiting: 64, head: Duration::from_secs(10), wait: Duration::from_secs(15) }
-    }
-}
+/// Maximum bytes of the head of a request, and of a body's part that is read at once. A head has at most 100 headers, hyper's
+/// default.
+const MAX_HEAD_BYTES: usize = 64 << 10;
 
 /// Serves connections until `closing`, then waits for those that are open.
-pub(super) async fn serve(listener: impl Listener, router: Router, bounds: SocketLimits, closing: CancellationToken) {
-    let (served, waiting) = (Arc::new(Semaphore::new(bounds.served)), Arc::new(Semaphore::new(bounds.waiting)));
-    let full = Router::new().fallback(move || async move { ErrorReply::from(no_place(bounds.served)) });
+pub(super) async fn serve(listener: impl Listener, router: Router, slots: Arc<Slots>, closing: CancellationToken) {
+    let full = Router::new().fallback({
+        let slots = slots.clone();
+        move || async move { slots.full() }
+    });
     let connections = TaskTracker::new();
-    let next = async || {
-        // The semaphores are never closed.
-        let place = waiting.clone().acquire_owned().await.ok();
-        (place, listener.accept().await)
-    };
+    let next = async || (slots.place().await, listener.accept().await);
     while let Some((place, stream)) = closing.run_until_cancelled(next()).await {
-        let (served, router, full, closing) = (served.clone(), router.clone(), full.clone(), closing.clone());
+        let (slots, router, full, closing) = (slots.clone(), router.clone(), full.clone(), closing.clone());
         connections.spawn(async move {
-            let slot = tokio::time::timeout(bounds.wait, served.acquire_owned()).await;
-            // A connection that is refused keeps its waiting place, so that there are never more than both bounds allow.
-            let (router, _place, is_served) = match slot {
-                Ok(slot) => {
+            let served = match slots.enter().await {
+                Some(slot) => {
                     drop(place);
-                    (router, slot.ok(), true)
+                    connection(stream, router, Some(slot), slots.limits.head, closing).await
                 }
-                Err(_) => (full, place, false),
+                // A connection that is refused keeps its waiting place, so that there are never more than the bounds allow.
+                None => {
+                    let _place = place;
+                    connection(stream, full, None, slots.limits.head, closing).await
+                }
             };
-            if let Err(error) = connection(stream, router, is_served, bounds.head, closing).await {
+            if let Err(error) = served {
                 tracing::debug!(%error, "a connection ended");
             }
         });
@@ -71,16 +56,27 @@ pub(super) async fn serve(listener: impl Listener, router: Router, bounds: Socke
     connections.wait().await;
 }
 
+/// Serves one connection. Without a slot it gets one answer.
 async fn connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
-    keep_alive: bool,
+    slot: Option<ConnectionSlot>,
     head: Duration,
     closing: CancellationToken,
 ) -> hyper::Result<()> {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(head).keep_alive(keep_alive);
-    let mut serving = pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
+    http.timer(TokioTimer::new()).header_read_timeout(head).keep_alive(slot.is_some()).max_buf_size(MAX_HEAD_BYTES);
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (answering, slot) = (router.call(request), slot.clone());
+        async move {
+            match slot {
+                Some(slot) => slot.hold(answering).await,
+                None => answering.await,
+            }
+        }
+    });
+    let mut serving = pin!(http.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         served = &mut serving => return served,
         () = closing.cancelled() => serving.as_mut().graceful_shutdown(),
@@ -88,31 +84,34 @@ async fn connection(
     serving.await
 }
 
-fn no_place(most: usize) -> Refusal {
-    Refusal::new(RefusalCode::TryLater, format!("the host has {most} connections open, as many as it takes"))
-        .with_remedy("end commands that watch runs or signals, and try again")
-}
-
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
+    use axum::response::Sse;
+    use axum::response::sse::Event;
     use axum::routing::get;
+    use futures_util::stream;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::{UnixListener, UnixStream};
 
     use super::*;
     use crate::http::listen::OwnersOnly;
+    use crate::http::slots::SocketLimits;
 
-    const BOUNDS: SocketLimits =
-        SocketLimits { served: 4, waiting: 2, head: Duration::from_secs(10), wait: Duration::from_secs(15) };
+    fn limits(watching: usize) -> SocketLimits {
+        SocketLimits { served: 4, watching, waiting: 2, ..SocketLimits::default() }
+    }
 
     struct Socket {
         path: std::path::PathBuf,
         closing: CancellationToken,
+        slots: Arc<Slots>,
         _home: tempfile::TempDir,
     }
 
     impl Socket {
-        fn open() -> Self {
+        fn open(watching: usize) -> Self {
             let home = tempfile::tempdir().unwrap();
             let path = home.path().join("s");
             let listener = OwnersOnly::new(UnixListener::bind(&path).unwrap());
@@ -120,10 +119,13 @@ mod tests {
                 tokio::time::sleep(Duration::from_secs(100_000)).await;
                 "at last"
             });
-            let router = Router::new().route("/", get(|| async { "here" })).route("/slow", slow);
+            let watch = get(|| async { Sse::new(stream::pending::<Result<Event, Infallible>>()) });
+            let here = Router::new().route("/", get(|| async { "here" }));
+            let router = here.route("/slow", slow).route("/watch", watch);
             let closing = CancellationToken::new();
-            tokio::spawn(serve(listener, router, BOUNDS, closing.clone()));
-            Self { path, closing, _home: home }
+            let slots = Slots::new(limits(watching));
+            tokio::spawn(serve(listener, router, slots.clone(), closing.clone()));
+            Self { path, closing, slots, _home: home }
         }
 
         async fn connect(&self, said: &str) -> UnixStream {
@@ -146,7 +148,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn clients_that_say_nothing_are_dropped_and_others_get_their_places() {
-        let socket = Socket::open();
+        let socket = Socket::open(0);
         let began = tokio::time::Instant::now();
         let mut silent = Vec::new();
         for said in ["", "GET", "GET / HTTP/1.1\r\nhost", "GET / HTTP/1.1\r\nhost: x\r\n"].repeat(5) {
@@ -162,7 +164,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn answers_may_take_long_and_a_client_may_ask_again() {
-        let socket = Socket::open();
+        let socket = Socket::open(0);
         let watch = socket.ask("/slow");
         let idle = async {
             let mut stream = socket.connect("GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
@@ -180,7 +182,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn without_a_place_the_answer_says_so() {
-        let socket = Socket::open();
+        let socket = Socket::open(0);
         let watching =
             async { tokio::join!(socket.ask("/slow"), socket.ask("/slow"), socket.ask("/slow"), socket.ask("/slow")) };
         let late = async {
@@ -195,5 +197,50 @@ mod tests {
         let half = socket.connect("GET").await;
         socket.closing.cancel();
         all(half).await;
+    }
+    #[tokio::test(start_paused = true)]
+    async fn watchers_and_long_answers_leave_the_slots_for_requests_free() {
+        let socket = Socket::open(6);
+        let request = |path: &str| format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
+        let mut watching = Vec::new();
+        for _ in 0..3 {
+            watching.push(socket.connect(&request("/slow")).await);
+            let mut watch = socket.connect(&request("/watch")).await;
+            let mut head = [0; 12];
+            watch.read_exact(&mut head).await.unwrap();
+            assert_eq!(&head, b"HTTP/1.1 200");
+            watching.push(watch);
+        }
+        // Three long answers stand beside three streams, more together than there are slots for requests.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(socket.slots.open(), (0, 6));
+        assert!(socket.ask("/").await.ends_with("here"));
+        let refused = socket.ask("/watch").await;
+        assert!(refused.contains("503") && refused.contains("6 connections watch"), "{refused}");
+        assert!(socket.ask("/").await.ends_with("here"));
+        // Silent clients take slots for requests alone, and a watch outlasts them.
+        let mut silent = Vec::new();
+        for _ in 0..4 {
+            silent.push(socket.connect("GET").await);
+        }
+        assert!(socket.ask("/").await.ends_with("here"));
+        assert_eq!(socket.slots.open().1, 6);
+        drop(watching);
+        while socket.slots.open().1 > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_asks_again_after_a_long_answer() {
+        let socket = Socket::open(1);
+        let mut stream = socket.connect("GET /slow HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        let mut answer = vec![0; 16 << 10];
+        let read = stream.read(&mut answer).await.unwrap();
+        assert!(answer[..read].ends_with(b"at last"));
+        assert_eq!(socket.slots.open(), (1, 0));
+        stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let read = stream.read(&mut answer).await.unwrap();
+        assert!(answer[..read].ends_with(b"here"));
     }
 }

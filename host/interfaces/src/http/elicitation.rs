@@ -6,24 +6,25 @@
 use agent::{Elicitation, ElicitedAnswer};
 use axum::Json;
 use axum::extract::State;
+use base::RunId;
 use motor::CommandReply;
 
 use super::reply::ApiResult;
 use super::scope::Asked;
 use super::{ApiState, Body, Path};
 
-pub(super) async fn show(asked: Asked, State(api): State<ApiState>, Path(id): Path<String>) -> ApiResult<Elicitation> {
-    let run = asked.access.run(&api, &id)?;
+pub(super) async fn show(asked: Asked, State(api): State<ApiState>, Path(id): Path<RunId>) -> ApiResult<Elicitation> {
+    let run = asked.access.run(&api, id)?;
     Ok(Json(api.host.elicitation(&run, &asked.client)?))
 }
 
 pub(super) async fn answer(
     asked: Asked,
     State(api): State<ApiState>,
-    Path(id): Path<String>,
+    Path(id): Path<RunId>,
     Body(answer): Body<ElicitedAnswer>,
 ) -> ApiResult<CommandReply> {
     let _attachment = api.attached.attach();
-    let run = asked.access.run(&api, &id)?;
+    let run = asked.access.run(&api, id)?;
     Ok(Json(api.host.answer_elicited(&run, answer, &asked.client).await?))
 }

@@ -5,6 +5,7 @@ use agent::{EnergyReport, HostStatus};
 use axum::Json;
 use axum::extract::State;
 use base::{AgentName, Refusal, RefusalCode, RunId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::reply::{ApiResult, ErrorReply};
@@ -12,7 +13,7 @@ use super::scope::{Anyone, Local, Reader};
 use super::{ApiState, Lifetime, Query};
 
 /// The agent to report the energy of.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EnergyQuery {
     #[serde(default)]
@@ -29,7 +30,7 @@ pub(super) async fn energy(
 }
 
 /// A host's status report.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
     /// The facts about the host.
@@ -47,7 +48,7 @@ pub(super) async fn status(_: Local, State(api): State<ApiState>) -> Json<Status
 }
 
 /// The address of the owner's page.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PageAddress {
     /// An address such as `http://127.0.0.1:7777`; absent if the host listens on no port of the loopback interface.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,7 +60,7 @@ pub(super) async fn page(_: Reader, State(api): State<ApiState>) -> Json<PageAdd
 }
 
 /// That the process is alive.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct HealthReply {
     ok: bool,
 }
@@ -85,7 +86,7 @@ pub(super) async fn doctor(_: Local, State(api): State<ApiState>) -> ApiResult<V
 }
 
 /// Runs that go on.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ResumeReply {
     /// Those that an earlier host had left.
     pub resumed: Vec<RunId>,
@@ -100,7 +101,7 @@ pub(super) async fn resume(_: Local, State(api): State<ApiState>) -> ApiResult<R
 }
 
 /// That the host ends.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct ShutdownReply {
     ending: bool,
 }

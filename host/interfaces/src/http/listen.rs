@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use super::attached::Attachments;
 use super::port::TcpPort;
 use super::same_origin::HostNames;
+use super::slots::{Slots, SocketLimits, raise_descriptors};
 use super::{ApiState, Channel, Lifetime, connections, router};
 
 /// Bytes of a socket's path that every Unix takes (`sun_path` has 104 to 108, with a final NUL).
@@ -66,6 +67,7 @@ impl Server {
             lifetime,
             attached: Attachments::new(),
             page: Arc::default(),
+            meters: Arc::default(),
             closing: CancellationToken::new(),
             shutdown: CancellationToken::new(),
             mcp: None,
@@ -143,7 +145,13 @@ impl Server {
 
 fn serve(listener: impl Listener + Send + Sync + 'static, api: ApiState) -> JoinHandle<()> {
     let closing = api.closing.clone();
-    tokio::spawn(connections::serve(listener, router(api), connections::SocketLimits::default(), closing))
+    let slots = Slots::new(SocketLimits::fitting(raise_descriptors()));
+    let kind = match api.channel {
+        Channel::Socket => "socket",
+        Channel::Network(_) => "port",
+    };
+    api.meters.add_listener(kind, slots.clone());
+    tokio::spawn(connections::serve(listener, router(api), slots, closing))
 }
 
 /// Makes the socket beside its place and moves it there: it is never reachable with other permissions, and one left by

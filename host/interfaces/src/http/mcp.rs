@@ -27,6 +27,7 @@ use super::port::TcpPort;
 use super::reply::{ErrorReply, RawBody};
 use super::same_origin::HostNames;
 use super::scope::Reader;
+use super::slots::{Slots, SocketLimits};
 use super::{ApiState, Channel, MAX_BYTES, connections, guarded};
 use crate::mcp::McpServer;
 use sessions::{OwnSessions, SessionLimits, SessionOwner, Sessions};
@@ -76,7 +77,7 @@ pub async fn serve_fixture<H: ServerHandler>(
     let address = listener.local_addr().map_err(|error| port.failed(&error))?;
     let endpoint = Arc::new(Endpoint::new(make, SessionLimits::default(), closing.clone()));
     let router = guarded(mounted(endpoint), Channel::Network(HostNames::Loopback));
-    let serving = connections::serve(listener, router, connections::SocketLimits::default(), closing);
+    let serving = connections::serve(listener, router, Slots::new(SocketLimits::default()), closing);
     Ok((address, tokio::spawn(serving)))
 }
 

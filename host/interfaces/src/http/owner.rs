@@ -5,31 +5,27 @@ use axum::Json;
 use axum::extract::State;
 use base::{CredentialName, Refusal, RefusalCode};
 use consent::{OwnerStatus, OwnerToken, Replacement, TokenFile};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vault::CredentialInfo;
 use zeroize::Zeroizing;
 
-use super::reply::{ApiResult, RawBody};
+use super::reply::{ApiResult, SecretBody};
 use super::scope::{Local, Owner, OwnerClaim, Reader};
 use super::{ApiState, Body, Path, Query};
 
 /// That a credential is kept.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct CredentialStored {
     warnings: Vec<String>,
 }
 
-/// Keeps a credential. An error does not quote the body: it may hold the secret.
 pub(super) async fn set_credential(
     Owner(consent): Owner,
     State(api): State<ApiState>,
-    RawBody(body): RawBody,
+    SecretBody(credential): SecretBody<SetCredential>,
 ) -> ApiResult<CredentialStored> {
     let _attachment = api.attached.attach();
-    let credential: SetCredential = serde_json::from_slice(&body).map_err(|_| {
-        let reason = "the body is not a credential: an object with `name`, `value` and `domains`";
-        Refusal::new(RefusalCode::InvalidRequest, reason)
-    })?;
     Ok(Json(CredentialStored { warnings: api.host.credentials.set(credential, consent).await? }))
 }
 
@@ -39,7 +35,7 @@ pub(super) async fn credentials(_: Reader, State(api): State<ApiState>) -> ApiRe
 }
 
 /// The owner of the credential to delete.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CredentialSelector {
     /// The only skill that it is kept for. Default: it is shared.
@@ -48,7 +44,7 @@ pub(super) struct CredentialSelector {
 }
 
 /// That a credential is gone.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct CredentialDeleted {
     deleted: bool,
 }
@@ -56,12 +52,10 @@ pub(super) struct CredentialDeleted {
 pub(super) async fn delete_credential(
     Owner(consent): Owner,
     State(api): State<ApiState>,
-    Path(name): Path<String>,
+    Path(name): Path<CredentialName>,
     Query(which): Query<CredentialSelector>,
 ) -> ApiResult<CredentialDeleted> {
     let _attachment = api.attached.attach();
-    let name =
-        CredentialName::parse(&name).map_err(|error| Refusal::new(RefusalCode::InvalidRequest, error.to_string()))?;
     api.host.credentials.delete(&name, which.skill.as_deref(), consent).await?;
     Ok(Json(CredentialDeleted { deleted: true }))
 }
@@ -94,7 +88,7 @@ pub(super) async fn owner(_: Local, State(api): State<ApiState>) -> Json<OwnerSt
 }
 
 /// Another token for the owner. As the body of a credential, it is never quoted.
-#[derive(Deserialize, Serialize)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewToken {
     /// The token, which proves that the file is good.
@@ -106,14 +100,12 @@ pub struct NewToken {
 pub(super) async fn replace_token(
     OwnerClaim(claim): OwnerClaim,
     State(api): State<ApiState>,
-    RawBody(body): RawBody,
+    SecretBody(new): SecretBody<NewToken>,
 ) -> ApiResult<OwnerStatus> {
     let _attachment = api.attached.attach();
-    let parsed = serde_json::from_slice::<NewToken>(&body).ok().and_then(|new| {
-        let (token, file) = (Zeroizing::new(new.token), Zeroizing::new(new.file));
-        Some(Replacement { token: OwnerToken::parse(&token)?, file: TokenFile::parse(&file).ok()? })
-    });
-    let new = parsed.ok_or_else(|| {
+    let (token, file) = (Zeroizing::new(new.token), Zeroizing::new(new.file));
+    let parsed = OwnerToken::parse(&token).zip(TokenFile::parse(&file).ok());
+    let new = parsed.map(|(token, file)| Replacement { token, file }).ok_or_else(|| {
         let reason = "the body is not a new token: an object with `token` and `file`";
         Refusal::new(RefusalCode::InvalidRequest, reason)
     })?;

@@ -18,6 +18,7 @@ mod start;
 mod timeline;
 
 use base::Timestamp;
+pub(super) use layout::word;
 use motor::RunTrace;
 
 use super::routes::Routes;

@@ -10,6 +10,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use base::{Refusal, RefusalCode, RunId};
 use consent::ConsentError;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// JSON: `{ "type": "about:blank", "title": "Not Found", "status": 404, "detail": "there is no run `run_1`", "code":
 /// "not_found", "remedy": "list the runs: `motor task list`" }`.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
     /// Always `about:blank`: `code` tells the kind.
     #[serde(rename = "type")]
@@ -74,6 +75,8 @@ impl IntoResponse for ErrorReply {
         let kind = "about:blank".to_owned();
         let body = Problem { kind, title, status: status.as_u16(), detail: reason, code, remedy, key };
         let mut response = (status, Json(body)).into_response();
+        // For the count of refusals.
+        response.extensions_mut().insert(code);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if status == StatusCode::UNAUTHORIZED {
@@ -128,6 +131,25 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     }
 }
 
+/// A request's JSON body that may hold a secret: a refusal quotes nothing of it.
+pub(super) struct SecretBody<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for SecretBody<T> {
+    type Rejection = ErrorReply;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ErrorReply> {
+        match in_time(Json::from_request(request, state)).await? {
+            Ok(Json(body)) => Ok(Self(body)),
+            Err(JsonRejection::JsonDataError(_) | JsonRejection::JsonSyntaxError(_)) => {
+                let reason = "the body is refused, and not quoted because it may hold a secret";
+                let refusal = Refusal::new(RefusalCode::InvalidRequest, reason);
+                Err(refusal.with_remedy("compare it with the schema of this endpoint in `/openapi.json`").into())
+            }
+            Err(rejection) => Err(rejection.into()),
+        }
+    }
+}
+
 /// The bytes of a body, for a handler that quotes nothing of it.
 #[derive(Debug)]
 pub(super) struct RawBody(pub(super) Bytes);
@@ -161,7 +183,12 @@ impl From<JsonRejection> for ErrorReply {
 
 impl From<PathRejection> for ErrorReply {
     fn from(rejection: PathRejection) -> Self {
-        Self::rejected(rejection.status(), format!("the path is refused: {}", lower_first(&rejection.body_text())))
+        let text = rejection.body_text();
+        let reason = text.strip_prefix("Invalid URL: ").unwrap_or(&text);
+        let Self { status, refusal } =
+            Self::rejected(rejection.status(), format!("the path is refused: {}", lower_first(reason)));
+        let remedy = "list what there is to see its ids and names: `motor task list`, `motor token list`, `motor credential list`";
+        Self { status, refusal: refusal.with_remedy(remedy) }
     }
 }
 

@@ -1,11 +1,18 @@
-//! The table of routes: a router that knows the scope of each of its routes.
+//! The table of routes: a router that knows the scope of each of its routes, and for those of the API their description.
 
 use axum::Router;
+use axum::extract::Request;
 use axum::handler::Handler;
-use axum::routing::{MethodFilter, on};
+use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{MethodFilter, MethodRouter, on};
+use base::RefusalCode;
 use serde::Serialize;
 
 use super::ApiState;
+use super::openapi::{Endpoint, Operation};
+use super::reply::ErrorReply;
 use super::scope::{RouteScope, Scope};
 
 /// One route of the API.
@@ -38,6 +45,7 @@ scoped!(A);
 scoped!(A B);
 scoped!(A B C);
 scoped!(A B C D);
+scoped!(A B C D E);
 
 /// A router under construction.
 pub(super) struct Routes {
@@ -46,17 +54,14 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    pub(super) fn new() -> Self {
-        Self { router: Router::new(), table: Vec::new() }
-    }
-
     /// Adds a route for `GET`.
     pub(super) fn get<H, T>(self, path: &'static str, handler: H) -> Self
     where
         H: Handler<T, ApiState>,
         T: Scoped + 'static,
     {
-        self.add("GET", MethodFilter::GET, path, handler)
+        let route = Route { method: "GET", path, scope: T::SCOPE };
+        self.add(route, on(MethodFilter::GET, handler))
     }
 
     /// Adds a route for `POST`.
@@ -65,7 +70,8 @@ impl Routes {
         H: Handler<T, ApiState>,
         T: Scoped + 'static,
     {
-        self.add("POST", MethodFilter::POST, path, handler)
+        let route = Route { method: "POST", path, scope: T::SCOPE };
+        self.add(route, on(MethodFilter::POST, handler))
     }
 
     /// Adds a route for `DELETE`.
@@ -74,16 +80,91 @@ impl Routes {
         H: Handler<T, ApiState>,
         T: Scoped + 'static,
     {
-        self.add("DELETE", MethodFilter::DELETE, path, handler)
+        let route = Route { method: "DELETE", path, scope: T::SCOPE };
+        self.add(route, on(MethodFilter::DELETE, handler))
     }
 
-    fn add<H, T>(mut self, method: &'static str, filter: MethodFilter, path: &'static str, handler: H) -> Self
+    fn add(mut self, route: Route, method: MethodRouter<ApiState>) -> Self {
+        self.table.push(route);
+        self.router = self.router.route(route.path, method);
+        self
+    }
+}
+
+/// A route with its description.
+pub(super) struct ApiRoute {
+    pub(super) route: Route,
+    /// One sentence, without the final period.
+    pub(super) about: &'static str,
+    /// Adds the parts of the request, and the answers.
+    pub(super) describe: fn(&mut Operation<'_>),
+    /// Refusals of the handler itself, beside those that follow from the parts of the request.
+    pub(super) refusals: &'static [RefusalCode],
+}
+
+/// The routes of the API under construction. Each is described, from the types of its handler and one sentence.
+pub(super) struct ApiRoutes {
+    pub(super) routes: Routes,
+    pub(super) described: Vec<ApiRoute>,
+}
+
+impl ApiRoutes {
+    pub(super) fn new() -> Self {
+        Self { routes: Routes { router: Router::new(), table: Vec::new() }, described: Vec::new() }
+    }
+
+    /// Adds a route for `GET`.
+    pub(super) fn get<H, T>(self, path: &'static str, about: &'static str, handler: H) -> Self
     where
-        H: Handler<T, ApiState>,
+        H: Endpoint<T>,
         T: Scoped + 'static,
     {
-        self.table.push(Route { method, path, scope: T::SCOPE });
-        self.router = self.router.route(path, on(filter, handler));
+        let route = Route { method: "GET", path, scope: T::SCOPE };
+        self.add::<H, T>(route, about, on(MethodFilter::GET, handler))
+    }
+
+    /// Adds a route for `POST`.
+    pub(super) fn post<H, T>(self, path: &'static str, about: &'static str, handler: H) -> Self
+    where
+        H: Endpoint<T>,
+        T: Scoped + 'static,
+    {
+        let route = Route { method: "POST", path, scope: T::SCOPE };
+        self.add::<H, T>(route, about, on(MethodFilter::POST, handler))
+    }
+
+    /// Adds a route for `DELETE`.
+    pub(super) fn delete<H, T>(self, path: &'static str, about: &'static str, handler: H) -> Self
+    where
+        H: Endpoint<T>,
+        T: Scoped + 'static,
+    {
+        let route = Route { method: "DELETE", path, scope: T::SCOPE };
+        self.add::<H, T>(route, about, on(MethodFilter::DELETE, handler))
+    }
+
+    /// Adds codes of refusals to the route that was added last.
+    pub(super) fn refusing(mut self, refusals: &'static [RefusalCode]) -> Self {
+        if let Some(last) = self.described.last_mut() {
+            last.refusals = refusals;
+        }
         self
+    }
+
+    fn add<H: Endpoint<T>, T>(mut self, route: Route, about: &'static str, method: MethodRouter<ApiState>) -> Self {
+        let method = if H::READS_QUERY { method } else { method.layer(from_fn(without_query)) };
+        self.described.push(ApiRoute { route, about, describe: H::describe, refusals: &[] });
+        self.routes = self.routes.add(route, method);
+        self
+    }
+}
+
+/// Refuses a query where none is read: a misspelt parameter would pass unnoticed, as it does in no other place.
+async fn without_query(request: Request, next: Next) -> Response {
+    match request.uri().query() {
+        None | Some("") => next.run(request).await,
+        Some(_) => {
+            ErrorReply::rejected(StatusCode::BAD_REQUEST, "this endpoint takes no query parameters").into_response()
+        }
     }
 }

@@ -13,7 +13,7 @@ use llm::{ModelRef, Provider};
 use serde::Serialize;
 
 use super::claim::claim;
-use super::reply::{ErrorReply, run_id};
+use super::reply::ErrorReply;
 use super::{ApiState, Channel};
 
 /// The scope that a route demands, from the least to the most.
@@ -101,9 +101,8 @@ pub(super) struct Access {
 }
 
 impl Access {
-    /// The run with the id `text`, if it exists within this access. A run of another agent is not found.
-    pub(super) fn run(&self, api: &ApiState, text: &str) -> Result<RunId, ErrorReply> {
-        let id = run_id(text)?;
+    /// The run, if it exists within this access. A run of another agent is not found.
+    pub(super) fn run(&self, api: &ApiState, id: RunId) -> Result<RunId, ErrorReply> {
         if self.agent.is_some() && !self.sees(&api.host.runs.agent(&id)?) {
             return Err(ErrorReply::from(Refusal::new(RefusalCode::NotFound, format!("there is no run `{id}`"))));
         }

@@ -5,15 +5,14 @@ use std::convert::Infallible;
 use agent::{FollowStep, Follower};
 use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
-use axum::response::Sse;
 use axum::response::sse::Event;
 use base::Refusal;
 use futures_util::{Stream, StreamExt as _, stream};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use signals::Signal;
 
-use super::events::{event, last_event_id, sse};
+use super::events::{EventStream, LastEventId, event};
 use super::reply::{ApiResult, ErrorReply};
 use super::scope::{Access, Reader};
 use super::{ApiState, Query};
@@ -22,7 +21,7 @@ use super::{ApiState, Query};
 const MAX_SIGNALS: usize = 1_000;
 
 /// The signals to list.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SignalRange {
     /// Those with a higher id. Default 0: from the first.
@@ -74,7 +73,7 @@ fn within(
 }
 
 /// Where the stream begins.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct From {
     #[serde(default)]
@@ -90,9 +89,9 @@ pub(super) async fn events(
     Reader(access): Reader,
     State(api): State<ApiState>,
     Query(from): Query<From>,
-    headers: HeaderMap,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ErrorReply> {
-    let follower = Follower::from(api.host.waiting.clone(), last_event_id(&headers)?.or(from.after));
+    LastEventId(seen): LastEventId,
+) -> Result<EventStream<Signal, impl Stream<Item = Result<Event, Infallible>> + Send>, ErrorReply> {
+    let follower = Follower::from(api.host.waiting.clone(), seen.or(from.after));
     let stream = stream::unfold((follower, access), |(mut follower, access)| async move {
         loop {
             match follower.next().await {
@@ -105,7 +104,7 @@ pub(super) async fn events(
             }
         }
     });
-    Ok(sse(stream.take_until(api.closing.cancelled_owned())))
+    Ok(EventStream::new(stream.take_until(api.closing.cancelled_owned())))
 }
 
 fn shown(followed: &FollowStep) -> Event {

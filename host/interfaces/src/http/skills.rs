@@ -7,6 +7,7 @@ use agent::api::skills::{
 use axum::Json;
 use axum::extract::State;
 use base::AgentName;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skills::{SkillPlace, SkillSummary};
 
@@ -20,7 +21,7 @@ pub(super) async fn list(_: Reader, State(api): State<ApiState>) -> ApiResult<Ve
 }
 
 /// The agent whose energy an advisory run costs.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReviewQuery {
     #[serde(default)]
@@ -75,7 +76,7 @@ pub(super) async fn update(
 }
 
 /// That a skill is gone.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct SkillDeleted {
     place: SkillPlace,
 }

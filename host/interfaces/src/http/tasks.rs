@@ -6,17 +6,21 @@ use std::time::Duration;
 use agent::{Host, TaskFilter, TaskSummary};
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, header};
+use axum::http::header;
 use axum::response::sse::Event;
-use axum::response::{IntoResponse, Sse};
+use axum::response::{IntoResponse, Response};
 use base::{Refusal, RefusalCode, RunId};
 use futures_util::{Stream, stream};
 use motor::{Artifact, CancelReply, LiveEvent, RunTrace};
+use receipts::SignedReceipt;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::attached::Attachment;
-use super::events::{event, last_event_id, sse};
-use super::reply::{ApiResult, ErrorReply, run_id};
+use super::events::{EventStream, LastEventId, event};
+use super::openapi::{Answer, Operation};
+use super::reply::{ApiResult, ErrorReply};
 use super::scope::{Actor, Local, Reader};
 use super::{ApiState, Path, Query};
 
@@ -35,13 +39,13 @@ pub(super) async fn list(
 pub(super) async fn show(
     Reader(access): Reader,
     State(api): State<ApiState>,
-    Path(id): Path<String>,
+    Path(id): Path<RunId>,
 ) -> ApiResult<RunTrace> {
-    Ok(Json(api.host.runs.trace(&access.run(&api, &id)?)?))
+    Ok(Json(api.host.runs.trace(&access.run(&api, id)?)?))
 }
 
 /// The end of a run's log.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct LogReply {
     log: String,
 }
@@ -49,105 +53,124 @@ pub(super) struct LogReply {
 pub(super) async fn log(
     Reader(access): Reader,
     State(api): State<ApiState>,
-    Path(id): Path<String>,
+    Path(id): Path<RunId>,
 ) -> ApiResult<LogReply> {
-    Ok(Json(LogReply { log: api.host.runs.log(&access.run(&api, &id)?)? }))
+    Ok(Json(LogReply { log: api.host.runs.log(&access.run(&api, id)?)? }))
 }
 
 /// The receipt's file, byte for byte: it can be verified as it is saved.
 pub(super) async fn receipt(
     Reader(access): Reader,
     State(api): State<ApiState>,
-    Path(id): Path<String>,
-) -> Result<impl IntoResponse, ErrorReply> {
-    let receipt = api.host.runs.receipt(&access.run(&api, &id)?).await?;
+    Path(id): Path<RunId>,
+) -> Result<ReceiptFile, ErrorReply> {
+    let receipt = api.host.runs.receipt(&access.run(&api, id)?).await?;
     let text = receipt.text().map_err(|error| Refusal::new(RefusalCode::Failed, error.to_string()))?;
-    Ok(([(header::CONTENT_TYPE, "application/json")], text))
+    Ok(ReceiptFile(text))
+}
+
+/// The text of a signed receipt.
+pub(super) struct ReceiptFile(String);
+
+impl IntoResponse for ReceiptFile {
+    fn into_response(self) -> Response {
+        ([(header::CONTENT_TYPE, "application/json")], self.0).into_response()
+    }
+}
+
+impl Answer for ReceiptFile {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.succeeds_with::<SignedReceipt>("application/json");
+    }
 }
 
 pub(super) async fn artifacts(
     Reader(access): Reader,
     State(api): State<ApiState>,
-    Path(id): Path<String>,
+    Path(id): Path<RunId>,
 ) -> ApiResult<Vec<Artifact>> {
-    Ok(Json(api.host.runs.summary(&access.run(&api, &id)?)?.artifacts))
+    Ok(Json(api.host.runs.summary(&access.run(&api, id)?)?.artifacts))
 }
 
 /// A file that a run produced, as bytes: a browser saves it and runs nothing of it.
 pub(super) async fn artifact(
     Reader(access): Reader,
     State(api): State<ApiState>,
-    Path((id, path)): Path<(String, String)>,
-) -> Result<impl IntoResponse, ErrorReply> {
+    Path((id, path)): Path<(RunId, String)>,
+) -> Result<SavedFile, ErrorReply> {
     let _attachment = api.attached.attach();
-    let bytes = api.host.runs.artifact(&access.run(&api, &id)?, &path).await?;
-    Ok(saved(bytes))
+    let bytes = api.host.runs.artifact(&access.run(&api, id)?, &path).await?;
+    Ok(SavedFile(bytes))
 }
 
 /// Bytes that a browser saves.
-pub(super) fn saved(bytes: Vec<u8>) -> impl IntoResponse {
-    let headers = [
-        (header::CONTENT_TYPE, "application/octet-stream"),
-        (header::CONTENT_DISPOSITION, "attachment"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'"),
-    ];
-    (headers, bytes)
+pub(super) struct SavedFile(pub(super) Vec<u8>);
+
+impl IntoResponse for SavedFile {
+    fn into_response(self) -> Response {
+        let headers = [
+            (header::CONTENT_TYPE, "application/octet-stream"),
+            (header::CONTENT_DISPOSITION, "attachment"),
+            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (header::CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'"),
+        ];
+        (headers, self.0).into_response()
+    }
 }
 
-pub(super) async fn cancel(
-    actor: Actor,
-    State(api): State<ApiState>,
-    Path(id): Path<String>,
-) -> ApiResult<CancelReply> {
+impl Answer for SavedFile {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.succeeds("application/octet-stream", &json!({}));
+    }
+}
+
+pub(super) async fn cancel(actor: Actor, State(api): State<ApiState>, Path(id): Path<RunId>) -> ApiResult<CancelReply> {
     let _attachment = api.attached.attach();
-    Ok(Json(api.host.runs.cancel(&actor.access.run(&api, &id)?).await?))
+    Ok(Json(api.host.runs.cancel(&actor.access.run(&api, id)?).await?))
 }
 
 /// A run that was deleted.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeleteReply {
     /// Id of the deleted run.
     pub run_id: RunId,
 }
 
-pub(super) async fn delete(_: Local, State(api): State<ApiState>, Path(id): Path<String>) -> ApiResult<DeleteReply> {
+pub(super) async fn delete(_: Local, State(api): State<ApiState>, Path(id): Path<RunId>) -> ApiResult<DeleteReply> {
     let _attachment = api.attached.attach();
-    let run_id = run_id(&id)?;
-    api.host.runs.delete(&run_id).await?;
-    Ok(Json(DeleteReply { run_id }))
+    api.host.runs.delete(&id).await?;
+    Ok(Json(DeleteReply { run_id: id }))
 }
 
 /// How long an outcome is waited for.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Patience {
-    /// Milliseconds after which the answer is the state at that time. Such a caller is also answered as soon as the run waits
-    /// for people. Default: until the run is over.
+    /// Milliseconds after which the answer is the state at that time. Default: without end.
     #[serde(default)]
     wait_ms: Option<u64>,
 }
 
-/// Answers once the run is over, or the caller's patience ends.
+/// Answers once the run is over, or waits for a person, or the caller's patience ends.
 pub(super) async fn wait(
     Reader(access): Reader,
     State(api): State<ApiState>,
-    Path(id): Path<String>,
+    Path(id): Path<RunId>,
     Query(patience): Query<Patience>,
 ) -> ApiResult<TaskSummary> {
     let _attachment = api.attached.attach();
-    let id = access.run(&api, &id)?;
-    let reached = async {
-        let Some(millis) = patience.wait_ms else { return api.host.runs.wait(&id).await };
-        match tokio::time::timeout(Duration::from_millis(millis), api.host.runs.wait_for_people(&id)).await {
-            Ok(summary) => summary,
-            Err(_) => api.host.runs.summary(&id),
+    let id = access.run(&api, id)?;
+    let impatient = async {
+        match patience.wait_ms {
+            Some(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
+            None => std::future::pending().await,
         }
     };
     tokio::select! {
         biased;
-        summary = reached => Ok(Json(summary?)),
+        record = api.host.runs.wait(&id) => Ok(Json(record?)),
+        () = impatient => Ok(Json(api.host.runs.summary(&id)?)),
         () = api.closing.cancelled() => {
             let refusal = Refusal::new(RefusalCode::TryLater, format!("the host stops while run `{id}` goes on"));
             Err(ErrorReply::from(refusal.with_remedy(format!("wait for it again: `motor act --resume {id}`"))))
@@ -156,7 +179,7 @@ pub(super) async fn wait(
 }
 
 /// How events are followed.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Follow {
     /// Takes the run up first, if it is neither over nor driven: who follows it needs it to go on. Default: no.
@@ -169,14 +192,14 @@ pub(super) struct Follow {
 pub(super) async fn events(
     Reader(access): Reader,
     State(api): State<ApiState>,
-    Path(id): Path<String>,
+    Path(id): Path<RunId>,
     Query(follow): Query<Follow>,
-    headers: HeaderMap,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ErrorReply> {
-    let seen = last_event_id(&headers)?.unwrap_or(0);
+    LastEventId(seen): LastEventId,
+) -> Result<EventStream<LiveEvent, impl Stream<Item = Result<Event, Infallible>> + Send>, ErrorReply> {
+    let seen = seen.unwrap_or(0);
     // First, so that a host that lasts as long as its command does not end between taking up and watching.
     let attachment = api.attached.attach();
-    let run = access.run(&api, &id)?;
+    let run = access.run(&api, id)?;
     if follow.resume {
         access.check_acts()?;
         api.host.take_up(&run)?;
@@ -198,7 +221,7 @@ pub(super) async fn events(
             }
         }
     });
-    Ok(sse(stream))
+    Ok(EventStream::new(stream))
 }
 
 struct Watching {

@@ -2,8 +2,9 @@
 
 use axum::Json;
 use axum::extract::State;
-use base::{Refusal, RefusalCode, TokenName};
+use base::TokenName;
 use consent::{ApiToken, NewApiToken};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::reply::ApiResult;
@@ -11,7 +12,7 @@ use super::scope::{Local, Owner};
 use super::{ApiState, Body, Path};
 
 /// A token that was made.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 pub struct CreatedToken {
     /// Its text, which is shown this once.
     pub token: String,
@@ -37,9 +38,8 @@ pub(super) async fn create(
 pub(super) async fn revoke(
     Owner(consent): Owner,
     State(api): State<ApiState>,
-    Path(name): Path<String>,
+    Path(name): Path<TokenName>,
 ) -> ApiResult<ApiToken> {
     let _attachment = api.attached.attach();
-    let name = TokenName::parse(&name).map_err(|error| Refusal::new(RefusalCode::InvalidRequest, error.to_string()))?;
     Ok(Json(api.host.tokens.revoke(&name, consent).await?))
 }

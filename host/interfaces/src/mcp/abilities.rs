@@ -6,7 +6,7 @@ use rmcp::service::{RequestContext, RoleServer};
 /// The abilities of the client, as its protocol version defines them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Abilities {
-    /// It shows a form to a person and returns what they entered (since 2025-06-18).
+    /// It shows a form to a person and returns their entries (since 2025-06-18).
     pub(super) form: bool,
     /// It opens an address for a person (since 2025-11-25).
     pub(super) url: bool,

@@ -153,6 +153,14 @@ impl HomeApi {
         }
     }
 
+    /// Makes sure that the home has a host.
+    ///
+    /// # Errors
+    /// If none can be reached within 20 s.
+    pub(super) async fn reach_next(&self) -> Result<(), Refusal> {
+        self.session.lock().await.reach_next().await
+    }
+
     /// The session, once no tool uses it any more.
     #[must_use]
     pub fn into_session(self) -> Session {

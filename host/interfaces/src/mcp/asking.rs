@@ -1,7 +1,7 @@
 //! Questions of runs, put to the person at the client (SPEC ASK-1, MCP-1).
 //!
 //! A question is put as a form, if the host lets this client answer it; a request for approval only as the address of the
-//! owner's page, where the owner's token decides. Whatever comes back is the word of a program: an answer that does not fit
+//! owner's page, where the owner's token decides. The response is the word of a program: an answer that does not fit
 //! the form, a refusal, an error or silence leaves the question open for the page and the command line.
 
 use std::time::Duration;
@@ -51,7 +51,7 @@ pub(super) enum Asked {
 }
 
 impl Asker {
-    /// Asks for what the run waits for. `page` is the address of the owner's page.
+    /// Puts the run's question to the person. `page` is the address of the owner's page.
     pub(super) async fn ask(
         &self,
         api: &Api,
@@ -116,7 +116,7 @@ impl Asker {
     }
 }
 
-/// A request whose answer nobody waits for once this is dropped.
+/// A request to the client that is void once this is dropped.
 struct OpenRequest {
     peer: Peer<RoleServer>,
     id: Option<RequestId>,
@@ -172,7 +172,7 @@ pub(super) fn is_accepted(response: &Value) -> bool {
     response.get("action").and_then(Value::as_str) == Some("accept")
 }
 
-/// One request under the id of what the run waits for.
+/// A map of one request, under the key that its response comes back with.
 pub(super) fn requests(id: &str, params: ElicitRequestParams) -> InputRequests {
     InputRequests::from([(id.to_owned(), InputRequest::Elicitation(ElicitRequest::new(params)))])
 }

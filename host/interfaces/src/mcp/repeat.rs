@@ -51,7 +51,7 @@ impl RequestState {
         self.mark.contains('.')
     }
 
-    /// The id of what the run waited for.
+    /// The id of the question or approval that the run waited for.
     pub(super) fn waiting(&self) -> &str {
         self.mark.split('.').next().unwrap_or_default()
     }
@@ -71,7 +71,7 @@ impl Repeated {
         Ok(Some(Self { state, responses: params.input_responses.take().unwrap_or_default() }))
     }
 
-    /// The client's response.
+    /// The client's response to the question of the state.
     pub(super) fn response(&self) -> Option<&Value> {
         self.responses.get(self.state.waiting())
     }

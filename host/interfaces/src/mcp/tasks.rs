@@ -63,7 +63,7 @@ pub(super) async fn get(caller: &Caller<'_>, id: &str) -> Result<GetTaskResult, 
     Ok(GetTaskResult::new(DetailedTask::new(task, payload)))
 }
 
-/// Takes the client's responses to what the task waits for. Responses to anything else are ignored.
+/// Takes the client's response to the task's question. Responses to anything else are ignored.
 ///
 /// # Errors
 /// If there is no such run for this caller, or it may not answer.

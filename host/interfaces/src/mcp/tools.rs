@@ -54,7 +54,7 @@ pub struct Caller<'a> {
 
 /// The reply of a tool.
 pub enum ToolReply {
-    /// The result.
+    /// The structured result of the tool.
     Complete(Value),
     /// A question, after which the client repeats the call.
     InputRequired(InputRequiredResult),
@@ -290,7 +290,7 @@ async fn task(caller: &Caller<'_>, arguments: TaskArguments) -> Result<ToolReply
     }
 }
 
-/// A run once it is over or asks its owner, `wait` after the last answer at the latest. What it asks is put to the person
+/// A run once it is over or asks its owner, `wait` after the last answer at the latest. Its question is put to the person
 /// at the client once in this call, if the client can do that.
 async fn follow(caller: &Caller<'_>, id: &RunId, wait: Duration) -> Result<Followed, Refusal> {
     let mut asked = None;

@@ -92,7 +92,7 @@ pub(super) async fn settled(api: &Api, run: &RunId, waiting: &str) {
 /// Follows the run's events until one settles it, or they end.
 async fn is_settled_by_events(api: &Api, run: &RunId, waiting: &str) -> bool {
     let Ok(mut events) = api.events(&format!("/v1/tasks/{run}/events")).await else { return false };
-    // What came before the question does not concern it.
+    // Events before the question do not concern it.
     let mut is_asked = false;
     while let Some(event) = events.next().await {
         match serde_json::from_str(&event.data) {

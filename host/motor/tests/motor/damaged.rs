@@ -57,7 +57,7 @@ async fn is_out_of_the_way(home: Home, id: &RunId, status: RunStatus, announced:
     assert_eq!(home.motor.wait(id).await.unwrap(), record);
     let home = home.reopen().await;
     assert_eq!(home.motor.resume_all().await.unwrap(), []);
-    let live = ListFilter { status: Some(RunStatus::Running), agent: None, limit: 10 };
+    let live = ListFilter { status: Some(RunStatus::Running), limit: 10, ..ListFilter::default() };
     assert_eq!(home.motor.list(live).unwrap(), []);
     let next = home.start(request()).await;
     assert_eq!(home.motor.cancel(&next).await.unwrap().new_status, RunStatus::Cancelled);

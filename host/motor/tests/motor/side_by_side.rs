@@ -83,6 +83,10 @@ async fn listing_is_newest_first_and_filtered() {
     assert_eq!(list(ListFilter { limit: 2, ..all.clone() }), ids[..2]);
     let odd = AgentName::parse("odd").unwrap();
     assert_eq!(list(ListFilter { agent: Some(odd), ..all.clone() }), [ids[1].clone(), ids[3].clone()]);
+    let before = |run: &base::RunId| ListFilter { before: Some(run.clone()), ..all.clone() };
+    assert_eq!(list(before(&ids[1])), ids[2..]);
+    assert_eq!(list(ListFilter { status: Some(RunStatus::Completed), limit: 1, ..before(&ids[1]) }), ids[2..3]);
+    assert!(list(before(&ids[ids.len() - 1])).is_empty());
     assert!(list(ListFilter { status: Some(RunStatus::Failed), ..all.clone() }).is_empty());
     assert!(list(ListFilter { status: Some(RunStatus::Running), ..all.clone() }).is_empty());
     assert_eq!(list(ListFilter { status: Some(RunStatus::Completed), limit: 1, ..all }), ids[..1]);

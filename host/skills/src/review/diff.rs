@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use base::ContentHash;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use similar::{ChangeTag, TextDiff, TextDiffConfig};
 
@@ -24,7 +25,7 @@ const MAX_FILE_BYTES: usize = 4 << 20;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How a file changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileDiff {
     /// Path relative to the skill's root.
@@ -43,7 +44,7 @@ pub struct FileDiff {
 }
 
 /// A file on one side of a difference.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileSide {
     /// File size in bytes.

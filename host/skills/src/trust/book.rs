@@ -11,7 +11,7 @@ use std::sync::Arc;
 use base::{Clock, ContentHash, Timestamp};
 use serde::{Deserialize, Serialize};
 use store::{Store, StoreError, Table};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 
 use super::known::{Cache, KnownRecords};
 use super::record::{self, Records, Unnameable};
@@ -28,6 +28,7 @@ pub struct TrustBook {
     writing: Arc<Mutex<()>>,
     known: Arc<Cache<KnownRecords>>,
     uses: Arc<Cache<HashMap<(SkillName, SkillPlace), Timestamp>>>,
+    changes: watch::Sender<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -39,7 +40,14 @@ impl TrustBook {
     /// The trust records of a store.
     #[must_use]
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock, writing: Arc::default(), known: Arc::default(), uses: Arc::default() }
+        let (known, uses, changes) = (Arc::default(), Arc::default(), watch::Sender::default());
+        Self { store, clock, writing: Arc::default(), known, uses, changes }
+    }
+
+    /// Counter that grows whenever a decision about a skill was stored. A use of a skill does not count.
+    #[must_use]
+    pub fn changed(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// Where these bytes stand. Every surface that shows or uses a skill has to ask this function.

@@ -126,7 +126,7 @@ impl OwnSessions {
     }
 }
 
-/// Held by the context of a call until the call is over, also if nobody waits for its answer any more.
+/// Held by the context of a call until the call is over, also after its client has left.
 #[derive(Clone)]
 struct CallPermit {
     _permit: Arc<OwnedSemaphorePermit>,

@@ -1,3 +1,5 @@
+//! Sessions against foreign, idle and greedy callers, over an endpoint with a fixture behind it.
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 

@@ -169,7 +169,10 @@ impl IntoResponse for PageError {
                     (problem(&refusal))
                     p { a href="/" { "Back to the runs" } }
                 };
-                Page::new("Refused", " ", body).with_status(status(refusal.code)).into_response()
+                let mut response = Page::new("Refused", " ", body).with_status(status(refusal.code)).into_response();
+                // For the count of refusals.
+                response.extensions_mut().insert(refusal.code);
+                response
             }
         }
     }
@@ -187,7 +190,7 @@ pub(super) fn problem(refusal: &Refusal) -> Markup {
 }
 
 /// The word that stands for a value in JSON.
-pub(super) fn word(value: &impl Serialize) -> String {
+pub(in super::super) fn word(value: &impl Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 

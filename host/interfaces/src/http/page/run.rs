@@ -4,7 +4,7 @@ use agent::{ApproveTask, RespondRequest, RetryTask};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Redirect};
-use base::{Refusal, Timestamp};
+use base::{ContentHash, Refusal, Timestamp};
 use maud::{Markup, html};
 use motor::{RunTrace, Scope, Waiting};
 
@@ -152,8 +152,16 @@ pub(super) fn ask(trace: &RunTrace, now: Timestamp, back: &str) -> Markup {
                     input type="hidden" name="approval" value=(approval.id);
                     input type="hidden" name="back" value=(back);
                     @for item in &approval.items { input type="hidden" name="action" value=(item.action_hash); }
+                    @if approval.items.len() > 1 {
+                        fieldset {
+                            legend { "Which of them" }
+                            @for (index, item) in approval.items.iter().enumerate() {
+                                label.option { input type="checkbox" name="only" value=(item.action_hash) checked; (index + 1) ". " (shown(&text::brief(&item.summary, 120))) }
+                            }
+                        }
+                    }
                     fieldset {
-                        legend { "Allow it" }
+                        legend { @if approval.items.len() > 1 { "Allow them" } @else { "Allow it" } }
                         @for (index, scope) in approval.choices.iter().enumerate() {
                             label.option { input type="radio" name="scope" value=(scope.as_str()) checked[index == 0]; (lasting(*scope)) }
                         }
@@ -202,7 +210,7 @@ pub(super) async fn download(
     Path((id, path)): Path<(String, String)>,
 ) -> Result<impl IntoResponse, PageError> {
     let bytes = state.host.runs.artifact(&run_id(&id)?, &path).await?;
-    Ok(super::super::tasks::saved(bytes))
+    Ok(super::super::tasks::SavedFile(bytes))
 }
 
 /// A file as text.
@@ -273,17 +281,28 @@ pub(super) async fn approve(
         // To the facade an empty list means that nothing was shown.
         return Err(missing("which actions were shown").into());
     }
+    let only = if grant && actions.len() > 1 { selected(&form, &actions)? } else { Vec::new() };
     let request = ApproveTask {
         approval: Some(approval),
         actions,
         grant,
-        only: Vec::new(),
+        only,
         scope: if grant && form.is_set("scope") { form.parsed("scope")? } else { Scope::Once },
         reason: form.given("reason"),
         key: None,
     };
     api.host.runs.approve(&run_id(&id)?, request, consent).await?;
     Ok(back(&form, &id))
+}
+
+/// The selected actions of several; none if all of them are selected, as the facade has it.
+fn selected(form: &Form, shown: &[ContentHash]) -> Result<Vec<ContentHash>, Refusal> {
+    let only: Vec<ContentHash> = form.all("only").map(|hash| value("only", hash)).collect::<Result<_, _>>()?;
+    if only.is_empty() {
+        let refusal = Refusal::new(base::RefusalCode::InvalidRequest, "none of the actions is selected");
+        return Err(refusal.with_remedy("select those to allow, or refuse the request"));
+    }
+    Ok(if shown.iter().all(|action| only.contains(action)) { Vec::new() } else { only })
 }
 
 fn missing(part: &str) -> Refusal {

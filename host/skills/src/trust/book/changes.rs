@@ -8,7 +8,7 @@ use base::text::cut;
 use base::{ConsentRecord, Timestamp};
 use consent::Consent;
 use store::{Batch, Scan, StoreError, Table};
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::{OwnedMutexGuard, watch};
 
 use super::super::record::{self, Records};
 use super::super::standing::judge;
@@ -22,6 +22,14 @@ use crate::{SkillError, SkillName, SkillPlace, SkillStatus};
 const MAX_TEXT: usize = 4_000;
 /// The most bytes of a component's self-description, which goes into prompts: as many as a text file may have.
 const MAX_DESCRIBED_BYTES: usize = 1 << 20;
+
+struct Announcement(watch::Sender<u64>);
+
+impl Drop for Announcement {
+    fn drop(&mut self) {
+        self.0.send_modify(|changes| *changes += 1);
+    }
+}
 
 /// The state that a change rests on, and the lock that keeps it current.
 struct PriorState {
@@ -177,7 +185,7 @@ impl TrustBook {
                 batch.delete(Table::Skills, key);
             }
         }
-        self.commit(batch, (self.known.changing(), self.uses.changing(), guard)).await?;
+        self.commit(batch, (self.known.changing(), self.uses.changing(), self.announcing(), guard)).await?;
         tracing::info!(%place, by = ConsentRecord::from(consent).given_by, "a skill was forgotten");
         Ok(())
     }
@@ -244,8 +252,13 @@ impl TrustBook {
         let PriorState { guard, key, mut record, .. } = before;
         record.changed_at = now;
         record::put(&mut batch, key, &record)?;
-        self.commit(batch, (self.known.changing(), guard)).await?;
+        self.commit(batch, (self.known.changing(), self.announcing(), guard)).await?;
         Ok(record)
+    }
+
+    /// Announces a change when it is dropped: after the commit, and after what was read before it is forgotten.
+    fn announcing(&self) -> Announcement {
+        Announcement(self.changes.clone())
     }
 
     /// Runs in its own task: if the caller were dropped mid-commit, the next change would build on stale state. `held`

@@ -1,6 +1,19 @@
 // Makes the page live: looks at it again when the host says that something changed, and takes dropped files.
 "use strict";
 
+// What a person has chosen or written so far stays, in the form about the same question.
+function carry(part, next) {
+  const about = (field) => field.form?.elements.approval?.value ?? field.form?.elements.question?.value;
+  const isChoice = (field) => field.type === "checkbox" || field.type === "radio";
+  for (const field of part.querySelectorAll("input, textarea")) {
+    if (field.checked === field.defaultChecked && field.value === field.defaultValue) continue;
+    const same = [...next.querySelectorAll("input, textarea")].find((other) => other.name === field.name
+      && about(other) === about(field) && (!isChoice(field) || other.value === field.value));
+    if (!same || same.type === "file") continue;
+    if (isChoice(field)) same.checked = field.checked; else same.value = field.value;
+  }
+}
+
 // Parts that changed are replaced; one in which a person is writing is left alone until it is about something else.
 function update(fresh) {
   for (const part of document.querySelectorAll("[data-part]")) {
@@ -17,6 +30,7 @@ function update(fresh) {
     if (part.innerHTML === next.innerHTML && (part.dataset.key ?? "") === (next.dataset.key ?? "")) continue;
     const focused = part.contains(document.activeElement) ? document.activeElement : null;
     const row = focused?.closest("details[id]")?.id;
+    carry(part, next);
     part.replaceWith(document.importNode(next, true));
     if (row) document.getElementById(row)?.querySelector("summary")?.focus();
   }

@@ -4,9 +4,11 @@
 //! results are left out, as the conventions ask for by default. Ids are derived from the run's: an export that is sent
 //! twice is the same trace.
 
-use base::ContentHash;
-use motor::{RunStatus, RunTrace, StepTrace, ToolCallTrace};
+use base::{ContentHash, Refusal, RefusalCode, RunId};
+use deliveries::TraceSource;
+use motor::{Motor, RunStatus, RunTrace, StepTrace, ToolCallTrace};
 use serde_json::{Value, json};
+use store::blocking;
 
 /// The kind of a span within a process.
 const INTERNAL: u8 = 1;
@@ -18,7 +20,8 @@ const ERROR: u8 = 2;
 const ID_DIGITS: (usize, usize) = (32, 16);
 
 /// The body of a request to `/v1/traces` of a collector.
-pub(super) fn request(trace: &RunTrace) -> Value {
+#[must_use]
+pub fn request(trace: &RunTrace) -> Value {
     let resource = [attribute("service.name", "motor"), attribute("service.version", env!("CARGO_PKG_VERSION"))];
     let mut spans = vec![agent(trace)];
     for step in &trace.steps {
@@ -122,4 +125,21 @@ fn attribute(key: &str, value: &str) -> Value {
 /// Integers of 64 bits are texts in this encoding.
 fn count(key: &str, value: u64) -> Value {
     json!({ "key": key, "value": { "intValue": value.to_string() } })
+}
+
+/// Traces of runs for deliveries to a collector.
+pub(crate) struct TraceExports(pub Motor);
+
+#[async_trait::async_trait]
+impl TraceSource for TraceExports {
+    async fn export(&self, run: &RunId) -> Result<Option<Value>, Refusal> {
+        let (motor, run) = (self.0.clone(), run.clone());
+        blocking(move || match motor.status(&run) {
+            Ok(trace) => Ok(Some(request(&trace))),
+            // Deleted, or unreadable for this version and any attempt of it.
+            Err(Refusal { code: RefusalCode::NotFound | RefusalCode::StateUnusable, .. }) => Ok(None),
+            Err(refusal) => Err(refusal),
+        })
+        .await
+    }
 }

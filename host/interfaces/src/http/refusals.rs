@@ -1,0 +1,60 @@
+//! Codes of the refusals of handlers, for the description of their routes. Those that follow from the scope, from reading the
+//! request and from the state of the host are added where they arise.
+
+use base::RefusalCode::{
+    self, Busy, ConsentNeeded, CredentialsNeeded, EnergyTooLow, IllegalState, InvalidComponent, InvalidRequest,
+    ModelUnavailable, NotFound, OutcomeUnknown, SkillUntrusted, StateUnusable, UnknownTool,
+};
+
+/// Starting a run, or explaining it.
+pub(super) const ACT: [RefusalCode; 10] = [
+    UnknownTool,
+    InvalidComponent,
+    SkillUntrusted,
+    NotFound,
+    Busy,
+    IllegalState,
+    ModelUnavailable,
+    CredentialsNeeded,
+    EnergyTooLow,
+    OutcomeUnknown,
+];
+
+/// Refusals of executing a program.
+pub(super) const EXECUTE: [RefusalCode; 2] = [InvalidComponent, EnergyTooLow];
+
+/// Refusals of commands to a run.
+pub(super) const COMMAND: [RefusalCode; 4] = [Busy, IllegalState, ConsentNeeded, OutcomeUnknown];
+
+/// Resuming a run to follow it.
+pub(super) const TAKE_UP: [RefusalCode; 2] = [IllegalState, OutcomeUnknown];
+
+/// Refusals of requests that do not fit the present state.
+pub(super) const STATE: [RefusalCode; 1] = [IllegalState];
+
+/// Refusals of changes to tokens.
+pub(super) const CONSENT: [RefusalCode; 3] = [IllegalState, NotFound, ConsentNeeded];
+
+/// Refusals of changes to credentials.
+pub(super) const CREDENTIAL: [RefusalCode; 4] = [CredentialsNeeded, IllegalState, NotFound, InvalidRequest];
+
+/// Reading credentials: their key may be missing.
+pub(super) const VAULT: [RefusalCode; 1] = [CredentialsNeeded];
+
+/// Refusals of decisions about domains.
+pub(super) const DECISION: [RefusalCode; 1] = [NotFound];
+
+/// Refusals of requests about a skill.
+pub(super) const SKILL: [RefusalCode; 11] = [
+    NotFound,
+    IllegalState,
+    SkillUntrusted,
+    ConsentNeeded,
+    InvalidComponent,
+    UnknownTool,
+    Busy,
+    ModelUnavailable,
+    CredentialsNeeded,
+    EnergyTooLow,
+    StateUnusable,
+];
