@@ -46,6 +46,8 @@ const OF_PRODUCT: [(&str, &[&str]); 2] = [
             "dns-rebinding-protection",
             "http-header-validation",
             "input-required-result-unsupported-methods",
+            "resources-list",
+            "sep-2164-resource-not-found",
         ],
     ),
 ];
@@ -58,14 +60,18 @@ const NEED_FIXTURE: [&str; 4] = [
     "sep-2575-server-no-log-without-loglevel",
 ];
 
-/// Checks that do not apply to the product: its lists do not change.
-const OF_SUBSCRIPTIONS: [&str; 5] = [
-    "sep-2575-server-sends-subscription-ack",
-    "sep-2575-server-tags-subscription-id",
-    "sep-2575-server-honors-notification-filter",
-    "sep-2575-server-sends-prompts-list-changed-on-subscription",
-    "sep-2575-server-sends-tools-list-changed-on-subscription",
+/// The check for changed tools: the suite changes them by a fixture tool.
+const NEEDS_CHANGE: &str = "sep-2575-server-sends-tools-list-changed-on-subscription";
+
+/// Prefixes of checks for optional parts of the protocol that the product does not declare.
+const NOT_DECLARED: [&str; 3] = [
+    "sep-2575-server-sends-prompts-list-changed",
+    "sep-2640-capability-directory-read-flag",
+    "sep-2640-directory-read",
 ];
+
+/// An approved skill, for the scenarios of its extension.
+const SKILL: &str = "---\nname: say\ndescription: Says hello.\n---\n\nSay hello.\n";
 
 /// The suite that the toolchain installed.
 struct Suite {
@@ -191,19 +197,33 @@ fn the_fixture_server_passes_the_whole_suite() {
 fn the_program_passes_the_scenarios_without_fixture_tools() {
     let Some(suite) = Suite::find() else { return };
     let motor = Motor::new();
+    let skill = motor.directory().join("say");
+    std::fs::create_dir_all(&skill).unwrap();
+    std::fs::write(skill.join("SKILL.md"), SKILL).unwrap();
+    for arguments in [["skill", "add", skill.to_str().unwrap()], ["skill", "approve", "say"]] {
+        assert_eq!(motor.run_as_owner(&arguments, "").code, Some(0), "{arguments:?}");
+    }
     let made = motor.run_as_owner(&["token", "create", "--name", "suite", "--scope", "agent"], "");
     let serving = motor.start(&["serve", "--listen", "127.0.0.1:0", "--json"]);
     let line: Value = serde_json::from_str(&serving.wait_for_output("listening")).unwrap();
     let url = format!("{}/mcp", line["address"].as_str().unwrap());
     let target = Target { url, token: made.stdout.trim().to_owned() };
+    let is_expected = |check: &Check| {
+        let id = check.id.as_str();
+        match check.status.as_str() {
+            "SKIPPED" => NOT_DECLARED.iter().any(|prefix| id.starts_with(prefix)),
+            "WARNING" => id == NEEDS_CHANGE,
+            _ => check.details["untestable"] == true && NEED_FIXTURE.contains(&id),
+        }
+    };
     for (version, scenarios) in OF_PRODUCT {
         let run = |name: &&str| suite.run(&target, &["--scenario", name, "--spec-version", version]);
         let checks: Vec<Check> = scenarios.iter().flat_map(run).collect();
         let scenarios = scenarios.iter().map(|&name| name.to_owned()).collect();
-        judge(&format!("motor, {version}"), &scenarios, &checks, |check| {
-            let id = check.id.as_str();
-            check.details["untestable"] == true && NEED_FIXTURE.contains(&id)
-                || check.status == "SKIPPED" && OF_SUBSCRIPTIONS.contains(&id)
-        });
+        judge(&format!("motor, {version}"), &scenarios, &checks, is_expected);
     }
+    let mut skills = suite.scenarios(None);
+    skills.retain(|name| name.starts_with(SKILLS));
+    let checks: Vec<Check> = skills.iter().flat_map(|name| suite.run(&target, &["--scenario", name])).collect();
+    judge("motor, skills", &skills, &checks, is_expected);
 }

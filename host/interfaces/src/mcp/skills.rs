@@ -156,8 +156,8 @@ pub(super) async fn list_resources(
 /// Answers `resources/read`: exactly the bytes that were approved.
 pub(super) async fn read_resource(api: &Api, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let skills = skills(api).await?;
-    let (skill, file) =
-        find(&skills, uri).ok_or_else(|| ErrorData::resource_not_found("no approved skill has this file", None))?;
+    let (skill, file) = find(&skills, uri)
+        .ok_or_else(|| ErrorData::resource_not_found("no approved skill has this file", Some(json!({ "uri": uri }))))?;
     let path = format!("/v1/skills/resources/{}/{}", skill.name, escaped(&file.path));
     let bytes = api.read(&Call::get(path)).await.map_err(|refusal| protocol_error(&refusal))?;
     if ContentHash::of(&bytes) != file.digest {
@@ -205,9 +205,11 @@ fn skill(offered: &OfferedSkill) -> Option<Skill> {
 }
 
 fn resource(skill: &OfferedSkill, file: &OfferedFile) -> Resource {
-    let name = format!("{}/{}", skill.name, file.path);
+    let is_manifest = file.path == rmcp::model::SKILL_MD;
+    // The manifest stands for the skill.
+    let name = if is_manifest { skill.name.to_string() } else { format!("{}/{}", skill.name, file.path) };
     let resource = Resource::new(uri_of(skill, file), name).with_mime_type(mime(file)).with_size(file.bytes);
-    if file.path == rmcp::model::SKILL_MD { resource.with_description(skill.description.clone()) } else { resource }
+    if is_manifest { resource.with_description(skill.description.clone()) } else { resource }
 }
 
 fn uri_of(skill: &OfferedSkill, file: &OfferedFile) -> String {
