@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{SkillTool, catalogue, reply};
 
-/// What one call outside runs gets.
+/// The grants and limits of one call outside runs.
 pub struct DirectCall<'a> {
     /// Arguments that match the tool's schema.
     pub arguments: &'a Value,

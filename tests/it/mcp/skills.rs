@@ -204,7 +204,7 @@ fn a_tool_has_the_powers_of_its_policy_and_no_others() {
     let said = sent.to_string();
     assert!(said.contains("<credential:key>") && !said.contains("a secret of some length"), "{said}");
     assert!(sent["content"][1]["text"].as_str().unwrap().contains("from the web"), "{sent}");
-    // Nobody is asked: what needs the owner is refused, and a run can ask.
+    // Without a run no question is asked: a request that needs the owner is refused, and a run can ask.
     let refused = client.tool("mailer_request", &json!({ "method": "GET", "url": other.url("/") }));
     assert!(refused.to_string().contains("network_blocked"), "{refused}");
     assert_eq!(other.connections(), 0);

@@ -1,4 +1,4 @@
-//! What approved skills offer to other programs: tools and files. camelCase JSON.
+//! The tools and files that approved skills offer to other programs. camelCase JSON.
 
 use base::{AgentName, ContentHash, ErrorCode, Provenance};
 use motor::OutgoingRequest;
@@ -54,7 +54,7 @@ pub struct OfferedSkill {
 pub struct OfferedFile {
     /// Path within the skill; its description is always `SKILL.md`.
     pub path: String,
-    /// Size in bytes.
+    /// Its size, in bytes.
     pub bytes: u64,
     /// SHA-256 of the bytes.
     pub digest: ContentHash,

@@ -1,6 +1,6 @@
 //! One call of an approved skill's tool outside runs (SPEC MCP-1), with the powers of the skill's policy and no others.
 //!
-//! There is no run, so nobody can be asked: a request that needs the owner's consent is refused. A call is made once: it
+//! There is no run that could ask its owner: a request that needs the owner's consent is refused. A call is made once: it
 //! is never repeated by the host.
 
 use base::{ErrorCode, Refusal, RefusalCode};

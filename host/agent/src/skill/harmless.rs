@@ -28,7 +28,7 @@ pub(super) fn schema(schema: &Value) -> Option<Value> {
     (schema.to_string().len() <= MAX_SCHEMA_BYTES).then_some(schema)
 }
 
-/// What a part of a schema is.
+/// The kind of a part of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Within {
     /// Keywords and their values.

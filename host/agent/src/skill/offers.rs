@@ -29,7 +29,7 @@ pub(super) struct ApprovedSkill {
     form: Option<SkillForm>,
 }
 
-/// What versions of skills offer, by content.
+/// The offers of versions of skills, by content.
 #[derive(Default)]
 pub(crate) struct Offers {
     tools: Memory<ContentHash, Vec<DeclaredTool>>,

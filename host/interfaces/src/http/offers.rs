@@ -1,4 +1,4 @@
-//! What approved skills offer to other programs: `/v1/skills/tools`, `/v1/skills/calls`, `/v1/skills/resources`,
+//! The offers of approved skills to other programs: `/v1/skills/tools`, `/v1/skills/calls`, `/v1/skills/resources`,
 //! `/v1/skills/events`.
 
 use std::convert::Infallible;

@@ -177,7 +177,7 @@ fn find<'a>(skills: &'a [OfferedSkill], uri: &str) -> Option<(&'a OfferedSkill, 
     files.find(|(skill, file)| uri_of(skill, file) == uri)
 }
 
-/// Answers `skills/list`.
+/// Answers `skills/list`: every approved skill, with the digests of its files.
 pub(super) async fn list_skills(
     api: &Api,
     request: Option<PaginatedRequestParams>,
@@ -189,7 +189,7 @@ pub(super) async fn list_skills(
     Ok(result)
 }
 
-/// Answers `skills/get`.
+/// Answers `skills/get`: one approved skill, by the address of its `SKILL.md`.
 pub(super) async fn get_skill(api: &Api, uri: &str) -> Result<GetSkillResult, ErrorData> {
     let found = skills(api).await?.iter().filter_map(skill).find(|skill| skill.uri == uri);
     found.map(GetSkillResult::new).ok_or_else(|| ErrorData::invalid_params("no approved skill has this uri", None))

@@ -256,7 +256,7 @@ impl TrustBook {
         Ok(record)
     }
 
-    /// Announces a change when it is dropped: after the commit, and after what was read before it is forgotten.
+    /// Announces a change when it is dropped: after the commit, and after the cached state is forgotten.
     fn announcing(&self) -> Announcement {
         Announcement(self.changes.clone())
     }
