@@ -17,11 +17,14 @@ use super::slots::Slots;
 /// The route of a request that has none.
 const NO_ROUTE: &str = "none";
 
+/// Requests of one route, by method and status.
+type CountsOfRoute = BTreeMap<(&'static str, u16), u64>;
+
 /// The counts of a host's listeners since it started.
 #[derive(Debug, Default)]
 pub(super) struct Meters {
     /// By route, then by method and status.
-    requests: Mutex<HashMap<String, BTreeMap<(&'static str, u16), u64>>>,
+    requests: Mutex<HashMap<String, CountsOfRoute>>,
     refusals: Mutex<HashMap<RefusalCode, u64>>,
     listeners: Mutex<Vec<(&'static str, Arc<Slots>)>>,
 }
