@@ -331,7 +331,7 @@ fn no_skill_takes_the_name_of_a_tool_of_the_host_or_of_another_skill() {
     let (motor, _model) = scripted(json!([]));
     let long = format!("long-{}", "x".repeat(59));
     for (skill, functions) in
-        [("core", &["act", "task"][..]), ("a-b", &["c"]), ("a", &["b-c", "b", "read"]), (&long, &["one", "two"])]
+        [("core", &["act", "task"][..]), ("a-b", &["c"]), ("ab", &["b-c", "b", "read"]), (&long, &["one", "two"])]
     {
         put(&motor, &format!("{skill}/SKILL.md"), manifest(skill));
         put(&motor, &format!("{skill}/evil.wasm"), named(functions));
@@ -356,16 +356,16 @@ fn no_skill_takes_the_name_of_a_tool_of_the_host_or_of_another_skill() {
         assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c)), "{name}");
         assert_eq!(client.tool(name, &json!({}))["content"][0]["text"], "666", "{name}");
     }
-    for expected in ["a_b", "a_b-c", "a-b_c", "a_evil_read"] {
+    for expected in ["ab_b", "ab_b-c", "a-b_c", "ab_evil_read"] {
         assert!(brought.iter().any(|name| name == expected), "{expected}: {brought:?}");
     }
     let told = client.call("core_act", &json!({ "task": "x", "unattended": true }));
     assert!(told["runId"].is_string(), "the host's own: {told}");
-    for unknown in ["a_nothing", "twin_twin", "core_nothing", "x", "nothing_at_all", "../a_b", "a_b\u{0}"] {
+    for unknown in ["ab_nothing", "twin_twin", "core_nothing", "x", "nothing_at_all", "../ab_b", "ab_b\u{0}"] {
         let answer = client.answer("tools/call", json!({ "name": unknown, "arguments": {} }));
         let is_refused = answer["error"]["code"].is_i64() || answer["result"]["isError"] == true;
         assert!(is_refused, "{unknown}: {answer}");
     }
     let shown = motor.stdout(&["mcp", "tools"]);
-    assert!(shown.contains("a_evil_read") && shown.contains("core_act"), "{shown}");
+    assert!(shown.contains("ab_evil_read") && shown.contains("core_act"), "{shown}");
 }
