@@ -20,6 +20,7 @@ const RUNS: usize = 100;
 const WATCHERS: usize = 100;
 /// Between two attempts to reach a host.
 const PAUSE: Duration = Duration::from_millis(20);
+const MCP_VERSION: &str = "2026-07-28";
 
 /// The turns of the run with the task `order N`: a file, an order, a file, and, once the gate is open, the answer.
 async fn model(site: &Site) -> ModelServer {
@@ -80,10 +81,18 @@ fn follow(
 
 /// A tool call over `/mcp`: its structured content.
 async fn mcp(address: &str, token: &str, tool: &str, arguments: Value) -> Value {
-    let params = json!({ "name": tool, "arguments": arguments });
+    // Without a handshake no session ends with the host.
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": MCP_VERSION,
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({ "name": tool, "arguments": arguments, "_meta": meta });
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
     let request = Client::new().post(format!("http://{address}/mcp")).bearer_auth(token);
-    let request = request.header("accept", "application/json, text/event-stream").json(&message);
+    let request = request.header("accept", "application/json, text/event-stream");
+    let request = request.header("mcp-protocol-version", MCP_VERSION).header("mcp-method", "tools/call");
+    let request = request.header("mcp-name", tool).json(&message);
     let answer: Value = request.send().await.unwrap().json().await.unwrap();
     assert_ne!(answer["result"]["isError"], json!(true), "{answer}");
     answer["result"]["structuredContent"].clone()

@@ -42,7 +42,7 @@ impl Call {
         }
         match &self.known.task {
             Some(_) if client.supports_tasks() => {
-                let task = tasks.spawn(TaskOptions::new(), move |task| Box::pin(self.as_task(task)));
+                let task = tasks.spawn(TaskOptions::new(), move |task| Box::pin(self.run_as_task(task)));
                 Ok(CreateTaskResult::new(task).into())
             }
             Some(task) if task.required => {
@@ -61,7 +61,7 @@ impl Call {
         Duration::from_secs_f64(seconds.clamp(0.0, MAX_SECONDS))
     }
 
-    async fn as_task(mut self, task: TaskContext) -> Result<CallToolResult, TaskExit> {
+    async fn run_as_task(mut self, task: TaskContext) -> Result<CallToolResult, TaskExit> {
         let behaviour = self.known.task.clone().unwrap_or_default();
         let asked = behaviour.inputs.into_iter().map(|(key, request)| {
             let task = task.clone();
