@@ -102,7 +102,7 @@ async fn mcp(address: &str, token: &str, tool: &str, arguments: Value) -> Value 
 async fn start(address: &str, token: &str, number: usize, domain: &str) -> String {
     let (task, agent) = (format!("place order-{number}."), format!("agent-{number}"));
     let request = json!({ "task": task, "agent": agent, "tools": ["append", "fetch"], "domains": [domain] });
-    let started = if number % 2 == 0 {
+    let started = if number.is_multiple_of(2) {
         mcp(address, token, "core_act", request).await["runId"].clone()
     } else {
         let post = Client::new().post(format!("http://{address}/v1/tasks")).bearer_auth(token).json(&request);
