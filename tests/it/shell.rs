@@ -54,7 +54,7 @@ impl<'a> Call<'a> {
             run_id: "run_test",
             step: 1,
             idempotency_key: "key",
-            workspace: Some(self.workspace.to_owned()),
+            workspace: Some(self.workspace.to_owned().into()),
             network: self.network,
             environment: allowed.into_iter().collect(),
             limits: Limits { deadline_ms: self.deadline_ms, ..Limits::default() },

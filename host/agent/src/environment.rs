@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use crate::access::NetworkAccess;
 use crate::config::Config;
+use crate::directories;
 use crate::origins::Origins;
 use crate::skill::{advise, briefing, limits, tools_of};
 use crate::trace_file::TraceWriter;
@@ -85,6 +86,8 @@ impl Environment for HostEnvironment {
             None => None,
         };
         self.home.check_workspace(&run.id)?;
+        let (directory, of_layer) = (self.home.run(&run.id), run.grant.clone());
+        let layer = blocking(move || directories::open(&directory, &of_layer)).await?;
         let network = self.access.open(run).await?;
         words_of_user(trace).for_each(|words| network.given().user(words));
         let limits = limits(&self.config.limits, grant)?;
@@ -98,6 +101,7 @@ impl Environment for HostEnvironment {
             tools: self.config.tools.clone(),
             guard: grant.guard.unwrap_or(self.config.code.guard),
             workspace: self.home.workspace(&run.id),
+            layer,
             network,
             allowed: self.access.allowed(&run.agent)?,
             commands: grant.commands.clone(),

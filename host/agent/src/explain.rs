@@ -1,6 +1,7 @@
 //! A run's possible access, in words and numbers, from the plan that the run itself would start from (SPEC RUN-13).
 
 use base::{AgentName, ContentHash, CredentialName, Refusal};
+use grants::DirectoryGrant;
 use network::{Pattern, Shape, TaintedWrite};
 use runtime::Limits;
 use schemars::JsonSchema;
@@ -123,12 +124,27 @@ pub struct ExplainedCredential {
 pub struct ExplainedFiles {
     /// How the run may access its workspace.
     pub access: FileAccess,
+    /// The directories it works on (SPEC LAND-1): changes are kept aside until the owner lands them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub directories: Vec<ExplainedDirectory>,
     /// The files that are copied into the workspace.
     pub inputs: Vec<String>,
     /// Maximum total size of the workspace in bytes.
     pub most_bytes: u64,
     /// Maximum number of files and directories.
     pub most_files: u64,
+}
+
+/// A directory that a run would work on.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExplainedDirectory {
+    /// Absolute path on this machine.
+    pub path: String,
+    /// The path under which the run sees it.
+    pub seen_as: String,
+    /// Whether it can only be read.
+    pub read_only: bool,
 }
 
 /// A run's access to its workspace.
@@ -238,6 +254,7 @@ impl Runs {
                     (true, false) => FileAccess::Read,
                     (true, true) => FileAccess::ReadWrite,
                 },
+                directories: grant.directories.iter().map(explained_directory).collect(),
                 inputs: request.files.iter().map(workspace::name_of).collect(),
                 most_bytes: limits.workspace_bytes,
                 most_files: limits.workspace_files,
@@ -257,6 +274,15 @@ impl Runs {
             warnings,
         })
     }
+}
+
+fn explained_directory(directory: &DirectoryGrant) -> ExplainedDirectory {
+    let seen_as = match directory.prefix.as_str() {
+        "" => "/workspace".to_owned(),
+        prefix => format!("/workspace/{prefix}"),
+    };
+    let path = directory.path.to_string_lossy().into_owned();
+    ExplainedDirectory { path, seen_as, read_only: directory.read_only }
 }
 
 /// Whether this is the named credential: names of the vault are exact, those of variables are case-insensitive.

@@ -10,6 +10,7 @@ mod artifacts;
 pub mod components;
 pub mod config;
 mod decisions;
+mod directories;
 pub mod doctor;
 mod elicitation;
 pub mod env;
@@ -36,7 +37,7 @@ mod workspace;
 
 pub use api::tasks::TaskSummary;
 pub use api::{
-    ActReply, ActRequest, Caller, ExecuteReply, ExecuteRequest, FileInput, HostStatus, SetCredential, TaskFilter, Tier,
+    ActReply, ActRequest, Caller, DirectoryInput, ExecuteReply, ExecuteRequest, FileInput, HostStatus, SetCredential, TaskFilter, Tier,
 };
 pub use base::Env;
 pub use decisions::{Decision, DecisionLevel, DomainVerdict};
@@ -45,7 +46,7 @@ pub use elicitation::{Elicitation, ElicitedAnswer};
 pub use energy::EnergyReport;
 pub use execute::Programs;
 pub use explain::{
-    ExplainedCredential, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedSkill, ExplainedTool, Explanation,
+    ExplainedCredential, ExplainedDirectory, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedSkill, ExplainedTool, Explanation,
     FileAccess,
 };
 pub use home::Home;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use base::{CredentialName, Refusal};
 use motor::{CallReview, PlannedCall, ToolDefinition, ToolInvocation, ToolNote, ToolReply, Toolbox};
 use network::{Pattern, RunNetwork};
-use runtime::{Limits, Note, NoteSink, ToolCall};
+use layer::Layer;
+use runtime::{Limits, Note, NoteSink, ToolCall, Workspace};
 
 use crate::catalogue::{self, BundledTool, CODE, FileUse};
 use crate::output::{self, FittedOutput, Save};
@@ -33,6 +34,8 @@ pub struct ToolboxParts {
     pub guard: bool,
     /// The run's workspace on the host.
     pub workspace: PathBuf,
+    /// The layer over the directories of the owner that the run works on; its changes are in the workspace.
+    pub layer: Option<Arc<Layer>>,
     /// The run's network access: for tools that reach the network, and for scrubbing secrets out of any tool's output.
     pub network: RunNetwork,
     /// Hosts that the owner allowed for longer than this run: reading from them needs no further consent.
@@ -43,6 +46,20 @@ pub struct ToolboxParts {
     pub own: BTreeMap<String, SkillTool>,
     /// The section of the prompt about its skill.
     pub skill: Option<String>,
+}
+
+impl ToolboxParts {
+    /// The files that a call sees.
+    pub(crate) fn files(&self, call: &ToolInvocation<'_>) -> Workspace {
+        match &self.layer {
+            Some(layer) => Workspace::Layered {
+                call: layer.call(call.idempotency_key, call.step),
+                layer: layer.clone(),
+                directory: self.workspace.clone(),
+            },
+            None => self.workspace.clone().into(),
+        }
+    }
 }
 
 /// The tools granted to one run.
@@ -95,7 +112,7 @@ impl RunToolbox {
             run_id: call.run.as_str(),
             step: call.step,
             idempotency_key: call.idempotency_key,
-            workspace: Some(self.parts.workspace.clone()),
+            workspace: Some(self.parts.files(call)),
             network: Some(way.clone()),
             environment,
             limits: self.parts.limits.with_deadline(deadline),
@@ -127,7 +144,8 @@ impl Toolbox for RunToolbox {
         };
         let network = self.tools.iter().any(reaches);
         let network = network.then(|| briefing::of(&self.parts.network, self.parts.commands.as_deref()));
-        let sections: Vec<_> = self.parts.skill.iter().cloned().chain(network).collect();
+        let files = self.parts.layer.as_deref().map(briefing::of_directories);
+        let sections: Vec<_> = self.parts.skill.iter().cloned().chain(files).chain(network).collect();
         (!sections.is_empty()).then(|| sections.join("\n\n"))
     }
 

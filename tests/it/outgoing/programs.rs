@@ -39,7 +39,7 @@ fn a_program_reaches_what_is_around_it_and_nothing_else() {
         assert_eq!(report.last_refusal.as_ref().map(|blocked| blocked.rule), Some(Rule::DomainNotAllowed));
         assert_eq!((report.requests.len(), site.connections()), (1, 0));
 
-        let files = CodeAccess { workspace: Some(workspace.path().to_owned()), ..CodeAccess::default() };
+        let files = CodeAccess { workspace: Some(workspace.path().to_owned().into()), ..CodeAccess::default() };
         let reached = lines(&run(&source, files.clone(), &never).await);
         assert_eq!((reached[1].as_str(), reached[3].as_str()), ("a file", "a.txt"), "{reached:?}");
         assert!(reached[0].starts_with("error: ") && reached[2].starts_with("error: "), "{reached:?}");
