@@ -8,6 +8,7 @@
 mod agreed;
 mod ask;
 mod bounds;
+mod least;
 mod narrow;
 mod offer;
 mod schema;
@@ -31,6 +32,7 @@ use narrow::{Narrowed, Notes, narrow};
 use offer::Offer;
 
 pub(crate) use agreed::{agreed, draft_hash};
+pub use least::{LeastGrant, least};
 
 impl Runs {
     /// Lets a model draft the access for a task. The grants of `request` are bounds, except that an empty list is none.

@@ -43,6 +43,7 @@ pub use api::{
 pub use base::Env;
 pub use decisions::{Decision, DecisionLevel, DomainVerdict};
 pub use deliveries::{FollowStep, Follower};
+pub use draft::{LeastGrant, least};
 pub use elicitation::{Elicitation, ElicitedAnswer};
 pub use energy::EnergyReport;
 pub use execute::Programs;
