@@ -55,6 +55,7 @@ fn request(agent: usize) -> Result<RunRequest> {
         key: None,
         approval_required: false,
         may_ask: true,
+        settled: false,
         skill: None,
         web_sources: vec![],
         by_model: false,

@@ -61,6 +61,7 @@ async fn measure(directory: &std::path::Path) -> Result<Times> {
             key: None,
             approval_required: false,
             may_ask: false,
+            settled: false,
             skill: None,
             web_sources: vec![],
             by_model: false,

@@ -39,6 +39,7 @@ mod page;
 mod pairs;
 mod parked;
 mod parsers;
+mod planned;
 mod port;
 mod raw_clients;
 mod receipts;

@@ -62,6 +62,7 @@ impl Hosted {
                 key: None,
                 approval_required: false,
                 may_ask: true,
+                settled: false,
                 skill: None,
                 web_sources: vec![],
                 by_model: false,

@@ -10,7 +10,7 @@ use network::{AllowedShape, Gate, Pattern, Policy, RunExchange, RunNetwork, Shap
 use parking_lot::Mutex;
 use vault::{CredentialInfo, NewCredential, RunSecrets, Scrubber, Vault};
 
-use crate::decisions::{Decision, Decisions, DomainVerdict};
+use crate::decisions::{Decision, DecisionLevel, Decisions, DomainVerdict};
 use store::blocking;
 
 /// The gate, the vault, and the open network access of runs.
@@ -41,12 +41,19 @@ pub(crate) struct RunConsents {
     pub allowed: Vec<AllowedShape>,
     pub asks_always: bool,
     pub may_ask: bool,
+    /// Whether the run is held to a plan: decisions and settings for all runs add nothing to it.
+    pub settled: bool,
 }
 
 impl RunConsents {
     /// For a run without any consents yet.
     pub fn new(asks_always: bool, may_ask: bool) -> Self {
-        Self { allowed: Vec::new(), asks_always, may_ask }
+        Self { allowed: Vec::new(), asks_always, may_ask, settled: false }
+    }
+
+    /// The same for a run that is held to a plan, if it is.
+    pub fn settled(self, settled: bool) -> Self {
+        Self { settled, ..self }
     }
 }
 
@@ -72,10 +79,11 @@ impl NetworkAccess {
     ) -> Result<Policy, Refusal> {
         let mut policy = Policy {
             domains: domains.to_vec(),
-            writes: self.config.write_shapes()?,
+            writes: if consents.settled { Vec::new() } else { self.config.write_shapes()? },
             run: consents.allowed.clone(),
             asks_always: consents.asks_always,
-            may_ask: consents.may_ask,
+            may_ask: consents.may_ask && !consents.settled,
+            only_planned: consents.settled,
             tainted_write: self.config.tainted_write,
             ..Policy::default()
         };
@@ -83,10 +91,14 @@ impl NetworkAccess {
         let mut decisions = self.decisions.of(agent, run)?;
         // The latest decision about a pattern counts, at any level.
         decisions.sort_by_key(|decision| decision.decided_at);
-        for Decision { pattern: shape, verdict, .. } in decisions {
+        for Decision { pattern: shape, verdict, level, .. } in decisions {
             let host = shape.host().clone();
             policy.refused.retain(|other| *other != host);
             policy.reads.retain(|other| *other != host);
+            // The owner agreed to the plan as it was shown. A decision about this very run is a later word.
+            if consents.settled && level != DecisionLevel::Run && verdict != DomainVerdict::Deny {
+                continue;
+            }
             match verdict {
                 DomainVerdict::Deny => policy.refused.push(host),
                 DomainVerdict::Allow => {
@@ -114,7 +126,7 @@ impl NetworkAccess {
         // Read under the lock: a decision made now either finds the run or is already in its policy.
         let mut ways = self.open.lock();
         let (mut domains, writes) = (run.grant.domains.clone(), run.grant.writes.clone());
-        let mut consents = RunConsents::new(run.approval_required, run.may_ask);
+        let mut consents = RunConsents::new(run.approval_required, run.may_ask).settled(run.settled);
         for consent in &run.consents {
             match consent {
                 RunConsent::Domains(allowed) => domains.extend(allowed.patterns()),
@@ -266,7 +278,6 @@ mod tests {
     use vault::VaultParts;
 
     use super::*;
-    use crate::decisions::DecisionLevel;
 
     fn access(directory: &std::path::Path, config: network::NetworkConfig) -> NetworkAccess {
         let store = Store::open(&directory.join("state")).unwrap();

@@ -4,6 +4,7 @@
 //! (`motor::record`, `motor::event`, `signals`).
 
 pub mod offers;
+pub mod plans;
 pub mod skills;
 pub mod tasks;
 
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use base::{AgentName, CredentialName, Provenance, RunId, Timestamp};
 use motor::{Preparing, RunStatus};
 use network::RequestTrace;
+use plans::AgreedPlan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -85,6 +87,10 @@ pub struct ActRequest {
     /// Whether the code tool's static guard is on. Default: as configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<bool>,
+    /// The plan that the owner agreed to: the run has exactly its access and asks for no more (SPEC LAND-6). Such a
+    /// request takes the owner's token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<AgreedPlan>,
     /// Idempotency key: the same key names the same run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,

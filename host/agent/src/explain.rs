@@ -99,6 +99,9 @@ pub struct ExplainedNetwork {
     pub writes: Vec<Shape>,
     /// The rule for a write request that `writes` does not list, after the run has read web content.
     pub tainted_write: TaintedWrite,
+    /// Whether the run is held to a plan: a write request that `writes` does not list is refused, and nobody is asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_planned: bool,
     /// Private addresses that a host may resolve to, if it was granted by its exact name.
     pub private: Vec<String>,
 }
@@ -244,6 +247,7 @@ impl Runs {
                 refused: policy.refused,
                 writes: policy.writes,
                 tainted_write: policy.tainted_write,
+                only_planned: policy.only_planned,
                 private: environment.config.network.private.clone(),
             },
             credentials: grant.credentials.iter().map(explained).collect(),

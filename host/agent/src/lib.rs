@@ -12,6 +12,7 @@ pub mod config;
 mod decisions;
 mod directories;
 pub mod doctor;
+mod draft;
 mod elicitation;
 pub mod env;
 mod environment;
@@ -35,6 +36,7 @@ mod trace_file;
 mod withhold;
 mod workspace;
 
+pub use api::plans::{AgreedPlan, TaskPlan};
 pub use api::tasks::TaskSummary;
 pub use api::{
     ActReply, ActRequest, Caller, DirectoryInput, ExecuteReply, ExecuteRequest, FileInput, HostStatus, SetCredential, TaskFilter, Tier,
@@ -42,6 +44,7 @@ pub use api::{
 pub use base::Env;
 pub use decisions::{Decision, DecisionLevel, DomainVerdict};
 pub use deliveries::{FollowStep, Follower};
+pub use draft::{LeastGrant, least};
 pub use elicitation::{Elicitation, ElicitedAnswer};
 pub use energy::EnergyReport;
 pub use execute::Programs;

@@ -106,7 +106,7 @@ pub(crate) async fn plan(
             "`{tool}` saves pages as files, and no tool that reads files is granted: add `read` or `bash`"
         ));
     }
-    let consents = RunConsents::new(request.approval_required, !request.unattended);
+    let consents = RunConsents::new(request.approval_required, !request.unattended).settled(request.plan.is_some());
     let policy = environment.access.policy(&request.agent, None, &grant.domains, &grant.writes, &consents)?;
     warnings.extend(policy.writes.iter().filter(|shape| shape.is_whole_host()).map(whole_host));
     match energy.check(&request.agent, Activity::Agentic { browser: false }) {

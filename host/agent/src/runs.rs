@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{AgentName, Refusal, RefusalCode, RunId};
+use base::{AgentName, ConsentRecord, Refusal, RefusalCode, RunId};
 use energy::EnergyBook;
 use motor::{CancelReply, ListFilter, Motor, RunRecord, RunRequest, RunTrace, Waiting, Watch};
 use store::{Store, blocking};
 
 use crate::api::tasks::TaskSummary;
 use crate::api::{ActReply, ActRequest, Caller, MAX_LISTED_RUNS, TaskFilter};
+use crate::draft::agreed;
 use crate::environment::HostEnvironment;
 use crate::plan::{Plan, plan};
 use crate::receipt::ReceiptKey;
@@ -38,6 +39,21 @@ impl Runs {
     }
 
     pub(crate) async fn start(&self, request: ActRequest, purpose: Purpose, by: Caller) -> Result<ActReply, Refusal> {
+        self.start_with(request, purpose, by, None).await
+    }
+
+    /// Starts the run of a plan that the owner agreed to.
+    pub(crate) async fn start_agreed(&self, request: ActRequest, consent: ConsentRecord) -> Result<ActReply, Refusal> {
+        self.start_with(request, Purpose::Task, Caller::Owner, Some(consent)).await
+    }
+
+    async fn start_with(
+        &self,
+        request: ActRequest,
+        purpose: Purpose,
+        by: Caller,
+        consent: Option<ConsentRecord>,
+    ) -> Result<ActReply, Refusal> {
         let environment = &*self.environment;
         if request.task.trim().is_empty() {
             let refusal = Refusal::new(RefusalCode::InvalidRequest, "the task is empty");
@@ -52,6 +68,8 @@ impl Runs {
         // Missing parts are found before the run exists and before a token is spent.
         let Plan { tools, skill, grant, mut warnings, .. } =
             plan(&request, purpose, by, environment, &self.energy).await?.ready()?;
+        let grant = agreed(&request, &tools, grant, consent, &environment.config.motor)?;
+        let settled = grant.agreement.is_some();
         // After the plan: a credential's value in the text does not grant the credential.
         let (task, named) = environment.access.clean(request.task.clone()).await?;
         warnings.extend(named.into_iter().map(|name| {
@@ -95,6 +113,7 @@ impl Runs {
                 key: request.key,
                 approval_required: request.approval_required,
                 may_ask,
+                settled,
                 skill: label,
                 web_sources,
                 by_model: by == Caller::Model,

@@ -3,11 +3,13 @@
 //! A [`Grant`] is resolved once, when a run is planned. It is stored with the run and read by everything that enforces
 //! or explains it. This crate grants nothing itself: it parses, combines and stores.
 
+mod agreement;
 mod consent;
 mod directory;
 mod parse;
 mod skill;
 
+pub use agreement::{Agreement, Drafting};
 pub use consent::{DomainConsent, RunConsent};
 pub use directory::{DirectoryGrant, MAX_DIRECTORIES, directories};
 pub use parse::{commands, credentials, patterns, shapes};
@@ -53,6 +55,9 @@ pub struct Grant {
     /// The skill it works by, or reviews.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<SkillGrant>,
+    /// The plan that the owner agreed to, if the run is held to one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agreement: Option<Agreement>,
     /// Why the stored grant cannot be read. Such a grant is empty, and the run is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,

@@ -25,6 +25,7 @@ mod mcp;
 mod network;
 mod owner;
 mod parked;
+mod plan;
 mod receipt;
 mod serve;
 mod signals;
@@ -108,6 +109,8 @@ enum Command {
     Act(act::ActArgs),
     /// Show what a run could touch, without starting it
     Explain(explain::ExplainArgs),
+    /// Let a model draft what a task may touch, agree to it once, and start it
+    Plan(plan::PlanArgs),
     /// Run JavaScript in the sandbox and print its value
     Execute(execute::ExecuteArgs),
     /// List, show, answer, retry and cancel runs
@@ -213,6 +216,7 @@ async fn dispatch(cli: Cli, env: Env, output: &Output) -> Done {
         Command::Act(arguments) => act::run(arguments, &context).await,
         Command::Attach(arguments) => attach::run(arguments, &context).await,
         Command::Trace(command) => trace::run(command, &context).await,
+        Command::Plan(arguments) => plan::run(arguments, &context).await,
         Command::Explain(arguments) => explain::run(arguments, &context).await,
         Command::Credential(command) => credential::run(command, &context).await,
         Command::Skill(command) => skill::run(command, &context).await,
@@ -274,6 +278,8 @@ mod tests {
             "motor act task --tools fetch,bash --domains api.example.com,*.example.org:8443 --credentials key --commands curl,jq",
             "motor explain --domains api.example.com --tools fetch,bash",
             "motor explain task --file data.csv --json",
+            "motor plan task --tools fetch --domains api.example.com --print",
+            "motor act --plan plan.toml --detach",
             "motor credential set api_key --domain api.example.com,example.org",
             "motor credential set signing --no-domain",
             "motor credential list",
@@ -350,6 +356,9 @@ mod tests {
             "motor",
             "motor act",
             "motor act task --resume run_1",
+            "motor act task --plan plan.toml",
+            "motor act --plan plan.toml --approval",
+            "motor plan",
             "motor act task --timeout soon",
             "motor act task --agent Main",
             "motor act --detach --resume",

@@ -22,6 +22,7 @@ mod offers;
 mod openapi;
 mod owner;
 mod page;
+mod plans;
 pub mod port;
 mod refusals;
 pub mod reply;
@@ -108,6 +109,10 @@ fn api_routes() -> ApiRoutes {
         .post("/v1/tasks", "Start a run of a task", act::act)
         .refusing(&refusals::ACT)
         .post("/v1/explanations", "Explain the run that the same task would start", act::explain)
+        .refusing(&refusals::ACT)
+        .post("/v1/plans", "Let a model draft the access of a task", plans::draft)
+        .refusing(&refusals::ACT)
+        .post("/v1/plans/checks", "Check a plan, and show what its run could do", plans::check)
         .refusing(&refusals::ACT)
         .post("/v1/executions", "Execute a program in the sandbox", act::execute)
         .refusing(&refusals::EXECUTE)

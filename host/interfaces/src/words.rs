@@ -4,4 +4,5 @@ pub(crate) mod approval;
 pub(crate) mod card;
 pub(crate) mod explanation;
 pub(crate) mod facts;
+pub(crate) mod plan;
 pub(crate) mod review;

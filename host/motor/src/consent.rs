@@ -100,7 +100,7 @@ impl Driver {
         sent: Vec<String>,
     ) -> Option<Approval> {
         let state = journal.state();
-        if !state.record.may_ask || call.holds >= MAX_HOLDS {
+        if !state.record.may_ask || state.record.settled || call.holds >= MAX_HOLDS {
             return None;
         }
         let is_open = |ask: &ConsentNeeded| {

@@ -349,6 +349,7 @@ mod tests {
             energy: 0.0,
             approval_required: false,
             may_ask: false,
+            settled: false,
             credits: None,
             skill: None,
             web_sources: vec![],

@@ -388,7 +388,7 @@ impl Driver {
         let offered = toolbox.tools().iter().filter(|tool| granted.contains(&tool.spec.name));
         let mut tools: Vec<_> = offered.filter(|tool| !is_host_tool(&tool.spec.name)).collect();
         if journal.state().record.may_ask {
-            tools.extend(host_tools::all());
+            tools.extend(host_tools::of(journal.state().record.settled));
         }
         let specs: Vec<_> = tools.iter().map(|tool| tool.spec.clone()).collect();
         loop {

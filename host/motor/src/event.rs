@@ -62,6 +62,9 @@ pub enum RunEvent {
         /// Whether it may ask its user and owner.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_ask: bool,
+        /// Whether its access is settled: the owner agreed to a plan, and is asked for nothing more (SPEC LAND-6).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        settled: bool,
         /// Its budget in credits (SPEC EN-2); `None`: not counted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         credits: Option<u64>,

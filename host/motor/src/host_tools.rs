@@ -25,9 +25,10 @@ const MAX_CHOICE_BYTES: usize = 300;
 
 static TOOLS: LazyLock<[ToolDefinition; 2]> = LazyLock::new(|| [ask_user(), request_approval()]);
 
-/// The tools that the loop offers beside those granted.
-pub(crate) fn all() -> &'static [ToolDefinition] {
-    TOOLS.as_slice()
+/// The tools that the loop offers to a run that may ask. A run whose access is settled asks its user only.
+pub(crate) fn of(settled: bool) -> &'static [ToolDefinition] {
+    let [user, _] = &*TOOLS;
+    if settled { std::slice::from_ref(user) } else { TOOLS.as_slice() }
 }
 
 fn tool(name: &str, description: &str, parameters: Value) -> ToolDefinition {

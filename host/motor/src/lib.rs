@@ -50,7 +50,7 @@ mod timers;
 pub use artifact::Artifact;
 pub use budget::{BudgetExhausted, CreditBudget, Prices};
 pub use command::{ApprovalDecision, CommandReply, QuestionAnswer, RetryReply, RetryRequest};
-pub use config::MotorConfig;
+pub use config::{ITERATION_CEILING, MotorConfig};
 pub use consent::is_host_tool;
 pub use counters::RunTotals;
 pub use environment::Environment;

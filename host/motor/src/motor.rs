@@ -72,6 +72,8 @@ pub struct RunRequest {
     /// Whether it may ask its user and owner. A run that may not goes on without, and
     /// actions that need consent are refused.
     pub may_ask: bool,
+    /// Whether its access is settled: it may ask its user, but nobody for more access (SPEC LAND-6).
+    pub settled: bool,
     /// The skill it works by, as a label in its trace.
     pub skill: Option<SkillLabel>,
     /// The sources of untrusted input: a run with any of them begins tainted.
@@ -204,6 +206,7 @@ impl Motor {
             key,
             approval_required,
             may_ask,
+            settled,
             skill,
             web_sources,
             by_model,
@@ -231,6 +234,7 @@ impl Motor {
             energy: 0.0,
             approval_required,
             may_ask,
+            settled,
             credits: Some(&self.inner.config.budget).filter(|prices| prices.enabled).map(|prices| prices.credits),
             skill,
             web_sources,

@@ -122,6 +122,9 @@ pub struct RunRecord {
     /// Whether it may ask its user and owner.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_ask: bool,
+    /// Whether its access is settled: it asks for none beyond the plan that the owner agreed to.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub settled: bool,
     /// Whether a model requested it, with the powers it has. No longer once the owner widened them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_model: bool,
@@ -170,6 +173,7 @@ impl RunRecord {
             energy,
             approval_required,
             may_ask,
+            settled,
             credits,
             skill,
             web_sources,
@@ -213,6 +217,7 @@ impl RunRecord {
             last_event_at: Some(first.at),
             approval_required: *approval_required,
             may_ask: *may_ask,
+            settled: *settled,
             by_model: *by_model,
             consents: Vec::new(),
             unknown_outcomes: Vec::new(),
@@ -478,6 +483,7 @@ mod tests {
             energy: 0.0,
             approval_required: false,
             may_ask: false,
+            settled: false,
             credits: None,
             skill: None,
             web_sources: vec![],

@@ -63,6 +63,7 @@ impl Driver {
             tools: &names,
             briefing: briefing.as_deref(),
             may_ask: record.may_ask,
+            settled: record.settled,
             recovery: recovery.as_deref(),
             budget: left.as_deref(),
             max_iterations: max,

@@ -44,6 +44,8 @@ pub enum Rule {
     CarriedData,
     /// A request of a run that asks before every request (SPEC APPR-1).
     ConsentNeeded,
+    /// An outward write that the run's plan does not list (SPEC LAND-6).
+    NotPlanned,
 }
 
 impl Rule {
@@ -73,6 +75,7 @@ impl Rule {
             Self::TaintedWrite => "tainted_write",
             Self::CarriedData => "carried_data",
             Self::ConsentNeeded => "consent_needed",
+            Self::NotPlanned => "not_planned",
         }
     }
 }

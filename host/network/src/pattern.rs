@@ -58,6 +58,17 @@ impl Pattern {
         self.port.map_or(matches!(port, 80 | 443), |named| named == port)
     }
 
+    /// Whether it covers every host and port that `other` does, and `other` names one host.
+    #[must_use]
+    pub fn is_wider(&self, other: &Self) -> bool {
+        let Hosts::Exactly(host) = &other.hosts else { return false };
+        let is_port = match other.port {
+            Some(port) => self.covers_port(port),
+            None => self.port.is_none(),
+        };
+        is_port && self.covers_host(host)
+    }
+
     /// Whether it covers host and port of a target.
     #[must_use]
     pub fn covers(&self, target: &Target) -> bool {

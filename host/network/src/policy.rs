@@ -35,6 +35,8 @@ pub struct Policy {
     /// Whether there is an owner to ask. Default true. Without one, reads with a credential need no consent, and every other
     /// request that does is refused.
     pub may_ask: bool,
+    /// Whether a write that `writes` does not list is refused, also before the run has read anything. Default false.
+    pub only_planned: bool,
 }
 
 impl Default for Policy {
@@ -48,6 +50,7 @@ impl Default for Policy {
             tainted_write: TaintedWrite::Ask,
             asks_always: false,
             may_ask: true,
+            only_planned: false,
         }
     }
 }
@@ -151,6 +154,9 @@ impl Policy {
         if self.covering(unit, seen.given).next().is_some() {
             return Ok(());
         }
+        if self.only_planned && nature == Nature::Write {
+            return Err(self.unplanned(unit));
+        }
         if guards && (nature == Nature::Write || (nature == Nature::KeyedRead && self.may_ask)) {
             return Err(self.tainted(unit, seen));
         }
@@ -183,6 +189,14 @@ impl Policy {
         };
         let reason = format!("{request}, and this run has read untrusted content from {}", read(seen.sources));
         self.needed(unit, Rule::TaintedWrite, reason, unit.class(), None)
+    }
+
+    fn unplanned(&self, unit: &Unit) -> Box<Needed> {
+        let asked = unit.target.authority();
+        let reason = format!("`{}` to `{asked}` is an outward write, and the run's plan does not list it", unit.method);
+        let remedy =
+            "give the result back to the user instead of sending it; a new plan can list the request".to_owned();
+        Box::new(Needed { blocked: BlockReason { rule: Rule::NotPlanned, asked, reason, remedy }, class: None })
     }
 
     fn carried(&self, unit: &Unit, seen: &Seen<'_>, excess: Excess) -> Box<Needed> {

@@ -76,6 +76,37 @@ impl Shape {
         self.method.is_none() && self.path.is_none()
     }
 
+    /// Whether it covers requests to any path of its hosts, or nearly any: it names no path, or only `*` in it.
+    #[must_use]
+    pub fn is_any_path(&self) -> bool {
+        self.path.as_deref().is_none_or(|path| path.split('/').skip(1).all(|segment| segment == "*"))
+    }
+
+    /// The credentials that a read of this shape may carry.
+    #[must_use]
+    pub fn credentials(&self) -> &[CredentialName] {
+        &self.credentials
+    }
+
+    /// Whether every request that it covers is covered by `other` too. Some narrower shapes are not recognised.
+    #[must_use]
+    pub fn is_within(&self, other: &Self) -> bool {
+        let is_host = self.host == other.host || (self.host.is_exact() && other.host.is_wider(&self.host));
+        let is_method = other.method.is_none() || self.method == other.method;
+        let is_path = match (&self.path, &other.path) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(path), Some(wide)) => {
+                let (own, wide): (Vec<_>, Vec<_>) = (path.split('/').collect(), wide.split('/').collect());
+                own.len() == wide.len()
+                    && own.iter().zip(&wide).all(|(own, wide)| own == wide || (*wide == "*" && is_one_segment(own)))
+            }
+        };
+        // A shape without a method covers reads with any credential.
+        let is_keyed = other.method.is_none() || self.credentials.iter().all(|name| other.credentials.contains(name));
+        is_host && is_method && is_path && is_keyed
+    }
+
     /// Whether it covers a request.
     #[must_use]
     pub fn covers(&self, unit: &Unit) -> bool {

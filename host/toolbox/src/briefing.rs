@@ -20,7 +20,16 @@ pub(crate) fn of(network: &RunNetwork, commands: Option<&[String]>) -> String {
             names(&reachable)
         ));
     }
-    if policy.tainted_write != TaintedWrite::Allow && !reachable.is_empty() {
+    if policy.only_planned {
+        let writes = match policy.writes.as_slice() {
+            [] => "none".to_owned(),
+            writes => names(writes),
+        };
+        text.push_str(&format!(
+            "\n- The owner agreed to a plan: of the requests that write, only these are allowed: {writes}. Others are refused, and \
+             nobody is asked."
+        ));
+    } else if policy.tainted_write != TaintedWrite::Allow && !reachable.is_empty() {
         let except = match policy.writes.as_slice() {
             [] => String::new(),
             writes => format!(", except to {}", names(writes)),

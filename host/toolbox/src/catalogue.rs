@@ -120,6 +120,12 @@ pub fn resolve(names: &[String]) -> Result<Vec<String>, Refusal> {
     Ok(granted.map(|tool| tool.name.to_owned()).collect())
 }
 
+/// The exact names of all bundled tools, in the catalogue's order.
+#[must_use]
+pub fn names() -> Vec<String> {
+    TOOLS.iter().map(|tool| tool.name.to_owned()).collect()
+}
+
 /// Whether a name is taken by a bundled tool, an alias or a tool of the host, and not free for a skill's tool.
 #[must_use]
 pub fn is_reserved(name: &str) -> bool {

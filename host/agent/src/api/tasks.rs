@@ -3,6 +3,7 @@
 //! The stored record of a run has more fields, which are internal and change with the host.
 
 use base::{AgentName, RunId, Timestamp};
+use grants::Agreement;
 use motor::{
     Artifact, CreditBudget, FailureSummary, InstalledSkill, RunError, RunRecord, RunStatus, SkillLabel, Waiting,
 };
@@ -75,6 +76,9 @@ pub struct TaskSummary {
     /// The files it produced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
+    /// The plan that the run is held to, with the owner's consent to it and the cost of drafting it (SPEC LAND-6).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agreement: Option<Agreement>,
     /// The skill that the run follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<SkillLabel>,
@@ -121,6 +125,7 @@ impl From<RunRecord> for TaskSummary {
             unknown_outcomes: record.unknown_outcomes,
             notices: record.notices,
             artifacts: record.artifacts,
+            agreement: record.grant.agreement,
             skill: record.skill,
             installed_skills: record.installed_skills,
             budget: record.budget,

@@ -1,5 +1,7 @@
 //! `motor act`: delegates a task, shows its steps, prints its answer.
 
+use std::path::Path;
+
 use agent::{ActReply, ActRequest};
 use base::{Random, Refusal, RefusalCode, RunId};
 use clap::Args;
@@ -9,9 +11,10 @@ use serde_json::json;
 use super::context::Context;
 use super::follow::{FollowOutcome, RunEnd, follow};
 use super::grants::{GrantArgs, absolute};
+use super::plan::AgreedRequest;
 use super::skill::left_behind;
-use super::{CliError, Done, consent, input};
-use crate::client::Call;
+use super::{CliError, Done, consent, input, plan};
+use crate::client::{Call, OwnerProof};
 use crate::exit::CommandExit;
 use crate::http::ResumeReply;
 use crate::session::Session;
@@ -20,13 +23,16 @@ use crate::session::Session;
 #[derive(Debug, Args)]
 pub(super) struct ActArgs {
     /// The task in plain language, or `-` to read it from standard input
-    #[arg(required_unless_present = "resume", conflicts_with = "resume")]
+    #[arg(required_unless_present_any = ["resume", "plan"], conflicts_with_all = ["resume", "plan"])]
     task: Option<String>,
     #[command(flatten)]
     grants: GrantArgs,
     /// Record the model's turns in a file, to replay them with `--model replay/FILE`
     #[arg(long, value_name = "FILE")]
     record: Option<std::path::PathBuf>,
+    /// Start the run of a plan, after the owner agreed to it: the file that `motor plan --print` or `--json` printed
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["resume", "record", "approval", "unattended"])]
+    plan: Option<std::path::PathBuf>,
     /// Ask the owner before each action that reaches outside or cannot be undone
     #[arg(long, conflicts_with = "resume")]
     approval: bool,
@@ -51,13 +57,27 @@ pub(super) async fn run(arguments: ActArgs, context: &Context) -> Done {
         return context.leave(session, done).await;
     }
     let detach = arguments.detach;
+    if let Some(file) = &arguments.plan {
+        arguments.grants.check_none(context)?;
+        let mut session = if detach { staying(context).await? } else { Session::open(context.place()?).await? };
+        let done = of_plan(file, detach, &mut session, context).await;
+        return context.leave(session, done).await;
+    }
     let request = request(arguments, context).await?;
     if detach {
-        return detached(&request, context).await;
+        return detached(&request, None, &mut staying(context).await?, context).await;
     }
     let mut session = Session::open(context.place()?).await?;
-    let done = attached(&request, &mut session, context).await;
+    let done = attached(&request, None, &mut session, context).await;
     context.leave(session, done).await
+}
+
+async fn of_plan(file: &Path, detach: bool, session: &mut Session, context: &Context) -> Done {
+    let AgreedRequest { request, proof } = plan::from_file(file, session, context).await?;
+    if detach {
+        return detached(&request, Some(proof), session, context).await;
+    }
+    attached(&request, Some(proof), session, context).await
 }
 
 async fn request(arguments: ActArgs, context: &Context) -> Result<ActRequest, Refusal> {
@@ -72,22 +92,34 @@ async fn request(arguments: ActArgs, context: &Context) -> Result<ActRequest, Re
     })
 }
 
-async fn detached(request: &ActRequest, context: &Context) -> Done {
+/// A session with a host that outlives this command.
+async fn staying(context: &Context) -> Result<Session, Refusal> {
     let stays = Session::connect(context.place()?).await?.filter(|session| session.status().stays);
-    let Some(mut session) = stays else {
-        let refusal =
-            Refusal::new(RefusalCode::InvalidRequest, "a detached run needs a host that stays, and there is none");
-        return Err(refusal.with_remedy("start one in another terminal: `motor serve`").into());
-    };
-    let reply = start(request, &mut session, context).await?;
+    stays.ok_or_else(|| {
+        Refusal::new(RefusalCode::InvalidRequest, "a detached run needs a host that stays, and there is none")
+            .with_remedy("start one in another terminal: `motor serve`")
+    })
+}
+
+async fn detached(request: &ActRequest, proof: Option<OwnerProof>, session: &mut Session, context: &Context) -> Done {
+    let reply = start(request, proof, session, context).await?;
     let value = json!({ "runId": reply.run_id, "status": reply.status, "workspace": reply.workspace, "warnings": reply.warnings });
     context.answer(&value, || reply.run_id.to_string())?;
     Ok(CommandExit::Ok)
 }
 
-async fn start(request: &ActRequest, session: &mut Session, context: &Context) -> Result<ActReply, Refusal> {
-    let reply: Result<ActReply, Refusal> =
-        session.ask(&consent::signed(Call::post("/v1/tasks", request)?, context)).await;
+async fn start(
+    request: &ActRequest,
+    proof: Option<OwnerProof>,
+    session: &mut Session,
+    context: &Context,
+) -> Result<ActReply, Refusal> {
+    let call = Call::post("/v1/tasks", request)?;
+    let call = match proof {
+        Some(proof) => call.with(proof),
+        None => consent::signed(call, context),
+    };
+    let reply: Result<ActReply, Refusal> = session.ask(&call).await;
     let reply = reply.map_err(|refusal| match (&request.key, refusal.code) {
         // No host answered.
         (Some(key), RefusalCode::OutcomeUnknown) if refusal.key.is_none() => refusal.with_key(key),
@@ -99,8 +131,14 @@ async fn start(request: &ActRequest, session: &mut Session, context: &Context) -
     Ok(reply)
 }
 
-async fn attached(request: &ActRequest, session: &mut Session, context: &Context) -> Done {
-    let reply = start(request, session, context).await?;
+/// Starts a run, with the owner's consent if it takes one, and follows it.
+pub(super) async fn attached(
+    request: &ActRequest,
+    proof: Option<OwnerProof>,
+    session: &mut Session,
+    context: &Context,
+) -> Done {
+    let reply = start(request, proof, session, context).await?;
     context.wishes.listen().await;
     context.output.say_trusted(&context.output.err.dim(&format!("run {}", reply.run_id)));
     let followed = follow(session, &reply.run_id, context).await?;

@@ -89,6 +89,21 @@ impl GrantArgs {
     }
 }
 
+impl GrantArgs {
+    /// Checks that no flag was given.
+    ///
+    /// # Errors
+    /// If one was: a plan has all grants in its file.
+    pub(super) fn check_none(self, context: &Context) -> Result<(), Refusal> {
+        let none = ActRequest { agent: context.agent(), ..ActRequest::default() };
+        let (given, none) = (serde_json::to_value(self.request(String::new(), context)?), serde_json::to_value(none));
+        if given.ok() == none.ok() {
+            return Ok(());
+        }
+        Err(super::context::usage("`--plan` takes no flags that grant something", "edit the file of the plan"))
+    }
+}
+
 /// A path made absolute, so that it does not depend on the host's working directory.
 pub(super) fn absolute(path: Option<PathBuf>) -> Result<Option<PathBuf>, Refusal> {
     let absolute = path.map(std::path::absolute).transpose();

@@ -3,6 +3,7 @@
 use agent::{ActReply, ActRequest, ExecuteReply, ExecuteRequest, Explanation};
 use axum::Json;
 use axum::extract::State;
+use consent::ConsentError;
 
 use super::idempotency::IdempotencyKey;
 use super::reply::ApiResult;
@@ -18,6 +19,10 @@ pub(super) async fn act(
     let _attachment = api.attached.attach();
     actor.check(&request)?;
     request.key = key.or(request.key)?;
+    if request.plan.is_some() {
+        let consent = actor.consent()?.ok_or(ConsentError::Missing)?;
+        return Ok(Json(api.host.runs.act_on_plan(request, consent).await?));
+    }
     Ok(Json(api.host.runs.act(request, actor.caller).await?))
 }
 

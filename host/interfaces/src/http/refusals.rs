@@ -7,8 +7,9 @@ use base::RefusalCode::{
 };
 
 /// Starting a run, or explaining it.
-pub(super) const ACT: [RefusalCode; 10] = [
+pub(super) const ACT: [RefusalCode; 11] = [
     UnknownTool,
+    ConsentNeeded,
     InvalidComponent,
     SkillUntrusted,
     NotFound,

@@ -427,5 +427,6 @@ pub fn request() -> RunRequest {
         by_model: false,
         approval_required: false,
         may_ask: false,
+        settled: false,
     }
 }

@@ -97,6 +97,7 @@ async fn run(reads: usize, usage: Option<SandboxUsage>, config: MotorConfig) -> 
         key: None,
         approval_required: false,
         may_ask: false,
+        settled: false,
         skill: None,
         web_sources: vec![],
         by_model: false,

@@ -276,3 +276,23 @@ fn of_a_name_under_a_wildcard_the_end_is_fixed() {
         assert_eq!(policy.fixed_end(&target(url)), end, "{url}");
     }
 }
+
+#[test]
+fn a_planned_run_writes_what_its_plan_lists_before_and_after_it_has_read() {
+    let policy = Policy {
+        domains: patterns(&["api.example.com"]),
+        writes: vec!["POST api.example.com/report".parse().unwrap()],
+        may_ask: false,
+        only_planned: true,
+        ..Policy::default()
+    };
+    for read in [&[][..], &["news.example.com"]] {
+        for passes in ["POST https://api.example.com/report", "GET https://api.example.com/other"] {
+            assert_eq!(decide(&policy, &unit(passes, &["key"]), read, None), Ok(()), "{passes}");
+        }
+        for refused in ["POST https://api.example.com/other", "DELETE https://api.example.com/report"] {
+            let needed = decide(&policy, &unit(refused, &[]), read, None).unwrap_err();
+            assert_eq!((needed.blocked.rule, needed.class), (Rule::NotPlanned, None), "{refused}");
+        }
+    }
+}

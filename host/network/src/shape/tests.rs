@@ -166,6 +166,38 @@ fn a_shape_covers_what_it_says_and_no_more() {
 }
 
 #[test]
+fn a_shape_lies_within_another_if_it_covers_no_more() {
+    for (inner, outer, lies_within) in [
+        ("POST api.example.com/a", "POST api.example.com/a", true),
+        ("POST api.example.com/a", "POST api.example.com", true),
+        ("POST api.example.com/a", "api.example.com", true),
+        ("POST api.example.com/a", "api.example.com/a", true),
+        ("POST api.example.com/a", "*.example.com", true),
+        ("POST api.example.com/items/7", "POST api.example.com/items/*", true),
+        ("GET api.example.com/a with key", "GET api.example.com with key+other", true),
+        ("GET api.example.com/a with key", "api.example.com", true),
+        ("POST api.example.com:8443/a", "POST api.example.com:8443", true),
+        ("POST api.example.com", "POST api.example.com/a", false),
+        ("api.example.com", "POST api.example.com", false),
+        ("PUT api.example.com/a", "POST api.example.com/a", false),
+        ("POST api.example.com/items/7/x", "POST api.example.com/items/*", false),
+        ("POST api.example.com/items/", "POST api.example.com/items/*", false),
+        ("POST api.example.com/items/*", "POST api.example.com/items/7", false),
+        ("POST b.example.org/a", "POST api.example.com/a", false),
+        ("POST api.example.com:8443/a", "POST api.example.com/a", false),
+        ("POST api.example.com/a", "POST api.example.com:443/a", false),
+        ("*.example.com", "api.example.com", false),
+        ("GET api.example.com with key", "GET api.example.com", false),
+    ] {
+        let read = |text: &str| text.parse::<Shape>().unwrap();
+        assert_eq!(read(inner).is_within(&read(outer)), lies_within, "{inner} within {outer}");
+    }
+    let is_any = |text: &str| text.parse::<Shape>().unwrap().is_any_path();
+    assert!(["a.example.com", "POST a.example.com", "POST a.example.com/*/*"].into_iter().all(is_any));
+    assert!(!["POST a.example.com/", "POST a.example.com/v1/*"].into_iter().any(is_any));
+}
+
+#[test]
 fn what_a_run_computed_with_a_credential_is_keyed() {
     let mut read = unit("GET https://api.example.com/a", "", &[]);
     read.computed_with = ["a", "b"].map(|name| CredentialName::parse(name).unwrap()).into();

@@ -34,6 +34,8 @@ fn what_is_plainly_meant_is_read() {
         ("name: pdf\ndescription: no", "no"),
         ("name: pdf\ndescription: 2024-01-01", "2024-01-01"),
         ("name: pdf\ndescription: ~", "~"),
+        ("name: pdf\ndescription: \"~\"", "~"),
+        ("name: pdf\ndescription: '~'", "~"),
         ("name: pdf\ndescription: [Reads, Writes]", "Reads, Writes"),
         ("name: pdf\ndescription:\n- Reads\n- Writes", "Reads, Writes"),
         // Several lines.

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use granit_parser::{Event, Parser, StructureStyle};
+use granit_parser::{Event, Parser, ScalarStyle, StructureStyle};
 
 /// The deepest nesting of mappings and lists.
 const MAX_NESTED: usize = 32;
@@ -111,14 +111,15 @@ impl YamlReading {
                 self.documents += 1;
                 extras.documents |= self.documents > 1;
             }
-            Event::Scalar(text, _, anchor, tag) => {
+            Event::Scalar(text, style, anchor, tag) => {
                 extras.tags |= tag.is_some();
                 if anchor != 0 {
                     extras.anchors = true;
                     self.fields.anchored.insert(anchor, text.clone().into_owned());
                 }
-                // The parser says `~` for a value that is not there.
-                let text = if text == "~" && source != "~" { String::new() } else { text.into_owned() };
+                // The parser says a plain `~` for a value that is not there.
+                let is_missing = text == "~" && source != "~" && style == ScalarStyle::Plain;
+                let text = if is_missing { String::new() } else { text.into_owned() };
                 self.node(Value::Text(text));
             }
             Event::Alias(anchor) => {

@@ -1,0 +1,112 @@
+//! The names of commands in a script of the shell: the first words of its simple commands.
+//!
+//! An approximation that reads quotes, comments, separators and substitutions, but no functions and no here-documents. A word
+//! too many in a proposal is seen by the owner; a command that is missing is refused in the run.
+
+/// Words after which a command begins.
+const KEYWORDS: [&str; 13] =
+    ["if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "time", "done", "fi"];
+/// Commands that run the command after them.
+const PREFIXES: [&str; 5] = ["xargs", "env", "exec", "command", "nice"];
+/// Words whose rest is no command.
+const HEADERS: [&str; 4] = ["for", "case", "in", "esac"];
+
+/// The names, in order of appearance.
+pub(super) fn commands(script: &str) -> Vec<String> {
+    let mut found = Scan { names: Vec::new(), word: String::new(), is_first: true, is_plain: true };
+    let mut signs = script.chars().peekable();
+    let mut quote: Option<char> = None;
+    while let Some(sign) = signs.next() {
+        match (quote, sign) {
+            (Some('\''), '\'') | (Some('"'), '"') => quote = None,
+            // A substitution within quotes is a script of its own.
+            (None | Some('"'), '$') if signs.peek() == Some(&'(') => {
+                signs.next();
+                found.separate();
+            }
+            (None | Some('"'), '`') => found.separate(),
+            (Some(_), _) => found.quoted(),
+            (None, '\'' | '"') => {
+                quote = Some(sign);
+                found.quoted();
+            }
+            (None, '\\') => {
+                signs.next();
+                found.quoted();
+            }
+            (None, '#') if found.word.is_empty() => while signs.next_if(|sign| *sign != '\n').is_some() {},
+            (None, ';' | '|' | '&' | '\n' | '(' | ')') => found.separate(),
+            (None, sign) if sign.is_whitespace() => found.end_word(),
+            (None, sign) => found.word.push(sign),
+        }
+    }
+    found.separate();
+    found.names
+}
+
+struct Scan {
+    names: Vec<String>,
+    word: String,
+    /// Whether the next word names a command.
+    is_first: bool,
+    /// Whether the word has no quoted part: only such words are names.
+    is_plain: bool,
+}
+
+impl Scan {
+    fn quoted(&mut self) {
+        self.is_plain = false;
+    }
+
+    fn separate(&mut self) {
+        self.end_word();
+        self.is_first = true;
+    }
+
+    fn end_word(&mut self) {
+        let (word, is_plain) = (std::mem::take(&mut self.word), std::mem::replace(&mut self.is_plain, true));
+        if word.is_empty() && is_plain || !self.is_first {
+            return;
+        }
+        let is_assignment = word.split_once('=').is_some_and(|(name, _)| {
+            !name.is_empty() && name.chars().all(|sign| sign.is_ascii_alphanumeric() || sign == '_')
+        });
+        if is_assignment || KEYWORDS.contains(&word.as_str()) || word.starts_with(['<', '>', '-']) {
+            return;
+        }
+        self.is_first = PREFIXES.contains(&word.as_str());
+        if !HEADERS.contains(&word.as_str()) && is_plain && grants::commands(&[word.clone()]).is_ok() {
+            self.names.push(word);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_words_of_simple_commands() {
+        for (script, names) in [
+            ("curl -s https://a.example | jq '.[] | .x' | sort -u", &["curl", "jq", "sort"][..]),
+            ("A=1 B=$(date +%s) grep -c x f && wc -l f || echo no; ls", &["date", "grep", "wc", "echo", "ls"]),
+            ("if test -f a; then cat a; else touch a; fi", &["test", "cat", "touch"]),
+            ("for f in *.csv; do head -1 \"$f\"; done", &["head"]),
+            ("echo \"$(tail -1 f)\" 'curl evil'", &["echo", "tail"]),
+            ("find . | xargs -n 1 rm", &["find", "xargs", "rm"]),
+            ("# curl\necho a#b", &["echo"]),
+            ("(cd x && sed s/a/b/ f) > out", &["cd", "sed"]),
+            ("\"cu\"rl x; '' ; \\", &[]),
+            ("", &[]),
+        ] {
+            assert_eq!(commands(script), names, "{script}");
+        }
+    }
+
+    #[test]
+    fn hostile_scripts_end() {
+        for script in ["'".repeat(10_000), "$(".repeat(10_000), "`".repeat(9_999), "\u{0}\u{202e};".repeat(1_000)] {
+            assert!(commands(&script).len() <= script.len());
+        }
+    }
+}
