@@ -22,6 +22,8 @@ mod path;
 mod rules;
 mod secrets;
 mod sources;
+#[cfg(test)]
+mod tests;
 mod touched;
 mod tree;
 mod write;

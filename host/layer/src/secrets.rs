@@ -35,8 +35,7 @@ const FILES: [&str; 24] = [
 /// Beginnings of names, with and without more behind them.
 const KEYS: [&str; 4] = ["id_dsa", "id_ecdsa", "id_ed25519", "id_rsa"];
 /// Ends of names.
-const SUFFIXES: [&str; 11] =
-    ["asc", "jks", "kdbx", "key", "keystore", "ovpn", "p12", "p8", "pem", "pfx", "ppk"];
+const SUFFIXES: [&str; 11] = ["asc", "jks", "kdbx", "key", "keystore", "ovpn", "p12", "p8", "pem", "pfx", "ppk"];
 /// Ends of names that say that a file is to be copied and filled in.
 const TEMPLATES: [&str; 6] = ["default", "dist", "example", "sample", "template", "tpl"];
 
@@ -68,9 +67,7 @@ pub fn in_git_config(text: &str) -> bool {
 
 /// The name as a file system sees it that ignores case and characters without a shape.
 fn folded(name: &str) -> String {
-    let shapeless = |letter: &char| {
-        matches!(letter, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
+    let shapeless = |letter: &char| matches!(letter, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
     name.chars().filter(|letter| !shapeless(letter)).flat_map(char::to_lowercase).collect()
 }
 
@@ -80,9 +77,17 @@ mod tests {
 
     #[test]
     fn files_with_secrets_are_known_by_name_and_others_are_not() {
-        for name in
-            [".env", ".ENV", ".env.production", "id_ed25519", "id_rsa.old", "server.pem", "TLS.KEY", ".npmrc", ".e\u{200d}nv"]
-        {
+        for name in [
+            ".env",
+            ".ENV",
+            ".env.production",
+            "id_ed25519",
+            "id_rsa.old",
+            "server.pem",
+            "TLS.KEY",
+            ".npmrc",
+            ".e\u{200d}nv",
+        ] {
             assert!(named(name, FileKind::File), "{name}");
         }
         for name in [".env.example", "id_rsa.pub", "id_rsable", "key", "keys.rs", "monkey", "environment", "pem.rs"] {
@@ -96,7 +101,9 @@ mod tests {
     fn a_git_configuration_with_a_credential_is_told_from_one_without() {
         assert!(in_git_config("[remote \"origin\"]\n\turl = https://me:token@host.test/a.git\n"));
         assert!(in_git_config("[http]\n\textraHeader = Authorization: Basic abc\n"));
-        assert!(!in_git_config("[remote \"origin\"]\n\turl = https://host.test/a.git\n[user]\n\temail = me@host.test\n"));
+        assert!(!in_git_config(
+            "[remote \"origin\"]\n\turl = https://host.test/a.git\n[user]\n\temail = me@host.test\n"
+        ));
         assert!(!in_git_config("[remote \"origin\"]\n\turl = git@host.test:a.git\n"));
     }
 }

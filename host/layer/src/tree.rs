@@ -65,8 +65,7 @@ pub struct Stat {
 }
 
 /// No link is followed, and nothing above the handle is reached.
-const BENEATH: ResolveFlags =
-    ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
+const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW);
 
 /// An open directory.
@@ -150,6 +149,9 @@ impl Tree {
 
     /// Makes a directory of the layer and those above it, as far as they are missing.
     pub fn make_directories(&self, at: &str) -> Result<(), Errno> {
+        if at.is_empty() {
+            return Ok(());
+        }
         match self.make_directory(at) {
             Err(Errno::NOENT) => {
                 let (above, _) = path::split(at).ok_or(Errno::NOENT)?;
