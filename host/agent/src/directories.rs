@@ -1,7 +1,7 @@
 //! The directories of the owner that runs work on (SPEC LAND-1): found when the run is planned, opened as a layer.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use std::os::unix::fs::MetadataExt as _;

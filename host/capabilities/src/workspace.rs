@@ -25,7 +25,6 @@ use wasmtime_wasi::{FsPerms, WasiCtx};
 
 pub use quota::{Quota, QuotaUsage};
 
-use crate::{Limit, LimitExceeded};
 use layered::{Layered, Opened};
 
 /// The path under which guests see the directory.

@@ -238,7 +238,7 @@ fn code(error: LayerError) -> FsError {
         LayerError::Escapes => ErrorCode::NotPermitted,
         LayerError::Loop => ErrorCode::Loop,
         LayerError::CrossDevice => ErrorCode::CrossDevice,
-        LayerError::TooLarge => ErrorCode::FileTooLarge,
+        LayerError::Invalid => ErrorCode::Invalid,
         LayerError::Io(error) => return error.into(),
         _ => ErrorCode::Unsupported,
     };
