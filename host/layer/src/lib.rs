@@ -35,4 +35,4 @@ pub use layer::{Call, Entry, Guard, Layer, NewTime, OpenMode, OpenedFile, Origin
 pub use rules::KeptOut;
 pub use sources::{Source, SourceRequest};
 pub use touched::{Operation, Touch};
-pub use tree::{FileKind, Stat};
+pub use tree::{FileKind, Stat, Tree, stat_of};

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, StatxFlags, mkdirat, openat, openat2,
-    readlinkat, renameat_with, statx, unlinkat,
+    readlinkat, renameat_with, statx, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -145,6 +145,32 @@ impl Tree {
     pub fn make_directory(&self, at: &str) -> Result<(), Errno> {
         let (parent, name) = self.parent(at)?;
         mkdirat(parent, name, Mode::from_raw_mode(0o755))
+    }
+
+    /// Makes a directory that nobody else may look into.
+    ///
+    /// # Errors
+    /// As `mkdir` has them.
+    pub fn make_private_directory(&self, at: &str) -> Result<(), Errno> {
+        let (parent, name) = self.parent(at)?;
+        mkdirat(parent, name, Mode::from_raw_mode(0o700))
+    }
+
+    /// Opens a directory below this one as a tree of its own.
+    ///
+    /// # Errors
+    /// If it is missing, or no directory.
+    pub fn below(&self, at: &str) -> Result<Self, Errno> {
+        self.directory(at).map(Self)
+    }
+
+    /// Makes a link.
+    ///
+    /// # Errors
+    /// As `symlink` has them.
+    pub fn symlink(&self, target: &str, at: &str) -> Result<(), Errno> {
+        let (parent, name) = self.parent(at)?;
+        symlinkat(target, parent, name)
     }
 
     /// Makes a directory of the layer and those above it, as far as they are missing.
