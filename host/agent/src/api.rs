@@ -3,6 +3,7 @@
 //! The facade and the wire share these records: each is plain data made for callers. Stored data has records of its own
 //! (`motor::record`, `motor::event`, `signals`).
 
+pub mod changes;
 pub mod offers;
 pub mod plans;
 pub mod skills;

@@ -12,8 +12,9 @@ use grants::{DirectoryGrant, Grant};
 use layer::{Layer, LayerError, SourceRequest};
 use toolbox::catalogue;
 
-use crate::Home;
-use crate::api::{Caller, DirectoryInput};
+use crate::api::changes::LandingSummary;
+use crate::{Home, landing};
+use crate::api::{ActRequest, Caller, DirectoryInput};
 
 /// The tools of a run that works on a directory and was granted none by name.
 pub(crate) fn default_tools() -> [String; 2] {
@@ -24,7 +25,8 @@ pub(crate) fn default_tools() -> [String; 2] {
 ///
 /// # Errors
 /// If one is not a directory, holds the home or lies in it, or a model asks.
-pub(crate) fn resolve(inputs: &[DirectoryInput], home: &Home, by: Caller) -> Result<Vec<DirectoryGrant>, Refusal> {
+pub(crate) fn resolve(request: &ActRequest, home: &Home, by: Caller) -> Result<Vec<DirectoryGrant>, Refusal> {
+    let inputs = &request.directories;
     if inputs.is_empty() {
         return Ok(Vec::new());
     }
@@ -34,7 +36,7 @@ pub(crate) fn resolve(inputs: &[DirectoryInput], home: &Home, by: Caller) -> Res
     }
     let home = fs::canonicalize(home.path()).unwrap_or_else(|_| home.path().to_owned());
     let found = inputs.iter().map(|input| find(input, &home)).collect::<Result<_, _>>()?;
-    grants::directories(found)
+    grants::directories(found, request.files.is_empty() && request.skill.is_none())
 }
 
 fn find(input: &DirectoryInput, home: &Path) -> Result<DirectoryGrant, Refusal> {
@@ -67,15 +69,30 @@ pub(crate) fn create(workspace: &Path, directories: &[DirectoryGrant]) -> Result
     Ok(())
 }
 
-/// Opens the layer of a run again; `None` if it works on no directory.
+/// Opens the layer of a run again, and says what was landed of it; no layer if it works on no directory.
 ///
 /// # Errors
 /// If a directory is gone or is another one now, or the layer cannot be read.
-pub(crate) fn open(run: &Path, grant: &Grant) -> Result<Option<Arc<Layer>>, Refusal> {
+pub(crate) fn open(run: &Path, grant: &Grant) -> Result<(Option<Arc<Layer>>, Vec<String>), Refusal> {
     if grant.directories.is_empty() {
-        return Ok(None);
+        return Ok((None, Vec::new()));
     }
-    Layer::open(run).map(|layer| Some(Arc::new(layer))).map_err(|error| refused(&error))
+    let layer = landing::settled(run)?;
+    Ok((Some(layer), landing::summaries(run)?.iter().filter_map(told).collect()))
+}
+
+/// What the model is told of a landing, so that it does not take its own files for the user's.
+fn told(landing: &LandingSummary) -> Option<String> {
+    let LandingSummary { landing, state, paths, undoes, .. } = landing;
+    match (state.as_str(), undoes) {
+        ("landed", None) => Some(format!("the user applied your changes of {paths} paths to the directory (landing {landing})")),
+        ("undone", None) => Some(format!(
+            "the user applied your changes of {paths} paths (landing {landing}) and took them back: the directory is without \
+             them, and `/workspace` still shows your version"
+        )),
+        ("landed", Some(undone)) => Some(format!("the user took back landing {undone}")),
+        _ => None,
+    }
 }
 
 fn request(directory: &DirectoryGrant) -> SourceRequest {

@@ -39,6 +39,8 @@ pub(crate) struct HostEnvironment {
     pub skills: Library,
     pub origins: Origins,
     pub traces: TraceWriter,
+    /// One landing at a time, and none while a layer is opened: an interrupted one is ended then.
+    pub landing: tokio::sync::Mutex<()>,
 }
 
 impl HostEnvironment {
@@ -87,7 +89,10 @@ impl Environment for HostEnvironment {
         };
         self.home.check_workspace(&run.id)?;
         let (directory, of_layer) = (self.home.run(&run.id), run.grant.clone());
-        let layer = blocking(move || directories::open(&directory, &of_layer)).await?;
+        let (layer, landed) = {
+            let _turn = self.landing.lock().await;
+            blocking(move || directories::open(&directory, &of_layer)).await?
+        };
         let network = self.access.open(run).await?;
         words_of_user(trace).for_each(|words| network.given().user(words));
         let limits = limits(&self.config.limits, grant)?;
@@ -102,6 +107,7 @@ impl Environment for HostEnvironment {
             guard: grant.guard.unwrap_or(self.config.code.guard),
             workspace: self.home.workspace(&run.id),
             layer,
+            landed,
             network,
             allowed: self.access.allowed(&run.agent)?,
             commands: grant.commands.clone(),
@@ -127,7 +133,8 @@ impl Environment for HostEnvironment {
         // Files that are not kept stay in the workspace, from where they can be copied.
         self.origins.note_files(run).await?;
         let scrubber = self.access.scrubber(&run.id).await?;
-        let artifacts = artifacts::collect(&self.home, &run.id, scrubber, &self.config.limits).await?;
+        let on = &run.grant.directories;
+        let artifacts = artifacts::collect(&self.home, &run.id, scrubber, &self.config.limits, on).await?;
         self.origins.note_copies(run, &artifacts).await?;
         Ok(artifacts)
     }

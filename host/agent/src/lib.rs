@@ -7,6 +7,7 @@
 mod access;
 pub mod api;
 mod artifacts;
+mod changes;
 pub mod components;
 pub mod config;
 mod decisions;
@@ -20,6 +21,7 @@ mod execute;
 mod explain;
 pub mod home;
 mod host;
+mod landing;
 mod loss;
 mod metrics;
 mod models;
@@ -36,6 +38,10 @@ mod trace_file;
 mod withhold;
 mod workspace;
 
+pub use api::changes::{
+    ChangedDirectory, ChangedFile, ChangingStep, LandReply, LandRequest, LandingPlan, LandingSummary, PathChange, PathKind,
+    PlannedOutcome, PlannedPath, RunChanges,
+};
 pub use api::plans::{AgreedPlan, TaskPlan};
 pub use api::tasks::TaskSummary;
 pub use api::{

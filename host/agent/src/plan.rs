@@ -62,7 +62,7 @@ pub(crate) async fn plan(
         writes: shapes(&request.writes)?,
         credentials: credentials(&request.task, &request.credentials)?,
         commands: request.commands.as_deref().map(commands).transpose()?,
-        directories: directories::resolve(&request.directories, &environment.home, by)?,
+        directories: directories::resolve(request, &environment.home, by)?,
         ..Grant::default()
     };
     let (mut warnings, mut problems) = (Vec::new(), Vec::new());

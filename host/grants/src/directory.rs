@@ -27,17 +27,17 @@ pub struct DirectoryGrant {
     pub shown: Vec<String>,
 }
 
-/// Names the directories below `/workspace`: one alone is `/workspace` itself, several have the last component of their
-/// path as their name.
+/// Names the directories below `/workspace`: one is `/workspace` itself if it is `alone`, with no other files beside it;
+/// otherwise each has the last component of its path as its name.
 ///
 /// # Errors
 /// If two have the same name, one lies in another, one has no name, or there are more than [`MAX_DIRECTORIES`].
-pub fn directories(mut granted: Vec<DirectoryGrant>) -> Result<Vec<DirectoryGrant>, Refusal> {
+pub fn directories(mut granted: Vec<DirectoryGrant>, alone: bool) -> Result<Vec<DirectoryGrant>, Refusal> {
     let wrong = |reason: String| Refusal::new(RefusalCode::InvalidRequest, reason);
     if granted.len() > MAX_DIRECTORIES {
         return Err(wrong(format!("a run works on at most {MAX_DIRECTORIES} directories")));
     }
-    if granted.len() < 2 {
+    if granted.is_empty() || (granted.len() == 1 && alone) {
         return Ok(granted);
     }
     let mut names = BTreeSet::new();
@@ -66,20 +66,19 @@ fn shown(path: &Path) -> String {
 mod tests {
     use super::*;
 
+    fn grant(path: &&str) -> DirectoryGrant {
+        DirectoryGrant { path: PathBuf::from(path), prefix: String::new(), read_only: false, shown: Vec::new() }
+    }
+
     fn named(paths: &[&str]) -> Result<Vec<String>, String> {
-        let grant = |path: &&str| DirectoryGrant {
-            path: PathBuf::from(path),
-            prefix: String::new(),
-            read_only: false,
-            shown: Vec::new(),
-        };
-        let named = directories(paths.iter().map(grant).collect()).map_err(|refusal| refusal.reason)?;
+        let named = directories(paths.iter().map(grant).collect(), true).map_err(|refusal| refusal.reason)?;
         Ok(named.into_iter().map(|directory| directory.prefix).collect())
     }
 
     #[test]
     fn one_directory_is_the_workspace_and_several_are_in_it() {
         assert_eq!(named(&["/a/src"]).unwrap(), [""]);
+        assert_eq!(directories(vec![grant(&"/a/src")], false).unwrap()[0].prefix, "src", "files of a skill are beside it");
         assert_eq!(named(&["/a/src", "/b/data"]).unwrap(), ["src", "data"]);
         assert!(named(&["/a/src", "/b/src"]).unwrap_err().contains("named `src`"));
         assert!(named(&["/a/src", "/a"]).unwrap_err().contains("lies in `/a`"));

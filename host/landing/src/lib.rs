@@ -34,4 +34,4 @@ pub use journal::State;
 pub use plan::{Plan, Planned, Planning, Verdict, plan};
 pub use recover::{recover, state};
 pub use select::select;
-pub use undo::undo;
+pub use undo::{done, undo};

@@ -206,6 +206,7 @@ fn everything_is_landed_and_taken_back() {
 
 #[test]
 #[ignore = "a measurement: `cargo test --release -p landing -- --ignored --nocapture thousand`"]
+#[expect(clippy::disallowed_methods, reason = "it measures")]
 fn a_thousand_files_take_this_long() {
     let names: Vec<_> = (0..1000).map(|number| format!("d{}/f{number}.txt", number % 20)).collect();
     let of = |text: &'static str| names.iter().map(|name| (name.as_str(), text)).collect::<Vec<_>>();

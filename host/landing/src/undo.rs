@@ -40,6 +40,22 @@ pub fn undo(directory: &Path) -> Result<(Vec<Target>, Vec<Edit>)> {
     Ok((plan.targets, joined(edits)))
 }
 
+/// What a landing did, in its order: the edits with their contents before any merge. `None` if it is not in force: it
+/// never began, or was rolled back.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn done(directory: &Path) -> Result<Option<(Vec<Target>, Vec<Edit>)>> {
+    let journal = Journal::at(directory);
+    match journal.state()? {
+        Some(State::Landed | State::Undone) => {}
+        _ => return Ok(None),
+    }
+    let plan = journal.record()?.plan;
+    let edits = plan.done().map(|(_, entry)| entry.edit.clone()).collect();
+    Ok(Some((plan.targets, edits)))
+}
+
 /// What was deleted and made at one path is one edit again.
 fn joined(edits: Vec<Edit>) -> Vec<Edit> {
     let mut joined: Vec<Edit> = Vec::with_capacity(edits.len());

@@ -89,6 +89,22 @@ impl Layer {
         Ok(Changes(changes))
     }
 
+    /// The file that was at a changed path when the run began; `None` if there was none, or the owner changed it since.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn before(&self, change: &Change) -> Result<Option<File>> {
+        match &change.before {
+            Before::File { base: Some(base) } => Ok(Some(File::open(base)?)),
+            Before::File { base: None } => match self.read_lower(change.source, &change.path, &change.at) {
+                Ok((file, _)) => Ok(Some(file)),
+                Err(LayerError::Busy | LayerError::NotFound) => Ok(None),
+                Err(error) => Err(error),
+            },
+            Before::Missing | Before::Directory | Before::Symlink => Ok(None),
+        }
+    }
+
     /// What of the owner's directories the run does not see, and whether that is all: at most `most_entries` entries are
     /// looked at.
     ///
@@ -208,8 +224,8 @@ impl Found<'_> {
             Ok(None) | Err(LayerError::NotDirectory | LayerError::Loop) => return Ok(()),
             Err(error) => return Err(error),
         };
-        // The owner made it after the run began: it was not deleted.
-        if node.stat().made.is_some_and(|made| made >= self.layer.began) {
+        // The owner made it after the run began: it was not deleted. What was landed and taken back is made anew, too.
+        if node.stat().made.is_some_and(|made| made >= self.layer.began) && self.base(at).is_none() {
             return Ok(());
         }
         if let Node::Lower { source, below, stat } = &node

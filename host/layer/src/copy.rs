@@ -3,6 +3,7 @@
 use std::fs::{File, FileTimes, Permissions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 use rustix::fs::{OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -11,7 +12,7 @@ use crate::error::{LayerError, Result};
 use crate::layer::Layer;
 use crate::lookup::Node;
 use crate::path;
-use crate::tree::{FileKind, Stat, Tree};
+use crate::tree::{FileKind, Stat, Tree, stat_of};
 
 /// What a change adds to the run's own files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -127,6 +128,29 @@ impl Layer {
         copy.set_permissions(Permissions::from_mode(stat.mode | 0o600))?;
         copy.set_times(FileTimes::new().set_modified(stat.modified))?;
         Ok(staged)
+    }
+
+    /// Takes what lies in the owner's directory now for what the run began with: the path was landed, or taken back.
+    /// `content` is the file that the run's own changes are measured against; `None`: there is none.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn rebase(&self, at: &str, content: Option<&Path>) -> Result<()> {
+        let _one = self.writing.lock();
+        match self.base.stat(at) {
+            Ok(found) if found.kind == FileKind::Directory => self.base.remove_all(at)?,
+            Ok(_) if content.is_none() => self.base.remove(at)?,
+            Ok(_) | Err(Errno::NOENT) => {}
+            // A file that was there lies where there is a directory now.
+            Err(Errno::NOTDIR) if content.is_none() => {}
+            Err(error) => return Err(error.into()),
+        }
+        let Some(content) = content else { return Ok(()) };
+        let original = File::open(content)?;
+        let staged = self.copy(&original, u64::MAX, &stat_of(&original)?)?;
+        let (above, _) = path::split(at).ok_or(LayerError::IsDirectory)?;
+        self.base.make_directories(above)?;
+        Ok(self.staging.rename(&staged, &self.base, at, RenameFlags::empty())?)
     }
 
     pub(crate) fn make_parents(&self, at: &str) -> Result<()> {

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use parking_lot::Mutex;
@@ -41,7 +41,10 @@ pub struct Layer {
     run: PathBuf,
     sources: Vec<Source>,
     staged: AtomicU64,
-    noticed: Mutex<Vec<String>>,
+    /// Changed files that the run asked for, and how many of them were told.
+    noticed: Mutex<(Vec<String>, usize)>,
+    /// Whether something was changed since the last time that everything was made durable.
+    changed: AtomicBool,
 }
 
 /// A call of the run, which changes are noted under.
@@ -176,6 +179,7 @@ impl Layer {
             sources: sources.sources,
             staged: AtomicU64::default(),
             noticed: Mutex::default(),
+            changed: AtomicBool::default(),
         })
     }
 
@@ -197,21 +201,23 @@ impl Layer {
         self.began
     }
 
-    /// Paths of files that the run asked for and that the owner changed since it began, at most 100.
+    /// Paths of files that the run asked for and that the owner changed since it began, which were not told before; at
+    /// most 100 in all.
     #[must_use]
-    pub fn noticed(&self) -> Vec<String> {
-        self.noticed.lock().clone()
+    pub fn newly_noticed(&self) -> Vec<String> {
+        let mut noticed = self.noticed.lock();
+        let (paths, told) = &mut *noticed;
+        let new = paths.get(*told..).unwrap_or_default().to_vec();
+        *told = paths.len();
+        new
     }
 
-    /// Makes what a call changed durable.
+    /// Makes what was changed durable.
     ///
     /// # Errors
     /// What the system says.
-    pub fn sync(&self, call: &Call) -> Result<()> {
-        if call.seen.lock().is_empty() {
-            return Ok(());
-        }
-        Ok(rustix::fs::syncfs(self.own.handle())?)
+    pub fn sync(&self) -> Result<()> {
+        if self.changed.swap(false, Ordering::Relaxed) { Ok(rustix::fs::syncfs(self.own.handle())?) } else { Ok(()) }
     }
 
     /// The facts of a path.
@@ -282,7 +288,7 @@ impl Layer {
     }
 
     pub(crate) fn notice(&self, at: &str) {
-        let mut noticed = self.noticed.lock();
+        let (noticed, _) = &mut *self.noticed.lock();
         if noticed.len() < MAX_NOTICED && !noticed.iter().any(|known| known == at) {
             noticed.push(at.to_owned());
         }
@@ -305,6 +311,7 @@ impl Layer {
             operation,
             from: from.map(str::to_owned),
         };
+        self.changed.store(true, Ordering::Relaxed);
         self.touches.note(&touch, &call.seen)
     }
 

@@ -171,6 +171,12 @@ impl Motor {
         Ok(Some((books.record(&run)?, self.inner.drivers.progress(&run).is_some())))
     }
 
+    /// Whether a run is at work in this host.
+    #[must_use]
+    pub fn is_driven(&self, id: &RunId) -> bool {
+        self.inner.drivers.progress(id).is_some()
+    }
+
     async fn admit(&self, id: RunId, created: RunEvent) -> Result<RunRecord, Refusal> {
         let RunEvent::Created { agent, key, .. } = &created else {
             return Err(Refusal::new(RefusalCode::Failed, "the request did not become a run"));

@@ -59,7 +59,7 @@ pub(crate) fn of(network: &RunNetwork, commands: Option<&[String]>) -> String {
 }
 
 /// The section about the directories that the run works on.
-pub(crate) fn of_directories(layer: &Layer) -> String {
+pub(crate) fn of_directories(layer: &Layer, landed: &[String]) -> String {
     let mut text = String::from("# Directory\n");
     let sources = layer.sources();
     match sources {
@@ -81,6 +81,9 @@ pub(crate) fn of_directories(layer: &Layer) -> String {
          - Ignored files and files that look like secrets are not shown. A file that is `busy` was changed by the user meanwhile: \
          leave it alone and say so.",
     );
+    if !landed.is_empty() {
+        text.push_str(&format!("\n- So far: {}.", landed.join("; ")));
+    }
     text
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use base::text::Foreign;
 use base::{CredentialName, Refusal};
 use motor::{CallReview, PlannedCall, ToolDefinition, ToolInvocation, ToolNote, ToolReply, Toolbox};
 use network::{Pattern, RunNetwork};
@@ -36,6 +37,8 @@ pub struct ToolboxParts {
     pub workspace: PathBuf,
     /// The layer over the directories of the owner that the run works on; its changes are in the workspace.
     pub layer: Option<Arc<Layer>>,
+    /// What the user did with the changes so far, a clause each.
+    pub landed: Vec<String>,
     /// The run's network access: for tools that reach the network, and for scrubbing secrets out of any tool's output.
     pub network: RunNetwork,
     /// Hosts that the owner allowed for longer than this run: reading from them needs no further consent.
@@ -87,6 +90,24 @@ impl RunToolbox {
         match self.parts.sandboxes.tools(tool.component, CompileTurn::ONLY).await {
             Ok(toolset) => self.run_tool(toolset, call.name, environment.into_iter().collect(), call).await,
             Err(refusal) => reply::host_failed(refusal.reason),
+        }
+    }
+
+    /// Makes what a call changed in the layer durable before its result counts, and names the files that it could not
+    /// read because the owner changed them (SPEC LAND-1).
+    async fn settle(&self, reply: &mut ToolReply) {
+        let Some(layer) = self.parts.layer.clone() else { return };
+        let noticed = layer.newly_noticed();
+        let synced = tokio::task::spawn_blocking(move || layer.sync()).await;
+        if !matches!(synced, Ok(Ok(()))) {
+            tracing::warn!(?synced, "cannot make the files of a run durable");
+            *reply = reply::host_failed("the files of the run could not be made durable".to_owned());
+        }
+        if !noticed.is_empty() {
+            let names: Vec<_> = noticed.iter().map(|path| format!("`{}`", Foreign(path).escaped(200))).collect();
+            let are = if names.len() == 1 { "it" } else { "them" };
+            let text = format!("\nbusy: the user changed {} after this run began; this run cannot read or write {are}", names.join(", "));
+            reply.result.output.push_str(&text);
         }
     }
 
@@ -144,7 +165,7 @@ impl Toolbox for RunToolbox {
         };
         let network = self.tools.iter().any(reaches);
         let network = network.then(|| briefing::of(&self.parts.network, self.parts.commands.as_deref()));
-        let files = self.parts.layer.as_deref().map(briefing::of_directories);
+        let files = self.parts.layer.as_deref().map(|layer| briefing::of_directories(layer, &self.parts.landed));
         let sections: Vec<_> = self.parts.skill.iter().cloned().chain(files).chain(network).collect();
         (!sections.is_empty()).then(|| sections.join("\n\n"))
     }
@@ -166,6 +187,7 @@ impl Toolbox for RunToolbox {
             (None, Some(tool)) => self.run_bundled(tool, &call).await,
             (None, None) => reply::host_failed(define::gone(call.name).reason),
         };
+        self.settle(&mut reply).await;
         let is_saved = reply.result.ok && bundled.is_some_and(|tool| tool.files == FileUse::Saved);
         let save = if is_saved { Save::Always } else { Save::Long };
         let output = std::mem::take(&mut reply.result.output);

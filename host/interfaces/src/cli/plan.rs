@@ -60,7 +60,7 @@ async fn planned(request: &ActRequest, prints: bool, session: &mut Session, cont
         return print(&plan, context);
     }
     let AgreedRequest { request, proof } = agree(plan, session, context).await?;
-    act::attached(&request, Some(proof), session, context).await
+    act::attached(&request, Some(proof), act::Changes::Kept, session, context).await
 }
 
 fn print(plan: &TaskPlan, context: &Context) -> Done {

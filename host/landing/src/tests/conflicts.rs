@@ -57,7 +57,8 @@ fn what_changed_or_appeared_or_went_is_a_conflict() {
 
 #[test]
 fn a_change_between_the_plan_and_the_landing_takes_everything_back() {
-    let ways: [(&str, fn(&Path)); 7] = [
+    type Change = fn(&Path);
+    let ways: [(&str, Change); 7] = [
         ("a file that is replaced", |owner| put(owner, "changed.txt", "mine\n")),
         ("a file that is deleted", |owner| put(owner, "deleted.txt", "mine, and longer")),
         ("a new file", |owner| put(owner, "new.txt", "mine")),
