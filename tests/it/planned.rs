@@ -177,7 +177,7 @@ fn a_run_that_wants_more_than_its_plan_is_refused_without_a_question() {
     let rules: Vec<_> = calls.iter().map(|call| rule(call)).collect();
     assert_eq!(rules, ["not_planned", "-", "not_planned", "not_planned", "domain_not_allowed", "-", "-"]);
     assert_eq!(calls[5]["result"]["ok"], false, "a run of a plan asks for no access: {}", calls[5]);
-    let sent: Vec<_> = world.sink.requests().iter().map(|request| request.path.clone()).collect();
+    let sent: Vec<_> = world.sink.requests().iter().map(|request| request.target.clone()).collect();
     assert_eq!(sent, ["/report"]);
 }
 

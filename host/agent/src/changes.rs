@@ -75,7 +75,9 @@ pub(crate) fn directories(granted: &[DirectoryGrant]) -> Vec<ChangedDirectory> {
 /// The first step after which a run had read from the web; `None`: it never did.
 pub(crate) fn web_since(record: &RunRecord, trace: &RunTrace) -> Option<u32> {
     let web = |step: &&motor::StepTrace| {
-        step.tool_calls.iter().any(|call| call.result.as_ref().is_some_and(|result| result.provenance == Provenance::Web))
+        step.tool_calls
+            .iter()
+            .any(|call| call.result.as_ref().is_some_and(|result| result.provenance == Provenance::Web))
     };
     match trace.steps.iter().find(web) {
         Some(step) => Some(step.iteration),
@@ -84,10 +86,16 @@ pub(crate) fn web_since(record: &RunRecord, trace: &RunTrace) -> Option<u32> {
     }
 }
 
-fn assemble(layer: &Arc<Layer>, record: &RunRecord, trace: &RunTrace, changes: &[Change]) -> Result<RunChanges, Refusal> {
+fn assemble(
+    layer: &Arc<Layer>,
+    record: &RunRecord,
+    trace: &RunTrace,
+    changes: &[Change],
+) -> Result<RunChanges, Refusal> {
     let web = web_since(record, trace);
     let by_path: HashMap<&str, &Change> = changes.iter().map(|change| (change.at.as_str(), change)).collect();
-    let renamed: BTreeSet<&str> = changes.iter().filter_map(|change| original(change, &by_path)).map(|from| from.at.as_str()).collect();
+    let renamed: BTreeSet<&str> =
+        changes.iter().filter_map(|change| original(change, &by_path)).map(|from| from.at.as_str()).collect();
     let mut comparison = Comparison::default();
     let mut files = Vec::new();
     let mut touched: BTreeMap<u32, usize> = BTreeMap::new();
@@ -143,7 +151,8 @@ fn shown(
     let texts = match (&before, &after) {
         (Some((_, None)), _) | (_, Some((_, None))) => None,
         (before, after) if is_file => {
-            let bytes = |side: &'_ Option<(FileSide, Option<Vec<u8>>)>| side.as_ref().and_then(|(_, bytes)| bytes.clone());
+            let bytes =
+                |side: &'_ Option<(FileSide, Option<Vec<u8>>)>| side.as_ref().and_then(|(_, bytes)| bytes.clone());
             comparison.text(&change.at, bytes(before).as_deref(), bytes(after).as_deref())
         }
         _ => None,

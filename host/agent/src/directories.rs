@@ -1,10 +1,10 @@
 //! The directories of the owner that runs work on (SPEC LAND-1): found when the run is planned, opened as a layer.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
-use std::os::unix::fs::MetadataExt as _;
 
 use base::text::Foreign;
 use base::{Refusal, RefusalCode};
@@ -13,8 +13,8 @@ use layer::{Layer, LayerError, SourceRequest};
 use toolbox::catalogue;
 
 use crate::api::changes::LandingSummary;
-use crate::{Home, landing};
 use crate::api::{ActRequest, Caller, DirectoryInput};
+use crate::{Home, landing};
 
 /// The tools of a run that works on a directory and was granted none by name.
 pub(crate) fn default_tools() -> [String; 2] {
@@ -32,7 +32,9 @@ pub(crate) fn resolve(request: &ActRequest, home: &Home, by: Caller) -> Result<V
     }
     if by == Caller::Model {
         let reason = "a model cannot choose a directory of this machine for a run";
-        return Err(Refusal::new(RefusalCode::Forbidden, reason).with_remedy("the owner starts it: `motor act --on DIR`"));
+        return Err(
+            Refusal::new(RefusalCode::Forbidden, reason).with_remedy("the owner starts it: `motor act --on DIR`")
+        );
     }
     let home = fs::canonicalize(home.path()).unwrap_or_else(|_| home.path().to_owned());
     let found = inputs.iter().map(|input| find(input, &home)).collect::<Result<_, _>>()?;
@@ -85,7 +87,9 @@ pub(crate) fn open(run: &Path, grant: &Grant) -> Result<(Option<Arc<Layer>>, Vec
 fn told(landing: &LandingSummary) -> Option<String> {
     let LandingSummary { landing, state, paths, undoes, .. } = landing;
     match (state.as_str(), undoes) {
-        ("landed", None) => Some(format!("the user applied your changes of {paths} paths to the directory (landing {landing})")),
+        ("landed", None) => {
+            Some(format!("the user applied your changes of {paths} paths to the directory (landing {landing})"))
+        }
         ("undone", None) => Some(format!(
             "the user applied your changes of {paths} paths (landing {landing}) and took them back: the directory is without \
              them, and `/workspace` still shows your version"

@@ -242,8 +242,9 @@ fn apply(
     let conflicts = plan.conflicts().count();
     if conflicts > 0 {
         let first = plan.conflicts().next().map(|entry| entry.at(&plan)).unwrap_or_default();
-        return Err(failed(&LandError::Conflicts(conflicts))
-            .with_remedy(format!("the first is `{first}`: `motor land {run} PATH…` lands others, `--skip-conflicts` all others")));
+        return Err(failed(&LandError::Conflicts(conflicts)).with_remedy(format!(
+            "the first is `{first}`: `motor land {run} PATH…` lands others, `--skip-conflicts` all others"
+        )));
     }
     let done = plan.done().count();
     if done == 0 {

@@ -39,13 +39,14 @@ mod withhold;
 mod workspace;
 
 pub use api::changes::{
-    ChangedDirectory, ChangedFile, ChangingStep, LandReply, LandRequest, LandingPlan, LandingSummary, PathChange, PathKind,
-    PlannedOutcome, PlannedPath, RunChanges,
+    ChangedDirectory, ChangedFile, ChangingStep, LandReply, LandRequest, LandingPlan, LandingSummary, PathChange,
+    PathKind, PlannedOutcome, PlannedPath, RunChanges,
 };
 pub use api::plans::{AgreedPlan, TaskPlan};
 pub use api::tasks::TaskSummary;
 pub use api::{
-    ActReply, ActRequest, Caller, DirectoryInput, ExecuteReply, ExecuteRequest, FileInput, HostStatus, SetCredential, TaskFilter, Tier,
+    ActReply, ActRequest, Caller, DirectoryInput, ExecuteReply, ExecuteRequest, FileInput, HostStatus, SetCredential,
+    TaskFilter, Tier,
 };
 pub use base::Env;
 pub use decisions::{Decision, DecisionLevel, DomainVerdict};
@@ -55,8 +56,8 @@ pub use elicitation::{Elicitation, ElicitedAnswer};
 pub use energy::EnergyReport;
 pub use execute::Programs;
 pub use explain::{
-    ExplainedCredential, ExplainedDirectory, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedSkill, ExplainedTool, Explanation,
-    FileAccess,
+    ExplainedCredential, ExplainedDirectory, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedSkill,
+    ExplainedTool, Explanation, FileAccess,
 };
 pub use home::Home;
 pub use host::{Capabilities, Host, HostOptions};

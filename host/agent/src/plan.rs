@@ -10,8 +10,8 @@ use skills::Taken;
 
 use crate::access::RunConsents;
 use crate::api::{ActRequest, Caller};
-use crate::environment::HostEnvironment;
 use crate::directories;
+use crate::environment::HostEnvironment;
 use crate::skill::{Purpose, SkillPlan, skill_plan};
 use toolbox::{SkillTool, catalogue};
 
@@ -99,7 +99,9 @@ pub(crate) async fn plan(
         warnings.push("`bash` is not granted, so a list of its commands is of no use".to_owned());
     }
     if !grant.directories.is_empty() && !catalogue::sees_files(&tools) {
-        warnings.push("none of the granted tools sees files, so `--on` is of no use: grant `filesystem` or `bash`".to_owned());
+        warnings.push(
+            "none of the granted tools sees files, so `--on` is of no use: grant `filesystem` or `bash`".to_owned(),
+        );
     }
     if let Some(tool) = catalogue::saves_files(&tools).filter(|_| !catalogue::sees_files(&tools)) {
         warnings.push(format!(

@@ -78,7 +78,11 @@ mod tests {
     #[test]
     fn one_directory_is_the_workspace_and_several_are_in_it() {
         assert_eq!(named(&["/a/src"]).unwrap(), [""]);
-        assert_eq!(directories(vec![grant(&"/a/src")], false).unwrap()[0].prefix, "src", "files of a skill are beside it");
+        assert_eq!(
+            directories(vec![grant(&"/a/src")], false).unwrap()[0].prefix,
+            "src",
+            "files of a skill are beside it"
+        );
         assert_eq!(named(&["/a/src", "/b/data"]).unwrap(), ["src", "data"]);
         assert!(named(&["/a/src", "/b/src"]).unwrap_err().contains("named `src`"));
         assert!(named(&["/a/src", "/a"]).unwrap_err().contains("lies in `/a`"));

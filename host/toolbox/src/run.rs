@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use base::text::Foreign;
 use base::{CredentialName, Refusal};
+use layer::Layer;
 use motor::{CallReview, PlannedCall, ToolDefinition, ToolInvocation, ToolNote, ToolReply, Toolbox};
 use network::{Pattern, RunNetwork};
-use layer::Layer;
 use runtime::{Limits, Note, NoteSink, ToolCall, Workspace};
 
 use crate::catalogue::{self, BundledTool, CODE, FileUse};
@@ -106,7 +106,10 @@ impl RunToolbox {
         if !noticed.is_empty() {
             let names: Vec<_> = noticed.iter().map(|path| format!("`{}`", Foreign(path).escaped(200))).collect();
             let are = if names.len() == 1 { "it" } else { "them" };
-            let text = format!("\nbusy: the user changed {} after this run began; this run cannot read or write {are}", names.join(", "));
+            let text = format!(
+                "\nbusy: the user changed {} after this run began; this run cannot read or write {are}",
+                names.join(", ")
+            );
             reply.result.output.push_str(&text);
         }
     }

@@ -85,7 +85,8 @@ fn a_connected_program_is_ended_like_any_other() {
         };
         let report = programs().execute(&program, &Limits::default(), &CancellationToken::new()).await;
         assert_eq!(report.outcome.unwrap_err().code, CodeErrorCode::Timeout);
-        let missing = CodeAccess { workspace: Some("/nowhere/at/all".into()), ..CodeAccess::default() };
+        let missing =
+            CodeAccess { workspace: Some(std::path::PathBuf::from("/nowhere/at/all").into()), ..CodeAccess::default() };
         let told = run("list", missing, &CancellationToken::new()).await.outcome.unwrap_err().to_string();
         assert!(told.contains("workspace") && !told.contains("nowhere"), "{told}");
     });

@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use base::ContentHash;
 use bytes::Bytes;
 use layer::{Call, FileKind, Guard, Layer, LayerError, OpenMode, OpenedFile, Origin, Stat};
+use wasmtime_wasi::FsPerms;
 use wasmtime_wasi::filesystem::{Descriptor, Dir, File, OpenMode as DescriptorMode};
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
@@ -19,7 +20,6 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
     OpenFlags,
 };
 use wasmtime_wasi::p2::{DynInputStream, FsError, FsResult, InputStream, Pollable, StreamError};
-use wasmtime_wasi::FsPerms;
 
 use super::Access;
 

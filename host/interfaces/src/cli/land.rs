@@ -77,7 +77,8 @@ async fn landings(run: &RunId, session: &mut Session) -> Result<Vec<LandingSumma
 /// The last landing that is in force and takes nothing back itself.
 async fn last(run: &RunId, session: &mut Session) -> Result<u32, Refusal> {
     let landed = landings(run, session).await?.into_iter().rev();
-    let last = landed.filter(|landing| landing.is_landed() && landing.undoes.is_none()).map(|landing| landing.landing).next();
+    let last =
+        landed.filter(|landing| landing.is_landed() && landing.undoes.is_none()).map(|landing| landing.landing).next();
     last.ok_or_else(|| {
         Refusal::new(RefusalCode::IllegalState, format!("nothing of run `{run}` is landed"))
             .with_remedy(format!("`motor land {run} --list` shows its landings"))
@@ -90,7 +91,11 @@ async fn list(run: &RunId, session: &mut Session, context: &Context) -> Done {
         let line = |landing: &LandingSummary| {
             let LandingSummary { landing, state, paths, undoes, consent } = landing;
             let what = undoes.map(|undone| format!(", takes back {undone}")).unwrap_or_default();
-            format!("{landing}  {state}, {}{what}, {}\n", text::plural(*paths as u64, "path"), text::seconds(consent.at))
+            format!(
+                "{landing}  {state}, {}{what}, {}\n",
+                text::plural(*paths as u64, "path"),
+                text::seconds(consent.at)
+            )
         };
         if landings.is_empty() { "nothing was landed\n".to_owned() } else { landings.iter().map(line).collect() }
     })?;
@@ -128,13 +133,18 @@ fn check(plan: &LandingPlan, request: &LandRequest) -> Result<(), Refusal> {
     let of = |outcome| plan.paths.iter().filter(move |path| path.outcome == outcome);
     let conflicts: Vec<_> = of(PlannedOutcome::Conflict).collect();
     if !conflicts.is_empty() {
-        let named = conflicts.iter().take(5).map(|path| {
-            format!("{} ({})", text::quoted(&path.path), path.reason.as_deref().unwrap_or_default())
-        });
+        let named = conflicts
+            .iter()
+            .take(5)
+            .map(|path| format!("{} ({})", text::quoted(&path.path), path.reason.as_deref().unwrap_or_default()));
         let named: Vec<_> = named.collect();
         let more = conflicts.len().saturating_sub(named.len());
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let reason = format!("{} with your own changes: {}{more}", text::plural(conflicts.len() as u64, "conflict"), named.join(", "));
+        let reason = format!(
+            "{} with your own changes: {}{more}",
+            text::plural(conflicts.len() as u64, "conflict"),
+            named.join(", ")
+        );
         let remedy = format!("`motor land {} --skip-conflicts` lands the rest", plan.run_id);
         return Err(Refusal::new(RefusalCode::IllegalState, reason).with_remedy(remedy));
     }
@@ -154,7 +164,10 @@ fn said(run: &RunId, undoes: Option<u32>, reply: &LandReply, context: &Context) 
         }
         said.push('\n');
         for path in &reply.kept {
-            said.push_str(&format!("kept {}/: there is something in it that the run did not see\n", text::one_line(path)));
+            said.push_str(&format!(
+                "kept {}/: there is something in it that the run did not see\n",
+                text::one_line(path)
+            ));
         }
         for path in &reply.skipped {
             said.push_str(&format!("left {}: it was changed since\n", text::one_line(path)));
