@@ -83,6 +83,15 @@ pub(crate) fn land_with(
     }
 }
 
+/// Removes a directory. What lies in the slot says that it was this landing that did.
+fn removed(tree: &Tree, path: &str, slots: &Tree, slot: &str) -> Result<(), Errno> {
+    slots.make_directory(slot)?;
+    tree.remove_directory(path).or_else(|error| {
+        slots.remove_directory(slot)?;
+        Err(error)
+    })
+}
+
 fn apply(stage: &Stage, steps: &Steps) -> Result<Landed> {
     let mut landed = Landed::default();
     for (index, entry) in stage.record.plan.done() {
@@ -98,7 +107,7 @@ fn apply(stage: &Stage, steps: &Steps) -> Result<Landed> {
         };
         steps.step()?;
         match (&entry.edit.before, &entry.edit.after) {
-            (Side::Directory, _) => match tree.remove_directory(path) {
+            (Side::Directory, _) => match removed(tree, path, slots, &slot) {
                 Ok(()) => {}
                 Err(Errno::NOTEMPTY | Errno::EXIST) => {
                     landed.kept.push(entry.at(&stage.record.plan));
@@ -107,6 +116,13 @@ fn apply(stage: &Stage, steps: &Steps) -> Result<Landed> {
                 refused => done(refused)?,
             },
             (_, Side::Missing) => {
+                // The move itself changes the time by which a write is noticed.
+                let now = tree.stat(path).ok().map(|found| nanos(found.changed));
+                if let Expected::Entry { changed: then, .. } = entry.expected
+                    && now != Some(then)
+                {
+                    return Err(changed());
+                }
                 done(tree.rename(path, slots, &slot, RenameFlags::NOREPLACE))?;
                 expect(slots, &slot, entry)?.then_some(()).ok_or_else(changed)?;
             }
@@ -131,7 +147,7 @@ fn expect(slots: &Tree, slot: &str, entry: &Planned) -> Result<bool> {
             let content = found.kind == FileKind::File;
             content && sum(&mut slots.read(slot).map_err(&at)?, u64::MAX).map_err(LandError::journal)?.hash == *hash
         }
-        Expected::Entry { inode, size, modified } => {
+        Expected::Entry { inode, size, modified, .. } => {
             (found.inode, found.size, nanos(found.modified)) == (*inode, *size, *modified)
         }
     })
@@ -140,7 +156,7 @@ fn expect(slots: &Tree, slot: &str, entry: &Planned) -> Result<bool> {
 /// Keeps the originals, and removes the directories beside the owner's files.
 pub(crate) fn finish(stage: &mut Stage, steps: &Steps) -> Result<()> {
     for (index, entry) in stage.record.plan.done() {
-        if stage.slots.contains_key(&entry.edit.target) {
+        if stage.slots.contains_key(&entry.edit.target) && entry.edit.before != Side::Directory {
             steps.step()?;
             stage.keep(entry.edit.target, index, &stage.journal.original(index))?;
         }
@@ -179,7 +195,7 @@ fn put_back(stage: &Stage, index: usize, entry: &Planned) -> Result<()> {
     let number = |of: &Tree, at: &str| of.stat(at).ok().map(|found| found.inode);
     let (in_slot, at_path) = (number(slots, &slot), number(tree, path));
     let back = match (&entry.edit.before, &entry.edit.after) {
-        (Side::Directory, _) => tree.make_directory(path).and_then(|()| restore_mode(tree, path, &entry.expected)),
+        (Side::Directory, _) if in_slot.is_some() => restored(tree, path, slots, &slot, &entry.expected),
         // Unless somebody put something into it.
         (_, Side::Directory) if at_path == ours && ours.is_some() => tree.remove_directory(path),
         (_, Side::Missing) if in_slot.is_some() => slots.rename(&slot, tree, path, RenameFlags::NOREPLACE),
@@ -198,6 +214,16 @@ fn put_back(stage: &Stage, index: usize, entry: &Planned) -> Result<()> {
         Ok(()) | Err(Errno::NOENT | Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR | Errno::LOOP) => Ok(()),
         Err(error) => Err(LandError::at(path)(error)),
     }
+}
+
+/// Makes a directory again that was removed. Somebody may have done so before.
+fn restored(tree: &Tree, path: &str, slots: &Tree, slot: &str, expected: &Expected) -> Result<(), Errno> {
+    match tree.make_directory(path) {
+        Ok(()) => restore_mode(tree, path, expected)?,
+        Err(Errno::EXIST) => {}
+        Err(error) => return Err(error),
+    }
+    slots.remove_directory(slot)
 }
 
 fn restore_mode(tree: &Tree, path: &str, expected: &Expected) -> Result<(), Errno> {

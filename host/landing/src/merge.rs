@@ -4,11 +4,15 @@ use std::fs::File;
 use std::io::{self, Read as _};
 
 /// The longest text that is merged.
-const MAX_MERGED_BYTES: u64 = 4 << 20;
+const MAX_MERGED_BYTES: u64 = 1 << 20;
+/// The most lines of such a text: comparing takes their number times that of the differences.
+const MAX_MERGED_LINES: usize = 10_000;
 
 /// Both changes of a text, if they touch different lines.
 pub fn merged(base: &[u8], theirs: &[u8], ours: &[u8]) -> Option<Vec<u8>> {
-    if [base, theirs, ours].iter().any(|text| text.len() as u64 > MAX_MERGED_BYTES || text.contains(&0)) {
+    let lines = |text: &[u8]| text.iter().filter(|byte| **byte == b'\n').count();
+    let long = |text: &[u8]| text.len() as u64 > MAX_MERGED_BYTES || lines(text) > MAX_MERGED_LINES;
+    if [base, theirs, ours].iter().any(|text| long(text) || text.contains(&0)) {
         return None;
     }
     let [base, theirs, ours] = [base, theirs, ours].map(std::str::from_utf8);

@@ -84,6 +84,7 @@ pub(crate) enum Expected {
         inode: u64,
         size: u64,
         modified: u64,
+        changed: u64,
     },
     Directory {
         mode: u32,
@@ -92,7 +93,8 @@ pub(crate) enum Expected {
 
 impl Expected {
     pub fn entry(stat: &Stat) -> Self {
-        Self::Entry { inode: stat.inode, size: stat.size, modified: nanos(stat.modified) }
+        let (modified, changed) = (nanos(stat.modified), nanos(stat.changed));
+        Self::Entry { inode: stat.inode, size: stat.size, modified, changed }
     }
 }
 

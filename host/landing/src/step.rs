@@ -3,10 +3,13 @@
 use crate::error::Result;
 
 /// Counts the steps of a landing.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Steps {
     #[cfg(test)]
     pub left: Option<std::cell::Cell<usize>>,
+    /// Somebody does something at this step.
+    #[cfg(test)]
+    pub act: Option<(std::cell::Cell<usize>, Box<dyn Fn()>)>,
     /// The system fails instead of the process.
     #[cfg(test)]
     pub full: bool,
@@ -16,6 +19,13 @@ impl Steps {
     /// Called before each change of the disk.
     #[cfg_attr(not(test), expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "only tests interrupt"))]
     pub fn step(&self) -> Result<()> {
+        #[cfg(test)]
+        if let Some((left, act)) = &self.act {
+            if left.get() == 0 {
+                act();
+            }
+            left.set(left.get().wrapping_sub(1));
+        }
         #[cfg(test)]
         if let Some(left) = &self.left {
             if left.get() == 0 && self.full {

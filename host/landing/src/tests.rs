@@ -2,6 +2,7 @@
 
 mod conflicts;
 mod interrupted;
+mod races;
 mod random;
 
 use std::cell::Cell;
@@ -153,7 +154,7 @@ fn listing(root: &Path) -> Listing {
 }
 
 fn after(left: usize) -> Steps {
-    Steps { left: Some(Cell::new(left)), full: false }
+    Steps { left: Some(Cell::new(left)), ..Steps::default() }
 }
 
 /// Every kind of change at once.

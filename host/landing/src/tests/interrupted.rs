@@ -12,7 +12,7 @@ fn at_each_step(
     for step in 0.. {
         let desk = make();
         let before = desk.now();
-        let steps = Steps { left: Some(Cell::new(step)), full };
+        let steps = Steps { left: Some(Cell::new(step)), full, ..Steps::default() };
         let done = begin(&desk, &steps);
         let reached = steps.left.as_ref().unwrap().get();
         if done.is_ok() {
