@@ -22,18 +22,13 @@ pub(crate) struct Signature {
 impl Signature {
     /// Reads a line of a commit. What is damaged in it is left empty.
     pub(crate) fn parse(line: &[u8]) -> Self {
-        match gix_object::commit::CommitRefIter::from_bytes(line, crate::objects::HASH) {
-            _ if line.is_empty() => Self { name: BString::default(), email: BString::default(), time: Time::default() },
-            _ => {
-                let (who, when) = line.rsplit_once_str("> ").unwrap_or((line, b""));
-                let (name, email) = who.split_once_str("<").unwrap_or((who, b""));
-                let when = std::str::from_utf8(when).unwrap_or_default();
-                Self {
-                    name: name.trim().into(),
-                    email: email.trim_end_with(|letter| letter == '>').trim().into(),
-                    time: gix_date::parse_header(when).unwrap_or_default(),
-                }
-            }
+        let (who, when) = line.rsplit_once_str("> ").unwrap_or((line, b""));
+        let (name, email) = who.split_once_str("<").unwrap_or((who, b""));
+        let when = std::str::from_utf8(when).unwrap_or_default();
+        Self {
+            name: name.trim().into(),
+            email: email.trim_end_with(|letter| letter == '>').trim().into(),
+            time: gix_date::parse_header(when).unwrap_or_default(),
         }
     }
 
@@ -84,8 +79,8 @@ pub(crate) fn clean(name: &[u8]) -> BString {
 /// A date of the command line or the environment.
 pub(crate) fn parse_date(text: &str, now: SystemTime) -> Result<Time> {
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = gix_date::jiff::Timestamp::new(i64::try_from(since.as_secs()).unwrap_or(0), 0)
-        .map(|time| time.to_zoned(gix_date::jiff::tz::TimeZone::UTC))
+    let now = jiff::Timestamp::new(i64::try_from(since.as_secs()).unwrap_or(0), 0)
+        .map(|time| time.to_zoned(jiff::tz::TimeZone::UTC))
         .map_err(Fault::fatal)?;
     gix_date::parse(text.trim(), Some(now)).map_err(|_| Fault::fatal(format_args!("invalid date format: {text}")))
 }
