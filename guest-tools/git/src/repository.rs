@@ -1,6 +1,7 @@
 //! One repository: where it is, what it is configured to be, and the call that looks at it.
 
-use std::collections::HashMap;
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Component, Path, PathBuf};
@@ -8,6 +9,7 @@ use std::rc::Rc;
 use std::time::SystemTime;
 
 use bstr::{BStr, BString, ByteSlice as _};
+use gix_hash::ObjectId;
 
 use crate::Invocation;
 use crate::config::Config;
@@ -36,6 +38,8 @@ pub(crate) struct Repository {
     pub environment: HashMap<String, String>,
     pub input: Vec<u8>,
     pub now: SystemTime,
+    /// Commits whose parents were not cloned.
+    pub shallow: OnceCell<HashSet<ObjectId>>,
 }
 
 impl Repository {
@@ -94,6 +98,7 @@ impl Repository {
             environment: call.environment.clone(),
             input: call.input.clone(),
             now: call.now,
+            shallow: OnceCell::new(),
         })
     }
 
