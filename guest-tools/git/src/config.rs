@@ -1,6 +1,7 @@
 //! The repository's configuration: `.git/config` only. There is no user and no system, includes are not followed, and what
 //! would name a program is not read.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +20,8 @@ const HARMLESS_EXTENSIONS: [&str; 5] =
 pub(crate) struct Config {
     file: File,
     place: PathBuf,
+    /// Values of the command line (`-c`), with their keys in small letters.
+    overrides: HashMap<String, BString>,
 }
 
 impl Config {
@@ -27,7 +30,7 @@ impl Config {
         let bytes = read_small(&place, MAX_SMALL_FILE_BYTES)?.unwrap_or_default();
         let file = File::from_bytes_no_includes(&bytes, Metadata::from(Source::Local), Default::default())
             .map_err(|error| Fault::fatal(format_args!("bad config in file .git/config: {error}")))?;
-        Ok(Self { file, place })
+        Ok(Self { file, place, overrides: HashMap::new() })
     }
 
     /// Refuses repositories of a format that is not read here.
@@ -61,9 +64,17 @@ impl Config {
         Ok(())
     }
 
+    /// Takes `key=value` pairs of the command line for this call.
+    pub(crate) fn override_with(&mut self, pairs: &[String]) {
+        for pair in pairs {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, "true"));
+            self.overrides.insert(key.to_ascii_lowercase(), value.into());
+        }
+    }
+
     /// A value, such as that of `user.name`.
     pub(crate) fn string(&self, key: &str) -> Option<BString> {
-        self.file.string(key)
+        self.overrides.get(&key.to_ascii_lowercase()).cloned().or_else(|| self.file.string(key))
     }
 
     /// A value of a section with a name of its own, such as that of a branch.

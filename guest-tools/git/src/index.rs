@@ -16,7 +16,8 @@ use crate::error::{Fault, Result};
 use crate::limits::{MAX_FILES, MAX_INDEX_BYTES};
 use crate::objects::HASH;
 use crate::refs::lock;
-use crate::repository::{check_path, read_small};
+use crate::repository::{Repository, check_path, read_small};
+use crate::worktree;
 
 /// Modes of files as git writes them.
 pub(crate) mod mode {
@@ -51,6 +52,12 @@ pub(crate) struct Entry {
 impl Entry {
     pub(crate) fn new(path: BString, mode: u32, id: ObjectId, stat: Stat) -> Self {
         Self { path, stage: 0, mode, id, stat, unwatched: false, intended: false, flags: Flags::empty() }
+    }
+
+    /// An entry that announces a file (`git add -N`).
+    pub(crate) fn intended(path: BString, mode: u32, id: ObjectId) -> Self {
+        let flags = Flags::INTENT_TO_ADD | Flags::EXTENDED;
+        Self { intended: true, flags, ..Self::new(path, mode, id, Stat::default()) }
     }
 }
 
@@ -157,6 +164,28 @@ impl Index {
     /// Replaces all entries with those of another state; they have to be sorted.
     pub(crate) fn replace(&mut self, entries: Vec<Entry>) {
         self.entries = entries;
+    }
+
+    /// Prepares entries for an index of a later time: a file that was changed in the same moment as the old index was written
+    /// would look unchanged then, so its size is forgotten, which makes the next look read it.
+    pub(crate) fn settle(&mut self, repository: &Repository) -> Result<()> {
+        let Some(written) = self.written.take() else { return Ok(()) };
+        let written = stat(0, Some(written)).mtime;
+        let racy: Vec<usize> = self
+            .entries
+            .iter()
+            .enumerate()
+            .filter(|(_, entry)| entry.stage == 0 && !entry.unwatched && entry.stat.size > 0 && entry.stat.mtime >= written)
+            .map(|(place, _)| place)
+            .collect();
+        for place in racy {
+            let Some(entry) = self.entries.get(place) else { continue };
+            let same = worktree::compare(repository, self, entry)? == worktree::Change::Same;
+            if let Some(entry) = self.entries.get_mut(place).filter(|_| !same) {
+                entry.stat.size = 0;
+            }
+        }
+        Ok(())
     }
 
     /// Writes the index under its lock.
