@@ -1,0 +1,1 @@
+//! The commands, against those of git itself.
