@@ -25,6 +25,9 @@ pub(crate) use format::show;
 pub(crate) use options::{Format, Options};
 pub(crate) use rename::detect as detect_renames;
 
+/// The stage of our side of a conflict.
+const OURS: u32 = 2;
+
 /// A file on one side of a difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Side {
@@ -169,7 +172,8 @@ pub(crate) fn unstaged(repository: &Repository, index: &Index, paths: &Pathspec)
     for (path, stages) in conflicts(index, paths) {
         changes.push(Change::conflict(path.as_bstr(), stages));
     }
-    for entry in index.entries().iter().filter(|entry| entry.stage == 0) {
+    // In a conflict, the file is compared with our side of it.
+    for entry in index.entries().iter().filter(|entry| entry.stage == 0 || entry.stage == OURS) {
         if !paths.matches(entry.path.as_bstr(), false) {
             continue;
         }
@@ -177,6 +181,7 @@ pub(crate) fn unstaged(repository: &Repository, index: &Index, paths: &Pathspec)
         let old = (!entry.intended).then(|| side(entry.mode, entry.id, false));
         match worktree::compare(repository, index, entry)? {
             worktree::Change::Same => {}
+            worktree::Change::Deleted if entry.stage == OURS => {}
             worktree::Change::Deleted => changes.push(Change::new(Some(side(entry.mode, entry.id, false)), None)),
             worktree::Change::Changed { mode, id } => changes.push(Change::new(old, Some(side(mode, id, true)))),
         }

@@ -87,13 +87,13 @@ pub(crate) fn filter_of(repository: &Repository, path: &BStr) -> Result<Option<B
     let mut names = MetadataCollection::default();
     let mut add = |place: &Path, name: &Path, root: Option<&Path>| -> Result<()> {
         if let Some(bytes) = read_patterns(place)? {
-            search.add_patterns_buffer(&bytes, name.to_owned(), root, &mut names, false);
+            search.add_patterns_buffer(&bytes, name.to_owned(), root, &mut names, false).map_err(Fault::fatal)?;
         }
         Ok(())
     };
     let root = Some(Path::new(""));
     add(&repository.worktree.join(".gitattributes"), Path::new(".gitattributes"), root)?;
-    for (end, _) in path.match_indices(b"/".as_slice()) {
+    for end in path.find_iter("/") {
         let Some(Ok(directory)) = path.get(..end).map(|directory| directory.to_path()) else { continue };
         add(&repository.worktree.join(directory).join(".gitattributes"), &directory.join(".gitattributes"), root)?;
     }

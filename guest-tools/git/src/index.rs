@@ -76,7 +76,7 @@ impl Index {
         let Some(bytes) = read_small(place, MAX_INDEX_BYTES)? else { return Ok(index) };
         index.written = fs::symlink_metadata(place).and_then(|metadata| metadata.modified()).ok();
         let options = decode::Options { thread_limit: Some(1), ..Default::default() };
-        let (state, _) = State::from_bytes(&bytes, Default::default(), HASH, options)
+        let (state, _) = State::from_bytes(&bytes, filetime::FileTime::zero(), HASH, options)
             .map_err(|error| Fault::corrupt(format_args!("the index: {error}")))?;
         if state.link().is_some() {
             return Err(Fault::unsupported("a split index (`core.splitIndex`)"));

@@ -22,6 +22,7 @@ impl Pathspec {
         let prefix = repository.prefix.to_path().ok();
         let mut patterns = Vec::new();
         let mut each = Vec::new();
+        let mut everything = false;
         for path in paths {
             let bad = |error: &dyn std::fmt::Display| Fault::fatal(format_args!("bad pathspec '{path}': {error}"));
             if path.is_empty() {
@@ -34,8 +35,16 @@ impl Pathspec {
             let alone = Search::from_specs([pattern.clone()], prefix, &repository.shown).map_err(|_| {
                 Fault::fatal(format_args!("{path}: '{path}' is outside repository at '{}'", repository.shown.display()))
             })?;
+            // The top of the working tree: everything, of which others may be excluded.
+            if !pattern.is_excluded() && alone.patterns().next().is_some_and(|pattern| pattern.path().is_empty()) {
+                everything = true;
+                continue;
+            }
             each.push((path.clone(), RefCell::new(alone), pattern.is_excluded()));
             patterns.push(pattern);
+        }
+        if everything {
+            patterns.retain(gix_pathspec::Pattern::is_excluded);
         }
         let empty = patterns.is_empty();
         let search = Search::from_specs(patterns, if empty { None } else { prefix }, &repository.shown)
@@ -69,8 +78,7 @@ impl Pathspec {
     fn unmatched_all<'a>(&self, names: impl Iterator<Item = &'a BStr> + Clone) -> Vec<&str> {
         let mut missing = Vec::new();
         for (text, search, excluded) in &self.each {
-            let all = matches!(text.as_str(), "." | ":/" | ":(top)");
-            if !excluded && !all && !names.clone().any(|name| matches(search, name, false)) {
+            if !excluded && !names.clone().any(|name| matches(search, name, false)) {
                 missing.push(text.as_str());
             }
         }

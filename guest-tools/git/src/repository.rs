@@ -69,7 +69,7 @@ impl Repository {
             if !looks_like_a_repository(&git) {
                 continue;
             }
-            let shown = call.shown.join(directory);
+            let shown: PathBuf = call.shown.join(directory).components().collect();
             let within = below.strip_prefix(directory).unwrap_or(Path::new(""));
             let mut prefix = <[u8]>::from_path(within).map(BString::from).unwrap_or_default();
             if !prefix.is_empty() {

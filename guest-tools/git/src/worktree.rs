@@ -191,6 +191,7 @@ pub(crate) fn unknown(repository: &Repository, index: &Index, paths: &Pathspec, 
         ignored: Ignored::open(repository)?,
         found: Unknown::default(),
         seen: 0,
+        inside_ignored: false,
     };
     if how != Untracked::None {
         walk.directory(BStr::new(""), 0)?;
@@ -208,6 +209,8 @@ struct Walk<'a> {
     ignored: Ignored,
     found: Unknown,
     seen: usize,
+    /// In a directory that is ignored and has tracked files nevertheless.
+    inside_ignored: bool,
 }
 
 impl Walk<'_> {
@@ -226,7 +229,7 @@ impl Walk<'_> {
                 && !self.index.entries().iter().any(|entry| entry.stage != 0 && entry.path == child)
                 && self.paths.matches(child.as_bstr(), false)
             {
-                if self.ignored.is_ignored(child.as_bstr(), false) {
+                if self.inside_ignored || self.ignored.is_ignored(child.as_bstr(), false) {
                     self.found.ignored.push(child);
                 } else {
                     self.found.untracked.push(child);
@@ -244,12 +247,16 @@ impl Walk<'_> {
         let tracked = self.index.has_below(path.as_bstr());
         let mut shown = path.clone();
         shown.push(b'/');
-        if self.ignored.is_ignored(path.as_bstr(), true) {
+        if self.inside_ignored || self.ignored.is_ignored(path.as_bstr(), true) {
             // Files of an ignored directory are ignored; tracked ones are looked at through the index.
             if !tracked {
                 self.found.ignored.push(shown);
+                return Ok(());
             }
-            return Ok(());
+            let outer = std::mem::replace(&mut self.inside_ignored, true);
+            let walked = self.directory(path.as_bstr(), depth.saturating_add(1));
+            self.inside_ignored = outer;
+            return walked;
         }
         if self.index.get(path.as_bstr()).is_some_and(|entry| entry.mode == mode::SUBMODULE) {
             return Ok(());

@@ -89,7 +89,7 @@ pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Outpu
         }
         let known: Vec<&BStr> = index.entries().iter().map(|entry| entry.path.as_bstr()).collect();
         let all = known.into_iter().chain(untracked.iter().map(|path| path.as_bstr())).chain(forced.iter().map(|path| path.as_bstr()));
-        if let Some(missing) = paths.unmatched(all).filter(|missing| !ignored.iter().any(|path| path == missing)) {
+        if let Some(missing) = paths.unmatched(all).filter(|missing| !there(repository, &paths, missing)) {
             return Err(Fault::fatal(format_args!("pathspec '{missing}' did not match any files")));
         }
     }
@@ -126,6 +126,13 @@ pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Outpu
         index.write()?;
     }
     Ok(code)
+}
+
+/// Whether a path that matched nothing is there nevertheless: ignored, or an empty directory.
+fn there(repository: &Repository, paths: &Pathspec, text: &str) -> bool {
+    let named = paths.named();
+    let path = named.iter().find(|(given, _)| *given == text).map(|(_, path)| path.as_bstr());
+    path.and_then(|path| repository.place(path).ok()).is_some_and(|place| fs::symlink_metadata(place).is_ok())
 }
 
 /// Tracked files that differ from their entries, with whether each is gone.

@@ -3,6 +3,7 @@
 use bstr::{BString, ByteSlice as _};
 
 use super::restore::switch_to;
+use super::status::detached;
 use super::tracking::{short_name, tracking};
 use crate::describe::Short;
 use crate::error::{Fault, Result};
@@ -54,7 +55,8 @@ fn list(repository: &Repository, kinds: &[&str], verbose: bool, out: &mut Output
     let head = repository.refs.head()?;
     let mut lines = Vec::new();
     if let (None, Some(id)) = (&head.branch, head.id) {
-        lines.push(('*', format!("(HEAD detached at {})", Short::new(repository).of(&id)?), id, None));
+        let place = detached(repository, Some(id))?.unwrap_or_else(|| "no branch".to_owned());
+        lines.push(('*', format!("({place})"), id, None));
     }
     for kind in kinds {
         for (full, id) in repository.refs.below(kind)? {

@@ -173,7 +173,7 @@ fn store(
     committer: &Signature,
     text: &BString,
 ) -> Result<ObjectId> {
-    let person = |who: &Signature| gix_object::tag::Signature { name: who.name.clone(), email: who.email.clone(), time: who.time };
+    let person = |who: &Signature| gix_actor::Signature { name: who.name.clone(), email: who.email.clone(), time: who.time };
     let commit = gix_object::Commit {
         tree,
         parents: parents.iter().copied().collect(),

@@ -43,7 +43,10 @@ pub(super) fn ls_files(repository: &Repository, arguments: &[String], out: &mut 
     let index = repository.index()?;
     // Without a path, only the caller's directory is listed.
     let here = names.is_empty() && !repository.prefix.is_empty();
-    let paths = Pathspec::parse(repository, if here { &[".".to_owned()][..] } else { &names })?;
+    if here {
+        names.push(".".to_owned());
+    }
+    let paths = Pathspec::parse(repository, &names)?;
     if let Some(missing) = paths.unmatched(index.entries().iter().map(|entry| entry.path.as_bstr())).filter(|_| strict) {
         return Err(Fault::error(format_args!("pathspec '{missing}' did not match any file(s) known to git\nDid you forget to 'git add'?")));
     }
@@ -147,7 +150,6 @@ pub(super) fn cat_file(repository: &Repository, arguments: &[String], out: &mut 
     let [what, name] = arguments else { return Err(Fault::usage("`git cat-file` needs `-t`, `-s`, `-e` or `-p`, and an object")) };
     let id = match revision::find(repository, name) {
         Ok(Some(id)) => id,
-        _ if what == "-e" => return Ok(1),
         _ => return Err(Fault::fatal(format_args!("Not a valid object name {name}"))),
     };
     let header = repository.objects.header(&id)?;

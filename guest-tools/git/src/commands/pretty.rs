@@ -67,7 +67,7 @@ impl Pretty {
             _ => match name.split_once(':') {
                 Some(("format", text)) => Self::Custom(text.to_owned(), false),
                 Some(("tformat", text)) => Self::Custom(text.to_owned(), true),
-                _ if name.contains('%') => Self::Custom(name.to_owned(), true),
+                _ if name.is_empty() || name.contains('%') => Self::Custom(name.to_owned(), true),
                 _ => return Err(Fault::fatal(format_args!("invalid --pretty format: {name}"))),
             },
         })
@@ -217,7 +217,7 @@ impl Printer<'_> {
 
     /// A name and an address as the mailmap has them.
     pub(super) fn mapped(&self, who: &Signature) -> (BString, BString) {
-        let reference = gix_object::tag::SignatureRef { name: who.name.as_bstr(), email: who.email.as_bstr(), time: "0 +0000" };
+        let reference = gix_actor::SignatureRef { name: who.name.as_bstr(), email: who.email.as_bstr(), time: "0 +0000" };
         match self.mailmap.try_resolve_ref(reference) {
             Some(known) => (
                 known.name.map_or(who.name.clone(), ToOwned::to_owned),

@@ -17,7 +17,7 @@ pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Outpu
             "--show-toplevel" => out.put(format!("{}\n", repository.shown.display()))?,
             "--show-prefix" => out.put(format!("{}\n", repository.prefix))?,
             "--show-cdup" => {
-                let ups = repository.prefix.matches(b"/").count();
+                let ups = repository.prefix.find_iter("/").count();
                 out.put(format!("{}\n", "../".repeat(ups)))?;
             }
             "--git-dir" | "--git-common-dir" if repository.prefix.is_empty() => out.put(".git\n")?,
@@ -58,10 +58,13 @@ pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Outpu
                         out.put(format!("{text}\n"))?;
                         return Err(revision::unknown(text));
                     }
-                    Err(fault) => return Err(fault),
+                    Err(fault) => {
+                        out.put(format!("{text}\n"))?;
+                        return Err(fault);
+                    }
                 };
                 if names || symbolic {
-                    if let Some(name) = name_of(repository, text, symbolic)? {
+                    if let Some(name) = name_of(repository, text, !names)? {
                         out.put(format!("{name}\n"))?;
                     }
                     continue;

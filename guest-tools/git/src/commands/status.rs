@@ -19,7 +19,7 @@ use crate::refs::Head;
 use crate::repository::Repository;
 use crate::worktree::{self, Unknown, Untracked};
 
-pub(super) use long::long;
+pub(super) use long::{detached, long};
 
 /// Everything that `git status` tells.
 pub(super) struct Status {
@@ -41,11 +41,18 @@ impl Status {
         Ok(Self {
             head,
             staged: detect_renames(repository, staged, 50)?,
-            unstaged: diff::unstaged(repository, index, paths)?,
+            unstaged: without_conflicts(diff::unstaged(repository, index, paths)?),
             unknown: worktree::unknown(repository, index, paths, how)?,
             how,
         })
     }
+}
+
+/// A path in conflict is told by its conflict alone, which the staged side has too.
+fn without_conflicts(changes: Vec<Change>) -> Vec<Change> {
+    let conflicts: Vec<BString> =
+        changes.iter().filter(|change| change.conflict.is_some()).map(|change| change.path().to_owned()).collect();
+    changes.into_iter().filter(|change| !conflicts.iter().any(|path| path == change.path())).collect()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,7 +16,11 @@ pub(crate) fn show(repository: &Repository, changes: Vec<Change>, options: &Opti
     if changes.is_empty() || options.quiet || options.nothing {
         return Ok(!changes.is_empty());
     }
-    let short = if options.full_index { Short::full(repository) } else { Short::new(repository) };
+    let short = match options.digits {
+        _ if options.full_index => Short::full(repository),
+        Some(digits) => Short::with_digits(repository, digits),
+        None => Short::new(repository),
+    };
     let mut printed = false;
     for change in &changes {
         if options.has(Format::Raw) {
@@ -108,7 +112,7 @@ fn raw(change: &Change, options: &Options, short: &Short<'_>, out: &mut Output) 
     let null = gix_hash::ObjectId::null(HASH);
     let [old, new] = [&change.old, &change.new].map(|side| {
         // A content of the working tree has no name there.
-        side.as_ref().map_or((0, null), |side| (side.mode, if side.in_worktree { null } else { side.id }))
+        side.as_ref().map_or((0, null), |side| (side.mode, if side.in_worktree && change.old.is_some() { null } else { side.id }))
     });
     out.put(format!(":{:06o} {:06o} {} {} {}", old.0, new.0, short.of(&old.1)?, short.of(&new.1)?, status(change)))?;
     names(change, options, true, out)

@@ -29,6 +29,8 @@ pub(crate) struct Options {
     /// `-z`: names as they are, each with a zero byte behind it.
     pub zero: bool,
     pub full_index: bool,
+    /// `--abbrev`: digits of short names.
+    pub digits: Option<usize>,
     pub reverse: bool,
     /// `-a`: compare binary files as text.
     pub text: bool,
@@ -48,6 +50,7 @@ impl Default for Options {
             renames: Some(50),
             zero: false,
             full_index: false,
+            digits: None,
             reverse: false,
             text: false,
             prefixes: true,
@@ -132,7 +135,8 @@ impl Options {
             "--diff-filter" => self.filter = Some(value.to_owned()),
             "--stat" => self.add(Format::Stat),
             "--color" if matches!(value, "never" | "auto" | "false") => {}
-            "--diff-algorithm" | "--abbrev" | "--ignore-submodules" | "--submodule" => {}
+            "--abbrev" => self.digits = Some(number(name, value)?),
+            "--diff-algorithm" | "--ignore-submodules" | "--submodule" => {}
             _ => return Ok(false),
         }
         Ok(true)

@@ -23,7 +23,11 @@ pub(super) fn print(repository: &Repository, change: &Change, options: &Options,
     let (old, new) = (change.old.as_ref(), change.new.as_ref());
     let Some(any) = new.or(old) else { return Ok(()) };
     let [old_name, new_name] = [old.unwrap_or(any), new.unwrap_or(any)].map(|side| side.path.clone());
-    let (a, b) = if options.prefixes { ("a/", "b/") } else { ("", "") };
+    let (a, b) = match (options.prefixes, options.reverse) {
+        (false, _) => ("", ""),
+        (true, false) => ("a/", "b/"),
+        (true, true) => ("b/", "a/"),
+    };
     let (a_name, b_name) = (prefixed(a, &old_name), prefixed(b, &new_name));
     out.put(format!("diff --git {} {}\n", quote::name(a_name.as_bstr()), quote::name(b_name.as_bstr())))?;
     match (old, new) {

@@ -39,7 +39,6 @@ pub(in super::super) struct LogOptions {
     pretty: Pretty,
     dates: DateForm,
     abbreviated: bool,
-    digits: Option<usize>,
     decorate: bool,
 }
 
@@ -66,7 +65,6 @@ impl LogOptions {
             pretty: Pretty::Medium,
             dates: DateForm::Default,
             abbreviated: repository.config.boolean("log.abbrevCommit", false),
-            digits: None,
             decorate: false,
         };
         let mut arguments = Arguments::new(command, arguments);
@@ -176,7 +174,6 @@ impl LogOptions {
             "--until" | "--before" => self.until = Some(date(value)?),
             "--author" => self.authors.push(value.to_owned()),
             "--grep" => self.words.push(value.to_owned()),
-            "--abbrev" => self.digits = Some(number(name, value)?),
             "--decorate" => self.decorate = value != "no",
             "--diff-merges" => match value {
                 "off" | "none" => {}
@@ -200,7 +197,7 @@ impl LogOptions {
             repository,
             pretty: self.pretty.clone(),
             dates: self.dates,
-            short: match self.digits {
+            short: match self.diff.digits {
                 Some(digits) => Short::with_digits(repository, digits),
                 None => Short::new(repository),
             },

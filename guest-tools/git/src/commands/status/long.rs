@@ -1,6 +1,7 @@
 //! `git status` as people read it.
 
 use bstr::{BStr, ByteSlice as _};
+use gix_hash::ObjectId;
 
 use super::super::tracking::{short_name, tracking};
 use super::Status;
@@ -91,7 +92,10 @@ pub(in super::super) fn long(repository: &Repository, status: &Status, out: &mut
 fn where_we_are(repository: &Repository, status: &Status, out: &mut Output) -> Result<()> {
     match status.head.short() {
         Some(branch) => out.put(format!("On branch {branch}\n"))?,
-        None => out.put(detached(repository, status)?)?,
+        None => {
+            let place = detached(repository, status.head.id)?;
+            out.put(format!("{}\n", place.as_deref().unwrap_or("Not currently on any branch.")))?;
+        }
     }
     if let Some(tracking) = tracking(repository, &status.head)?
         && status.head.id.is_some()
@@ -105,20 +109,20 @@ fn where_we_are(repository: &Repository, status: &Status, out: &mut Output) -> R
     Ok(())
 }
 
-/// Where `HEAD` was moved to last, as its log has it.
-fn detached(repository: &Repository, status: &Status) -> Result<String> {
+/// Where a detached `HEAD` was moved to last, as its log has it.
+pub(in super::super) fn detached(repository: &Repository, here: Option<ObjectId>) -> Result<Option<String>> {
     let log = repository.refs.log("HEAD".into())?;
     let moved = log.iter().find_map(|entry| {
         let target = entry.message.strip_prefix(b"checkout: moving from ")?.rsplit_once_str(" to ")?.1;
         Some((target.as_bstr().to_owned(), entry.new))
     });
-    let Some((target, id)) = moved else { return Ok("Not currently on any branch.\n".to_owned()) };
+    let Some((target, id)) = moved else { return Ok(None) };
     let name = match repository.refs.expand(target.as_bstr())? {
         Some((full, at)) if at == id || full.starts_with(b"refs/tags/") => short_name(full.as_bstr()).to_string(),
         _ => Short::new(repository).of(&id)?,
     };
-    let how = if status.head.id == Some(id) { "at" } else { "from" };
-    Ok(format!("HEAD detached {how} {name}\n"))
+    let how = if here == Some(id) { "at" } else { "from" };
+    Ok(Some(format!("HEAD detached {how} {name}")))
 }
 
 fn section(repository: &Repository, head: &str, changes: &[&Change], out: &mut Output) -> Result<()> {
