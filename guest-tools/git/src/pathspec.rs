@@ -36,7 +36,7 @@ impl Pathspec {
                 Fault::fatal(format_args!("{path}: '{path}' is outside repository at '{}'", repository.shown.display()))
             })?;
             // The top of the working tree: everything, of which others may be excluded.
-            if !pattern.is_excluded() && alone.patterns().next().is_some_and(|pattern| pattern.path().is_empty()) {
+            if !pattern.is_excluded() && alone.patterns().next().is_some_and(|pattern| matches!(pattern.path().as_bytes(), b"" | b".")) {
                 everything = true;
                 continue;
             }
