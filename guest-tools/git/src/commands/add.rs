@@ -112,7 +112,7 @@ pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Outpu
         }
         say(out, "add", path.as_bstr())?;
         if options.intent && !options.dry {
-            let id = gix_hash::ObjectId::empty_blob(crate::objects::HASH);
+            let id = repository.objects.write(Kind::Blob, b"")?;
             index.put(Entry::intended(path, mode::FILE, id))?;
         } else if !options.dry {
             put(repository, &mut index, path, options.executable)?;

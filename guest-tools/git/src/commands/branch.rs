@@ -124,14 +124,15 @@ fn remove(repository: &Repository, name: &str, force: bool, out: &mut Output) ->
 
 /// Runs `git switch`.
 pub(super) fn switch(repository: &Repository, arguments: &[String], out: &mut Output) -> Result<i32> {
-    let (mut words, mut create) = (Vec::new(), None);
+    let (mut words, mut create, mut quiet) = (Vec::new(), None, false);
     let mut arguments = Arguments::new("switch", arguments);
     while let Some(argument) = arguments.next("q") {
         match argument {
             Argument::Word(word) | Argument::Path(word) => words.push(word),
             Argument::Option(name) => match name.as_str() {
                 "-c" | "--create" => create = Some(arguments.value(&name)?),
-                "-q" | "--quiet" | "--no-progress" | "--no-guess" => {}
+                "-q" | "--quiet" => quiet = true,
+                "--no-progress" | "--no-guess" => {}
                 _ => return Err(arguments.unknown(&name)),
             },
             Argument::Valued(name, value) if matches!(name.as_str(), "-c" | "--create") => create = Some(value),
@@ -147,7 +148,7 @@ pub(super) fn switch(repository: &Repository, arguments: &[String], out: &mut Ou
     if create.is_none() && repository.refs.resolve(full.as_bstr())?.is_none() {
         return Err(Fault::fatal(format_args!("invalid reference: {target}")));
     }
-    switch_to(repository, target, create.as_deref(), false, out)
+    switch_to(repository, target, create.as_deref(), quiet, out)
 }
 
 /// Runs `git tag`: the list of tags, and light ones.

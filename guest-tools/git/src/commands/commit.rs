@@ -50,6 +50,11 @@ pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Outpu
     } else {
         None
     };
+    let committer = Signature::committer(repository)?;
+    let text = text(&options, amended.as_ref(), &committer);
+    if matches!(&text, Ok(text) if text.is_empty()) && !options.allow_empty_message {
+        return Err(Fault { code: 1, message: "Aborting commit due to empty commit message.".to_owned() });
+    }
     let chosen = staged(repository, &mut index, last.as_ref(), &options)?;
     let tree = tree::write(&repository.objects, chosen.as_ref().unwrap_or(&index))?;
     let parents = match &amended {
@@ -67,11 +72,8 @@ pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Outpu
     if unchanged && amended.is_some() && !options.allow_empty && parents.len() == 1 {
         return Err(Fault { code: 1, message: "You asked to amend the most recent commit, but doing so would make\nit empty. You can repeat your command with --allow-empty, or you can\nremove the commit entirely with \"git reset HEAD^\".".to_owned() });
     }
-    let committer = Signature::committer(repository)?;
-    let text = text(&options, amended.as_ref(), &committer)?;
-    if text.is_empty() && !options.allow_empty_message {
-        return Err(Fault { code: 1, message: "Aborting commit due to empty commit message.".to_owned() });
-    }
+    // Where nothing is to be committed, that is said first.
+    let text = text?;
     let author = author(repository, &options, amended.as_ref())?;
     let id = store(repository, tree, &parents, &author, &committer, &text)?;
     let reason = match (&amended, head.id) {
@@ -86,7 +88,7 @@ pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Outpu
     }
     if !options.quiet {
         let commit = Commit::read(repository, &id)?;
-        let given = options.author.is_some() || amended.as_ref().is_some_and(|_| author.email != committer.email);
+        let given = (&author.name, &author.email) != (&committer.name, &committer.email);
         let report = Report { head: &head, commit: &commit, before, author: given, date: options.date.is_some() || amended.is_some() };
         report.print(repository, out)?;
     }

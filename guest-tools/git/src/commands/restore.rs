@@ -193,13 +193,15 @@ pub(super) fn reset(repository: &Repository, arguments: &[String], out: &mut Out
         }
         _ => {}
     }
-    if let Some(id) = id.filter(|id| Some(*id) != head.id) {
+    if let Some(id) = id {
         let name = head.branch.clone().unwrap_or_else(|| "HEAD".into());
-        repository.refs.update(name.as_bstr(), id, head.id)?;
         let who = Signature::committer(repository)?.line();
         let note = BString::from(format!("reset: moving to {target}"));
         repository.refs.note("HEAD".into(), (head.id, id), who.as_bstr(), note.as_bstr())?;
-        if head.branch.is_some() {
+        if Some(id) != head.id {
+            repository.refs.update(name.as_bstr(), id, head.id)?;
+        }
+        if Some(id) != head.id && head.branch.is_some() {
             repository.refs.note(name.as_bstr(), (head.id, id), who.as_bstr(), note.as_bstr())?;
         }
     }

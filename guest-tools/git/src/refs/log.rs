@@ -41,7 +41,8 @@ impl Refs {
             fs::create_dir_all(parent).map_err(failed)?;
         }
         let old = change.0.unwrap_or(ObjectId::null(HASH));
-        let first = message.lines().next().unwrap_or_default().as_bstr();
+        let words: Vec<&[u8]> = message.lines().next().unwrap_or_default().fields().collect();
+        let first = BString::from(words.join(&b' '));
         let mut file = OpenOptions::new().append(true).create(true).open(place).map_err(failed)?;
         file.write_all(format!("{old} {} {who}\t{first}\n", change.1).as_bytes()).map_err(failed)
     }

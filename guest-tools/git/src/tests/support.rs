@@ -97,12 +97,25 @@ pub(super) fn text(bytes: &[u8]) -> String {
 
 /// Splits a command line at spaces; `'…'` keeps them.
 pub(super) fn words(line: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    for (place, part) in line.split('\'').enumerate() {
-        if place % 2 == 1 {
-            words.push(part.to_owned());
-        } else {
-            words.extend(part.split_whitespace().map(str::to_owned));
+    let mut words: Vec<String> = Vec::new();
+    let (mut quoted, mut inside) = (false, false);
+    for letter in line.chars() {
+        match letter {
+            '\'' => {
+                quoted = !quoted;
+                if !inside {
+                    words.push(String::new());
+                }
+                inside = true;
+            }
+            letter if letter.is_whitespace() && !quoted => inside = false,
+            letter => {
+                if !inside {
+                    words.push(String::new());
+                }
+                inside = true;
+                words.last_mut().unwrap().push(letter);
+            }
         }
     }
     words

@@ -20,7 +20,7 @@ use crate::{quote, revision, worktree};
 
 /// Runs `git checkout`.
 pub(in super::super) fn checkout(repository: &Repository, arguments: &[String], out: &mut Output) -> Result<i32> {
-    let (mut words, mut names, mut create, mut detach) = (Vec::new(), Vec::new(), None, false);
+    let (mut words, mut names, mut create, mut detach, mut quiet) = (Vec::new(), Vec::new(), None, false, false);
     let mut arguments = Arguments::new("checkout", arguments);
     while let Some(argument) = arguments.next("q") {
         match argument {
@@ -29,7 +29,8 @@ pub(in super::super) fn checkout(repository: &Repository, arguments: &[String], 
             Argument::Option(name) => match name.as_str() {
                 "-b" => create = Some(arguments.value(&name)?),
                 "--detach" => detach = true,
-                "-q" | "--quiet" | "--no-progress" | "--no-guess" => {}
+                "-q" | "--quiet" => quiet = true,
+                "--no-progress" | "--no-guess" => {}
                 _ => return Err(arguments.unknown(&name)),
             },
             Argument::Valued(name, value) if name == "-b" => create = Some(value),
@@ -37,7 +38,7 @@ pub(in super::super) fn checkout(repository: &Repository, arguments: &[String], 
         }
     }
     if let Some(branch) = create {
-        return switch_to(repository, words.first().map_or("HEAD", String::as_str), Some(&branch), false, out);
+        return switch_to(repository, words.first().map_or("HEAD", String::as_str), Some(&branch), quiet, out);
     }
     let mut words = words.into_iter();
     let first = words.next();
@@ -47,7 +48,10 @@ pub(in super::super) fn checkout(repository: &Repository, arguments: &[String], 
         let known = repository.refs.resolve(format!("refs/heads/{target}").as_str().into())?.is_some()
             || matches!(revision::find(repository, target), Ok(Some(_)));
         if known {
-            return switch_to(repository, target, None, detach, out);
+            if detach {
+                return Err(Fault::unsupported(format_args!("a detached HEAD; make a branch: `git switch -c NAME {target}`")));
+            }
+            return switch_to(repository, target, None, quiet, out);
         }
     }
     let tree = match &first {
@@ -82,7 +86,7 @@ pub(in super::super) fn switch_to(
     repository: &Repository,
     target: &str,
     create: Option<&str>,
-    detach: bool,
+    quiet: bool,
     out: &mut Output,
 ) -> Result<i32> {
     let head = repository.refs.head()?;
@@ -102,13 +106,19 @@ pub(in super::super) fn switch_to(
         }
     }
     let id = revision::commit(repository, target)?;
-    let to_branch = create.is_some() || (exists.is_some() && !detach);
-    if create.is_none() && to_branch && head.branch.as_ref() == Some(&full) {
-        out.warn(&format!("Already on '{target}'"));
-        return Ok(0);
+    let to_branch = create.is_some() || exists.is_some();
+    if !to_branch {
+        return Err(Fault::unsupported(format_args!("a detached HEAD; make a branch: `git switch -c NAME {target}`")));
     }
+    let tree = Commit::read(repository, &id)?.tree;
     if Some(id) != head.id {
-        move_files(repository, Commit::read(repository, &id)?.tree)?;
+        move_files(repository, tree)?;
+    }
+    // A branch at the same place keeps the files as they are, and nothing is told of them.
+    if !quiet && (create.is_none() || target != "HEAD") {
+        for change in diff::since(repository, Some(tree), &repository.index()?, &Pathspec::all(repository)?)? {
+            out.put(format!("{}\t{}\n", change.letter(), quote::name(change.path())))?;
+        }
     }
     let old = head.short().map_or_else(|| head.id.map_or_else(String::new, |id| id.to_string()), ToString::to_string);
     let who = Signature::committer(repository)?.line();
@@ -118,13 +128,11 @@ pub(in super::super) fn switch_to(
         repository.refs.note(full.as_bstr(), (None, id), who.as_bstr(), note.as_str().into())?;
         repository.refs.set_head(full.as_bstr())?;
         out.warn(&format!("Switched to a new branch '{name}'"));
-    } else if to_branch {
+    } else if head.branch.as_ref() == Some(&full) {
+        out.warn(&format!("Already on '{target}'"));
+    } else {
         repository.refs.set_head(full.as_bstr())?;
         out.warn(&format!("Switched to branch '{target}'"));
-    } else {
-        return Err(Fault::unsupported(format_args!(
-            "a detached HEAD; make a branch: `git switch -c NAME {target}`"
-        )));
     }
     let note = format!("checkout: moving from {old} to {}", create.unwrap_or(target));
     repository.refs.note("HEAD".into(), (head.id, id), who.as_bstr(), note.as_str().into())?;
