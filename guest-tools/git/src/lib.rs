@@ -29,7 +29,7 @@ mod revision;
 mod tree;
 mod worktree;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
 
@@ -52,6 +52,10 @@ pub struct Invocation {
     pub now: SystemTime,
     /// When to give up.
     pub deadline: Option<Instant>,
+    /// Permissions that are known otherwise than from files, by the caller's paths: WASI has none.
+    pub modes: BTreeMap<PathBuf, u32>,
+    /// A name at the top of the workspace that belongs to the caller: it is not part of a working tree.
+    pub reserved: Option<String>,
 }
 
 /// What a call printed, and its exit code.

@@ -1,7 +1,7 @@
 //! One repository: where it is, what it is configured to be, and the call that looks at it.
 
 use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Component, Path, PathBuf};
@@ -38,6 +38,10 @@ pub(crate) struct Repository {
     pub environment: HashMap<String, String>,
     pub input: Vec<u8>,
     pub now: SystemTime,
+    /// Permissions set in the caller's call, by its paths.
+    pub modes: BTreeMap<PathBuf, u32>,
+    /// The path at the top of the working tree that belongs to the caller.
+    reserved: Option<BString>,
     /// Commits whose parents were not cloned.
     pub shallow: OnceCell<HashSet<ObjectId>>,
 }
@@ -86,6 +90,7 @@ impl Repository {
         if git.join("commondir").exists() {
             return Err(Fault::unsupported("a linked working tree"));
         }
+        let at_top = worktree == call.root || worktree == call.root.join("");
         let budget = Rc::new(Budget::until(call.deadline));
         Ok(Self {
             objects: Objects::open(&git, &call.root, &call.shown, budget)?,
@@ -98,6 +103,8 @@ impl Repository {
             environment: call.environment.clone(),
             input: call.input.clone(),
             now: call.now,
+            modes: call.modes.clone(),
+            reserved: call.reserved.clone().filter(|_| at_top).map(BString::from),
             shallow: OnceCell::new(),
         })
     }
@@ -111,8 +118,17 @@ impl Repository {
     /// the working tree, or into `.git`, has no place.
     pub(crate) fn place(&self, path: &BStr) -> Result<PathBuf> {
         check_path(path)?;
+        if self.is_reserved(path) {
+            return Err(Fault::fatal(format_args!("'{path}' belongs to the host")));
+        }
         let path = path.to_path().map_err(|_| Fault::unsupported(format_args!("`{path}`: a name that is not UTF-8")))?;
         Ok(self.worktree.join(path))
+    }
+
+    /// Whether a path is the caller's own, or below.
+    pub(crate) fn is_reserved(&self, path: &BStr) -> bool {
+        let Some(reserved) = &self.reserved else { return false };
+        path.strip_prefix(reserved.as_bytes()).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
     }
 
     /// Whether a directory above the path is a symbolic link (or a file): then the path is not in this working tree.

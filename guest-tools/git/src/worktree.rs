@@ -23,6 +23,8 @@ pub(crate) struct Found {
     pub mode: u32,
     pub bytes: u64,
     pub modified: Option<SystemTime>,
+    /// Whether the permission to execute is known.
+    pub mode_known: bool,
 }
 
 /// How a file differs from its entry in the index.
@@ -42,16 +44,20 @@ pub(crate) fn look(repository: &Repository, path: &BStr) -> Result<Option<Found>
     if repository.beyond_link(path) {
         return Ok(None);
     }
+    let shown = path.to_path().map(|path| repository.shown.join(path)).unwrap_or_default();
+    let known = repository.modes.get(&shown).copied();
+    let set = known.unwrap_or(0);
     let mode = if metadata.is_symlink() {
         mode::LINK
     } else if metadata.is_file() {
-        if repository.trusts_modes() && executable(&metadata) { mode::EXECUTABLE } else { mode::FILE }
+        if repository.trusts_modes() && executable(&metadata) || set & 0o100 != 0 { mode::EXECUTABLE } else { mode::FILE }
     } else if metadata.is_dir() && fs::symlink_metadata(place.join(".git")).is_ok() {
         mode::SUBMODULE
     } else {
         return Ok(None);
     };
-    Ok(Some(Found { mode, bytes: metadata.len(), modified: metadata.modified().ok() }))
+    let mode_known = repository.trusts_modes() || known.is_some();
+    Ok(Some(Found { mode, bytes: metadata.len(), modified: metadata.modified().ok(), mode_known }))
 }
 
 #[cfg(unix)]
@@ -77,7 +83,7 @@ pub(crate) fn compare(repository: &Repository, index: &Index, entry: &Entry) -> 
     if found.mode == mode::SUBMODULE {
         return Ok(Change::Deleted);
     }
-    let mode = mode_of(repository, &found, Some(entry.mode));
+    let mode = mode_of(&found, Some(entry.mode));
     if mode == entry.mode && !entry.intended && fresh(index, entry, &found) {
         return Ok(Change::Same);
     }
@@ -88,10 +94,10 @@ pub(crate) fn compare(repository: &Repository, index: &Index, entry: &Entry) -> 
     Ok(Change::Changed { mode, id })
 }
 
-/// The mode that a file has for the index. Where permissions are not read, the index knows better.
-pub(crate) fn mode_of(repository: &Repository, found: &Found, known: Option<u32>) -> u32 {
+/// The mode that a file has for the index. Where permissions are not known, the index knows better.
+pub(crate) fn mode_of(found: &Found, known: Option<u32>) -> u32 {
     match known {
-        Some(known) if mode::is_file(found.mode) && mode::is_file(known) && !repository.trusts_modes() => known,
+        Some(known) if mode::is_file(found.mode) && mode::is_file(known) && !found.mode_known => known,
         _ => found.mode,
     }
 }
@@ -299,7 +305,7 @@ impl Walk<'_> {
             }
             let Ok(name) = Vec::from_os_string(entry.file_name()) else { continue };
             let Ok(kind) = entry.file_type() else { continue };
-            if name.eq_ignore_ascii_case(b".git") || !(kind.is_dir() || kind.is_file() || kind.is_symlink()) {
+            if name.eq_ignore_ascii_case(b".git") || path.is_empty() && self.repository.is_reserved(name.as_bstr()) || !(kind.is_dir() || kind.is_file() || kind.is_symlink()) {
                 continue;
             }
             names.push((BString::from(name), kind.is_dir()));

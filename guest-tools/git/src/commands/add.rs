@@ -204,7 +204,7 @@ pub(super) fn put(repository: &Repository, index: &mut Index, path: BString, exe
         )));
     }
     let known = index.get(path.as_bstr()).map(|entry| entry.mode);
-    let mut mode = worktree::mode_of(repository, &found, known);
+    let mut mode = worktree::mode_of(&found, known);
     if let (Some(executable), true) = (executable, mode::is_file(mode)) {
         mode = if executable { mode::EXECUTABLE } else { mode::FILE };
     }

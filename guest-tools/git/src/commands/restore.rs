@@ -123,7 +123,7 @@ fn bring_back(repository: &Repository, from: Option<ObjectId>, paths: &Pathspec,
 
 fn is_as(repository: &Repository, index: &Index, entry: &Entry, found: &worktree::Found) -> bool {
     let known = index.get(entry.path.as_bstr());
-    let mode = worktree::mode_of(repository, found, Some(entry.mode));
+    let mode = worktree::mode_of(found, Some(entry.mode));
     let fresh = known.is_some_and(|known| known.id == entry.id && worktree::fresh(index, known, found));
     mode == entry.mode
         && (fresh || worktree::hash_file(repository, entry.path.as_bstr(), found).is_ok_and(|id| id == entry.id))

@@ -88,6 +88,8 @@ pub(super) fn with_environment<'a>(
         input: Vec::new(),
         now: SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000),
         deadline: None,
+        modes: Default::default(),
+        reserved: Some(".motor-output".to_owned()),
     })
 }
 
