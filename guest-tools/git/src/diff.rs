@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use bstr::{BStr, BString, ByteSlice as _};
 use gix_hash::ObjectId;
 
-use crate::error::Result;
+use crate::error::{Fault, Result};
 use crate::index::Index;
-use crate::limits::MAX_TREE_DEPTH;
+use crate::limits::{MAX_FILES, MAX_TREE_DEPTH};
 use crate::pathspec::Pathspec;
 use crate::repository::Repository;
 use crate::tree::{self, Child};
@@ -133,6 +133,8 @@ impl Trees<'_> {
                     let id = |child: Option<&Child>| child.map(|child| child.id);
                     self.level(id(before), id(after), &path, depth.saturating_add(1))?;
                 }
+            } else if self.changes.len() >= MAX_FILES {
+                return Err(Fault::limit(format_args!("more than {MAX_FILES} files differ; name a path")));
             } else if self.paths.matches(path.as_bstr(), false) {
                 let side = |child: &Child| Side { path: path.clone(), mode: child.mode, id: child.id, in_worktree: false };
                 self.changes.push(Change::new(before.map(side), after.map(side)));

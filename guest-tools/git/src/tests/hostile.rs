@@ -417,7 +417,7 @@ fn trees_have_limits() {
         id = tree(&root, &entries);
     }
     branch(&root, commit(&root, id, &[]));
-    for line in ["ls-tree -r HEAD", "status", "reset --hard"] {
+    for line in ["ls-tree -r HEAD", "status", "reset --hard", "log -p"] {
         refused(&root, line, "too much for one call");
     }
 }
