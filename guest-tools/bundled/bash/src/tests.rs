@@ -2,6 +2,7 @@
 
 mod allowed;
 mod files;
+mod git;
 mod hostile;
 
 use std::path::Path;

@@ -93,7 +93,7 @@ pub(in super::super) fn switch_to(
     let full = BString::from(format!("refs/heads/{}", create.unwrap_or(target)));
     let exists = repository.refs.resolve(full.as_bstr())?;
     if let Some(name) = create {
-        if gix_validate::reference::branch_name(full.as_bstr()).is_err() {
+        if gix_validate::reference::branch_name(full.as_bstr()).is_err() || name.starts_with('-') {
             return Err(Fault::fatal(format_args!("'{name}' is not a valid branch name")));
         }
         if exists.is_some() {
