@@ -47,7 +47,10 @@ const ELSEWHERE: [(&[&str], &str); 4] = [
         "only commits on the current branch are made here",
     ),
     (&["submodule", "worktree", "sparse-checkout", "lfs"], "one working tree without submodules is all there is"),
-    (&["gc", "repack", "prune", "maintenance", "hook", "credential", "daemon", "gui", "difftool", "mergetool"], "it starts programs or rewrites the repository"),
+    (
+        &["gc", "repack", "prune", "maintenance", "hook", "credential", "daemon", "gui", "difftool", "mergetool"],
+        "it starts programs or rewrites the repository",
+    ),
 ];
 
 /// Reads the options in front of the command and runs it.
@@ -60,7 +63,8 @@ pub(crate) fn dispatch(call: Invocation, out: &mut Output) -> Result<i32> {
             out.put(HELP)?;
             return Ok(1);
         };
-        let mut value = || arguments.next().ok_or_else(|| Fault::usage(format_args!("no value given for `{argument}`")));
+        let mut value =
+            || arguments.next().ok_or_else(|| Fault::usage(format_args!("no value given for `{argument}`")));
         match argument.as_str() {
             "-C" => enter(&mut call, &value()?)?,
             "-c" => overrides.push(value()?),

@@ -14,8 +14,7 @@ use crate::limits::MAX_SMALL_FILE_BYTES;
 use crate::repository::read_small;
 
 /// Extensions of the format that do not change what is read here.
-const HARMLESS_EXTENSIONS: [&str; 5] =
-    ["noop", "noop-v1", "preciousobjects", "partialclone", "relativeworktrees"];
+const HARMLESS_EXTENSIONS: [&str; 5] = ["noop", "noop-v1", "preciousobjects", "partialclone", "relativeworktrees"];
 
 pub(crate) struct Config {
     file: File,
@@ -41,7 +40,9 @@ impl Config {
         }
         let hash = self.string("extensions.objectFormat");
         if let Some(format) = hash.filter(|format| *format != "sha1") {
-            return Err(Fault::unsupported(format_args!("a repository with the object format `{format}`; only SHA-1 is read")));
+            return Err(Fault::unsupported(format_args!(
+                "a repository with the object format `{format}`; only SHA-1 is read"
+            )));
         }
         if let Some(format) = self.string("extensions.refStorage").filter(|format| *format != "files") {
             return Err(Fault::unsupported(format_args!("a repository with the reference storage `{format}`")));
@@ -99,7 +100,8 @@ impl Config {
     pub(crate) fn set(&mut self, key: &str, value: &str) -> Result<()> {
         self.file.set_raw_value(key, value).map_err(Fault::error)?;
         let lock = self.place.with_extension("lock");
-        let failed = |error: std::io::Error| Fault::fatal(format_args!("could not write config file .git/config: {error}"));
+        let failed =
+            |error: std::io::Error| Fault::fatal(format_args!("could not write config file .git/config: {error}"));
         fs::write(&lock, self.file.to_bstring()).map_err(failed)?;
         fs::rename(&lock, &self.place).map_err(failed)
     }

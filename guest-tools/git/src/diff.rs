@@ -55,7 +55,8 @@ impl Change {
     }
 
     fn conflict(path: &BStr, stages: u32) -> Self {
-        let side = Side { path: path.to_owned(), mode: 0, id: ObjectId::null(crate::objects::HASH), in_worktree: false };
+        let side =
+            Side { path: path.to_owned(), mode: 0, id: ObjectId::null(crate::objects::HASH), in_worktree: false };
         Self { old: Some(side.clone()), new: Some(side), similarity: None, conflict: Some(stages) }
     }
 
@@ -79,7 +80,12 @@ impl Change {
 }
 
 /// What differs between two trees; `None` is the empty tree.
-pub(crate) fn trees(repository: &Repository, old: Option<ObjectId>, new: Option<ObjectId>, paths: &Pathspec) -> Result<Vec<Change>> {
+pub(crate) fn trees(
+    repository: &Repository,
+    old: Option<ObjectId>,
+    new: Option<ObjectId>,
+    paths: &Pathspec,
+) -> Result<Vec<Change>> {
     let mut compare = Trees { repository, paths, changes: Vec::new(), only_whether: false };
     compare.level(old, new, &BString::default(), 0)?;
     compare.changes.sort_by(|one, other| one.path().cmp(other.path()));
@@ -87,7 +93,12 @@ pub(crate) fn trees(repository: &Repository, old: Option<ObjectId>, new: Option<
 }
 
 /// Whether two trees differ in these paths.
-pub(crate) fn differs(repository: &Repository, old: Option<ObjectId>, new: Option<ObjectId>, paths: &Pathspec) -> Result<bool> {
+pub(crate) fn differs(
+    repository: &Repository,
+    old: Option<ObjectId>,
+    new: Option<ObjectId>,
+    paths: &Pathspec,
+) -> Result<bool> {
     let mut compare = Trees { repository, paths, changes: Vec::new(), only_whether: true };
     compare.level(old, new, &BString::default(), 0)?;
     Ok(!compare.changes.is_empty())
@@ -136,7 +147,8 @@ impl Trees<'_> {
             } else if self.changes.len() >= MAX_FILES {
                 return Err(Fault::limit(format_args!("more than {MAX_FILES} files differ; name a path")));
             } else if self.paths.matches(path.as_bstr(), false) {
-                let side = |child: &Child| Side { path: path.clone(), mode: child.mode, id: child.id, in_worktree: false };
+                let side =
+                    |child: &Child| Side { path: path.clone(), mode: child.mode, id: child.id, in_worktree: false };
                 self.changes.push(Change::new(before.map(side), after.map(side)));
             }
         }
@@ -145,7 +157,12 @@ impl Trees<'_> {
 }
 
 /// What is staged: the index against a tree.
-pub(crate) fn staged(repository: &Repository, tree: Option<ObjectId>, index: &Index, paths: &Pathspec) -> Result<Vec<Change>> {
+pub(crate) fn staged(
+    repository: &Repository,
+    tree: Option<ObjectId>,
+    index: &Index,
+    paths: &Pathspec,
+) -> Result<Vec<Change>> {
     let mut old = files_of(repository, tree, paths)?;
     let mut changes = Vec::new();
     for (path, stages) in conflicts(index, paths) {
@@ -179,7 +196,8 @@ pub(crate) fn unstaged(repository: &Repository, index: &Index, paths: &Pathspec)
         if !paths.matches(entry.path.as_bstr(), false) {
             continue;
         }
-        let side = |mode: u32, id: ObjectId, in_worktree: bool| Side { path: entry.path.clone(), mode, id, in_worktree };
+        let side =
+            |mode: u32, id: ObjectId, in_worktree: bool| Side { path: entry.path.clone(), mode, id, in_worktree };
         let old = (!entry.intended).then(|| side(entry.mode, entry.id, false));
         match worktree::compare(repository, index, entry)? {
             worktree::Change::Same => {}
@@ -193,7 +211,12 @@ pub(crate) fn unstaged(repository: &Repository, index: &Index, paths: &Pathspec)
 }
 
 /// The working tree, as far as the index knows it, against a tree.
-pub(crate) fn since(repository: &Repository, tree: Option<ObjectId>, index: &Index, paths: &Pathspec) -> Result<Vec<Change>> {
+pub(crate) fn since(
+    repository: &Repository,
+    tree: Option<ObjectId>,
+    index: &Index,
+    paths: &Pathspec,
+) -> Result<Vec<Change>> {
     let mut old = files_of(repository, tree, paths)?;
     let mut changes = Vec::new();
     for (path, stages) in conflicts(index, paths) {
@@ -245,4 +268,3 @@ fn conflicts(index: &Index, paths: &Pathspec) -> BTreeMap<BString, u32> {
     }
     found
 }
-

@@ -96,10 +96,14 @@ pub(crate) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// Begins at `shown`; `hidden` commits and everything they lead to are left out.
-    pub(crate) fn new(repository: &'a Repository, shown: &[ObjectId], hidden: &[ObjectId], first_parent: bool) -> Result<Self> {
+    pub(crate) fn new(
+        repository: &'a Repository,
+        shown: &[ObjectId],
+        hidden: &[ObjectId],
+        first_parent: bool,
+    ) -> Result<Self> {
         let hidden = ancestors(repository, hidden)?;
-        let mut walk =
-            Self { repository, waiting: BinaryHeap::new(), seen: HashSet::new(), hidden, first_parent };
+        let mut walk = Self { repository, waiting: BinaryHeap::new(), seen: HashSet::new(), hidden, first_parent };
         for id in shown {
             walk.push(id)?;
         }

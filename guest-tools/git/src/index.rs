@@ -82,7 +82,9 @@ impl Index {
             return Err(Fault::unsupported("a split index (`core.splitIndex`)"));
         }
         if state.is_sparse() || state.entries().iter().any(|entry| entry.mode.is_sparse()) {
-            return Err(Fault::unsupported("a sparse index; `git sparse-checkout reapply --no-sparse-index` expands it"));
+            return Err(Fault::unsupported(
+                "a sparse index; `git sparse-checkout reapply --no-sparse-index` expands it",
+            ));
         }
         if state.entries().len() > MAX_FILES {
             return Err(Fault::limit(format_args!("the index has more than {MAX_FILES} files")));
@@ -98,7 +100,8 @@ impl Index {
                 stat: entry.stat,
                 unwatched: entry.flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE),
                 intended: entry.flags.contains(Flags::INTENT_TO_ADD),
-                flags: entry.flags & (Flags::ASSUME_VALID | Flags::SKIP_WORKTREE | Flags::INTENT_TO_ADD | Flags::EXTENDED),
+                flags: entry.flags
+                    & (Flags::ASSUME_VALID | Flags::SKIP_WORKTREE | Flags::INTENT_TO_ADD | Flags::EXTENDED),
             });
         }
         if !index.entries.is_sorted_by(|one, other| (&one.path, one.stage) < (&other.path, other.stage)) {
@@ -118,6 +121,12 @@ impl Index {
     /// The entry of a path without a conflict.
     pub(crate) fn get(&self, path: &BStr) -> Option<&Entry> {
         self.find(path, 0).ok().and_then(|place| self.entries.get(place))
+    }
+
+    /// Whether a path is in the index, also in conflict.
+    pub(crate) fn has(&self, path: &BStr) -> bool {
+        let place = self.entries.partition_point(|entry| entry.path.as_bstr() < path);
+        self.entries.get(place).is_some_and(|entry| entry.path == path)
     }
 
     fn find(&self, path: &BStr, stage: u32) -> std::result::Result<usize, usize> {
@@ -175,7 +184,9 @@ impl Index {
             .entries
             .iter()
             .enumerate()
-            .filter(|(_, entry)| entry.stage == 0 && !entry.unwatched && entry.stat.size > 0 && entry.stat.mtime >= written)
+            .filter(|(_, entry)| {
+                entry.stage == 0 && !entry.unwatched && entry.stat.size > 0 && entry.stat.mtime >= written
+            })
             .map(|(place, _)| place)
             .collect();
         for place in racy {
@@ -213,7 +224,9 @@ impl Index {
         }
         let mut bytes = Vec::new();
         let options = write::Options { extensions: write::Extensions::None, skip_hash: false };
-        state.write_to(&mut bytes, options).map_err(|error| Fault::fatal(format_args!("unable to write the index: {error}")))?;
+        state
+            .write_to(&mut bytes, options)
+            .map_err(|error| Fault::fatal(format_args!("unable to write the index: {error}")))?;
         let mut hasher = gix_hash::hasher(HASH);
         hasher.update(&bytes);
         bytes.extend_from_slice(hasher.try_finalize().map_err(Fault::fatal)?.as_slice());
@@ -224,10 +237,8 @@ impl Index {
 /// What the index remembers of a file. Only its size and time: WASI tells no more, and git takes zeros as unknown.
 pub(crate) fn stat(bytes: u64, modified: Option<SystemTime>) -> Stat {
     let since = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
-    let mtime = gix_index::entry::stat::Time {
-        secs: u32::try_from(since.as_secs()).unwrap_or(0),
-        nsecs: since.subsec_nanos(),
-    };
+    let mtime =
+        gix_index::entry::stat::Time { secs: u32::try_from(since.as_secs()).unwrap_or(0), nsecs: since.subsec_nanos() };
     // Sizes are remembered modulo 2^32, as git does.
     #[expect(clippy::cast_possible_truncation, reason = "the format's own truncation")]
     Stat { mtime, size: bytes as u32, ..Stat::default() }

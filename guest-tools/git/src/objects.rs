@@ -271,9 +271,7 @@ pub(crate) fn hash(kind: Kind, data: &[u8]) -> Result<ObjectId> {
 /// Refuses an object that is too large for memory.
 fn check_size(bytes: u64) -> Result<usize> {
     if bytes > MAX_OBJECT_BYTES {
-        return Err(Fault::limit(format_args!(
-            "an object has {bytes} bytes, and at most {MAX_OBJECT_BYTES} are read"
-        )));
+        return Err(Fault::limit(format_args!("an object has {bytes} bytes, and at most {MAX_OBJECT_BYTES} are read")));
     }
     usize::try_from(bytes).map_err(|_| Fault::limit("an object is larger than memory"))
 }

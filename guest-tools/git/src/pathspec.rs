@@ -26,7 +26,9 @@ impl Pathspec {
         for path in paths {
             let bad = |error: &dyn std::fmt::Display| Fault::fatal(format_args!("bad pathspec '{path}': {error}"));
             if path.is_empty() {
-                return Err(Fault::fatal("empty string is not a valid pathspec. please use . instead if you meant to match all paths"));
+                return Err(Fault::fatal(
+                    "empty string is not a valid pathspec. please use . instead if you meant to match all paths",
+                ));
             }
             let pattern = gix_pathspec::parse(path.as_bytes(), Defaults::default()).map_err(|error| bad(&error))?;
             if !pattern.attributes.is_empty() {
@@ -36,7 +38,9 @@ impl Pathspec {
                 Fault::fatal(format_args!("{path}: '{path}' is outside repository at '{}'", repository.shown.display()))
             })?;
             // The top of the working tree: everything, of which others may be excluded.
-            if !pattern.is_excluded() && alone.patterns().next().is_some_and(|pattern| matches!(pattern.path().as_bytes(), b"" | b".")) {
+            if !pattern.is_excluded()
+                && alone.patterns().next().is_some_and(|pattern| matches!(pattern.path().as_bytes(), b"" | b"."))
+            {
                 everything = true;
                 continue;
             }

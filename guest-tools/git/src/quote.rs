@@ -4,7 +4,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 
 /// Whether a name needs quotes.
 fn special(byte: u8) -> bool {
-    byte < 0x20 || byte >= 0x7f || byte == b'"' || byte == b'\\'
+    !(0x20..0x7f).contains(&byte) || byte == b'"' || byte == b'\\'
 }
 
 /// The name as it is printed in a diff or a list.

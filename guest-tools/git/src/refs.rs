@@ -14,9 +14,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use gix_hash::ObjectId;
 
 use crate::error::{Fault, Result};
-use crate::limits::{
-    MAX_PACKED_REFS_BYTES, MAX_REFERENCE_BYTES, MAX_REFERENCES, MAX_SYMBOLIC_DEPTH, MAX_TREE_DEPTH,
-};
+use crate::limits::{MAX_PACKED_REFS_BYTES, MAX_REFERENCE_BYTES, MAX_REFERENCES, MAX_SYMBOLIC_DEPTH, MAX_TREE_DEPTH};
 use crate::objects::HASH;
 use crate::repository::read_small;
 
@@ -201,7 +199,8 @@ impl Refs {
             .map_err(|_| Fault::fatal(format_args!("'{name}' is not a valid reference name")))?;
         // A branch `a` and a branch `a/b` cannot be at once.
         let taken = self.packed()?.keys().any(|other| {
-            let within = |long: &[u8], short: &[u8]| long.strip_prefix(short).is_some_and(|rest| rest.starts_with(b"/"));
+            let within =
+                |long: &[u8], short: &[u8]| long.strip_prefix(short).is_some_and(|rest| rest.starts_with(b"/"));
             within(other, name) || within(name, other)
         });
         if taken && self.read(name)?.is_none() {
@@ -282,7 +281,10 @@ mod tests {
     #[test]
     fn only_references_are_read() {
         let hex = "1234567890123456789012345678901234567890";
-        assert_eq!(parse(format!("{hex}\n").as_bytes()), Some(Target::Object(ObjectId::from_hex(hex.as_bytes()).unwrap())));
+        assert_eq!(
+            parse(format!("{hex}\n").as_bytes()),
+            Some(Target::Object(ObjectId::from_hex(hex.as_bytes()).unwrap()))
+        );
         assert_eq!(parse(b"ref: refs/heads/main\n"), Some(Target::Reference("refs/heads/main".into())));
         for bytes in ["", "ref: ../../x\n", "ref: refs/heads/../x", "ref: config", "12", &format!("{hex}00")] {
             assert_eq!(parse(bytes.as_bytes()), None, "{bytes}");

@@ -1,6 +1,6 @@
 //! One repository: where it is, what it is configured to be, and the call that looks at it.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io::{ErrorKind, Read as _};
@@ -42,6 +42,8 @@ pub(crate) struct Repository {
     pub modes: BTreeMap<PathBuf, u32>,
     /// The path at the top of the working tree that belongs to the caller.
     reserved: Option<BString>,
+    /// Directories of the working tree that were seen to be no links. Only this call changes them meanwhile.
+    pub directories: RefCell<HashSet<BString>>,
     /// Commits whose parents were not cloned.
     pub shallow: OnceCell<HashSet<ObjectId>>,
 }
@@ -105,6 +107,7 @@ impl Repository {
             now: call.now,
             modes: call.modes.clone(),
             reserved: call.reserved.clone().filter(|_| at_top).map(BString::from),
+            directories: RefCell::default(),
             shallow: OnceCell::new(),
         })
     }
@@ -121,7 +124,8 @@ impl Repository {
         if self.is_reserved(path) {
             return Err(Fault::fatal(format_args!("'{path}' belongs to the host")));
         }
-        let path = path.to_path().map_err(|_| Fault::unsupported(format_args!("`{path}`: a name that is not UTF-8")))?;
+        let path =
+            path.to_path().map_err(|_| Fault::unsupported(format_args!("`{path}`: a name that is not UTF-8")))?;
         Ok(self.worktree.join(path))
     }
 
@@ -136,9 +140,16 @@ impl Repository {
         let mut end = 0;
         while let Some(next) = path.get(end..).and_then(|rest| rest.find_byte(b'/')) {
             let stop = end + next;
-            let Some(Ok(parent)) = path.get(..stop).map(|parent| parent.to_path()) else { return true };
+            let known = path.get(..stop).unwrap_or_default().as_bstr();
+            if self.directories.borrow().contains(known) {
+                end = stop + 1;
+                continue;
+            }
+            let Ok(parent) = known.to_path() else { return true };
             match fs::symlink_metadata(self.worktree.join(parent)) {
-                Ok(metadata) if metadata.is_dir() => {}
+                Ok(metadata) if metadata.is_dir() => {
+                    self.directories.borrow_mut().insert(known.to_owned());
+                }
                 Ok(_) => return true,
                 Err(_) => return false,
             }
@@ -212,10 +223,15 @@ pub(crate) fn read_small(place: &Path, most: u64) -> Result<Option<Vec<u8>>> {
         return Ok(None);
     }
     if metadata.len() > most {
-        return Err(Fault::limit(format_args!("`{}` has {} bytes, and at most {most} are read", name(), metadata.len())));
+        return Err(Fault::limit(format_args!(
+            "`{}` has {} bytes, and at most {most} are read",
+            name(),
+            metadata.len()
+        )));
     }
     let mut bytes = Vec::new();
-    let file = fs::File::open(place).map_err(|error| Fault::fatal(format_args!("cannot read `{}`: {error}", name())))?;
+    let file =
+        fs::File::open(place).map_err(|error| Fault::fatal(format_args!("cannot read `{}`: {error}", name())))?;
     file.take(most.saturating_add(1))
         .read_to_end(&mut bytes)
         .map_err(|error| Fault::fatal(format_args!("cannot read `{}`: {error}", name())))?;

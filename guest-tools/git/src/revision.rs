@@ -79,7 +79,9 @@ pub(crate) fn find(repository: &Repository, text: &str) -> Result<Option<ObjectI
                 for _ in 0..count {
                     walked = walked.saturating_add(1);
                     if walked > MAX_REVISION_STEPS {
-                        return Err(Fault::limit(format_args!("'{text}' goes more than {MAX_REVISION_STEPS} commits back")));
+                        return Err(Fault::limit(format_args!(
+                            "'{text}' goes more than {MAX_REVISION_STEPS} commits back"
+                        )));
                     }
                     match Commit::read(repository, &id)?.parents.first() {
                         Some(parent) => id = *parent,
@@ -186,7 +188,12 @@ fn find_base(repository: &Repository, base: &str) -> Result<Option<ObjectId>> {
             }
             match commits.as_slice() {
                 [id] => Ok(Some(*id)),
-                _ => Err(Fault { code: 128, message: format!("error: short object ID {digits} is ambiguous\nfatal: ambiguous argument '{base}': unknown revision or path not in the working tree.") }),
+                _ => Err(Fault {
+                    code: 128,
+                    message: format!(
+                        "error: short object ID {digits} is ambiguous\nfatal: ambiguous argument '{base}': unknown revision or path not in the working tree."
+                    ),
+                }),
             }
         }
     }

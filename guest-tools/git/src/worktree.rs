@@ -33,7 +33,10 @@ pub(crate) enum Change {
     Same,
     Deleted,
     /// Another content, mode or type: the mode and content now.
-    Changed { mode: u32, id: ObjectId },
+    Changed {
+        mode: u32,
+        id: ObjectId,
+    },
 }
 
 /// Looks at a path; `None` when there is no file or link. A directory with a repository of its own is a submodule.
@@ -50,7 +53,11 @@ pub(crate) fn look(repository: &Repository, path: &BStr) -> Result<Option<Found>
     let mode = if metadata.is_symlink() {
         mode::LINK
     } else if metadata.is_file() {
-        if repository.trusts_modes() && executable(&metadata) || set & 0o100 != 0 { mode::EXECUTABLE } else { mode::FILE }
+        if repository.trusts_modes() && executable(&metadata) || set & 0o100 != 0 {
+            mode::EXECUTABLE
+        } else {
+            mode::FILE
+        }
     } else if metadata.is_dir() && fs::symlink_metadata(place.join(".git")).is_ok() {
         mode::SUBMODULE
     } else {
@@ -129,7 +136,8 @@ pub(crate) fn hash_file(repository: &Repository, path: &BStr, found: &Found) -> 
     if found.mode == mode::LINK {
         return hash(Kind::Blob, &link_target(&place, path)?);
     }
-    let unreadable = |error: std::io::Error| Fault::error(format_args!("open(\"{}\"): {error}", crate::quote::name(path)));
+    let unreadable =
+        |error: std::io::Error| Fault::error(format_args!("open(\"{}\"): {error}", crate::quote::name(path)));
     let mut file = File::open(place).map_err(unreadable)?;
     let mut hasher = gix_hash::hasher(HASH);
     hasher.update(&gix_object::encode::loose_header(Kind::Blob, found.bytes));
@@ -151,7 +159,8 @@ pub(crate) fn hash_file(repository: &Repository, path: &BStr, found: &Found) -> 
 /// Reads a file or link of at most `most` bytes; `None` when it is larger.
 pub(crate) fn read(repository: &Repository, path: &BStr, most: u64) -> Result<Option<Vec<u8>>> {
     let place = repository.place(path)?;
-    let unreadable = |error: std::io::Error| Fault::error(format_args!("open(\"{}\"): {error}", crate::quote::name(path)));
+    let unreadable =
+        |error: std::io::Error| Fault::error(format_args!("open(\"{}\"): {error}", crate::quote::name(path)));
     let metadata = fs::symlink_metadata(&place).map_err(unreadable)?;
     if metadata.is_symlink() {
         return link_target(&place, path).map(Some);
@@ -231,10 +240,7 @@ impl Walk<'_> {
             child.extend_from_slice(&name);
             if is_directory {
                 self.subdirectory(child, depth)?;
-            } else if self.index.get(child.as_bstr()).is_none()
-                && !self.index.entries().iter().any(|entry| entry.stage != 0 && entry.path == child)
-                && self.paths.matches(child.as_bstr(), false)
-            {
+            } else if !self.index.has(child.as_bstr()) && self.paths.matches(child.as_bstr(), false) {
                 if self.inside_ignored || self.ignored.is_ignored(child.as_bstr(), false) {
                     self.found.ignored.push(child);
                 } else {
@@ -305,7 +311,10 @@ impl Walk<'_> {
             }
             let Ok(name) = Vec::from_os_string(entry.file_name()) else { continue };
             let Ok(kind) = entry.file_type() else { continue };
-            if name.eq_ignore_ascii_case(b".git") || path.is_empty() && self.repository.is_reserved(name.as_bstr()) || !(kind.is_dir() || kind.is_file() || kind.is_symlink()) {
+            if name.eq_ignore_ascii_case(b".git")
+                || path.is_empty() && self.repository.is_reserved(name.as_bstr())
+                || !(kind.is_dir() || kind.is_file() || kind.is_symlink())
+            {
                 continue;
             }
             names.push((BString::from(name), kind.is_dir()));
@@ -317,14 +326,17 @@ impl Walk<'_> {
 
 /// Writes a file as the index has it, and returns what is to be remembered of it.
 pub(crate) fn write(repository: &Repository, path: &BStr, mode: u32, content: &[u8]) -> Result<gix_index::entry::Stat> {
-    let failed = |error: std::io::Error| Fault::error(format_args!("unable to write '{}': {error}", crate::quote::name(path)));
+    let failed =
+        |error: std::io::Error| Fault::error(format_args!("unable to write '{}': {error}", crate::quote::name(path)));
     let place = repository.place(path)?;
     if repository.beyond_link(path) {
         return Err(Fault::error(format_args!("'{}' is beyond a symbolic link", crate::quote::name(path))));
     }
     match mode {
         mode if mode::is_file(mode) => {}
-        mode::LINK => return Err(Fault::unsupported(format_args!("'{path}' is a symbolic link, which cannot be made here"))),
+        mode::LINK => {
+            return Err(Fault::unsupported(format_args!("'{path}' is a symbolic link, which cannot be made here")));
+        }
         _ => return Err(Fault::unsupported(format_args!("'{path}' is a submodule"))),
     }
     if let Some(parent) = place.parent() {
@@ -369,6 +381,7 @@ pub(crate) fn remove(repository: &Repository, path: &BStr) -> Result<()> {
         fs::remove_file(&place)
             .map_err(|error| Fault::error(format_args!("unable to remove '{}': {error}", crate::quote::name(path))))?;
     }
+    repository.directories.borrow_mut().clear();
     let mut parent = place.parent();
     while let Some(directory) = parent.filter(|directory| **directory != *repository.worktree) {
         if fs::remove_dir(directory).is_err() {

@@ -88,7 +88,10 @@ pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Outpu
             code = 1;
         }
         let known: Vec<&BStr> = index.entries().iter().map(|entry| entry.path.as_bstr()).collect();
-        let all = known.into_iter().chain(untracked.iter().map(|path| path.as_bstr())).chain(forced.iter().map(|path| path.as_bstr()));
+        let all = known
+            .into_iter()
+            .chain(untracked.iter().map(|path| path.as_bstr()))
+            .chain(forced.iter().map(|path| path.as_bstr()));
         if let Some(missing) = paths.unmatched(all).filter(|missing| !there(repository, &paths, missing)) {
             return Err(Fault::fatal(format_args!("pathspec '{missing}' did not match any files")));
         }
@@ -166,7 +169,7 @@ fn named(
         let Ok(place) = repository.place(path.as_bstr()) else { continue };
         let Ok(metadata) = fs::symlink_metadata(place) else { continue };
         let known = index.get(path.as_bstr()).is_some() || index.has_below(path.as_bstr());
-        if known || untracked.iter().any(|other| *other == path) {
+        if known || untracked.contains(&path) {
             continue;
         }
         if repository.beyond_link(path.as_bstr()) {

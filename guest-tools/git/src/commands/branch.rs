@@ -109,14 +109,19 @@ fn remove(repository: &Repository, name: &str, force: bool, out: &mut Output) ->
         return Err(Fault::error(format_args!("branch '{name}' not found")));
     };
     if head.branch.as_ref() == Some(&full) {
-        return Err(Fault::error(format_args!("cannot delete branch '{name}' used by worktree at '{}'", repository.shown.display())));
+        return Err(Fault::error(format_args!(
+            "cannot delete branch '{name}' used by worktree at '{}'",
+            repository.shown.display()
+        )));
     }
     let merged = match head.id {
         Some(here) => ahead_behind(repository, id, here)?.0 == 0,
         None => false,
     };
     if !merged && !force {
-        return Err(Fault::error(format_args!("the branch '{name}' is not fully merged\nhint: If you are sure you want to delete it, run 'git branch -D {name}'")));
+        return Err(Fault::error(format_args!(
+            "the branch '{name}' is not fully merged\nhint: If you are sure you want to delete it, run 'git branch -D {name}'"
+        )));
     }
     repository.refs.remove(full.as_bstr())?;
     out.put(format!("Deleted branch {name} (was {}).\n", Short::new(repository).of(&id)?))

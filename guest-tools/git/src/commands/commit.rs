@@ -89,14 +89,25 @@ pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Outpu
     if !options.quiet {
         let commit = Commit::read(repository, &id)?;
         let given = (&author.name, &author.email) != (&committer.name, &committer.email);
-        let report = Report { head: &head, commit: &commit, before, author: given, date: options.date.is_some() || amended.is_some() };
+        let report = Report {
+            head: &head,
+            commit: &commit,
+            before,
+            author: given,
+            date: options.date.is_some() || amended.is_some(),
+        };
         report.print(repository, out)?;
     }
     Ok(0)
 }
 
 /// Stages what the options name. Returns an index of its own where only some paths are committed.
-fn staged(repository: &Repository, index: &mut Index, last: Option<&Commit>, options: &CommitOptions) -> Result<Option<Index>> {
+fn staged(
+    repository: &Repository,
+    index: &mut Index,
+    last: Option<&Commit>,
+    options: &CommitOptions,
+) -> Result<Option<Index>> {
     let paths = Pathspec::parse(repository, &options.paths)?;
     if options.all || !options.paths.is_empty() {
         let only = !options.all && !options.include;
@@ -143,7 +154,10 @@ fn text(options: &CommitOptions, amended: Option<&Commit>, committer: &Signature
         (Some(text), _) => message::tidy(text)?,
         (None, Some(amended)) => amended.message.clone(),
         (None, None) => {
-            return Err(Fault { code: 1, message: "error: there is no editor here: give the message with `-m` or `-F`".to_owned() });
+            return Err(Fault {
+                code: 1,
+                message: "error: there is no editor here: give the message with `-m` or `-F`".to_owned(),
+            });
         }
     };
     if options.sign_off && !text.is_empty() {
@@ -175,7 +189,8 @@ fn store(
     committer: &Signature,
     text: &BString,
 ) -> Result<ObjectId> {
-    let person = |who: &Signature| gix_actor::Signature { name: who.name.clone(), email: who.email.clone(), time: who.time };
+    let person =
+        |who: &Signature| gix_actor::Signature { name: who.name.clone(), email: who.email.clone(), time: who.time };
     let commit = gix_object::Commit {
         tree,
         parents: parents.iter().copied().collect(),
@@ -191,7 +206,14 @@ fn store(
 }
 
 /// Moves the branch, or a detached `HEAD`, and notes it in the logs.
-fn move_head(repository: &Repository, head: &Head, id: ObjectId, who: &Signature, reason: &str, text: &BString) -> Result<()> {
+fn move_head(
+    repository: &Repository,
+    head: &Head,
+    id: ObjectId,
+    who: &Signature,
+    reason: &str,
+    text: &BString,
+) -> Result<()> {
     let name = head.branch.clone().unwrap_or_else(|| "HEAD".into());
     repository.refs.update(name.as_bstr(), id, head.id)?;
     let note = BString::from(format!("{reason}: {}", text.lines().next().unwrap_or_default().as_bstr()));

@@ -6,7 +6,8 @@ use crate::output::Output;
 use crate::repository::Repository;
 
 /// Keys that can be set. The others would change what a program does, and there is none here to do it.
-const SETTABLE: [&str; 6] = ["user.name", "user.email", "author.name", "author.email", "committer.name", "committer.email"];
+const SETTABLE: [&str; 6] =
+    ["user.name", "user.email", "author.name", "author.email", "committer.name", "committer.email"];
 
 /// Runs the command.
 pub(super) fn run(repository: Repository, arguments: &[String], out: &mut Output) -> Result<i32> {
@@ -20,7 +21,9 @@ pub(super) fn run(repository: Repository, arguments: &[String], out: &mut Output
                 "--get" | "--local" => {}
                 "--get-all" => all = true,
                 "--global" | "--system" => {
-                    return Err(Fault::unsupported(format_args!("`git config {name}`: there is only the repository's own")));
+                    return Err(Fault::unsupported(format_args!(
+                        "`git config {name}`: there is only the repository's own"
+                    )));
                 }
                 _ => return Err(arguments.unknown(&name)),
             },
@@ -37,7 +40,8 @@ pub(super) fn run(repository: Repository, arguments: &[String], out: &mut Output
             if !key.contains('.') {
                 return Err(Fault::error(format_args!("key does not contain a section: {key}")));
             }
-            let values = if all { repository.config.all(key) } else { repository.config.string(key).into_iter().collect() };
+            let values =
+                if all { repository.config.all(key) } else { repository.config.string(key).into_iter().collect() };
             for value in &values {
                 out.put(format!("{value}\n"))?;
             }
@@ -45,7 +49,9 @@ pub(super) fn run(repository: Repository, arguments: &[String], out: &mut Output
         }
         [key, value] => {
             if !SETTABLE.iter().any(|known| key.eq_ignore_ascii_case(known)) {
-                return Err(Fault::unsupported(format_args!("setting `{key}`; `user.name` and `user.email` can be set")));
+                return Err(Fault::unsupported(format_args!(
+                    "setting `{key}`; `user.name` and `user.email` can be set"
+                )));
             }
             repository.config.set(key, value)?;
             Ok(0)

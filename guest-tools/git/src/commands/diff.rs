@@ -39,7 +39,9 @@ pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Outpu
             Argument::Option(name) => match name.as_str() {
                 "--cached" | "--staged" => cached = true,
                 "--merge-base" => from_base = true,
-                "--no-index" => return Err(Fault::unsupported("`git diff --no-index`; the command `diff` compares files")),
+                "--no-index" => {
+                    return Err(Fault::unsupported("`git diff --no-index`; the command `diff` compares files"));
+                }
                 _ => return Err(arguments.unknown(&name)),
             },
             Argument::Valued(name, _) => return Err(arguments.unknown(&name)),
@@ -89,7 +91,13 @@ pub(super) fn range(word: &str) -> Option<(&str, &str, bool)> {
     }
 }
 
-fn compare(repository: &Repository, revisions: &[String], cached: bool, from_base: bool, paths: &Pathspec) -> Result<Vec<Change>> {
+fn compare(
+    repository: &Repository,
+    revisions: &[String],
+    cached: bool,
+    from_base: bool,
+    paths: &Pathspec,
+) -> Result<Vec<Change>> {
     let head = |text: &str| if text.is_empty() { "HEAD".to_owned() } else { text.to_owned() };
     let base = |one: &str, other: &str| -> Result<ObjectId> {
         let (one_id, other_id) = (revision::commit(repository, one)?, revision::commit(repository, other)?);
@@ -109,11 +117,13 @@ fn compare(repository: &Repository, revisions: &[String], cached: bool, from_bas
         [one] => {
             if let Some((from, to, three)) = range(one) {
                 let (from, to) = (head(from), head(to));
-                let old = if three { tree_of_commit(base(&from, &to)?)? } else { revision::tree_of(repository, &from)? };
+                let old =
+                    if three { tree_of_commit(base(&from, &to)?)? } else { revision::tree_of(repository, &from)? };
                 let new = revision::tree_of(repository, &to)?;
                 return diff::trees(repository, Some(old), Some(new), paths);
             }
-            let tree = if from_base { tree_of_commit(base(one, "HEAD")?)? } else { revision::tree_of(repository, one)? };
+            let tree =
+                if from_base { tree_of_commit(base(one, "HEAD")?)? } else { revision::tree_of(repository, one)? };
             if cached {
                 diff::staged(repository, Some(tree), &repository.index()?, paths)
             } else {

@@ -13,7 +13,8 @@ use crate::{quote, revision, tree};
 
 /// Runs `git ls-files`.
 pub(super) fn ls_files(repository: &Repository, arguments: &[String], out: &mut Output) -> Result<i32> {
-    let (mut cached, mut others, mut modified, mut deleted, mut stage, mut unmerged) = (false, false, false, false, false, false);
+    let (mut cached, mut others, mut modified, mut deleted, mut stage, mut unmerged) =
+        (false, false, false, false, false, false);
     let (mut zero, mut excludes, mut strict, mut ignored) = (false, false, false, false);
     let mut names = Vec::new();
     let mut arguments = Arguments::new("ls-files", arguments);
@@ -47,8 +48,11 @@ pub(super) fn ls_files(repository: &Repository, arguments: &[String], out: &mut 
         names.push(".".to_owned());
     }
     let paths = Pathspec::parse(repository, &names)?;
-    if let Some(missing) = paths.unmatched(index.entries().iter().map(|entry| entry.path.as_bstr())).filter(|_| strict) {
-        return Err(Fault::error(format_args!("pathspec '{missing}' did not match any file(s) known to git\nDid you forget to 'git add'?")));
+    if let Some(missing) = paths.unmatched(index.entries().iter().map(|entry| entry.path.as_bstr())).filter(|_| strict)
+    {
+        return Err(Fault::error(format_args!(
+            "pathspec '{missing}' did not match any file(s) known to git\nDid you forget to 'git add'?"
+        )));
     }
     let name = |path: &BStr| -> BString {
         let path = quote::relative(path, repository.prefix.as_bstr());
@@ -147,7 +151,9 @@ pub(super) fn ls_tree(repository: &Repository, arguments: &[String], out: &mut O
 
 /// Runs `git cat-file`.
 pub(super) fn cat_file(repository: &Repository, arguments: &[String], out: &mut Output) -> Result<i32> {
-    let [what, name] = arguments else { return Err(Fault::usage("`git cat-file` needs `-t`, `-s`, `-e` or `-p`, and an object")) };
+    let [what, name] = arguments else {
+        return Err(Fault::usage("`git cat-file` needs `-t`, `-s`, `-e` or `-p`, and an object"));
+    };
     let id = match revision::find(repository, name) {
         Ok(Some(id)) => id,
         _ => return Err(Fault::fatal(format_args!("Not a valid object name {name}"))),

@@ -10,7 +10,8 @@ use crate::output::Output;
 use crate::repository::below;
 
 /// The configuration of a new repository.
-const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n";
+const CONFIG: &str =
+    "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n";
 
 /// Runs the command.
 pub(super) fn run(call: &Invocation, arguments: &[String], out: &mut Output) -> Result<i32> {

@@ -140,7 +140,13 @@ pub(super) fn print(
 
 /// A merge has no difference in a log. `git show` combines those to its parents: files that differ from all of them are
 /// named here, because a combined patch is not made.
-fn merge(printer: &Printer<'_>, commit: &Commit, options: &LogOptions, paths: &Pathspec, out: &mut Output) -> Result<()> {
+fn merge(
+    printer: &Printer<'_>,
+    commit: &Commit,
+    options: &LogOptions,
+    paths: &Pathspec,
+    out: &mut Output,
+) -> Result<()> {
     if !options.combined {
         return Ok(());
     }

@@ -60,12 +60,9 @@ mod tests {
 
     #[test]
     fn messages_are_tidied() {
-        for (given, expected) in [
-            ("a", "a\n"),
-            ("\n\n a  \n\n\n\nb\n\n", " a\n\nb\n"),
-            (" \n\t\n", ""),
-            ("a\nb\n", "a\nb\n"),
-        ] {
+        for (given, expected) in
+            [("a", "a\n"), ("\n\n a  \n\n\n\nb\n\n", " a\n\nb\n"), (" \n\t\n", ""), ("a\nb\n", "a\nb\n")]
+        {
             assert_eq!(tidy(given.as_bytes()).unwrap(), expected);
         }
         assert!(tidy(b"a\0b").is_err());

@@ -217,7 +217,8 @@ impl Printer<'_> {
 
     /// A name and an address as the mailmap has them.
     pub(super) fn mapped(&self, who: &Signature) -> (BString, BString) {
-        let reference = gix_actor::SignatureRef { name: who.name.as_bstr(), email: who.email.as_bstr(), time: "0 +0000" };
+        let reference =
+            gix_actor::SignatureRef { name: who.name.as_bstr(), email: who.email.as_bstr(), time: "0 +0000" };
         match self.mailmap.try_resolve_ref(reference) {
             Some(known) => (
                 known.name.map_or(who.name.clone(), ToOwned::to_owned),

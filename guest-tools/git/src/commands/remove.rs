@@ -13,7 +13,8 @@ use crate::{quote, worktree};
 
 /// Runs the command.
 pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Output) -> Result<i32> {
-    let (mut cached, mut force, mut recursive, mut quiet, mut lenient, mut dry) = (false, false, false, false, false, false);
+    let (mut cached, mut force, mut recursive, mut quiet, mut lenient, mut dry) =
+        (false, false, false, false, false, false);
     let mut names = Vec::new();
     let mut arguments = Arguments::new("rm", arguments);
     while let Some(argument) = arguments.next("rfqn") {
@@ -36,7 +37,9 @@ pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Outpu
     }
     let mut index = repository.index()?;
     let paths = Pathspec::parse(repository, &names)?;
-    if let Some(missing) = paths.unmatched(index.entries().iter().map(|entry| entry.path.as_bstr())).filter(|_| !lenient) {
+    if let Some(missing) =
+        paths.unmatched(index.entries().iter().map(|entry| entry.path.as_bstr())).filter(|_| !lenient)
+    {
         return Err(Fault::fatal(format_args!("pathspec '{missing}' did not match any files")));
     }
     let matched = |path: &bstr::BStr| paths.matches(path, false);

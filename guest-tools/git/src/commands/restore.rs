@@ -62,7 +62,13 @@ pub(super) fn head_tree(repository: &Repository) -> Result<Option<ObjectId>> {
 }
 
 /// Brings paths back from a tree, or from the index. Returns how many.
-fn bring_back(repository: &Repository, from: Option<ObjectId>, paths: &Pathspec, staged: bool, in_worktree: bool) -> Result<usize> {
+fn bring_back(
+    repository: &Repository,
+    from: Option<ObjectId>,
+    paths: &Pathspec,
+    staged: bool,
+    in_worktree: bool,
+) -> Result<usize> {
     let mut index = repository.index()?;
     let source = match from {
         Some(tree) => tree::to_entries(tree::files(&repository.objects, &tree)?, &index)?,
@@ -152,7 +158,8 @@ pub(super) fn reset(repository: &Repository, arguments: &[String], out: &mut Out
             Argument::Path(path) => names.push(path),
             Argument::Word(word) if arguments.has_separator() => words.push(word),
             Argument::Word(word) => {
-                let known = names.is_empty() && words.is_empty() && matches!(revision::find(repository, &word), Ok(Some(_)));
+                let known =
+                    names.is_empty() && words.is_empty() && matches!(revision::find(repository, &word), Ok(Some(_)));
                 if known { words.push(word) } else { names.push(word) }
             }
             Argument::Option(name) => match name.as_str() {

@@ -51,7 +51,10 @@ pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Outpu
                     Ok(None) => {
                         if let Some((from, to, _)) = super::diff::range(text).filter(|_| !verify) {
                             let head = |text: &str| if text.is_empty() { "HEAD".to_owned() } else { text.to_owned() };
-                            let (from, to) = (revision::resolve(repository, &head(from))?, revision::resolve(repository, &head(to))?);
+                            let (from, to) = (
+                                revision::resolve(repository, &head(from))?,
+                                revision::resolve(repository, &head(to))?,
+                            );
                             out.put(format!("{to}\n^{from}\n"))?;
                             continue;
                         }

@@ -77,7 +77,8 @@ fn prepare(repository: &Repository, changes: Vec<Change>, options: &Options) -> 
     }
     if let Some(filter) = &options.filter {
         let wanted: Vec<char> = filter.chars().filter(char::is_ascii_uppercase).collect();
-        let unwanted: Vec<char> = filter.chars().filter(char::is_ascii_lowercase).map(|letter| letter.to_ascii_uppercase()).collect();
+        let unwanted: Vec<char> =
+            filter.chars().filter(char::is_ascii_lowercase).map(|letter| letter.to_ascii_uppercase()).collect();
         changes.retain(|change| {
             let letter = change.letter();
             (wanted.is_empty() || wanted.contains(&letter)) && !unwanted.contains(&letter)
@@ -112,7 +113,9 @@ fn raw(change: &Change, options: &Options, short: &Short<'_>, out: &mut Output) 
     let null = gix_hash::ObjectId::null(HASH);
     let [old, new] = [&change.old, &change.new].map(|side| {
         // A content of the working tree has no name there.
-        side.as_ref().map_or((0, null), |side| (side.mode, if side.in_worktree && change.old.is_some() { null } else { side.id }))
+        side.as_ref().map_or((0, null), |side| {
+            (side.mode, if side.in_worktree && change.old.is_some() { null } else { side.id })
+        })
     });
     out.put(format!(":{:06o} {:06o} {} {} {}", old.0, new.0, short.of(&old.1)?, short.of(&new.1)?, status(change)))?;
     names(change, options, true, out)

@@ -115,8 +115,8 @@ impl Options {
             "-U" | "--unified" => self.context = context(&arguments.value(name)?)?,
             "--diff-filter" => self.filter = Some(arguments.value(name)?),
             // There is no terminal, no program for differences and no converter: these say what is so anyway.
-            "--no-color" | "--no-ext-diff" | "--no-textconv" | "--indent-heuristic" | "--myers" | "--default-prefix"
-            | "--no-color-moved" | "--histogram" | "--patience" | "--minimal" => {}
+            "--no-color" | "--no-ext-diff" | "--no-textconv" | "--indent-heuristic" | "--myers"
+            | "--default-prefix" | "--no-color-moved" | "--histogram" | "--patience" | "--minimal" => {}
             "--color" | "--color-words" | "--ext-diff" | "--textconv" => {
                 return Err(Fault::unsupported(format_args!("the option `{name}`")));
             }

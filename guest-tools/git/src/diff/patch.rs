@@ -11,7 +11,13 @@ use crate::quote;
 use crate::repository::Repository;
 
 /// Prints one difference.
-pub(super) fn print(repository: &Repository, change: &Change, options: &Options, short: &Short<'_>, out: &mut Output) -> Result<()> {
+pub(super) fn print(
+    repository: &Repository,
+    change: &Change,
+    options: &Options,
+    short: &Short<'_>,
+    out: &mut Output,
+) -> Result<()> {
     if change.conflict.is_some() {
         return out.put(format!("* Unmerged path {}\n", quote::name(change.path())));
     }

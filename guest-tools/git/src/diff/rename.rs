@@ -1,6 +1,7 @@
 //! Renames: files that were deleted, found again among those that were added. The rules are git's (`diffcore-rename`): equal
 //! contents first, then files that kept their name, then the most similar ones of at least 50 %.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use bstr::{BStr, BString, ByteSlice as _};
@@ -34,7 +35,8 @@ pub(crate) fn detect(repository: &Repository, changes: Vec<Change>, least: u32) 
             _ => others.push(change),
         }
     }
-    let mut search = Search { repository, sources, targets, pairs: HashMap::new(), used: HashSet::new(), pieces: HashMap::new() };
+    let mut search =
+        Search { repository, sources, targets, pairs: HashMap::new(), used: HashSet::new(), pieces: HashMap::new() };
     if !search.sources.is_empty() && !search.targets.is_empty() {
         search.exact();
         search.same_name(least)?;
@@ -136,14 +138,15 @@ impl Search<'_> {
                 if score < least {
                     continue;
                 }
-                let name = |sides: &[Side], place: usize| sides.get(place).map(|side| base(side.path.as_bstr()).to_owned());
+                let name =
+                    |sides: &[Side], place: usize| sides.get(place).map(|side| base(side.path.as_bstr()).to_owned());
                 let same = name(&self.sources, *source) == name(&self.targets, target);
                 best.push((score, same, *source, target));
             }
-            best.sort_by(|one, other| (other.0, other.1).cmp(&(one.0, one.1)));
+            best.sort_by_key(|(score, same, _, _)| Reverse((*score, *same)));
             candidates.extend(best.into_iter().take(CANDIDATES));
         }
-        candidates.sort_by(|one, other| (other.0, other.1).cmp(&(one.0, one.1)));
+        candidates.sort_by_key(|(score, same, _, _)| Reverse((*score, *same)));
         for (score, _, source, target) in candidates {
             if !self.used.contains(&source) && !self.pairs.contains_key(&target) {
                 self.join(target, source, score);
@@ -167,7 +170,8 @@ impl Search<'_> {
         if new.size == 0 || largest.saturating_mul(MAX_SCORE.saturating_sub(least)) < apart {
             return Ok(0);
         }
-        let copied: u64 = old.counts.iter().map(|(piece, count)| new.counts.get(piece).map_or(0, |other| *count.min(other))).sum();
+        let copied: u64 =
+            old.counts.iter().map(|(piece, count)| new.counts.get(piece).map_or(0, |other| *count.min(other))).sum();
         Ok(copied.saturating_mul(MAX_SCORE).checked_div(largest).unwrap_or(0))
     }
 

@@ -10,7 +10,11 @@ use crate::repository::Repository;
 
 /// Whether a commit is shown for these paths, and the parents that the walk goes on with. A commit that is the same as
 /// one of its parents is not shown, and only that parent is followed: the others contributed nothing.
-pub(crate) fn interesting_parents(repository: &Repository, commit: &Commit, paths: &Pathspec) -> Result<(bool, Vec<ObjectId>)> {
+pub(crate) fn interesting_parents(
+    repository: &Repository,
+    commit: &Commit,
+    paths: &Pathspec,
+) -> Result<(bool, Vec<ObjectId>)> {
     if paths.is_empty() {
         return Ok((true, commit.parents.clone()));
     }

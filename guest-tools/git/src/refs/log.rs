@@ -32,9 +32,16 @@ impl Refs {
     }
 
     /// Adds an entry to a reference's log.
-    pub(crate) fn note(&self, name: &BStr, change: (Option<ObjectId>, ObjectId), who: &BStr, message: &BStr) -> Result<()> {
+    pub(crate) fn note(
+        &self,
+        name: &BStr,
+        change: (Option<ObjectId>, ObjectId),
+        who: &BStr,
+        message: &BStr,
+    ) -> Result<()> {
         gix_validate::reference::name(name).map_err(Fault::fatal)?;
-        let failed = |error: std::io::Error| Fault::fatal(format_args!("cannot append to the log of '{name}': {error}"));
+        let failed =
+            |error: std::io::Error| Fault::fatal(format_args!("cannot append to the log of '{name}': {error}"));
         let path = name.to_path().map_err(|_| Fault::fatal("a reference's name is not UTF-8"))?;
         let place = self.git.join("logs").join(path);
         if let Some(parent) = place.parent() {

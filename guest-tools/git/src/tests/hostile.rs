@@ -169,7 +169,13 @@ fn deltas_that_grow_are_refused() {
     // 64 KiB, then 256 times as much, twice: 4 GiB from a few bytes.
     let whole = vec![b'x'; 1 << 16];
     let plain = |id, data: Vec<u8>| Packed { id, kind: 3, says: data.len() as u64, base: Vec::new(), data };
-    let delta = |id, base: ObjectId, data: Vec<u8>| Packed { id, kind: 7, says: data.len() as u64, base: base.as_slice().to_vec(), data };
+    let delta = |id, base: ObjectId, data: Vec<u8>| Packed {
+        id,
+        kind: 7,
+        says: data.len() as u64,
+        base: base.as_slice().to_vec(),
+        data,
+    };
     pack(
         &root,
         &[
@@ -203,7 +209,13 @@ fn chains_of_deltas_have_an_end() {
     let mut entries = vec![Packed { id: id(1), kind: 3, says: 2, base: Vec::new(), data: b"ab".to_vec() }];
     for place in 2..=5_000 {
         let data = copies(2, 2, 1);
-        entries.push(Packed { id: id(place), kind: 7, says: data.len() as u64, base: id(place - 1).as_slice().to_vec(), data });
+        entries.push(Packed {
+            id: id(place),
+            kind: 7,
+            says: data.len() as u64,
+            base: id(place - 1).as_slice().to_vec(),
+            data,
+        });
     }
     pack(&root, &entries);
     assert_eq!(works(&root, &format!("cat-file -p {}", id(4_000))), "ab");
@@ -237,7 +249,8 @@ fn tags_and_references_lead_somewhere() {
     let (_kept, root) = repository();
     let blob = loose(&root, Kind::Blob, b"target\n");
     let tag = |target: ObjectId, kind: &str| {
-        let data = format!("object {target}\ntype {kind}\ntag t\ntagger A <a@example.com> 1700000000 +0000\n\nmessage\n");
+        let data =
+            format!("object {target}\ntype {kind}\ntag t\ntagger A <a@example.com> 1700000000 +0000\n\nmessage\n");
         loose(&root, Kind::Tag, data.as_bytes())
     };
     let mut id = tag(blob, "blob");
@@ -271,7 +284,21 @@ fn tags_and_references_lead_somewhere() {
 fn names_of_references_are_checked() {
     let (_kept, root) = repository();
     branch(&root, commit(&root, ObjectId::empty_tree(gix_hash::Kind::Sha1), &[]));
-    for name in ["../../outside", "a/../../../x", "-x", "a..b", "a b", ".hidden", "x.lock", "a//b", "a~1", "HEAD", "@{x", "a\\b", "/abs"] {
+    for name in [
+        "../../outside",
+        "a/../../../x",
+        "-x",
+        "a..b",
+        "a b",
+        ".hidden",
+        "x.lock",
+        "a//b",
+        "a~1",
+        "HEAD",
+        "@{x",
+        "a\\b",
+        "/abs",
+    ] {
         for line in ["branch", "switch -c", "tag"] {
             let (code, _, _) = call_words(&root, &line.split(' ').chain([name]).collect::<Vec<_>>());
             assert!(code != 0 || (line == "tag" && name == "HEAD"), "{line} {name}");
@@ -360,7 +387,13 @@ fn indexes_are_checked() {
     let write = |paths: &[&str]| {
         let mut state = gix_index::State::new(gix_hash::Kind::Sha1);
         for path in paths {
-            state.dangerously_push_entry(Default::default(), blob, Flags::empty(), Mode::FILE, path.as_bytes().as_bstr());
+            state.dangerously_push_entry(
+                Default::default(),
+                blob,
+                Flags::empty(),
+                Mode::FILE,
+                path.as_bytes().as_bstr(),
+            );
         }
         let mut bytes = Vec::new();
         state.write_to(&mut bytes, Default::default()).unwrap();

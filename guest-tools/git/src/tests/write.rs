@@ -134,7 +134,10 @@ fn without_an_identity_commits_are_the_runs_own() {
     std::fs::write(root.join("f"), "x").unwrap();
     assert_eq!(call(&["add", "f"]).code, 0);
     assert_eq!(call(&["commit", "-qm", "one"]).code, 0);
-    assert_eq!(text(&call(&["log", "--format=%an <%ae> %cd"]).stdout), "motor run <run@motor.invalid> Fri Jan 15 08:00:00 2027 +0000\n");
+    assert_eq!(
+        text(&call(&["log", "--format=%an <%ae> %cd"]).stdout),
+        "motor run <run@motor.invalid> Fri Jan 15 08:00:00 2027 +0000\n"
+    );
     // Its twin: one that is configured is taken.
     assert_eq!(call(&["config", "user.name", "Somebody Else"]).code, 0);
     assert_eq!(call(&["config", "user.email", "else@example.com"]).code, 0);
@@ -151,7 +154,9 @@ fn programs_of_the_configuration_never_run() {
     script(&root, "init; echo a > f; echo b > g.txt; ci one");
     let marker = root.join("ran");
     let program = format!("#!/bin/sh\ntouch {}\n", marker.display());
-    for hook in ["pre-commit", "commit-msg", "prepare-commit-msg", "post-commit", "post-index-change", "reference-transaction"] {
+    for hook in
+        ["pre-commit", "commit-msg", "prepare-commit-msg", "post-commit", "post-index-change", "reference-transaction"]
+    {
         let place = root.join(".git/hooks").join(hook);
         std::fs::create_dir_all(place.parent().unwrap()).unwrap();
         std::fs::write(&place, &program).unwrap();

@@ -28,7 +28,8 @@ fn the_shells_own_things_are_known() {
 
 #[test]
 fn it_stays_in_the_workspace_and_has_no_network() {
-    let text = run_alone("git push; git clone https://example.com/x; git -C /tmp status; cd /; git status; git init /tmp/x");
+    let text =
+        run_alone("git push; git clone https://example.com/x; git -C /tmp status; cd /; git status; git init /tmp/x");
     assert!(text.contains("there is no network for git here") && text.contains("is outside the workspace"), "{text}");
     assert!(!text.contains("[exit code: 0]"), "{text}");
     let root = tempfile::tempdir().unwrap();

@@ -61,8 +61,8 @@ impl CommitOptions {
             "-s" | "--signoff" => self.sign_off = true,
             "--reset-author" => self.reset_author = true,
             // No hook runs, no editor opens and nothing is signed, with or without these.
-            "-n" | "--no-verify" | "--no-edit" | "--no-gpg-sign" | "-o" | "--only" | "-v" | "--verbose" | "--no-status"
-            | "--no-post-rewrite" => {}
+            "-n" | "--no-verify" | "--no-edit" | "--no-gpg-sign" | "-o" | "--only" | "-v" | "--verbose"
+            | "--no-status" | "--no-post-rewrite" => {}
             "-m" | "--message" | "-F" | "--file" | "-C" | "--reuse-message" | "--author" | "--date" => {
                 let value = arguments.value(name)?;
                 self.valued(repository, name, value)?;
@@ -106,7 +106,9 @@ impl CommitOptions {
             "--author" => {
                 let parts = value.strip_suffix('>').and_then(|rest| rest.split_once('<'));
                 let (author, email) = parts.ok_or_else(|| {
-                    Fault::fatal(format_args!("--author '{value}' is not 'Name <email>' and matches no existing author"))
+                    Fault::fatal(format_args!(
+                        "--author '{value}' is not 'Name <email>' and matches no existing author"
+                    ))
                 })?;
                 self.author = Some((ident::clean(author.as_bytes()), ident::clean(email.as_bytes())));
             }

@@ -43,7 +43,11 @@ pub(in super::super) struct LogOptions {
 }
 
 impl LogOptions {
-    pub(in super::super) fn parse(repository: &Repository, command: &'static str, arguments: &[String]) -> Result<Self> {
+    pub(in super::super) fn parse(
+        repository: &Repository,
+        command: &'static str,
+        arguments: &[String],
+    ) -> Result<Self> {
         let mut options = Self {
             revisions: Vec::new(),
             paths: Vec::new(),
@@ -142,10 +146,17 @@ impl LogOptions {
             "--relative-date" => self.dates = DateForm::Relative,
             "-i" | "--regexp-ignore-case" => self.ignore_case = true,
             "--invert-grep" => self.invert = true,
-            "-F" | "--fixed-strings" | "--no-mailmap" | "--use-mailmap" | "--mailmap" | "--date-order" | "--root"
-            | "--no-notes" | "--no-show-signature" => {}
-            "-n" | "--max-count" | "--skip" | "--format" | "--date" | "--since" | "--after" | "--until" | "--before"
-            | "--author" | "--grep" => {
+            "-F"
+            | "--fixed-strings"
+            | "--no-mailmap"
+            | "--use-mailmap"
+            | "--mailmap"
+            | "--date-order"
+            | "--root"
+            | "--no-notes"
+            | "--no-show-signature" => {}
+            "-n" | "--max-count" | "--skip" | "--format" | "--date" | "--since" | "--after" | "--until"
+            | "--before" | "--author" | "--grep" => {
                 let value = arguments.value(name)?;
                 self.valued(repository, name, &value)?;
             }
@@ -224,7 +235,8 @@ impl LogOptions {
             }
         }
         self.words.is_empty()
-            || self.words.iter().any(|wanted| commit.message.lines().any(|line| self.contains(line, wanted))) != self.invert
+            || self.words.iter().any(|wanted| commit.message.lines().any(|line| self.contains(line, wanted)))
+                != self.invert
     }
 
     /// Whether a text has a word. Patterns are plain words here, with `^` and `$` for the ends of a line.

@@ -42,14 +42,17 @@ pub(in super::super) fn checkout(repository: &Repository, arguments: &[String], 
     }
     let mut words = words.into_iter();
     let first = words.next();
-    if names.is_empty() && words.len() == 0
+    if names.is_empty()
+        && words.len() == 0
         && let Some(target) = &first
     {
         let known = repository.refs.resolve(format!("refs/heads/{target}").as_str().into())?.is_some()
             || matches!(revision::find(repository, target), Ok(Some(_)));
         if known {
             if detach {
-                return Err(Fault::unsupported(format_args!("a detached HEAD; make a branch: `git switch -c NAME {target}`")));
+                return Err(Fault::unsupported(format_args!(
+                    "a detached HEAD; make a branch: `git switch -c NAME {target}`"
+                )));
             }
             return switch_to(repository, target, None, quiet, out);
         }

@@ -55,10 +55,9 @@ pub(in super::super) fn long(repository: &Repository, status: &Status, out: &mut
         section(repository, &head, &unstaged, out)?;
     }
     let name = |path: &BStr| quote::name(quote::relative(path, repository.prefix.as_bstr()).as_bstr());
-    for (title, verb, list) in [
-        ("Untracked files", "add", &status.unknown.untracked),
-        ("Ignored files", "add -f", &status.unknown.ignored),
-    ] {
+    for (title, verb, list) in
+        [("Untracked files", "add", &status.unknown.untracked), ("Ignored files", "add -f", &status.unknown.ignored)]
+    {
         if !list.is_empty() {
             out.put(format!("{title}:\n  (use \"git {verb} <file>...\" to include in what will be committed)\n"))?;
             for path in list {
