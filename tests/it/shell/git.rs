@@ -63,7 +63,11 @@ fn git_does_what_git_does_in_a_repository() {
         let found = parts(&text(finished, script));
         let expected = by_git(there.path(), script);
         // `push` fails either way, each with a reason of its own.
-        let same = if script.contains("push") { expected.0.lines().next() == found.0.lines().next() } else { expected == found };
+        let same = if script.contains("push") {
+            expected.0.lines().next() == found.0.lines().next()
+        } else {
+            expected == found
+        };
         if !same {
             wrong.push_str(&format!("{script}:\n  git  {expected:?}\n  here {found:?}\n"));
         }
@@ -71,7 +75,8 @@ fn git_does_what_git_does_in_a_repository() {
     assert!(wrong.is_empty(), "{wrong}");
     assert!(peak <= MEMORY_BYTES, "{peak}");
     // The repository is sound, and is the same as the one of git.
-    let check = "git fsck --full --strict && git log --all --format='%H %T %s' && git status --porcelain && git ls-files -s";
+    let check =
+        "git fsck --full --strict && git log --all --format='%H %T %s' && git status --porcelain && git ls-files -s";
     assert_eq!(by_git(here.path(), check), by_git(there.path(), check));
     assert!(by_git(here.path(), "git log --all --format=%s").0.contains("topic"));
 }

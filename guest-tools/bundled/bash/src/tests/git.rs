@@ -36,6 +36,6 @@ fn it_stays_in_the_workspace_and_has_no_network() {
     std::fs::create_dir(root.path().join(".motor-output")).unwrap();
     std::fs::write(root.path().join(".motor-output/1"), "x").unwrap();
     assert_eq!(run(root.path(), None, 20_000, "git init -q; git add -A; git status -s; echo end"), "end\n");
-    assert_eq!(run(root.path(), Some("cat"), 20_000, "git status || echo no").lines().next(), Some("no"));
+    assert_eq!(run(root.path(), Some("cat,echo"), 20_000, "git status || echo no").lines().next(), Some("no"));
     assert_eq!(run(root.path(), Some("git,echo"), 20_000, "git rev-parse --show-toplevel"), "/workspace\n");
 }
