@@ -1,6 +1,8 @@
 //! The shell as a component: its effects against those of `bash`, the commands of a run, the reach of its requests,
 //! and the end of a script that never ends (SPEC TOOL-2, TOOL-3).
 
+mod git;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
