@@ -1,5 +1,5 @@
-//! Runs on a directory of the owner (SPEC LAND-1 to LAND-4): an obedient model, real tools, the real command line. Whatever
-//! a run does, the directory stays byte for byte as it was until its owner lands the changes; each horror has its twin
+//! Runs on a directory of the owner (SPEC LAND-1 to LAND-4): an obedient model, real tools, the real command line. The
+//! directory stays byte for byte as it was, against all that a run does, until its owner lands the changes; each horror has its twin
 //! that lands.
 
 mod horrors;
@@ -25,7 +25,7 @@ pub(crate) struct Desk {
     pub(crate) model: ModelServer,
 }
 
-/// Paths with what is there.
+/// Paths with their entries.
 pub(crate) type Listing = BTreeMap<String, String>;
 
 impl Desk {
@@ -64,13 +64,13 @@ impl Desk {
         value["runId"].as_str().unwrap_or_else(|| panic!("{value}")).to_owned()
     }
 
-    /// What a call of the run returned.
+    /// The result of a call of the run.
     pub(crate) fn output(&self, run: &str, step: usize) -> String {
         let trace = self.motor.json(&["task", "status", run]);
         trace["steps"][step]["toolCalls"][0]["result"]["output"].as_str().unwrap().to_owned()
     }
 
-    /// What a run changed: paths with what happened to them.
+    /// The changes of a run: paths with the kind of each.
     pub(crate) fn changes(&self, run: &str) -> BTreeMap<String, String> {
         let changes = self.motor.json(&["diff", run]);
         let files = changes["files"].as_array().unwrap();

@@ -122,7 +122,7 @@ fn a_good_draft_is_agreed_to_once_and_its_run_asks_nothing() {
     planning.types("y");
     let ended = planning.wait().succeeded();
     assert_eq!(ended.stdout, "reported\n");
-    // It had read the page before it sent, and nobody was asked.
+    // It had read the page before it sent, and the owner was not asked.
     assert_eq!(world.sink.requests().len(), 1);
     let run = world.motor.only_run();
     let trace = world.motor.json(&["task", "status", &run]);

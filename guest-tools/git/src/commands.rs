@@ -25,7 +25,7 @@ use crate::error::{Fault, Result};
 use crate::output::Output;
 use crate::repository::{Repository, below};
 
-/// What `git help` prints.
+/// The text of `git help`.
 const HELP: &str = "usage: git [-C <path>] <command> [<args>]
 
 Commands here, over the working tree alone and without starting a program:
@@ -120,7 +120,7 @@ fn elsewhere(command: &str) -> Fault {
     }
 }
 
-/// `-C DIRECTORY`.
+/// The directory of the option `-C`.
 fn enter(call: &mut Invocation, directory: &str) -> Result<()> {
     let missing = || Fault::fatal(format_args!("cannot change to '{directory}': No such file or directory"));
     let mut target = call.directory.clone();

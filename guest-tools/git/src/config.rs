@@ -1,5 +1,5 @@
-//! The repository's configuration: `.git/config` only. There is no user and no system, includes are not followed, and what
-//! would name a program is not read.
+//! The repository's configuration: `.git/config` only. There is no user and no system, includes are not followed, and keys
+//! that name a program are not read.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::error::{Fault, Result};
 use crate::limits::MAX_SMALL_FILE_BYTES;
 use crate::repository::read_small;
 
-/// Extensions of the format that do not change what is read here.
+/// Extensions of the format that do not change the files that are read here.
 const HARMLESS_EXTENSIONS: [&str; 5] = ["noop", "noop-v1", "preciousobjects", "partialclone", "relativeworktrees"];
 
 pub(crate) struct Config {

@@ -11,7 +11,7 @@ use crate::repository::Repository;
 /// The fewest digits that git prints.
 const MIN_DIGITS: usize = 7;
 
-/// Makes short names.
+/// Makes short names of objects that are unique.
 pub(crate) struct Short<'a> {
     repository: &'a Repository,
     digits: OnceCell<usize>,

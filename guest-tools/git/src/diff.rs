@@ -38,7 +38,7 @@ pub(crate) struct Side {
     pub in_worktree: bool,
 }
 
-/// One difference.
+/// One difference between two sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
     pub old: Option<Side>,
@@ -79,7 +79,7 @@ impl Change {
     }
 }
 
-/// What differs between two trees; `None` is the empty tree.
+/// The differences between two trees; `None` is the empty tree.
 pub(crate) fn trees(
     repository: &Repository,
     old: Option<ObjectId>,
@@ -156,7 +156,7 @@ impl Trees<'_> {
     }
 }
 
-/// What is staged: the index against a tree.
+/// The staged changes: the index against a tree.
 pub(crate) fn staged(
     repository: &Repository,
     tree: Option<ObjectId>,
@@ -185,7 +185,7 @@ pub(crate) fn staged(
     Ok(changes)
 }
 
-/// What is not staged: the working tree against the index.
+/// The changes that are not staged: the working tree against the index.
 pub(crate) fn unstaged(repository: &Repository, index: &Index, paths: &Pathspec) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
     for (path, stages) in conflicts(index, paths) {

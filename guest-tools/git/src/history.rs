@@ -17,7 +17,7 @@ use crate::repository::{Repository, read_small};
 
 pub(crate) use simplify::interesting_parents;
 
-/// A commit.
+/// A commit, as far as it is needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Commit {
     pub id: ObjectId,
@@ -63,7 +63,7 @@ impl Commit {
         first.join(&b' ').into()
     }
 
-    /// What follows the first paragraph.
+    /// The text behind the first paragraph.
     pub(crate) fn body(&self) -> BString {
         let text = self.message.trim_start_with(|letter| letter == '\n');
         match text.find("\n\n") {

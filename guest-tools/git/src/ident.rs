@@ -20,7 +20,7 @@ pub(crate) struct Signature {
 }
 
 impl Signature {
-    /// Reads a line of a commit. What is damaged in it is left empty.
+    /// Reads a line of a commit. Damaged parts of it are left empty.
     pub(crate) fn parse(line: &[u8]) -> Self {
         let (who, when) = line.rsplit_once_str("> ").unwrap_or((line, b""));
         let (name, email) = who.split_once_str("<").unwrap_or((who, b""));

@@ -33,7 +33,7 @@ pub(crate) mod mode {
     }
 }
 
-/// One entry.
+/// One entry of the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub path: BString,
@@ -234,7 +234,7 @@ impl Index {
     }
 }
 
-/// What the index remembers of a file. Only its size and time: WASI tells no more, and git takes zeros as unknown.
+/// The facts of a file that the index remembers. Only its size and time: WASI tells no more, and git takes zeros as unknown.
 pub(crate) fn stat(bytes: u64, modified: Option<SystemTime>) -> Stat {
     let since = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
     let mtime =

@@ -1,7 +1,7 @@
 //! `git` over a directory: the commands that look at a repository and commit to it (SPEC LAND-7).
 //!
 //! It starts no program and opens no connection: no hooks, filters, text converters, pagers, editors, credential helpers or
-//! signatures, whatever the repository's configuration says. It must not know runs, policies or the shell. All bytes of the
+//! signatures, against any configuration of the repository. It must not know runs, policies or the shell. All bytes of the
 //! repository are hostile: every size, depth and count has a limit ([`limits`]), names are checked before they become
 //! paths, and nothing is written outside the working tree and its `.git`.
 //!
@@ -46,7 +46,7 @@ pub struct Invocation {
     pub arguments: Vec<String>,
     /// The caller's environment: `GIT_AUTHOR_NAME` and the like are read from it.
     pub environment: HashMap<String, String>,
-    /// Standard input.
+    /// The bytes of its standard input.
     pub input: Vec<u8>,
     /// The time of commits without a date of their own.
     pub now: SystemTime,
@@ -58,12 +58,12 @@ pub struct Invocation {
     pub reserved: Option<String>,
 }
 
-/// What a call printed, and its exit code.
+/// The output of a call, and its exit code.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// Standard output.
+    /// The bytes of its standard output.
     pub stdout: Vec<u8>,
-    /// Standard error.
+    /// The bytes of its standard error.
     pub stderr: Vec<u8>,
     /// The exit code, as git's own.
     pub code: i32,

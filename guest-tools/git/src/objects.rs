@@ -167,7 +167,7 @@ impl Objects {
         Ok(found)
     }
 
-    /// The number of objects in packs: what git's default length of short names depends on.
+    /// The number of objects in packs: git's default length of short names depends on it.
     pub(crate) fn packed_count(&self) -> Result<u64> {
         let mut count: u64 = 0;
         for store in &self.stores {

@@ -1,4 +1,4 @@
-//! Command lines: options with and without values, and what is left.
+//! Command lines: options with and without values, and the other words.
 
 use crate::error::{Fault, Result};
 
@@ -11,16 +11,16 @@ pub(crate) struct Arguments {
     command: &'static str,
 }
 
-/// One argument.
+/// One argument of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Argument {
     /// `-x` or `--name`, without a value attached.
     Option(String),
     /// `--name=value`, or `-x` with more behind it (`-n5`).
     Valued(String, String),
-    /// A revision or a path.
+    /// A word that is a revision or a path.
     Word(String),
-    /// A path, behind `--`.
+    /// A path that stands behind `--`.
     Path(String),
 }
 

@@ -56,7 +56,7 @@ impl Pathspec {
         Ok(Self { search: RefCell::new(search), each, empty })
     }
 
-    /// Everything.
+    /// Every path of the repository.
     pub(crate) fn all(repository: &Repository) -> Result<Self> {
         Self::parse(repository, &[])
     }

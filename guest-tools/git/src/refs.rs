@@ -25,7 +25,7 @@ pub(crate) enum Target {
     Reference(BString),
 }
 
-/// Where `HEAD` is.
+/// The branch or commit that `HEAD` names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Head {
     /// The branch's full name; `None` when detached.
@@ -176,7 +176,7 @@ impl Refs {
         Ok(None)
     }
 
-    /// Sets a reference, if it still is what the caller saw.
+    /// Sets a reference, if it still has the value that the caller saw.
     pub(crate) fn update(&self, name: &BStr, new: ObjectId, seen: Option<ObjectId>) -> Result<()> {
         self.check_name(name)?;
         self.write(name, format!("{new}\n").as_bytes(), || {

@@ -1,4 +1,4 @@
-//! One repository: where it is, what it is configured to be, and the call that looks at it.
+//! One repository: its place, its configuration, and the call that looks at it.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -22,7 +22,7 @@ use crate::refs::Refs;
 /// The directory of a repository in its working tree.
 const GIT: &str = ".git";
 
-/// An open repository.
+/// An open repository, with its place.
 pub(crate) struct Repository {
     /// The top of the working tree, on this machine.
     pub worktree: PathBuf,

@@ -14,7 +14,7 @@ use crate::tree;
 /// The fewest digits of a short name.
 const MIN_DIGITS: usize = 4;
 
-/// What a revision leads to.
+/// The object that a revision leads to.
 pub(crate) fn resolve(repository: &Repository, text: &str) -> Result<ObjectId> {
     find(repository, text)?.ok_or_else(|| unknown(text))
 }
@@ -199,7 +199,7 @@ fn find_base(repository: &Repository, base: &str) -> Result<Option<ObjectId>> {
     }
 }
 
-/// `REF@{N}`, `REF@{upstream}`.
+/// Resolves names such as `REF@{N}` and `REF@{upstream}`.
 fn at(repository: &Repository, name: &str, what: &str, text: &str) -> Result<Option<ObjectId>> {
     let full = match name {
         "" | "HEAD" if what.parse::<usize>().is_ok() => BString::from("HEAD"),
@@ -228,7 +228,7 @@ fn at(repository: &Repository, name: &str, what: &str, text: &str) -> Result<Opt
     }
 }
 
-/// Follows tags to what is tagged.
+/// Follows tags to the tagged object.
 pub(crate) fn peel(repository: &Repository, id: ObjectId) -> Result<ObjectId> {
     let mut id = id;
     for _ in 0..=MAX_TAG_DEPTH {

@@ -34,7 +34,7 @@ impl Child {
         self.mode == mode::TREE
     }
 
-    /// What trees are sorted by: a directory as if its name ended with `/`.
+    /// The key that trees are sorted by: a directory as if its name ended with `/`.
     pub(crate) fn key(&self) -> BString {
         let mut key = self.name.clone();
         if self.is_tree() {
@@ -164,7 +164,7 @@ fn entry_mode(mode: u32) -> Result<EntryMode> {
     EntryMode::try_from(mode).map_err(|mode| Fault::corrupt(format_args!("an entry has the mode {mode:o}")))
 }
 
-/// The index that has just the files of a tree; what `known` remembers of a file that is the same is kept.
+/// The index that has just the files of a tree; the facts that `known` remembers of an equal file are kept.
 pub(crate) fn to_entries(files: Vec<File>, known: &Index) -> Result<Vec<Entry>> {
     let mut entries = Vec::with_capacity(files.len());
     for file in files {

@@ -185,7 +185,7 @@ pub(crate) enum Untracked {
     None,
     /// A directory without a tracked file as one.
     Normal,
-    /// Every file.
+    /// Every file of the directory.
     All,
 }
 
@@ -324,7 +324,7 @@ impl Walk<'_> {
     }
 }
 
-/// Writes a file as the index has it, and returns what is to be remembered of it.
+/// Writes a file as the index has it, and returns the facts that are to be remembered of it.
 pub(crate) fn write(repository: &Repository, path: &BStr, mode: u32, content: &[u8]) -> Result<gix_index::entry::Stat> {
     let failed =
         |error: std::io::Error| Fault::error(format_args!("unable to write '{}': {error}", crate::quote::name(path)));
@@ -342,7 +342,7 @@ pub(crate) fn write(repository: &Repository, path: &BStr, mode: u32, content: &[
     if let Some(parent) = place.parent() {
         fs::create_dir_all(parent).map_err(failed)?;
     }
-    // What is there is replaced, never written through: it may be a link.
+    // An existing entry is replaced, never written through: it may be a link.
     match fs::symlink_metadata(&place) {
         Ok(metadata) if metadata.is_dir() => {
             return Err(Fault::error(format_args!("'{}' is a directory", crate::quote::name(path))));

@@ -69,8 +69,8 @@ pub struct ActRequest {
     /// Files to copy into the workspace.
     #[serde(default)]
     pub files: Vec<FileInput>,
-    /// Directories to work on (SPEC LAND-1): the run sees them as `/workspace`, and what it changes is kept aside until
-    /// the owner lands it. Without tools, such a run has `bash` and the file tools.
+    /// Directories to work on (SPEC LAND-1): the run sees them as `/workspace`, and its changes are kept aside until
+    /// the owner lands them. Without tools, such a run has `bash` and the file tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub directories: Vec<DirectoryInput>,
     /// Model calls it may take. Default 20, at most 50.

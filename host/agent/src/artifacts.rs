@@ -116,7 +116,7 @@ pub(crate) async fn collect(
     limits: &Limits,
     directories: &[DirectoryGrant],
 ) -> Result<Vec<Artifact>, Refusal> {
-    // What is changed in the owner's directories is landed, not copied.
+    // Changes in the owner's directories are landed, not copied.
     let landed: Vec<_> = directories.iter().map(|directory| directory.prefix.clone()).collect();
     if landed.iter().any(String::is_empty) {
         return Ok(Vec::new());

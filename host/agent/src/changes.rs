@@ -1,4 +1,4 @@
-//! What a run changed in the owner's directories, arranged for review (SPEC LAND-2).
+//! The changes of a run in the owner's directories, arranged for review (SPEC LAND-2).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
@@ -24,7 +24,7 @@ const MAX_LOOKED_AT: usize = 20_000;
 const MAX_SECRETS: usize = 100;
 
 impl Runs {
-    /// What a run changed in the owner's directories.
+    /// The changes of a run in the owner's directories.
     ///
     /// # Errors
     /// If the run works on no directory, a directory is another one now, or something cannot be read.
@@ -81,7 +81,7 @@ pub(crate) fn web_since(record: &RunRecord, trace: &RunTrace) -> Option<u32> {
     };
     match trace.steps.iter().find(web) {
         Some(step) => Some(step.iteration),
-        // What it was given came from there, or a call was interrupted.
+        // Its inputs came from there, or a call was interrupted.
         None => (!record.web_sources.is_empty()).then_some(0),
     }
 }
@@ -123,7 +123,7 @@ fn assemble(
     })
 }
 
-/// What a new file was before it was renamed, if that is what happened.
+/// The entry that became this new one by a rename, if there is one.
 fn original<'a>(change: &Change, by_path: &HashMap<&str, &'a Change>) -> Option<&'a Change> {
     let from = by_path.get(change.from.as_deref()?)?;
     let is = match (&from.before, &change.after) {

@@ -71,7 +71,7 @@ pub(crate) fn create(workspace: &Path, directories: &[DirectoryGrant]) -> Result
     Ok(())
 }
 
-/// Opens the layer of a run again, and says what was landed of it; no layer if it works on no directory.
+/// Opens the layer of a run again, and tells of its landings; no layer if it works on no directory.
 ///
 /// # Errors
 /// If a directory is gone or is another one now, or the layer cannot be read.
@@ -83,7 +83,7 @@ pub(crate) fn open(run: &Path, grant: &Grant) -> Result<(Option<Arc<Layer>>, Vec
     Ok((Some(layer), landing::summaries(run)?.iter().filter_map(told).collect()))
 }
 
-/// What the model is told of a landing, so that it does not take its own files for the user's.
+/// The sentence for the model about a landing, so that it does not take its own files for the user's.
 fn told(landing: &LandingSummary) -> Option<String> {
     let LandingSummary { landing, state, paths, undoes, .. } = landing;
     match (state.as_str(), undoes) {

@@ -99,7 +99,7 @@ pub struct ExplainedNetwork {
     pub writes: Vec<Shape>,
     /// The rule for a write request that `writes` does not list, after the run has read web content.
     pub tainted_write: TaintedWrite,
-    /// Whether the run is held to a plan: a write request that `writes` does not list is refused, and nobody is asked.
+    /// Whether the run is held to a plan: a write request that `writes` does not list is refused without a question.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_planned: bool,
     /// Private addresses that a host may resolve to, if it was granted by its exact name.

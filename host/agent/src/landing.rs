@@ -1,8 +1,8 @@
-//! Landing what a run changed, and taking it back: planned for a question, done with the owner's consent (SPEC LAND-3,
+//! Landing the changes of a run, and taking them back: planned for a question, done with the owner's consent (SPEC LAND-3,
 //! LAND-4).
 //!
 //! A landing that a crash interrupted is ended before anything else reads the run's changes ([`settled`]). Afterwards the
-//! run's layer is told what lies in the directory now, so that its changes are measured against that.
+//! run's layer is told the present state of the directory, so that its changes are measured against it.
 
 use std::fs;
 use std::io;
@@ -27,7 +27,7 @@ use crate::changes::{directories, is_after, read, unreadable, web_since};
 const LANDINGS: &str = "landings";
 /// The merged texts of the newest plan.
 const MERGED: &str = "merged";
-/// What the host knows of a landing, in its directory.
+/// The host's facts about a landing, in its directory.
 const WORD: &str = "consent.json";
 /// That the run's layer knows of the landing.
 const TOLD: &str = "told";
@@ -41,7 +41,7 @@ struct Word {
 }
 
 impl Runs {
-    /// What a landing would do. Nothing is changed.
+    /// The effects of a landing. Nothing is changed.
     ///
     /// # Errors
     /// If the run works on no directory, or a path selects nothing.
@@ -56,7 +56,7 @@ impl Runs {
         .await
     }
 
-    /// Lands what a run changed, or takes a landing back. All or nothing.
+    /// Lands the changes of a run, or takes a landing back. All or nothing.
     ///
     /// # Errors
     /// If there are conflicts, the plan is another one than the owner saw, or the system refuses: nothing is changed
@@ -105,7 +105,7 @@ struct Landed {
     home: PathBuf,
 }
 
-/// A plan with what its question needs.
+/// A plan with the facts that its question needs.
 struct Prepared {
     plan: Plan,
     hash: ContentHash,
@@ -114,7 +114,7 @@ struct Prepared {
     changes: Vec<Change>,
 }
 
-/// Ends what a crash interrupted, tells the layer of every landing, and opens it.
+/// Ends an interrupted landing, tells the layer of every landing, and opens it.
 ///
 /// # Errors
 /// If a directory is another one now, or something cannot be read.
@@ -128,7 +128,7 @@ pub(crate) fn settled(run: &Path) -> Result<Arc<Layer>, Refusal> {
     Ok(Arc::new(layer))
 }
 
-/// Measures the run's changes from now on against what a landing left in the directory.
+/// Measures the run's changes from now on against the state that a landing left in the directory.
 fn tell(layer: &Layer, directory: &Path) -> Result<(), Refusal> {
     let told = directory.join(TOLD);
     if told.exists() {

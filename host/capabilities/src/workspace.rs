@@ -43,7 +43,7 @@ pub enum Access {
 /// The files behind `/workspace`.
 #[derive(Clone)]
 pub enum Workspace {
-    /// One directory.
+    /// One directory of the host.
     Directory(PathBuf),
     /// Directories of the owner, seen through a layer that keeps changes in `directory` (SPEC LAND-1).
     Layered {

@@ -109,15 +109,15 @@ struct Globals {
 enum Command {
     /// Delegate a task and follow its steps; the answer goes to stdout
     Act(act::ActArgs),
-    /// Show what a run could touch, without starting it
+    /// Show the powers of a run, without starting it
     Explain(explain::ExplainArgs),
-    /// Let a model draft what a task may touch, agree to it once, and start it
+    /// Let a model draft the access for a task, agree to it once, and start it
     Plan(plan::PlanArgs),
-    /// Show what a run changed in your directories, file by file and step by step
+    /// Show the changes of a run in your directories, file by file and step by step
     Diff(diff::DiffArgs),
-    /// Apply what a run changed to your directories, all or nothing
+    /// Apply the changes of a run to your directories, all or nothing
     Land(land::LandArgs),
-    /// Take back what was landed, and keep your later edits
+    /// Take a landing back, and keep your later edits
     Undo(land::UndoArgs),
     /// Run JavaScript in the sandbox and print its value
     Execute(execute::ExecuteArgs),

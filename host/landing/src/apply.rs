@@ -1,4 +1,4 @@
-//! Doing what a plan says, and taking it back when something does not fit.
+//! Carrying out a plan, and taking it back when something does not fit.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::plan::{Expected, Plan, Planned, nanos};
 use crate::stage::Stage;
 use crate::step::Steps;
 
-/// What a landing did.
+/// The result of a landing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Landed {
     /// Number of paths that were changed.
@@ -83,7 +83,7 @@ pub(crate) fn land_with(
     }
 }
 
-/// Removes a directory. What lies in the slot says that it was this landing that did.
+/// Removes a directory. The entry in the slot says that it was this landing that did.
 fn removed(tree: &Tree, path: &str, slots: &Tree, slot: &str) -> Result<(), Errno> {
     slots.make_directory(slot)?;
     tree.remove_directory(path).or_else(|error| {
@@ -101,7 +101,7 @@ fn apply(stage: &Stage, steps: &Steps) -> Result<Landed> {
         let changed = || LandError::Changed(entry.at(&stage.record.plan));
         let done = |result: Result<(), Errno>| match result {
             Ok(()) => Ok(()),
-            // Somebody was here in between.
+            // The owner was here in between.
             Err(Errno::NOENT | Errno::EXIST | Errno::NOTDIR | Errno::LOOP | Errno::ISDIR) => Err(changed()),
             Err(error) => Err(LandError::at(path)(error)),
         };
@@ -137,7 +137,7 @@ fn apply(stage: &Stage, steps: &Steps) -> Result<Landed> {
     Ok(landed)
 }
 
-/// Whether what came out is what was expected.
+/// Whether the entry that came out is the expected one.
 fn expect(slots: &Tree, slot: &str, entry: &Planned) -> Result<bool> {
     let at = LandError::at(&entry.edit.path);
     let found = slots.stat(slot).map_err(&at)?;
@@ -168,7 +168,7 @@ pub(crate) fn finish(stage: &mut Stage, steps: &Steps) -> Result<()> {
     stage.clear(steps)
 }
 
-/// Puts everything back, from what lies in the slots and at the paths.
+/// Puts everything back, from the contents of the slots and of the paths.
 pub(crate) fn roll_back(stage: &mut Stage, steps: &Steps) -> Result<()> {
     let entries: Vec<_> = stage.record.plan.done().collect();
     for (index, entry) in entries.into_iter().rev() {
@@ -196,7 +196,7 @@ fn put_back(stage: &Stage, index: usize, entry: &Planned) -> Result<()> {
     let (in_slot, at_path) = (number(slots, &slot), number(tree, path));
     let back = match (&entry.edit.before, &entry.edit.after) {
         (Side::Directory, _) if in_slot.is_some() => restored(tree, path, slots, &slot, &entry.expected),
-        // Unless somebody put something into it.
+        // Unless the owner put something into it.
         (_, Side::Directory) if at_path == ours && ours.is_some() => tree.remove_directory(path),
         (_, Side::Missing) if in_slot.is_some() => slots.rename(&slot, tree, path, RenameFlags::NOREPLACE),
         (Side::Missing, _) if in_slot.is_none() && at_path == ours && ours.is_some() => {
@@ -205,7 +205,7 @@ fn put_back(stage: &Stage, index: usize, entry: &Planned) -> Result<()> {
         (Side::File { .. }, _) if in_slot.is_some() && in_slot != ours && ours.is_some() => match at_path {
             None => slots.rename(&slot, tree, path, RenameFlags::NOREPLACE),
             Some(_) if at_path == ours => slots.rename(&slot, tree, path, RenameFlags::EXCHANGE),
-            // Somebody replaced the new file: theirs stays, and the original is set aside.
+            // The owner replaced the new file: theirs stays, and the original is set aside.
             Some(_) => Ok(()),
         },
         _ => Ok(()),
@@ -216,7 +216,7 @@ fn put_back(stage: &Stage, index: usize, entry: &Planned) -> Result<()> {
     }
 }
 
-/// Makes a directory again that was removed. Somebody may have done so before.
+/// Makes a directory again that was removed. The owner may have done so before.
 fn restored(tree: &Tree, path: &str, slots: &Tree, slot: &str, expected: &Expected) -> Result<(), Errno> {
     match tree.make_directory(path) {
         Ok(()) => restore_mode(tree, path, expected)?,
@@ -233,7 +233,7 @@ fn restore_mode(tree: &Tree, path: &str, expected: &Expected) -> Result<(), Errn
     set.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
-/// What lies in a slot after everything is put back is the landing's own content; anything else is kept.
+/// An entry in a slot after everything is put back is the landing's own content; anything else is kept.
 fn set_aside(stage: &Stage, index: usize, entry: &Planned) -> Result<()> {
     let Some(slots) = stage.slots.get(&entry.edit.target) else { return Ok(()) };
     let slot = index.to_string();

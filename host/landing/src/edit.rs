@@ -1,4 +1,4 @@
-//! What is to be done to a directory.
+//! The edits of a directory.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub struct Target {
     pub directory: PathBuf,
     /// The device that it is on.
     pub device: u64,
-    /// Its number there.
+    /// Its inode number on that device.
     pub inode: u64,
     /// The path under which the run saw it; empty if it was the whole of `/workspace`.
     pub prefix: String,
@@ -35,21 +35,21 @@ impl Target {
     }
 }
 
-/// What is at a path, before or after.
+/// The entry at a path, before or after.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Side {
-    /// Nothing.
+    /// There is no entry.
     Missing,
-    /// A file.
+    /// The entry is a file.
     File {
         /// Absolute path of a copy. A file before without one was never copied: it is unchanged as long as it was last
         /// changed before the run began.
         content: Option<PathBuf>,
     },
-    /// A directory.
+    /// The entry is a directory.
     Directory,
-    /// A link.
+    /// The entry is a symbolic link.
     Symlink {
         /// Where it leads; not known of one before.
         target: Option<String>,
@@ -63,8 +63,8 @@ pub struct Edit {
     pub target: usize,
     /// Relative to the target, `/` between the parts, without `.` and `..`.
     pub path: String,
-    /// What has to be there.
+    /// The entry that has to be there.
     pub before: Side,
-    /// What is to be there.
+    /// The entry that is to be there.
     pub after: Side,
 }

@@ -12,7 +12,7 @@ pub enum LandError {
     /// The plan has conflicts: it cannot be landed as a whole.
     #[error("{0} conflicts: leave these paths out, or resolve them in the directory")]
     Conflicts(usize),
-    /// Somebody changed a file between the plan and the landing.
+    /// The owner changed a file between the plan and the landing.
     #[error("`{}` was changed in the meantime; nothing was applied", Foreign(.0).escaped(200))]
     Changed(String),
     /// The directory is another one now.
@@ -27,10 +27,10 @@ pub enum LandError {
     /// A file of the landing cannot be understood.
     #[error("the landing's `{0}` is damaged")]
     Damaged(&'static str),
-    /// The system refuses.
+    /// The operating system refuses the operation.
     #[error("{what}: {source}")]
     Io {
-        /// What failed.
+        /// The failed operation or its path.
         what: String,
         /// The error of the system.
         #[source]

@@ -1,6 +1,6 @@
-//! Files that somebody or something runs later: a change of one is named before it is landed.
+//! Files that a program runs later: a change of one is named before it is landed.
 
-/// Names of files, in lower case, with what runs them.
+/// Names of files, in lower case, with the program that runs them.
 const NAMES: [(&str, &str); 46] = [
     (".bash_aliases", "a shell runs it"),
     (".bash_login", "a shell runs it"),
@@ -49,14 +49,14 @@ const NAMES: [(&str, &str); 46] = [
     ("tox.ini", "tox runs it"),
     ("vagrantfile", "vagrant runs it"),
 ];
-/// Beginnings of names.
+/// Beginnings of names, in lower case.
 const BEGINNINGS: [(&str, &str); 4] = [
     ("dockerfile", "docker runs it"),
     ("makefile", "make runs it"),
     ("gnumakefile", "make runs it"),
     ("containerfile", "docker runs it"),
 ];
-/// Ends of names.
+/// Ends of names, in lower case.
 const ENDS: [(&str, &str); 14] = [
     (".bash", "a shell runs it"),
     (".bat", "a shell runs it"),
@@ -87,7 +87,7 @@ const DIRECTORIES: [(&str, &str); 10] = [
     ("/.idea/", "an editor follows it"),
 ];
 
-/// What runs a file later, if something is known to. `beginning` is the start of its content.
+/// The program that runs a file later, if one is known. `beginning` is the start of its content.
 pub fn later(path: &str, executable: bool, beginning: &[u8]) -> Option<&'static str> {
     let path = format!("/{}", path.to_lowercase());
     let name = path.rsplit('/').next().unwrap_or_default();

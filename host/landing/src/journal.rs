@@ -1,4 +1,4 @@
-//! The directory of one landing: what is done, and how far it is.
+//! The directory of one landing: its plan and its progress.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -22,9 +22,9 @@ pub enum State {
     Staging,
     /// Files are being exchanged.
     Applying,
-    /// Everything is applied.
+    /// Every edit of the plan is applied.
     Landed,
-    /// Nothing is applied.
+    /// No edit of the plan is applied.
     RolledBack,
     /// It was applied and taken back by another landing.
     Undone,
@@ -50,7 +50,7 @@ impl State {
     }
 }
 
-/// What is written before anything is touched.
+/// The record that is written before anything is touched.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
@@ -66,7 +66,7 @@ pub struct Record {
 /// The version of the form of a landing on the disk.
 pub const VERSION: u32 = 1;
 
-/// A landing's directory.
+/// The directory of one landing.
 #[derive(Debug, Clone)]
 pub struct Journal(PathBuf);
 
@@ -119,12 +119,12 @@ impl Journal {
         self.0.join("landed").join(entry.to_string())
     }
 
-    /// What an entry replaced or deleted.
+    /// The content that an entry replaced or deleted.
     pub fn original(&self, entry: usize) -> PathBuf {
         self.0.join("originals").join(entry.to_string())
     }
 
-    /// What somebody wrote while the landing was taken back.
+    /// The owner's own words, written while the landing was taken back.
     pub fn left(&self, entry: usize) -> PathBuf {
         self.0.join("left").join(entry.to_string())
     }

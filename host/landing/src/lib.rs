@@ -1,14 +1,14 @@
-//! Applying what a run changed to the owner's directories, all or nothing, and taking it back (SPEC LAND-3, LAND-4).
+//! Applying the changes of a run to the owner's directories, all or nothing, and taking them back (SPEC LAND-3, LAND-4).
 //!
 //! A landing has a directory of its own below that of the run:
-//! - `plan.json`: what is done, in its order, and what has to be there before; written before anything is touched.
+//! - `plan.json`: the edits in their order, with the state that each expects; written before anything is touched.
 //! - `state`: `staging`, `applying`, `landed`, `rolled_back` or `undone`.
 //! - `staged.json`: the numbers of the staged files, by which an interrupted landing is taken back.
-//! - `landed/N`: the new content of the edit N; `originals/N`: what it replaced or deleted.
-//! - `left/N`: what somebody wrote while a landing was taken back, which fits nowhere else.
+//! - `landed/N`: the new content of the edit N; `originals/N`: the content that it replaced or deleted.
+//! - `left/N`: content of the owner, written while a landing was taken back, which fits nowhere else.
 //!
 //! New contents are first written to a directory beside the owner's files, on the same file system. Then each path is
-//! exchanged in one step, and what came out is compared with what was expected: a file that somebody changed in
+//! exchanged in one step, and the entry that came out is compared with the expected one: a file that the owner changed in
 //! between takes everything back. This crate knows nothing of runs, tools or consent.
 
 mod apply;

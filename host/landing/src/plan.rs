@@ -1,4 +1,4 @@
-//! What a landing would do, compared with the directories as they are now.
+//! The effects of a landing, compared with the directories as they are now.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -15,32 +15,32 @@ use crate::edit::{Edit, Side, Target};
 use crate::error::{LandError, Result};
 use crate::{executed, merge, refused};
 
-/// What is to be done, in its order: deletions, directories, files.
+/// The edits of a landing, in their order: deletions, directories, files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
-    /// The directories.
+    /// The directories that it works on.
     pub targets: Vec<Target>,
-    /// What is done at each path.
+    /// The change of each path.
     pub entries: Vec<Planned>,
 }
 
-/// What is done at one path.
+/// The change of one path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Planned {
-    /// The edit.
+    /// The edit of the path.
     #[serde(flatten)]
     pub edit: Edit,
     /// Whether it can be done.
     pub verdict: Verdict,
-    /// What runs the file later, if something is known to.
+    /// The program that runs the file later, if one is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executed_later: Option<String>,
     /// The hash of a file's new content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new: Option<ContentHash>,
-    /// What has to be there when it is done.
+    /// The entry that has to be there when it is done.
     pub(crate) expected: Expected,
 }
 
@@ -50,26 +50,26 @@ pub struct Planned {
 pub enum Verdict {
     /// The path is as the run saw it.
     Clean,
-    /// Somebody changed other lines of the file: both changes are kept.
+    /// The owner changed other lines of the file: both changes are kept.
     Merged {
         /// Absolute path of the merged text.
         content: PathBuf,
     },
     /// It is already as it is to be.
     Same,
-    /// It conflicts with what is there now.
+    /// It conflicts with the entry that is there now.
     Conflict {
-        /// What is there.
+        /// The reason, in words for the owner.
         reason: String,
     },
     /// It is never done.
     Refused {
-        /// Why.
+        /// The reason, in words for the owner.
         reason: String,
     },
 }
 
-/// What has to be at a path when it is changed.
+/// The entry that has to be at a path when it is changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "expected")]
 pub(crate) enum Expected {
@@ -144,10 +144,10 @@ impl Planned {
     }
 }
 
-/// What a plan is made of.
+/// The inputs of a plan.
 #[derive(Debug, Clone, Copy)]
 pub struct Planning<'a> {
-    /// The directories.
+    /// The directories that it works on.
     pub targets: &'a [Target],
     /// A file without a copy is unchanged if it was last changed before this time.
     pub began: SystemTime,
@@ -182,7 +182,7 @@ pub fn plan(planning: Planning<'_>, edits: Vec<Edit>) -> Result<Plan> {
     Ok(Plan { targets: planning.targets.to_vec(), entries })
 }
 
-/// Deletions, the deepest first; then directories, the highest first; then files. What changes its kind is deleted and
+/// Deletions, the deepest first; then directories, the highest first; then files. A path that changes its kind is deleted and
 /// made.
 fn ordered(edits: Vec<Edit>) -> Vec<Edit> {
     let (mut deleted, mut made) = (Vec::new(), Vec::new());
@@ -210,10 +210,10 @@ fn ordered(edits: Vec<Edit>) -> Vec<Edit> {
     deleted
 }
 
-/// What earlier entries of a plan do to paths that later ones need.
+/// The effects of earlier entries of a plan on the paths of later ones.
 #[derive(Debug, Default)]
 struct Known {
-    /// What is there is deleted.
+    /// The present entry is deleted.
     cleared: HashSet<(usize, String)>,
     /// A directory is made.
     made: HashSet<(usize, String)>,
@@ -236,7 +236,7 @@ impl Compare<'_> {
         let above = path.rsplit_once('/').map(|(above, _)| above.to_owned());
         let is_new = above.as_ref().is_some_and(|above| known.made.contains(&(*target, above.clone())));
         let now = match self.tree.stat(path) {
-            // Whatever is there now is deleted first.
+            // The present entry is deleted first.
             _ if is_new || known.cleared.contains(&(*target, path.clone())) => None,
             Ok(stat) => Some(stat),
             Err(Errno::NOENT) => None,
@@ -352,7 +352,7 @@ fn conflict(reason: &str) -> (Verdict, Expected) {
     (Verdict::Conflict { reason: reason.to_owned() }, Expected::Nothing)
 }
 
-/// What runs the file later, as it is now or as it is to be.
+/// The program that runs the file later, as it is now or as it is to be.
 fn executed_later(tree: &Tree, edit: &Edit) -> Option<String> {
     let mut beginning = [0; 2];
     let mut look = |file: Option<File>| {

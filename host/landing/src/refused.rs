@@ -1,4 +1,4 @@
-//! Paths that are never landed, whatever a run made of them.
+//! Paths that are never landed, in any state.
 
 /// Why a path is never landed.
 pub fn why(path: &str) -> Option<&'static str> {

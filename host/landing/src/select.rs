@@ -1,4 +1,4 @@
-//! Landing a part of what a run changed.
+//! Landing a part of the changes of a run.
 
 use std::collections::{BTreeSet, HashSet};
 

@@ -21,7 +21,7 @@ use crate::step::Steps;
 pub struct Stage {
     pub record: Record,
     pub journal: Journal,
-    /// By target.
+    /// The open directories, by target.
     pub trees: Vec<Tree>,
     /// By target; those without an entry have none.
     pub slots: BTreeMap<usize, Tree>,
@@ -106,7 +106,7 @@ impl Stage {
                 let kept = self.journal.landed(index);
                 steps.step()?;
                 copy(content, &kept).map_err(LandError::journal)?;
-                // What was shown is what is landed.
+                // The landed content is the content that was shown.
                 if Some(hash_of(&kept)?) != entry.new {
                     return Err(LandError::Changed(entry.edit.path.clone()));
                 }
@@ -124,7 +124,7 @@ impl Stage {
         Ok(Some(slots.stat(&name).map_err(&at)?.inode))
     }
 
-    /// Moves what lies in a slot to a place in the journal.
+    /// Moves the entry in a slot to a place in the journal.
     pub fn keep(&self, target: usize, index: usize, place: &Path) -> Result<()> {
         let slots = self.slots(target)?;
         let name = index.to_string();

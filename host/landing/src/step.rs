@@ -7,7 +7,7 @@ use crate::error::Result;
 pub struct Steps {
     #[cfg(test)]
     pub left: Option<std::cell::Cell<usize>>,
-    /// Somebody does something at this step.
+    /// The owner does something at this step.
     #[cfg(test)]
     pub act: Option<(std::cell::Cell<usize>, Box<dyn Fn()>)>,
     /// The system fails instead of the process.

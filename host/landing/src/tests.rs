@@ -20,10 +20,10 @@ use crate::recover::recover_with;
 use crate::step::Steps;
 use crate::{Edit, LandError, Landed, Plan, Planning, Side, State, Target, Verdict, plan, undo};
 
-/// Paths with what is there.
+/// Paths with their entries.
 type Listing = BTreeMap<String, String>;
 
-/// A directory of the owner, its copy of when the run began, and what the run made of it.
+/// A directory of the owner, its copy of when the run began, and the run's version of it.
 struct Desk {
     root: TempDir,
 }
@@ -50,7 +50,7 @@ impl Desk {
         Target { directory: self.path("owner"), device, inode, prefix: String::new() }
     }
 
-    /// What leads from the copy to what the run made.
+    /// The edits that lead from the copy to the run's version.
     fn edits(&self) -> Vec<Edit> {
         let (base, wanted) = (listing(&self.path("base")), listing(&self.path("wanted")));
         let side = |listing: &Listing, tree: &str, path: &str| match listing.get(path).map(String::as_str) {
@@ -200,7 +200,7 @@ fn everything_is_landed_and_taken_back() {
     desk.undo("first", "second", &Steps::default()).unwrap();
     assert_eq!(desk.now(), before);
     assert_eq!(crate::state(&desk.path("first")).unwrap(), Some(State::Undone));
-    // What was taken back can be landed again by taking that back.
+    // A landing that was taken back can be landed again by taking that back.
     desk.undo("second", "third", &Steps::default()).unwrap();
     assert_eq!(desk.now(), wanted);
 }

@@ -7,7 +7,7 @@ use crate::edit::{Edit, Side, Target};
 use crate::error::{LandError, Result};
 use crate::journal::{Journal, State};
 
-/// What takes a landing back, to be planned and landed like anything else.
+/// The edits that take a landing back, to be planned and landed like anything else.
 ///
 /// # Errors
 /// If it is not landed, or its originals cannot be read.
@@ -40,7 +40,7 @@ pub fn undo(directory: &Path) -> Result<(Vec<Target>, Vec<Edit>)> {
     Ok((plan.targets, joined(edits)))
 }
 
-/// What a landing did, in its order: the edits with their contents before any merge. `None` if it is not in force: it
+/// The edits of a landing, in their order, with their contents before any merge. `None` if it is not in force: it
 /// never began, or was rolled back.
 ///
 /// # Errors
@@ -56,13 +56,13 @@ pub fn done(directory: &Path) -> Result<Option<(Vec<Target>, Vec<Edit>)>> {
     Ok(Some((plan.targets, edits)))
 }
 
-/// What was deleted and made at one path is one edit again.
+/// A deletion and a creation at one path are one edit again.
 fn joined(edits: Vec<Edit>) -> Vec<Edit> {
     let mut joined: Vec<Edit> = Vec::with_capacity(edits.len());
     let mut by_path = std::collections::HashMap::new();
     for edit in edits {
         match by_path.get(&(edit.target, edit.path.clone())).and_then(|index: &usize| joined.get_mut(*index)) {
-            // The deletion came first: its `after` is what the whole edit restores.
+            // The deletion came first: the whole edit restores its `after`.
             Some(earlier) => earlier.before = edit.before,
             None => {
                 by_path.insert((edit.target, edit.path.clone()), joined.len());

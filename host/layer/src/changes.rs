@@ -1,4 +1,4 @@
-//! What a run changed: every path whose content or existence is another one than when the run began.
+//! The changes of a run: every path whose content or existence is another one than when the run began.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -29,38 +29,38 @@ pub enum Before {
         /// Absolute path of the copy.
         base: Option<PathBuf>,
     },
-    /// A directory.
+    /// The entry is a directory.
     Directory,
-    /// A link.
+    /// The entry is a symbolic link.
     Symlink,
 }
 
 /// The run's entry at a path, now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum After {
-    /// There is none.
+    /// There is no entry.
     Missing,
-    /// A file.
+    /// The entry is a file.
     File {
         /// Absolute path of the run's file.
         content: PathBuf,
     },
-    /// A directory.
+    /// The entry is a directory.
     Directory,
 }
 
-/// What a run changed at one path.
+/// The change of one path by a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Index in [`Layer::sources`].
+    /// The index of its source in [`Layer::sources`].
     pub source: usize,
     /// The path in the source.
     pub path: String,
     /// The path as the run sees it.
     pub at: String,
-    /// What was there.
+    /// The owner's entry at the beginning.
     pub before: Before,
-    /// What is there for the run.
+    /// The run's entry now.
     pub after: After,
     /// The calls that touched it, in their order.
     pub touches: Vec<Touch>,
@@ -73,7 +73,7 @@ pub struct Change {
 pub struct Changes(pub Vec<Change>);
 
 impl Layer {
-    /// What the run changed in its sources, by path. `given` says which paths the host put into the workspace itself.
+    /// The changes of the run in its sources, by path. `given` says which paths the host put into the workspace itself.
     ///
     /// # Errors
     /// If more than [`MAX_CHANGES`] paths changed, or a file cannot be read.
@@ -92,7 +92,7 @@ impl Layer {
     /// The file that was at a changed path when the run began; `None` if there was none, or the owner changed it since.
     ///
     /// # Errors
-    /// What the system says.
+    /// If the system refuses to read it.
     pub fn before(&self, change: &Change) -> Result<Option<File>> {
         match &change.before {
             Before::File { base: Some(base) } => Ok(Some(File::open(base)?)),
@@ -105,7 +105,7 @@ impl Layer {
         }
     }
 
-    /// What of the owner's directories the run does not see, and whether that is all: at most `most_entries` entries are
+    /// The paths of the owner's directories that the run does not see, and whether these are all: at most `most_entries` entries are
     /// looked at.
     ///
     /// # Errors
@@ -141,7 +141,7 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// What is in the run's own directory at a path.
+    /// Looks at the run's own entries in a directory.
     fn upper(&mut self, directory: &str) -> Result<()> {
         for (name, kind) in self.layer.upper.list(directory)? {
             let at = path::join(directory, &name);
@@ -175,7 +175,7 @@ impl Found<'_> {
         self.push(at, before, After::File { content })
     }
 
-    /// What the owner had at a path.
+    /// The owner's entry at a path.
     fn before(&self, at: &str) -> Result<Before> {
         if self.layer.sources().iter().any(|source| source.prefix == at) {
             return Ok(Before::Directory);
@@ -204,7 +204,7 @@ impl Found<'_> {
         found.map(|_| self.layer.path_of_base(at))
     }
 
-    /// What is marked as deleted in a directory.
+    /// Looks at the marks of deleted entries in a directory.
     fn gone(&mut self, directory: &str) -> Result<()> {
         for (name, kind) in self.layer.gone.list(directory)? {
             let at = path::join(directory, &name);
@@ -224,7 +224,7 @@ impl Found<'_> {
             Ok(None) | Err(LayerError::NotDirectory | LayerError::Loop) => return Ok(()),
             Err(error) => return Err(error),
         };
-        // The owner made it after the run began: it was not deleted. What was landed and taken back is made anew, too.
+        // The owner made it after the run began: it was not deleted. A path that was landed and taken back is made anew, too.
         if node.stat().made.is_some_and(|made| made >= self.layer.began) && self.base(at).is_none() {
             return Ok(());
         }
@@ -244,7 +244,7 @@ impl Found<'_> {
     fn push(&mut self, at: &str, before: Before, after: After) -> Result<()> {
         let sources = self.layer.sources().iter().enumerate();
         let of = |(index, source): (usize, &crate::Source)| Some((index, path::below(at, &source.prefix)?));
-        // What lies beside several directories belongs to none of them.
+        // Entries beside several directories belong to none of them.
         let Some((source, below)) = sources.filter_map(of).next() else { return Ok(()) };
         if self.changes.len() >= MAX_CHANGES {
             return Err(LayerError::TooMany);

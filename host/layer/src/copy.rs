@@ -14,7 +14,7 @@ use crate::lookup::Node;
 use crate::path;
 use crate::tree::{FileKind, Stat, Tree, stat_of};
 
-/// What a change adds to the run's own files.
+/// The growth of the run's own files by a change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CopySize {
     /// Number of files and directories.
@@ -29,14 +29,14 @@ const MAX_RENAMED: u64 = 10_000;
 /// Whether a copy has the content of its original.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// The same.
+    /// The copy has the content of its original.
     Kept,
     /// None: it is about to be replaced.
     Dropped,
 }
 
 impl Layer {
-    /// What a change at a path copies first; nothing if the file is the run's own already.
+    /// The size of the copy that a change at a path makes first; nothing if the file is the run's own already.
     ///
     /// # Errors
     /// If there is nothing at the path, or a directory is too large.
@@ -130,11 +130,11 @@ impl Layer {
         Ok(staged)
     }
 
-    /// Takes what lies in the owner's directory now for what the run began with: the path was landed, or taken back.
+    /// Takes the present entry of the owner's directory for the one that the run began with: it was landed, or taken back.
     /// `content` is the file that the run's own changes are measured against; `None`: there is none.
     ///
     /// # Errors
-    /// What the system says.
+    /// If the system refuses to write it.
     pub fn rebase(&self, at: &str, content: Option<&Path>) -> Result<()> {
         let _one = self.writing.lock();
         match self.base.stat(at) {

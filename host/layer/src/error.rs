@@ -53,7 +53,7 @@ pub enum LayerError {
     /// The run changed too much to list it.
     #[error("more than {} paths changed", crate::MAX_CHANGES)]
     TooMany,
-    /// The system refuses.
+    /// The operating system refuses the operation.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

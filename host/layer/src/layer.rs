@@ -58,18 +58,18 @@ pub struct Call {
 /// An entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name.
+    /// The name in its directory.
     pub name: String,
-    /// Its kind.
+    /// The kind of the entry.
     pub kind: FileKind,
 }
 
 /// A file that is open for reading.
 #[derive(Debug)]
 pub struct OpenedFile {
-    /// The file.
+    /// The open file, at its beginning.
     pub file: File,
-    /// Whose it is.
+    /// The owner of the file.
     pub from: Origin,
 }
 
@@ -78,7 +78,7 @@ pub struct OpenedFile {
 pub enum Origin {
     /// The owner's: the guard is asked after each read.
     Lower(Guard),
-    /// The run's.
+    /// The file is the run's own.
     Upper,
 }
 
@@ -89,10 +89,10 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Fails if the file was changed since the run began: what was read may be a mixture.
+    /// Fails if the file was changed since the run began: the bytes read may be a mixture.
     ///
     /// # Errors
-    /// "Busy", or what the system says.
+    /// "Busy", or an error of the system.
     pub fn check(&self, file: &File) -> io::Result<()> {
         if stat_of(file)?.changed < self.began { Ok(()) } else { Err(Errno::BUSY.into()) }
     }
@@ -105,7 +105,7 @@ pub struct OpenMode {
     pub create: bool,
     /// With `create`: there must be none.
     pub exclusive: bool,
-    /// What is in it is dropped.
+    /// Its present content is dropped.
     pub truncate: bool,
     /// It is read, too.
     pub read: bool,
@@ -116,7 +116,7 @@ pub struct OpenMode {
 pub enum NewTime {
     /// The time of the call.
     Now,
-    /// This one.
+    /// This time, as the guest gave it.
     At(SystemTime),
 }
 
@@ -189,7 +189,7 @@ impl Layer {
         Call { key: key.to_owned(), step, seen: Seen::default() }
     }
 
-    /// The directories.
+    /// The directories that it works on.
     #[must_use]
     pub fn sources(&self) -> &[Source] {
         &self.sources
@@ -212,10 +212,10 @@ impl Layer {
         new
     }
 
-    /// Makes what was changed durable.
+    /// Makes all changes durable.
     ///
     /// # Errors
-    /// What the system says.
+    /// If the system cannot sync them.
     pub fn sync(&self) -> Result<()> {
         if self.changed.swap(false, Ordering::Relaxed) { Ok(rustix::fs::syncfs(self.own.handle())?) } else { Ok(()) }
     }

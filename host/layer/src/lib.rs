@@ -11,7 +11,7 @@
 //! - `layer/base/PATH`: a file of the owner as it was before the run first changed it.
 //! - `layer/touched.jsonl`: which call touched which path first.
 //!
-//! Each operation changes what the run sees in one step, so a host that is killed leaves the state before or after it.
+//! Each operation changes the run's view in one step, so a host that is killed leaves the state before or after it.
 
 mod changes;
 mod copy;

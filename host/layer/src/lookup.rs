@@ -1,6 +1,6 @@
-//! Finding what a path means: in the run's files, else in the owner's, unless deleted or kept out.
+//! Finding the entry at a path: in the run's files, else in the owner's, unless deleted or kept out.
 //!
-//! Links of the owner's directory are followed here, name by name in what the run sees, so none leads out of it.
+//! Links of the owner's directory are followed here, name by name in the run's view, so none leads out of it.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -16,12 +16,12 @@ const MAX_LINKS: usize = 40;
 /// The most names in one path, links followed.
 const MAX_PARTS: usize = 4096;
 
-/// What is at a path.
+/// The entry at a path.
 #[derive(Debug, Clone)]
 pub enum Node {
-    /// The run's own.
+    /// The entry is the run's own.
     Upper(Stat),
-    /// The owner's.
+    /// The entry is in the owner's directory.
     Lower { source: usize, below: String, stat: Stat },
 }
 
@@ -37,7 +37,7 @@ impl Node {
     }
 }
 
-/// A path without links, and what is there.
+/// A path without links, and the entry there.
 #[derive(Debug)]
 pub struct Place {
     pub at: String,
@@ -45,7 +45,7 @@ pub struct Place {
 }
 
 impl Layer {
-    /// What is at a path; links on the way are followed, the last one if `follow`.
+    /// The entry at a path; links on the way are followed, the last one if `follow`.
     pub(crate) fn existing(&self, path: &str, follow: bool) -> Result<(String, Node)> {
         let Place { at, node } = self.place(path, follow)?;
         Ok((at, node.ok_or(LayerError::NotFound)?))
@@ -110,7 +110,7 @@ impl Layer {
         Ok(Place { at, node })
     }
 
-    /// What is at a path that has one form and no link in it.
+    /// The entry at a path that has one form and no link in it.
     ///
     /// # Errors
     /// [`LayerError::Loop`] if a part before the last is a link.

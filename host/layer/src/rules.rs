@@ -1,7 +1,7 @@
 //! Which paths of the owner's directory a run does not see: `.gitignore`, `.motorignore`, names of secrets.
 //!
 //! The files are read from the owner's directory only, each at most once, when a path of its directory is first asked
-//! for. What the run writes there changes nothing.
+//! for. Writes of the run there change nothing.
 
 use std::collections::HashMap;
 use std::io::Read as _;
@@ -35,17 +35,17 @@ const MAX_REMEMBERED: usize = 100_000;
 /// The rules of one directory of the owner.
 #[derive(Debug)]
 pub struct Rules {
-    /// Paths that the owner named: they are seen whatever the rules say.
+    /// Paths that the owner named: they are seen against all rules.
     shown: Vec<String>,
     known: Mutex<HashMap<String, Within>>,
 }
 
-/// What is known of a directory.
+/// The known facts of a directory.
 #[derive(Debug, Clone)]
 enum Within {
     /// Its entries follow these rules.
     Seen(Option<Arc<Node>>),
-    /// It is not seen, nor is anything in it but what the owner named.
+    /// It is not seen, nor is anything in it but the paths that the owner named.
     Hidden(KeptOut),
 }
 
@@ -150,7 +150,7 @@ fn rules(tree: &Tree, directory: &str, name: &str) -> Result<Option<Gitignore>, 
     Ok(Some(builder.build().unwrap_or_else(|_| Gitignore::empty())))
 }
 
-/// What the rules say of an entry whose directory is seen. A nearer file wins, and `.motorignore` wins over all.
+/// The verdict of the rules on an entry whose directory is seen. A nearer file wins, and `.motorignore` wins over all.
 fn verdict(tree: &Tree, nearest: Option<&Node>, at: &str, kind: FileKind) -> Result<Option<KeptOut>, Errno> {
     let ask = |of: fn(&Node) -> &Gitignore| {
         let mut next = nearest;

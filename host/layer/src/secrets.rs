@@ -5,7 +5,7 @@ use crate::tree::FileKind;
 /// Directories that tools keep credentials in.
 const DIRECTORIES: [&str; 8] =
     [".aws", ".azure", ".docker", ".gnupg", ".kube", ".password-store", ".ssh", ".terraform.d"];
-/// Names of files.
+/// Names of files, in lower case.
 const FILES: [&str; 24] = [
     ".env",
     ".envrc",
@@ -34,7 +34,7 @@ const FILES: [&str; 24] = [
 ];
 /// Beginnings of names, with and without more behind them.
 const KEYS: [&str; 4] = ["id_dsa", "id_ecdsa", "id_ed25519", "id_rsa"];
-/// Ends of names.
+/// Ends of names, in lower case.
 const SUFFIXES: [&str; 11] = ["asc", "jks", "kdbx", "key", "keystore", "ovpn", "p12", "p8", "pem", "pfx", "ppk"];
 /// Ends of names that say that a file is to be copied and filled in.
 const TEMPLATES: [&str; 6] = ["default", "dist", "example", "sample", "template", "tpl"];

@@ -78,7 +78,7 @@ fn names(layer: &Layer, path: &str) -> Vec<String> {
     names
 }
 
-/// Every path below a directory with what it is: a file's text, a link's target, or nothing.
+/// Every path below a directory with its entry: a file's text, a link's target, or nothing.
 fn tree(root: &Path) -> Vec<(String, String)> {
     fn walk(root: &Path, at: &Path, found: &mut Vec<(String, String)>) {
         for entry in fs::read_dir(at).unwrap() {
@@ -207,7 +207,7 @@ fn links_are_followed_in_what_the_run_sees_and_never_out_of_it() {
     }
     assert!(matches!(read(&layer, "round"), Err(LayerError::Loop)));
     assert_eq!(layer.read_link("absolute").unwrap(), "/etc/hostname");
-    // A write through a link changes what it leads to, for the run.
+    // A write through a link changes its target, for the run.
     write(&layer, "dir/a.txt", "A").unwrap();
     assert_eq!(read(&layer, "real/a.txt").unwrap(), "A");
     // A link can be deleted, and a directory made in its place.

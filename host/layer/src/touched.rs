@@ -1,4 +1,4 @@
-//! Which call of a run touched which path first: what a review of the changes is arranged by.
+//! Which call of a run touched which path first: a review of the changes is arranged by it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
@@ -18,19 +18,19 @@ const FILE: &str = "touched.jsonl";
 /// The most touches that are kept; later ones are still changes, but of no known step.
 const MAX_TOUCHES: usize = 200_000;
 
-/// What a call did to a path first.
+/// The first operation of a call on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
     /// Wrote to a file that was there.
     Write,
-    /// Made a file.
+    /// The call made a file.
     Create,
-    /// Deleted a file.
+    /// The call deleted a file.
     Delete,
-    /// Made a directory.
+    /// The call made a directory.
     MakeDirectory,
-    /// Removed a directory.
+    /// The call removed a directory.
     RemoveDirectory,
     /// Renamed something to this path.
     Rename,
@@ -46,7 +46,7 @@ pub struct Touch {
     pub step: u32,
     /// The path as the run sees it.
     pub path: String,
-    /// What was done.
+    /// The operation on the path.
     pub operation: Operation,
     /// The path that it had before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,7 +88,7 @@ impl Touches {
     }
 }
 
-/// Every touch, in their order. A line that cannot be read is what a killed host left.
+/// Every touch, in their order. A line that cannot be read is the rest of a killed host's write.
 pub fn read(layer: &Tree) -> Result<Vec<Touch>> {
     let file = match layer.read(FILE) {
         Ok(file) => file,

@@ -19,11 +19,11 @@ use crate::path;
 /// The kinds of entries that a run can see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
-    /// A regular file.
+    /// The entry is a regular file.
     File,
-    /// A directory.
+    /// The entry is a directory.
     Directory,
-    /// A symbolic link.
+    /// The entry is a symbolic link.
     Symlink,
 }
 
@@ -50,9 +50,9 @@ pub struct Stat {
     pub links: u64,
     /// The device that it is on.
     pub device: u64,
-    /// Its number there.
+    /// Its inode number on that device.
     pub inode: u64,
-    /// Permission bits.
+    /// Its permission bits, without special ones.
     pub mode: u32,
     /// The time of the last access.
     pub accessed: SystemTime,
@@ -68,7 +68,7 @@ pub struct Stat {
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW);
 
-/// An open directory.
+/// An open directory, with everything below it.
 #[derive(Debug)]
 pub struct Tree(OwnedFd);
 
@@ -115,7 +115,7 @@ impl Tree {
         openat2(&self.0, at, flags, mode, BENEATH).map(File::from)
     }
 
-    /// The names in a directory with their kinds. Names that are not text, and what is neither file, directory nor
+    /// The names in a directory with their kinds. Names that are not text, and entries that are neither file, directory nor
     /// link, are left out: a run could not name or open them.
     pub fn list(&self, at: &str) -> Result<Vec<(String, FileKind)>, Errno> {
         let directory = self.directory(at)?;
@@ -147,7 +147,7 @@ impl Tree {
         mkdirat(parent, name, Mode::from_raw_mode(0o755))
     }
 
-    /// Makes a directory that nobody else may look into.
+    /// Makes a directory that no other user may look into.
     ///
     /// # Errors
     /// As `mkdir` has them.
@@ -164,7 +164,7 @@ impl Tree {
         self.directory(at).map(Self)
     }
 
-    /// Makes a link.
+    /// Makes a symbolic link in the tree.
     ///
     /// # Errors
     /// As `symlink` has them.
@@ -239,10 +239,10 @@ fn dot(at: &str) -> CString {
     CString::new(if at.is_empty() { "." } else { at }).unwrap_or_default()
 }
 
-/// The facts of what is open.
+/// The facts of an open file.
 ///
 /// # Errors
-/// [`Errno::NOENT`] for what a run cannot see.
+/// [`Errno::NOENT`] for an entry that a run cannot see.
 pub fn stat_of(opened: &impl std::os::fd::AsFd) -> Result<Stat, Errno> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     let found = statx(opened, c"", AtFlags::EMPTY_PATH, wanted)?;

@@ -1,4 +1,4 @@
-//! What a run does to its files: all of it in the layer.
+//! The operations of a run on its files: all of them in the layer.
 
 use std::fs::File;
 
@@ -47,7 +47,7 @@ impl Layer {
         Ok(self.upper.write(&at, access | truncate)?)
     }
 
-    /// Makes a directory.
+    /// Makes a directory in the run's view.
     ///
     /// # Errors
     /// As `mkdir` has them.
@@ -106,7 +106,7 @@ impl Layer {
         }
     }
 
-    /// Renames a file or a directory, over what is there as `rename` does.
+    /// Renames a file or a directory, over an existing entry as `rename` does.
     ///
     /// # Errors
     /// As `rename` has them; [`LayerError::CrossDevice`] if a directory of the owner is too large to be copied, so that a
@@ -184,11 +184,11 @@ impl Layer {
         Ok(futimens(&file, &times)?)
     }
 
-    /// Hides what the owner has at a path, if the run could see it.
+    /// Hides the owner's entry at a path, if the run could see it.
     fn hide_lower(&self, at: &str) -> Result<()> {
         match self.lower(at) {
             Ok(Some(_)) => self.mark_gone(at),
-            // Nothing of the owner can be below what is no directory of his.
+            // Nothing of the owner can be below an entry that is no directory of theirs.
             Ok(None) | Err(LayerError::NotDirectory | LayerError::Loop) => Ok(()),
             Err(error) => Err(error),
         }

@@ -72,7 +72,7 @@ pub struct RunRequest {
     /// Whether it may ask its user and owner. A run that may not goes on without, and
     /// actions that need consent are refused.
     pub may_ask: bool,
-    /// Whether its access is settled: it may ask its user, but nobody for more access (SPEC LAND-6).
+    /// Whether its access is settled: it may ask its user questions, but not for more access (SPEC LAND-6).
     pub settled: bool,
     /// The skill it works by, as a label in its trace.
     pub skill: Option<SkillLabel>,

@@ -37,7 +37,7 @@ pub struct ToolboxParts {
     pub workspace: PathBuf,
     /// The layer over the directories of the owner that the run works on; its changes are in the workspace.
     pub layer: Option<Arc<Layer>>,
-    /// What the user did with the changes so far, a clause each.
+    /// The user's landings of the changes so far, a clause each.
     pub landed: Vec<String>,
     /// The run's network access: for tools that reach the network, and for scrubbing secrets out of any tool's output.
     pub network: RunNetwork,
@@ -93,7 +93,7 @@ impl RunToolbox {
         }
     }
 
-    /// Makes what a call changed in the layer durable before its result counts, and names the files that it could not
+    /// Makes the changes of a call in the layer durable before its result counts, and names the files that it could not
     /// read because the owner changed them (SPEC LAND-1).
     async fn settle(&self, reply: &mut ToolReply) {
         let Some(layer) = self.parts.layer.clone() else { return };

@@ -1,10 +1,10 @@
-//! What agents with a shell have done to people's files. Here it happens to the run's layer.
+//! Things that agents with a shell have done to people's files. Here they happen to the run's layer.
 
 use std::os::unix::fs::symlink;
 
 use super::*;
 
-/// A script, and what the review of its run has to show.
+/// A script, and the changes that the review of its run has to show.
 struct Horror {
     name: &'static str,
     script: &'static str,

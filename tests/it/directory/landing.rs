@@ -151,7 +151,7 @@ fn a_run_that_goes_on_knows_what_was_landed_and_taken_back() {
     for words in ["applied your changes of 1 paths (landing 1) and took them back", "the user took back landing 1"] {
         assert!(told.contains(words), "{words}: {told}");
     }
-    // It works on what it had made.
+    // It works on its own earlier version.
     desk.motor.stdout(&["land", &run]);
     assert_eq!(desk.read("a.txt"), "A\n");
 }

@@ -59,7 +59,7 @@ fn parse(arguments: &[String]) -> Result<Options> {
     Ok(options)
 }
 
-/// Runs the command.
+/// Runs the command, and prints its result.
 pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Output) -> Result<i32> {
     let options = parse(arguments)?;
     if options.paths.is_empty() && !options.all && !options.update {
@@ -147,7 +147,7 @@ pub(super) fn tracked(repository: &Repository, index: &Index, paths: &Pathspec) 
         }
         let gone = match worktree::compare(repository, index, entry)? {
             worktree::Change::Deleted => true,
-            // A path in conflict is resolved by what the file is now.
+            // A path in conflict is resolved by the file as it is now.
             worktree::Change::Same if entry.stage == 0 => continue,
             _ => false,
         };

@@ -15,7 +15,7 @@ use crate::refs::Head;
 use crate::repository::Repository;
 use crate::revision;
 
-/// Runs `git branch`.
+/// Runs `git branch`, and prints its result.
 pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Output) -> Result<i32> {
     let (mut words, mut delete, mut force, mut verbose) = (Vec::new(), false, false, false);
     let mut kinds = vec!["refs/heads/"];
@@ -127,7 +127,7 @@ fn remove(repository: &Repository, name: &str, force: bool, out: &mut Output) ->
     out.put(format!("Deleted branch {name} (was {}).\n", Short::new(repository).of(&id)?))
 }
 
-/// Runs `git switch`.
+/// Runs `git switch`, and prints its result.
 pub(super) fn switch(repository: &Repository, arguments: &[String], out: &mut Output) -> Result<i32> {
     let (mut words, mut create, mut quiet) = (Vec::new(), None, false);
     let mut arguments = Arguments::new("switch", arguments);

@@ -24,7 +24,7 @@ use crate::worktree::Untracked;
 
 use options::CommitOptions;
 
-/// Runs the command.
+/// Runs the command, and prints its result.
 pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Output) -> Result<i32> {
     let options = CommitOptions::parse(repository, arguments)?;
     if repository.git.join("MERGE_HEAD").exists() || repository.git.join("CHERRY_PICK_HEAD").exists() {
@@ -101,7 +101,7 @@ pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Outpu
     Ok(0)
 }
 
-/// Stages what the options name. Returns an index of its own where only some paths are committed.
+/// Stages the paths that the options name. Returns an index of its own where only some paths are committed.
 fn staged(
     repository: &Repository,
     index: &mut Index,
@@ -122,7 +122,7 @@ fn staged(
                 None => Vec::new(),
             };
             alone.replace(tree::to_entries(files, index)?);
-            // What is staged of these paths is committed too.
+            // The staged content of these paths is committed too.
             for entry in index.entries().iter().filter(|entry| paths.matches(entry.path.as_bstr(), false)) {
                 alone.put(entry.clone())?;
             }
@@ -180,7 +180,7 @@ fn author(repository: &Repository, options: &CommitOptions, amended: Option<&Com
     Ok(author)
 }
 
-/// Stores a commit.
+/// Stores a commit, and returns its id.
 fn store(
     repository: &Repository,
     tree: ObjectId,
@@ -223,7 +223,7 @@ fn move_head(
     names.into_iter().try_for_each(|name| repository.refs.note(name, (head.id, id), line.as_bstr(), note.as_bstr()))
 }
 
-/// What is printed of a new commit.
+/// The lines that are printed of a new commit.
 struct Report<'a> {
     head: &'a Head,
     commit: &'a Commit,

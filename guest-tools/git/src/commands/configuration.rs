@@ -5,11 +5,11 @@ use crate::options::{Argument, Arguments};
 use crate::output::Output;
 use crate::repository::Repository;
 
-/// Keys that can be set. The others would change what a program does, and there is none here to do it.
+/// Keys that can be set. The others would change the work of a program, and there is none here to do it.
 const SETTABLE: [&str; 6] =
     ["user.name", "user.email", "author.name", "author.email", "committer.name", "committer.email"];
 
-/// Runs the command.
+/// Runs the command, and prints its result.
 pub(super) fn run(repository: Repository, arguments: &[String], out: &mut Output) -> Result<i32> {
     let mut repository = repository;
     let (mut words, mut all) = (Vec::new(), false);

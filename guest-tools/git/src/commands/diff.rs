@@ -14,7 +14,7 @@ use crate::pathspec::Pathspec;
 use crate::repository::Repository;
 use crate::revision;
 
-/// Runs the command.
+/// Runs the command, and prints its result.
 pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Output) -> Result<i32> {
     let mut options = Options::default();
     let (mut revisions, mut paths) = (Vec::new(), Vec::new());

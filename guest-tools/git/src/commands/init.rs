@@ -13,7 +13,7 @@ use crate::repository::below;
 const CONFIG: &str =
     "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n";
 
-/// Runs the command.
+/// Runs the command, and prints its result.
 pub(super) fn run(call: &Invocation, arguments: &[String], out: &mut Output) -> Result<i32> {
     let (mut branch, mut directory, mut quiet) = ("main".to_owned(), None, false);
     let mut arguments = Arguments::new("init", arguments);

@@ -16,7 +16,7 @@ use crate::revision;
 
 pub(super) use options::LogOptions;
 
-/// Runs the command.
+/// Runs the command, and prints its result.
 pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Output) -> Result<i32> {
     let options = LogOptions::parse(repository, "log", arguments)?;
     let paths = Pathspec::parse(repository, &options.paths)?;
@@ -57,7 +57,7 @@ pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Outpu
     Ok(0)
 }
 
-/// Where the walk begins, and what it leaves out.
+/// Where the walk begins, and which commits it leaves out.
 fn starts(repository: &Repository, options: &LogOptions) -> Result<(Vec<ObjectId>, Vec<ObjectId>)> {
     let (mut shown, mut hidden) = (Vec::new(), Vec::new());
     let head = |text: &str| if text.is_empty() { "HEAD".to_owned() } else { text.to_owned() };
@@ -79,7 +79,7 @@ fn starts(repository: &Repository, options: &LogOptions) -> Result<(Vec<ObjectId
     }
     for prefix in &options.references {
         for id in repository.refs.below(prefix)?.into_values() {
-            // What is no commit in the end has no history.
+            // An object that is no commit in the end has no history.
             if let Ok(id) = revision::peel_to(repository, id, gix_object::Kind::Commit) {
                 shown.push(id);
             }

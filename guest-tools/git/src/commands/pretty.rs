@@ -41,13 +41,13 @@ pub(super) enum DateForm {
     Relative,
 }
 
-/// Prints commits.
+/// Prints commits in the chosen format.
 pub(super) struct Printer<'a> {
     pub repository: &'a Repository,
     pub pretty: Pretty,
     pub dates: DateForm,
     pub short: Short<'a>,
-    /// `--abbrev-commit`.
+    /// Whether ids are short: `--abbrev-commit`.
     pub abbreviated: bool,
     /// The references that lead to a commit; empty unless asked for.
     pub decorations: HashMap<ObjectId, Vec<String>>,

@@ -11,7 +11,7 @@ use crate::pathspec::Pathspec;
 use crate::repository::Repository;
 use crate::{quote, worktree};
 
-/// Runs the command.
+/// Runs the command, and prints its result.
 pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Output) -> Result<i32> {
     let (mut cached, mut force, mut recursive, mut quiet, mut lenient, mut dry) =
         (false, false, false, false, false, false);

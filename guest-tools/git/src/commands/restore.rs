@@ -20,7 +20,7 @@ use crate::{quote, revision, tree, worktree};
 
 pub(super) use checkout::{checkout, switch_to};
 
-/// Runs `git restore`.
+/// Runs `git restore`, and prints its result.
 pub(super) fn restore(repository: &Repository, arguments: &[String], _out: &mut Output) -> Result<i32> {
     let (mut staged, mut in_worktree, mut source) = (false, false, None);
     let mut names = Vec::new();
@@ -147,7 +147,7 @@ fn write_out(repository: &Repository, path: &BStr, mode: u32, id: ObjectId) -> R
     worktree::write(repository, path, mode, &data)
 }
 
-/// Runs `git reset`.
+/// Runs `git reset`, and prints its result.
 pub(super) fn reset(repository: &Repository, arguments: &[String], out: &mut Output) -> Result<i32> {
     let (mut how, mut quiet) = ("--mixed".to_owned(), false);
     let mut words = Vec::new();

@@ -9,7 +9,7 @@ use crate::output::Output;
 use crate::repository::Repository;
 use crate::{quote, revision};
 
-/// Runs the command.
+/// Runs the command, and prints its result.
 pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Output) -> Result<i32> {
     let (mut verify, mut quiet, mut short, mut names, mut symbolic) = (false, false, None, false, false);
     for argument in arguments {

@@ -17,7 +17,7 @@ use crate::pathspec::Pathspec;
 use crate::repository::Repository;
 use crate::{quote, revision, tree};
 
-/// Runs the command.
+/// Runs the command, and prints its result.
 pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Output) -> Result<i32> {
     let mut options = LogOptions::parse(repository, "show", arguments)?;
     if options.diff.formats.is_empty() && !options.diff.nothing {

@@ -111,7 +111,7 @@ fn parse(repository: &Repository, arguments: &[String]) -> Result<Options> {
     Ok(options)
 }
 
-/// Runs the command.
+/// Runs the command, and prints its result.
 pub(super) fn run(repository: &Repository, arguments: &[String], out: &mut Output) -> Result<i32> {
     let options = parse(repository, arguments)?;
     let index = repository.index()?;

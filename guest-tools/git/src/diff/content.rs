@@ -15,7 +15,7 @@ use crate::worktree;
 /// How many bytes git looks at to tell text from binary.
 const LOOKED_AT: usize = 8_000;
 
-/// A content.
+/// The content of one side of a difference.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Content {
     /// The bytes, where they are few enough to be compared.

@@ -87,7 +87,7 @@ fn prepare(repository: &Repository, changes: Vec<Change>, options: &Options) -> 
     Ok(changes)
 }
 
-/// `A`, `M`, `R095`.
+/// The letter of a difference: `A`, `M`, `R095`.
 fn status(change: &Change) -> String {
     match change.similarity {
         Some(similarity) => format!("R{similarity:03}"),

@@ -3,7 +3,7 @@
 use crate::error::{Fault, Result};
 use crate::options::{Argument, Arguments, number};
 
-/// What is printed of differences.
+/// The parts of differences that are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Patch,
@@ -21,7 +21,7 @@ pub(crate) enum Format {
 pub(crate) struct Options {
     /// Empty: the command's default.
     pub formats: Vec<Format>,
-    /// `-s`, `--no-patch`.
+    /// Nothing is printed: `-s`, `--no-patch`.
     pub nothing: bool,
     pub context: usize,
     /// The similarity of renames in percent; `None` to look for none.
@@ -37,7 +37,7 @@ pub(crate) struct Options {
     pub prefixes: bool,
     pub exit_code: bool,
     pub quiet: bool,
-    /// `--diff-filter`.
+    /// The kinds of differences that `--diff-filter` keeps.
     pub filter: Option<String>,
 }
 
@@ -114,7 +114,7 @@ impl Options {
             }
             "-U" | "--unified" => self.context = context(&arguments.value(name)?)?,
             "--diff-filter" => self.filter = Some(arguments.value(name)?),
-            // There is no terminal, no program for differences and no converter: these say what is so anyway.
+            // There is no terminal, no program for differences and no converter: these options ask for the usual behaviour.
             "--no-color" | "--no-ext-diff" | "--no-textconv" | "--indent-heuristic" | "--myers"
             | "--default-prefix" | "--no-color-moved" | "--histogram" | "--patience" | "--minimal" => {}
             "--color" | "--color-words" | "--ext-diff" | "--textconv" => {

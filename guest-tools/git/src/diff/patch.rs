@@ -10,7 +10,7 @@ use crate::output::Output;
 use crate::quote;
 use crate::repository::Repository;
 
-/// Prints one difference.
+/// Prints one difference as a patch.
 pub(super) fn print(
     repository: &Repository,
     change: &Change,

@@ -59,7 +59,7 @@ fn count_one(repository: &Repository, change: &Change) -> Result<Count> {
     Ok(count)
 }
 
-/// `a/{b => c}/d`.
+/// A rename in short, such as `a/{b => c}/d`.
 pub(super) fn quote_rename(old: &BStr, new: &BStr) -> BString {
     let (old_quoted, new_quoted) = (quote::name(old), quote::name(new));
     if old_quoted != *old || new_quoted != *new {
@@ -84,7 +84,7 @@ pub(super) fn quote_rename(old: &BStr, new: &BStr) -> BString {
     format!("{start}{{{} => {}}}{end}", middle(old), middle(new)).into()
 }
 
-/// `--numstat`.
+/// Prints the numbers of `--numstat`, a line each.
 pub(super) fn numbers(counts: &[Count], zero: bool, out: &mut Output) -> Result<()> {
     for count in counts {
         let number = |number: u64| if count.binary { "-".to_owned() } else { number.to_string() };
@@ -100,7 +100,7 @@ pub(super) fn numbers(counts: &[Count], zero: bool, out: &mut Output) -> Result<
     Ok(())
 }
 
-/// `--stat`.
+/// Prints the graph of `--stat`, a line each.
 pub(super) fn graph(counts: &[Count], out: &mut Output) -> Result<()> {
     let changed = |count: &Count| count.added.saturating_add(count.deleted);
     let lines = || counts.iter().filter(|count| !count.binary && !count.conflict);
@@ -109,7 +109,7 @@ pub(super) fn graph(counts: &[Count], out: &mut Output) -> Result<()> {
     let binaries = counts.iter().filter(|count| count.binary);
     let binary = binaries.map(|count| digits(count.added) + digits(count.deleted) + 14).max().unwrap_or(0);
     let number = digits(most).max(if binary > 0 { 3 } else { 0 });
-    // The graph gets what is left of the line, but at most three eighths if names are long.
+    // The graph gets the rest of the line, but at most three eighths if names are long.
     let whole = WIDTH.max(16 + 6 + number);
     let wanted = usize::try_from(most).unwrap_or(usize::MAX);
     let mut bars = if wanted.saturating_add(4) > binary { wanted } else { binary.saturating_sub(4) };

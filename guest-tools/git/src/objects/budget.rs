@@ -1,4 +1,4 @@
-//! What one call may spend: bytes that are decompressed, and time.
+//! The limits of one call: bytes that are decompressed, and time.
 
 use std::cell::Cell;
 use std::time::Instant;

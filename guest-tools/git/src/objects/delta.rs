@@ -2,7 +2,7 @@
 
 use crate::error::{Fault, Result};
 
-/// The sizes that a delta begins with: of its base and of its result. Returns them and what follows.
+/// The sizes that a delta begins with: of its base and of its result. Returns them and the bytes behind them.
 pub(super) fn sizes(delta: &[u8]) -> Result<(u64, u64, &[u8])> {
     let (base, rest) = size(delta)?;
     let (result, rest) = size(rest)?;

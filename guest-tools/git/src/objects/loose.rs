@@ -93,7 +93,7 @@ pub(super) fn write(directory: &Path, kind: Kind, bytes: u64, data: &mut dyn Rea
     let parent = target.parent().unwrap_or(directory);
     fs::create_dir_all(parent).map_err(failed)?;
     let temporary = parent.join(format!("tmp_obj_{}", id.to_hex()));
-    // What a stopped call left is of no use to anyone.
+    // The rest of a stopped call is of no use to anyone.
     if fs::symlink_metadata(&temporary).is_ok() {
         fs::remove_file(&temporary).map_err(failed)?;
     }
@@ -127,7 +127,7 @@ fn compress(file: File, kind: Kind, bytes: u64, data: &mut dyn Read, id: &Object
         encoder.write_all(piece).map_err(failed)?;
     }
     encoder.finish().map_err(failed)?;
-    // A file that changes while it is read is not what was hashed before.
+    // A file that changes while it is read is not the file that was hashed before.
     match hasher.try_finalize() {
         Ok(written) if written == *id => Ok(()),
         _ => Err(Fault::fatal("a file changed while it was added")),

@@ -1,4 +1,4 @@
-//! Reflogs: what a reference was before.
+//! Reflogs: the earlier values of a reference.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;

@@ -94,7 +94,7 @@ fn branch(root: &Path, id: ObjectId) {
     std::fs::write(root.join("w/.git/refs/heads/main"), format!("{id}\n")).unwrap();
 }
 
-/// One entry of a pack: its kind, its size as written, what stands before the data, and the data.
+/// One entry of a pack: its kind, its size as written, the bytes before the data, and the data.
 struct Packed {
     id: ObjectId,
     kind: u8,

@@ -27,7 +27,7 @@ sleep 0.02
 /// Sequences of commands, a sequence on a line; `|` between commands, `!` in front of a shell command.
 const SEQUENCES: &str = include_str!("rows/write.txt");
 
-/// What the two repositories are compared by afterwards.
+/// The facts that the two repositories are compared by afterwards.
 const VIEWS: [&[&str]; 10] = [
     &["status", "--porcelain", "-b"],
     &["ls-files", "-s"],

@@ -9,17 +9,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skills::review::FileSide;
 
-/// What a run changed.
+/// The changes of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunChanges {
-    /// The run.
+    /// The id of the run.
     pub run_id: RunId,
     /// Where the run is in its life. A run that is not over may change more.
     pub status: RunStatus,
     /// The directories that it works on.
     pub directories: Vec<ChangedDirectory>,
-    /// What changed, by path.
+    /// The changed files, by path.
     pub files: Vec<ChangedFile>,
     /// The steps that changed something, in order.
     pub steps: Vec<ChangingStep>,
@@ -46,9 +46,9 @@ pub struct ChangedDirectory {
 pub struct ChangedFile {
     /// The path below `/workspace`.
     pub path: String,
-    /// What happened to it.
+    /// The kind of its change.
     pub change: PathChange,
-    /// What it is, or was.
+    /// The kind of the path, or that of the deleted one.
     pub kind: PathKind,
     /// The path that it had before it was renamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,7 +56,7 @@ pub struct ChangedFile {
     /// The file when the run began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<FileSide>,
-    /// The file now.
+    /// The file as it is now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<FileSide>,
     /// Number of lines added, for texts.
@@ -74,13 +74,13 @@ pub struct ChangedFile {
     pub after_web: bool,
 }
 
-/// What happened to a path.
+/// The change of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PathChange {
-    /// It is gone.
+    /// The path is gone afterwards.
     Deleted,
-    /// It is new.
+    /// The path was not there before.
     Created,
     /// It is another one.
     Changed,
@@ -92,11 +92,11 @@ pub enum PathChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PathKind {
-    /// A file.
+    /// The entry is a file.
     File,
-    /// A directory.
+    /// The entry is a directory.
     Directory,
-    /// A symbolic link.
+    /// The entry is a symbolic link.
     Link,
 }
 
@@ -106,7 +106,7 @@ pub enum PathKind {
 pub struct ChangingStep {
     /// The number of the step.
     pub step: u32,
-    /// What the model said in it; may be empty.
+    /// The model's words in it; may be empty.
     pub said: String,
     /// Whether the run had read from the web by then.
     pub after_web: bool,
@@ -114,7 +114,7 @@ pub struct ChangingStep {
     pub paths: usize,
 }
 
-/// What is to be landed or taken back.
+/// A request to land changes, or to take a landing back.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LandRequest {
@@ -127,47 +127,47 @@ pub struct LandRequest {
     /// Leave conflicting paths as they are. Default: a conflict refuses the whole.
     #[serde(default)]
     pub skip_conflicts: bool,
-    /// The hash of the plan that was looked at. Another plan is refused. Default: whatever the plan is now.
+    /// The hash of the plan that was looked at. Another plan is refused. Default: any plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<ContentHash>,
 }
 
-/// What a landing would do, deletions first.
+/// The effects of a landing, deletions first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LandingPlan {
-    /// The run.
+    /// The id of the run.
     pub run_id: RunId,
     /// The hash of the plan.
     pub hash: ContentHash,
     /// The number of the landing that it takes back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<u32>,
-    /// The directories.
+    /// The directories that it works on.
     pub directories: Vec<ChangedDirectory>,
-    /// What is done at each path.
+    /// The change of each path.
     pub paths: Vec<PlannedPath>,
     /// The hosts and files that the run has read from outside, if it has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub web_sources: Vec<String>,
 }
 
-/// What a landing does at one path.
+/// The change of one path by a landing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedPath {
     /// The path below `/workspace`.
     pub path: String,
-    /// What happens to it.
+    /// The kind of its change.
     pub change: PathChange,
-    /// What it is, or is to be.
+    /// The kind of the path, or of the new one.
     pub kind: PathKind,
     /// Whether it can be done.
     pub outcome: PlannedOutcome,
-    /// Why not.
+    /// The reason if it cannot be done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What runs the file later, if something is known to.
+    /// The program that runs the file later, if one is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executed_later: Option<String>,
     /// Whether the run had read from the web when it touched it last.
@@ -178,7 +178,7 @@ pub struct PlannedPath {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PlannedOutcome {
-    /// It is done.
+    /// The path is changed as shown.
     Clean,
     /// It is done, together with the owner's own change of other lines.
     Merged,
@@ -190,7 +190,7 @@ pub enum PlannedOutcome {
     Refused,
 }
 
-/// What was landed.
+/// The result of a landing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LandReply {
@@ -214,7 +214,7 @@ pub struct LandingSummary {
     pub landing: u32,
     /// How far it is: `landed`, `rolled_back`, `undone`.
     pub state: String,
-    /// Number of paths.
+    /// Number of paths that it changed.
     pub paths: usize,
     /// The number of the landing that it took back.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -23,7 +23,7 @@ impl WorkspaceView<'_> {
         Some((layered, layered.directory(fd.rep())?.to_owned()))
     }
 
-    /// Charges what a write below a path of the layer adds to the workspace: a copy of the owner's file.
+    /// Charges the growth of the workspace by a write below a path of the layer: a copy of the owner's file.
     async fn spend_copy(&mut self, path: &str) -> FsResult<()> {
         let Some(layered) = self.layered() else { return Ok(()) };
         layered.check_writable()?;
@@ -183,7 +183,7 @@ impl HostDescriptor for WorkspaceView<'_> {
         modified: NewTimestamp,
     ) -> FsResult<()> {
         match self.directory(&fd) {
-            // The times of a directory are no part of what is landed.
+            // The times of a directory are not landed.
             Some((layered, _)) => layered.check_writable(),
             None => self.inner().set_times(fd, accessed, modified).await,
         }

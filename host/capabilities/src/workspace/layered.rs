@@ -1,7 +1,7 @@
 //! The directories of one call over a copy-on-write layer (SPEC LAND-1).
 //!
-//! Files that a guest has open are real files with wasmtime-wasi's own descriptors, so reading and writing cost what
-//! they cost without a layer. A directory that a guest has open is a path of the layer: its descriptor is a placeholder,
+//! Files that a guest has open are real files with wasmtime-wasi's own descriptors, so reading and writing cost as
+//! much as without a layer. A directory that a guest has open is a path of the layer: its descriptor is a placeholder,
 //! and its number leads to the path.
 
 use std::collections::{HashMap, VecDeque};
@@ -71,7 +71,7 @@ impl Layered {
         Ok(if directory.is_empty() { path.to_owned() } else { format!("{directory}/{path}") })
     }
 
-    /// The descriptor of what was opened, to be put into the call's table.
+    /// The descriptor of an opened entry, to be put into the call's table.
     pub fn descriptor(&self, opened: &Opened) -> Descriptor {
         match opened {
             Opened::Directory(_) => Descriptor::Dir(self.placeholder.clone()),
@@ -79,7 +79,7 @@ impl Layered {
         }
     }
 
-    /// Remembers what a number of the call's table stands for.
+    /// Remembers the entry that a number of the call's table stands for.
     pub fn opened(&mut self, number: u32, opened: Opened) {
         match opened {
             Opened::Directory(path) => {
@@ -97,7 +97,7 @@ impl Layered {
         self.files.remove(&number);
     }
 
-    /// Fails if an open file of the owner has changed since it was opened: what was read may be a mixture.
+    /// Fails if an open file of the owner has changed since it was opened: the bytes read may be a mixture.
     pub fn check(&self, number: u32) -> FsResult<()> {
         match self.files.get(&number) {
             Some((file, guard)) => Ok(guard.check(file)?),

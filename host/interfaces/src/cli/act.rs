@@ -37,7 +37,7 @@ pub(super) struct ActArgs {
     /// Ask the owner before each action that reaches outside or cannot be undone
     #[arg(long, conflicts_with = "resume")]
     approval: bool,
-    /// Land what the run changed in the directories of `--on` when it completes, without a question
+    /// Land the run's changes in the directories of `--on` when it completes, without a question
     #[arg(long, requires = "directories", conflicts_with_all = ["resume", "detach", "plan"])]
     land: bool,
     /// Never ask: the run has no questions, and anything that would need approval is refused
@@ -156,7 +156,7 @@ pub(super) async fn attached(
     Ok(exit)
 }
 
-/// What becomes of a run's changes in the owner's directories when it ends.
+/// The fate of a run's changes in the owner's directories when it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Changes {
     /// They stay in the run until the owner lands them.

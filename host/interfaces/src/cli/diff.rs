@@ -1,4 +1,4 @@
-//! `motor diff`: what a run changed in the owner's directories (SPEC LAND-2).
+//! `motor diff`: the changes of a run in the owner's directories (SPEC LAND-2).
 
 use std::fmt::Write as _;
 
@@ -44,7 +44,7 @@ pub(super) async fn run(arguments: DiffArgs, context: &Context) -> Done {
         .await
 }
 
-/// What a run changed.
+/// Asks for the changes of a run.
 ///
 /// # Errors
 /// If it works on no directory.
@@ -121,7 +121,7 @@ fn whole(changes: &RunChanges, columns: usize, palette: Palette) -> String {
     page + "\n" + &foot(changes, columns, palette)
 }
 
-/// What a file without lines was and is.
+/// The two sides of a file that has no lines.
 fn sides(file: &ChangedFile) -> String {
     let side = |side: &FileSide| format!("{}, {}", text::bytes(side.bytes), side.hash.short());
     match (&file.before, &file.after) {

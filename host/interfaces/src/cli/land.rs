@@ -1,4 +1,4 @@
-//! `motor land` and `motor undo`: the owner's directories take over what a run changed, or are freed of it again (SPEC
+//! `motor land` and `motor undo`: the owner's directories take over the changes of a run, or are freed of them again (SPEC
 //! LAND-3, LAND-4).
 
 use agent::{LandReply, LandRequest, LandingPlan, LandingSummary, PlannedOutcome};
@@ -102,7 +102,7 @@ async fn list(run: &RunId, session: &mut Session, context: &Context) -> Done {
     Ok(CommandExit::Ok)
 }
 
-/// Shows the plan, asks the owner, and lands exactly what was shown.
+/// Shows the plan, asks the owner, and lands exactly this plan.
 async fn decided(run: &RunId, request: LandRequest, session: &mut Session, context: &Context) -> Done {
     let plan: LandingPlan = session.ask(&Call::post(format!("/v1/tasks/{run}/landings/plans"), &request)?).await?;
     check(&plan, &request)?;
@@ -128,7 +128,7 @@ async fn applied(
     session.ask_once(&Call::post(format!("/v1/tasks/{run}/landings"), &request)?.with(proof)).await
 }
 
-/// Refuses what cannot be landed before the owner is asked.
+/// Refuses a plan that cannot be landed before the owner is asked.
 fn check(plan: &LandingPlan, request: &LandRequest) -> Result<(), Refusal> {
     let of = |outcome| plan.paths.iter().filter(move |path| path.outcome == outcome);
     let conflicts: Vec<_> = of(PlannedOutcome::Conflict).collect();

@@ -1,5 +1,5 @@
-//! What runs changed in the owner's directories, and landing it: `/v1/tasks/{id}/changes`, `/landings`. Everybody who may
-//! see a run may see what it changed; a change of the directories takes the owner's token.
+//! Changes of runs in the owner's directories, and landing them: `/v1/tasks/{id}/changes`, `/landings`. Everybody who may
+//! see a run may see its changes; a change of the directories takes the owner's token.
 
 use agent::{LandReply, LandRequest, LandingPlan, LandingSummary, RunChanges};
 use axum::Json;

@@ -33,7 +33,7 @@ pub(super) const TAKE_UP: [RefusalCode; 2] = [IllegalState, OutcomeUnknown];
 /// Refusals of requests that do not fit the present state.
 pub(super) const STATE: [RefusalCode; 1] = [IllegalState];
 
-/// Reading or landing what a run changed in the owner's directories.
+/// Reading or landing the changes of a run in the owner's directories.
 pub(super) const LAND: [RefusalCode; 3] = [IllegalState, NotFound, InvalidRequest];
 
 /// Refusals of changes to tokens.

@@ -1,4 +1,4 @@
-//! The card of a landing, and what a run changed in few words (SPEC LAND-2, LAND-3).
+//! The card of a landing, and the changes of a run in few words (SPEC LAND-2, LAND-3).
 
 use agent::{ChangedFile, LandingPlan, PathChange, PathKind, PlannedOutcome, PlannedPath};
 use base::text::Foreign;
@@ -9,7 +9,7 @@ use crate::output::text;
 /// The most paths of one kind that a card names; the rest is counted.
 const MAX_NAMED: usize = 100;
 
-/// The card that the owner says yes to: what is lost first.
+/// The card that the owner says yes to: losses first.
 pub(crate) fn card(plan: &LandingPlan) -> Card {
     let title = match plan.undoes {
         Some(landing) => format!("take back landing {landing} of {}", plan.run_id),
@@ -67,7 +67,7 @@ fn named(mut card: Card, label: &'static str, tone: Tone, paths: &[&PlannedPath]
     }
 }
 
-/// What a run changed, in a line: `2 changed, 1 created, 1 deleted (+12 −3)`.
+/// The changes of a run, in a line: `2 changed, 1 created, 1 deleted (+12 −3)`.
 pub(crate) fn summary(files: &[ChangedFile]) -> String {
     let kinds = [
         (PathChange::Deleted, "deleted"),

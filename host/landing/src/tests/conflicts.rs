@@ -1,4 +1,4 @@
-//! Somebody else changes the directory, too.
+//! The owner changes the directory, too.
 
 use super::*;
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Stops at each step in turn, and checks that what is there then is one state or the other.
+/// Stops at each step in turn, and checks that the directory is in one state or the other then.
 fn at_each_step(
     make: impl Fn() -> Desk,
     begin: impl Fn(&Desk, &Steps) -> Result<Landed, LandError>,

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use super::*;
 
-/// What the owner writes.
+/// The text that the owner writes.
 const OWN: &str = "the owner's own words";
 
 type Act = fn(&Path);

@@ -50,7 +50,7 @@ proptest! {
         let plan = desk.plan();
         let mut clean = desk.edits();
         let blocked: Vec<String> = plan.conflicts().map(|entry| entry.edit.path.clone()).collect();
-        // What conflicts is left out, with everything that it lies in or that lies in it.
+        // Conflicts are left out, with every path that they lie in or that lies in them.
         let touches = |path: &str, other: &str| path == other || path.starts_with(&format!("{other}/")) || other.starts_with(&format!("{path}/"));
         clean.retain(|edit| !blocked.iter().any(|path| touches(path, &edit.path)));
         let plan = desk.plan_of(clean);

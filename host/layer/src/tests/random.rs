@@ -53,7 +53,7 @@ fn plant(root: &Path, seed: &[(String, u8)]) {
     fs::create_dir_all(root).unwrap();
     for (index, (path, kind)) in seed.iter().enumerate() {
         let path = root.join(path);
-        // What does not fit the tree so far is left out, in both trees alike.
+        // Entries that do not fit the tree so far are left out, in both trees alike.
         if let Some(parent) = path.parent()
             && fs::create_dir_all(parent).is_ok()
             && fs::symlink_metadata(&path).is_err()

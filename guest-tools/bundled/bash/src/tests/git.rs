@@ -1,4 +1,4 @@
-//! `git` as a command of the shell; what it prints is compared with git's in its own crate.
+//! `git` as a command of the shell; its output is compared with git's in its own crate.
 
 use super::{run, run_alone};
 

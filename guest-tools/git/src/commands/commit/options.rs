@@ -9,7 +9,7 @@ use crate::options::{Argument, Arguments};
 use crate::repository::Repository;
 use crate::revision;
 
-/// What is committed, and how.
+/// The content of a commit, and the way it is made.
 #[derive(Debug, Default)]
 pub(super) struct CommitOptions {
     pub message: Option<BString>,

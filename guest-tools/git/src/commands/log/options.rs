@@ -12,7 +12,7 @@ use crate::options::{Argument, Arguments, number};
 use crate::repository::Repository;
 use crate::revision;
 
-/// What a log shows.
+/// The commits and details that a log shows.
 #[derive(Debug)]
 pub(in super::super) struct LogOptions {
     pub revisions: Vec<String>,
@@ -28,7 +28,7 @@ pub(in super::super) struct LogOptions {
     pub combined: bool,
     /// Directories of references to begin at, in addition.
     pub references: Vec<String>,
-    /// Seconds since 1970.
+    /// The time in seconds since 1970.
     pub since: Option<i64>,
     until: Option<i64>,
     authors: Vec<String>,
@@ -99,7 +99,7 @@ impl LogOptions {
                 }
                 None => {
                     let text = word.strip_prefix('^').unwrap_or(&word);
-                    // A fault of a name with a path says what is wrong with it.
+                    // A fault of a name with a path names its cause.
                     match revision::find(repository, text) {
                         Ok(found) => found.is_some(),
                         Err(fault) if !super::super::diff::exists(repository, &word) => return Err(fault),
@@ -177,7 +177,7 @@ impl LogOptions {
             "--skip" => self.skip = number(name, value)?,
             "--pretty" | "--format" => {
                 self.pretty = Pretty::parse(value)?;
-                // `%d` in a format asks for what it shows.
+                // `%d` in a format asks for the names that it shows.
                 self.decorate |= value.contains("%d") || value.contains("%D");
             }
             "--date" => self.dates = DateForm::parse(value)?,
@@ -202,7 +202,7 @@ impl LogOptions {
         Ok(true)
     }
 
-    /// What the commits are printed with.
+    /// The format that the commits are printed with.
     pub(in super::super) fn printer<'a>(&self, repository: &'a Repository) -> Result<Printer<'a>> {
         Ok(Printer {
             repository,

@@ -18,7 +18,7 @@ use crate::pathspec::Pathspec;
 use crate::repository::Repository;
 use crate::{quote, revision, worktree};
 
-/// Runs `git checkout`.
+/// Runs `git checkout`, and prints its result.
 pub(in super::super) fn checkout(repository: &Repository, arguments: &[String], out: &mut Output) -> Result<i32> {
     let (mut words, mut names, mut create, mut detach, mut quiet) = (Vec::new(), Vec::new(), None, false, false);
     let mut arguments = Arguments::new("checkout", arguments);

@@ -13,7 +13,7 @@ use crate::quote;
 use crate::repository::Repository;
 use crate::worktree::Untracked;
 
-/// Prints the whole.
+/// Prints the long form of a status.
 pub(in super::super) fn long(repository: &Repository, status: &Status, out: &mut Output) -> Result<()> {
     where_we_are(repository, status, out)?;
     let initial = status.head.id.is_none();
