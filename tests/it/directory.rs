@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tests::binary::Motor;
@@ -22,7 +23,9 @@ const NEXT: &str = "\n%%\n";
 pub(crate) struct Desk {
     pub(crate) motor: Motor,
     pub(crate) directory: PathBuf,
-    pub(crate) model: ModelServer,
+    /// The requests that the model was sent.
+    pub(crate) asked: Arc<Mutex<Vec<Value>>>,
+    _model: ModelServer,
 }
 
 /// Paths with their entries.
@@ -30,11 +33,17 @@ pub(crate) type Listing = BTreeMap<String, String>;
 
 impl Desk {
     pub(crate) fn new(files: &[(&str, &str)]) -> Self {
-        let model = block_on(ModelServer::deciding(Box::new(obey)));
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let seen = asked.clone();
+        let decide = move |body: &Value| {
+            seen.lock().unwrap().push(body.clone());
+            obey(body)
+        };
+        let model = block_on(ModelServer::deciding(Box::new(decide)));
         let motor = Motor::with_model(&model).unattended();
         let directory = motor.directory().join("project");
         fs::create_dir(&directory).unwrap();
-        let desk = Self { motor, directory, model };
+        let desk = Self { motor, directory, asked, _model: model };
         files.iter().for_each(|(path, text)| desk.put(path, text));
         desk
     }

@@ -11,7 +11,7 @@ pub(crate) struct Arguments {
     command: &'static str,
 }
 
-/// One argument of a command line.
+/// One argument of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Argument {
     /// `-x` or `--name`, without a value attached.
@@ -63,7 +63,7 @@ impl Arguments {
         self.rest.pop_front().ok_or_else(|| Fault::usage(format_args!("option `{option}` requires a value")))
     }
 
-    /// Whether `--` was met.
+    /// Whether the word `--` was met before.
     pub(crate) fn separated(&self) -> bool {
         self.only_paths
     }
@@ -79,7 +79,7 @@ impl Arguments {
     }
 }
 
-/// A number behind an option.
+/// Reads the number behind an option.
 pub(crate) fn number(option: &str, value: &str) -> Result<usize> {
     value.parse().map_err(|_| Fault::fatal(format_args!("'{value}': not an integer (option `{option}`)")))
 }

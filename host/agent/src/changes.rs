@@ -126,10 +126,10 @@ fn assemble(
 /// The entry that became this new one by a rename, if there is one.
 fn original<'a>(change: &Change, by_path: &HashMap<&str, &'a Change>) -> Option<&'a Change> {
     let from = by_path.get(change.from.as_deref()?)?;
-    let is = match (&from.before, &change.after) {
-        (Before::File { .. }, After::File { .. }) | (Before::Directory, After::Directory) => true,
-        _ => false,
-    };
+    let is = matches!(
+        (&from.before, &change.after),
+        (Before::File { .. }, After::File { .. }) | (Before::Directory, After::Directory)
+    );
     (is && from.after == After::Missing && change.before == Before::Missing).then_some(*from)
 }
 

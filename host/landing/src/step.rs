@@ -2,6 +2,10 @@
 
 use crate::error::Result;
 
+/// An act of the owner, in a test.
+#[cfg(test)]
+type Act = Box<dyn Fn()>;
+
 /// Counts the steps of a landing.
 #[derive(Default)]
 pub struct Steps {
@@ -9,7 +13,7 @@ pub struct Steps {
     pub left: Option<std::cell::Cell<usize>>,
     /// The owner does something at this step.
     #[cfg(test)]
-    pub act: Option<(std::cell::Cell<usize>, Box<dyn Fn()>)>,
+    pub act: Option<(std::cell::Cell<usize>, Act)>,
     /// The system fails instead of the process.
     #[cfg(test)]
     pub full: bool,

@@ -144,10 +144,9 @@ fn a_run_that_goes_on_knows_what_was_landed_and_taken_back() {
     desk.motor.stdout(&["land", &run]);
     desk.motor.stdout(&["undo", &run]);
     assert_eq!(desk.read("a.txt"), "a\n");
-    let before = desk.model.requests().len();
+    let before = desk.asked.lock().unwrap().len();
     let _ = desk.motor.run(&["task", "retry", &run]);
-    let requests = desk.model.requests();
-    let told = requests[before].body.to_string();
+    let told = desk.asked.lock().unwrap()[before].to_string();
     for words in ["applied your changes of 1 paths (landing 1) and took them back", "the user took back landing 1"] {
         assert!(told.contains(words), "{words}: {told}");
     }

@@ -89,7 +89,7 @@ impl Scan {
             return;
         }
         self.is_first = PREFIXES.contains(&word.as_str());
-        if !HEADERS.contains(&word.as_str()) && is_plain && grants::commands(&[word.clone()]).is_ok() {
+        if !HEADERS.contains(&word.as_str()) && is_plain && grants::commands(std::slice::from_ref(&word)).is_ok() {
             self.names.push(word);
         }
     }
