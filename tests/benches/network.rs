@@ -180,7 +180,7 @@ async fn shell() -> Result<()> {
                 run_id: "",
                 step: 0,
                 idempotency_key: "",
-                workspace: Some(workspace.path().into()),
+                workspace: Some(workspace.path().to_owned().into()),
                 network: None,
                 environment: Vec::new(),
                 limits: Limits::default(),

@@ -11,7 +11,7 @@ const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../host");
 
 /// Every crate of the host with the crates of the host it may depend on. Lower crates never see higher ones; siblings
 /// do not see each other.
-const EDGES: [(&str, &[&str]); 22] = [
+const EDGES: [(&str, &[&str]); 24] = [
     ("base", &[]),
     ("seal", &[]),
     ("store", &["base"]),
@@ -24,14 +24,16 @@ const EDGES: [(&str, &[&str]); 22] = [
     ("network", &["base", "vault"]),
     ("receipts", &["base"]),
     ("skills", &["base", "consent", "receipts", "store"]),
+    ("layer", &["base"]),
+    ("landing", &["base", "layer", "receipts"]),
     ("bindings", &[]),
-    ("capabilities", &["base", "bindings", "network", "vault"]),
+    ("capabilities", &["base", "bindings", "layer", "network", "vault"]),
     ("runtime", &["base", "bindings", "capabilities", "network"]),
     ("bundled", &[]),
     ("grants", &["base", "network", "skills"]),
     ("deliveries", &["base", "network", "signals", "store", "vault"]),
     ("motor", &["base", "consent", "energy", "grants", "llm", "signals", "store"]),
-    ("toolbox", &["base", "bundled", "grants", "llm", "motor", "network", "runtime", "store"]),
+    ("toolbox", &["base", "bundled", "grants", "layer", "llm", "motor", "network", "runtime", "store"]),
     (
         "agent",
         &[
@@ -41,6 +43,8 @@ const EDGES: [(&str, &[&str]); 22] = [
             "deliveries",
             "energy",
             "grants",
+            "landing",
+            "layer",
             "llm",
             "motor",
             "network",

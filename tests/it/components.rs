@@ -57,7 +57,7 @@ fn call_with(
         run_id: "run_test",
         step: 1,
         idempotency_key: "key",
-        workspace: Some(workspace.to_owned()),
+        workspace: Some(workspace.to_owned().into()),
         network: None,
         environment: Vec::new(),
         limits,

@@ -83,7 +83,7 @@ async fn fetch_in(
         run_id: "run_test",
         step: 1,
         idempotency_key: "key",
-        workspace: workspace.map(Path::to_owned),
+        workspace: workspace.map(|path| path.to_owned().into()),
         network,
         environment: Vec::new(),
         limits,

@@ -15,6 +15,7 @@ mod consent_to_requests;
 mod crash;
 mod deliver;
 mod demo;
+mod directory;
 mod disk;
 mod exfiltration;
 mod explain;

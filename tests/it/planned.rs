@@ -122,7 +122,7 @@ fn a_good_draft_is_agreed_to_once_and_its_run_asks_nothing() {
     planning.types("y");
     let ended = planning.wait().succeeded();
     assert_eq!(ended.stdout, "reported\n");
-    // It had read the page before it sent, and nobody was asked.
+    // It had read the page before it sent, and the owner was not asked.
     assert_eq!(world.sink.requests().len(), 1);
     let run = world.motor.only_run();
     let trace = world.motor.json(&["task", "status", &run]);
@@ -156,7 +156,7 @@ fn a_run_that_wants_more_than_its_plan_is_refused_without_a_question() {
             send(format!("http://{sink}/")),
             get(format!("http://{page}/")),
             send(format!("http://{sink}/")),
-            call("fetch", json!({ "url": format!("http://{sink}/report"), "method": "DELETE" })),
+            send(format!("http://{sink}/report/more")),
             get("http://127.0.0.3:1/".to_owned()),
             call("request_approval", json!({ "action": "more", "domains": ["127.0.0.3:1"] })),
             send(format!("http://{sink}/report")),
@@ -177,7 +177,7 @@ fn a_run_that_wants_more_than_its_plan_is_refused_without_a_question() {
     let rules: Vec<_> = calls.iter().map(|call| rule(call)).collect();
     assert_eq!(rules, ["not_planned", "-", "not_planned", "not_planned", "domain_not_allowed", "-", "-"]);
     assert_eq!(calls[5]["result"]["ok"], false, "a run of a plan asks for no access: {}", calls[5]);
-    let sent: Vec<_> = world.sink.requests().iter().map(|request| request.path.clone()).collect();
+    let sent: Vec<_> = world.sink.requests().iter().map(|request| request.target.clone()).collect();
     assert_eq!(sent, ["/report"]);
 }
 
@@ -229,13 +229,13 @@ fn a_draft_that_obeys_an_injection_is_cut_and_each_entry_is_named() {
 
 #[test]
 fn a_draft_that_cannot_be_read_is_asked_for_once_more_and_then_refused() {
-    let huge = draft(json!({ "reason": "x".repeat(1 << 20) }));
+    let huge = draft(json!({ "reason": "x".repeat(1 << 19) }));
     let nested = draft(json!({ "domains": [[["*"]]], "writes": { "POST": "a.example" } }));
     let unknown = draft(json!({ "approvalRequired": false, "files": [{ "path": "/etc/passwd" }] }));
     for wrong in [huge, nested, unknown, json!({ "text": "You should grant everything." }), call("fetch", json!({}))] {
         let world = World::new(|_, _| (vec![wrong.clone()], vec![json!({ "text": "never" })]));
         let task = world.task();
-        world.motor.run(&["plan", &task, "--json"]).failed(1, &["drafted no plan that can be read"]);
+        world.motor.run(&["plan", &task, "--print"]).refused(1, &["drafted no plan that can be read"]);
         let (drafts, _) = world.asked();
         assert_eq!(drafts.len(), 2, "one repair at most");
         assert!(drafts[1].to_string().len() < 64 << 10, "a huge reply was sent back");
@@ -288,12 +288,12 @@ fn the_flags_of_the_user_are_the_upper_bound() {
 fn without_the_owner_nothing_starts_and_no_token_is_spent() {
     let world = World::new(|page, sink| (vec![good(page, sink)], honest(page, sink)));
     let task = world.task();
-    world.motor.run(&["plan", &task]).failed(5, &["no terminal to ask at"]);
+    world.motor.run(&["plan", &task]).refused(5, &["no terminal to ask at"]);
     assert_eq!(world.asked().0.len(), 0, "a draft that nobody could agree to");
     let printed = world.motor.stdout(&["plan", &task, "--print"]);
     let file = world.motor.file("plan.toml", &printed);
     let file = file.to_str().unwrap();
-    world.motor.run_with_input(&["act", "--plan", file], "y\n").failed(5, &["no terminal to ask at"]);
+    world.motor.run_with_input(&["act", "--plan", file], "y\n").refused(5, &["no terminal to ask at"]);
     let json = world.plan(&[]);
 
     let serving = world.motor.start(&["serve"]);
@@ -340,11 +340,11 @@ fn a_printed_plan_is_edited_and_started_as_it_is_then() {
     let printed = world.motor.stdout(&["plan", &world.task(), "--print", "--unattended"]);
     let sink = world.sink.address().to_string();
     let broken = world.motor.file("broken.toml", printed.replacen("domains = [", "domains = [\"*.com\", ", 1));
-    world.motor.run_as_owner(&["act", "--plan", broken.to_str().unwrap()], "").failed(2, &["`*.com`"]);
+    world.motor.run_as_owner(&["act", "--plan", broken.to_str().unwrap()], "").refused(2, &["`*.com`"]);
     world
         .motor
         .run_as_owner(&["act", "--plan", broken.to_str().unwrap(), "--domains", "a.example"], "")
-        .failed(2, &["--plan"]);
+        .refused(2, &["--plan"]);
     world.started_nothing();
     let report = format!("writes = [\"POST {sink}/report\"]");
     assert!(printed.contains(&report), "{printed}");

@@ -1,6 +1,8 @@
 //! The shell as a component: its effects against those of `bash`, the commands of a run, the reach of its requests,
 //! and the end of a script that never ends (SPEC TOOL-2, TOOL-3).
 
+mod git;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -54,7 +56,7 @@ impl<'a> Call<'a> {
             run_id: "run_test",
             step: 1,
             idempotency_key: "key",
-            workspace: Some(self.workspace.to_owned()),
+            workspace: Some(self.workspace.to_owned().into()),
             network: self.network,
             environment: allowed.into_iter().collect(),
             limits: Limits { deadline_ms: self.deadline_ms, ..Limits::default() },

@@ -55,7 +55,7 @@ fn call_in(
         run_id: "run_test",
         step: 1,
         idempotency_key: "key",
-        workspace,
+        workspace: workspace.map(Into::into),
         network: None,
         environment: Vec::new(),
         limits,

@@ -3,6 +3,7 @@
 //! The facade and the wire share these records: each is plain data made for callers. Stored data has records of its own
 //! (`motor::record`, `motor::event`, `signals`).
 
+pub mod changes;
 pub mod offers;
 pub mod plans;
 pub mod skills;
@@ -68,6 +69,10 @@ pub struct ActRequest {
     /// Files to copy into the workspace.
     #[serde(default)]
     pub files: Vec<FileInput>,
+    /// Directories to work on (SPEC LAND-1): the run sees them as `/workspace`, and its changes are kept aside until
+    /// the owner lands them. Without tools, such a run has `bash` and the file tools.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub directories: Vec<DirectoryInput>,
     /// Model calls it may take. Default 20, at most 50.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "base::whole::option")]
     pub max_iterations: Option<u32>,
@@ -101,6 +106,20 @@ pub struct FileInput {
     /// Its path in the workspace. Default: its file name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+}
+
+/// A directory to work on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DirectoryInput {
+    /// Absolute path on this machine.
+    pub path: PathBuf,
+    /// Whether the run may only read it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub read_only: bool,
+    /// Paths in it that the run may see although `.gitignore`, `.motorignore` or the rules for secrets hide them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shown: Vec<String>,
 }
 
 /// The reply for an accepted run.

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base::{ContentHash, ContentHasher, Refusal, RefusalCode, RunId};
+use grants::DirectoryGrant;
 use motor::Artifact;
 use receipts::tree::{FoundEntry, Odd, TreeError, sum, walk};
 use runtime::Limits;
@@ -63,6 +64,11 @@ impl WorkspaceBaseline {
         })
     }
 
+    /// Whether this path was an input file.
+    pub fn names(&self, path: &str) -> bool {
+        self.files.contains_key(path)
+    }
+
     /// Whether an input file had this content, under any path.
     pub fn holds(&self, hash: ContentHash) -> bool {
         self.files.values().any(|given| *given == hash)
@@ -108,7 +114,13 @@ pub(crate) async fn collect(
     run: &RunId,
     scrubber: Arc<Scrubber>,
     limits: &Limits,
+    directories: &[DirectoryGrant],
 ) -> Result<Vec<Artifact>, Refusal> {
+    // Changes in the owner's directories are landed, not copied.
+    let landed: Vec<_> = directories.iter().map(|directory| directory.prefix.clone()).collect();
+    if landed.iter().any(String::is_empty) {
+        return Ok(Vec::new());
+    }
     let (directory, artifacts, limits) = (home.run(run), home.artifacts(run), *limits);
     let workspace = home.workspace(run);
     blocking(move || {
@@ -119,7 +131,8 @@ pub(crate) async fn collect(
         }
         let stage = directory.join(STAGE);
         remove(&stage)?;
-        let copier = Copier { baseline: WorkspaceBaseline::read(&directory), stage: stage.clone(), scrubber, limits };
+        let baseline = WorkspaceBaseline::read(&directory);
+        let copier = Copier { baseline, landed, stage: stage.clone(), scrubber, limits };
         let copied = copier.copy(&workspace);
         let appeared = copied.and_then(|produced| appear(&stage, &artifacts, &directory).map(|()| produced));
         if appeared.is_err() {
@@ -149,6 +162,8 @@ fn remove(directory: &Path) -> Result<(), Refusal> {
 
 struct Copier {
     baseline: WorkspaceBaseline,
+    /// The owner's directories in the workspace.
+    landed: Vec<String>,
     stage: PathBuf,
     scrubber: Arc<Scrubber>,
     limits: Limits,
@@ -165,7 +180,7 @@ impl Copier {
             workspace,
             entries,
             Odd::Ignored,
-            |path| path == OUTPUTS,
+            |path| path == OUTPUTS || self.landed.iter().any(|prefix| path == prefix),
             |FoundEntry { path, mut file }| {
                 let found = sum(&mut file, left.saturating_add(1)).map_err(|error| storage(&error))?;
                 left = left.checked_sub(found.bytes).ok_or_else(|| too_much(most))?;

@@ -177,7 +177,7 @@ impl Workbench {
                 run_id: "",
                 step: 0,
                 idempotency_key: "",
-                workspace: Some(workspace),
+                workspace: Some(workspace.into()),
                 network: None,
                 environment: Vec::new(),
                 limits: self.limits,

@@ -1,6 +1,6 @@
 //! Plans of runs: one consent for a task in place of many questions (SPEC LAND-6).
 //!
-//! A model drafts the access of a run from the words of its task and from the names of what is there. The draft is data:
+//! A model drafts the access of a run from the words of its task and from the names of tools, credentials and skills. The draft is data:
 //! it is read by the parsers of `grants`, entries that no owner asked for are dropped with words, and nothing here makes
 //! it wider. It confers nothing. The owner agrees to the hash of the whole plan, and the run starts only if its access
 //! still has this hash.
@@ -95,7 +95,7 @@ impl Runs {
         Ok(TaskPlan { notes: notes.listed(), reason, ..planned })
     }
 
-    /// Checks a plan that the owner wrote or changed, and shows what its run could do. Starts nothing.
+    /// Checks a plan that the owner wrote or changed, and shows the powers of its run. Starts nothing.
     ///
     /// # Errors
     /// If the request is invalid; the reason quotes the invalid entry.

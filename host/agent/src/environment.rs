@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use crate::access::NetworkAccess;
 use crate::config::Config;
+use crate::directories;
 use crate::origins::Origins;
 use crate::skill::{advise, briefing, limits, tools_of};
 use crate::trace_file::TraceWriter;
@@ -38,6 +39,8 @@ pub(crate) struct HostEnvironment {
     pub skills: Library,
     pub origins: Origins,
     pub traces: TraceWriter,
+    /// One landing at a time, and none while a layer is opened: an interrupted one is ended then.
+    pub landing: tokio::sync::Mutex<()>,
 }
 
 impl HostEnvironment {
@@ -85,6 +88,11 @@ impl Environment for HostEnvironment {
             None => None,
         };
         self.home.check_workspace(&run.id)?;
+        let (directory, of_layer) = (self.home.run(&run.id), run.grant.clone());
+        let (layer, landed) = {
+            let _turn = self.landing.lock().await;
+            blocking(move || directories::open(&directory, &of_layer)).await?
+        };
         let network = self.access.open(run).await?;
         words_of_user(trace).for_each(|words| network.given().user(words));
         let limits = limits(&self.config.limits, grant)?;
@@ -98,6 +106,8 @@ impl Environment for HostEnvironment {
             tools: self.config.tools.clone(),
             guard: grant.guard.unwrap_or(self.config.code.guard),
             workspace: self.home.workspace(&run.id),
+            layer,
+            landed,
             network,
             allowed: self.access.allowed(&run.agent)?,
             commands: grant.commands.clone(),
@@ -123,7 +133,8 @@ impl Environment for HostEnvironment {
         // Files that are not kept stay in the workspace, from where they can be copied.
         self.origins.note_files(run).await?;
         let scrubber = self.access.scrubber(&run.id).await?;
-        let artifacts = artifacts::collect(&self.home, &run.id, scrubber, &self.config.limits).await?;
+        let on = &run.grant.directories;
+        let artifacts = artifacts::collect(&self.home, &run.id, scrubber, &self.config.limits, on).await?;
         self.origins.note_copies(run, &artifacts).await?;
         Ok(artifacts)
     }

@@ -1,6 +1,7 @@
 //! A run's possible access, in words and numbers, from the plan that the run itself would start from (SPEC RUN-13).
 
 use base::{AgentName, ContentHash, CredentialName, Refusal};
+use grants::DirectoryGrant;
 use network::{Pattern, Shape, TaintedWrite};
 use runtime::Limits;
 use schemars::JsonSchema;
@@ -98,7 +99,7 @@ pub struct ExplainedNetwork {
     pub writes: Vec<Shape>,
     /// The rule for a write request that `writes` does not list, after the run has read web content.
     pub tainted_write: TaintedWrite,
-    /// Whether the run is held to a plan: a write request that `writes` does not list is refused, and nobody is asked.
+    /// Whether the run is held to a plan: a write request that `writes` does not list is refused without a question.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_planned: bool,
     /// Private addresses that a host may resolve to, if it was granted by its exact name.
@@ -126,12 +127,27 @@ pub struct ExplainedCredential {
 pub struct ExplainedFiles {
     /// How the run may access its workspace.
     pub access: FileAccess,
+    /// The directories it works on (SPEC LAND-1): changes are kept aside until the owner lands them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub directories: Vec<ExplainedDirectory>,
     /// The files that are copied into the workspace.
     pub inputs: Vec<String>,
     /// Maximum total size of the workspace in bytes.
     pub most_bytes: u64,
     /// Maximum number of files and directories.
     pub most_files: u64,
+}
+
+/// A directory that a run would work on.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExplainedDirectory {
+    /// Absolute path on this machine.
+    pub path: String,
+    /// The path under which the run sees it.
+    pub seen_as: String,
+    /// Whether it can only be read.
+    pub read_only: bool,
 }
 
 /// A run's access to its workspace.
@@ -242,6 +258,7 @@ impl Runs {
                     (true, false) => FileAccess::Read,
                     (true, true) => FileAccess::ReadWrite,
                 },
+                directories: grant.directories.iter().map(explained_directory).collect(),
                 inputs: request.files.iter().map(workspace::name_of).collect(),
                 most_bytes: limits.workspace_bytes,
                 most_files: limits.workspace_files,
@@ -261,6 +278,15 @@ impl Runs {
             warnings,
         })
     }
+}
+
+fn explained_directory(directory: &DirectoryGrant) -> ExplainedDirectory {
+    let seen_as = match directory.prefix.as_str() {
+        "" => "/workspace".to_owned(),
+        prefix => format!("/workspace/{prefix}"),
+    };
+    let path = directory.path.to_string_lossy().into_owned();
+    ExplainedDirectory { path, seen_as, read_only: directory.read_only }
 }
 
 /// Whether this is the named credential: names of the vault are exact, those of variables are case-insensitive.

@@ -168,6 +168,7 @@ impl Host {
             access,
             origins: Origins::new(store.clone(), home.clone()),
             traces,
+            landing: tokio::sync::Mutex::default(),
         });
         let motor = Motor::new(MotorParts {
             store: store.clone(),

@@ -7,9 +7,11 @@
 mod access;
 pub mod api;
 mod artifacts;
+mod changes;
 pub mod components;
 pub mod config;
 mod decisions;
+mod directories;
 pub mod doctor;
 mod draft;
 mod elicitation;
@@ -19,6 +21,7 @@ mod execute;
 mod explain;
 pub mod home;
 mod host;
+mod landing;
 mod loss;
 mod metrics;
 mod models;
@@ -35,10 +38,15 @@ mod trace_file;
 mod withhold;
 mod workspace;
 
+pub use api::changes::{
+    ChangedDirectory, ChangedFile, ChangingStep, LandReply, LandRequest, LandingPlan, LandingSummary, PathChange,
+    PathKind, PlannedOutcome, PlannedPath, RunChanges,
+};
 pub use api::plans::{AgreedPlan, TaskPlan};
 pub use api::tasks::TaskSummary;
 pub use api::{
-    ActReply, ActRequest, Caller, ExecuteReply, ExecuteRequest, FileInput, HostStatus, SetCredential, TaskFilter, Tier,
+    ActReply, ActRequest, Caller, DirectoryInput, ExecuteReply, ExecuteRequest, FileInput, HostStatus, SetCredential,
+    TaskFilter, Tier,
 };
 pub use base::Env;
 pub use decisions::{Decision, DecisionLevel, DomainVerdict};
@@ -48,8 +56,8 @@ pub use elicitation::{Elicitation, ElicitedAnswer};
 pub use energy::EnergyReport;
 pub use execute::Programs;
 pub use explain::{
-    ExplainedCredential, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedSkill, ExplainedTool, Explanation,
-    FileAccess,
+    ExplainedCredential, ExplainedDirectory, ExplainedEnergy, ExplainedFiles, ExplainedNetwork, ExplainedSkill,
+    ExplainedTool, Explanation, FileAccess,
 };
 pub use home::Home;
 pub use host::{Capabilities, Host, HostOptions};

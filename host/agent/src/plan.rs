@@ -10,6 +10,7 @@ use skills::Taken;
 
 use crate::access::RunConsents;
 use crate::api::{ActRequest, Caller};
+use crate::directories;
 use crate::environment::HostEnvironment;
 use crate::skill::{Purpose, SkillPlan, skill_plan};
 use toolbox::{SkillTool, catalogue};
@@ -61,11 +62,15 @@ pub(crate) async fn plan(
         writes: shapes(&request.writes)?,
         credentials: credentials(&request.task, &request.credentials)?,
         commands: request.commands.as_deref().map(commands).transpose()?,
+        directories: directories::resolve(request, &environment.home, by)?,
         ..Grant::default()
     };
     let (mut warnings, mut problems) = (Vec::new(), Vec::new());
     let (mut skill, mut own) = (None, BTreeMap::new());
-    let mut tools = catalogue::resolve(&request.tools)?;
+    let mut tools = match request.tools.as_slice() {
+        [] if !grant.directories.is_empty() => catalogue::resolve(&directories::default_tools())?,
+        tools => catalogue::resolve(tools)?,
+    };
     if let Some(of_skill) = skill_plan(request, purpose, environment).await? {
         let SkillPlan { taken, grant: granted, policy, own: brought, problems: wrong, warnings: said } = of_skill;
         // If the caller names tools, the run has only those and the skill's own; the policy's tools are the default.
@@ -92,6 +97,11 @@ pub(crate) async fn plan(
     }
     if grant.commands.is_some() && !tools.iter().any(|tool| tool == catalogue::BASH) {
         warnings.push("`bash` is not granted, so a list of its commands is of no use".to_owned());
+    }
+    if !grant.directories.is_empty() && !catalogue::sees_files(&tools) {
+        warnings.push(
+            "none of the granted tools sees files, so `--on` is of no use: grant `filesystem` or `bash`".to_owned(),
+        );
     }
     if let Some(tool) = catalogue::saves_files(&tools).filter(|_| !catalogue::sees_files(&tools)) {
         warnings.push(format!(

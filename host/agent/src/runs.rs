@@ -16,7 +16,7 @@ use crate::plan::{Plan, plan};
 use crate::receipt::ReceiptKey;
 use crate::retention::{Pruner, Retention};
 use crate::skill::{self, Purpose};
-use crate::workspace;
+use crate::{directories, workspace};
 
 /// The runs of a home.
 pub struct Runs {
@@ -79,7 +79,7 @@ impl Runs {
         let directory = environment.home.workspace(&id);
         let (max_iterations, may_ask) = (purpose.iterations(&request), !request.unattended);
         let (files, limits, place) = (request.files.clone(), environment.config.limits, directory.clone());
-        let used = grant.skill.clone();
+        let (used, on) = (grant.skill.clone(), grant.directories.clone());
         let label = used.as_ref().map(skill::label);
         let versions = environment.skills.versions().clone();
         let given = blocking(move || {
@@ -88,7 +88,9 @@ impl Runs {
             if let Some(snapshot) = &skill {
                 versions.keep(snapshot)?;
             }
-            workspace::prepare(&place, skill.as_ref(), &files, &limits)
+            let given = workspace::prepare(&place, skill.as_ref(), &files, &limits)?;
+            directories::create(&place, &on).inspect_err(|_| workspace::discard(&place))?;
+            Ok(given)
         })
         .await?;
         let paths: Vec<_> = request.files.iter().map(|file| file.path.as_path()).collect();

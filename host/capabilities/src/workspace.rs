@@ -1,28 +1,31 @@
-//! `wasi:filesystem` over one directory, `/workspace`, with a quota.
+//! `wasi:filesystem` below `/workspace`: one directory, or a copy-on-write layer over several, with a quota.
 //!
 //! Path resolution inside the directory is wasmtime-wasi's (cap-std's: no `..`, no symlink leads out). This view adds a
 //! limit on bytes and files, so that a guest cannot fill the owner's disk, and refuses links, so that a workspace
 //! cannot later lead other readers out of it. Usage is measured when the call first writes, and every byte written in
 //! the call counts: overwriting gives nothing back before the next call.
 
+mod descriptor;
+mod layered;
 mod quota;
 
-use std::path::Path;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
 
+use layer::{Call, Layer};
 use wasmtime::component::{HasData, Resource, ResourceTable};
-use wasmtime_wasi::filesystem::{WasiFilesystemCtx, WasiFilesystemCtxView};
+use wasmtime_wasi::filesystem::{Dir, OpenMode, WasiFilesystemCtx, WasiFilesystemCtxView};
 use wasmtime_wasi::p2::bindings::filesystem::preopens;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
-    self, Advice, Descriptor, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, DirectoryEntryStream,
-    ErrorCode, Filesize, Host, HostDescriptor, HostDirectoryEntryStream, MetadataHashValue, NewTimestamp, OpenFlags,
-    PathFlags,
+    Descriptor, DirectoryEntry, DirectoryEntryStream, ErrorCode, Host, HostDirectoryEntryStream,
 };
-use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
+use wasmtime_wasi::p2::{DynOutputStream, FsError, FsResult};
 use wasmtime_wasi::{FsPerms, WasiCtx};
 
 pub use quota::{Quota, QuotaUsage};
 
-use crate::{Limit, LimitExceeded};
+use layered::{Layered, Opened};
 
 /// The path under which guests see the directory.
 pub const GUEST_PATH: &str = "/workspace";
@@ -37,29 +40,67 @@ pub enum Access {
     ReadWrite,
 }
 
+/// The files behind `/workspace`.
+#[derive(Clone)]
+pub enum Workspace {
+    /// One directory of the host.
+    Directory(PathBuf),
+    /// Directories of the owner, seen through a layer that keeps changes in `directory` (SPEC LAND-1).
+    Layered {
+        /// The layer of the run.
+        layer: Arc<Layer>,
+        /// The call that changes are noted under.
+        call: WorkspaceCall,
+        /// The directory that the quota is measured in.
+        directory: PathBuf,
+    },
+}
+
+impl From<PathBuf> for Workspace {
+    fn from(directory: PathBuf) -> Self {
+        Self::Directory(directory)
+    }
+}
+
+/// A call as the layer notes it.
+pub type WorkspaceCall = Call;
+
 /// Settings and state of one call's file system. The default has no directory.
 #[derive(Default)]
 pub struct WorkspaceCtx {
     filesystem: WasiFilesystemCtx,
     quota: Quota,
     listings: u64,
+    layered: Option<Layered>,
 }
 
 /// Directory listings that a call may have open: each holds all names of its directory in the host's memory.
 const MAX_LISTINGS: u64 = 16;
 
 impl WorkspaceCtx {
-    /// Opens `directory` as `/workspace`.
+    /// Opens `workspace` as `/workspace`, with at most `most` in its directory.
     ///
     /// # Errors
     /// If the directory cannot be opened.
-    pub fn open(directory: &Path, access: Access, quota: Quota) -> wasmtime::Result<Self> {
+    pub fn open(workspace: &Workspace, access: Access, most: QuotaUsage) -> wasmtime::Result<Self> {
+        let directory = match workspace {
+            Workspace::Directory(directory) | Workspace::Layered { directory, .. } => directory,
+        };
         let permissions = match access {
             Access::ReadOnly => FsPerms::ReadOnly,
             Access::ReadWrite => FsPerms::ReadWrite,
         };
         let mut wasi: WasiCtx = WasiCtx::builder().preopened_dir(directory, GUEST_PATH, permissions)?.build();
-        Ok(Self { filesystem: std::mem::take(wasi.filesystem()), quota, listings: 0 })
+        let filesystem = std::mem::take(wasi.filesystem());
+        let layered = match workspace {
+            Workspace::Directory(_) => None,
+            Workspace::Layered { layer, call, .. } => {
+                // It is never read: a layered directory answers by its path.
+                let placeholder = Dir::new(File::open(directory)?, permissions, OpenMode::READ, false);
+                Some(Layered::new(layer.clone(), call.clone(), access, placeholder))
+            }
+        };
+        Ok(Self { filesystem, quota: Quota::new(directory, most), listings: 0, layered })
     }
 }
 
@@ -101,7 +142,11 @@ impl WorkspaceView<'_> {
 
 impl preopens::Host for WorkspaceView<'_> {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
-        preopens::Host::get_directories(&mut self.inner())
+        let directories = preopens::Host::get_directories(&mut self.inner())?;
+        if let Some(layered) = &mut self.ctx.layered {
+            directories.iter().for_each(|(fd, _)| layered.opened(fd.rep(), Opened::Directory(String::new())));
+        }
+        Ok(directories)
     }
 }
 
@@ -115,202 +160,22 @@ impl Host for WorkspaceView<'_> {
     }
 }
 
-impl HostDescriptor for WorkspaceView<'_> {
-    async fn write(&mut self, fd: Resource<Descriptor>, bytes: Vec<u8>, offset: Filesize) -> FsResult<Filesize> {
-        // A write far beyond the end makes a file as long as its offset says.
-        let size = self.inner().stat(Resource::new_borrow(fd.rep())).await?.size;
-        let grown = offset.saturating_add(bytes.len() as u64).saturating_sub(size);
-        self.spend_bytes(grown.max(bytes.len() as u64))?;
-        self.inner().write(fd, bytes, offset).await
-    }
-
-    async fn set_size(&mut self, fd: Resource<Descriptor>, size: Filesize) -> FsResult<()> {
-        let before = self.inner().stat(Resource::new_borrow(fd.rep())).await?.size;
-        self.spend_bytes(size.saturating_sub(before))?;
-        self.inner().set_size(fd, size).await
-    }
-
-    fn write_via_stream(&mut self, fd: Resource<Descriptor>, offset: Filesize) -> FsResult<Resource<DynOutputStream>> {
-        // A gap before the first byte is part of the file's length; it is charged as if it had been written.
-        self.spend_bytes(offset)?;
-        let stream = self.inner().write_via_stream(fd, offset)?;
-        self.meter(stream)
-    }
-
-    fn append_via_stream(&mut self, fd: Resource<Descriptor>) -> FsResult<Resource<DynOutputStream>> {
-        let stream = self.inner().append_via_stream(fd)?;
-        self.meter(stream)
-    }
-
-    async fn open_at(
-        &mut self,
-        fd: Resource<Descriptor>,
-        path_flags: PathFlags,
-        path: String,
-        open_flags: OpenFlags,
-        flags: DescriptorFlags,
-    ) -> FsResult<Resource<Descriptor>> {
-        if open_flags.contains(OpenFlags::CREATE) {
-            let directory = Resource::new_borrow(fd.rep());
-            if self.inner().stat_at(directory, path_flags, path.clone()).await.is_err() {
-                self.spend_file()?;
-            }
-        }
-        self.inner().open_at(fd, path_flags, path, open_flags, flags).await
-    }
-
-    async fn create_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
-        self.spend_file()?;
-        self.inner().create_directory_at(fd, path).await
-    }
-
-    async fn link_at(
-        &mut self,
-        _: Resource<Descriptor>,
-        _: PathFlags,
-        _: String,
-        _: Resource<Descriptor>,
-        _: String,
-    ) -> FsResult<()> {
-        Err(ErrorCode::NotPermitted.into())
-    }
-
-    async fn symlink_at(&mut self, _: Resource<Descriptor>, _: String, _: String) -> FsResult<()> {
-        Err(ErrorCode::NotPermitted.into())
-    }
-
-    // Everything below is wasmtime-wasi's, unchanged.
-
-    async fn advise(
-        &mut self,
-        fd: Resource<Descriptor>,
-        offset: Filesize,
-        len: Filesize,
-        advice: Advice,
-    ) -> FsResult<()> {
-        self.inner().advise(fd, offset, len, advice).await
-    }
-
-    async fn sync_data(&mut self, fd: Resource<Descriptor>) -> FsResult<()> {
-        self.inner().sync_data(fd).await
-    }
-
-    async fn get_flags(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorFlags> {
-        self.inner().get_flags(fd).await
-    }
-
-    async fn get_type(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorType> {
-        self.inner().get_type(fd).await
-    }
-
-    async fn set_times(
-        &mut self,
-        fd: Resource<Descriptor>,
-        accessed: NewTimestamp,
-        modified: NewTimestamp,
-    ) -> FsResult<()> {
-        self.inner().set_times(fd, accessed, modified).await
-    }
-
-    async fn read(&mut self, fd: Resource<Descriptor>, len: Filesize, offset: Filesize) -> FsResult<(Vec<u8>, bool)> {
-        self.inner().read(fd, len, offset).await
-    }
-
-    async fn read_directory(&mut self, fd: Resource<Descriptor>) -> FsResult<Resource<DirectoryEntryStream>> {
-        if self.ctx.listings >= MAX_LISTINGS {
-            return Err(FsError::trap(LimitExceeded { limit: Limit::Handles, value: MAX_LISTINGS }));
-        }
-        let listing = self.inner().read_directory(fd).await?;
-        self.ctx.listings += 1;
-        Ok(listing)
-    }
-
-    async fn sync(&mut self, fd: Resource<Descriptor>) -> FsResult<()> {
-        self.inner().sync(fd).await
-    }
-
-    async fn stat(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorStat> {
-        self.inner().stat(fd).await
-    }
-
-    async fn stat_at(
-        &mut self,
-        fd: Resource<Descriptor>,
-        path_flags: PathFlags,
-        path: String,
-    ) -> FsResult<DescriptorStat> {
-        self.inner().stat_at(fd, path_flags, path).await
-    }
-
-    async fn set_times_at(
-        &mut self,
-        fd: Resource<Descriptor>,
-        path_flags: PathFlags,
-        path: String,
-        accessed: NewTimestamp,
-        modified: NewTimestamp,
-    ) -> FsResult<()> {
-        self.inner().set_times_at(fd, path_flags, path, accessed, modified).await
-    }
-
-    fn drop(&mut self, fd: Resource<Descriptor>) -> wasmtime::Result<()> {
-        HostDescriptor::drop(&mut self.inner(), fd)
-    }
-
-    async fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<String> {
-        self.inner().readlink_at(fd, path).await
-    }
-
-    async fn remove_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
-        self.inner().remove_directory_at(fd, path).await
-    }
-
-    async fn rename_at(
-        &mut self,
-        fd: Resource<Descriptor>,
-        old_path: String,
-        new_fd: Resource<Descriptor>,
-        new_path: String,
-    ) -> FsResult<()> {
-        self.inner().rename_at(fd, old_path, new_fd, new_path).await
-    }
-
-    async fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
-        self.inner().unlink_file_at(fd, path).await
-    }
-
-    fn read_via_stream(&mut self, fd: Resource<Descriptor>, offset: Filesize) -> FsResult<Resource<DynInputStream>> {
-        self.inner().read_via_stream(fd, offset)
-    }
-
-    async fn is_same_object(&mut self, a: Resource<Descriptor>, b: Resource<Descriptor>) -> wasmtime::Result<bool> {
-        self.inner().is_same_object(a, b).await
-    }
-
-    async fn metadata_hash(&mut self, fd: Resource<Descriptor>) -> FsResult<MetadataHashValue> {
-        self.inner().metadata_hash(fd).await
-    }
-
-    async fn metadata_hash_at(
-        &mut self,
-        fd: Resource<Descriptor>,
-        path_flags: PathFlags,
-        path: String,
-    ) -> FsResult<MetadataHashValue> {
-        self.inner().metadata_hash_at(fd, path_flags, path).await
-    }
-}
-
 impl HostDirectoryEntryStream for WorkspaceView<'_> {
     async fn read_directory_entry(
         &mut self,
-        stream: Resource<types::DirectoryEntryStream>,
+        stream: Resource<DirectoryEntryStream>,
     ) -> FsResult<Option<DirectoryEntry>> {
-        self.inner().read_directory_entry(stream).await
+        match &mut self.ctx.layered {
+            Some(layered) => Ok(layered.next_entry(stream.rep())),
+            None => self.inner().read_directory_entry(stream).await,
+        }
     }
 
-    fn drop(&mut self, stream: Resource<types::DirectoryEntryStream>) -> wasmtime::Result<()> {
+    fn drop(&mut self, stream: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {
         self.ctx.listings = self.ctx.listings.saturating_sub(1);
+        if let Some(layered) = &mut self.ctx.layered {
+            layered.listed(stream.rep());
+        }
         HostDirectoryEntryStream::drop(&mut self.inner(), stream)
     }
 }

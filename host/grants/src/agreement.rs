@@ -1,4 +1,4 @@
-//! The owner's agreement to a plan: the access of its run is the plan's, and nobody is asked for more (SPEC LAND-6).
+//! The owner's agreement to a plan: the access of its run is the plan's, and it asks for no more (SPEC LAND-6).
 //!
 //! Evidence for the run's record. The right to start such a run is a `consent::Consent`, which no record turns into.
 

@@ -5,11 +5,13 @@
 
 mod agreement;
 mod consent;
+mod directory;
 mod parse;
 mod skill;
 
 pub use agreement::{Agreement, Drafting};
 pub use consent::{DomainConsent, RunConsent};
+pub use directory::{DirectoryGrant, MAX_DIRECTORIES, directories};
 pub use parse::{commands, credentials, patterns, shapes};
 pub use skill::{Admission, SkillGrant};
 
@@ -47,6 +49,9 @@ pub struct Grant {
     /// The commands that its shell is narrowed to. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<Vec<String>>,
+    /// The directories of the owner that it works on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub directories: Vec<DirectoryGrant>,
     /// The skill it works by, or reviews.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<SkillGrant>,

@@ -10,6 +10,7 @@ mod consent;
 mod context;
 mod credential;
 mod demo;
+mod diff;
 mod doctor;
 mod energy;
 mod execute;
@@ -19,6 +20,7 @@ mod grants;
 mod input;
 mod inspect;
 mod interrupt;
+mod land;
 mod live;
 mod logging;
 mod mcp;
@@ -107,10 +109,16 @@ struct Globals {
 enum Command {
     /// Delegate a task and follow its steps; the answer goes to stdout
     Act(act::ActArgs),
-    /// Show what a run could touch, without starting it
+    /// Show the powers of a run, without starting it
     Explain(explain::ExplainArgs),
-    /// Let a model draft what a task may touch, agree to it once, and start it
+    /// Let a model draft the access for a task, agree to it once, and start it
     Plan(plan::PlanArgs),
+    /// Show the changes of a run in your directories, file by file and step by step
+    Diff(diff::DiffArgs),
+    /// Apply the changes of a run to your directories, all or nothing
+    Land(land::LandArgs),
+    /// Take a landing back, and keep your later edits
+    Undo(land::UndoArgs),
     /// Run JavaScript in the sandbox and print its value
     Execute(execute::ExecuteArgs),
     /// List, show, answer, retry and cancel runs
@@ -217,6 +225,9 @@ async fn dispatch(cli: Cli, env: Env, output: &Output) -> Done {
         Command::Attach(arguments) => attach::run(arguments, &context).await,
         Command::Trace(command) => trace::run(command, &context).await,
         Command::Plan(arguments) => plan::run(arguments, &context).await,
+        Command::Diff(arguments) => diff::run(arguments, &context).await,
+        Command::Land(arguments) => land::land(arguments, &context).await,
+        Command::Undo(arguments) => land::undo(arguments, &context).await,
         Command::Explain(arguments) => explain::run(arguments, &context).await,
         Command::Credential(command) => credential::run(command, &context).await,
         Command::Skill(command) => skill::run(command, &context).await,

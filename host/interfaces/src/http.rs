@@ -14,6 +14,7 @@ mod events;
 mod exposition;
 mod host;
 mod idempotency;
+mod landings;
 pub mod listen;
 mod mcp;
 mod meters;
@@ -118,6 +119,14 @@ fn api_routes() -> ApiRoutes {
         .refusing(&refusals::EXECUTE)
         .get("/v1/tasks", "List runs, newest first", tasks::list)
         .get("/v1/tasks/{id}", "Show a run with its steps", tasks::show)
+        .get("/v1/tasks/{id}/changes", "Show what a run changed in the owner's directories", landings::changes)
+        .refusing(&refusals::LAND)
+        .get("/v1/tasks/{id}/landings", "List the landings of a run, the oldest first", landings::list)
+        .refusing(&refusals::LAND)
+        .post("/v1/tasks/{id}/landings/plans", "Show what a landing would do, deletions first", landings::plan)
+        .refusing(&refusals::LAND)
+        .post("/v1/tasks/{id}/landings", "Land what a run changed, or take a landing back", landings::land)
+        .refusing(&refusals::LAND)
         .get("/v1/tasks/{id}/log", "Read the last 16 KiB of a run's log", tasks::log)
         .get("/v1/tasks/{id}/receipt", "Download the signed receipt of a finished run", tasks::receipt)
         .refusing(&refusals::STATE)

@@ -3,6 +3,7 @@
 //! Models and tools write text that may hold escape sequences; on a terminal those could move the cursor, change the
 //! title or forge earlier output. All text from them goes through [`text`].
 
+pub(crate) mod diff;
 pub mod flow;
 pub mod style;
 pub mod table;

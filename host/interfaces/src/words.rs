@@ -4,5 +4,6 @@ pub(crate) mod approval;
 pub(crate) mod card;
 pub(crate) mod explanation;
 pub(crate) mod facts;
+pub(crate) mod landing;
 pub(crate) mod plan;
 pub(crate) mod review;

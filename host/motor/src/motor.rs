@@ -72,7 +72,7 @@ pub struct RunRequest {
     /// Whether it may ask its user and owner. A run that may not goes on without, and
     /// actions that need consent are refused.
     pub may_ask: bool,
-    /// Whether its access is settled: it may ask its user, but nobody for more access (SPEC LAND-6).
+    /// Whether its access is settled: it may ask its user questions, but not for more access (SPEC LAND-6).
     pub settled: bool,
     /// The skill it works by, as a label in its trace.
     pub skill: Option<SkillLabel>,
@@ -169,6 +169,12 @@ impl Motor {
         let books = &self.inner.books;
         let Some(run) = books.store.get::<RunId>(Table::Places, place_key(agent))? else { return Ok(None) };
         Ok(Some((books.record(&run)?, self.inner.drivers.progress(&run).is_some())))
+    }
+
+    /// Whether a run is at work in this host.
+    #[must_use]
+    pub fn is_driven(&self, id: &RunId) -> bool {
+        self.inner.drivers.progress(id).is_some()
     }
 
     async fn admit(&self, id: RunId, created: RunEvent) -> Result<RunRecord, Refusal> {

@@ -26,7 +26,7 @@ mod verdict;
 mod wit_json;
 pub mod worker;
 
-pub use capabilities::workspace::Access;
+pub use capabilities::workspace::{Access, Workspace, WorkspaceCall};
 pub use capabilities::{Limit, LimitExceeded, Note, NoteSink};
 pub use code::{CodeAccess, CodeError, CodeErrorCode, CodeReport, CodeSandbox, CodeValue, Program};
 pub use engine::{EngineConfig, Runtime};

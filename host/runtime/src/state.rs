@@ -3,8 +3,6 @@
 //! Everything is per call and is dropped with it. When a call has ended, none of its operations is still running: see
 //! [`end`].
 
-use std::path::Path;
-
 use capabilities::credentials::{CredentialsCtx, CredentialsView};
 use capabilities::http::{HttpCtx, HttpView};
 use capabilities::log::{LogCtx, LogView};
@@ -12,7 +10,7 @@ use capabilities::outbound::OutboundView;
 use capabilities::progress::ProgressView;
 use capabilities::random::{RandomCtx, RandomView};
 use capabilities::stdio::BoundedOutput;
-use capabilities::workspace::{Access, Quota, QuotaUsage as WorkspaceUsage, WorkspaceCtx, WorkspaceView};
+use capabilities::workspace::{Access, QuotaUsage as WorkspaceUsage, Workspace, WorkspaceCtx, WorkspaceView};
 use capabilities::{Egress, NoteSink, limit::CallCounter, note};
 use network::{BlockReason, CallLimits, RequestTrace, RunNetwork};
 use wasmtime::component::ResourceTable;
@@ -64,16 +62,16 @@ impl CallInputs {
     }
 }
 
-/// Opens a directory as `/workspace`, with its quota; without a directory there are no files.
+/// Opens the files behind `/workspace`, with their quota.
 pub(crate) fn open_workspace(
-    directory: Option<&Path>,
+    workspace: Option<&Workspace>,
     access: Access,
     limits: &Limits,
 ) -> Result<WorkspaceCtx, String> {
-    let Some(directory) = directory else { return Ok(WorkspaceCtx::default()) };
+    let Some(workspace) = workspace else { return Ok(WorkspaceCtx::default()) };
     let most = WorkspaceUsage { bytes: limits.workspace_bytes, files: limits.workspace_files };
     // The error names a host path: it is for the host's log, and must be shortened before a model sees it.
-    WorkspaceCtx::open(directory, access, Quota::new(directory, most))
+    WorkspaceCtx::open(workspace, access, most)
         .map_err(|error| format!("cannot open the workspace: {}", error.root_cause()))
 }
 

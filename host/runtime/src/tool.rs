@@ -8,7 +8,6 @@ mod effects;
 mod functions;
 mod world;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use bindings::skill::exports::motor::host::about;
@@ -16,7 +15,7 @@ use bindings::tool::ToolPre;
 use bindings::types;
 use capabilities::NoteSink;
 use capabilities::stdio::BoundedOutput;
-use capabilities::workspace::Access;
+use capabilities::workspace::{Access, Workspace};
 use network::RunNetwork;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -77,8 +76,8 @@ pub struct ToolCall<'a> {
     pub step: u32,
     /// The same for every repetition of this call.
     pub idempotency_key: &'a str,
-    /// The directory behind `/workspace`; if `None`, the component has no files.
-    pub workspace: Option<PathBuf>,
+    /// The files behind `/workspace`; if `None`, the component has no files.
+    pub workspace: Option<Workspace>,
     /// The run's network access; if `None`, every request is refused, and no credential is granted.
     pub network: Option<RunNetwork>,
     /// Variables of `wasi:cli/environment`.
@@ -332,7 +331,7 @@ impl ToolComponent {
 /// The inputs and resources of a call.
 fn given(call: ToolCall<'_>, command: Option<CommandLine>, scrub: &Scrub) -> Result<CallInputs, String> {
     Ok(CallInputs {
-        workspace: state::open_workspace(call.workspace.as_deref(), Access::ReadWrite, &call.limits)?,
+        workspace: state::open_workspace(call.workspace.as_ref(), Access::ReadWrite, &call.limits)?,
         network: call.network,
         idempotency_key: Some(call.idempotency_key.to_owned()),
         environment: call.environment,

@@ -21,7 +21,7 @@ mod hidden;
 mod text;
 
 pub use changes::power_changes;
-pub use diff::{FileDiff, FileSide, diff};
+pub use diff::{Comparison, FileDiff, FileSide, TextChange, diff};
 pub use facts::Inspect;
 pub use hidden::{visible, visible_name};
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use layer::Layer;
 use network::{RunNetwork, TaintedWrite};
 
 /// The section of the prompt.
@@ -53,6 +54,35 @@ pub(crate) fn of(network: &RunNetwork, commands: Option<&[String]>) -> String {
     if let Some(commands) = commands {
         let commands = if commands.is_empty() { "none".to_owned() } else { commands.join(", ") };
         text.push_str(&format!("\n- `bash` is narrowed to these commands: {commands}."));
+    }
+    text
+}
+
+/// The section about the directories that the run works on.
+pub(crate) fn of_directories(layer: &Layer, landed: &[String]) -> String {
+    let mut text = String::from("# Directory\n");
+    let sources = layer.sources();
+    match sources {
+        [source] if source.prefix.is_empty() => {
+            let writable = if source.writable { "" } else { " You may only read it." };
+            text.push_str(&format!("- `/workspace` is a directory of the user.{writable}"));
+        }
+        _ => {
+            text.push_str("- These are directories of the user:");
+            for source in sources {
+                let writable = if source.writable { "" } else { " (read only)" };
+                text.push_str(&format!(" `/workspace/{}`{writable}", source.prefix));
+            }
+            text.push('.');
+        }
+    }
+    text.push_str(
+        "\n- What you change is kept aside; the user looks at it and applies it. Change only what the task needs, in place.\n\
+         - Ignored files and files that look like secrets are not shown. A file that is `busy` was changed by the user meanwhile: \
+         leave it alone and say so.",
+    );
+    if !landed.is_empty() {
+        text.push_str(&format!("\n- So far: {}.", landed.join("; ")));
     }
     text
 }

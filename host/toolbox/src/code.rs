@@ -59,7 +59,7 @@ impl RunToolbox {
             // As the tool was described to the loop, even if the owner has allowed more since.
             network: self.around.network.then(|| way.clone()),
             scrubbed_by: Some(parts.network.clone()),
-            workspace: self.around.files.map(|_| parts.workspace.clone()),
+            workspace: self.around.files.map(|_| parts.files(call)),
             access: self.around.files.unwrap_or_default(),
             idempotency_key: Some(call.idempotency_key.to_owned()),
         };

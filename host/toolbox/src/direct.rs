@@ -1,12 +1,11 @@
 //! One call of a skill's tool outside runs: it has no owner to ask, so a request that needs consent is refused.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::CredentialName;
 use motor::ToolReply;
 use network::{CallConsents, RunNetwork};
-use runtime::{Limits, ToolCall};
+use runtime::{Limits, ToolCall, Workspace};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -20,8 +19,8 @@ pub struct DirectCall<'a> {
     pub key: &'a str,
     /// Network access and credentials of this call; `None`: neither.
     pub network: Option<RunNetwork>,
-    /// The directory behind `/workspace`; `None`: no files.
-    pub workspace: Option<PathBuf>,
+    /// The files behind `/workspace`; `None`: no files.
+    pub workspace: Option<Workspace>,
     /// The limits of the call.
     pub limits: Limits,
 }

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use base::text::Foreign;
 use base::{CredentialName, Refusal};
+use layer::Layer;
 use motor::{CallReview, PlannedCall, ToolDefinition, ToolInvocation, ToolNote, ToolReply, Toolbox};
 use network::{Pattern, RunNetwork};
-use runtime::{Limits, Note, NoteSink, ToolCall};
+use runtime::{Limits, Note, NoteSink, ToolCall, Workspace};
 
 use crate::catalogue::{self, BundledTool, CODE, FileUse};
 use crate::output::{self, FittedOutput, Save};
@@ -33,6 +35,10 @@ pub struct ToolboxParts {
     pub guard: bool,
     /// The run's workspace on the host.
     pub workspace: PathBuf,
+    /// The layer over the directories of the owner that the run works on; its changes are in the workspace.
+    pub layer: Option<Arc<Layer>>,
+    /// The user's landings of the changes so far, a clause each.
+    pub landed: Vec<String>,
     /// The run's network access: for tools that reach the network, and for scrubbing secrets out of any tool's output.
     pub network: RunNetwork,
     /// Hosts that the owner allowed for longer than this run: reading from them needs no further consent.
@@ -43,6 +49,20 @@ pub struct ToolboxParts {
     pub own: BTreeMap<String, SkillTool>,
     /// The section of the prompt about its skill.
     pub skill: Option<String>,
+}
+
+impl ToolboxParts {
+    /// The files that a call sees.
+    pub(crate) fn files(&self, call: &ToolInvocation<'_>) -> Workspace {
+        match &self.layer {
+            Some(layer) => Workspace::Layered {
+                call: layer.call(call.idempotency_key, call.step),
+                layer: layer.clone(),
+                directory: self.workspace.clone(),
+            },
+            None => self.workspace.clone().into(),
+        }
+    }
 }
 
 /// The tools granted to one run.
@@ -73,6 +93,27 @@ impl RunToolbox {
         }
     }
 
+    /// Makes the changes of a call in the layer durable before its result counts, and names the files that it could not
+    /// read because the owner changed them (SPEC LAND-1).
+    async fn settle(&self, reply: &mut ToolReply) {
+        let Some(layer) = self.parts.layer.clone() else { return };
+        let noticed = layer.newly_noticed();
+        let synced = tokio::task::spawn_blocking(move || layer.sync()).await;
+        if !matches!(synced, Ok(Ok(()))) {
+            tracing::warn!(?synced, "cannot make the files of a run durable");
+            *reply = reply::host_failed("the files of the run could not be made durable".to_owned());
+        }
+        if !noticed.is_empty() {
+            let names: Vec<_> = noticed.iter().map(|path| format!("`{}`", Foreign(path).escaped(200))).collect();
+            let are = if names.len() == 1 { "it" } else { "them" };
+            let text = format!(
+                "\nbusy: the user changed {} after this run began; this run cannot read or write {are}",
+                names.join(", ")
+            );
+            reply.result.output.push_str(&text);
+        }
+    }
+
     /// Calls the tool that its component knows as `name`.
     async fn run_tool(
         &self,
@@ -95,7 +136,7 @@ impl RunToolbox {
             run_id: call.run.as_str(),
             step: call.step,
             idempotency_key: call.idempotency_key,
-            workspace: Some(self.parts.workspace.clone()),
+            workspace: Some(self.parts.files(call)),
             network: Some(way.clone()),
             environment,
             limits: self.parts.limits.with_deadline(deadline),
@@ -127,7 +168,8 @@ impl Toolbox for RunToolbox {
         };
         let network = self.tools.iter().any(reaches);
         let network = network.then(|| briefing::of(&self.parts.network, self.parts.commands.as_deref()));
-        let sections: Vec<_> = self.parts.skill.iter().cloned().chain(network).collect();
+        let files = self.parts.layer.as_deref().map(|layer| briefing::of_directories(layer, &self.parts.landed));
+        let sections: Vec<_> = self.parts.skill.iter().cloned().chain(files).chain(network).collect();
         (!sections.is_empty()).then(|| sections.join("\n\n"))
     }
 
@@ -148,6 +190,7 @@ impl Toolbox for RunToolbox {
             (None, Some(tool)) => self.run_bundled(tool, &call).await,
             (None, None) => reply::host_failed(define::gone(call.name).reason),
         };
+        self.settle(&mut reply).await;
         let is_saved = reply.result.ok && bundled.is_some_and(|tool| tool.files == FileUse::Saved);
         let save = if is_saved { Save::Always } else { Save::Long };
         let output = std::mem::take(&mut reply.result.output);

@@ -29,7 +29,7 @@ fn connected(site: &Site) -> CodeAccess {
 }
 
 fn over(workspace: &Path) -> CodeAccess {
-    CodeAccess { workspace: Some(workspace.to_owned()), access: Access::ReadWrite, ..CodeAccess::default() }
+    CodeAccess { workspace: Some(workspace.to_owned().into()), access: Access::ReadWrite, ..CodeAccess::default() }
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn a_program_reaches_what_is_around_it_and_nothing_else() {
         assert_eq!(report.last_refusal.as_ref().map(|blocked| blocked.rule), Some(Rule::DomainNotAllowed));
         assert_eq!((report.requests.len(), site.connections()), (1, 0));
 
-        let files = CodeAccess { workspace: Some(workspace.path().to_owned()), ..CodeAccess::default() };
+        let files = CodeAccess { workspace: Some(workspace.path().to_owned().into()), ..CodeAccess::default() };
         let reached = lines(&run(&source, files.clone(), &never).await);
         assert_eq!((reached[1].as_str(), reached[3].as_str()), ("a file", "a.txt"), "{reached:?}");
         assert!(reached[0].starts_with("error: ") && reached[2].starts_with("error: "), "{reached:?}");
@@ -85,7 +85,8 @@ fn a_connected_program_is_ended_like_any_other() {
         };
         let report = programs().execute(&program, &Limits::default(), &CancellationToken::new()).await;
         assert_eq!(report.outcome.unwrap_err().code, CodeErrorCode::Timeout);
-        let missing = CodeAccess { workspace: Some("/nowhere/at/all".into()), ..CodeAccess::default() };
+        let missing =
+            CodeAccess { workspace: Some(std::path::PathBuf::from("/nowhere/at/all").into()), ..CodeAccess::default() };
         let told = run("list", missing, &CancellationToken::new()).await.outcome.unwrap_err().to_string();
         assert!(told.contains("workspace") && !told.contains("nowhere"), "{told}");
     });

@@ -53,7 +53,7 @@ fn run(workspace: &Path, source: &str) -> CodeReport {
         now_ms: 1_000_000,
     };
     let surroundings =
-        CodeAccess { workspace: Some(workspace.to_owned()), access: Access::ReadWrite, ..CodeAccess::default() };
+        CodeAccess { workspace: Some(workspace.to_owned().into()), access: Access::ReadWrite, ..CodeAccess::default() };
     tests::block_on(sandbox().execute_in(&program, surroundings, &Limits::default(), &CancellationToken::new()))
 }
 

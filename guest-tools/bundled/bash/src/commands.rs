@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bashkit::{Builtin, BuiltinContext, CommandResolver, ExecResult, async_trait};
 
 /// Commands that do something beside moving the shell itself along: those that an allow-list chooses from.
-pub(crate) const COMMANDS: [&str; 105] = [
+pub(crate) const COMMANDS: [&str; 106] = [
     "awk",
     "base32",
     "base64",
@@ -47,6 +47,7 @@ pub(crate) const COMMANDS: [&str; 105] = [
     "fmt",
     "fold",
     "gawk",
+    "git",
     "grep",
     "gunzip",
     "gzip",
@@ -185,7 +186,7 @@ const ELSEWHERE: [(&[&str], &str); 3] = [
     ),
     (&["wget", "http"], "use `curl`"),
     (
-        &["git", "ssh", "scp", "sftp", "rsync", "nc", "telnet", "ftp", "sudo", "su", "docker", "apt", "apt-get"],
+        &["ssh", "scp", "sftp", "rsync", "nc", "telnet", "ftp", "sudo", "su", "docker", "apt", "apt-get"],
         "no process can be started here",
     ),
 ];
@@ -294,11 +295,11 @@ mod tests {
         check(
             None,
             &["cat", "curl", "cd", "yq"],
-            &["node", "git", "http", "wget", "parallel", "make", "sudo", "busybox"],
+            &["node", "ssh", "http", "wget", "parallel", "make", "sudo", "busybox"],
         );
         check(Some(""), &["cd", "[", "eval"], &["echo", "cat", "curl", "awk"]);
         check(Some(" cat , jq,"), &["cat", "jq", "set"], &["echo", "curl", "yq"]);
-        check(Some("git,node,*,ssh,http"), &["cd"], &["git", "node", "cat", "ssh", "http", "*"]);
+        check(Some("git,node,*,ssh,http"), &["cd", "git"], &["node", "cat", "ssh", "http", "*"]);
         check(Some("CAT"), &[], &["cat", "CAT"]);
     }
 

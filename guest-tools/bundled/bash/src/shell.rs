@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use bashkit::time::SystemTime;
 use bashkit::{
@@ -16,11 +17,12 @@ use crate::bc::Bc;
 use crate::binaries::Binaries;
 use crate::commands::{Allowed, Hints};
 use crate::curl::{Curl, Sender};
+use crate::git::Git;
 use crate::list::List;
 use crate::report::{Report, Stream};
 use crate::seq::Seq;
 use crate::status::Stat;
-use crate::workspace::Workspace;
+use crate::workspace::{Modes, Workspace};
 use crate::{arithmetic, commands, layout, limits, options};
 
 /// The exit code of `timeout` too.
@@ -75,8 +77,9 @@ impl Shell {
     fn build(&self) -> bashkit::Result<Bash> {
         let binaries = Binaries::new(commands::commands().chain(["bash", "sh", "test", "["]), SystemTime::now());
         let allowed = self.allowed.clone();
+        let modes = Modes::default();
         let mut builder = Bash::builder()
-            .fs(layout::file_system(Workspace::at(&self.root), &binaries)?)
+            .fs(layout::file_system(Workspace::at(&self.root, modes.clone()), &binaries)?)
             .rootfs(false)
             .cwd(crate::ROOT)
             .env("HOME", crate::ROOT)
@@ -93,8 +96,15 @@ impl Shell {
         for name in self.allowed.forbidden() {
             builder = builder.builtin(name, Box::new(self.allowed.refusal(name)));
         }
-        let own: [(&str, Box<dyn Builtin>); 4] =
-            [("ls", Box::new(List)), ("bc", Box::new(Bc)), ("seq", Box::new(Seq)), ("stat", Box::new(Stat))];
+        let deadline = Instant::now().checked_add(Duration::from_millis(self.timeout_ms));
+        let git = Git { root: self.root.clone(), modes, deadline };
+        let own: [(&str, Box<dyn Builtin>); 5] = [
+            ("ls", Box::new(List)),
+            ("bc", Box::new(Bc)),
+            ("seq", Box::new(Seq)),
+            ("stat", Box::new(Stat)),
+            ("git", Box::new(git)),
+        ];
         for (name, command) in own.into_iter().filter(|(name, _)| self.allowed.keeps(name)) {
             builder = builder.builtin(name, command);
         }

@@ -2,6 +2,7 @@
 
 mod allowed;
 mod files;
+mod git;
 mod hostile;
 
 use std::path::Path;
@@ -50,7 +51,7 @@ fn nothing_of_the_machine_is_in_the_environment() {
 #[test]
 fn what_is_not_here_is_not_found_and_says_where_to_turn() {
     for (name, hint) in
-        [("node", "`code`"), ("python3", "`code`"), ("npx", "`code`"), ("wget", "`curl`"), ("git", "process")]
+        [("node", "`code`"), ("python3", "`code`"), ("npx", "`code`"), ("wget", "`curl`"), ("ssh", "process")]
     {
         let text = run_alone(&format!("{name} --version; echo \"code $?\"; command -v {name} || echo absent"));
         assert!(text.starts_with("code 127\nabsent\n"), "{text}");

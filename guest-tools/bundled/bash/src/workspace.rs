@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{Error as IoError, ErrorKind, Write as _};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bashkit::time::SystemTime;
 use bashkit::{DirEntry, FileType, FsBackend, Metadata, Result, async_trait};
@@ -16,7 +16,7 @@ use bashkit::{DirEntry, FileType, FsBackend, Metadata, Result, async_trait};
 use crate::limits::READ_BYTES;
 
 /// The directory of the host, where it puts output that was too long (SPEC RUN-9).
-const HOST_DIRECTORY: &str = ".motor-output";
+pub(crate) const HOST_DIRECTORY: &str = ".motor-output";
 
 /// An error as commands print it.
 pub(crate) fn fault(kind: ErrorKind, message: impl Into<String>) -> bashkit::Error {
@@ -28,12 +28,15 @@ pub(crate) fn fault(kind: ErrorKind, message: impl Into<String>) -> bashkit::Err
 pub(crate) struct Workspace {
     root: PathBuf,
     /// The modes set by `chmod`, for the time of this call: the sandbox's file systems know no permissions.
-    modes: Mutex<BTreeMap<PathBuf, u32>>,
+    modes: Modes,
 }
 
+/// The modes set by `chmod`, by path below `/workspace`.
+pub(crate) type Modes = Arc<Mutex<BTreeMap<PathBuf, u32>>>;
+
 impl Workspace {
-    pub(crate) fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), modes: Mutex::default() }
+    pub(crate) fn at(root: impl Into<PathBuf>, modes: Modes) -> Self {
+        Self { root: root.into(), modes }
     }
 
     /// Where a path is for the standard library.

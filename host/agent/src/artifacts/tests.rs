@@ -40,7 +40,7 @@ impl Place {
 
     async fn collect(&self) -> Result<Vec<Artifact>, Refusal> {
         let known = vec![(CredentialName::parse("the-token-of-the-test").unwrap(), Secret::new(SECRET.to_owned()))];
-        collect(&self.home, &self.run, Arc::new(Scrubber::new(known)), &self.limits).await
+        collect(&self.home, &self.run, Arc::new(Scrubber::new(known)), &self.limits, &[]).await
     }
 
     /// The files that exist, after a check that they match the list.

@@ -59,10 +59,10 @@ impl Notes {
     }
 }
 
-/// A draft that was cut to what may be taken from a model.
+/// A draft that was cut to the powers that a model may propose.
 pub(super) struct Narrowed {
     pub(super) request: ActRequest,
-    /// Untrusted text.
+    /// Untrusted text of a model.
     pub(super) reason: Option<String>,
     /// Whether the model, and not the user, chose the skill.
     pub(super) skill_of_model: bool,

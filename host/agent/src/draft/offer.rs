@@ -1,4 +1,4 @@
-//! What a plan can choose from: tools with their effects, credentials by name, approved skills. No values.
+//! The choices of a plan: tools with their effects, credentials by name, approved skills. No values.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub(super) struct OfferedTool {
     pub(super) description: String,
 }
 
-/// An approved skill.
+/// An approved skill that a plan can use.
 #[derive(Debug, Serialize)]
 pub(super) struct OfferedSkill {
     pub(super) name: String,

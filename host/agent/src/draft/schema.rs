@@ -9,7 +9,7 @@ pub(super) const PROPOSE: &str = "propose_access";
 /// The largest draft that is read, in bytes of JSON. A useful one has less than 4 KiB.
 pub(super) const MAX_DRAFT_BYTES: usize = 256 << 10;
 
-/// What a model proposes. Untrusted: any text may be in it.
+/// A model's proposal. Untrusted: any text may be in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Draft {

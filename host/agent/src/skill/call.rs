@@ -62,7 +62,7 @@ impl Skills {
         energy.stage_drain(&mut batch, &agent, activity).await?;
         self.runs.store.commit(batch).await?;
         let key = format!("call-{:016x}", self.random.next_u64());
-        let workspace = directory.as_ref().map(|directory| directory.path().to_owned());
+        let workspace = directory.as_ref().map(|directory| directory.path().to_owned().into());
         let call = DirectCall { arguments: &arguments, key: &key, network, workspace, limits };
         let DirectReply { reply, withheld } = tool.call(call).await;
         tracing::info!(%skill, hash = %taken.snapshot.hash.short(), tool = name, %agent, ok = reply.result.ok, "called a tool of a skill");

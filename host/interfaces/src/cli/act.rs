@@ -13,11 +13,12 @@ use super::follow::{FollowOutcome, RunEnd, follow};
 use super::grants::{GrantArgs, absolute};
 use super::plan::AgreedRequest;
 use super::skill::left_behind;
-use super::{CliError, Done, consent, input, plan};
+use super::{CliError, Done, consent, diff, input, land, plan};
 use crate::client::{Call, OwnerProof};
 use crate::exit::CommandExit;
 use crate::http::ResumeReply;
 use crate::session::Session;
+use crate::words::landing::summary;
 
 /// Arguments of `motor act`.
 #[derive(Debug, Args)]
@@ -36,6 +37,9 @@ pub(super) struct ActArgs {
     /// Ask the owner before each action that reaches outside or cannot be undone
     #[arg(long, conflicts_with = "resume")]
     approval: bool,
+    /// Land the run's changes in the directories of `--on` when it completes, without a question
+    #[arg(long, requires = "directories", conflicts_with_all = ["resume", "detach", "plan"])]
+    land: bool,
     /// Never ask: the run has no questions, and anything that would need approval is refused
     #[arg(long, conflicts_with_all = ["resume", "approval"])]
     unattended: bool,
@@ -63,12 +67,13 @@ pub(super) async fn run(arguments: ActArgs, context: &Context) -> Done {
         let done = of_plan(file, detach, &mut session, context).await;
         return context.leave(session, done).await;
     }
+    let changes = if arguments.land { Changes::Landed } else { Changes::Kept };
     let request = request(arguments, context).await?;
     if detach {
         return detached(&request, None, &mut staying(context).await?, context).await;
     }
     let mut session = Session::open(context.place()?).await?;
-    let done = attached(&request, None, &mut session, context).await;
+    let done = attached(&request, None, changes, &mut session, context).await;
     context.leave(session, done).await
 }
 
@@ -77,7 +82,7 @@ async fn of_plan(file: &Path, detach: bool, session: &mut Session, context: &Con
     if detach {
         return detached(&request, Some(proof), session, context).await;
     }
-    attached(&request, Some(proof), session, context).await
+    attached(&request, Some(proof), Changes::Kept, session, context).await
 }
 
 async fn request(arguments: ActArgs, context: &Context) -> Result<ActRequest, Refusal> {
@@ -135,6 +140,7 @@ async fn start(
 pub(super) async fn attached(
     request: &ActRequest,
     proof: Option<OwnerProof>,
+    changes: Changes,
     session: &mut Session,
     context: &Context,
 ) -> Done {
@@ -142,7 +148,41 @@ pub(super) async fn attached(
     context.wishes.listen().await;
     context.output.say_trusted(&context.output.err.dim(&format!("run {}", reply.run_id)));
     let followed = follow(session, &reply.run_id, context).await?;
-    finish(&reply.run_id, followed, context)
+    let ended = matches!(followed, FollowOutcome::Ended(_));
+    let exit = finish(&reply.run_id, followed, context)?;
+    if ended && !request.directories.is_empty() {
+        settle(&reply.run_id, changes, exit, session, context).await?;
+    }
+    Ok(exit)
+}
+
+/// The fate of a run's changes in the owner's directories when it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Changes {
+    /// They stay in the run until the owner lands them.
+    Kept,
+    /// They are landed if the run completed.
+    Landed,
+}
+
+async fn settle(
+    run: &RunId,
+    wanted: Changes,
+    exit: CommandExit,
+    session: &mut Session,
+    context: &Context,
+) -> Result<(), CliError> {
+    let changes = diff::of(run, session).await?;
+    let output = &context.output;
+    output.say(&summary(&changes.files));
+    if changes.files.is_empty() {
+        return Ok(());
+    }
+    if wanted == Changes::Landed && exit == CommandExit::Ok {
+        return land::trusted(run, session, context).await;
+    }
+    output.say_trusted(&output.err.dim(&format!("`motor diff {run}` shows it, `motor land {run}` applies it")));
+    Ok(())
 }
 
 async fn resume(wanted: Option<RunId>, session: &mut Session, context: &Context) -> Done {

@@ -38,6 +38,13 @@ pub(super) struct GrantArgs {
     /// Inputs of the skill, as a JSON object
     #[arg(long, value_name = "JSON", requires = "skill")]
     inputs: Option<String>,
+    /// A directory to work on, `DIR:ro` to only read it. Changes are kept aside: `motor diff` shows them, `motor land`
+    /// applies them. Grants `bash` and the file tools unless `--tools` does
+    #[arg(long = "on", value_name = "DIR")]
+    directories: Vec<String>,
+    /// A path in such a directory that the run may see although it is ignored or looks like a secret
+    #[arg(long, value_name = "PATH", requires = "directories")]
+    show: Vec<PathBuf>,
     /// A file to copy into the workspace, under another name if wanted
     #[arg(long = "file", value_name = "[NAME=]PATH")]
     files: Vec<String>,
@@ -59,6 +66,7 @@ impl GrantArgs {
     /// The request for a run with this task.
     pub(super) fn request(self, task: String, context: &Context) -> Result<ActRequest, Refusal> {
         let files = self.files.iter().map(|text| input::file(text, &|path: &Path| path.exists()));
+        let directories = input::directories(&self.directories, &self.show)?;
         let inputs = input::of_skill(self.inputs.as_deref(), self.input)?;
         Ok(ActRequest {
             task,
@@ -71,6 +79,7 @@ impl GrantArgs {
             commands: self.commands,
             agent: context.agent(),
             files: files.collect::<Result<_, _>>()?,
+            directories,
             max_iterations: self.max_iterations,
             timeout_ms: self.timeout.map(duration::millis),
             model: self.model,

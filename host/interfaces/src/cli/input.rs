@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use agent::FileInput;
+use agent::{DirectoryInput, FileInput};
 use base::{Refusal, RefusalCode};
 use serde_json::{Map, Value};
 
@@ -50,6 +50,35 @@ pub(super) fn file(text: &str, exists: &dyn Fn(&Path) -> bool) -> Result<FileInp
         return Ok(FileInput { path: absolute(path)?, name: Some(name.to_owned()) });
     }
     Ok(FileInput { path: absolute(text)?, name: None })
+}
+
+/// Reads `DIR` and `DIR:ro`, and gives each path of `shown` to the directory that it lies in.
+pub(super) fn directories(texts: &[String], shown: &[PathBuf]) -> Result<Vec<DirectoryInput>, Refusal> {
+    let absolute = |path: &Path| {
+        std::path::absolute(path)
+            .map_err(|_| usage(format!("`{}` is not a path", path.display()), "write `--on DIR` or `--on DIR:ro`"))
+    };
+    let mut directories = Vec::new();
+    for text in texts {
+        let (path, read_only) = match text.strip_suffix(":ro") {
+            Some(path) if !Path::new(text).exists() => (path, true),
+            _ => (text.as_str(), false),
+        };
+        directories.push(DirectoryInput { path: absolute(Path::new(path))?, read_only, shown: Vec::new() });
+    }
+    for path in shown {
+        let path = absolute(path)?;
+        let inside = directories.iter_mut().find_map(|directory| {
+            let inside = path.strip_prefix(&directory.path).ok()?.to_str()?.to_owned();
+            Some((directory, inside))
+        });
+        let Some((directory, inside)) = inside else {
+            let reason = format!("`--show {}` lies in none of the directories of `--on`", path.display());
+            return Err(usage(reason, "write the path as seen from here, or absolute"));
+        };
+        directory.shown.push(inside);
+    }
+    Ok(directories)
 }
 
 /// An argument, or standard input if it is `-`.

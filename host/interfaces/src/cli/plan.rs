@@ -45,7 +45,7 @@ pub(super) async fn run(arguments: PlanArgs, context: &Context) -> Done {
     let request = ActRequest { unattended: arguments.unattended, ..arguments.grants.request(task, context)? };
     let prints = arguments.print || context.output.is_json();
     if !prints && consent::given(context)?.is_none() && Terminal::open().is_none() {
-        // Before a token is spent: nobody could agree to the draft.
+        // Before a token is spent: there is no owner to agree to the draft.
         return Err(consent::nobody().into());
     }
     let mut session = Session::open(context.place()?).await?;
@@ -60,7 +60,7 @@ async fn planned(request: &ActRequest, prints: bool, session: &mut Session, cont
         return print(&plan, context);
     }
     let AgreedRequest { request, proof } = agree(plan, session, context).await?;
-    act::attached(&request, Some(proof), session, context).await
+    act::attached(&request, Some(proof), act::Changes::Kept, session, context).await
 }
 
 fn print(plan: &TaskPlan, context: &Context) -> Done {
@@ -101,7 +101,7 @@ async fn check(request: &ActRequest, session: &mut Session, context: &Context) -
 /// Shows the plan until the owner agrees to it as it is then, or declines.
 ///
 /// # Errors
-/// `consent_needed` if there is nobody to ask or the answer is no, and the first problem of a plan that cannot start.
+/// `consent_needed` if there is no owner to ask or the answer is no, and the first problem of a plan that cannot start.
 async fn agree(mut plan: TaskPlan, session: &mut Session, context: &Context) -> Result<AgreedRequest, Refusal> {
     if let Some(proof) = consent::given(context)? {
         if let Some(problem) = plan.explanation.problems.into_iter().next() {

@@ -172,8 +172,9 @@ impl Actor {
         self.access.check_agent(&request.agent)?;
         let model = request.model.as_deref().and_then(|model| model.parse::<ModelRef>().ok());
         let replays = model.is_some_and(|model| model.provider == Provider::Replay);
-        if self.access.token.is_some() && (!request.files.is_empty() || request.record.is_some() || replays) {
-            let reason = "a request with an API token cannot refer to files of this machine: no `files`, no `record`, no model `replay/FILE`";
+        let names_paths = !request.files.is_empty() || !request.directories.is_empty() || request.record.is_some();
+        if self.access.token.is_some() && (names_paths || replays) {
+            let reason = "a request with an API token cannot refer to files of this machine: no `files`, no `directories`, no `record`, no model `replay/FILE`";
             return Err(forbidden(reason));
         }
         Ok(())

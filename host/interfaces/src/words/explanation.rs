@@ -71,6 +71,11 @@ pub(crate) fn rows(explanation: &Explanation) -> Vec<(&'static str, String)> {
         FileAccess::ReadWrite => format!("/workspace, reading and writing; {}", room(explanation)),
     };
     page.line("files", &access);
+    for directory in &files.directories {
+        let (path, seen_as) = (text::one_line(&directory.path), text::one_line(&directory.seen_as));
+        let access = if directory.read_only { "read only" } else { "changes are kept aside until you land them" };
+        page.line("files", &format!("{path} as {seen_as}: {access}"));
+    }
     for input in &files.inputs {
         page.line("files", &format!("/workspace/{input} is copied in"));
     }

@@ -3,11 +3,10 @@
 //! The engine is linked and run like a tool: same store, same gate, same limits. An interface that it does not import
 //! does not exist; one that it imports and that was not granted is empty: no directory, no domain.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use bindings::code::{CodePre, exports::motor::host::interpreter as wit};
-use capabilities::workspace::Access;
+use capabilities::workspace::{Access, Workspace};
 use network::RunNetwork;
 use tokio_util::sync::CancellationToken;
 
@@ -29,8 +28,8 @@ pub struct CodeAccess {
     pub network: Option<RunNetwork>,
     /// The run whose secrets are removed from the program's output, if `network` is `None`.
     pub scrubbed_by: Option<RunNetwork>,
-    /// The directory behind `/workspace`; if `None`, there are no files.
-    pub workspace: Option<PathBuf>,
+    /// The files behind `/workspace`; if `None`, there are no files.
+    pub workspace: Option<Workspace>,
     /// Access to the workspace: no more than that of the tools granted to the run. Default: read only.
     pub access: Access,
     /// The same for every repetition of this execution.
@@ -76,7 +75,7 @@ impl CodeSandbox {
         cancel: &CancellationToken,
     ) -> CodeReport {
         let fault = |message| settle(Outcome::HostFault(message), CallUsage::default());
-        let workspace = state::open_workspace(surroundings.workspace.as_deref(), surroundings.access, limits);
+        let workspace = state::open_workspace(surroundings.workspace.as_ref(), surroundings.access, limits);
         let workspace = match workspace {
             Ok(workspace) => workspace,
             // The message may name a host path, and a model reads the report.

@@ -301,7 +301,7 @@ fn files(old: &Snapshot, new: &Snapshot) -> Vec<FileChange> {
         let (before, after) = (old.files.get(path), new.files.get(path));
         if let Some(kind) = kind(before, after) {
             let order = before.into_iter().chain(after).map(|file| order(path, file)).min().unwrap_or(u8::MAX);
-            let lines = diff::lines(path, before, after, &deadline);
+            let lines = diff::lines(path, diff::bytes(before), diff::bytes(after), &deadline);
             changes.push((order, FileChange { path: path.clone(), kind, lines }));
         }
     }

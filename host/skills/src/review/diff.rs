@@ -1,4 +1,4 @@
-//! Changes in the files of a skill, line by line, for people.
+//! Changes in the files of a skill or of a directory, line by line, for people.
 //!
 //! Robust against texts crafted to make the comparison endless or to fill a screen or a reply.
 
@@ -55,6 +55,43 @@ pub struct FileSide {
     pub mode: u32,
 }
 
+/// A change of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextChange {
+    /// A unified diff with hidden characters written out, cut at 200 KiB.
+    pub diff: String,
+    /// Number of lines added.
+    pub added: u64,
+    /// Number of lines removed.
+    pub removed: u64,
+}
+
+/// Compares many files, within one budget of time and length.
+pub struct Comparison {
+    deadline: Deadline,
+    left: usize,
+}
+
+impl Default for Comparison {
+    fn default() -> Self {
+        Self { deadline: Deadline::soon(), left: MAX_BYTES_IN_ALL }
+    }
+}
+
+impl Comparison {
+    /// Maximum bytes of a file that is compared by lines.
+    pub const MAX_FILE_BYTES: usize = MAX_FILE_BYTES;
+
+    /// The change of a file at a path; `None` if a side is not text, or too long. A missing side is a file that is not
+    /// there.
+    pub fn text(&mut self, path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> Option<TextChange> {
+        let diff = unified(path, before, after, &self.deadline, self.left.min(MAX_BYTES))?;
+        self.left = self.left.saturating_sub(diff.len());
+        let (added, removed) = lines(path, before, after, &self.deadline)?;
+        Some(TextChange { diff, added, removed })
+    }
+}
+
 /// Differences between two versions, executable files first.
 #[must_use]
 pub fn diff(old: &Snapshot, new: &Snapshot) -> Vec<FileDiff> {
@@ -72,7 +109,7 @@ pub fn diff(old: &Snapshot, new: &Snapshot) -> Vec<FileDiff> {
     let mut left = MAX_BYTES_IN_ALL;
     let side = |file: &SkillFile| FileSide { bytes: file.bytes.len() as u64, hash: file.hash, mode: file.mode };
     let shown = found.into_iter().map(|(_, path, kind, before, after)| {
-        let text = unified(path, before, after, &deadline, left.min(MAX_BYTES));
+        let text = unified(path, bytes(before), bytes(after), &deadline, left.min(MAX_BYTES));
         left = left.saturating_sub(text.as_ref().map_or(0, String::len));
         FileDiff { path: path.clone(), kind, before: before.map(side), after: after.map(side), text }
     });
@@ -95,11 +132,15 @@ impl Deadline {
     }
 }
 
+pub(super) fn bytes(file: Option<&SkillFile>) -> Option<&[u8]> {
+    file.map(|file| &*file.bytes)
+}
+
 /// Numbers of lines added and removed; `None` if there is no text to compare.
 pub(super) fn lines(
     path: &str,
-    before: Option<&SkillFile>,
-    after: Option<&SkillFile>,
+    before: Option<&[u8]>,
+    after: Option<&[u8]>,
     deadline: &Deadline,
 ) -> Option<(u64, u64)> {
     let (old, new) = texts(path, before, after)?;
@@ -111,8 +152,8 @@ pub(super) fn lines(
 
 fn unified(
     path: &str,
-    before: Option<&SkillFile>,
-    after: Option<&SkillFile>,
+    before: Option<&[u8]>,
+    after: Option<&[u8]>,
     deadline: &Deadline,
     most: usize,
 ) -> Option<String> {
@@ -124,7 +165,7 @@ fn unified(
         return Some(text);
     }
     let shown = visible_name(path);
-    let name = |file: Option<&SkillFile>| if file.is_some() { shown.as_str() } else { "/dev/null" };
+    let name = |file: Option<&[u8]>| if file.is_some() { shown.as_str() } else { "/dev/null" };
     let mut text = format!("--- {}\n+++ {}\n{}", name(before), name(after), visible(&text));
     if old.contains("\r\n") != new.contains("\r\n") {
         // Otherwise lines that differ only in their line end would look the same.
@@ -143,11 +184,11 @@ fn cut(text: String, most: usize) -> String {
     format!("{kept}… {} more bytes\n", text.len() - kept.len())
 }
 
-fn texts(path: &str, before: Option<&SkillFile>, after: Option<&SkillFile>) -> Option<(String, String)> {
-    let text = |file: Option<&SkillFile>| -> Option<String> {
+fn texts(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> Option<(String, String)> {
+    let text = |file: Option<&[u8]>| -> Option<String> {
         let Some(file) = file else { return Some(String::new()) };
-        let read = text::read(path, &file.bytes);
-        let fits = file.bytes.len() <= MAX_FILE_BYTES && read.kind == FileKind::Text;
+        let read = text::read(path, file);
+        let fits = file.len() <= MAX_FILE_BYTES && read.kind == FileKind::Text;
         read.text.filter(|_| fits).map(std::borrow::Cow::into_owned)
     };
     Some((text(before)?, text(after)?))

@@ -16,6 +16,8 @@ pub(super) fn commands(script: &str) -> Vec<String> {
     let mut found = Scan { names: Vec::new(), word: String::new(), is_first: true, is_plain: true };
     let mut signs = script.chars().peekable();
     let mut quote: Option<char> = None;
+    // The quotes around each substitution that is open, and the parentheses that are open in it.
+    let (mut around, mut open) = (Vec::new(), 0_usize);
     while let Some(sign) = signs.next() {
         match (quote, sign) {
             (Some('\''), '\'') | (Some('"'), '"') => quote = None,
@@ -23,6 +25,7 @@ pub(super) fn commands(script: &str) -> Vec<String> {
             (None | Some('"'), '$') if signs.peek() == Some(&'(') => {
                 signs.next();
                 found.separate();
+                around.push((quote.take(), std::mem::take(&mut open)));
             }
             (None | Some('"'), '`') => found.separate(),
             (Some(_), _) => found.quoted(),
@@ -35,7 +38,18 @@ pub(super) fn commands(script: &str) -> Vec<String> {
                 found.quoted();
             }
             (None, '#') if found.word.is_empty() => while signs.next_if(|sign| *sign != '\n').is_some() {},
-            (None, ';' | '|' | '&' | '\n' | '(' | ')') => found.separate(),
+            (None, '(') => {
+                open += 1;
+                found.separate();
+            }
+            (None, ')') => {
+                match open.checked_sub(1) {
+                    Some(less) => open = less,
+                    None => (quote, open) = around.pop().unwrap_or_default(),
+                }
+                found.separate();
+            }
+            (None, ';' | '|' | '&' | '\n') => found.separate(),
             (None, sign) if sign.is_whitespace() => found.end_word(),
             (None, sign) => found.word.push(sign),
         }
@@ -75,7 +89,7 @@ impl Scan {
             return;
         }
         self.is_first = PREFIXES.contains(&word.as_str());
-        if !HEADERS.contains(&word.as_str()) && is_plain && grants::commands(&[word.clone()]).is_ok() {
+        if !HEADERS.contains(&word.as_str()) && is_plain && grants::commands(std::slice::from_ref(&word)).is_ok() {
             self.names.push(word);
         }
     }

@@ -142,7 +142,7 @@ pub(super) fn read(text: &str) -> Result<ActRequest, String> {
     Ok(request)
 }
 
-/// A reason with the number of the line that holds what it quotes first, if there is one.
+/// A reason with the number of the line that holds its first quotation, if there is one.
 pub(super) fn located(text: &str, reason: &str) -> String {
     let quoted = reason.split('`').nth(1).filter(|quoted| !quoted.is_empty());
     let found = quoted.and_then(|quoted| {
@@ -222,11 +222,13 @@ mod tests {
             ("\"90s\"", "\"soon\"", "`soon` is not a duration"),
             ("skill = ", "skills = ", "below `[also]`"),
             ("skill = ", "key = \"k\"\nskill = ", "`key` has no place"),
-            ("task = ", "# task = ", "missing field `task`"),
         ] {
             let error = read(&written.replacen(from, to, 1)).expect_err(to);
             assert!(error.contains(says), "{to}: {error}");
         }
+        let short = write(&plan(ActRequest { task: "t".to_owned(), ..ActRequest::default() })).unwrap();
+        let error = read(&short.replacen("task = ", "# task = ", 1)).unwrap_err();
+        assert!(error.contains("missing field `task`"), "{error}");
         assert_eq!(located("a = 1\nb = [\"*.com\"]", "`*.com` is no pattern"), "line 2: `*.com` is no pattern");
         assert_eq!(located("# *.com\n", "`*.com` is no pattern"), "`*.com` is no pattern");
         for hostile in ["", "[[[[", "{", "{\"request\": 7}", "task = 7", "\u{0}"] {

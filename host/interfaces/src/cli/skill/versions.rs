@@ -14,6 +14,7 @@ use super::super::context::{Context, usage};
 use super::list;
 use crate::client::Call;
 use crate::exit::CommandExit;
+use crate::output::diff::unified;
 use crate::output::{Palette, text};
 use crate::session::Session;
 use crate::words::card::{Card, Tone};
@@ -78,24 +79,6 @@ fn sides(file: &FileDiff) -> String {
         Some(side) => format!("{}, {}", text::bytes(side.bytes), side.hash.short()),
     };
     format!("{} → {}", side(&file.before), side(&file.after))
-}
-
-/// A unified diff with its lines coloured. Each line stays one line, even with hidden characters in it.
-fn unified(diff: &str, palette: Palette) -> String {
-    let mut page = String::new();
-    // Which file it is was said already.
-    for line in diff.lines().skip_while(|line| line.starts_with("--- ") || line.starts_with("+++ ")) {
-        // Tabs indent code: they are not hidden characters.
-        let shown = line.split('\t').map(text::revealed).collect::<Vec<_>>().join("    ");
-        let line = match line.as_bytes().first() {
-            Some(b'+') => palette.green(&shown),
-            Some(b'-') => palette.red(&shown),
-            Some(b'@') => palette.cyan(&shown),
-            _ => shown,
-        };
-        writeln!(page, "{line}").ok();
-    }
-    page
 }
 
 /// Runs the command `motor skill rollback`.

@@ -1,0 +1,6 @@
+//! The commands, against those of git itself. Where the machine has no `git`, these tests say so and pass.
+
+mod compare;
+mod hostile;
+mod support;
+mod write;

@@ -1,0 +1,348 @@
+//! Landing the changes of a run, and taking them back: planned for a question, done with the owner's consent (SPEC LAND-3,
+//! LAND-4).
+//!
+//! A landing that a crash interrupted is ended before anything else reads the run's changes ([`settled`]). Afterwards the
+//! run's layer is told the present state of the directory, so that its changes are measured against it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base::{ConsentRecord, ContentHash, Refusal, RefusalCode, RunId};
+use consent::Consent;
+use landing::{Edit, LandError, Plan, Planned, Planning, Side, State, Target, Verdict};
+use layer::{After, Before, Change, Layer, LayerError};
+use motor::{RunRecord, RunTrace};
+use serde::{Deserialize, Serialize};
+use store::blocking;
+
+use crate::Runs;
+use crate::api::changes::{
+    LandReply, LandRequest, LandingPlan, LandingSummary, PathChange, PathKind, PlannedOutcome, PlannedPath,
+};
+use crate::changes::{directories, is_after, read, unreadable, web_since};
+
+/// The directory of a run's landings, below that of the run.
+const LANDINGS: &str = "landings";
+/// The merged texts of the newest plan.
+const MERGED: &str = "merged";
+/// The host's facts about a landing, in its directory.
+const WORD: &str = "consent.json";
+/// That the run's layer knows of the landing.
+const TOLD: &str = "told";
+
+/// Whose word a landing was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Word {
+    undoes: Option<u32>,
+    consent: ConsentRecord,
+}
+
+impl Runs {
+    /// The effects of a landing. Nothing is changed.
+    ///
+    /// # Errors
+    /// If the run works on no directory, or a path selects nothing.
+    pub async fn plan_landing(&self, id: &RunId, request: LandRequest) -> Result<LandingPlan, Refusal> {
+        let Landed { record, trace, home } = self.landable(id)?;
+        let _turn = self.environment.landing.lock().await;
+        blocking(move || {
+            let layer = settled(&home)?;
+            let prepared = prepare(&layer, &home, &request)?;
+            Ok(shown(&record, &trace, &request, &prepared))
+        })
+        .await
+    }
+
+    /// Lands the changes of a run, or takes a landing back. All or nothing.
+    ///
+    /// # Errors
+    /// If there are conflicts, the plan is another one than the owner saw, or the system refuses: nothing is changed
+    /// then.
+    pub async fn land(&self, id: &RunId, request: LandRequest, consent: Consent) -> Result<LandReply, Refusal> {
+        let Landed { record, home, .. } = self.landable(id)?;
+        let _turn = self.environment.landing.lock().await;
+        blocking(move || {
+            let layer = settled(&home)?;
+            let prepared = prepare(&layer, &home, &request)?;
+            if request.hash.is_some_and(|seen| seen != prepared.hash) {
+                let reason = "what would be landed is another thing now than what was looked at";
+                return Err(Refusal::new(RefusalCode::IllegalState, reason).with_remedy("look at it again, and decide"));
+            }
+            apply(&record.id, &home, &request, prepared, consent.into())
+        })
+        .await
+    }
+
+    /// The landings of a run, the oldest first.
+    ///
+    /// # Errors
+    /// If the run works on no directory, or one cannot be read.
+    pub async fn landings(&self, id: &RunId) -> Result<Vec<LandingSummary>, Refusal> {
+        self.on_directories(id)?;
+        let home = self.environment.home.run(id);
+        let _turn = self.environment.landing.lock().await;
+        blocking(move || summaries(&home)).await
+    }
+
+    fn landable(&self, id: &RunId) -> Result<Landed, Refusal> {
+        let record = self.on_directories(id)?;
+        if self.motor.is_driven(id) {
+            let reason = format!("run `{id}` is at work, and what it changed changes");
+            return Err(Refusal::new(RefusalCode::IllegalState, reason)
+                .with_remedy(format!("wait for its end, or stop it: `motor task cancel {id}`")));
+        }
+        Ok(Landed { trace: self.trace(id)?, home: self.environment.home.run(id), record })
+    }
+}
+
+/// A run whose changes stand still.
+struct Landed {
+    record: RunRecord,
+    trace: RunTrace,
+    home: PathBuf,
+}
+
+/// A plan with the facts that its question needs.
+struct Prepared {
+    plan: Plan,
+    hash: ContentHash,
+    /// Conflicting paths that are left out.
+    skipped: Vec<String>,
+    changes: Vec<Change>,
+}
+
+/// Ends an interrupted landing, tells the layer of every landing, and opens it.
+///
+/// # Errors
+/// If a directory is another one now, or something cannot be read.
+pub(crate) fn settled(run: &Path) -> Result<Arc<Layer>, Refusal> {
+    let layer = Layer::open(run).map_err(|error| refused(&error))?;
+    for number in numbers(run)? {
+        let directory = run.join(LANDINGS).join(number.to_string());
+        landing::recover(&directory).map_err(|error| failed(&error))?;
+        tell(&layer, &directory)?;
+    }
+    Ok(Arc::new(layer))
+}
+
+/// Measures the run's changes from now on against the state that a landing left in the directory.
+fn tell(layer: &Layer, directory: &Path) -> Result<(), Refusal> {
+    let told = directory.join(TOLD);
+    if told.exists() {
+        return Ok(());
+    }
+    let Some((targets, edits)) = landing::done(directory).map_err(|error| failed(&error))? else { return Ok(()) };
+    for edit in edits {
+        let at = at(&targets, &edit);
+        let content = match &edit.after {
+            Side::File { content } => content.as_deref(),
+            _ => None,
+        };
+        layer.rebase(&at, content).map_err(|error| refused(&error))?;
+    }
+    fs::write(told, "").map_err(|error| unreadable(&error))
+}
+
+/// The path of an edit as the run sees it.
+fn at(targets: &[Target], edit: &Edit) -> String {
+    match targets.get(edit.target).map(|target| target.prefix.as_str()) {
+        None | Some("") => edit.path.clone(),
+        Some(prefix) => format!("{prefix}/{}", edit.path),
+    }
+}
+
+fn numbers(run: &Path) -> Result<Vec<u32>, Refusal> {
+    let listed = match fs::read_dir(run.join(LANDINGS)) {
+        Ok(listed) => listed,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(unreadable(&error)),
+    };
+    let mut numbers = Vec::new();
+    for entry in listed {
+        let entry = entry.map_err(|error| unreadable(&error))?;
+        numbers.extend(entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+fn prepare(layer: &Layer, run: &Path, request: &LandRequest) -> Result<Prepared, Refusal> {
+    let changes = read(layer, run)?;
+    let (targets, edits) = match request.undoes {
+        Some(number) => landing::undo(&landing_of(run, number)?).map_err(|error| failed(&error))?,
+        None => (targets(layer), changes.iter().filter(|change| writable(layer, change)).map(edit).collect()),
+    };
+    let edits = landing::select(edits, &request.paths, |edit| at(&targets, edit)).map_err(|error| failed(&error))?;
+    let merged = run.join(LANDINGS).join(MERGED);
+    match fs::remove_dir_all(&merged) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(unreadable(&error)),
+        _ => {}
+    }
+    let planning = Planning { targets: &targets, began: layer.began(), merged: &merged };
+    let mut plan = landing::plan(planning, edits).map_err(|error| failed(&error))?;
+    let mut skipped = Vec::new();
+    if request.skip_conflicts {
+        skipped = plan.conflicts().map(|entry| entry.at(&plan)).collect();
+        plan.entries.retain(|entry| !matches!(entry.verdict, Verdict::Conflict { .. }));
+    }
+    let text = serde_json::to_vec(&plan).map_err(|error| unreadable(&error))?;
+    Ok(Prepared { hash: ContentHash::of(&text), plan, skipped, changes })
+}
+
+fn landing_of(run: &Path, number: u32) -> Result<PathBuf, Refusal> {
+    if !numbers(run)?.contains(&number) {
+        return Err(Refusal::new(RefusalCode::NotFound, format!("the run has no landing {number}")));
+    }
+    Ok(run.join(LANDINGS).join(number.to_string()))
+}
+
+fn targets(layer: &Layer) -> Vec<Target> {
+    let target = |source: &layer::Source| Target {
+        directory: source.directory.clone(),
+        device: source.device,
+        inode: source.inode,
+        prefix: source.prefix.clone(),
+    };
+    layer.sources().iter().map(target).collect()
+}
+
+fn writable(layer: &Layer, change: &Change) -> bool {
+    layer.sources().get(change.source).is_some_and(|source| source.writable)
+}
+
+fn edit(change: &Change) -> Edit {
+    Edit {
+        target: change.source,
+        path: change.path.clone(),
+        before: match &change.before {
+            Before::Missing => Side::Missing,
+            Before::File { base } => Side::File { content: base.clone() },
+            Before::Directory => Side::Directory,
+            Before::Symlink => Side::Symlink { target: None },
+        },
+        after: match &change.after {
+            After::Missing => Side::Missing,
+            After::File { content } => Side::File { content: Some(content.clone()) },
+            After::Directory => Side::Directory,
+        },
+    }
+}
+
+fn apply(
+    run: &RunId,
+    home: &Path,
+    request: &LandRequest,
+    prepared: Prepared,
+    consent: ConsentRecord,
+) -> Result<LandReply, Refusal> {
+    let Prepared { plan, skipped, .. } = prepared;
+    let conflicts = plan.conflicts().count();
+    if conflicts > 0 {
+        let first = plan.conflicts().next().map(|entry| entry.at(&plan)).unwrap_or_default();
+        return Err(failed(&LandError::Conflicts(conflicts)).with_remedy(format!(
+            "the first is `{first}`: `motor land {run} PATH…` lands others, `--skip-conflicts` all others"
+        )));
+    }
+    let done = plan.done().count();
+    if done == 0 {
+        let what = if request.undoes.is_some() { "take back" } else { "land" };
+        return Err(Refusal::new(RefusalCode::IllegalState, format!("there is nothing to {what}")));
+    }
+    let number = numbers(home)?.last().map_or(1, |last| last + 1);
+    let directory = home.join(LANDINGS).join(number.to_string());
+    fs::create_dir_all(&directory).map_err(|error| unreadable(&error))?;
+    let word = Word { undoes: request.undoes, consent };
+    let text = serde_json::to_vec(&word).map_err(|error| unreadable(&error))?;
+    store::create_file(&directory, WORD, &text)?;
+    let undoes = request.undoes.map(|undone| home.join(LANDINGS).join(undone.to_string()));
+    let name = format!(".motor-landing-{run}-{number}");
+    let landed = landing::land(plan, &directory, &name, undoes.as_deref()).map_err(|error| failed(&error))?;
+    // The layer is told now, and again by the next host if this one ends here.
+    settled(home)?;
+    Ok(LandReply { landing: number, paths: landed.paths, kept: landed.kept, skipped })
+}
+
+pub(crate) fn summaries(run: &Path) -> Result<Vec<LandingSummary>, Refusal> {
+    let mut found = Vec::new();
+    for number in numbers(run)? {
+        let directory = run.join(LANDINGS).join(number.to_string());
+        let state = landing::recover(&directory).map_err(|error| failed(&error))?;
+        let word = store::read_regular(&directory.join(WORD), store::Links::Refused, 1 << 20);
+        let word = word.ok().and_then(|text| serde_json::from_slice::<Word>(&text).ok());
+        // A landing of which nothing but its number was written never began.
+        let (Some(state), Some(Word { undoes, consent })) = (state, word) else { continue };
+        let paths = match state {
+            State::Landed | State::Undone => landing::done(&directory).map_err(|error| failed(&error))?,
+            _ => None,
+        };
+        let paths = paths.map_or(0, |(_, edits)| edits.len());
+        found.push(LandingSummary { landing: number, state: state.name().to_owned(), paths, undoes, consent });
+    }
+    Ok(found)
+}
+
+fn shown(record: &RunRecord, trace: &RunTrace, request: &LandRequest, prepared: &Prepared) -> LandingPlan {
+    let web = web_since(record, trace);
+    let planned = |entry: &Planned| {
+        let path = entry.at(&prepared.plan);
+        let change = prepared.changes.binary_search_by(|change| change.at.as_str().cmp(&path)).ok();
+        let change = change.and_then(|index| prepared.changes.get(index));
+        let steps: Vec<u32> = change.into_iter().flat_map(|change| &change.touches).map(|touch| touch.step).collect();
+        let (outcome, reason) = match &entry.verdict {
+            Verdict::Clean => (PlannedOutcome::Clean, None),
+            Verdict::Merged { .. } => (PlannedOutcome::Merged, None),
+            Verdict::Same => (PlannedOutcome::Same, None),
+            Verdict::Conflict { reason } => (PlannedOutcome::Conflict, Some(reason.clone())),
+            Verdict::Refused { reason } => (PlannedOutcome::Refused, Some(reason.clone())),
+        };
+        PlannedPath {
+            path,
+            change: match (&entry.edit.before, &entry.edit.after) {
+                (_, Side::Missing) => PathChange::Deleted,
+                (Side::Missing, _) => PathChange::Created,
+                _ => PathChange::Changed,
+            },
+            kind: match (&entry.edit.before, &entry.edit.after) {
+                (Side::Directory, Side::Missing) | (_, Side::Directory) => PathKind::Directory,
+                (Side::Symlink { .. }, Side::Missing) | (_, Side::Symlink { .. }) => PathKind::Link,
+                _ => PathKind::File,
+            },
+            outcome,
+            reason,
+            executed_later: entry.executed_later.clone(),
+            after_web: request.undoes.is_none() && is_after(&steps, web),
+        }
+    };
+    LandingPlan {
+        run_id: record.id.clone(),
+        hash: prepared.hash,
+        undoes: request.undoes,
+        directories: directories(&record.grant.directories),
+        paths: prepared.plan.entries.iter().map(planned).collect(),
+        web_sources: record.web_sources.clone(),
+    }
+}
+
+fn refused(error: &LayerError) -> Refusal {
+    let code = match error {
+        LayerError::Replaced(_) => RefusalCode::IllegalState,
+        _ => RefusalCode::StorageFailed,
+    };
+    Refusal::new(code, format!("cannot work on the directory: {error}"))
+}
+
+fn failed(error: &LandError) -> Refusal {
+    let code = match error {
+        LandError::Unselected(_) => RefusalCode::NotFound,
+        LandError::Io { .. } | LandError::Damaged(_) => RefusalCode::StorageFailed,
+        _ => RefusalCode::IllegalState,
+    };
+    Refusal::new(code, format!("{error}{}", cause(error)))
+}
+
+fn cause(error: &LandError) -> String {
+    std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default()
+}

@@ -1,0 +1,186 @@
+//! `motor land` and `motor undo`: the owner's directories take over the changes of a run, or are freed of them again (SPEC
+//! LAND-3, LAND-4).
+
+use agent::{LandReply, LandRequest, LandingPlan, LandingSummary, PlannedOutcome};
+use base::{Refusal, RefusalCode, RunId};
+use clap::Args;
+
+use super::Done;
+use super::consent;
+use super::context::Context;
+use super::diff::targets;
+use super::task::or_newest;
+use crate::client::{Call, OwnerProof};
+use crate::exit::CommandExit;
+use crate::output::text;
+use crate::session::Session;
+use crate::words::landing::card;
+
+/// Arguments of `motor land`.
+#[derive(Debug, Args)]
+pub(super) struct LandArgs {
+    /// The run [default: the newest], and paths in its workspace [default: all]
+    #[arg(value_name = "RUN [PATH")]
+    targets: Vec<String>,
+    /// Land the rest if some paths conflict
+    #[arg(long)]
+    skip_conflicts: bool,
+    /// List the landings of the run, and land nothing
+    #[arg(long, conflicts_with = "skip_conflicts")]
+    list: bool,
+}
+
+/// Arguments of `motor undo`.
+#[derive(Debug, Args)]
+pub(super) struct UndoArgs {
+    /// The run [default: the newest], and paths in its workspace [default: all]
+    #[arg(value_name = "RUN [PATH")]
+    targets: Vec<String>,
+    /// The landing [default: the last that is in force]
+    #[arg(long, value_name = "N")]
+    landing: Option<u32>,
+}
+
+pub(super) async fn land(arguments: LandArgs, context: &Context) -> Done {
+    context
+        .with_host(async |session| {
+            let (run, paths) = targets(&arguments.targets);
+            let run = or_newest(run, session, context).await?;
+            if arguments.list {
+                return list(&run, session, context).await;
+            }
+            let request = LandRequest { paths, skip_conflicts: arguments.skip_conflicts, ..LandRequest::default() };
+            decided(&run, request, session, context).await
+        })
+        .await
+}
+
+pub(super) async fn undo(arguments: UndoArgs, context: &Context) -> Done {
+    context
+        .with_host(async |session| {
+            let (run, paths) = targets(&arguments.targets);
+            let run = or_newest(run, session, context).await?;
+            let undoes = match arguments.landing {
+                Some(landing) => landing,
+                None => last(&run, session).await?,
+            };
+            let request = LandRequest { paths, undoes: Some(undoes), skip_conflicts: true, hash: None };
+            decided(&run, request, session, context).await
+        })
+        .await
+}
+
+async fn landings(run: &RunId, session: &mut Session) -> Result<Vec<LandingSummary>, Refusal> {
+    session.ask(&Call::get(format!("/v1/tasks/{run}/landings"))).await
+}
+
+/// The last landing that is in force and takes nothing back itself.
+async fn last(run: &RunId, session: &mut Session) -> Result<u32, Refusal> {
+    let landed = landings(run, session).await?.into_iter().rev();
+    let last =
+        landed.filter(|landing| landing.is_landed() && landing.undoes.is_none()).map(|landing| landing.landing).next();
+    last.ok_or_else(|| {
+        Refusal::new(RefusalCode::IllegalState, format!("nothing of run `{run}` is landed"))
+            .with_remedy(format!("`motor land {run} --list` shows its landings"))
+    })
+}
+
+async fn list(run: &RunId, session: &mut Session, context: &Context) -> Done {
+    let landings = landings(run, session).await?;
+    context.answer(&landings, || {
+        let line = |landing: &LandingSummary| {
+            let LandingSummary { landing, state, paths, undoes, consent } = landing;
+            let what = undoes.map(|undone| format!(", takes back {undone}")).unwrap_or_default();
+            format!(
+                "{landing}  {state}, {}{what}, {}\n",
+                text::plural(*paths as u64, "path"),
+                text::seconds(consent.at)
+            )
+        };
+        if landings.is_empty() { "nothing was landed\n".to_owned() } else { landings.iter().map(line).collect() }
+    })?;
+    Ok(CommandExit::Ok)
+}
+
+/// Shows the plan, asks the owner, and lands exactly this plan.
+async fn decided(run: &RunId, request: LandRequest, session: &mut Session, context: &Context) -> Done {
+    let plan: LandingPlan = session.ask(&Call::post(format!("/v1/tasks/{run}/landings/plans"), &request)?).await?;
+    check(&plan, &request)?;
+    let proof = consent::confirm(&card(&plan), context).await?;
+    let reply = applied(run, LandRequest { hash: Some(plan.hash), ..request }, proof, session).await?;
+    said(run, plan.undoes, &reply, context)
+}
+
+/// Lands everything without a question: the owner said so when the run was started.
+pub(super) async fn trusted(run: &RunId, session: &mut Session, context: &Context) -> Result<(), super::CliError> {
+    let proof = consent::unasked(context).await?;
+    let reply = applied(run, LandRequest::default(), proof, session).await?;
+    context.output.say(&line(None, &reply));
+    Ok(())
+}
+
+async fn applied(
+    run: &RunId,
+    request: LandRequest,
+    proof: OwnerProof,
+    session: &mut Session,
+) -> Result<LandReply, Refusal> {
+    session.ask_once(&Call::post(format!("/v1/tasks/{run}/landings"), &request)?.with(proof)).await
+}
+
+/// Refuses a plan that cannot be landed before the owner is asked.
+fn check(plan: &LandingPlan, request: &LandRequest) -> Result<(), Refusal> {
+    let of = |outcome| plan.paths.iter().filter(move |path| path.outcome == outcome);
+    let conflicts: Vec<_> = of(PlannedOutcome::Conflict).collect();
+    if !conflicts.is_empty() {
+        let named = conflicts
+            .iter()
+            .take(5)
+            .map(|path| format!("{} ({})", text::quoted(&path.path), path.reason.as_deref().unwrap_or_default()));
+        let named: Vec<_> = named.collect();
+        let more = conflicts.len().saturating_sub(named.len());
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let reason = format!(
+            "{} with your own changes: {}{more}",
+            text::plural(conflicts.len() as u64, "conflict"),
+            named.join(", ")
+        );
+        let remedy = format!("`motor land {} --skip-conflicts` lands the rest", plan.run_id);
+        return Err(Refusal::new(RefusalCode::IllegalState, reason).with_remedy(remedy));
+    }
+    let done = of(PlannedOutcome::Clean).chain(of(PlannedOutcome::Merged)).next().is_some();
+    if !done {
+        let what = if request.undoes.is_some() { "take back" } else { "land" };
+        return Err(Refusal::new(RefusalCode::IllegalState, format!("there is nothing to {what}")));
+    }
+    Ok(())
+}
+
+fn said(run: &RunId, undoes: Option<u32>, reply: &LandReply, context: &Context) -> Done {
+    context.answer(reply, || {
+        let mut said = line(undoes, reply);
+        if undoes.is_none() {
+            said.push_str(&format!("; `motor undo {run}` takes it back"));
+        }
+        said.push('\n');
+        for path in &reply.kept {
+            said.push_str(&format!(
+                "kept {}/: there is something in it that the run did not see\n",
+                text::one_line(path)
+            ));
+        }
+        for path in &reply.skipped {
+            said.push_str(&format!("left {}: it was changed since\n", text::one_line(path)));
+        }
+        said
+    })?;
+    Ok(CommandExit::Ok)
+}
+
+fn line(undoes: Option<u32>, reply: &LandReply) -> String {
+    let paths = text::plural(reply.paths as u64, "path");
+    match undoes {
+        Some(landing) => format!("took back landing {landing}: {paths}"),
+        None => format!("landed {paths} (landing {})", reply.landing),
+    }
+}
