@@ -156,7 +156,6 @@ fn a_run_that_wants_more_than_its_plan_is_refused_without_a_question() {
             send(format!("http://{sink}/")),
             get(format!("http://{page}/")),
             send(format!("http://{sink}/")),
-            send(format!("http://{sink}/report/more")),
             get("http://127.0.0.3:1/".to_owned()),
             call("request_approval", json!({ "action": "more", "domains": ["127.0.0.3:1"] })),
             send(format!("http://{sink}/report")),
@@ -175,8 +174,8 @@ fn a_run_that_wants_more_than_its_plan_is_refused_without_a_question() {
         trace["steps"].as_array().unwrap().iter().flat_map(|step| step["toolCalls"].as_array().unwrap()).collect();
     let rule = |call: &Value| call["requests"][0]["rule"].as_str().unwrap_or("-").to_owned();
     let rules: Vec<_> = calls.iter().map(|call| rule(call)).collect();
-    assert_eq!(rules, ["not_planned", "-", "not_planned", "not_planned", "domain_not_allowed", "-", "-"]);
-    assert_eq!(calls[5]["result"]["ok"], false, "a run of a plan asks for no access: {}", calls[5]);
+    assert_eq!(rules, ["not_planned", "-", "not_planned", "domain_not_allowed", "-", "-"]);
+    assert_eq!(calls[4]["result"]["ok"], false, "a run of a plan asks for no access: {}", calls[4]);
     let sent: Vec<_> = world.sink.requests().iter().map(|request| request.target.clone()).collect();
     assert_eq!(sent, ["/report"]);
 }

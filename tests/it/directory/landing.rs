@@ -145,8 +145,9 @@ fn a_run_that_goes_on_knows_what_was_landed_and_taken_back() {
     desk.motor.stdout(&["undo", &run]);
     assert_eq!(desk.read("a.txt"), "a\n");
     let before = desk.asked.lock().unwrap().len();
-    let _ = desk.motor.run(&["task", "retry", &run]);
-    let told = desk.asked.lock().unwrap()[before].to_string();
+    desk.motor.stdout(&["task", "retry", &run]);
+    let retried = desk.motor.run(&["act", "--resume", &run]);
+    let told = desk.asked.lock().unwrap().get(before).unwrap_or_else(|| panic!("{retried:?}")).to_string();
     for words in ["applied your changes of 1 paths (landing 1) and took them back", "the user took back landing 1"] {
         assert!(told.contains(words), "{words}: {told}");
     }
