@@ -85,7 +85,10 @@ impl Scan {
         let is_assignment = word.split_once('=').is_some_and(|(name, _)| {
             !name.is_empty() && name.chars().all(|sign| sign.is_ascii_alphanumeric() || sign == '_')
         });
-        if is_assignment || KEYWORDS.contains(&word.as_str()) || word.starts_with(['<', '>', '-']) {
+        // The value of an option of a prefix: `xargs -n 1 rm`.
+        let is_number = !word.is_empty() && word.bytes().all(|sign| sign.is_ascii_digit());
+        let is_other = is_assignment || is_number || KEYWORDS.contains(&word.as_str());
+        if is_other || word.starts_with(['<', '>', '-']) {
             return;
         }
         self.is_first = PREFIXES.contains(&word.as_str());
