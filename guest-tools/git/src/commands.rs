@@ -33,7 +33,7 @@ Commands here, over the working tree alone and without starting a program:
    branch tag rev-parse ls-files ls-tree cat-file config
 
 There is no network (clone, fetch, pull, push) and there are no hooks, filters,
-editors, pagers or signatures. The owner pushes what is committed here.
+editors, pagers or signatures. Commits stay in this workspace.
 ";
 
 /// Commands that need a network, and those that rewrite or merge.

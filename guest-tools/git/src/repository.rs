@@ -211,7 +211,7 @@ pub(crate) fn check_path(path: &BStr) -> Result<()> {
     Ok(())
 }
 
-/// Reads a file of limited size; `None` when there is none.
+/// Reads a file of limited size; `None` if it does not exist.
 pub(crate) fn read_small(place: &Path, most: u64) -> Result<Option<Vec<u8>>> {
     let name = || place.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let metadata = match fs::symlink_metadata(place) {

@@ -46,8 +46,8 @@ impl Runs {
     /// # Errors
     /// If the run works on no directory, or a path selects nothing.
     pub async fn plan_landing(&self, id: &RunId, request: LandRequest) -> Result<LandingPlan, Refusal> {
-        let Landed { record, trace, home } = self.landable(id)?;
         let _turn = self.environment.landing.lock().await;
+        let StillRun { record, trace, home } = self.landable(id)?;
         blocking(move || {
             let layer = settled(&home)?;
             let prepared = prepare(&layer, &home, &request)?;
@@ -62,13 +62,13 @@ impl Runs {
     /// If there are conflicts, the plan is another one than the owner saw, or the system refuses: nothing is changed
     /// then.
     pub async fn land(&self, id: &RunId, request: LandRequest, consent: Consent) -> Result<LandReply, Refusal> {
-        let Landed { record, home, .. } = self.landable(id)?;
         let _turn = self.environment.landing.lock().await;
+        let StillRun { record, home, .. } = self.landable(id)?;
         blocking(move || {
             let layer = settled(&home)?;
             let prepared = prepare(&layer, &home, &request)?;
             if request.hash.is_some_and(|seen| seen != prepared.hash) {
-                let reason = "what would be landed is another thing now than what was looked at";
+                let reason = "the plan is another one now than the one that was looked at";
                 return Err(Refusal::new(RefusalCode::IllegalState, reason).with_remedy("look at it again, and decide"));
             }
             apply(&record.id, &home, &request, prepared, consent.into())
@@ -87,19 +87,20 @@ impl Runs {
         blocking(move || summaries(&home)).await
     }
 
-    fn landable(&self, id: &RunId) -> Result<Landed, Refusal> {
+    /// Asked while no landing is under way: a driver that starts later waits for its end before it opens the layer.
+    fn landable(&self, id: &RunId) -> Result<StillRun, Refusal> {
         let record = self.on_directories(id)?;
         if self.motor.is_driven(id) {
-            let reason = format!("run `{id}` is at work, and what it changed changes");
+            let reason = format!("run `{id}` is at work, and may change more");
             return Err(Refusal::new(RefusalCode::IllegalState, reason)
                 .with_remedy(format!("wait for its end, or stop it: `motor task cancel {id}`")));
         }
-        Ok(Landed { trace: self.trace(id)?, home: self.environment.home.run(id), record })
+        Ok(StillRun { trace: self.trace(id)?, home: self.environment.home.run(id), record })
     }
 }
 
 /// A run whose changes stand still.
-struct Landed {
+struct StillRun {
     record: RunRecord,
     trace: RunTrace,
     home: PathBuf,

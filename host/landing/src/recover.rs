@@ -32,7 +32,11 @@ pub(crate) fn recover_with(directory: &Path, steps: &Steps) -> Result<Option<Sta
             Stage::reopen(journal.clone())?.clear(steps)?;
             journal.set(State::RolledBack)?;
         }
-        Some(State::Applying) => roll_back(&mut Stage::reopen(journal.clone())?, steps)?,
+        Some(State::Applying) => {
+            // Without the numbers it cannot be told which files are the landing's own.
+            journal.staged()?;
+            roll_back(&mut Stage::reopen(journal.clone())?, steps)?;
+        }
         Some(State::Landed) => match Stage::reopen(journal.clone()) {
             Ok(mut stage) => finish_left(&mut stage, steps)?,
             // Nothing is left to do in a directory that is gone.

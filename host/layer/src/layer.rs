@@ -217,7 +217,12 @@ impl Layer {
     /// # Errors
     /// If the system cannot sync them.
     pub fn sync(&self) -> Result<()> {
-        if self.changed.swap(false, Ordering::Relaxed) { Ok(rustix::fs::syncfs(self.own.handle())?) } else { Ok(()) }
+        if !self.changed.swap(false, Ordering::Relaxed) {
+            return Ok(());
+        }
+        // After a failure they are synced again, or no later call would.
+        rustix::fs::syncfs(self.own.handle()).inspect_err(|_| self.changed.store(true, Ordering::Relaxed))?;
+        Ok(())
     }
 
     /// The facts of a path.

@@ -5,7 +5,7 @@ use crate::options::{Argument, Arguments};
 use crate::output::Output;
 use crate::repository::Repository;
 
-/// Keys that can be set. The others would change the work of a program, and there is none here to do it.
+/// Keys that can be set. The others would change the work of a program, which does not exist here.
 const SETTABLE: [&str; 6] =
     ["user.name", "user.email", "author.name", "author.email", "committer.name", "committer.email"];
 

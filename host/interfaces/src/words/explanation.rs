@@ -115,7 +115,7 @@ pub(crate) fn rows(explanation: &Explanation) -> Vec<(&'static str, String)> {
 /// How writes are treated after reading from the web (SPEC TAINT-1).
 fn writing(explanation: &Explanation) -> String {
     if explanation.network.only_planned {
-        let which = if explanation.network.writes.is_empty() { "nothing" } else { "what is listed here" };
+        let which = if explanation.network.writes.is_empty() { "nothing" } else { "only the requests listed here" };
         return format!("{which}; every other request that writes is refused without a question");
     }
     let then = match explanation.network.tainted_write {
