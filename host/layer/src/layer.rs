@@ -41,6 +41,8 @@ pub struct Layer {
     run: PathBuf,
     sources: Vec<Source>,
     staged: AtomicU64,
+    /// The place of `staging` in the layer's directory. Each open layer has its own: a review may open one beside the run.
+    staged_in: String,
     /// Changed files that the run asked for, and how many of them were told.
     noticed: Mutex<(Vec<String>, usize)>,
     /// Whether something was changed since the last time that everything was made durable.
@@ -157,19 +159,14 @@ impl Layer {
             return Err(LayerError::Damaged(SOURCES));
         }
         let lowers = sources.sources.iter().cloned().map(Lower::open).collect::<Result<_>>()?;
-        let staging = Tree::open(&own.join("staging"))?;
-        for (left, kind) in staging.list("")? {
-            match kind {
-                FileKind::Directory => staging.remove_all(&left)?,
-                _ => staging.remove(&left)?,
-            }
-        }
         let layer = Tree::open(&own)?;
+        let (staging, staged_in) = stage(&layer)?;
         Ok(Self {
             upper: Tree::open(&run.join(WORKSPACE))?,
             gone: Tree::open(&own.join("gone"))?,
             base: Tree::open(&own.join("base"))?,
             staging,
+            staged_in,
             lowers,
             began: sources.began(),
             writing: Mutex::default(),
@@ -354,4 +351,24 @@ impl Layer {
     pub(crate) fn path_of_base(&self, at: &str) -> PathBuf {
         self.run.join(LAYER).join("base").join(at)
     }
+}
+
+impl Drop for Layer {
+    fn drop(&mut self) {
+        // A killed host leaves it, and it goes with the run.
+        self.own.remove_all(&self.staged_in).ok();
+    }
+}
+
+/// Makes a directory for copies that are not in their places yet.
+fn stage(layer: &Tree) -> Result<(Tree, String)> {
+    for number in 0..u32::MAX {
+        let at = format!("staging/{number}");
+        match layer.make_private_directory(&at) {
+            Ok(()) => return Ok((layer.below(&at)?, at)),
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(LayerError::Damaged("staging"))
 }
