@@ -25,7 +25,7 @@ pub(crate) struct Desk {
     pub(crate) directory: PathBuf,
     /// The requests that the model was sent.
     pub(crate) asked: Arc<Mutex<Vec<Value>>>,
-    _model: ModelServer,
+    pub(crate) model: ModelServer,
 }
 
 /// Paths with their entries.
@@ -43,7 +43,7 @@ impl Desk {
         let motor = Motor::with_model(&model).unattended();
         let directory = motor.directory().join("project");
         fs::create_dir(&directory).unwrap();
-        let desk = Self { motor, directory, asked, _model: model };
+        let desk = Self { motor, directory, asked, model };
         files.iter().for_each(|(path, text)| desk.put(path, text));
         desk
     }

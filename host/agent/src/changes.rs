@@ -150,11 +150,7 @@ fn shown(
     let (before, after) = (side(before).map_err(|error| failed(&error))?, side(after).map_err(|error| failed(&error))?);
     let texts = match (&before, &after) {
         (Some((_, None)), _) | (_, Some((_, None))) => None,
-        (before, after) if is_file => {
-            let bytes =
-                |side: &'_ Option<(FileSide, Option<Vec<u8>>)>| side.as_ref().and_then(|(_, bytes)| bytes.clone());
-            comparison.text(&change.at, bytes(before).as_deref(), bytes(after).as_deref())
-        }
+        (before, after) if is_file => comparison.text(&change.at, content(before.as_ref()), content(after.as_ref())),
         _ => None,
     };
     let mut steps: Vec<u32> = change.touches.iter().map(|touch| touch.step).collect();
@@ -190,6 +186,10 @@ fn kind(change: &Change) -> PathKind {
         (After::Directory, _) | (After::Missing, Before::Directory) => PathKind::Directory,
         (After::Missing, Before::Symlink) => PathKind::Link,
     }
+}
+
+fn content(side: Option<&(FileSide, Option<Vec<u8>>)>) -> Option<&[u8]> {
+    side.and_then(|(_, content)| content.as_deref())
 }
 
 /// Size and hash of a file, and its content if it is short enough to be compared.

@@ -29,7 +29,7 @@ use crate::otlp::TraceExports;
 use crate::receipt::ReceiptKey;
 use crate::retention::{Pruner, Retention};
 use crate::trace_file::TraceWriter;
-use crate::{Credentials, Domains, Env, Home, Programs, Runs, Skills};
+use crate::{Credentials, Domains, Env, Home, Programs, Runs, Skills, landing};
 use toolbox::SandboxPool;
 
 /// The time for pending answers when the host ends because its storage failed.
@@ -170,6 +170,9 @@ impl Host {
             traces,
             landing: tokio::sync::Mutex::default(),
         });
+        if let Err(refusal) = landing::end_interrupted(&home.runs()) {
+            tracing::warn!(%refusal, "an interrupted landing is not ended");
+        }
         let motor = Motor::new(MotorParts {
             store: store.clone(),
             signals: signals.clone(),

@@ -29,6 +29,8 @@ const LANDINGS: &str = "landings";
 const MERGED: &str = "merged";
 /// The host's facts about a landing, in its directory.
 const WORD: &str = "consent.json";
+/// The file beside the runs that names the landing under way.
+const UNDER_WAY: &str = ".landing";
 /// That the run's layer knows of the landing.
 const TOLD: &str = "told";
 
@@ -110,8 +112,6 @@ struct StillRun {
 struct Prepared {
     plan: Plan,
     hash: ContentHash,
-    /// Conflicting paths that are left out.
-    skipped: Vec<String>,
     changes: Vec<Change>,
 }
 
@@ -127,6 +127,20 @@ pub(crate) fn settled(run: &Path) -> Result<Arc<Layer>, Refusal> {
         tell(&layer, &directory)?;
     }
     Ok(Arc::new(layer))
+}
+
+/// Ends the landing that an earlier host, or a failure of this one, left in the middle; there is at most one.
+///
+/// # Errors
+/// If its directory is another one now, or the system refuses: it is tried again with the next host.
+pub(crate) fn end_interrupted(runs: &Path) -> Result<(), Refusal> {
+    let named = runs.join(UNDER_WAY);
+    let Ok(place) = store::read_regular(&named, store::Links::Refused, 1 << 10) else {
+        return if named.exists() { Err(unreadable(&io::Error::other("`.landing` cannot be read"))) } else { Ok(()) };
+    };
+    let place = String::from_utf8(place).map_err(|error| unreadable(&error))?;
+    landing::recover(&runs.join(place)).map_err(|error| failed(&error))?;
+    fs::remove_file(named).map_err(|error| unreadable(&error))
 }
 
 /// Measures the run's changes from now on against the state that a landing left in the directory.
@@ -183,14 +197,9 @@ fn prepare(layer: &Layer, run: &Path, request: &LandRequest) -> Result<Prepared,
         _ => {}
     }
     let planning = Planning { targets: &targets, began: layer.began(), merged: &merged };
-    let mut plan = landing::plan(planning, edits).map_err(|error| failed(&error))?;
-    let mut skipped = Vec::new();
-    if request.skip_conflicts {
-        skipped = plan.conflicts().map(|entry| entry.at(&plan)).collect();
-        plan.entries.retain(|entry| !matches!(entry.verdict, Verdict::Conflict { .. }));
-    }
+    let plan = landing::plan(planning, edits).map_err(|error| failed(&error))?;
     let text = serde_json::to_vec(&plan).map_err(|error| unreadable(&error))?;
-    Ok(Prepared { hash: ContentHash::of(&text), plan, skipped, changes })
+    Ok(Prepared { hash: ContentHash::of(&text), plan, changes })
 }
 
 fn landing_of(run: &Path, number: u32) -> Result<PathBuf, Refusal> {
@@ -239,10 +248,12 @@ fn apply(
     prepared: Prepared,
     consent: ConsentRecord,
 ) -> Result<LandReply, Refusal> {
-    let Prepared { plan, skipped, .. } = prepared;
-    let conflicts = plan.conflicts().count();
-    if conflicts > 0 {
-        let first = plan.conflicts().next().map(|entry| entry.at(&plan)).unwrap_or_default();
+    let Prepared { mut plan, .. } = prepared;
+    let skipped: Vec<_> = plan.conflicts().map(|entry| entry.at(&plan)).collect();
+    let conflicts = skipped.len();
+    if request.skip_conflicts {
+        plan.entries.retain(|entry| !matches!(entry.verdict, Verdict::Conflict { .. }));
+    } else if let Some(first) = skipped.first() {
         return Err(failed(&LandError::Conflicts(conflicts)).with_remedy(format!(
             "the first is `{first}`: `motor land {run} PATH…` lands others, `--skip-conflicts` all others"
         )));
@@ -260,7 +271,12 @@ fn apply(
     store::create_file(&directory, WORD, &text)?;
     let undoes = request.undoes.map(|undone| home.join(LANDINGS).join(undone.to_string()));
     let name = format!(".motor-landing-{run}-{number}");
-    let landed = landing::land(plan, &directory, &name, undoes.as_deref()).map_err(|error| failed(&error))?;
+    let runs = home.parent().unwrap_or(home);
+    let under_way = format!("{run}/{LANDINGS}/{number}");
+    store::replace_file(runs, UNDER_WAY, under_way.as_bytes())?;
+    let landed = landing::land(plan, &directory, &name, undoes.as_deref()).map_err(|error| failed(&error));
+    end_interrupted(runs)?;
+    let landed = landed?;
     // The layer is told now, and again by the next host if this one ends here.
     settled(home)?;
     Ok(LandReply { landing: number, paths: landed.paths, kept: landed.kept, skipped })

@@ -23,9 +23,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::Home;
 use crate::config::RetentionConfig;
 use crate::environment::HostEnvironment;
+use crate::{Home, landing};
 
 pub use usage::HomeUsage;
 
@@ -239,6 +239,10 @@ impl Pruner {
     /// # Errors
     /// If the run does not exist, it is not over, or storage fails.
     pub async fn delete(&self, run: &RunId) -> Result<(), Refusal> {
+        let _turn = self.environment.landing.lock().await;
+        // With the run its originals would go, while a directory of the owner is half changed.
+        let runs = self.home.runs();
+        blocking(move || landing::end_interrupted(&runs)).await?;
         self.motor.delete(run).await?;
         self.environment.access.close(run, false).await;
         let (home, run) = (self.home.clone(), run.clone());

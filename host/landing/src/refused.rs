@@ -14,10 +14,9 @@ pub fn why(path: &str) -> Option<&'static str> {
     })
 }
 
-/// The name as file systems see it that ignore case, characters without a shape, or dots and spaces at its end.
+/// The name as file systems see it that also ignore dots and spaces at its end.
 fn folded(name: &str) -> String {
-    let shapeless = |letter: &char| matches!(letter, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-    let name: String = name.chars().filter(|letter| !shapeless(letter)).flat_map(char::to_lowercase).collect();
+    let name = layer::folded(name);
     // A stream of NTFS, `.git::$INDEX_ALLOCATION`, is the directory itself.
     let name = name.split(':').next().unwrap_or_default();
     name.trim_end_matches(['.', ' ']).to_owned()

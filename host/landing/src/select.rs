@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use layer::{plain, within};
+
 use crate::edit::{Edit, Side};
 use crate::error::{LandError, Result};
 
@@ -14,23 +16,20 @@ pub fn select(edits: Vec<Edit>, paths: &[String], at: impl Fn(&Edit) -> String) 
     if paths.is_empty() {
         return Ok(edits);
     }
-    let paths: Vec<&str> = paths.iter().map(|path| path.trim_start_matches("./").trim_end_matches('/')).collect();
-    let within = |path: &str, directory: &str| match path.strip_prefix(directory) {
-        Some(rest) => directory.is_empty() || directory == "." || rest.is_empty() || rest.starts_with('/'),
-        None => directory == ".",
-    };
+    let named = |path: &String| plain(path).ok_or_else(|| LandError::Unselected(path.clone()));
+    let paths = paths.iter().map(named).collect::<Result<Vec<_>>>()?;
     let mut used = BTreeSet::new();
     let chosen: Vec<bool> = edits
         .iter()
         .map(|edit| {
             let named = at(edit);
             let by: Vec<_> = paths.iter().filter(|path| within(&named, path)).collect();
-            used.extend(by.iter().map(|path| (**path).to_owned()));
+            used.extend(by.iter().map(|path| (*path).clone()));
             !by.is_empty()
         })
         .collect();
-    if let Some(unused) = paths.iter().find(|path| !used.contains(**path)) {
-        return Err(LandError::Unselected((*unused).to_owned()));
+    if let Some(unused) = paths.iter().find(|path| !used.contains(*path)) {
+        return Err(LandError::Unselected(unused.clone()));
     }
     let mut holding = HashSet::new();
     for (edit, _) in edits.iter().zip(&chosen).filter(|(edit, chosen)| **chosen && edit.after != Side::Missing) {

@@ -14,7 +14,8 @@ pub fn parts(path: &str, floor: usize) -> Vec<Part> {
     path.split('/').filter(named).map(|name| Part { name: name.to_owned(), floor }).collect()
 }
 
-/// Whether the path needs no walk: it names no parent.
+/// The one form of a path that names no parent; `None` if it names one.
+#[must_use]
 pub fn plain(path: &str) -> Option<String> {
     let mut joined = String::with_capacity(path.len());
     for name in path.split('/') {
@@ -52,6 +53,7 @@ pub fn split(path: &str) -> Option<(&str, &str)> {
 }
 
 /// Whether `path` is `directory` or lies below it.
+#[must_use]
 pub fn within(path: &str, directory: &str) -> bool {
     below(path, directory).is_some()
 }

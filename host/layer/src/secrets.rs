@@ -1,5 +1,7 @@
 //! Names that files with secrets commonly have: they are kept out of a run unless the owner names them.
 
+use base::text::is_invisible;
+
 use crate::tree::FileKind;
 
 /// Directories that tools keep credentials in.
@@ -66,9 +68,9 @@ pub fn in_git_config(text: &str) -> bool {
 }
 
 /// The name as a file system sees it that ignores case and characters without a shape.
-fn folded(name: &str) -> String {
-    let shapeless = |letter: &char| matches!(letter, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-    name.chars().filter(|letter| !shapeless(letter)).flat_map(char::to_lowercase).collect()
+#[must_use]
+pub fn folded(name: &str) -> String {
+    name.chars().filter(|letter| !is_invisible(*letter)).flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Reviewing, landing and taking back, by the command line.
 
 use tests::network::{Reply, Site};
+use tests::patience::Patience;
 
 use super::*;
 
@@ -154,6 +155,58 @@ fn a_run_that_goes_on_knows_what_was_landed_and_taken_back() {
     // It works on its own earlier version.
     desk.motor.stdout(&["land", &run]);
     assert_eq!(desk.read("a.txt"), "A\n");
+}
+
+#[test]
+fn the_flag_that_lands_is_a_question_first_and_no_consent() {
+    let desk = Desk::new(&[("a.txt", "a\n")]);
+    let plain = Motor::with_model(&desk.model).at(desk.motor.home().to_owned());
+    let on = desk.directory.to_str().unwrap();
+    let task = format!("{NEXT}echo A > a.txt{NEXT}");
+    let act = ["act", "--on", on, "--land", &task];
+    plain.run(&act).refused(5, &["no terminal to ask at"]);
+    assert!(desk.asked.lock().unwrap().is_empty(), "a token was spent");
+    let mut asked = plain.at_terminal(&act);
+    let card = asked.sees("[y/N] ");
+    assert!(card.contains("land all changes of this run") && card.contains(on), "{card}");
+    asked.types("y");
+    let (ended, screen) = asked.finish();
+    assert_eq!(ended.code, Some(0), "{screen}");
+    assert_eq!(desk.read("a.txt"), "A\n");
+}
+
+#[test]
+fn a_host_that_is_killed_while_it_lands_is_ended_by_the_next() {
+    let names: Vec<_> = (0..1500).map(|number| format!("d{}/f{number}.txt", number % 30)).collect();
+    let files: Vec<_> = names.iter().map(|name| (name.as_str(), "before\n")).collect();
+    let desk = Desk::new(&files);
+    let run = desk.run(&["for f in $(find . -name '*.txt'); do echo after > $f; done"]);
+    let before = desk.now();
+    let after: Listing = before.keys().map(|path| (path.clone(), before[path].replace("before", "after"))).collect();
+    let mut interrupted = 0;
+    for _ in 0..6 {
+        let serving = desk.motor.start(&["serve"]);
+        serving.wait_for_words("listening");
+        let landing = desk.motor.start(&["land", &run]);
+        let mut patience = Patience::default();
+        let staged = || {
+            let entries = fs::read_dir(&desk.directory).unwrap();
+            entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with(".motor-landing"))
+        };
+        while !staged() && patience.lasts() {}
+        serving.kill();
+        interrupted += usize::from(staged());
+        landing.kill();
+        // Any command that becomes the host ends it.
+        desk.motor.stdout(&["task", "list"]);
+        let now = desk.now();
+        assert!(now == before || now == after, "a mixture: {:?}", now.iter().take(40).collect::<Vec<_>>());
+        if now == after {
+            desk.motor.stdout(&["undo", &run]);
+            assert_eq!(desk.now(), before);
+        }
+    }
+    assert!(interrupted > 0, "no landing was interrupted");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::client::{Call, OwnerProof};
 use crate::exit::CommandExit;
 use crate::http::ResumeReply;
 use crate::session::Session;
-use crate::words::landing::summary;
+use crate::words::landing::{summary, trusted_card};
 
 /// Arguments of `motor act`.
 #[derive(Debug, Args)]
@@ -37,7 +37,7 @@ pub(super) struct ActArgs {
     /// Ask the owner before each action that reaches outside or cannot be undone
     #[arg(long, conflicts_with = "resume")]
     approval: bool,
-    /// Land the run's changes in the directories of `--on` when it completes, without a question
+    /// Land the run's changes in the directories of `--on` when it completes: the question comes first, and no other
     #[arg(long, requires = "directories", conflicts_with_all = ["resume", "detach", "plan"])]
     land: bool,
     /// Never ask: the run has no questions, and anything that would need approval is refused
@@ -67,8 +67,11 @@ pub(super) async fn run(arguments: ActArgs, context: &Context) -> Done {
         let done = of_plan(file, detach, &mut session, context).await;
         return context.leave(session, done).await;
     }
-    let changes = if arguments.land { Changes::Landed } else { Changes::Kept };
+    let lands = arguments.land;
     let request = request(arguments, context).await?;
+    // Asked before a token is spent. A flag alone is no consent.
+    let changes =
+        if lands { Changes::Landed(consent::confirm(&trusted_card(&request), context).await?) } else { Changes::Kept };
     if detach {
         return detached(&request, None, &mut staying(context).await?, context).await;
     }
@@ -157,12 +160,11 @@ pub(super) async fn attached(
 }
 
 /// The fate of a run's changes in the owner's directories when it ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Changes {
     /// They stay in the run until the owner lands them.
     Kept,
-    /// They are landed if the run completed.
-    Landed,
+    /// They are landed if the run completed, with the owner's word for it.
+    Landed(OwnerProof),
 }
 
 async fn settle(
@@ -178,8 +180,8 @@ async fn settle(
     if changes.files.is_empty() {
         return Ok(());
     }
-    if wanted == Changes::Landed && exit == CommandExit::Ok {
-        return land::trusted(run, session, context).await;
+    if let (Changes::Landed(proof), CommandExit::Ok) = (wanted, exit) {
+        return land::trusted(run, proof, session, context).await;
     }
     output.say_trusted(&output.err.dim(&format!("`motor diff {run}` shows it, `motor land {run}` applies it")));
     Ok(())

@@ -111,9 +111,13 @@ async fn decided(run: &RunId, request: LandRequest, session: &mut Session, conte
     said(run, plan.undoes, &reply, context)
 }
 
-/// Lands everything without a question: the owner said so when the run was started.
-pub(super) async fn trusted(run: &RunId, session: &mut Session, context: &Context) -> Result<(), super::CliError> {
-    let proof = consent::unasked(context).await?;
+/// Lands everything: the owner agreed to it when the run was started.
+pub(super) async fn trusted(
+    run: &RunId,
+    proof: OwnerProof,
+    session: &mut Session,
+    context: &Context,
+) -> Result<(), super::CliError> {
     let reply = applied(run, LandRequest::default(), proof, session).await?;
     context.output.say(&line(None, &reply));
     Ok(())
@@ -132,7 +136,8 @@ async fn applied(
 fn check(plan: &LandingPlan, request: &LandRequest) -> Result<(), Refusal> {
     let of = |outcome| plan.paths.iter().filter(move |path| path.outcome == outcome);
     let conflicts: Vec<_> = of(PlannedOutcome::Conflict).collect();
-    if !conflicts.is_empty() {
+    let done = of(PlannedOutcome::Clean).chain(of(PlannedOutcome::Merged)).next().is_some();
+    if !(conflicts.is_empty() || request.skip_conflicts && done) {
         let named = conflicts
             .iter()
             .take(5)
@@ -145,10 +150,12 @@ fn check(plan: &LandingPlan, request: &LandRequest) -> Result<(), Refusal> {
             text::plural(conflicts.len() as u64, "conflict"),
             named.join(", ")
         );
-        let remedy = format!("`motor land {} --skip-conflicts` lands the rest", plan.run_id);
-        return Err(Refusal::new(RefusalCode::IllegalState, reason).with_remedy(remedy));
+        let refusal = Refusal::new(RefusalCode::IllegalState, reason);
+        return Err(match request.skip_conflicts {
+            true => refusal,
+            false => refusal.with_remedy(format!("`motor land {} --skip-conflicts` lands the rest", plan.run_id)),
+        });
     }
-    let done = of(PlannedOutcome::Clean).chain(of(PlannedOutcome::Merged)).next().is_some();
     if !done {
         let what = if request.undoes.is_some() { "take back" } else { "land" };
         return Err(Refusal::new(RefusalCode::IllegalState, format!("there is nothing to {what}")));

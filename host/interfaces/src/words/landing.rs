@@ -1,6 +1,6 @@
 //! The card of a landing, and the changes of a run in few words (SPEC LAND-2, LAND-3).
 
-use agent::{ChangedFile, LandingPlan, PathChange, PathKind, PlannedOutcome, PlannedPath};
+use agent::{ActRequest, ChangedFile, LandingPlan, PathChange, PathKind, PlannedOutcome, PlannedPath};
 use base::text::Foreign;
 
 use super::card::{Card, Tone};
@@ -51,6 +51,19 @@ pub(crate) fn card(plan: &LandingPlan) -> Card {
             format!("the run has read untrusted content of {}; † marks what it wrote afterwards", sources.join(", ")),
         ),
     }
+}
+
+/// The card of a run whose changes are landed as soon as it completes.
+pub(crate) fn trusted_card(request: &ActRequest) -> Card {
+    let mut card = Card::new("land all changes of this run when it completes").with("task", &request.task);
+    for (index, directory) in request.directories.iter().filter(|directory| !directory.read_only).enumerate() {
+        card = card.with(if index == 0 { "in" } else { "" }, directory.path.to_string_lossy());
+    }
+    card.toned(
+        Tone::Warning,
+        "note",
+        "its changes are not shown first; a conflict lands nothing, and `motor undo` takes them back",
+    )
 }
 
 fn named(mut card: Card, label: &'static str, tone: Tone, paths: &[&PlannedPath]) -> Card {

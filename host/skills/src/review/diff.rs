@@ -85,10 +85,9 @@ impl Comparison {
     /// The change of a file at a path; `None` if a side is not text, or too long. A missing side is a file that is not
     /// there.
     pub fn text(&mut self, path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> Option<TextChange> {
-        let diff = unified(path, before, after, &self.deadline, self.left.min(MAX_BYTES))?;
-        self.left = self.left.saturating_sub(diff.len());
-        let (added, removed) = lines(path, before, after, &self.deadline)?;
-        Some(TextChange { diff, added, removed })
+        let change = change(path, before, after, &self.deadline, self.left.min(MAX_BYTES))?;
+        self.left = self.left.saturating_sub(change.diff.len());
+        Some(change)
     }
 }
 
@@ -109,7 +108,8 @@ pub fn diff(old: &Snapshot, new: &Snapshot) -> Vec<FileDiff> {
     let mut left = MAX_BYTES_IN_ALL;
     let side = |file: &SkillFile| FileSide { bytes: file.bytes.len() as u64, hash: file.hash, mode: file.mode };
     let shown = found.into_iter().map(|(_, path, kind, before, after)| {
-        let text = unified(path, bytes(before), bytes(after), &deadline, left.min(MAX_BYTES));
+        let change = change(path, bytes(before), bytes(after), &deadline, left.min(MAX_BYTES));
+        let text = change.map(|change| change.diff);
         left = left.saturating_sub(text.as_ref().map_or(0, String::len));
         FileDiff { path: path.clone(), kind, before: before.map(side), after: after.map(side), text }
     });
@@ -145,24 +145,29 @@ pub(super) fn lines(
 ) -> Option<(u64, u64)> {
     let (old, new) = texts(path, before, after)?;
     let (old, new) = (split(&old), split(&new));
-    let diff = deadline.comparison().diff_slices(&old, &new);
-    let count = |tag: ChangeTag| diff.iter_all_changes().filter(|change| change.tag() == tag).count() as u64;
-    Some((count(ChangeTag::Insert), count(ChangeTag::Delete)))
+    Some(counted(&deadline.comparison().diff_slices(&old, &new)))
 }
 
-fn unified(
+/// Numbers of lines added and removed.
+fn counted<'a>(diff: &TextDiff<'a, 'a, 'a, str>) -> (u64, u64) {
+    let count = |tag: ChangeTag| diff.iter_all_changes().filter(|change| change.tag() == tag).count() as u64;
+    (count(ChangeTag::Insert), count(ChangeTag::Delete))
+}
+
+fn change(
     path: &str,
     before: Option<&[u8]>,
     after: Option<&[u8]>,
     deadline: &Deadline,
     most: usize,
-) -> Option<String> {
+) -> Option<TextChange> {
     let (old, new) = texts(path, before, after)?;
     let (old_lines, new_lines) = (split(&old), split(&new));
     let diff = deadline.comparison().diff_slices(&old_lines, &new_lines);
+    let (added, removed) = counted(&diff);
     let text = diff.unified_diff().context_radius(3).to_string();
     if text.is_empty() {
-        return Some(text);
+        return Some(TextChange { diff: text, added, removed });
     }
     let shown = visible_name(path);
     let name = |file: Option<&[u8]>| if file.is_some() { shown.as_str() } else { "/dev/null" };
@@ -171,7 +176,7 @@ fn unified(
         // Otherwise lines that differ only in their line end would look the same.
         text = text.replace("\r\n", "<U+000D>\n");
     }
-    Some(cut(text, most))
+    Some(TextChange { diff: cut(text, most), added, removed })
 }
 
 fn cut(text: String, most: usize) -> String {
