@@ -1,7 +1,7 @@
 //! Reviewing, landing and taking back, by the command line.
 
+use tests::Patience;
 use tests::network::{Reply, Site};
-use tests::patience::Patience;
 
 use super::*;
 

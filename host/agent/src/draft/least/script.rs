@@ -13,7 +13,7 @@ const HEADERS: [&str; 4] = ["for", "case", "in", "esac"];
 
 /// The names, in order of appearance.
 pub(super) fn commands(script: &str) -> Vec<String> {
-    let mut found = Scan { names: Vec::new(), word: String::new(), is_first: true, is_plain: true };
+    let mut found = Scan { names: Vec::new(), word: String::new(), is_first: true, is_plain: true, is_target: false };
     let mut signs = script.chars().peekable();
     let mut quote: Option<char> = None;
     // The quotes around each substitution that is open, and the parentheses that are open in it.
@@ -65,6 +65,8 @@ struct Scan {
     is_first: bool,
     /// Whether the word has no quoted part: only such words are names.
     is_plain: bool,
+    /// Whether the next word is the file of a redirection.
+    is_target: bool,
 }
 
 impl Scan {
@@ -75,11 +77,17 @@ impl Scan {
     fn separate(&mut self) {
         self.end_word();
         self.is_first = true;
+        self.is_target = false;
     }
 
     fn end_word(&mut self) {
         let (word, is_plain) = (std::mem::take(&mut self.word), std::mem::replace(&mut self.is_plain, true));
-        if word.is_empty() && is_plain || !self.is_first {
+        if word.is_empty() && is_plain || !self.is_first || std::mem::take(&mut self.is_target) {
+            return;
+        }
+        let redirection = word.trim_start_matches(|sign: char| sign.is_ascii_digit());
+        if is_plain && redirection.starts_with(['<', '>']) {
+            self.is_target = redirection.ends_with(['<', '>']);
             return;
         }
         let is_assignment = word.split_once('=').is_some_and(|(name, _)| {
@@ -88,7 +96,7 @@ impl Scan {
         // The value of an option of a prefix: `xargs -n 1 rm`.
         let is_number = !word.is_empty() && word.bytes().all(|sign| sign.is_ascii_digit());
         let is_other = is_assignment || is_number || KEYWORDS.contains(&word.as_str());
-        if is_other || word.starts_with(['<', '>', '-']) {
+        if is_other || word.starts_with('-') {
             return;
         }
         self.is_first = PREFIXES.contains(&word.as_str());
@@ -113,6 +121,7 @@ mod tests {
             ("find . | xargs -n 1 rm", &["find", "xargs", "rm"]),
             ("# curl\necho a#b", &["echo"]),
             ("(cd x && sed s/a/b/ f) > out", &["cd", "sed"]),
+            ("2> log < in sort; >out cat; > 'a b' wc; >", &["sort", "cat", "wc"]),
             ("\"cu\"rl x; '' ; \\", &[]),
             ("", &[]),
         ] {
