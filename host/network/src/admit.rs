@@ -18,7 +18,9 @@ use crate::run::RunNetwork;
 use crate::substitute::RequestParts;
 use crate::target::{Target, encoded};
 use crate::values::CarriedBytes;
-use crate::{AskedRequest, BlockReason, Grant, Nature, Needed, Policy, Rule, Seen, TaintedWrite, Unit};
+use crate::{
+    AskedRequest, BlockReason, Grant, HeldWrite, Nature, Needed, Policy, Rule, Seen, Stage, TaintedWrite, Unit,
+};
 
 /// A request at the gate.
 pub(crate) struct RequestAdmission<'a> {
@@ -72,6 +74,21 @@ impl<'a> RequestAdmission<'a> {
         };
         let hash = hash_of(&unit).await;
         Ok(Self { run, consents, unit, hash })
+    }
+
+    /// The write to hold in place of sending it, if this is a write of a staged run. `call` is the key of its call. No consent
+    /// is needed to hold it, but a write that may never be sent is refused at once.
+    ///
+    /// # Errors
+    /// If a rule refuses it that the owner's later consent does not satisfy, or it cannot be held.
+    pub(crate) fn held(&self, call: Option<&str>) -> Result<Option<(&'a Arc<dyn Stage>, HeldWrite)>, BlockReason> {
+        let Some(stage) = self.run.stage().filter(|_| self.unit.nature() == Nature::Write) else { return Ok(None) };
+        let policy = self.run.policy();
+        policy.decide(&self.unit.target)?;
+        let sources = self.run.taint().sources();
+        policy.decide_held(&self.unit, &Seen { sources: &sources, given: self.run.given(), excess: None })?;
+        let key = self.consents.hold(call, &self.hash);
+        Ok(Some((stage, HeldWrite::of(&self.unit, self.hash, key, &sources)?)))
     }
 
     /// Checks policy, taint and consent as they are now.

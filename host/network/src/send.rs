@@ -20,10 +20,13 @@ use tokio::time::{Instant, timeout_at};
 use crate::admit::{Credentials, RequestAdmission};
 use crate::body::{BodyFeed, Decoder, Http, Patience, ScrubbedBody, described, gather, timeout};
 use crate::connect::GateConnection;
+use crate::stage::{not_staged, staged};
 use crate::substitute::{PermittedCredentials, RequestParts, in_clear_text, permit};
 use crate::target::{Scheme, Target};
 use crate::trace::OpenTrace;
-use crate::{BlockReason, GateError, RequestBody, Rule, Timeouts, WebSource, headers, leak, resolve};
+use crate::{
+    BlockReason, GateError, HeldWrite, NotHeld, RequestBody, Rule, Stage, Timeouts, WebSource, headers, leak, resolve,
+};
 
 use super::call::CallShared;
 
@@ -81,6 +84,9 @@ impl Exchange<'_> {
         let admission =
             RequestAdmission::new(&self.call.run, &self.call.consents, method, target, &parts, credentials).await?;
         trace.identify(admission.hash, admission.unit.nature());
+        if let Some((stage, held)) = admission.held(self.call.limits.idempotency_key.as_deref())? {
+            return Err(self.hold(stage, held, &admission, trace).await.into());
+        }
         admission.check()?;
 
         let connect_deadline = self.connect_deadline();
@@ -101,6 +107,7 @@ impl Exchange<'_> {
             filled.headers.insert(IDEMPOTENCY_KEY, value);
         }
         trace.sent(filled.body.len() as u64, permitted.names(), &pass);
+        self.call.leaves();
         let (connection, response) = self.request(connection, filled).await?;
         trace.answered(response.status());
         self.call.run.taint().add(WebSource { host: target.host().to_string() });
@@ -108,6 +115,23 @@ impl Exchange<'_> {
             return Err(self.protocol("it sends a part (206) where the whole was asked for, with a credential"));
         }
         self.answer(connection, response, admission.unit.path())
+    }
+
+    /// Holds a write, and returns the guest's answer: it has not been sent.
+    async fn hold(
+        &self,
+        stage: &Arc<dyn Stage>,
+        held: HeldWrite,
+        admission: &RequestAdmission<'_>,
+        trace: &mut OpenTrace,
+    ) -> BlockReason {
+        match stage.hold(held).await {
+            Ok(number) => {
+                trace.staged(number);
+                staged(&admission.unit, number)
+            }
+            Err(NotHeld { reason, remedy }) => not_staged(&admission.unit, reason, remedy),
+        }
     }
 
     async fn connect(
