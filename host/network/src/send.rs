@@ -19,13 +19,15 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::admit::{Credentials, RequestAdmission};
 use crate::body::{BodyFeed, Decoder, Http, Patience, ScrubbedBody, described, gather, timeout};
+use crate::budget::CallBudget;
 use crate::connect::GateConnection;
 use crate::stage::{not_staged, staged};
 use crate::substitute::{PermittedCredentials, RequestParts, in_clear_text, permit};
 use crate::target::{Scheme, Target};
 use crate::trace::OpenTrace;
 use crate::{
-    BlockReason, GateError, HeldWrite, NotHeld, RequestBody, Rule, Stage, Timeouts, WebSource, headers, leak, resolve,
+    BlockReason, GateError, HeldWrite, Nature, NotHeld, RequestBody, Rule, Stage, Timeouts, Unit, WebSource, headers,
+    leak, resolve,
 };
 
 use super::call::CallShared;
@@ -84,7 +86,9 @@ impl Exchange<'_> {
         let admission =
             RequestAdmission::new(&self.call.run, &self.call.consents, method, target, &parts, credentials).await?;
         trace.identify(admission.hash, admission.unit.nature());
-        if let Some((stage, held)) = admission.held(self.call.limits.idempotency_key.as_deref())? {
+        if let Some(stage) = self.call.run.stage().filter(|_| admission.unit.nature() == Nature::Write) {
+            let call_key = self.call.limits.idempotency_key.as_deref();
+            let held = admission.held(call_key, || same_bytes(&parts, &admission.unit, &permitted))?;
             return Err(self.hold(stage, held, &admission, trace).await.into());
         }
         admission.check()?;
@@ -249,6 +253,22 @@ impl Exchange<'_> {
             reason: reason.to_owned(),
             remedy: "send other headers".to_owned(),
         }
+    }
+}
+
+/// Whether a request in the form in which it is held becomes the same bytes as the request itself.
+fn same_bytes(parts: &RequestParts, unit: &Unit, permitted: &PermittedCredentials<'_>) -> bool {
+    let held = RequestParts {
+        path: unit.target.path_and_query().clone(),
+        headers: unit.headers.clone(),
+        body: unit.body.clone(),
+    };
+    // Compared, not sent: the call's budget is not touched.
+    let filled =
+        |parts: RequestParts| parts.put_in(permitted, &unit.target, &CallBudget::new("request_bytes", u64::MAX));
+    match (filled(parts.clone()), filled(held)) {
+        (Ok(one), Ok(other)) => (one.path, one.headers, one.body) == (other.path, other.headers, other.body),
+        _ => false,
     }
 }
 

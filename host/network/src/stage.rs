@@ -84,15 +84,8 @@ impl HeldWrite {
     /// The form in which a request is held.
     ///
     /// # Errors
-    /// If it holds what cannot be kept as text, or the value of a credential that no placeholder could replace.
+    /// If a header cannot be kept as text.
     pub(crate) fn of(unit: &Unit, hash: ContentHash, key: String, sources: &[WebSource]) -> Result<Self, BlockReason> {
-        if !unit.is_showable {
-            return Err(not_staged(
-                unit,
-                "it holds the value of a credential in a form that no placeholder can stand for".to_owned(),
-                "write the credential as its placeholder".to_owned(),
-            ));
-        }
         let mut headers = Vec::with_capacity(unit.headers.len());
         for (name, value) in &unit.headers {
             let Ok(text) = std::str::from_utf8(value.as_bytes()) else {
@@ -210,11 +203,7 @@ pub struct Delivery {
 /// Sends a held write with the owner's consent to exactly this one: policy, addresses, credentials, limits and scrubbing are
 /// those of `run`, which must not be staged itself.
 pub async fn deliver(run: &RunNetwork, write: &HeldWrite, limits: CallLimits) -> Delivery {
-    let consents = CallConsents {
-        leases: vec![write.hash],
-        key: Some(write.key.clone()),
-        ..CallConsents::default()
-    };
+    let consents = CallConsents { leases: vec![write.hash], key: Some(write.key.clone()), ..CallConsents::default() };
     let call = run.with_consents(consents).call(limits);
     let outcome = match write.request() {
         Ok(request) => send(&call, request).await,

@@ -63,8 +63,9 @@ impl RequestTrace {
     /// The trace with each of its texts mapped. Every field is listed, so that a new one is decided about here.
     #[must_use]
     pub fn map_text(self, map: impl Fn(String) -> String) -> Self {
-        let Self { status, request_bytes, response_bytes, duration_ms, credentials, rule, hash, consented, staged, .. } =
-            self;
+        let Self {
+            status, request_bytes, response_bytes, duration_ms, credentials, rule, hash, consented, staged, ..
+        } = self;
         Self {
             method: map(self.method),
             scheme: map(self.scheme),
