@@ -47,6 +47,9 @@ pub struct Grant {
     /// The commands that its shell is narrowed to. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<Vec<String>>,
+    /// Whether its writes to the network are held until the owner sends them (SPEC LAND-5).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub staged: bool,
     /// The skill it works by, or reviews.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<SkillGrant>,
