@@ -30,12 +30,14 @@ mod receipt;
 mod retention;
 mod runs;
 mod skill;
+mod staged;
 mod task;
 mod trace_file;
 mod withhold;
 mod workspace;
 
 pub use api::plans::{AgreedPlan, TaskPlan};
+pub use api::staged::{DiscardStaged, SendStaged, ShownWrite, StagedResponse, StagedStatus, StagedTask, StagedWrite};
 pub use api::tasks::TaskSummary;
 pub use api::{
     ActReply, ActRequest, Caller, ExecuteReply, ExecuteRequest, FileInput, HostStatus, SetCredential, TaskFilter, Tier,

@@ -61,6 +61,7 @@ pub(crate) async fn plan(
         writes: shapes(&request.writes)?,
         credentials: credentials(&request.task, &request.credentials)?,
         commands: request.commands.as_deref().map(commands).transpose()?,
+        staged: request.stage,
         ..Grant::default()
     };
     let (mut warnings, mut problems) = (Vec::new(), Vec::new());
