@@ -6,3 +6,4 @@ pub(crate) mod explanation;
 pub(crate) mod facts;
 pub(crate) mod plan;
 pub(crate) mod review;
+pub(crate) mod staged;
