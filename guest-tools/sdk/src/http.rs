@@ -163,6 +163,12 @@ impl HttpError {
         }
     }
 
+    /// Whether the request is a write that the host holds for its owner. It was not sent, and there is no response.
+    #[must_use]
+    pub fn is_staged(&self) -> bool {
+        matches!(self, Self::Blocked { rule, .. } if rule == "staged")
+    }
+
     /// Whether the same request may work later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
@@ -173,6 +179,8 @@ impl HttpError {
 impl fmt::Display for HttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            // The reason itself begins with `staged #3`.
+            Self::Blocked { reason, remedy, .. } if self.is_staged() => write!(f, "{reason}; {remedy}"),
             Self::Blocked { reason, remedy, .. } if remedy.is_empty() => write!(f, "network_blocked: {reason}"),
             Self::Blocked { reason, remedy, .. } => write!(f, "network_blocked: {reason}; {remedy}"),
             Self::Failed { message, .. } | Self::BadRequest { message } => f.write_str(message),

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use vault::{CredentialInfo, NewCredential, RunSecrets, Scrubber, Vault};
 
 use crate::decisions::{Decision, DecisionLevel, Decisions, DomainVerdict};
+use crate::staged::StagedWrites;
 use store::blocking;
 
 /// The gate, the vault, and the open network access of runs.
@@ -43,6 +44,30 @@ pub(crate) struct RunConsents {
     pub may_ask: bool,
     /// Whether the run is held to a plan: decisions and settings for all runs add nothing to it.
     pub settled: bool,
+}
+
+/// The reach of a run by its own grant and by the consents of its owner.
+struct RunReach {
+    domains: Vec<Pattern>,
+    writes: Vec<Shape>,
+    consents: RunConsents,
+}
+
+impl RunReach {
+    fn of(run: &RunRecord) -> Self {
+        let (mut domains, writes) = (run.grant.domains.clone(), run.grant.writes.clone());
+        let mut consents = RunConsents::new(run.approval_required, run.may_ask).settled(run.settled);
+        for consent in &run.consents {
+            match consent {
+                RunConsent::Domains(allowed) => domains.extend(allowed.patterns()),
+                RunConsent::Requests(allowed) => consents.allowed.push(allowed.clone()),
+                RunConsent::Unreadable(_) => {
+                    tracing::warn!(run = %run.id, "a consent cannot be read: it allows nothing")
+                }
+            }
+        }
+        Self { domains, writes, consents }
+    }
 }
 
 impl RunConsents {
@@ -118,29 +143,34 @@ impl NetworkAccess {
     }
 
     /// Opens the network access of a run, in the state in which an earlier host left it.
-    pub async fn open(&self, run: &RunRecord) -> Result<RunNetwork, Refusal> {
+    pub async fn open(&self, run: &RunRecord, staged: &Arc<StagedWrites>) -> Result<RunNetwork, Refusal> {
         let secrets = Arc::new(self.secrets(&run.grant.credentials, run.grant.credentials_of()).await?);
         let read = run.web_sources.iter().map(|host| WebSource { host: host.clone() }).collect();
         let exchanged = self.open.lock().get(&run.id).map(|open| open.exchanged.clone()).unwrap_or_default();
-        let network = self.gate.resume(Policy::default(), secrets, Taint::of(read), exchanged.clone());
+        let (none, read, before) = (Policy::default(), Taint::of(read), exchanged.clone());
+        let network = match run.grant.staged {
+            true => self.gate.resume_staged(none, secrets, read, before, staged.of_run(run.id.clone())),
+            false => self.gate.resume(none, secrets, read, before),
+        };
         // Read under the lock: a decision made now either finds the run or is already in its policy.
         let mut ways = self.open.lock();
-        let (mut domains, writes) = (run.grant.domains.clone(), run.grant.writes.clone());
-        let mut consents = RunConsents::new(run.approval_required, run.may_ask).settled(run.settled);
-        for consent in &run.consents {
-            match consent {
-                RunConsent::Domains(allowed) => domains.extend(allowed.patterns()),
-                RunConsent::Requests(allowed) => consents.allowed.push(allowed.clone()),
-                RunConsent::Unreadable(_) => {
-                    tracing::warn!(run = %run.id, "a consent cannot be read: it allows nothing")
-                }
-            }
-        }
+        let RunReach { domains, writes, consents } = RunReach::of(run);
         network.change(self.policy(&run.agent, Some(&run.id), &domains, &writes, &consents)?);
         let (agent, way) = (run.agent.clone(), network.downgrade());
         ways.insert(run.id.clone(), OpenRun { agent, domains, writes, consents, network: way, exchanged });
         drop(ways);
         Ok(network)
+    }
+
+    /// The network access with which the owner sends a staged write of a run: the run's grant and the decisions as they are now.
+    /// The run had read from `sources` when it made the write.
+    pub async fn for_sending(&self, run: &RunRecord, sources: &[String]) -> Result<RunNetwork, Refusal> {
+        let secrets = Arc::new(self.secrets(&run.grant.credentials, run.grant.credentials_of()).await?);
+        let read = sources.iter().map(|host| WebSource { host: host.clone() }).collect();
+        let RunReach { domains, writes, consents } = RunReach::of(run);
+        let policy = self.policy(&run.agent, Some(&run.id), &domains, &writes, &consents)?;
+        // The owner has been asked, also if the run may ask nobody.
+        Ok(self.gate.run(Policy { may_ask: true, ..policy }, secrets, Taint::of(read)))
     }
 
     /// The hosts that the owner allowed for all runs of the agent and has not refused since.

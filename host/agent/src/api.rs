@@ -7,6 +7,7 @@ pub mod changes;
 pub mod offers;
 pub mod plans;
 pub mod skills;
+pub mod staged;
 pub mod tasks;
 
 use std::path::PathBuf;
@@ -57,6 +58,9 @@ pub struct ActRequest {
     /// Whether irreversible and outward actions wait for the owner's consent (SPEC APPR-1).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approval_required: bool,
+    /// Whether the run's writes to the network are held until the owner sends them (SPEC LAND-5).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stage: bool,
     /// The run cannot ask questions, and actions that need consent are refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unattended: bool,

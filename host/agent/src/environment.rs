@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::directories;
 use crate::origins::Origins;
 use crate::skill::{advise, briefing, limits, tools_of};
+use crate::staged::StagedWrites;
 use crate::trace_file::TraceWriter;
 use crate::{Env, Home, artifacts, models};
 use store::blocking;
@@ -36,6 +37,7 @@ pub(crate) struct HostEnvironment {
     pub clock: Arc<dyn Clock>,
     pub sandboxes: Arc<SandboxPool>,
     pub access: NetworkAccess,
+    pub staged: Arc<StagedWrites>,
     pub skills: Library,
     pub origins: Origins,
     pub traces: TraceWriter,
@@ -93,7 +95,7 @@ impl Environment for HostEnvironment {
             let _turn = self.landing.lock().await;
             blocking(move || directories::open(&directory, &of_layer)).await?
         };
-        let network = self.access.open(run).await?;
+        let network = self.access.open(run, &self.staged).await?;
         words_of_user(trace).for_each(|words| network.given().user(words));
         let limits = limits(&self.config.limits, grant)?;
         let (own, skill) = skill.map(|InUse { own, briefing }| (own, Some(briefing))).unwrap_or_default();
@@ -156,7 +158,8 @@ impl Environment for HostEnvironment {
 
     async fn finished(&self, trace: &RunTrace) {
         // A failed run may be retried: the owner's decisions for it still apply then.
-        let may_go_on = trace.failure.as_ref().is_some_and(|failure| failure.retryable);
+        // So do they when its staged writes are sent.
+        let may_go_on = trace.staged > 0 || trace.failure.as_ref().is_some_and(|failure| failure.retryable);
         self.access.close(&trace.run_id, may_go_on).await;
         if trace.status == RunStatus::Cancelled
             && let Err(refusal) = self.origins.note_ended(&trace.run_id).await

@@ -102,6 +102,9 @@ pub struct ExplainedNetwork {
     /// Whether the run is held to a plan: a write request that `writes` does not list is refused without a question.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_planned: bool,
+    /// Whether write requests are held until the owner sends them (SPEC LAND-5).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub staged: bool,
     /// Private addresses that a host may resolve to, if it was granted by its exact name.
     pub private: Vec<String>,
 }
@@ -248,6 +251,7 @@ impl Runs {
                 writes: policy.writes,
                 tainted_write: policy.tainted_write,
                 only_planned: policy.only_planned,
+                staged: grant.staged,
                 private: environment.config.network.private.clone(),
             },
             credentials: grant.credentials.iter().map(explained).collect(),

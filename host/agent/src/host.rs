@@ -28,6 +28,7 @@ use crate::origins::Origins;
 use crate::otlp::TraceExports;
 use crate::receipt::ReceiptKey;
 use crate::retention::{Pruner, Retention};
+use crate::staged::StagedWrites;
 use crate::trace_file::TraceWriter;
 use crate::{Credentials, Domains, Env, Home, Programs, Runs, Skills, landing};
 use toolbox::SandboxPool;
@@ -166,6 +167,7 @@ impl Host {
             clock: clock.clone(),
             sandboxes: sandboxes.clone(),
             access,
+            staged: Arc::new(StagedWrites::new(store.clone(), clock.clone())),
             origins: Origins::new(store.clone(), home.clone()),
             traces,
             landing: tokio::sync::Mutex::default(),

@@ -33,6 +33,7 @@ mod receipt;
 mod retention;
 mod runs;
 mod skill;
+mod staged;
 mod task;
 mod trace_file;
 mod withhold;
@@ -43,6 +44,7 @@ pub use api::changes::{
     PathKind, PlannedOutcome, PlannedPath, RunChanges,
 };
 pub use api::plans::{AgreedPlan, TaskPlan};
+pub use api::staged::{DiscardStaged, SendStaged, ShownWrite, StagedResponse, StagedStatus, StagedTask, StagedWrite};
 pub use api::tasks::TaskSummary;
 pub use api::{
     ActReply, ActRequest, Caller, DirectoryInput, ExecuteReply, ExecuteRequest, FileInput, HostStatus, SetCredential,

@@ -63,6 +63,7 @@ pub(crate) async fn plan(
         credentials: credentials(&request.task, &request.credentials)?,
         commands: request.commands.as_deref().map(commands).transpose()?,
         directories: directories::resolve(request, &environment.home, by)?,
+        staged: request.stage,
         ..Grant::default()
     };
     let (mut warnings, mut problems) = (Vec::new(), Vec::new());

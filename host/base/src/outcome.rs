@@ -37,6 +37,8 @@ pub enum ErrorCode {
     LimitExceeded,
     /// The network gate refused a request.
     NetworkBlocked,
+    /// The call's write is held for the owner and was not sent (SPEC LAND-5).
+    Staged,
     /// The host died during the call: whether it took effect is unknown.
     OutcomeUnknown,
     /// The run was cancelled during the call.
@@ -59,6 +61,7 @@ impl ErrorCode {
             Self::ToolNotAvailable => "tool_not_available",
             Self::LimitExceeded => "limit_exceeded",
             Self::NetworkBlocked => "network_blocked",
+            Self::Staged => "staged",
             Self::OutcomeUnknown => "outcome_unknown",
             Self::Cancelled => "cancelled",
             Self::Unknown => "unknown",

@@ -133,6 +133,7 @@ impl ClosedEgress {
             rule: Some(blocked.rule),
             hash: None,
             consented: false,
+            staged: None,
         });
         *self.last_refusal.lock() = Some(blocked.clone());
         blocked.into()

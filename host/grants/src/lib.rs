@@ -52,6 +52,9 @@ pub struct Grant {
     /// The directories of the owner that it works on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub directories: Vec<DirectoryGrant>,
+    /// Whether its writes to the network are held until the owner sends them (SPEC LAND-5).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub staged: bool,
     /// The skill it works by, or reviews.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<SkillGrant>,

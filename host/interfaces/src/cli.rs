@@ -32,6 +32,7 @@ mod receipt;
 mod serve;
 mod signals;
 mod skill;
+mod staged;
 mod status;
 mod task;
 mod terminal;

@@ -33,6 +33,7 @@ mod scope;
 mod signals;
 mod skills;
 mod slots;
+mod staged;
 mod tasks;
 mod tokens;
 
@@ -148,6 +149,11 @@ fn api_routes() -> ApiRoutes {
         .post("/v1/tasks/{id}/approval", "Decide about a run's request for consent", answer::approve)
         .refusing(&refusals::COMMAND)
         .post("/v1/tasks/{id}/retries", "Begin another attempt at a failed run", answer::retry)
+        .refusing(&refusals::COMMAND)
+        .get("/v1/tasks/{id}/staged", "Show the writes that a run staged", staged::show)
+        .post("/v1/tasks/{id}/staged/send", "Send staged writes, each at most once", staged::send)
+        .refusing(&refusals::COMMAND)
+        .post("/v1/tasks/{id}/staged/discard", "Discard staged writes", staged::discard)
         .refusing(&refusals::COMMAND)
         .get("/v1/tasks/{id}/elicitation", "Show the question that an MCP client may answer", elicitation::show)
         .refusing(&refusals::COMMAND)

@@ -7,3 +7,4 @@ pub(crate) mod facts;
 pub(crate) mod landing;
 pub(crate) mod plan;
 pub(crate) mod review;
+pub(crate) mod staged;

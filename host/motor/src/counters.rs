@@ -107,6 +107,7 @@ fn add(counts: &mut BTreeMap<&'static str, u64>, key: &'static str) {
 
 fn outcome(request: &OutgoingRequest) -> &'static str {
     match request {
+        OutgoingRequest { staged: Some(_), .. } => "staged",
         OutgoingRequest { rule: Some(_), .. } => "refused",
         OutgoingRequest { error: None, status: Some(_), .. } => "answered",
         _ => "failed",

@@ -100,7 +100,8 @@ impl LoopGuard {
         if !self.turns.contains(&turn) {
             self.turns.push(turn);
         }
-        if result.ok {
+        // A write that is held did all that it could.
+        if result.ok || result.error_code == Some(ErrorCode::Staged) {
             self.has_success = true;
             return;
         }
@@ -238,7 +239,9 @@ fn fingerprint(tool: &str, arguments: &Value, result: &ToolResult) -> ContentHas
     let code = result.error_code.map_or("ok", ErrorCode::as_str);
     // The lengths keep the parts apart: no text can be made to run over into the next part.
     let arguments = base::canonical::text(arguments);
-    let text = format!("{}:{tool}{}:{arguments}{code}:{}", tool.len(), arguments.len(), result.output);
+    // Each write that is held has another number: making the same one again and again is going in circles all the same.
+    let output = if result.error_code == Some(ErrorCode::Staged) { "" } else { result.output.as_str() };
+    let text = format!("{}:{tool}{}:{arguments}{code}:{output}", tool.len(), arguments.len());
     ContentHash::of(text.as_bytes())
 }
 
@@ -301,6 +304,18 @@ mod tests {
         // Benign twins: the result changes, or something else comes between.
         assert_eq!(judge(&calls("aaaaaa", |n| n.to_string())), "cccccc");
         assert_eq!(judge(&calls("aabaac", |_| "x".into())), "cccccc");
+    }
+
+    #[test]
+    fn writes_that_are_held_are_no_failures_but_may_go_in_circles() {
+        let held = |path: &str, n: u32| {
+            let result = ToolResult::failure(ErrorCode::Staged, format!("staged #{n}"));
+            ("fetch", json!({ "path": path }), result)
+        };
+        let different: Vec<_> = (1..9).map(|n| held(&n.to_string(), n)).collect();
+        assert_eq!(judge(&different), "cccccccc");
+        let same: Vec<_> = (1..6).map(|n| held("a", n)).collect();
+        assert_eq!(judge(&same), "ccncs");
     }
 
     #[test]

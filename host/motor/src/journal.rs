@@ -411,6 +411,7 @@ fn result(record: &RunRecord, duration_ms: u64) -> MotorResult {
         artifacts: record.artifacts.iter().map(artifact).collect(),
         installed_skills: record.installed_skills.iter().map(installed).collect(),
         attempt: record.attempt,
+        staged: record.staged,
         unknown_outcomes: record.unknown_outcomes.clone(),
         notices: record.notices.clone(),
         ..MotorResult::new(record.id.clone(), status)

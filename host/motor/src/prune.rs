@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use store::{Batch, Scan, Table};
 
 use crate::config::HEARING;
-use crate::event::{RunEvent, StoredEvent, event_key};
+use crate::event::{RunEvent, StoredEvent, event_key, event_prefix};
 use crate::journal::{JournalError, RunStore, command_key, order_prefix};
 use crate::motor::Motor;
 use crate::record::RunRecord;
@@ -141,6 +141,9 @@ impl RunStore {
         }
         for (order, _) in self.store.scan_each::<IgnoredAny>(Table::Places, &Scan::prefix(order_prefix(run)))? {
             batch.delete(Table::Places, order);
+        }
+        for (key, _) in self.store.scan_each::<IgnoredAny>(Table::Staged, &Scan::prefix(event_prefix(run)))? {
+            batch.delete(Table::Staged, key);
         }
         batch.delete(Table::Runs, run.as_str());
         self.store.commit(batch).await.map_err(JournalError::of_commit)

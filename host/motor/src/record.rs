@@ -69,6 +69,9 @@ pub struct RunRecord {
     pub tool_calls: u32,
     /// Tool calls that failed.
     pub errors: u32,
+    /// Writes that it staged, sent since or not (SPEC LAND-5): the highest number that a call was given.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub staged: u32,
     /// Tokens of all prompts.
     pub input_tokens: u64,
     /// Tokens of all replies.
@@ -198,6 +201,7 @@ impl RunRecord {
             model_calls: 0,
             tool_calls: 0,
             errors: 0,
+            staged: 0,
             input_tokens: 0,
             output_tokens: 0,
             cost_usd: None,
@@ -371,6 +375,7 @@ impl RunRecord {
                 let leak = |why: &String| format!("step {step}: `{tool}` was refused: {why}");
                 self.tell(&leaks.filter_map(|request| request.error.as_ref().map(leak)).collect::<Vec<_>>());
                 self.tell(&notes.iter().filter_map(ToolNote::notice).collect::<Vec<_>>());
+                self.staged = requests.iter().filter_map(|request| request.staged).fold(self.staged, u32::max);
                 for request in requests.iter().filter(|request| request.status.is_some()) {
                     self.read_from(request.host.clone());
                 }
@@ -379,7 +384,8 @@ impl RunRecord {
                 }
                 if !held {
                     self.tool_calls += 1;
-                    self.errors += u32::from(!result.ok);
+                    let failed = !result.ok && result.error_code != Some(ErrorCode::Staged);
+                    self.errors += u32::from(failed);
                 }
                 if *recovered
                     && result.error_code == Some(ErrorCode::OutcomeUnknown)

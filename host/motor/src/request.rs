@@ -40,6 +40,9 @@ pub struct OutgoingRequest {
     /// Whether it used up a consent of the owner to this one request.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub consented: bool,
+    /// The number under which it is held for the owner: it was not sent (SPEC LAND-5).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staged: Option<u32>,
 }
 
 /// The rules of the gate that the owner's consent to a request satisfies.

@@ -98,6 +98,9 @@ pub struct RunTrace {
     pub tool_calls: u32,
     /// Tool calls that failed.
     pub errors: u32,
+    /// Writes that it staged, sent since or not (SPEC LAND-5).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub staged: u32,
 }
 
 /// One attempt of a run.
@@ -289,6 +292,7 @@ impl RunTrace {
             llm_calls: 0,
             tool_calls: 0,
             errors: 0,
+            staged: 0,
         }
     }
 
@@ -326,6 +330,7 @@ impl RunTrace {
             llm_calls: self.llm_calls,
             tool_calls: self.tool_calls,
             errors: self.errors,
+            staged: self.staged,
         }
     }
 
@@ -462,12 +467,18 @@ impl RunTrace {
         self.llm_calls = record.model_calls;
         self.tool_calls = record.tool_calls;
         self.errors = record.errors;
+        self.staged = record.staged;
     }
 
     /// An open call of the latest step: only that one can have any.
     fn call(&mut self, call_id: &str) -> Option<&mut ToolCallTrace> {
         self.steps.last_mut()?.tool_calls.iter_mut().find(|call| call.call_id == call_id)
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl ToolCallTrace {

@@ -15,10 +15,11 @@ use crate::carried::CarriedData;
 use crate::consent::Consents;
 use crate::leak::{self, LARGE_BYTES};
 use crate::run::RunNetwork;
+use crate::stage::not_staged;
 use crate::substitute::RequestParts;
 use crate::target::{Target, encoded};
 use crate::values::CarriedBytes;
-use crate::{AskedRequest, BlockReason, Grant, Nature, Needed, Policy, Rule, Seen, TaintedWrite, Unit};
+use crate::{AskedRequest, BlockReason, Grant, HeldWrite, Nature, Needed, Policy, Rule, Seen, TaintedWrite, Unit};
 
 /// A request at the gate.
 pub(crate) struct RequestAdmission<'a> {
@@ -72,6 +73,25 @@ impl<'a> RequestAdmission<'a> {
         };
         let hash = hash_of(&unit).await;
         Ok(Self { run, consents, unit, hash })
+    }
+
+    /// The request in the form in which it is held in place of being sent. `call` is the key of its call; `is_exact`: whether
+    /// placeholders in that form become the same bytes. No consent is needed, but a write that may never be sent is refused
+    /// at once.
+    ///
+    /// # Errors
+    /// If a rule refuses it that the owner's later consent does not satisfy, or it cannot be held.
+    pub(crate) fn held(&self, call: Option<&str>, is_exact: impl FnOnce() -> bool) -> Result<HeldWrite, BlockReason> {
+        let policy = self.run.policy();
+        policy.decide(&self.unit.target)?;
+        let sources = self.run.taint().sources();
+        policy.decide_held(&self.unit, &Seen { sources: &sources, given: self.run.given(), excess: None })?;
+        if !self.unit.is_showable || !is_exact() {
+            let reason = "it holds the value of a credential in a form that no placeholder can stand for".to_owned();
+            return Err(not_staged(&self.unit, reason, "write the credential as its placeholder".to_owned()));
+        }
+        let key = self.consents.hold(call, &self.hash);
+        HeldWrite::of(&self.unit, self.hash, key, &sources)
     }
 
     /// Checks policy, taint and consent as they are now.

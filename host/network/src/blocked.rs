@@ -46,6 +46,10 @@ pub enum Rule {
     ConsentNeeded,
     /// An outward write that the run's plan does not list (SPEC LAND-6).
     NotPlanned,
+    /// An outward write of a run whose writes are staged: it is held for the owner (SPEC LAND-5).
+    Staged,
+    /// An outward write of such a run that could not be held.
+    NotStaged,
 }
 
 impl Rule {
@@ -76,6 +80,8 @@ impl Rule {
             Self::CarriedData => "carried_data",
             Self::ConsentNeeded => "consent_needed",
             Self::NotPlanned => "not_planned",
+            Self::Staged => "staged",
+            Self::NotStaged => "not_staged",
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The way out of one guest call: its counters, its trace, its last refusal.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -64,6 +64,7 @@ pub(crate) struct CallShared {
     pub(crate) consents: Arc<Consents>,
     requests: CallBudget,
     writes: AtomicU64,
+    has_sent: AtomicBool,
     traces: Traces,
     last_refusal: Mutex<Option<BlockReason>>,
 }
@@ -72,6 +73,11 @@ impl CallShared {
     /// The number of a write within the call, from 1.
     pub(crate) fn next_write(&self) -> u64 {
         self.writes.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Notes that a request is about to leave.
+    pub(crate) fn leaves(&self) {
+        self.has_sent.store(true, Ordering::SeqCst);
     }
 }
 
@@ -82,6 +88,7 @@ impl CallNetwork {
             response_bytes: Arc::new(CallBudget::new("response_bytes", limits.response_bytes)),
             requests: CallBudget::new("outgoing_requests", limits.requests),
             writes: AtomicU64::new(0),
+            has_sent: AtomicBool::new(false),
             consents: run.consents(),
             traces: Traces::default(),
             last_refusal: Mutex::default(),
@@ -144,6 +151,11 @@ impl CallNetwork {
     #[must_use]
     pub fn traces(&self) -> Vec<RequestTrace> {
         self.0.traces.lock().clone()
+    }
+
+    /// Whether a byte of a request of this call may have left the host.
+    pub(crate) fn has_sent(&self) -> bool {
+        self.0.has_sent.load(Ordering::SeqCst)
     }
 
     /// The requests of this call that were refused for want of the owner's consent, in the order they were made: at most 16,

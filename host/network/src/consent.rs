@@ -132,6 +132,8 @@ pub struct CallConsents {
     pub run: String,
     /// Hosts that this call may read from in a run that asks before every request.
     pub reads: Vec<Pattern>,
+    /// The idempotency key of the call's one write, if it has been given one before.
+    pub key: Option<String>,
 }
 
 /// The consents of a call while it goes on.
@@ -139,6 +141,7 @@ pub struct CallConsents {
 pub(crate) struct Consents {
     run: String,
     reads: Vec<Pattern>,
+    key: Option<String>,
     state: Mutex<ConsentBook>,
 }
 
@@ -147,16 +150,28 @@ struct ConsentBook {
     leases: Vec<ContentHash>,
     sent: BTreeMap<ContentHash, u32>,
     asked: Vec<AskedRequest>,
+    /// How often the call has had a write held, by hash.
+    held: BTreeMap<ContentHash, u32>,
 }
 
 impl Consents {
-    pub(crate) fn new(CallConsents { leases, sent, run, reads }: CallConsents) -> Self {
-        Self { run, reads, state: Mutex::new(ConsentBook { leases, sent, asked: Vec::new() }) }
+    pub(crate) fn new(CallConsents { leases, sent, run, reads, key }: CallConsents) -> Self {
+        let book = ConsentBook { leases, sent, asked: Vec::new(), held: BTreeMap::new() };
+        Self { run, reads, key, state: Mutex::new(book) }
     }
 
     /// Whether the call may read from a host.
     pub(crate) fn may_read(&self, target: &Target) -> bool {
         self.reads.iter().any(|host| host.covers(target))
+    }
+
+    /// The key of a write that is held: the same if the call is made again, another for each of its equal writes.
+    pub(crate) fn hold(&self, call: Option<&str>, hash: &ContentHash) -> String {
+        let mut state = self.state.lock();
+        let before = state.held.entry(*hash).or_default();
+        let key = format!("{}-{}-{before}", call.unwrap_or(&self.run), hash.short());
+        *before = before.saturating_add(1);
+        key
     }
 
     /// Whether a lease on the request is left.
@@ -188,6 +203,9 @@ impl Consents {
     pub(crate) fn leave(&self, hash: &ContentHash) -> Option<String> {
         let mut state = self.state.lock();
         state.asked.retain(|asked| asked.hash != *hash);
+        if self.key.is_some() {
+            return self.key.clone();
+        }
         if self.run.is_empty() {
             return None;
         }

@@ -9,7 +9,7 @@ use vault::RunSecrets;
 use crate::carried::CarryLimits;
 use crate::connect::Connector;
 use crate::resolve::{Private, Resolver};
-use crate::{NetworkConfig, Policy, RunExchange, RunNetwork, Taint};
+use crate::{NetworkConfig, Policy, RunExchange, RunNetwork, Stage, Taint};
 
 /// Longer than any request may take: a setting beyond it means "for ever", which a clock cannot hold.
 const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -57,7 +57,20 @@ impl Gate {
     /// The network access of a resumed run, with its exchanges so far.
     #[must_use]
     pub fn resume(&self, policy: Policy, secrets: Arc<RunSecrets>, taint: Taint, exchanged: RunExchange) -> RunNetwork {
-        RunNetwork::new(self.clone(), policy, secrets, taint, exchanged)
+        RunNetwork::new(self.clone(), policy, secrets, taint, exchanged, None)
+    }
+
+    /// The network access of a run whose writes are held.
+    #[must_use]
+    pub fn resume_staged(
+        &self,
+        policy: Policy,
+        secrets: Arc<RunSecrets>,
+        taint: Taint,
+        exchanged: RunExchange,
+        stage: Arc<dyn Stage>,
+    ) -> RunNetwork {
+        RunNetwork::new(self.clone(), policy, secrets, taint, exchanged, Some(stage))
     }
 
     pub(crate) fn private(&self) -> &Private {

@@ -5,7 +5,8 @@
 //! every response.
 //!
 //! After a run has read from the web, a request that writes, carries a credential or carries data needs the owner's consent: the
-//! policy's, for all requests of a shape, or a lease on this very request.
+//! policy's, for all requests of a shape, or a lease on this very request. In a staged run a write never leaves: it is held, and
+//! sent later if the owner says so.
 //!
 //! Architecture invariant: nothing here knows wasm, runs, tools or models, and no other code of the host makes a connection
 //! on a guest's behalf. The default is nothing, and every branch that does not know refuses.
@@ -31,6 +32,7 @@ mod resolve;
 mod run;
 mod send;
 mod shape;
+mod stage;
 mod substitute;
 mod taint;
 mod target;
@@ -51,6 +53,7 @@ pub use pattern::{InvalidPattern, Pattern};
 pub use policy::{Grant, Needed, Policy, Seen};
 pub use run::{RunExchange, RunNetwork, WeakRunNetwork};
 pub use shape::{InvalidShape, Shape};
+pub use stage::{Delivered, Delivery, HeldHeader, HeldWrite, MAX_KEPT_RESPONSE_BYTES, NotHeld, Stage, deliver};
 pub use taint::{Taint, WebSource};
 pub use target::{Host, Scheme, Target};
 pub use trace::RequestTrace;

@@ -168,6 +168,19 @@ impl Policy {
         Ok(())
     }
 
+    /// Whether a write may be held until the owner sends it: unless it is refused without a question.
+    ///
+    /// # Errors
+    /// If the owner's consent to this very request would not let it pass.
+    pub(crate) fn decide_held(&self, unit: &Unit, seen: &Seen<'_>) -> Result<(), BlockReason> {
+        // The owner is asked after the run, also if the run itself may ask nobody.
+        let asking = Self { may_ask: true, ..self.clone() };
+        match asking.decide_unit(unit, seen) {
+            Err(needed) if needed.class.is_none() => Err(needed.blocked),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether the owner allowed a read to carry as much as it likes.
     pub(crate) fn lets_data_out(&self, unit: &Unit, given: &GivenValues) -> bool {
         self.covering(unit, given).any(Shape::lets_data_out)

@@ -7,7 +7,7 @@ use vault::RunSecrets;
 
 use crate::carried::CarriedData;
 use crate::consent::Consents;
-use crate::{AskedRequest, CallConsents, CallLimits, CallNetwork, Gate, GivenValues, Policy, Taint};
+use crate::{AskedRequest, CallConsents, CallLimits, CallNetwork, Gate, GivenValues, Policy, Stage, Taint};
 
 /// The way out of one run. Cheap to clone; clones share the policy.
 #[derive(Clone)]
@@ -23,6 +23,8 @@ struct RunInner {
     secrets: Arc<RunSecrets>,
     taint: Taint,
     exchanged: RunExchange,
+    /// Holds the run's writes, if they are staged.
+    stage: Option<Arc<dyn Stage>>,
 }
 
 /// The exchanges of a run with the web so far: the values it was given, and the sums of data that its reads carried. A run
@@ -52,8 +54,9 @@ impl RunNetwork {
         secrets: Arc<RunSecrets>,
         taint: Taint,
         exchanged: RunExchange,
+        stage: Option<Arc<dyn Stage>>,
     ) -> Self {
-        let inner = RunInner { gate, policy: RwLock::new(Arc::new(policy)), secrets, taint, exchanged };
+        let inner = RunInner { gate, policy: RwLock::new(Arc::new(policy)), secrets, taint, exchanged, stage };
         Self { inner: Arc::new(inner), consents: None }
     }
 
@@ -119,6 +122,16 @@ impl RunNetwork {
     #[must_use]
     pub fn secrets(&self) -> &Arc<RunSecrets> {
         &self.inner.secrets
+    }
+
+    /// Whether its writes are held instead of being sent.
+    #[must_use]
+    pub fn is_staged(&self) -> bool {
+        self.inner.stage.is_some()
+    }
+
+    pub(crate) fn stage(&self) -> Option<&Arc<dyn Stage>> {
+        self.inner.stage.as_ref()
     }
 
     pub(crate) fn gate(&self) -> &Gate {

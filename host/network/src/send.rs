@@ -19,11 +19,16 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::admit::{Credentials, RequestAdmission};
 use crate::body::{BodyFeed, Decoder, Http, Patience, ScrubbedBody, described, gather, timeout};
+use crate::budget::CallBudget;
 use crate::connect::GateConnection;
+use crate::stage::{not_staged, staged};
 use crate::substitute::{PermittedCredentials, RequestParts, in_clear_text, permit};
 use crate::target::{Scheme, Target};
 use crate::trace::OpenTrace;
-use crate::{BlockReason, GateError, RequestBody, Rule, Timeouts, WebSource, headers, leak, resolve};
+use crate::{
+    BlockReason, GateError, HeldWrite, Nature, NotHeld, RequestBody, Rule, Stage, Timeouts, Unit, WebSource, headers,
+    leak, resolve,
+};
 
 use super::call::CallShared;
 
@@ -81,6 +86,11 @@ impl Exchange<'_> {
         let admission =
             RequestAdmission::new(&self.call.run, &self.call.consents, method, target, &parts, credentials).await?;
         trace.identify(admission.hash, admission.unit.nature());
+        if let Some(stage) = self.call.run.stage().filter(|_| admission.unit.nature() == Nature::Write) {
+            let call_key = self.call.limits.idempotency_key.as_deref();
+            let held = admission.held(call_key, || same_bytes(&parts, &admission.unit, &permitted))?;
+            return Err(self.hold(stage, held, &admission, trace).await.into());
+        }
         admission.check()?;
 
         let connect_deadline = self.connect_deadline();
@@ -101,6 +111,7 @@ impl Exchange<'_> {
             filled.headers.insert(IDEMPOTENCY_KEY, value);
         }
         trace.sent(filled.body.len() as u64, permitted.names(), &pass);
+        self.call.leaves();
         let (connection, response) = self.request(connection, filled).await?;
         trace.answered(response.status());
         self.call.run.taint().add(WebSource { host: target.host().to_string() });
@@ -108,6 +119,23 @@ impl Exchange<'_> {
             return Err(self.protocol("it sends a part (206) where the whole was asked for, with a credential"));
         }
         self.answer(connection, response, admission.unit.path())
+    }
+
+    /// Holds a write, and returns the guest's answer: it has not been sent.
+    async fn hold(
+        &self,
+        stage: &Arc<dyn Stage>,
+        held: HeldWrite,
+        admission: &RequestAdmission<'_>,
+        trace: &mut OpenTrace,
+    ) -> BlockReason {
+        match stage.hold(held).await {
+            Ok(number) => {
+                trace.staged(number);
+                staged(&admission.unit, number)
+            }
+            Err(NotHeld { reason, remedy }) => not_staged(&admission.unit, reason, remedy),
+        }
     }
 
     async fn connect(
@@ -225,6 +253,22 @@ impl Exchange<'_> {
             reason: reason.to_owned(),
             remedy: "send other headers".to_owned(),
         }
+    }
+}
+
+/// Whether a request in the form in which it is held becomes the same bytes as the request itself.
+fn same_bytes(parts: &RequestParts, unit: &Unit, permitted: &PermittedCredentials<'_>) -> bool {
+    let held = RequestParts {
+        path: unit.target.path_and_query().clone(),
+        headers: unit.headers.clone(),
+        body: unit.body.clone(),
+    };
+    // Compared, not sent: the call's budget is not touched.
+    let filled =
+        |parts: RequestParts| parts.put_in(permitted, &unit.target, &CallBudget::new("request_bytes", u64::MAX));
+    match (filled(parts.clone()), filled(held)) {
+        (Ok(one), Ok(other)) => (one.path, one.headers, one.body) == (other.path, other.headers, other.body),
+        _ => false,
     }
 }
 

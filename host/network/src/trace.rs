@@ -54,13 +54,18 @@ pub struct RequestTrace {
     /// Whether it used up a lease: the owner's consent to this very request.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub consented: bool,
+    /// The number under which the request is held: it was not sent (SPEC LAND-5).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staged: Option<u32>,
 }
 
 impl RequestTrace {
     /// The trace with each of its texts mapped. Every field is listed, so that a new one is decided about here.
     #[must_use]
     pub fn map_text(self, map: impl Fn(String) -> String) -> Self {
-        let Self { status, request_bytes, response_bytes, duration_ms, credentials, rule, hash, consented, .. } = self;
+        let Self {
+            status, request_bytes, response_bytes, duration_ms, credentials, rule, hash, consented, staged, ..
+        } = self;
         Self {
             method: map(self.method),
             scheme: map(self.scheme),
@@ -75,6 +80,7 @@ impl RequestTrace {
             rule,
             hash,
             consented,
+            staged,
         }
     }
 }
@@ -121,6 +127,7 @@ impl OpenTrace {
             rule: None,
             hash: None,
             consented: false,
+            staged: None,
         };
         if let Ok(target) = target {
             trace.scheme = target.scheme().as_str().to_owned();
@@ -153,6 +160,11 @@ impl OpenTrace {
         }
         self.trace.request_bytes = bytes;
         self.trace.credentials = credentials.iter().map(ToString::to_string).collect();
+    }
+
+    /// Says that the request is held under a number.
+    pub(crate) fn staged(&mut self, number: u32) {
+        self.trace.staged = Some(number);
     }
 
     pub(crate) fn answered(&mut self, status: http::StatusCode) {

@@ -185,6 +185,7 @@ mod tests {
             rule: None,
             hash: None,
             consented: false,
+            staged: None,
         };
         let finished = CallReport {
             stdio: words(),

@@ -101,6 +101,9 @@ pub struct MotorResult {
     /// The attempt that it is about, from 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempt: u32,
+    /// Writes that the run staged: the owner sends them, or not (SPEC LAND-5).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub staged: u32,
     /// Where on the web the run has read before it said this.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
@@ -128,6 +131,7 @@ impl MotorResult {
             artifacts: Vec::new(),
             installed_skills: Vec::new(),
             attempt: 0,
+            staged: 0,
             sources: Vec::new(),
             unknown_outcomes: Vec::new(),
             notices: Vec::new(),

@@ -23,11 +23,14 @@ pub enum Table {
     Vault,
     /// The owner's trust in the skills, and when each was used. Since schema 4.
     Skills,
+    /// Writes of runs that are held until the owner sends them, and what became of them (SPEC LAND-5). Each key begins with its
+    /// run and `/`. Since schema 6.
+    Staged,
 }
 
 impl Table {
     /// Every table of the current schema.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Meta,
         Self::Runs,
         Self::Events,
@@ -37,11 +40,13 @@ impl Table {
         Self::Energy,
         Self::Vault,
         Self::Skills,
+        Self::Staged,
     ];
 
     /// The schema version that added the table: a state of an older one lacks it.
     pub(crate) const fn since(self) -> u32 {
         match self {
+            Self::Staged => 6,
             Self::Skills => 4,
             Self::Vault => 2,
             Self::Meta | Self::Runs | Self::Events | Self::Live | Self::Places | Self::Signals | Self::Energy => 1,
@@ -60,6 +65,7 @@ impl Table {
             Self::Energy => "energy",
             Self::Vault => "vault",
             Self::Skills => "skills",
+            Self::Staged => "staged",
         }
     }
 }

@@ -37,6 +37,7 @@ pub(crate) struct Tables {
     energy: Keyspace,
     vault: Keyspace,
     skills: Keyspace,
+    staged: Keyspace,
 }
 
 impl Tables {
@@ -79,6 +80,7 @@ impl Tables {
             energy: open(Table::Energy)?,
             vault: open(Table::Vault)?,
             skills: open(Table::Skills)?,
+            staged: open(Table::Staged)?,
             database,
         })
     }
@@ -137,6 +139,7 @@ impl Tables {
             Table::Energy => &self.energy,
             Table::Vault => &self.vault,
             Table::Skills => &self.skills,
+            Table::Staged => &self.staged,
         }
     }
 }

@@ -20,6 +20,13 @@ pub(crate) fn of(network: &RunNetwork, commands: Option<&[String]>) -> String {
             names(&reachable)
         ));
     }
+    if network.is_staged() {
+        text.push_str(
+            "\n- Writes are staged: a request that writes (POST, PUT, PATCH, DELETE) is not sent but held for the owner, who \
+             sends it after the run, or not. The request fails as `staged`, with its number, and has no response: make each \
+             write once, go on as if it will be sent, and list the staged writes in your answer.",
+        );
+    }
     if policy.only_planned {
         let writes = match policy.writes.as_slice() {
             [] => "none".to_owned(),
@@ -29,7 +36,7 @@ pub(crate) fn of(network: &RunNetwork, commands: Option<&[String]>) -> String {
             "\n- The owner agreed to a plan: of the requests that write, only these are allowed: {writes}. Others are refused, and \
              nobody is asked."
         ));
-    } else if policy.tainted_write != TaintedWrite::Allow && !reachable.is_empty() {
+    } else if policy.tainted_write != TaintedWrite::Allow && !reachable.is_empty() && !network.is_staged() {
         let except = match policy.writes.as_slice() {
             [] => String::new(),
             writes => format!(", except to {}", names(writes)),

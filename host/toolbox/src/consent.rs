@@ -63,6 +63,7 @@ impl RunToolbox {
             sent: call.consents.sent.clone(),
             run: call.run.to_string(),
             reads,
+            key: None,
         })
     }
 }

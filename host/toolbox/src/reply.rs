@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base::{ErrorCode, Provenance, RunId};
 use motor::{OutgoingRequest, SandboxUsage, ToolReply, ToolResult};
-use network::{AskedRequest, BlockReason, RequestTrace};
+use network::{AskedRequest, BlockReason, RequestTrace, Rule};
 use runtime::{CallReport, CallUsage, CodeErrorCode, CodeReport, Limit, Outcome, ToolError};
 
 use crate::consent::all_needed;
@@ -44,6 +44,7 @@ fn with_network(
 ) -> ToolReply {
     let was_last = requests.last().is_some_and(|request| request.rule.is_some());
     let is_web = requests.iter().any(|request| request.status.is_some());
+    let staged: Vec<u32> = requests.iter().filter_map(|request| request.staged).collect();
     reply.requests = requests.into_iter().map(outgoing).collect();
     reply.asks = all_needed(asked);
     let result = &mut reply.result;
@@ -53,7 +54,10 @@ fn with_network(
     if let Some(blocked) = refused {
         let BlockReason { rule, reason, remedy, .. } = blocked;
         let whose = run.map(|run| format!(" (the run is `{run}`)")).unwrap_or_default();
-        let text = format!("network_blocked ({rule}): {reason}; {remedy}{whose}");
+        let text = match rule {
+            Rule::Staged => format!("{}{reason}; {remedy}{whose}", earlier(&staged)),
+            _ => format!("network_blocked ({rule}): {reason}; {remedy}{whose}"),
+        };
         // A call that went on to other requests after a refusal failed for another reason, which is then its error.
         if result.ok || !was_last {
             result.output.push_str(&format!("\n{text}"));
@@ -61,11 +65,23 @@ fn with_network(
             // A guest that says itself that it was denied something repeats the refusal.
             let repeats = result.error_code == Some(ErrorCode::PermissionDenied);
             result.output = if repeats { text } else { format!("{text}\n{}", result.output) };
-            result.error_code = Some(ErrorCode::NetworkBlocked);
+            let is_staged = rule == Rule::Staged;
+            result.error_code = Some(if is_staged { ErrorCode::Staged } else { ErrorCode::NetworkBlocked });
             result.retryable = false;
         }
     }
     reply
+}
+
+/// The writes of a call that are held, but for the last, which has its own text.
+fn earlier(staged: &[u32]) -> String {
+    match staged.split_last() {
+        Some((_, earlier)) if !earlier.is_empty() => {
+            let numbers: Vec<_> = earlier.iter().map(|number| format!("#{number}")).collect();
+            format!("staged {}, none of them sent; ", numbers.join(", "))
+        }
+        _ => String::new(),
+    }
 }
 
 fn outgoing(trace: RequestTrace) -> OutgoingRequest {
@@ -87,6 +103,7 @@ fn outgoing(trace: RequestTrace) -> OutgoingRequest {
         rule: trace.rule.map(|rule| rule.as_str().to_owned()),
         hash: trace.hash,
         consented: trace.consented,
+        staged: trace.staged,
     }
 }
 

@@ -101,6 +101,7 @@ fn copied(bytes: &TypedArray<'_, u8>) -> Option<Vec<u8>> {
 
 fn failure(error: &HttpError) -> Failure {
     let code = match error {
+        HttpError::Blocked { .. } if error.is_staged() => "staged",
         HttpError::Blocked { .. } => "network_blocked",
         HttpError::BadRequest { .. } => "bad_request",
         HttpError::Failed { kind, .. } => match kind {

@@ -44,6 +44,9 @@ pub struct TaskSummary {
     pub tool_calls: u32,
     /// Number of failed tool calls.
     pub errors: u32,
+    /// Number of writes that it staged, sent since or not (SPEC LAND-5).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub staged: u32,
     /// Tokens of all prompts.
     pub input_tokens: u64,
     /// Tokens of all replies.
@@ -113,6 +116,7 @@ impl From<RunRecord> for TaskSummary {
             model_calls: record.model_calls,
             tool_calls: record.tool_calls,
             errors: record.errors,
+            staged: record.staged,
             input_tokens: record.input_tokens,
             output_tokens: record.output_tokens,
             cost_usd: record.cost_usd,

@@ -13,12 +13,13 @@ use super::follow::{FollowOutcome, RunEnd, follow};
 use super::grants::{GrantArgs, absolute};
 use super::plan::AgreedRequest;
 use super::skill::left_behind;
-use super::{CliError, Done, consent, diff, input, land, plan};
+use super::{CliError, Done, consent, diff, input, land, plan, staged};
 use crate::client::{Call, OwnerProof};
 use crate::exit::CommandExit;
 use crate::http::ResumeReply;
 use crate::session::Session;
 use crate::words::landing::{summary, trusted_card};
+use crate::words::staged as held;
 
 /// Arguments of `motor act`.
 #[derive(Debug, Args)]
@@ -43,6 +44,9 @@ pub(super) struct ActArgs {
     /// Never ask: the run has no questions, and anything that would need approval is refused
     #[arg(long, conflicts_with_all = ["resume", "approval"])]
     unattended: bool,
+    /// Hold the run's writes to the network instead of sending them. `motor task send` sends them later, each once
+    #[arg(long, conflicts_with_all = ["resume", "plan"])]
+    stage: bool,
     /// Print the run's id at once and leave the run to a running host
     #[arg(long, conflicts_with = "resume")]
     detach: bool,
@@ -94,6 +98,7 @@ async fn request(arguments: ActArgs, context: &Context) -> Result<ActRequest, Re
         record: absolute(arguments.record)?,
         approval_required: arguments.approval,
         unattended: arguments.unattended,
+        stage: arguments.stage,
         // A request whose answer was lost is sent again: without a key that would be a second run.
         key: Some(arguments.key.unwrap_or_else(|| format!("cli-{:016x}", Random::from_system().next_u64()))),
         ..arguments.grants.request(task, context)?
@@ -152,7 +157,11 @@ pub(super) async fn attached(
     context.output.say_trusted(&context.output.err.dim(&format!("run {}", reply.run_id)));
     let followed = follow(session, &reply.run_id, context).await?;
     let ended = matches!(followed, FollowOutcome::Ended(_));
+    let staged = matches!(&followed, FollowOutcome::Ended(ended) if ended.staged > 0);
     let exit = finish(&reply.run_id, followed, context)?;
+    if staged && !context.output.is_json() {
+        tell_staged(&reply.run_id, session, context).await?;
+    }
     if ended && !request.directories.is_empty() {
         settle(&reply.run_id, changes, exit, session, context).await?;
     }
@@ -214,6 +223,16 @@ async fn resume(wanted: Option<RunId>, session: &mut Session, context: &Context)
         }
     }
     Ok(exit)
+}
+
+/// Shows what a run has staged, in full.
+async fn tell_staged(run: &RunId, session: &mut Session, context: &Context) -> Result<(), CliError> {
+    let (task, output) = (staged::fetch(run, session).await?, &context.output);
+    for row in staged::whole(&task).render(output.columns, output.err) {
+        output.say_trusted(&row);
+    }
+    output.say(&held::summary(run, task.held));
+    Ok(())
 }
 
 /// Prints the answer and decides on the exit code.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use base::{Refusal, RunId, Timestamp};
+use base::{ErrorCode, Refusal, RunId, Timestamp};
 use motor::{CancelReply, InstalledSkill, LiveEvent, RunError, RunStatus};
 use serde::Serialize;
 use serde_json::json;
@@ -62,6 +62,9 @@ pub(super) struct RunEnd {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cost_usd: Option<f64>,
     pub(super) duration_ms: u64,
+    /// Writes that it staged.
+    #[serde(skip_serializing_if = "is_none")]
+    pub(super) staged: u32,
     /// The skills that it left, or failed to leave.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) installed_skills: Vec<InstalledSkill>,
@@ -81,6 +84,11 @@ pub(super) struct RunEnd {
     pub(super) over: bool,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
+fn is_none(count: &u32) -> bool {
+    *count == 0
+}
+
 impl RunEnd {
     /// A run of which nothing is known yet.
     pub(super) fn of(run_id: RunId) -> Self {
@@ -96,6 +104,7 @@ impl RunEnd {
             output_tokens: 0,
             cost_usd: None,
             duration_ms: 0,
+            staged: 0,
             installed_skills: Vec::new(),
             started: None,
             is_shown: false,
@@ -123,9 +132,10 @@ impl RunEnd {
                     self.cost_usd = Some(self.cost_usd.unwrap_or_default() + cost);
                 }
             }
-            LiveEvent::ToolFinished { result, .. } => {
+            LiveEvent::ToolFinished { result, requests, .. } => {
                 self.tool_calls += 1;
-                self.tool_errors += u32::from(!result.ok);
+                self.tool_errors += u32::from(!result.ok && result.error_code != Some(ErrorCode::Staged));
+                self.staged = requests.iter().filter_map(|request| request.staged).fold(self.staged, u32::max);
             }
             LiveEvent::Finished { at, status, summary, error, installed_skills } => {
                 self.waiting = None;

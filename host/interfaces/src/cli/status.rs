@@ -13,6 +13,7 @@ use super::skill::left_behind;
 use crate::output::flow::Flow;
 use crate::output::{Palette, text};
 use crate::words::card::Card;
+use crate::words::staged::summary;
 
 /// Columns before the value of a field.
 const LABEL: usize = 10;
@@ -228,6 +229,9 @@ impl Page {
         for unknown in &trace.unknown_outcomes {
             self.whole("unknown", &format!("{unknown}: nobody knows whether it took effect"));
         }
+        if trace.staged > 0 {
+            self.whole("staged", &summary(&trace.run_id, trace.staged));
+        }
         for notice in &trace.notices {
             self.whole("notice", notice);
         }
@@ -294,7 +298,10 @@ fn ago(age: &str) -> String {
 pub(super) fn asked(request: &OutgoingRequest) -> String {
     let OutgoingRequest { method, url, status, .. } = request;
     let came = match (status, &request.rule, &request.error) {
-        (_, Some(rule), _) => format!("refused: {rule}"),
+        (_, Some(rule), _) => match request.staged {
+            Some(number) => format!("staged #{number}, not sent"),
+            None => format!("refused: {rule}"),
+        },
         (Some(status), _, None) => format!("{status}, {}", text::bytes(request.received_bytes)),
         (Some(status), _, Some(error)) => format!("{status}, then {error}"),
         (None, None, error) => error.clone().unwrap_or_else(|| "no answer".to_owned()),

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::context::{Context, now};
-use super::{Done, answer, status};
+use super::{Done, answer, staged, status};
 use crate::client::Call;
 use crate::exit::CommandExit;
 use crate::output::table::TextTable;
@@ -55,6 +55,12 @@ pub(super) enum TaskCommand {
     Approve(answer::ApproveTaskArgs),
     /// Retry a failed run, with advice and with more domains if wanted
     Retry(answer::RetryArgs),
+    /// Show the writes that a run staged, in full, and what became of them
+    Staged(staged::StagedArgs),
+    /// Show staged writes, and send them after the owner's consent: each is sent once
+    Send(staged::SendArgs),
+    /// Discard staged writes: they are never sent
+    Discard(staged::DiscardArgs),
     /// Delete runs that are over, with their workspaces, artifacts and traces, irrecoverably
     Delete {
         /// Ids of the runs
@@ -81,6 +87,9 @@ pub(super) async fn run(command: TaskCommand, context: &Context) -> Done {
             TaskCommand::Respond(arguments) => answer::respond(arguments, session, context).await,
             TaskCommand::Approve(arguments) => answer::approve(arguments, session, context).await,
             TaskCommand::Retry(arguments) => answer::retry(arguments, session, context).await,
+            TaskCommand::Staged(arguments) => staged::show(arguments, session, context).await,
+            TaskCommand::Send(arguments) => staged::send(arguments, session, context).await,
+            TaskCommand::Discard(arguments) => staged::discard(arguments, session, context).await,
             TaskCommand::List { waiting: true, all, limit, status: _ } => waiting(all, limit, session, context).await,
             TaskCommand::List { status, all, limit, waiting: false } => {
                 let mut path = format!("/v1/tasks?limit={limit}");

@@ -51,7 +51,7 @@ families! {
     COST: "counter" "motor_model_cost_dollars_total", "Cost of replies in US dollars, where providers report one.";
     TOOL_CALLS: "counter" "motor_tool_calls_total", "Tool calls of runs, by outcome: ok or the code of the error.";
     FUEL: "counter" "motor_sandbox_fuel_total", "Units of fuel that tool calls of runs consumed.";
-    REQUESTS: "counter" "motor_network_requests_total", "Network requests of runs: answered, failed, or refused.";
+    REQUESTS: "counter" "motor_network_requests_total", "Network requests of runs: answered, failed, refused, or staged.";
     ENERGY_SPENT: "counter" "motor_energy_spent_total", "Energy that runs were charged.";
     ENERGY: "gauge" "motor_energy_level", "Energy of the default agent and of agents with live runs, from 0.05 to 1.";
     SIGNAL: "gauge" "motor_signals_newest_id", "The id of the newest signal of the home.";

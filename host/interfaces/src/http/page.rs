@@ -14,6 +14,7 @@ mod owner;
 mod run;
 mod session;
 mod skills;
+mod staged;
 mod start;
 mod timeline;
 
@@ -44,6 +45,7 @@ pub(super) fn add_to(routes: Routes) -> Routes {
         .post("/runs/{id}/answer", run::answer)
         .post("/runs/{id}/approval", run::approve)
         .post("/runs/{id}/cancellation", run::cancel)
+        .post("/runs/{id}/staged", staged::decide)
         .post("/runs/{id}/retry", run::retry)
         .get("/start", start::form)
         .post("/start", start::submit)

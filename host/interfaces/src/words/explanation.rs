@@ -114,6 +114,9 @@ pub(crate) fn rows(explanation: &Explanation) -> Vec<(&'static str, String)> {
 
 /// How writes are treated after reading from the web (SPEC TAINT-1).
 fn writing(explanation: &Explanation) -> String {
+    if explanation.network.staged {
+        return "nothing: every request that writes is held, and sent only if the owner sends it later".to_owned();
+    }
     if explanation.network.only_planned {
         let which = if explanation.network.writes.is_empty() { "nothing" } else { "only the requests listed here" };
         return format!("{which}; every other request that writes is refused without a question");

@@ -13,5 +13,6 @@ mod limits;
 mod requests;
 mod server;
 mod setup;
+mod staged;
 mod taint;
 mod tls;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use network::{
     BlockReason, CallLimits, CallNetwork, Gate, GateError, NetworkConfig, Policy, RequestBody, ResponseBody,
-    RunNetwork, Taint, Timeouts,
+    RunExchange, RunNetwork, Stage, Taint, Timeouts,
 };
 use vault::{GrantedCredential, RunSecrets, Scrubber};
 
@@ -61,6 +61,17 @@ impl Setup {
     }
 
     pub fn run(self) -> RunNetwork {
+        let (gate, policy, secrets) = self.parts();
+        gate.run(policy, Arc::new(secrets), Taint::default())
+    }
+
+    /// The same run, with its writes held.
+    pub fn staged(self, stage: Arc<dyn Stage>) -> RunNetwork {
+        let (gate, policy, secrets) = self.parts();
+        gate.resume_staged(policy, Arc::new(secrets), Taint::default(), RunExchange::default(), stage)
+    }
+
+    fn parts(self) -> (Gate, Policy, RunSecrets) {
         let name = |name: &str| CredentialName::parse(name).unwrap();
         let known = self.credentials.iter().map(|(n, value, _)| (name(n), Secret::new((*value).to_owned()))).collect();
         let granted = self.credentials.iter().map(|(n, value, domain)| GrantedCredential {
@@ -70,7 +81,7 @@ impl Setup {
             raw: false,
         });
         let secrets = RunSecrets::new(granted.collect(), Arc::new(Scrubber::new(known)));
-        Gate::new(&self.config).unwrap().run(self.policy, Arc::new(secrets), Taint::default())
+        (Gate::new(&self.config).unwrap(), self.policy, secrets)
     }
 
     pub fn call(self) -> CallNetwork {

@@ -26,6 +26,7 @@ pub(super) async fn show(_: Visitor, State(api): State<ApiState>, Path(id): Path
     let now = api.host.now();
     let over = trace.status.is_terminal();
     let at = format!("/runs/{}", trace.run_id);
+    let staged = if trace.staged > 0 { Some(api.host.runs.staged(&trace.run_id)?) } else { None };
     let body = html! {
         p.crumb { a href="/" { "Now" } " / " (trace.run_id) }
         h1.task { (shown(&text::brief(&trace.task, 120))) }
@@ -36,6 +37,9 @@ pub(super) async fn show(_: Visitor, State(api): State<ApiState>, Path(id): Path
                 }
                 section id="asks" data-part data-key=[trace.waiting.as_ref().map(Waiting::id)] {
                     @if trace.waiting.is_some() { article.ask { h2 { "It waits for you" } (ask(&trace, now, &at)) } }
+                }
+                @if let Some(task) = &staged {
+                    section id="staged" aria-labelledby="staged-title" data-part { (super::staged::section(task)) }
                 }
                 section id="timeline" aria-labelledby="timeline-title" data-part {
                     h2 id="timeline-title" { "Timeline" }

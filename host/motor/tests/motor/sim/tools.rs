@@ -202,6 +202,7 @@ fn request(method: &str) -> OutgoingRequest {
         rule: None,
         hash: None,
         consented: false,
+        staged: None,
     }
 }
 
