@@ -57,6 +57,7 @@ mod skills_cli;
 mod skills_scenarios;
 mod skills_shipped;
 mod special_files;
+mod staged;
 mod storage;
 mod taint_files;
 mod telemetry;

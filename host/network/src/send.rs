@@ -129,9 +129,10 @@ impl Exchange<'_> {
         admission: &RequestAdmission<'_>,
         trace: &mut OpenTrace,
     ) -> BlockReason {
+        let credentials = held.credentials.clone();
         match stage.hold(held).await {
             Ok(number) => {
-                trace.staged(number);
+                trace.staged(number, &credentials);
                 staged(&admission.unit, number)
             }
             Err(NotHeld { reason, remedy }) => not_staged(&admission.unit, reason, remedy),

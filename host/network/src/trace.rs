@@ -3,6 +3,7 @@
 //! It is made from the guest's request, before any secret was inserted, and is always finished: also if a guest drops
 //! a response half-read.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use base::text::cut;
@@ -38,7 +39,7 @@ pub struct RequestTrace {
     pub response_bytes: u64,
     /// Milliseconds from the check to the last byte read.
     pub duration_ms: f64,
-    /// The credentials that were put in, by name.
+    /// The credentials that were put in, or would be if it is held, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<String>,
     /// Why there was no response: the rule that refused it, or the failure. It is for the owner: it may name a private address
@@ -162,9 +163,10 @@ impl OpenTrace {
         self.trace.credentials = credentials.iter().map(ToString::to_string).collect();
     }
 
-    /// Says that the request is held under a number.
-    pub(crate) fn staged(&mut self, number: u32) {
+    /// Says that the request is held under a number, with these credentials still to be put in.
+    pub(crate) fn staged(&mut self, number: u32, credentials: &BTreeSet<CredentialName>) {
         self.trace.staged = Some(number);
+        self.trace.credentials = credentials.iter().map(ToString::to_string).collect();
     }
 
     pub(crate) fn answered(&mut self, status: http::StatusCode) {

@@ -25,11 +25,11 @@ const MIN_TIMEOUT_MS: u64 = 60_000;
 pub struct LeastGrant {
     /// The tools that it called, by exact name.
     pub tools: Vec<String>,
-    /// The hosts that answered it.
+    /// The hosts that answered it, or that it staged writes to.
     pub domains: Vec<String>,
-    /// The requests that it sent to change something, each as the shape of exactly this method and path.
+    /// The requests that it sent or staged to change something, each as the shape of exactly this method and path.
     pub writes: Vec<String>,
-    /// The credentials that were put into its requests.
+    /// The credentials that its requests were sent or staged with.
     pub credentials: Vec<String>,
     /// The commands of its shell; `None` if it did not use the shell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,7 +57,7 @@ pub fn least(trace: &RunTrace) -> LeastGrant {
         {
             commands.extend(script::commands(script));
         }
-        for request in call.requests.iter().filter(|request| request.status.is_some()) {
+        for request in call.requests.iter().filter(|request| request.status.is_some() || request.staged.is_some()) {
             least.took(request);
         }
     }
@@ -111,6 +111,12 @@ mod tests {
             "durationMs": 1.0, "credentials": ["key"] })
     }
 
+    fn staged(method: &str, url: &str) -> Value {
+        let mut request = request(method, url, None);
+        request["staged"] = json!(1);
+        request
+    }
+
     #[test]
     fn a_run_needed_what_it_used() {
         let found = least(&trace(json!([
@@ -122,13 +128,14 @@ mod tests {
                 request("POST", "https://api.example.com:8443/report", Some(202)),
                 request("POST", "https://api.example.com:8443/report", Some(202)),
                 request("DELETE", "https://api.example.com:8443/other", None),
+                staged("PUT", "https://held.example.com/page"),
             ])),
             call("ask_user", json!({}), json!([])),
             { "callId": "c", "tool": "read", "args": {}, "durationMs": 1 },
         ])));
         assert_eq!(found.tools, ["fetch", "bash"]);
-        assert_eq!(found.domains, ["news.example.com", "api.example.com:8443"]);
-        assert_eq!(found.writes, ["POST api.example.com:8443/report"]);
+        assert_eq!(found.domains, ["news.example.com", "api.example.com:8443", "held.example.com"]);
+        assert_eq!(found.writes, ["POST api.example.com:8443/report", "PUT held.example.com/page"]);
         assert_eq!(found.credentials, ["key"]);
         assert_eq!(found.commands.unwrap(), ["curl", "grep", "jq"]);
         assert_eq!((found.max_iterations, found.timeout_ms), (9, 90_000));

@@ -44,9 +44,6 @@ pub(super) struct ActArgs {
     /// Never ask: the run has no questions, and anything that would need approval is refused
     #[arg(long, conflicts_with_all = ["resume", "approval"])]
     unattended: bool,
-    /// Hold the run's writes to the network instead of sending them. `motor task send` sends them later, each once
-    #[arg(long, conflicts_with_all = ["resume", "plan"])]
-    stage: bool,
     /// Print the run's id at once and leave the run to a running host
     #[arg(long, conflicts_with = "resume")]
     detach: bool,
@@ -98,7 +95,6 @@ async fn request(arguments: ActArgs, context: &Context) -> Result<ActRequest, Re
         record: absolute(arguments.record)?,
         approval_required: arguments.approval,
         unattended: arguments.unattended,
-        stage: arguments.stage,
         // A request whose answer was lost is sent again: without a key that would be a second run.
         key: Some(arguments.key.unwrap_or_else(|| format!("cli-{:016x}", Random::from_system().next_u64()))),
         ..arguments.grants.request(task, context)?
@@ -152,20 +148,34 @@ pub(super) async fn attached(
     session: &mut Session,
     context: &Context,
 ) -> Done {
+    let (run, followed) = followed(request, proof, session, context).await?;
+    let ended = matches!(followed, FollowOutcome::Ended(_));
+    let staged = matches!(&followed, FollowOutcome::Ended(ended) if ended.staged > 0);
+    let exit = finish(&run, followed, context)?;
+    if staged && !context.output.is_json() {
+        tell_staged(&run, session, context).await?;
+    }
+    if ended && !request.directories.is_empty() {
+        settle(&run, changes, exit, session, context).await?;
+    }
+    Ok(exit)
+}
+
+/// Starts a run, with the owner's consent if it takes one, and shows it until it ends or is left.
+///
+/// # Errors
+/// If it does not start, or the host cannot be followed.
+pub(super) async fn followed(
+    request: &ActRequest,
+    proof: Option<OwnerProof>,
+    session: &mut Session,
+    context: &Context,
+) -> Result<(RunId, FollowOutcome), CliError> {
     let reply = start(request, proof, session, context).await?;
     context.wishes.listen().await;
     context.output.say_trusted(&context.output.err.dim(&format!("run {}", reply.run_id)));
     let followed = follow(session, &reply.run_id, context).await?;
-    let ended = matches!(followed, FollowOutcome::Ended(_));
-    let staged = matches!(&followed, FollowOutcome::Ended(ended) if ended.staged > 0);
-    let exit = finish(&reply.run_id, followed, context)?;
-    if staged && !context.output.is_json() {
-        tell_staged(&reply.run_id, session, context).await?;
-    }
-    if ended && !request.directories.is_empty() {
-        settle(&reply.run_id, changes, exit, session, context).await?;
-    }
-    Ok(exit)
+    Ok((reply.run_id, followed))
 }
 
 /// The fate of a run's changes in the owner's directories when it ends.

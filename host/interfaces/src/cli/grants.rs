@@ -48,6 +48,9 @@ pub(super) struct GrantArgs {
     /// A file to copy into the workspace, under another name if wanted
     #[arg(long = "file", value_name = "[NAME=]PATH")]
     files: Vec<String>,
+    /// Hold its writes to the network instead of sending them. `motor task send` sends them later, each once
+    #[arg(long)]
+    stage: bool,
     /// Model calls it may take [default: 20]
     #[arg(long, value_name = "N")]
     max_iterations: Option<u32>,
@@ -80,6 +83,7 @@ impl GrantArgs {
             agent: context.agent(),
             files: files.collect::<Result<_, _>>()?,
             directories,
+            stage: self.stage,
             max_iterations: self.max_iterations,
             timeout_ms: self.timeout.map(duration::millis),
             model: self.model,

@@ -3,6 +3,7 @@
 
 mod edit;
 mod file;
+mod rehearse;
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use clap::Args;
 use super::context::Context;
 use super::grants::GrantArgs;
 use super::terminal::Terminal;
-use super::{Done, act, consent, input};
+use super::{CliError, Done, act, consent, input};
 use crate::client::{Call, OwnerProof};
 use crate::exit::CommandExit;
 use crate::session::Session;
@@ -29,6 +30,9 @@ pub(super) struct PlanArgs {
     /// The run has no questions about the task either
     #[arg(long)]
     unattended: bool,
+    /// Run the task once with its writes held, and measure the access that it used, instead of asking a model
+    #[arg(long)]
+    rehearse: bool,
     /// Print the plan, for `motor act --plan FILE`, and start nothing; so does `--json`
     #[arg(long)]
     print: bool,
@@ -49,13 +53,22 @@ pub(super) async fn run(arguments: PlanArgs, context: &Context) -> Done {
         return Err(consent::nobody().into());
     }
     let mut session = Session::open(context.place()?).await?;
-    let done = planned(&request, prints, &mut session, context).await;
+    let done = match arguments.rehearse {
+        true => rehearse::rehearse(&request, &mut session, context).await,
+        false => draft(&request, &mut session, context).await.map_err(CliError::from),
+    };
+    let done = match done {
+        Ok(plan) => planned(plan, prints, &mut session, context).await,
+        Err(error) => Err(error),
+    };
     context.leave(session, done).await
 }
 
-async fn planned(request: &ActRequest, prints: bool, session: &mut Session, context: &Context) -> Done {
-    let call = consent::signed(Call::post("/v1/plans", request)?, context);
-    let plan: TaskPlan = session.ask_once(&call).await?;
+async fn draft(request: &ActRequest, session: &mut Session, context: &Context) -> Result<TaskPlan, Refusal> {
+    session.ask_once(&consent::signed(Call::post("/v1/plans", request)?, context)).await
+}
+
+async fn planned(plan: TaskPlan, prints: bool, session: &mut Session, context: &Context) -> Done {
     if prints {
         return print(&plan, context);
     }

@@ -147,7 +147,19 @@ mod tests {
 
     #[test]
     fn a_write_is_shown_in_full_within_80_columns() {
-        expect![[r#""#]].assert_eq(&shown(&json!({})));
+        expect![[r#"
+            run_1 has 1 staged write
+            task       │ pay anna
+                       │ 
+            write      │ #1 is held, and was not sent
+            sends      │ POST https://api.example.com/v1/payments?account=main
+            tainted by │ the run had read untrusted content of news.example
+            with       │ the credentials bank
+            headers    │ content-type: application/json
+                       │ authorization: Bearer <credential:bank>
+            body       │ {"to":"anna","amount":12,
+                       │ "note":"a<U+202E>b"}
+            key        │ run_1-call-0"#]].assert_eq(&shown(&json!({})));
     }
 
     #[test]
