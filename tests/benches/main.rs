@@ -2,10 +2,11 @@
 //!
 //! Sections: `code` (the code sandbox, against the forked Node design when Node is here), `limits` (ends of loops and
 //! bombs), `host` (start and memory), `step` (host time of one motor step), `network` (gate, scrubber, shell), `runs`
-//! (many at once, and after a million others), `parked` (ten thousand that wait), `doors` (HTTP, MCP, pages). Numbers of different runs or machines do
-//! not compare; rounds of the two sides alternate, so that a slow minute hits both.
+//! (many at once, and after a million others), `parked` (ten thousand that wait), `directory` (a directory of the owner, against
+//! ripgrep when it is here), `doors` (HTTP, MCP, pages). Numbers of different runs or machines do not compare; rounds of the two sides alternate, so that a slow minute hits both.
 
 mod code;
+mod directory;
 mod doors;
 mod forked;
 mod host;
@@ -25,7 +26,7 @@ fn main() -> Result<()> {
     if asked.first().is_some_and(|first| first == "measure-host") {
         return host::measure(asked.get(1).map(String::as_str));
     }
-    let all = ["code", "limits", "host", "step", "network", "runs", "parked", "doors"];
+    let all = ["code", "limits", "host", "step", "network", "runs", "parked", "directory", "doors"];
     if let Some(unknown) = asked.iter().find(|name| !all.contains(&name.as_str())) {
         bail!("there is no section `{unknown}`; there are: {}", all.join(", "));
     }
@@ -56,6 +57,9 @@ fn main() -> Result<()> {
     }
     if runs("parked") {
         parked::run()?;
+    }
+    if runs("directory") {
+        directory::run()?;
     }
     if runs("doors") {
         doors::run()?;

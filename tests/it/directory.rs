@@ -2,6 +2,7 @@
 //! directory stays byte for byte as it was, against all that a run does, until its owner lands the changes; each horror has its twin
 //! that lands.
 
+mod adverse;
 mod horrors;
 mod landing;
 
@@ -14,10 +15,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tests::binary::Motor;
 use tests::block_on;
-use tests::model_server::{ModelServer, Turn};
-
-/// Between the scripts of a task.
-const NEXT: &str = "\n%%\n";
+use tests::model_server::ModelServer;
+use tests::obedient::{NEXT, obey, task};
 
 /// A directory, and a home whose model runs each script of its task in the shell, one a step.
 pub(crate) struct Desk {
@@ -66,7 +65,7 @@ impl Desk {
 
     pub(crate) fn run_with(&self, scripts: &[&str], extra: &[&str]) -> String {
         let on = self.directory.to_str().unwrap();
-        let task = format!("do this: {NEXT}{}{NEXT}", scripts.join(NEXT));
+        let task = task(scripts);
         let act = ["act", "--on", on, &task];
         let ended = self.motor.run(&[&act[..], extra, &["--json"]].concat()).succeeded();
         let value: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}"));
@@ -93,24 +92,6 @@ impl Desk {
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap().to_owned()
-}
-
-/// Runs the next script of the task.
-fn obey(body: &Value) -> Turn {
-    let messages = body["messages"].as_array().unwrap();
-    let said = |role: &str| messages.iter().filter(|message| message["role"] == role).collect::<Vec<_>>();
-    let task = said("user")[0]["content"].to_string();
-    let task: String = serde_json::from_str(&task).unwrap_or(task);
-    let scripts: Vec<_> = task.split(NEXT).collect();
-    let scripts = &scripts[1..scripts.len() - 1];
-    let turn = match scripts.get(said("assistant").len()) {
-        Some(script) => json!({
-            "text": format!("step {}", said("assistant").len() + 1),
-            "tool_calls": [{ "name": "bash", "arguments": { "script": script } }],
-        }),
-        None => json!({ "text": "it is done" }),
-    };
-    serde_json::from_value(turn).unwrap()
 }
 
 /// Everything below a directory: mode and text of a file, the target of a link, `/` for a directory.

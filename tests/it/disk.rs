@@ -11,18 +11,22 @@ use tests::block_on;
 use tests::model_server::ModelServer;
 
 /// A small file system, unmounted when dropped. The store keeps 16 MiB of it free, to be able to tidy up.
-struct SmallDisk(tempfile::TempDir);
+pub(crate) struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
-    fn mount() -> Option<Self> {
+    pub(crate) fn mount() -> Option<Self> {
         let directory = tempfile::Builder::new().prefix("motor-it-disk-").tempdir().unwrap();
         let mount = ["-t", "tmpfs", "-o", "size=48m", "tmpfs"];
         let mounted = Command::new("mount").args(mount).arg(directory.path()).output();
         mounted.is_ok_and(|output| output.status.success()).then_some(Self(directory))
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
     /// Takes all the space that is left.
-    fn fill(&self) -> PathBuf {
+    pub(crate) fn fill(&self) -> PathBuf {
         let path = self.0.path().join("filler");
         let mut file = std::fs::File::create(&path).unwrap();
         for size in [64 << 10, 4 << 10, 1] {

@@ -4,6 +4,7 @@ pub mod binary;
 pub mod mcp_fixture;
 pub mod model_server;
 pub mod network;
+pub mod obedient;
 pub mod parked;
 mod patience;
 pub mod watching;

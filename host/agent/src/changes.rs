@@ -24,7 +24,7 @@ const MAX_LOOKED_AT: usize = 20_000;
 const MAX_SECRETS: usize = 100;
 
 impl Runs {
-    /// The changes of a run in the owner's directories.
+    /// The changes of a run in the owner's directories, without the values of credentials.
     ///
     /// # Errors
     /// If the run works on no directory, a directory is another one now, or something cannot be read.
@@ -32,11 +32,18 @@ impl Runs {
         let record = self.on_directories(id)?;
         let trace = self.trace(id)?;
         let home = self.environment.home.run(id);
+        let scrubber = self.environment.access.scrubber(id).await?;
         let _turn = self.environment.landing.lock().await;
         blocking(move || {
             let layer = crate::landing::settled(&home)?;
             let changes = read(&layer, &home)?;
-            assemble(&layer, &record, &trace, &changes)
+            let changes = assemble(&layer, &record, &trace, &changes)?;
+            if scrubber.is_empty() {
+                return Ok(changes);
+            }
+            // Clients without the owner's rights read it, too.
+            let clean = serde_json::to_value(changes).map(|changes| scrubber.json(changes));
+            clean.and_then(serde_json::from_value).map_err(|error| unreadable(&error))
         })
         .await
     }

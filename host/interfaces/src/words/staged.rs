@@ -159,7 +159,8 @@ mod tests {
                        │ authorization: Bearer <credential:bank>
             body       │ {"to":"anna","amount":12,
                        │ "note":"a<U+202E>b"}
-            key        │ run_1-call-0"#]].assert_eq(&shown(&json!({})));
+            key        │ run_1-call-0"#]]
+        .assert_eq(&shown(&json!({})));
     }
 
     #[test]
