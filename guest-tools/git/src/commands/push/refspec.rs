@@ -49,6 +49,14 @@ impl Spec {
         Ok(Self { is_forced, from: from.to_owned(), to })
     }
 
+    /// As it may be written.
+    fn shown(&self) -> String {
+        match &self.to {
+            Some(to) => format!("{}:{to}", self.from),
+            None => self.from.clone(),
+        }
+    }
+
     fn pattern(prefix: &str, is_forced: bool) -> Self {
         Self { is_forced, from: format!("{prefix}*"), to: Some(format!("{prefix}*")) }
     }
@@ -162,6 +170,10 @@ pub(super) fn resolve(repository: &Repository, specs: &[Spec], advertised: &Adve
             )));
         }
     }
+    // In git's order: the references of the remote as it lists them, then new ones.
+    let place =
+        |change: &Change| advertised.listed.iter().position(|(name, _)| *name == change.to).unwrap_or(usize::MAX);
+    changes.sort_by_cached_key(place);
     Ok(changes)
 }
 
@@ -170,14 +182,14 @@ fn expand(repository: &Repository, spec: &Spec, before: &str, after: &str) -> Re
     let target = spec.to.as_deref().unwrap_or(&spec.from);
     let (start, end) = target.split_once('*').unwrap_or((target, ""));
     if !before.starts_with("refs/") || !start.starts_with("refs/") {
-        return Err(Fault::fatal(format_args!("invalid refspec '{}': a pattern begins with 'refs/'", spec.from)));
+        return Err(Fault::fatal(format_args!("invalid refspec '{}'\nA pattern begins with 'refs/'.", spec.shown())));
     }
     let directory = before.rsplit_once('/').map_or(before, |(directory, _)| directory);
     let mut changes = Vec::new();
     for (name, id) in repository.refs.below(&format!("{directory}/"))? {
         let middle = name.strip_prefix(before.as_bytes()).and_then(|rest| rest.strip_suffix(after.as_bytes()));
         if let Some(middle) = middle {
-            let to = checked([start.as_bytes(), middle, end.as_bytes()].concat().into())?;
+            let to = checked([start.as_bytes(), middle, end.as_bytes()].concat().into(), &spec.shown())?;
             changes.push(Change::new(Some(name), to, id, spec.is_forced));
         }
     }
@@ -203,13 +215,13 @@ fn one(repository: &Repository, spec: &Spec, advertised: &Advertisement) -> Resu
             Source::Reference(name) => name.clone(),
             Source::Head(None) | Source::Revision(_) => {
                 return Err(Fault::fatal(format_args!(
-                    "'{0}' cannot be resolved to branch: name one, as in `git push REMOTE {0}:refs/heads/BRANCH`",
+                    "invalid refspec '{0}'\nName the branch: `git push REMOTE {0}:refs/heads/BRANCH`",
                     spec.from
                 )));
             }
         },
     };
-    Ok(Change::new(Some(from.shown()), checked(to)?, id, spec.is_forced))
+    Ok(Change::new(Some(from.shown()), checked(to, &spec.shown())?, id, spec.is_forced))
 }
 
 /// The left side of a refspec.
@@ -246,7 +258,9 @@ fn source(repository: &Repository, text: &str) -> Result<(Source, ObjectId)> {
     if let Some((name, id)) = repository.refs.expand(BStr::new(text))? {
         return Ok((Source::Reference(name), id));
     }
-    let id = revision::find(repository, text)?.ok_or_else(none)?;
+    // A path of a revision has a `:`, which a refspec cannot have.
+    let found = if text.contains(':') { None } else { revision::find(repository, text)? };
+    let id = found.ok_or_else(none)?;
     if !repository.objects.contains(&id)? {
         return Err(none());
     }
@@ -288,11 +302,11 @@ fn guess(from: &Source, to: &str) -> Result<BString> {
     )))
 }
 
-fn checked(name: BString) -> Result<BString> {
+fn checked(name: BString, shown: &str) -> Result<BString> {
     if name.starts_with(b"refs/") && gix_validate::reference::name(name.as_bstr()).is_ok() {
         return Ok(name);
     }
-    Err(Fault::fatal(format_args!("invalid refspec: '{name}' is not a valid reference name")))
+    Err(Fault::fatal(format_args!("invalid refspec '{shown}'\nThe name on the remote is not valid.")))
 }
 
 #[cfg(test)]
