@@ -39,8 +39,9 @@ Commands over https, to the domains of the run only:
         [<remote> | <url>] [<refspec>...]
    ls-remote [<remote> | <url>] [<pattern>...]
 
-A push is a write, and the owner may be asked about it. No password stands in a
-URL: name a credential of the vault, which the host fills in on the way out.
+A push is a write, and the owner may be asked about it. The call is then made
+again from its start: commit in one call, and push in the next. No password
+stands in a URL: name a credential of the vault, which the host fills in.
    git -c http.extraHeader='Authorization: Bearer <credential:NAME>' push
    git -c http.extraHeader=\"Authorization: Basic $(printf '%s' \\
      'USER:<credential:NAME>' | base64 -w0)\" push
