@@ -42,6 +42,7 @@ mod parked;
 mod parsers;
 mod planned;
 mod port;
+mod pushes;
 mod raw_clients;
 mod receipts;
 mod replies;

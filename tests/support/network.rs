@@ -11,6 +11,7 @@ pub mod encoding;
 pub mod forbidden;
 pub mod namespace;
 pub mod reply;
+pub mod repository;
 pub mod site;
 
 pub use authority::{Authority, ServerTls};
@@ -18,4 +19,5 @@ pub use dns::{Answer, Dns};
 pub use encoding::Encoding;
 pub use forbidden::Forbidden;
 pub use reply::Reply;
+pub use repository::BareRepository;
 pub use site::{Received, Site};

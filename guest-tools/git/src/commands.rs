@@ -8,8 +8,10 @@ mod diff;
 mod files;
 mod init;
 mod log;
+mod ls_remote;
 mod message;
 mod pretty;
+mod push;
 mod remove;
 mod restore;
 mod rev_parse;
@@ -28,22 +30,34 @@ use crate::repository::{Repository, below};
 /// The text of `git help`.
 const HELP: &str = "usage: git [-C <path>] <command> [<args>]
 
-Commands here, over the working tree alone and without starting a program:
+Commands here, over the working tree and without starting a program:
    init status diff log show add rm commit restore reset checkout switch
    branch tag rev-parse ls-files ls-tree cat-file config
 
-There is no network (clone, fetch, pull, push) and there are no hooks, filters,
-editors, pagers or signatures. Commits stay in this workspace.
+Commands over https, to the domains of the run only:
+   push [-u] [-f] [-n] [--force-with-lease] [--delete] [--tags] [--all] [--atomic]
+        [<remote> | <url>] [<refspec>...]
+   ls-remote [<remote> | <url>] [<pattern>...]
+
+A push is a write, and the owner may be asked about it. The call is then made
+again from its start: commit in one call, and push in the next. No password
+stands in a URL: name a credential of the vault, which the host fills in.
+   git -c http.extraHeader='Authorization: Bearer <credential:NAME>' push
+   git -c http.extraHeader=\"Authorization: Basic $(printf '%s' \\
+     'USER:<credential:NAME>' | base64 -w0)\" push
+
+There is no clone, fetch or pull, and there are no hooks, filters, editors,
+pagers or signatures.
 ";
 
 /// Commands that need a network, and those that rewrite or merge.
 const ELSEWHERE: [(&[&str], &str); 4] = [
     (
-        &["push", "fetch", "pull", "clone", "ls-remote", "remote-https", "send-email", "request-pull"],
-        "there is no network for git here; the owner pushes and fetches",
+        &["fetch", "pull", "clone", "remote-https", "send-email", "request-pull"],
+        "only `push` and `ls-remote` reach a remote repository; the owner clones and fetches",
     ),
     (
-        &["merge", "rebase", "cherry-pick", "revert", "am", "apply", "stash", "bisect", "filter-branch", "pull"],
+        &["merge", "rebase", "cherry-pick", "revert", "am", "apply", "stash", "bisect", "filter-branch"],
         "only commits on the current branch are made here",
     ),
     (&["submodule", "worktree", "sparse-checkout", "lfs"], "one working tree without submodules is all there is"),
@@ -105,6 +119,8 @@ pub(crate) fn dispatch(call: Invocation, out: &mut Output) -> Result<i32> {
         "ls-files" => files::ls_files(&open(&call)?, &arguments, out),
         "ls-tree" => files::ls_tree(&open(&call)?, &arguments, out),
         "cat-file" => files::cat_file(&open(&call)?, &arguments, out),
+        "push" => push::run(open(&call)?, &arguments, out),
+        "ls-remote" => ls_remote::run(&open(&call)?, &arguments, out),
         "config" => configuration::run(open(&call)?, &arguments, out),
         other => Err(elsewhere(other)),
     }

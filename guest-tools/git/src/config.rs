@@ -1,7 +1,7 @@
 //! The repository's configuration: `.git/config` only. There is no user and no system, includes are not followed, and keys
 //! that name a program are not read.
 
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,8 +19,8 @@ const HARMLESS_EXTENSIONS: [&str; 5] = ["noop", "noop-v1", "preciousobjects", "p
 pub(crate) struct Config {
     file: File,
     place: PathBuf,
-    /// Values of the command line (`-c`), with their keys in small letters.
-    overrides: HashMap<String, BString>,
+    /// Values of the command line (`-c`) in order, with their keys in small letters.
+    overrides: Vec<(String, BString)>,
 }
 
 impl Config {
@@ -29,7 +29,7 @@ impl Config {
         let bytes = read_small(&place, MAX_SMALL_FILE_BYTES)?.unwrap_or_default();
         let file = File::from_bytes_no_includes(&bytes, Metadata::from(Source::Local), Default::default())
             .map_err(|error| Fault::fatal(format_args!("bad config in file .git/config: {error}")))?;
-        Ok(Self { file, place, overrides: HashMap::new() })
+        Ok(Self { file, place, overrides: Vec::new() })
     }
 
     /// Refuses repositories of a format that is not read here.
@@ -69,18 +69,36 @@ impl Config {
     pub(crate) fn override_with(&mut self, pairs: &[String]) {
         for pair in pairs {
             let (key, value) = pair.split_once('=').unwrap_or((pair, "true"));
-            self.overrides.insert(key.to_ascii_lowercase(), value.into());
+            self.overrides.push((key.to_ascii_lowercase(), value.into()));
         }
     }
 
     /// A value, such as that of `user.name`.
     pub(crate) fn string(&self, key: &str) -> Option<BString> {
-        self.overrides.get(&key.to_ascii_lowercase()).cloned().or_else(|| self.file.string(key))
+        self.overrides(&key.to_ascii_lowercase()).last().cloned().or_else(|| self.file.string(key))
+    }
+
+    /// The values that only the command line gives for a key, which is in small letters.
+    pub(crate) fn overrides(&self, key: &str) -> impl DoubleEndedIterator<Item = &BString> {
+        self.overrides.iter().filter(move |(name, _)| name == key).map(|(_, value)| value)
     }
 
     /// A value of a section with a name of its own, such as that of a branch.
     pub(crate) fn string_in(&self, section: &str, name: &bstr::BStr, key: &str) -> Option<BString> {
         self.file.string_by(section, name, key)
+    }
+
+    /// All values of a section with a name of its own, in order.
+    pub(crate) fn all_in(&self, section: &str, name: &bstr::BStr, key: &str) -> Vec<BString> {
+        self.file.strings_by(section, name, key).unwrap_or_default()
+    }
+
+    /// The names that sections have, such as those of remotes, each once.
+    pub(crate) fn names_in(&self, section: &str) -> Vec<BString> {
+        let sections = self.file.sections_by_name(section).into_iter().flatten();
+        let names: BTreeSet<BString> =
+            sections.filter_map(|section| section.header().subsection_name().map(BString::from)).collect();
+        names.into_iter().collect()
     }
 
     pub(crate) fn boolean(&self, key: &str, default: bool) -> bool {

@@ -156,29 +156,52 @@ impl Trees<'_> {
     }
 }
 
-/// The staged changes: the index against a tree.
-pub(crate) fn staged(
+/// The newer side of a comparison with a tree.
+#[derive(Clone, Copy)]
+pub(crate) enum Newer<'a> {
+    /// The index: what is staged.
+    Index(&'a Index),
+    /// The working tree, as far as the index knows it.
+    Worktree(&'a Index),
+}
+
+/// The changes since a tree.
+pub(crate) fn since(
     repository: &Repository,
     tree: Option<ObjectId>,
-    index: &Index,
+    newer: Newer<'_>,
     paths: &Pathspec,
 ) -> Result<Vec<Change>> {
+    let (Newer::Index(index) | Newer::Worktree(index)) = newer;
     let mut old = files_of(repository, tree, paths)?;
     let mut changes = Vec::new();
     for (path, stages) in conflicts(index, paths) {
         old.remove(&path);
         changes.push(Change::conflict(path.as_bstr(), stages));
     }
-    for entry in index.entries().iter().filter(|entry| entry.stage == 0 && !entry.intended) {
-        if !paths.matches(entry.path.as_bstr(), false) {
+    for entry in index.entries().iter().filter(|entry| entry.stage == 0) {
+        // A file that is only intended to be added has no content in the index yet.
+        let is_absent = matches!(newer, Newer::Index(_)) && entry.intended;
+        if is_absent || !paths.matches(entry.path.as_bstr(), false) {
             continue;
         }
         let before = old.remove(&entry.path);
-        if before.as_ref().is_some_and(|side| side.id == entry.id && side.mode == entry.mode) {
+        let seen = match newer {
+            Newer::Index(_) => worktree::Change::Same,
+            Newer::Worktree(_) => worktree::compare(repository, index, entry)?,
+        };
+        let (mode, id, in_worktree) = match seen {
+            worktree::Change::Same => (entry.mode, entry.id, false),
+            worktree::Change::Changed { mode, id } => (mode, id, true),
+            worktree::Change::Deleted => {
+                changes.extend(before.map(|side| Change::new(Some(side), None)));
+                continue;
+            }
+        };
+        if before.as_ref().is_some_and(|side| side.id == id && side.mode == mode) {
             continue;
         }
-        let new = Side { path: entry.path.clone(), mode: entry.mode, id: entry.id, in_worktree: false };
-        changes.push(Change::new(before, Some(new)));
+        changes.push(Change::new(before, Some(Side { path: entry.path.clone(), mode, id, in_worktree })));
     }
     changes.extend(old.into_values().map(|side| Change::new(Some(side), None)));
     changes.sort_by(|one, other| one.path().cmp(other.path()));
@@ -206,42 +229,6 @@ pub(crate) fn unstaged(repository: &Repository, index: &Index, paths: &Pathspec)
             worktree::Change::Changed { mode, id } => changes.push(Change::new(old, Some(side(mode, id, true)))),
         }
     }
-    changes.sort_by(|one, other| one.path().cmp(other.path()));
-    Ok(changes)
-}
-
-/// The working tree, as far as the index knows it, against a tree.
-pub(crate) fn since(
-    repository: &Repository,
-    tree: Option<ObjectId>,
-    index: &Index,
-    paths: &Pathspec,
-) -> Result<Vec<Change>> {
-    let mut old = files_of(repository, tree, paths)?;
-    let mut changes = Vec::new();
-    for (path, stages) in conflicts(index, paths) {
-        old.remove(&path);
-        changes.push(Change::conflict(path.as_bstr(), stages));
-    }
-    for entry in index.entries().iter().filter(|entry| entry.stage == 0) {
-        if !paths.matches(entry.path.as_bstr(), false) {
-            continue;
-        }
-        let before = old.remove(&entry.path);
-        let (mode, id, in_worktree) = match worktree::compare(repository, index, entry)? {
-            worktree::Change::Same => (entry.mode, entry.id, false),
-            worktree::Change::Changed { mode, id } => (mode, id, true),
-            worktree::Change::Deleted => {
-                changes.extend(before.map(|side| Change::new(Some(side), None)));
-                continue;
-            }
-        };
-        if before.as_ref().is_some_and(|side| side.id == id && side.mode == mode) {
-            continue;
-        }
-        changes.push(Change::new(before, Some(Side { path: entry.path.clone(), mode, id, in_worktree })));
-    }
-    changes.extend(old.into_values().map(|side| Change::new(Some(side), None)));
     changes.sort_by(|one, other| one.path().cmp(other.path()));
     Ok(changes)
 }

@@ -24,6 +24,11 @@ impl Fault {
         Self { code: 1, message: format!("error: {message}") }
     }
 
+    /// As [`Fault::error`], behind another fault.
+    pub(crate) fn error_after(first: &Self, message: impl Display) -> Self {
+        Self { code: 1, message: format!("{}\nerror: {message}", first.message) }
+    }
+
     /// A command line that git would answer with its usage, with code 129.
     pub(crate) fn usage(message: impl Display) -> Self {
         Self { code: 129, message: format!("error: {message}") }
@@ -37,6 +42,11 @@ impl Fault {
     /// Bytes of the repository that are damaged or hostile.
     pub(crate) fn corrupt(message: impl Display) -> Self {
         Self { code: 128, message: format!("fatal: the repository is damaged: {message}") }
+    }
+
+    /// An answer of a server that is no answer of git's protocol.
+    pub(crate) fn protocol(message: impl Display) -> Self {
+        Self { code: 128, message: format!("fatal: protocol error: {message}") }
     }
 
     /// A limit of [`crate::limits`].

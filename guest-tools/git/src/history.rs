@@ -1,5 +1,6 @@
 //! Commits and walks over them.
 
+mod missing;
 mod simplify;
 
 use std::cmp::Reverse;
@@ -15,6 +16,7 @@ use crate::limits::{MAX_COMMITS, MAX_PARENTS, MAX_SMALL_FILE_BYTES};
 use crate::objects::HASH;
 use crate::repository::{Repository, read_small};
 
+pub(crate) use missing::missing;
 pub(crate) use simplify::interesting_parents;
 
 /// A commit, as far as it is needed.

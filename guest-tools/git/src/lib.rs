@@ -1,7 +1,7 @@
 //! `git` over a directory: the commands that look at a repository and commit to it (SPEC LAND-7).
 //!
-//! It starts no program and opens no connection: no hooks, filters, text converters, pagers, editors, credential helpers or
-//! signatures, against any configuration of the repository. It must not know runs, policies or the shell. All bytes of the
+//! It starts no program and opens no connection itself: no hooks, filters, text converters, pagers, editors, credential helpers or
+//! signatures, against any configuration of the repository. Requests of `push` and `ls-remote` go to the caller's [`Network`]. It must not know runs, policies or the shell. All bytes of the
 //! repository are hostile: every size, depth and count has a limit ([`limits`]), names are checked before they become
 //! paths, and nothing is written outside the working tree and its `.git`.
 //!
@@ -18,12 +18,14 @@ mod ident;
 mod ignore;
 mod index;
 mod limits;
+mod network;
 mod objects;
 mod options;
 mod output;
 mod pathspec;
 mod quote;
 mod refs;
+mod remote;
 mod repository;
 mod revision;
 mod tree;
@@ -32,6 +34,8 @@ mod worktree;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
+
+pub use network::{Network, Request, Response};
 
 /// One call of the command.
 #[derive(Debug, Clone)]
@@ -54,6 +58,8 @@ pub struct Invocation {
     pub deadline: Option<Instant>,
     /// Permissions that are known otherwise than from files, by the caller's paths: WASI has none.
     pub modes: BTreeMap<PathBuf, u32>,
+    /// The way to remote repositories; `None` where there is none.
+    pub network: Option<Network>,
     /// A name at the top of the workspace that belongs to the caller: it is not part of a working tree.
     pub reserved: Option<String>,
 }

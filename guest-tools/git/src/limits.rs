@@ -81,3 +81,24 @@ pub(crate) const MAX_MESSAGE_BYTES: usize = 1 << 20;
 
 /// Directories that are looked at for `.git`.
 pub(crate) const MAX_PARENT_DIRECTORIES: usize = 256;
+
+/// Bytes of the references that a server advertises. 8 MiB: as `packed-refs`.
+pub(crate) const MAX_ADVERTISEMENT_BYTES: u64 = 8 << 20;
+
+/// Bytes of a server's report on a push, with the messages of its hooks.
+pub(crate) const MAX_REPORT_BYTES: u64 = 1 << 20;
+
+/// Bytes of one message of a server that are printed.
+pub(crate) const MAX_REMOTE_TEXT_BYTES: usize = 4 << 10;
+
+/// References that one push changes.
+pub(crate) const MAX_PUSHED_REFERENCES: usize = 1_000;
+
+/// Objects of a pack that is sent.
+pub(crate) const MAX_PUSHED_OBJECTS: usize = 100_000;
+
+/// Bytes of a pack that is sent. 10 MiB: the host lets no more out in one call by default, and the pack is held in memory.
+pub(crate) const MAX_PACK_BYTES: usize = 10 << 20;
+
+/// Headers of the command line (`-c http.extraHeader`).
+pub(crate) const MAX_EXTRA_HEADERS: usize = 16;

@@ -9,6 +9,7 @@ mod delta;
 mod loose;
 mod pack;
 mod pack_index;
+mod pack_writer;
 
 use std::cell::OnceCell;
 use std::fs;

@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::error::{Fault, Result};
 use crate::index::Index;
 use crate::limits::{MAX_PARENT_DIRECTORIES, MAX_SMALL_FILE_BYTES, MAX_TREE_DEPTH};
+use crate::network::Network;
 use crate::objects::{Budget, Objects};
 use crate::refs::Refs;
 
@@ -40,6 +41,7 @@ pub(crate) struct Repository {
     pub now: SystemTime,
     /// Permissions set in the caller's call, by its paths.
     pub modes: BTreeMap<PathBuf, u32>,
+    pub network: Option<Network>,
     /// The path at the top of the working tree that belongs to the caller.
     reserved: Option<BString>,
     /// Directories of the working tree that were seen to be no links. Only this call changes them meanwhile.
@@ -106,6 +108,7 @@ impl Repository {
             input: call.input.clone(),
             now: call.now,
             modes: call.modes.clone(),
+            network: call.network.clone(),
             reserved: call.reserved.clone().filter(|_| at_top).map(BString::from),
             directories: RefCell::default(),
             shallow: OnceCell::new(),

@@ -2,5 +2,6 @@
 
 mod compare;
 mod hostile;
+mod push;
 mod support;
 mod write;

@@ -53,11 +53,12 @@ const NEUTRAL: [HeaderName; 3] = [header::ACCEPT, header::ACCEPT_LANGUAGE, heade
 /// Bytes of all values of one neutral header.
 const MAX_NEUTRAL_BYTES: usize = 64;
 /// Values that the shipped tools send in such headers by themselves. Any other value is a choice, and carries data.
-const OF_TOOLS: [&str; 5] = [
+const OF_TOOLS: [&str; 6] = [
     "*/*",
     "application/json",
     "text/markdown, text/html;q=0.9, application/json;q=0.9, text/*;q=0.8, */*;q=0.5",
     "curl/8.5.0",
+    "git/2.47.0",
     concat!("motor-cortex/", env!("CARGO_PKG_VERSION")),
 ];
 /// Names in a query or a form by which servers take a request for one of another method, in lower case. Signs that some servers turn

@@ -1,10 +1,11 @@
 //! The answers of a site: correct ones, and ones that are wrong in every way.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
-use super::{Encoding, Received};
+use super::{Encoding, Received, repository};
 
 /// The answer of a site.
 #[derive(Debug, Clone)]
@@ -47,6 +48,8 @@ pub enum Reply {
         /// The bytes of each piece.
         bytes: usize,
     },
+    /// The answer of git's own server to a push to this bare repository.
+    ReceivePack(PathBuf),
     /// The request's body as the body.
     EchoBody(Encoding),
     /// The request's target as the body.
@@ -158,6 +161,11 @@ impl Reply {
             Self::Echo { header, encoding } => return encoded(to, encoding, &sent(&header), request).await,
             Self::EchoBody(encoding) => return encoded(to, encoding, &request.body, request).await,
             Self::EchoTarget(encoding) => return encoded(to, encoding, request.target.as_bytes(), request).await,
+            Self::ReceivePack(bare) => {
+                let (kind, body) = repository::receive_pack(bare, request.clone()).await?;
+                whole(to, "200 OK", &[("content-type", kind.as_bytes())], &body, request).await?;
+                return Ok(true);
+            }
             Self::EchoInHead { header } => {
                 let value = sent(&header);
                 let status = format!("200 {}", String::from_utf8_lossy(&value));

@@ -8,8 +8,10 @@ use std::sync::PoisonError;
 use std::time::{Instant, SystemTime};
 
 use bashkit::{Builtin, BuiltinContext, ExecResult, async_trait, normalize_path, vfs_join};
-use git::Invocation;
+use git::{Invocation, Network};
+use motor_sdk::http;
 
+use crate::curl::Sender;
 use crate::workspace::{HOST_DIRECTORY, Modes};
 
 /// The command `git` of the shell.
@@ -17,6 +19,7 @@ pub(crate) struct Git {
     pub root: PathBuf,
     pub modes: Modes,
     pub deadline: Option<Instant>,
+    pub send: Sender,
 }
 
 #[async_trait]
@@ -47,6 +50,7 @@ impl Builtin for Git {
             now: SystemTime::now(),
             deadline: self.deadline,
             modes,
+            network: Some(network(self.send)),
             reserved: Some(HOST_DIRECTORY.to_owned()),
         });
         let mut result = ExecResult::ok_bytes(answer.stdout);
@@ -54,6 +58,18 @@ impl Builtin for Git {
         result.exit_code = answer.code;
         Ok(result)
     }
+}
+
+/// The way of `git push` through the host's network gate, which decides on each request as on those of `curl`: a refusal
+/// has the same words. Redirects are not followed: a push is for one place.
+fn network(send: Sender) -> Network {
+    Network::new(move |request| {
+        let git::Request { method, url, headers, body } = request;
+        let request = http::Request { method: method.to_owned(), url, headers, body, timeout_ms: None };
+        let response = send(request, None).map_err(|error| error.to_string())?;
+        let headers = response.headers.into_iter().collect();
+        Ok(git::Response { status: response.status, headers, body: Box::new(response.body) })
+    })
 }
 
 /// The file of `commit -F FILE`, if it is not standard input already.

@@ -36,7 +36,7 @@ const EFFECTS: Effects = Effects { read_only: false, destructive: true, idempote
 
 const DESCRIPTION: &str = "Runs a bash script on the files of `/workspace`, which is also where it starts. Pipelines, \
 loops, functions, arrays, here-documents and redirection work as ever; the commands are built in: curl, jq, grep, sed, \
-awk, sort, uniq, wc, head, tail, cut, tr, find, xargs, diff, tar, base64, sha256sum, git (on this directory only, without a network) and other usual ones. No process can be \
+awk, sort, uniq, wc, head, tail, cut, tr, find, xargs, diff, tar, base64, sha256sum, git (no clone, fetch or pull; `git push` in a call of its own) and other usual ones. No process can be \
 started and there is no interpreter: for JavaScript use `code`. `/tmp` and the shell's state last for one call. \
 Standard output comes back, then standard error and the exit code where there is one to tell.";
 

@@ -97,7 +97,7 @@ impl Shell {
             builder = builder.builtin(name, Box::new(self.allowed.refusal(name)));
         }
         let deadline = Instant::now().checked_add(Duration::from_millis(self.timeout_ms));
-        let git = Git { root: self.root.clone(), modes, deadline };
+        let git = Git { root: self.root.clone(), modes, deadline, send: self.send };
         let own: [(&str, Box<dyn Builtin>); 5] = [
             ("ls", Box::new(List)),
             ("bc", Box::new(Bc)),

@@ -4,7 +4,7 @@ use bstr::ByteSlice as _;
 use gix_hash::ObjectId;
 use gix_object::Kind;
 
-use crate::diff::{self, Change, Format, Options, Side};
+use crate::diff::{self, Change, Format, Newer, Options, Side};
 use crate::error::{Fault, Result};
 use crate::history::{Commit, merge_base};
 use crate::index::mode;
@@ -111,7 +111,7 @@ fn compare(
                 Some(id) => Some(tree_of_commit(id)?),
                 None => None,
             };
-            diff::staged(repository, tree, &repository.index()?, paths)
+            diff::since(repository, tree, Newer::Index(&repository.index()?), paths)
         }
         [] => diff::unstaged(repository, &repository.index()?, paths),
         [one] => {
@@ -125,9 +125,9 @@ fn compare(
             let tree =
                 if from_base { tree_of_commit(base(one, "HEAD")?)? } else { revision::tree_of(repository, one)? };
             if cached {
-                diff::staged(repository, Some(tree), &repository.index()?, paths)
+                diff::since(repository, Some(tree), Newer::Index(&repository.index()?), paths)
             } else {
-                diff::since(repository, Some(tree), &repository.index()?, paths)
+                diff::since(repository, Some(tree), Newer::Worktree(&repository.index()?), paths)
             }
         }
         [one, other] => {

@@ -2,7 +2,7 @@
 
 use bstr::{BString, ByteSlice as _};
 
-use crate::diff;
+use crate::diff::{self, Newer};
 use crate::error::{Fault, Result};
 use crate::history::Commit;
 use crate::options::{Argument, Arguments};
@@ -76,7 +76,7 @@ fn refuse_losses(repository: &Repository, index: &crate::index::Index, paths: &P
         Some(id) => Some(Commit::read(repository, &id)?.tree),
         None => None,
     };
-    let staged = diff::staged(repository, tree, index, paths)?;
+    let staged = diff::since(repository, tree, Newer::Index(index), paths)?;
     let unstaged = diff::unstaged(repository, index, paths)?;
     let is_staged = |path: &bstr::BStr| staged.iter().any(|change| change.path() == path && change.conflict.is_none());
     let changed = |path: &bstr::BStr| unstaged.iter().any(|change| change.path() == path && change.new.is_some());

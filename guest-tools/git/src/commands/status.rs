@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use bstr::{BStr, BString, ByteSlice as _};
 
 use super::tracking::tracking;
-use crate::diff::{self, Change, detect_renames};
+use crate::diff::{self, Change, Newer, detect_renames};
 use crate::error::{Fault, Result};
 use crate::history::Commit;
 use crate::index::Index;
@@ -37,7 +37,7 @@ impl Status {
             Some(id) => Some(Commit::read(repository, &id)?.tree),
             None => None,
         };
-        let staged = diff::staged(repository, tree, index, paths)?;
+        let staged = diff::since(repository, tree, Newer::Index(index), paths)?;
         Ok(Self {
             head,
             staged: detect_renames(repository, staged, 50)?,

@@ -551,6 +551,7 @@ fn a_call_ends_at_its_deadline() {
         now: std::time::SystemTime::now(),
         deadline: Some(Instant::now()),
         modes: Default::default(),
+        network: None,
         reserved: None,
     };
     let answer = crate::run(invocation);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use crate::{Answer, Invocation};
+use crate::{Answer, Invocation, Network};
 
 /// The environment of both: no configuration but the repository's, and times that do not change.
 pub(super) const ENVIRONMENT: [(&str, &str); 14] = [
@@ -79,7 +79,22 @@ pub(super) fn with_environment<'a>(
     arguments: &[&str],
     environment: impl Iterator<Item = (&'a str, &'a str)>,
 ) -> Answer {
-    crate::run(Invocation {
+    crate::run(invocation(root, directory, arguments, environment))
+}
+
+/// The answer of this crate with a network.
+pub(super) fn ours_over(network: &Network, root: &Path, directory: &Path, arguments: &[&str]) -> Answer {
+    let call = invocation(root, directory, arguments, ENVIRONMENT.into_iter());
+    crate::run(Invocation { network: Some(network.clone()), ..call })
+}
+
+fn invocation<'a>(
+    root: &Path,
+    directory: &Path,
+    arguments: &[&str],
+    environment: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Invocation {
+    Invocation {
         root: root.to_owned(),
         shown: root.to_owned(),
         directory: directory.to_owned(),
@@ -89,8 +104,9 @@ pub(super) fn with_environment<'a>(
         now: SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000),
         deadline: None,
         modes: Default::default(),
+        network: None,
         reserved: Some(".motor-output".to_owned()),
-    })
+    }
 }
 
 pub(super) fn text(bytes: &[u8]) -> String {

@@ -220,9 +220,10 @@ fn what_is_not_here_is_refused_clearly() {
         let answer = ours(&root, &root.join(directory), &arguments);
         assert!(answer.code != 0 && text(&answer.stderr).contains(expected), "{directory}: {line}: {answer:?}");
     };
-    for command in ["push", "fetch", "pull", "clone https://example.com/x"] {
-        check("plain", command, "there is no network for git here; the owner pushes");
+    for command in ["fetch", "pull", "clone https://example.com/x"] {
+        check("plain", command, "only `push` and `ls-remote` reach a remote repository");
     }
+    check("plain", "push https://example.com/x main", "a network for git");
     check("plain", "merge other", "only commits on the current branch");
     check("plain", "rebase -i HEAD~2", "only commits on the current branch");
     check("plain", "frobnicate", "'frobnicate' is not a git command");

@@ -24,9 +24,9 @@ const MENTION: &[u8] = b"credential";
 /// Words that any client may send.
 pub(super) const COMMON: &str = "accept api application asc authorization basic bearer cache-control charset close \
     content-type cookie csv desc dnt false fields filter form-data format gzip html http https id identity \
-    if-modified-since if-none-match index javascript json keep-alive limit list max-age multipart next no-cache offset \
-    order origin page per_page plain pragma q query referer search size sort text true utf-8 v1 v2 v3 www x-api-key \
-    x-requested-with xml xmlhttprequest";
+    git-receive-pack git-upload-pack if-modified-since if-none-match index info javascript json keep-alive limit list max-age \
+    multipart next no-cache offset order origin page per_page plain pragma q query referer refs search service size sort text \
+    true utf-8 v1 v2 v3 www x-api-key x-requested-with xml xmlhttprequest";
 
 impl Memory {
     pub(super) fn carried(&self, sent: &Sent<'_>) -> CarriedBytes {

@@ -66,6 +66,7 @@ async fn a_client_says_who_it_is_and_carries_nothing_in_it() {
     let call = run.call(LIMITS);
     for (name, value, passes) in [
         ("user-agent", "curl/8.5.0", true),
+        ("user-agent", "git/2.47.0", true),
         ("accept", "*/*", true),
         ("user-agent", TOKEN, false),
         ("accept", TOKEN, false),

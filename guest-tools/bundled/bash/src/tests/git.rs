@@ -1,5 +1,9 @@
 //! `git` as a command of the shell; its output is compared with git's in its own crate.
 
+use motor_sdk::Context;
+use motor_sdk::http::{HttpError, Request, Response};
+use motor_sdk::serde_json::json;
+
 use super::{run, run_alone};
 
 #[test]
@@ -27,10 +31,9 @@ fn the_shells_own_things_are_known() {
 }
 
 #[test]
-fn it_stays_in_the_workspace_and_has_no_network() {
-    let text =
-        run_alone("git push; git clone https://example.com/x; git -C /tmp status; cd /; git status; git init /tmp/x");
-    assert!(text.contains("there is no network for git here") && text.contains("is outside the workspace"), "{text}");
+fn it_stays_in_the_workspace() {
+    let text = run_alone("git clone https://example.com/x; git -C /tmp status; cd /; git status; git init /tmp/x");
+    assert!(text.contains("the owner clones and fetches") && text.contains("is outside the workspace"), "{text}");
     assert!(!text.contains("[exit code: 0]"), "{text}");
     let root = tempfile::tempdir().unwrap();
     std::fs::create_dir(root.path().join(".motor-output")).unwrap();
@@ -38,4 +41,30 @@ fn it_stays_in_the_workspace_and_has_no_network() {
     assert_eq!(run(root.path(), None, 20_000, "git init -q; git add -A; git status -s; echo end"), "end\n");
     assert_eq!(run(root.path(), Some("cat,echo"), 20_000, "git status || echo no").lines().next(), Some("no"));
     assert_eq!(run(root.path(), Some("git,echo"), 20_000, "git rev-parse --show-toplevel"), "/workspace\n");
+}
+
+/// A gate that grants nothing, and repeats the request in its reason.
+fn closed(request: Request, redirects: Option<usize>) -> Result<Response, HttpError> {
+    let authorization = request.header("authorization").unwrap_or("nothing");
+    let reason = format!("{} {} with {authorization} {redirects:?} is not granted", request.method, request.url);
+    Err(HttpError::Blocked { rule: "domain_not_allowed".to_owned(), reason, remedy: "ask the user".to_owned() })
+}
+
+#[test]
+fn a_refusal_of_the_gate_has_the_words_that_curl_has() {
+    let root = tempfile::tempdir().unwrap();
+    let script = "git init -q; git commit -q --allow-empty -m one\n\
+        git -c http.extraHeader='Authorization: Bearer <credential:key>' push https://git.example/a main; echo $?\n\
+        curl -H 'Authorization: Bearer <credential:key>' 'https://git.example/a/info/refs?service=git-receive-pack'";
+    let context = Context { run_id: String::new(), step: 0, deadline_ms: 60_000, idempotency_key: String::new() };
+    let tools = crate::tools_over(root.path().to_str().unwrap(), None, closed);
+    let text = motor_sdk::call(&tools, "bash", &json!({ "script": script }).to_string(), &context).unwrap();
+    let reason = "network_blocked: GET https://git.example/a/info/refs?service=git-receive-pack with Bearer <credential:key> None is \
+                  not granted; ask the user";
+    assert_eq!(
+        text,
+        format!(
+            "128\n[stderr]\nfatal: unable to access 'https://git.example/a/': {reason}\ncurl: {reason}\n[exit code: 7]"
+        )
+    );
 }

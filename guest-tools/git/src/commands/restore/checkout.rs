@@ -7,7 +7,7 @@ use gix_hash::ObjectId;
 
 use super::{bring_back, head_tree, write_out};
 use crate::describe::Short;
-use crate::diff::{self, Change};
+use crate::diff::{self, Change, Newer};
 use crate::error::{Fault, Result};
 use crate::history::Commit;
 use crate::ident::Signature;
@@ -119,7 +119,9 @@ pub(in super::super) fn switch_to(
     }
     // A branch at the same place keeps the files as they are, and nothing is told of them.
     if !quiet && (create.is_none() || target != "HEAD") {
-        for change in diff::since(repository, Some(tree), &repository.index()?, &Pathspec::all(repository)?)? {
+        for change in
+            diff::since(repository, Some(tree), Newer::Worktree(&repository.index()?), &Pathspec::all(repository)?)?
+        {
             out.put(format!("{}\t{}\n", change.letter(), quote::name(change.path())))?;
         }
     }
