@@ -288,24 +288,26 @@ impl Present<'_> {
     /// Refuses a path in a submodule or in another repository within the working tree.
     fn check_inside(&mut self, path: &str) -> Result<()> {
         let nested = || CommitError::Nested(path.to_owned());
-        let mut above = path;
-        loop {
-            let link = self.index.entry_by_path(BStr::new(above)).is_some_and(|entry| entry.mode == Mode::COMMIT);
+        // From the top: the tree of a submodule is not among the objects of this repository.
+        let ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
+        for at in ends.filter_map(|end| path.get(..end)) {
+            if self.inside.contains(at) {
+                continue;
+            }
+            let link = self.index.entry_by_path(BStr::new(at)).is_some_and(|entry| entry.mode == Mode::COMMIT);
             let failed = CommitError::failed::<gix::Error>("the tree of HEAD cannot be read");
-            let entry = self.tree.lookup_entry_by_path(above).map_err(failed)?;
+            let entry = self.tree.lookup_entry_by_path(at).map_err(failed)?;
             if link || entry.is_some_and(|entry| entry.mode().is_commit()) {
                 return Err(nested());
             }
-            let Some((next, _)) = above.rsplit_once('/') else { return Ok(()) };
-            above = next;
-            if self.inside.contains(above) {
-                return Ok(());
+            if at.len() < path.len() {
+                if fs::symlink_metadata(self.repository.root.join(at).join(".git")).is_ok() {
+                    return Err(nested());
+                }
+                self.inside.insert(at.to_owned());
             }
-            if fs::symlink_metadata(self.repository.root.join(above).join(".git")).is_ok() {
-                return Err(nested());
-            }
-            self.inside.insert(above.to_owned());
         }
+        Ok(())
     }
 
     /// Refuses a file at the path of a directory of the index, or below a file of it.

@@ -32,19 +32,16 @@ impl Repository {
         let cannot = || CommitError::failed::<std::io::Error>("the index cannot be updated");
         let path = self.repo.index_path();
         // Read under the lock: a `git add` in between would be lost otherwise.
-        let lock = gix::lock::File::acquire_to_update_resource(
-            &path,
-            Fail::AfterDurationWithBackoff(MAX_LOCKED),
-            None,
-            0,
-        );
+        let lock =
+            gix::lock::File::acquire_to_update_resource(&path, Fail::AfterDurationWithBackoff(MAX_LOCKED), None, 0);
         let mut lock = lock.map_err(failed())?;
         let kind = self.repo.object_hash();
         let mut index = match path.exists() {
             true => File::at(&path, kind, false, decode::Options::default()).map_err(failed())?,
             false => File::from_state(gix::index::State::new(kind), &path),
         };
-        let changes: Vec<_> = intent.entries.iter().filter(|entry| current(&index, &entry.path) == entry.from).collect();
+        let changes: Vec<_> =
+            intent.entries.iter().filter(|entry| current(&index, &entry.path) == entry.from).collect();
         if changes.is_empty() {
             return Ok(());
         }
@@ -70,7 +67,8 @@ impl Repository {
             change.is_some()
         });
         // Lookups need the order, which pushing breaks.
-        let free: Vec<_> = changes.iter().filter(|change| change.to.is_some() && is_free(index, &change.path)).collect();
+        let free: Vec<_> =
+            changes.iter().filter(|change| change.to.is_some() && is_free(index, &change.path)).collect();
         for change in free {
             let Some(to) = &change.to else { continue };
             let kept = flags.get(change.path.as_bytes()).copied().unwrap_or(Flags::empty());

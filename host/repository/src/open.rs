@@ -49,6 +49,9 @@ impl Repository {
         let root = root.canonicalize().map_err(|_| missing())?;
         // Another directory can be configured as the working tree.
         let Ok(below) = directory.strip_prefix(&root) else { return Err(missing()) };
+        if below.iter().any(|name| name.eq_ignore_ascii_case(".git")) {
+            return Err(missing());
+        }
         let prefix = below.to_str().ok_or_else(|| CommitError::Path(shown(below)))?.to_owned();
         // The library would not find the references of another form.
         if repo.config_snapshot().string("extensions.refStorage").is_some_and(|form| form.as_bstr() != "files") {
