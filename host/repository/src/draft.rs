@@ -30,7 +30,7 @@ pub enum Place {
 /// The change of one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Relative to the directory of the repository, `/` between the parts.
+    /// The path in the working tree, `/` between the parts.
     pub path: String,
     /// The entry that is to be there.
     pub after: Content,
@@ -99,14 +99,13 @@ impl Draft {
         self.changes.len()
     }
 
-    /// The paths that git ignores, relative to the directory: they are not part of the commit.
+    /// The paths that git ignores: they are not part of the commit.
     #[must_use]
     pub fn left_out(&self) -> &[String] {
         &self.left_out
     }
 
-    /// The paths, relative to the directory, whose files had changes before that are not committed: these become part of the
-    /// commit.
+    /// The paths whose files had changes before that are not committed: these become part of the commit.
     #[must_use]
     pub fn own(&self) -> &[String] {
         &self.own
@@ -165,7 +164,7 @@ impl Repository {
         let removed: HashSet<String> = changes
             .iter()
             .filter(|change| change.after == Content::Missing)
-            .map(|change| self.path(&change.path))
+            .map(|change| change.path.clone())
             .collect();
         for change in changes {
             present.add(change, &removed, &mut draft)?;
@@ -225,7 +224,7 @@ impl Repository {
 impl Present<'_> {
     fn add(&mut self, change: Change, removed: &HashSet<String>, draft: &mut Draft) -> Result<()> {
         let repository = self.repository;
-        let path = repository.path(&change.path);
+        let path = change.path;
         self.check_inside(&path)?;
         let failed = CommitError::failed::<gix::Error>("the tree of HEAD cannot be read");
         let committed = self.tree.lookup_entry_by_path(&path).map_err(failed)?;
@@ -241,7 +240,7 @@ impl Present<'_> {
                 return Ok(());
             }
             if self.is_ignored(&path)? {
-                draft.left_out.push(change.path);
+                draft.left_out.push(path);
                 return Ok(());
             }
         }
@@ -252,7 +251,7 @@ impl Present<'_> {
             Content::File { content, executable, .. } => {
                 let executable = if self.has_modes() || committed.is_none() { *executable } else { known };
                 let mode = if executable { Mode::FILE_EXECUTABLE } else { Mode::FILE };
-                Some(Blob::of(mode, hash(&read(content, &change.path)?)?))
+                Some(Blob::of(mode, hash(&read(content, &path)?)?))
             }
         };
         let then = committed.and_then(|(kind, id)| Some(Blob::of(mode_of(kind)?, id)));
@@ -262,10 +261,10 @@ impl Present<'_> {
         }
         if to.is_some() {
             self.check_free(&path, removed)?;
-            if let Ok(now) = read(&repository.root.join(&path), &change.path)
+            if let Ok(now) = read(&repository.root.join(&path), &path)
                 && Some(hash(&now)?.to_hex().to_string()) != then.map(|then| then.id)
             {
-                draft.own.push(change.path);
+                draft.own.push(path.clone());
             }
         }
         draft.changes.push(Drafted { entry: EntryChange { path, from: staged, to }, after: change.after });

@@ -64,7 +64,8 @@ impl Repository {
     }
 
     /// The path in the working tree of a path below the directory.
-    pub(crate) fn path(&self, below: &str) -> String {
+    #[must_use]
+    pub fn path(&self, below: &str) -> String {
         if self.prefix.is_empty() { below.to_owned() } else { format!("{}/{below}", self.prefix) }
     }
 

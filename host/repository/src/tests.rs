@@ -89,12 +89,13 @@ impl Desk {
     }
 
     fn draft(&self, place: &Place, changes: &[Change]) -> Result<Draft, CommitError> {
-        self.repository().draft(place, changes.to_vec())
+        let repository = self.repository();
+        repository.draft(place, in_tree(&repository, changes))
     }
 
     fn intent(&self, place: &Place, changes: &[Change]) -> Intent {
         let repository = self.repository();
-        let draft = repository.draft(place, changes.to_vec()).unwrap();
+        let draft = repository.draft(place, in_tree(&repository, changes)).unwrap();
         repository.write(draft, "Change things\n\nMotor-Run: run_1\n", 1_700_000_000).unwrap()
     }
 
@@ -145,6 +146,10 @@ impl Desk {
             "git symbolic-ref -q HEAD || git rev-parse HEAD; git for-each-ref; git ls-files -s; git status --porcelain",
         )
     }
+}
+
+fn in_tree(repository: &Repository, changes: &[Change]) -> Vec<Change> {
+    changes.iter().map(|change| Change { path: repository.path(&change.path), ..change.clone() }).collect()
 }
 
 fn gone(path: &str) -> Change {
