@@ -51,6 +51,7 @@ const EDGES: [(&str, &[&str]); 25] = [
             "network",
             "providers",
             "receipts",
+            "repository",
             "runtime",
             "signals",
             "skills",

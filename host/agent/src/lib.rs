@@ -42,6 +42,7 @@ pub use api::changes::{
     ChangedDirectory, ChangedFile, ChangingStep, LandReply, LandRequest, LandingPlan, LandingSummary, PathChange,
     PathKind, PlannedOutcome, PlannedPath, RunChanges,
 };
+pub use api::commits::{CommitEffect, CommitRequest, CommitState, LandedCommit, PlannedCommit};
 pub use api::plans::{AgreedPlan, TaskPlan};
 pub use api::tasks::TaskSummary;
 pub use api::{

@@ -81,6 +81,12 @@ impl Draft {
         self.reference.strip_prefix(BRANCHES).unwrap_or(&self.reference)
     }
 
+    /// Whether it is on the branch that is checked out.
+    #[must_use]
+    pub fn is_head(&self) -> bool {
+        self.is_head
+    }
+
     /// The parent's id, in hexadecimal.
     #[must_use]
     pub fn parent(&self) -> Option<String> {

@@ -116,10 +116,10 @@ impl Intent {
         self.new.as_ref() == Some(&self.commit)
     }
 
-    /// A directory in the working tree.
+    /// Number of changed paths.
     #[must_use]
-    pub fn directory(&self) -> &std::path::Path {
-        &self.directory
+    pub fn paths(&self) -> usize {
+        self.entries.len()
     }
 }
 
