@@ -2,6 +2,7 @@
 //! directory stays byte for byte as it was, against all that a run does, until its owner lands the changes; each horror has its twin
 //! that lands.
 
+mod commits;
 mod horrors;
 mod landing;
 
