@@ -11,7 +11,7 @@ const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../host");
 
 /// Every crate of the host with the crates of the host it may depend on. Lower crates never see higher ones; siblings
 /// do not see each other.
-const EDGES: [(&str, &[&str]); 24] = [
+const EDGES: [(&str, &[&str]); 25] = [
     ("base", &[]),
     ("seal", &[]),
     ("store", &["base"]),
@@ -25,7 +25,8 @@ const EDGES: [(&str, &[&str]); 24] = [
     ("receipts", &["base"]),
     ("skills", &["base", "consent", "receipts", "store"]),
     ("layer", &["base"]),
-    ("landing", &["base", "layer", "receipts"]),
+    ("repository", &["base"]),
+    ("landing", &["base", "layer", "receipts", "repository"]),
     ("bindings", &[]),
     ("capabilities", &["base", "bindings", "layer", "network", "vault"]),
     ("runtime", &["base", "bindings", "capabilities", "network"]),
@@ -50,6 +51,7 @@ const EDGES: [(&str, &[&str]); 24] = [
             "network",
             "providers",
             "receipts",
+            "repository",
             "runtime",
             "signals",
             "skills",
@@ -68,11 +70,12 @@ const EDGES: [(&str, &[&str]); 24] = [
 ];
 
 /// Heavy or dangerous libraries, and the only crates that may see them.
-const FENCES: [(&str, &[&str]); 17] = [
+const FENCES: [(&str, &[&str]); 18] = [
     ("wasmtime", &["bindings", "capabilities", "runtime"]),
     ("wasmtime-wasi", &["bindings", "capabilities", "runtime"]),
     ("wasmtime-wasi-http", &["capabilities"]),
     ("fjall", &["store"]),
+    ("gix", &["repository"]),
     // The command line speaks HTTP to its own host, over a Unix socket.
     ("reqwest", &["providers"]),
     ("hyper", &["network", "interfaces"]),

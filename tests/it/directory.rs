@@ -3,6 +3,7 @@
 //! that lands.
 
 mod adverse;
+mod commits;
 mod horrors;
 mod landing;
 

@@ -4,6 +4,7 @@
 //! (`motor::record`, `motor::event`, `signals`).
 
 pub mod changes;
+pub mod commits;
 pub mod offers;
 pub mod plans;
 pub mod skills;

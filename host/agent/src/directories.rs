@@ -13,6 +13,7 @@ use layer::{Layer, LayerError, SourceRequest};
 use toolbox::catalogue;
 
 use crate::api::changes::LandingSummary;
+use crate::api::commits::CommitState;
 use crate::api::{ActRequest, Caller, DirectoryInput};
 use crate::{Home, landing};
 
@@ -85,7 +86,20 @@ pub(crate) fn open(run: &Path, grant: &Grant) -> Result<(Option<Arc<Layer>>, Vec
 
 /// The sentence for the model about a landing, so that it does not take its own files for the user's.
 fn told(landing: &LandingSummary) -> Option<String> {
-    let LandingSummary { landing, state, paths, undoes, .. } = landing;
+    let LandingSummary { landing, state, paths, undoes, commit, .. } = landing;
+    if let (Some(commit), None) = (commit.as_ref().filter(|commit| commit.is_new_branch), undoes) {
+        let branch = base::text::Foreign(&commit.branch).escaped(200);
+        let without = "the directory is without them, and `/workspace` still shows your version";
+        return match (state.as_str(), commit.state) {
+            ("landed", CommitState::Made) => {
+                Some(format!("the user put your changes of {paths} paths on the git branch `{branch}`: {without}"))
+            }
+            ("undone", _) => {
+                Some(format!("the user put your changes of {paths} paths on a git branch, and deleted it: {without}"))
+            }
+            _ => None,
+        };
+    }
     match (state.as_str(), undoes) {
         ("landed", None) => {
             Some(format!("the user applied your changes of {paths} paths to the directory (landing {landing})"))

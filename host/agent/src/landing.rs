@@ -1,22 +1,25 @@
 //! Landing the changes of a run, and taking them back: planned for a question, done with the owner's consent (SPEC LAND-3,
-//! LAND-4).
+//! LAND-4). [`commit`] makes a commit of them.
 //!
 //! A landing that a crash interrupted is ended before anything else reads the run's changes ([`settled`]). Afterwards the
 //! run's layer is told the present state of the directory, so that its changes are measured against it.
+
+mod commit;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use base::{ConsentRecord, ContentHash, Refusal, RefusalCode, RunId};
+use base::{ConsentRecord, ContentHash, Refusal, RefusalCode, RunId, Timestamp};
 use consent::Consent;
-use landing::{Edit, LandError, Plan, Planned, Planning, Side, State, Target, Verdict};
+use landing::{Edit, LandError, Landing, Plan, Planned, Planning, Side, State, Target, Verdict};
 use layer::{After, Before, Change, Layer, LayerError};
 use motor::{RunRecord, RunTrace};
 use serde::{Deserialize, Serialize};
 use store::blocking;
 
+use self::commit::{CommitStep, Wanted};
 use crate::Runs;
 use crate::api::changes::{
     LandReply, LandRequest, LandingPlan, LandingSummary, PathChange, PathKind, PlannedOutcome, PlannedPath,
@@ -49,11 +52,12 @@ impl Runs {
     /// If the run works on no directory, or a path selects nothing.
     pub async fn plan_landing(&self, id: &RunId, request: LandRequest) -> Result<LandingPlan, Refusal> {
         let _turn = self.environment.landing.lock().await;
-        let StillRun { record, trace, home } = self.landable(id)?;
+        let run = self.landable(id)?;
+        let wanted = self.wanted(id, &run.trace.task, &request).await?;
         blocking(move || {
-            let layer = settled(&home)?;
-            let prepared = prepare(&layer, &home, &request)?;
-            Ok(shown(&record, &trace, &request, &prepared))
+            let layer = settled(&run.home)?;
+            let prepared = prepare(&layer, &run, &request, wanted.as_ref())?;
+            Ok(shown(&run, &request, &prepared))
         })
         .await
     }
@@ -65,15 +69,17 @@ impl Runs {
     /// then.
     pub async fn land(&self, id: &RunId, request: LandRequest, consent: Consent) -> Result<LandReply, Refusal> {
         let _turn = self.environment.landing.lock().await;
-        let StillRun { record, home, .. } = self.landable(id)?;
+        let run = self.landable(id)?;
+        let wanted = self.wanted(id, &run.trace.task, &request).await?;
+        let now = self.environment.clock.now();
         blocking(move || {
-            let layer = settled(&home)?;
-            let prepared = prepare(&layer, &home, &request)?;
+            let layer = settled(&run.home)?;
+            let prepared = prepare(&layer, &run, &request, wanted.as_ref())?;
             if request.hash.is_some_and(|seen| seen != prepared.hash) {
                 let reason = "the plan is another one now than the one that was looked at";
                 return Err(Refusal::new(RefusalCode::IllegalState, reason).with_remedy("look at it again, and decide"));
             }
-            apply(&record.id, &home, &request, prepared, consent.into())
+            apply(&run, &request, prepared, consent.into(), now)
         })
         .await
     }
@@ -113,6 +119,7 @@ struct Prepared {
     plan: Plan,
     hash: ContentHash,
     changes: Vec<Change>,
+    commit: Option<CommitStep>,
 }
 
 /// Ends an interrupted landing, tells the layer of every landing, and opens it.
@@ -184,7 +191,8 @@ fn numbers(run: &Path) -> Result<Vec<u32>, Refusal> {
     Ok(numbers)
 }
 
-fn prepare(layer: &Layer, run: &Path, request: &LandRequest) -> Result<Prepared, Refusal> {
+fn prepare(layer: &Layer, run: &StillRun, request: &LandRequest, wanted: Option<&Wanted>) -> Result<Prepared, Refusal> {
+    let StillRun { record, trace, home: run } = run;
     let changes = read(layer, run)?;
     let (targets, edits) = match request.undoes {
         Some(number) => landing::undo(&landing_of(run, number)?).map_err(|error| failed(&error))?,
@@ -198,8 +206,27 @@ fn prepare(layer: &Layer, run: &Path, request: &LandRequest) -> Result<Prepared,
     }
     let planning = Planning { targets: &targets, began: layer.began(), merged: &merged };
     let plan = landing::plan(planning, edits).map_err(|error| failed(&error))?;
-    let text = serde_json::to_vec(&plan).map_err(|error| unreadable(&error))?;
-    Ok(Prepared { hash: ContentHash::of(&text), plan, changes })
+    let tainted = || {
+        let web = web_since(record, trace);
+        plan.done().any(|(_, entry)| is_after(&steps(&changes, &entry.at(&plan)), web))
+    };
+    let commit = match (wanted, request.undoes) {
+        // It is refused for this reason, and not for what git says of it.
+        (Some(_), _) if plan.done().next().is_none() => None,
+        (Some(wanted), _) => Some(wanted.draft(&plan, tainted())?),
+        (None, Some(number)) => commit::back(&landing_of(run, number)?, request.paths.is_empty())?,
+        (None, None) => None,
+    };
+    let planned = commit.as_ref().map(CommitStep::planned);
+    let text = serde_json::to_vec(&(&plan, planned)).map_err(|error| unreadable(&error))?;
+    Ok(Prepared { hash: ContentHash::of(&text), plan, changes, commit })
+}
+
+/// The steps of the run that touched a path.
+fn steps(changes: &[Change], path: &str) -> Vec<u32> {
+    let change = changes.binary_search_by(|change| change.at.as_str().cmp(path)).ok();
+    let change = change.and_then(|index| changes.get(index));
+    change.into_iter().flat_map(|change| &change.touches).map(|touch| touch.step).collect()
 }
 
 fn landing_of(run: &Path, number: u32) -> Result<PathBuf, Refusal> {
@@ -242,13 +269,13 @@ fn edit(change: &Change) -> Edit {
 }
 
 fn apply(
-    run: &RunId,
-    home: &Path,
+    StillRun { record: RunRecord { id: run, .. }, home, .. }: &StillRun,
     request: &LandRequest,
     prepared: Prepared,
     consent: ConsentRecord,
+    now: Timestamp,
 ) -> Result<LandReply, Refusal> {
-    let Prepared { mut plan, .. } = prepared;
+    let Prepared { mut plan, commit, .. } = prepared;
     let skipped: Vec<_> = plan.conflicts().map(|entry| entry.at(&plan)).collect();
     let conflicts = skipped.len();
     if request.skip_conflicts {
@@ -259,9 +286,15 @@ fn apply(
         )));
     }
     let done = plan.done().count();
-    if done == 0 {
+    if done == 0 && !commit.as_ref().is_some_and(CommitStep::changes) {
         let what = if request.undoes.is_some() { "take back" } else { "land" };
         return Err(Refusal::new(RefusalCode::IllegalState, format!("there is nothing to {what}")));
+    }
+    let spares_files = commit.as_ref().is_some_and(CommitStep::spares_files);
+    let seconds = i64::try_from(now.as_millis() / 1000).unwrap_or(i64::MAX);
+    let (intent, stays) = commit.map(|commit| commit.begin(seconds)).transpose()?.unwrap_or_default();
+    if spares_files {
+        plan.entries.clear();
     }
     let number = numbers(home)?.last().map_or(1, |last| last + 1);
     let directory = home.join(LANDINGS).join(number.to_string());
@@ -274,12 +307,15 @@ fn apply(
     let runs = home.parent().unwrap_or(home);
     let under_way = format!("{run}/{LANDINGS}/{number}");
     store::replace_file(runs, UNDER_WAY, under_way.as_bytes())?;
-    let landed = landing::land(plan, &directory, &name, undoes.as_deref()).map_err(|error| failed(&error));
+    let landing = Landing { directory: &directory, name: &name, undoes: undoes.as_deref(), commit: intent.clone() };
+    let landed = landing::land(plan, landing).map_err(|error| failed(&error));
     end_interrupted(runs)?;
     let landed = landed?;
     // The layer is told now, and again by the next host if this one ends here.
     settled(home)?;
-    Ok(LandReply { landing: number, paths: landed.paths, kept: landed.kept, skipped })
+    let paths = intent.as_ref().filter(|_| spares_files).map_or(landed.paths, repository::Intent::paths);
+    let reached = intent.zip(landed.commit).map(|(intent, progress)| commit::reached(&intent, &progress));
+    Ok(LandReply { landing: number, paths, kept: landed.kept, skipped, commit: reached.or(stays) })
 }
 
 pub(crate) fn summaries(run: &Path) -> Result<Vec<LandingSummary>, Refusal> {
@@ -295,19 +331,21 @@ pub(crate) fn summaries(run: &Path) -> Result<Vec<LandingSummary>, Refusal> {
             State::Landed | State::Undone => landing::done(&directory).map_err(|error| failed(&error))?,
             _ => None,
         };
-        let paths = paths.map_or(0, |(_, edits)| edits.len());
-        found.push(LandingSummary { landing: number, state: state.name().to_owned(), paths, undoes, consent });
+        let mut paths = paths.map_or(0, |(_, edits)| edits.len());
+        let commit = commit::of(&directory)?.map(|(commit, in_it)| {
+            paths = if commit.is_new_branch { in_it } else { paths };
+            commit
+        });
+        found.push(LandingSummary { landing: number, state: state.name().to_owned(), paths, undoes, commit, consent });
     }
     Ok(found)
 }
 
-fn shown(record: &RunRecord, trace: &RunTrace, request: &LandRequest, prepared: &Prepared) -> LandingPlan {
+fn shown(StillRun { record, trace, .. }: &StillRun, request: &LandRequest, prepared: &Prepared) -> LandingPlan {
     let web = web_since(record, trace);
     let planned = |entry: &Planned| {
         let path = entry.at(&prepared.plan);
-        let change = prepared.changes.binary_search_by(|change| change.at.as_str().cmp(&path)).ok();
-        let change = change.and_then(|index| prepared.changes.get(index));
-        let steps: Vec<u32> = change.into_iter().flat_map(|change| &change.touches).map(|touch| touch.step).collect();
+        let steps = steps(&prepared.changes, &path);
         let (outcome, reason) = match &entry.verdict {
             Verdict::Clean => (PlannedOutcome::Clean, None),
             Verdict::Merged { .. } => (PlannedOutcome::Merged, None),
@@ -339,6 +377,7 @@ fn shown(record: &RunRecord, trace: &RunTrace, request: &LandRequest, prepared: 
         undoes: request.undoes,
         directories: directories(&record.grant.directories),
         paths: prepared.plan.entries.iter().map(planned).collect(),
+        commit: prepared.commit.as_ref().map(CommitStep::planned),
         web_sources: record.web_sources.clone(),
     }
 }
@@ -352,6 +391,13 @@ fn refused(error: &LayerError) -> Refusal {
 }
 
 fn failed(error: &LandError) -> Refusal {
+    if let Some((code, remedy)) = commit::code(error) {
+        let refusal = Refusal::new(code, format!("{error}{}", cause(error)));
+        return match remedy {
+            Some(remedy) => refusal.with_remedy(remedy),
+            None => refusal,
+        };
+    }
     let code = match error {
         LandError::Unselected(_) => RefusalCode::NotFound,
         LandError::Io { .. } | LandError::Damaged(_) => RefusalCode::StorageFailed,

@@ -43,6 +43,7 @@ pub use api::changes::{
     ChangedDirectory, ChangedFile, ChangingStep, LandReply, LandRequest, LandingPlan, LandingSummary, PathChange,
     PathKind, PlannedOutcome, PlannedPath, RunChanges,
 };
+pub use api::commits::{CommitEffect, CommitRequest, CommitState, LandedCommit, PlannedCommit};
 pub use api::plans::{AgreedPlan, TaskPlan};
 pub use api::staged::{DiscardStaged, SendStaged, ShownWrite, StagedResponse, StagedStatus, StagedTask, StagedWrite};
 pub use api::tasks::TaskSummary;

@@ -5,15 +5,30 @@ use std::path::Path;
 
 use layer::{FileKind, Tree};
 use receipts::tree::sum;
+use repository::Intent;
 use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 
+use crate::commit::{self, CommitEnd};
 use crate::edit::Side;
 use crate::error::{LandError, Result};
 use crate::journal::{Journal, Record, State, VERSION};
 use crate::plan::{Expected, Plan, Planned, nanos};
 use crate::stage::Stage;
 use crate::step::Steps;
+
+/// A landing that is to be done.
+#[derive(Debug)]
+pub struct Landing<'a> {
+    /// The landing's own directory.
+    pub directory: &'a Path,
+    /// The name of the directories beside the owner's files, which begins with `.motor-landing-`.
+    pub name: &'a str,
+    /// The directory of the landing that is taken back.
+    pub undoes: Option<&'a Path>,
+    /// The commit that is made, or taken back, after the files.
+    pub commit: Option<Intent>,
+}
 
 /// The result of a landing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,33 +37,37 @@ pub struct Landed {
     pub paths: usize,
     /// Directories that stay because there is something in them that the run did not see.
     pub kept: Vec<String>,
+    /// The state of the commit, if there is one to make or to take back.
+    pub commit: Option<CommitProgress>,
 }
 
-/// Lands a plan without conflicts, all or nothing. `directory` is the landing's own, `name` that of the directories
-/// beside the owner's files, which begins with `.motor-landing-`. `undoes` is the directory of the landing that is taken
-/// back.
+/// How far the commit of a landing is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommitProgress {
+    /// It is at its end.
+    Ended(CommitEnd),
+    /// It could not be finished for this reason, and is tried again by [`crate::recover`].
+    Waits(String),
+}
+
+/// Lands a plan without conflicts, all or nothing.
 ///
 /// # Errors
 /// If the plan has conflicts, something changed since it was made, or the system refuses: nothing is applied then. If
 /// taking back fails, too, the state stays `applying`, and [`crate::recover`] tries again.
-pub fn land(plan: Plan, directory: &Path, name: &str, undoes: Option<&Path>) -> Result<Landed> {
-    land_with(plan, directory, name, undoes, &Steps::default())
+pub fn land(plan: Plan, landing: Landing<'_>) -> Result<Landed> {
+    land_with(plan, landing, &Steps::default())
 }
 
-pub(crate) fn land_with(
-    plan: Plan,
-    directory: &Path,
-    name: &str,
-    undoes: Option<&Path>,
-    steps: &Steps,
-) -> Result<Landed> {
+pub(crate) fn land_with(plan: Plan, landing: Landing<'_>, steps: &Steps) -> Result<Landed> {
+    let Landing { directory, name, undoes, commit } = landing;
     let conflicts = plan.conflicts().count();
     if conflicts > 0 {
         return Err(LandError::Conflicts(conflicts));
     }
     let journal = Journal::at(directory);
     let undoes = undoes.map(Path::to_owned);
-    let record = Record { version: VERSION, staging: name.to_owned(), undoes, plan };
+    let record = Record { version: VERSION, staging: name.to_owned(), undoes, commit: commit.clone(), plan };
     journal.create(&record)?;
     let mut stage = match Stage::prepare(record, journal.clone(), steps) {
         Ok(stage) => stage,
@@ -72,13 +91,27 @@ pub(crate) fn land_with(
     match done {
         Ok(landed) => {
             finish(&mut stage, steps)?;
-            Ok(landed)
+            let commit = commit.map(|intent| progress(&journal, &intent, steps)).transpose()?;
+            Ok(Landed { commit, ..landed })
         }
         #[cfg(test)]
         Err(LandError::Killed) => Err(LandError::Killed),
         Err(error) => {
             roll_back(&mut stage, &Steps::default())?;
             Err(error)
+        }
+    }
+}
+
+/// Finishes the commit as far as possible: the files are landed, whatever becomes of it.
+pub(crate) fn progress(journal: &Journal, intent: &Intent, steps: &Steps) -> Result<CommitProgress> {
+    match commit::finish(journal, intent, steps) {
+        Ok(end) => Ok(CommitProgress::Ended(end)),
+        #[cfg(test)]
+        Err(LandError::Killed) => Err(LandError::Killed),
+        Err(error) => {
+            let cause = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
+            Ok(CommitProgress::Waits(format!("{error}{cause}")))
         }
     }
 }

@@ -27,6 +27,12 @@ pub enum LandError {
     /// A file of the landing cannot be understood.
     #[error("the landing's `{0}` is damaged")]
     Damaged(&'static str),
+    /// The changes cannot become a commit.
+    #[error(transparent)]
+    Commit(#[from] repository::CommitError),
+    /// The changes are of several repositories.
+    #[error("the changes are of several git repositories")]
+    Repositories,
     /// The operating system refuses the operation.
     #[error("{what}: {source}")]
     Io {

@@ -4,15 +4,18 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use repository::Intent;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::commit::CommitEnd;
 use crate::error::{LandError, Result};
 use crate::plan::Plan;
 
 const RECORD: &str = "plan.json";
 const STATE: &str = "state";
 const STAGED: &str = "staged.json";
+const COMMIT: &str = "commit.json";
 
 /// How far a landing is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +63,9 @@ pub struct Record {
     pub staging: String,
     /// The directory of the landing that this one takes back.
     pub undoes: Option<PathBuf>,
+    /// The commit that is made, or taken back, after the files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<Intent>,
     pub plan: Plan,
 }
 
@@ -112,6 +118,15 @@ impl Journal {
 
     pub fn staged(&self) -> Result<Vec<Option<u64>>> {
         self.read(STAGED)
+    }
+
+    /// The end of the commit; `None` if it is not there yet.
+    pub fn commit_end(&self) -> Result<Option<CommitEnd>> {
+        if self.0.join(COMMIT).exists() { self.read(COMMIT).map(Some) } else { Ok(None) }
+    }
+
+    pub fn set_commit_end(&self, end: CommitEnd) -> Result<()> {
+        self.write(COMMIT, &end)
     }
 
     /// The new content of an entry.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::apply::{finish, roll_back};
+use crate::apply::{finish, progress, roll_back};
 use crate::error::{LandError, Result};
 use crate::journal::{Journal, State};
 use crate::stage::Stage;
@@ -37,12 +37,17 @@ pub(crate) fn recover_with(directory: &Path, steps: &Steps) -> Result<Option<Sta
             journal.staged()?;
             roll_back(&mut Stage::reopen(journal.clone())?, steps)?;
         }
-        Some(State::Landed) => match Stage::reopen(journal.clone()) {
-            Ok(mut stage) => finish_left(&mut stage, steps)?,
-            // Nothing is left to do in a directory that is gone.
-            Err(LandError::Replaced(_)) => {}
-            Err(error) => return Err(error),
-        },
+        Some(State::Landed) => {
+            match Stage::reopen(journal.clone()) {
+                Ok(mut stage) => finish_left(&mut stage, steps)?,
+                // Nothing is left to do in a directory that is gone.
+                Err(LandError::Replaced(_)) => {}
+                Err(error) => return Err(error),
+            }
+            if let Some(intent) = journal.record()?.commit {
+                progress(&journal, &intent, steps)?;
+            }
+        }
     }
     journal.state()
 }

@@ -1,5 +1,6 @@
 //! Landings in real directories, interrupted at every step.
 
+mod committed;
 mod conflicts;
 mod interrupted;
 mod races;
@@ -13,12 +14,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use layer::{Tree, stat_of};
+use repository::Intent;
 use tempfile::TempDir;
 
 use crate::apply::land_with;
 use crate::recover::recover_with;
 use crate::step::Steps;
-use crate::{Edit, LandError, Landed, Plan, Planning, Side, State, Target, Verdict, plan, undo};
+use crate::{Edit, LandError, Landed, Landing, Plan, Planning, Side, State, Target, Verdict, plan, undo};
 
 /// Paths with their entries.
 type Listing = BTreeMap<String, String>;
@@ -85,8 +87,21 @@ impl Desk {
     }
 
     fn land(&self, plan: Plan, landing: &str, undoes: Option<&str>, steps: &Steps) -> Result<Landed, LandError> {
+        self.land_as(plan, landing, undoes, None, steps)
+    }
+
+    fn land_as(
+        &self,
+        plan: Plan,
+        landing: &str,
+        undoes: Option<&str>,
+        commit: Option<Intent>,
+        steps: &Steps,
+    ) -> Result<Landed, LandError> {
         let undoes = undoes.map(|name| self.path(name));
-        land_with(plan, &self.path(landing), &format!(".motor-landing-{landing}"), undoes.as_deref(), steps)
+        let name = format!(".motor-landing-{landing}");
+        let landing = Landing { directory: &self.path(landing), name: &name, undoes: undoes.as_deref(), commit };
+        land_with(plan, landing, steps)
     }
 
     fn lands(&self, plan: Plan, landing: &str) -> Landed {
@@ -130,12 +145,15 @@ fn put(root: &Path, path: &str, text: &str) {
     }
 }
 
-/// Everything below a directory: a file's mode and text, a link's target, `/` for a directory.
+/// Everything below a directory but its repository: a file's mode and text, a link's target, `/` for a directory.
 fn listing(root: &Path) -> Listing {
     fn walk(root: &Path, at: &Path, found: &mut Listing) {
         for entry in fs::read_dir(at).unwrap() {
             let path = entry.unwrap().path();
             let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            if path.join("index").is_file() && name == ".git" {
+                continue;
+            }
             let metadata = fs::symlink_metadata(&path).unwrap();
             if metadata.is_symlink() {
                 found.insert(name, format!("-> {}", fs::read_link(&path).unwrap().display()));

@@ -9,6 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skills::review::FileSide;
 
+use super::commits::{CommitRequest, LandedCommit, PlannedCommit};
+
 /// The changes of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -127,6 +129,12 @@ pub struct LandRequest {
     /// Leave conflicting paths as they are. Default: a conflict refuses the whole.
     #[serde(default)]
     pub skip_conflicts: bool,
+    /// Make the landed changes a commit on the branch that is checked out. Default: no commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<CommitRequest>,
+    /// Make them a commit on a new branch of this name, and change no file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
     /// The hash of the plan that was looked at. Another plan is refused. Default: any plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<ContentHash>,
@@ -147,6 +155,9 @@ pub struct LandingPlan {
     pub directories: Vec<ChangedDirectory>,
     /// The change of each path.
     pub paths: Vec<PlannedPath>,
+    /// The effect on a git branch, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<PlannedCommit>,
     /// The hosts and files that the run has read from outside, if it has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub web_sources: Vec<String>,
@@ -196,7 +207,7 @@ pub enum PlannedOutcome {
 pub struct LandReply {
     /// The number of the landing in the run.
     pub landing: u32,
-    /// Number of paths that were changed.
+    /// Number of paths that were changed, or are in the commit on a new branch.
     pub paths: usize,
     /// Directories that stay, because there is something in them that the run did not see.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -204,6 +215,9 @@ pub struct LandReply {
     /// Conflicting paths that stay as they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<String>,
+    /// The commit that was made or taken back, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<LandedCommit>,
 }
 
 /// A landing of a run.
@@ -219,6 +233,9 @@ pub struct LandingSummary {
     /// The number of the landing that it took back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<u32>,
+    /// The commit that it made or took back, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<LandedCommit>,
     /// Whose word it was.
     pub consent: ConsentRecord,
 }

@@ -1,7 +1,9 @@
 //! `motor land` and `motor undo`: the owner's directories take over the changes of a run, or are freed of them again (SPEC
 //! LAND-3, LAND-4).
 
-use agent::{LandReply, LandRequest, LandingPlan, LandingSummary, PlannedOutcome};
+use agent::{
+    CommitEffect, CommitRequest, LandReply, LandRequest, LandingPlan, LandingSummary, PlannedCommit, PlannedOutcome,
+};
 use base::{Refusal, RefusalCode, RunId};
 use clap::Args;
 
@@ -14,6 +16,7 @@ use crate::client::{Call, OwnerProof};
 use crate::exit::CommandExit;
 use crate::output::text;
 use crate::session::Session;
+use crate::words::commit::{in_brief, outcome};
 use crate::words::landing::card;
 
 /// Arguments of `motor land`.
@@ -25,8 +28,17 @@ pub(super) struct LandArgs {
     /// Land the rest if some paths conflict
     #[arg(long)]
     skip_conflicts: bool,
+    /// Make the landed changes a git commit on the branch that is checked out
+    #[arg(long)]
+    commit: bool,
+    /// Make them a commit on a new branch, and change no file
+    #[arg(long, value_name = "NAME", conflicts_with = "commit")]
+    branch: Option<String>,
+    /// The message of the commit [default: the beginning of the task]
+    #[arg(short, long, value_name = "TEXT")]
+    message: Option<String>,
     /// List the landings of the run, and land nothing
-    #[arg(long, conflicts_with = "skip_conflicts")]
+    #[arg(long, conflicts_with_all = ["skip_conflicts", "commit", "branch", "message"])]
     list: bool,
 }
 
@@ -49,7 +61,19 @@ pub(super) async fn land(arguments: LandArgs, context: &Context) -> Done {
             if arguments.list {
                 return list(&run, session, context).await;
             }
-            let request = LandRequest { paths, skip_conflicts: arguments.skip_conflicts, ..LandRequest::default() };
+            if arguments.message.is_some() && !arguments.commit && arguments.branch.is_none() {
+                return Err(Refusal::new(RefusalCode::InvalidRequest, "a message belongs to a commit")
+                    .with_remedy("add `--commit` or `--branch NAME`")
+                    .into());
+            }
+            let commit = arguments.commit || arguments.message.is_some();
+            let request = LandRequest {
+                paths,
+                skip_conflicts: arguments.skip_conflicts,
+                commit: commit.then_some(CommitRequest { message: arguments.message }),
+                branch: arguments.branch,
+                ..LandRequest::default()
+            };
             decided(&run, request, session, context).await
         })
         .await
@@ -64,7 +88,7 @@ pub(super) async fn undo(arguments: UndoArgs, context: &Context) -> Done {
                 Some(landing) => landing,
                 None => last(&run, session).await?,
             };
-            let request = LandRequest { paths, undoes: Some(undoes), skip_conflicts: true, hash: None };
+            let request = LandRequest { paths, undoes: Some(undoes), skip_conflicts: true, ..LandRequest::default() };
             decided(&run, request, session, context).await
         })
         .await
@@ -89,10 +113,11 @@ async fn list(run: &RunId, session: &mut Session, context: &Context) -> Done {
     let landings = landings(run, session).await?;
     context.answer(&landings, || {
         let line = |landing: &LandingSummary| {
-            let LandingSummary { landing, state, paths, undoes, consent } = landing;
+            let LandingSummary { landing, state, paths, undoes, commit, consent } = landing;
             let what = undoes.map(|undone| format!(", takes back {undone}")).unwrap_or_default();
+            let commit = commit.as_ref().map(|commit| format!(", {}", in_brief(commit))).unwrap_or_default();
             format!(
-                "{landing}  {state}, {}{what}, {}\n",
+                "{landing}  {state}, {}{what}{commit}, {}\n",
                 text::plural(*paths as u64, "path"),
                 text::seconds(consent.at)
             )
@@ -136,7 +161,9 @@ async fn applied(
 fn check(plan: &LandingPlan, request: &LandRequest) -> Result<(), Refusal> {
     let of = |outcome| plan.paths.iter().filter(move |path| path.outcome == outcome);
     let conflicts: Vec<_> = of(PlannedOutcome::Conflict).collect();
-    let done = of(PlannedOutcome::Clean).chain(of(PlannedOutcome::Merged)).next().is_some();
+    let takes_back = |commit: &PlannedCommit| matches!(commit.effect, CommitEffect::TakeBack | CommitEffect::Redo);
+    let done = of(PlannedOutcome::Clean).chain(of(PlannedOutcome::Merged)).next().is_some()
+        || plan.commit.as_ref().is_some_and(takes_back);
     if !(conflicts.is_empty() || request.skip_conflicts && done) {
         let named = conflicts
             .iter()
@@ -158,7 +185,14 @@ fn check(plan: &LandingPlan, request: &LandRequest) -> Result<(), Refusal> {
     }
     if !done {
         let what = if request.undoes.is_some() { "take back" } else { "land" };
-        return Err(Refusal::new(RefusalCode::IllegalState, format!("there is nothing to {what}")));
+        let refusal = Refusal::new(RefusalCode::IllegalState, format!("there is nothing to {what}"));
+        return Err(match &plan.commit {
+            Some(kept) => refusal.with_remedy(format!(
+                "branch `{}` has moved on from the commit, which stays: see `git log`",
+                text::one_line(&kept.branch)
+            )),
+            None => refusal,
+        });
     }
     Ok(())
 }
@@ -170,6 +204,10 @@ fn said(run: &RunId, undoes: Option<u32>, reply: &LandReply, context: &Context) 
             said.push_str(&format!("; `motor undo {run}` takes it back"));
         }
         said.push('\n');
+        if let Some(commit) = &reply.commit {
+            said.push_str(&outcome(commit));
+            said.push('\n');
+        }
         for path in &reply.kept {
             said.push_str(&format!(
                 "kept {}/: there is something in it that the run did not see\n",
@@ -186,6 +224,10 @@ fn said(run: &RunId, undoes: Option<u32>, reply: &LandReply, context: &Context) 
 
 fn line(undoes: Option<u32>, reply: &LandReply) -> String {
     let paths = text::plural(reply.paths as u64, "path");
+    if let (Some(commit), None) = (reply.commit.as_ref().filter(|commit| commit.is_new_branch), undoes) {
+        let branch = text::one_line(&commit.branch);
+        return format!("{paths} for the branch {branch}, no file is changed (landing {})", reply.landing);
+    }
     match undoes {
         Some(landing) => format!("took back landing {landing}: {paths}"),
         None => format!("landed {paths} (landing {})", reply.landing),

@@ -4,6 +4,7 @@ use agent::{ActRequest, ChangedFile, LandingPlan, PathChange, PathKind, PlannedO
 use base::text::Foreign;
 
 use super::card::{Card, Tone};
+use super::commit::with_commit;
 use crate::output::text;
 
 /// The most paths of one kind that a card names; the rest is counted.
@@ -19,6 +20,7 @@ pub(crate) fn card(plan: &LandingPlan) -> Card {
     for (index, directory) in plan.directories.iter().filter(|directory| !directory.read_only).enumerate() {
         card = card.with(if index == 0 { "in" } else { "" }, directory.path.to_string_lossy());
     }
+    card = with_commit(card, plan.commit.as_ref());
     let done = |path: &&PlannedPath| matches!(path.outcome, PlannedOutcome::Clean | PlannedOutcome::Merged);
     let of = |wanted: &dyn Fn(&PlannedPath) -> bool| -> Vec<&PlannedPath> {
         plan.paths.iter().filter(done).filter(|path| wanted(path)).collect()
