@@ -39,7 +39,7 @@ fn plant(root: &Path, files: usize) -> Result<()> {
         let text: String = (0..40).map(|line| format!("let value_{index}_{line} = {};\n", index * line)).collect();
         fs::write(directory.join(format!("f{index}.rs")), text)?;
     }
-    // A layer takes what changed a moment ago for a change during the run.
+    // A layer takes a file that changed a moment ago for a change during the run.
     std::thread::sleep(Duration::from_millis(50));
     Ok(())
 }

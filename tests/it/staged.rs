@@ -9,7 +9,7 @@ use tests::network::{Received, Reply};
 use crate::asking::{World, call, get};
 use crate::consent::post;
 
-/// The value of the credential. Nobody but the sink may see it.
+/// The value of the credential. Only the sink may see it.
 const SECRET: &str = "swordfish-4711-marlin";
 
 fn pay(sink: &str, to: &str) -> Value {

@@ -169,7 +169,7 @@ impl NetworkAccess {
         let read = sources.iter().map(|host| WebSource { host: host.clone() }).collect();
         let RunReach { domains, writes, consents } = RunReach::of(run);
         let policy = self.policy(&run.agent, Some(&run.id), &domains, &writes, &consents)?;
-        // The owner has been asked, also if the run may ask nobody.
+        // The owner has been asked, also if the run may not ask.
         Ok(self.gate.run(Policy { may_ask: true, ..policy }, secrets, Taint::of(read)))
     }
 

@@ -267,7 +267,7 @@ struct RunStage {
 #[async_trait]
 impl Stage for RunStage {
     async fn hold(&self, write: HeldWrite) -> Result<u32, NotHeld> {
-        // In its own task: a call that ends meanwhile must not leave a commit that nobody counted.
+        // In its own task: a call that ends meanwhile must not leave a commit that was not counted.
         let (staged, run) = (Arc::clone(&self.staged), self.run.clone());
         let held = tokio::spawn(async move { staged.hold(&run, write).await }).await;
         held.unwrap_or_else(|_| Err(HoldError::Limit("the host failed while it held it".to_owned()))).map_err(|error| {

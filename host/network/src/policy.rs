@@ -173,7 +173,7 @@ impl Policy {
     /// # Errors
     /// If the owner's consent to this very request would not let it pass.
     pub(crate) fn decide_held(&self, unit: &Unit, seen: &Seen<'_>) -> Result<(), BlockReason> {
-        // The owner is asked after the run, also if the run itself may ask nobody.
+        // The owner is asked after the run, also if the run itself may not ask.
         let asking = Self { may_ask: true, ..self.clone() };
         match asking.decide_unit(unit, seen) {
             Err(needed) if needed.class.is_none() => Err(needed.blocked),

@@ -21,7 +21,7 @@ use crate::{
 
 /// Bytes of a held response's body that are kept; the rest is read and counted by the gate's own limits, and dropped.
 pub const MAX_KEPT_RESPONSE_BYTES: usize = 64 << 10;
-/// Headers of a response that are kept: the ones that tell the owner what became of a write.
+/// Headers of a response that are kept: the ones that tell the owner the fate of a write.
 const KEPT_HEADERS: [HeaderName; 4] =
     [http::header::CONTENT_TYPE, http::header::LOCATION, http::header::RETRY_AFTER, http::header::ETAG];
 
@@ -43,7 +43,7 @@ pub struct HeldWrite {
     /// Tells the write from all others of its run: a call that is repeated after a crash holds it under the same key. Sent
     /// as `Idempotency-Key` unless the guest set one.
     pub key: String,
-    /// What the run had read from the web before it made the request.
+    /// The sources in the web that the run had read before it made the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
     /// The body, with placeholders.
@@ -56,7 +56,7 @@ pub struct HeldWrite {
 pub struct HeldHeader {
     /// The name, in lower case.
     pub name: String,
-    /// The value.
+    /// The value, as text.
     pub value: String,
 }
 
@@ -65,7 +65,7 @@ pub struct HeldHeader {
 pub struct NotHeld {
     /// The limit or the failure, in one sentence.
     pub reason: String,
-    /// The next step.
+    /// The next step for the run.
     pub remedy: String,
 }
 
@@ -179,7 +179,7 @@ fn altered(target: &Target) -> BlockReason {
 pub struct Delivered {
     /// The status of the response.
     pub status: u16,
-    /// Headers that tell what became of the write, without secrets.
+    /// Headers that tell the fate of the write, without secrets.
     pub headers: Vec<HeldHeader>,
     /// The first [`MAX_KEPT_RESPONSE_BYTES`] of its body, without secrets.
     pub body: Vec<u8>,
@@ -226,7 +226,7 @@ async fn send(call: &CallNetwork, request: http::Request<crate::RequestBody>) ->
         body_bytes: 0,
         broken: None,
     };
-    // The status says what became of the write: a body that breaks off takes nothing of that back.
+    // The status says the fate of the write: a body that breaks off takes nothing of that back.
     while let Some(frame) = body.frame().await {
         match frame {
             Ok(frame) => {

@@ -38,7 +38,7 @@ pub struct Intent {
 pub(crate) struct Identity {
     pub name: String,
     pub email: String,
-    /// Seconds since 1970.
+    /// Seconds since the year 1970.
     pub seconds: i64,
 }
 

@@ -23,7 +23,7 @@ pub enum Table {
     Vault,
     /// The owner's trust in the skills, and when each was used. Since schema 4.
     Skills,
-    /// Writes of runs that are held until the owner sends them, and what became of them (SPEC LAND-5). Each key begins with its
+    /// Writes of runs that are held until the owner sends them, and the fate of each (SPEC LAND-5). Each key begins with its
     /// run and `/`. Since schema 6.
     Staged,
 }

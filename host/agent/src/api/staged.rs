@@ -58,9 +58,9 @@ pub struct StagedWrite {
     pub number: u32,
     /// Where it is in its life.
     pub status: StagedStatus,
-    /// The HTTP method.
+    /// The HTTP method of the request.
     pub method: String,
-    /// The whole URL.
+    /// The whole URL, without secrets.
     pub url: String,
     /// Its headers, without those that the host sets.
     #[schemars(with = "Vec<WriteHeader>")]
@@ -91,7 +91,7 @@ pub struct StagedWrite {
     /// Why there is no response, after an attempt to send it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// The response.
+    /// The response, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<StagedResponse>,
 }
@@ -102,7 +102,7 @@ pub struct StagedWrite {
 struct WriteHeader {
     /// The name, in lower case.
     name: String,
-    /// The value.
+    /// The value, as text.
     value: String,
 }
 
@@ -110,7 +110,7 @@ struct WriteHeader {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StagedResponse {
-    /// HTTP status.
+    /// HTTP status of the response.
     pub status: u16,
     /// `content-type`, `location`, `retry-after` and `etag`, if there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -143,14 +143,14 @@ pub struct SendStaged {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ShownWrite {
-    /// Its number.
+    /// Its number within the run.
     #[serde(deserialize_with = "base::whole::number")]
     pub number: u32,
-    /// Its hash.
+    /// Its hash as it was shown.
     pub hash: ContentHash,
 }
 
-/// Writes to discard.
+/// The writes to discard.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DiscardStaged {

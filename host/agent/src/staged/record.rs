@@ -1,6 +1,6 @@
 //! The stored form of a staged write, and the changes that it may go through.
 //!
-//! A write that left `Held` for `Sending` may have been sent, whatever happens to the host; only the gate's word that no byte
+//! A write that left `Held` for `Sending` may have been sent, also if the host dies; only the gate's word that no byte
 //! left leads back.
 
 use base::{ConsentRecord, Refusal, RefusalCode, Timestamp};
@@ -31,7 +31,7 @@ pub(crate) struct StagedRecord {
 /// The end of an attempt to send a write.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum SendOutcome {
-    /// A server answered.
+    /// A server answered the write.
     Answered(StagedResponse),
     /// No byte left: the write is as it was.
     NotSent(String),
@@ -81,7 +81,7 @@ impl StagedRecord {
         }
     }
 
-    /// Discards it.
+    /// Discards the write.
     ///
     /// # Errors
     /// `illegal_state` if it is being sent or was sent.

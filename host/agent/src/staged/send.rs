@@ -27,7 +27,7 @@ impl Runs {
         Ok(StagedTask { run_id: record.id, task: record.task, held, writes })
     }
 
-    /// Sends staged writes, each at most once, and returns what became of them. The owner consents to exactly the writes that
+    /// Sends staged writes, each at most once, and returns the outcome of each. The owner consents to exactly the writes that
     /// were shown. It stops at the first that does not get an answer: later ones may depend on it.
     ///
     /// # Errors

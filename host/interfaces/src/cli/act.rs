@@ -235,7 +235,7 @@ async fn resume(wanted: Option<RunId>, session: &mut Session, context: &Context)
     Ok(exit)
 }
 
-/// Shows what a run has staged, in full.
+/// Shows the writes that a run has staged, in full.
 async fn tell_staged(run: &RunId, session: &mut Session, context: &Context) -> Result<(), CliError> {
     let (task, output) = (staged::fetch(run, session).await?, &context.output);
     for row in staged::whole(&task).render(output.columns, output.err) {

@@ -55,7 +55,7 @@ pub(super) enum TaskCommand {
     Approve(answer::ApproveTaskArgs),
     /// Retry a failed run, with advice and with more domains if wanted
     Retry(answer::RetryArgs),
-    /// Show the writes that a run staged, in full, and what became of them
+    /// Show the writes that a run staged, in full, with the fate of each
     Staged(staged::StagedArgs),
     /// Show staged writes, and send them after the owner's consent: each is sent once
     Send(staged::SendArgs),

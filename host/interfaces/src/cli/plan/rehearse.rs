@@ -68,7 +68,7 @@ fn tainted(held: &[StagedWrite]) -> BTreeSet<String> {
     held.iter().filter(|write| !write.sources.is_empty()).filter_map(note).collect()
 }
 
-/// Discards the writes of a rehearsal, which must not be sent by mistake. What became of them, if there were any.
+/// Discards the writes of a rehearsal, which must not be sent by mistake. Their fate in words, if there were any.
 async fn discarded(run: &RunId, count: usize, session: &mut Session, context: &Context) -> Option<String> {
     if count == 0 {
         return None;
