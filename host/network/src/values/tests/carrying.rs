@@ -48,6 +48,7 @@ fn reads_of_the_users_words_and_the_hosts_links_carry_nothing() {
         let most = u64::from(path.contains("=50"));
         assert!(carried(&run, path) <= most, "{path}: {}", carried(&run, path));
     }
+    assert_eq!(carried(&run, "/inbox/info/refs?service=git-receive-pack"), 0, "the first request of a push");
     assert_eq!(carried(&run, "/transactions?limit=50"), 14);
     assert!(carried(&run, "/users/42/orders?limit=50&offset=100") <= 20);
 }
