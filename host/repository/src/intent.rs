@@ -68,7 +68,7 @@ pub enum Standing {
     After,
     /// At a later commit, which is built on the new one.
     BuiltOn,
-    /// Elsewhere: another commit, or another branch is checked out.
+    /// Elsewhere: at another commit, or before it while another branch is checked out.
     Elsewhere,
 }
 
