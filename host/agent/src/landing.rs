@@ -213,7 +213,7 @@ fn prepare(layer: &Layer, run: &StillRun, request: &LandRequest, wanted: Option<
         plan.done().any(|(_, entry)| is_after(&steps(&changes, &entry.at(&plan)), web))
     };
     let commit = match (wanted, request.undoes) {
-        // It is refused for this reason, and not for what git says of it.
+        // An empty plan is refused as such, before git is asked.
         (Some(_), _) if plan.done().next().is_none() => None,
         (Some(wanted), _) => Some(wanted.draft(&plan, tainted())?),
         (None, Some(number)) => commit::back(&landing_of(run, number)?, request.paths.is_empty())?,

@@ -60,7 +60,7 @@ pub struct Draft {
     pub(crate) reference: String,
     pub(crate) is_head: bool,
     pub(crate) parent: Option<ObjectId>,
-    /// Name and address.
+    /// The author's name and address.
     pub(crate) who: (String, String),
     pub(crate) changes: Vec<Drafted>,
     left_out: Vec<String>,

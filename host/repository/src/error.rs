@@ -56,7 +56,7 @@ pub enum CommitError {
     /// The operation cannot be done in the repository.
     #[error("{what}: {source}")]
     Failed {
-        /// The operation.
+        /// The operation that failed.
         what: &'static str,
         /// The error of the library or the system.
         #[source]

@@ -38,7 +38,7 @@ pub struct Intent {
 pub(crate) struct Identity {
     pub name: String,
     pub email: String,
-    /// Seconds since 1970.
+    /// The time, in seconds since 1970.
     pub seconds: i64,
 }
 

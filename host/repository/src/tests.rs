@@ -56,7 +56,7 @@ impl Desk {
         self.root.path().join(self.tree)
     }
 
-    /// What a script says in the working tree.
+    /// The output of a script in the working tree.
     fn git(&self, script: &str) -> String {
         let output = Command::new("bash")
             .args(["-ec", script])

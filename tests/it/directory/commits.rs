@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use super::*;
 
-/// What a script says in the owner's directory.
+/// The output of a script in the owner's directory.
 fn git(desk: &Desk, script: &str) -> String {
     let output = Command::new("bash")
         .args(["-ec", script])

@@ -24,7 +24,7 @@ const MAX_MESSAGE: usize = 16 << 10;
 #[derive(Debug)]
 pub(super) struct Wanted {
     place: Place,
-    /// Subject and body.
+    /// Subject and body of the message.
     text: String,
     run: RunId,
     /// Of the file that `motor receipt show --out` writes.
@@ -165,7 +165,7 @@ impl CommitStep {
         }
     }
 
-    /// Writes the objects of a new commit. The second value is a commit that stays whatever is done.
+    /// Writes the objects of a new commit. The second value is a commit that stays in any case.
     pub fn begin(self, seconds: i64) -> Result<(Option<Intent>, Option<LandedCommit>), Refusal> {
         Ok(match self {
             Self::Make { repository, draft, message } => {
