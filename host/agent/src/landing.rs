@@ -5,6 +5,8 @@
 //! run's layer is told the present state of the directory, so that its changes are measured against it.
 
 mod commit;
+mod failure;
+mod shown;
 
 use std::fs;
 use std::io;
@@ -13,18 +15,18 @@ use std::sync::Arc;
 
 use base::{ConsentRecord, ContentHash, Refusal, RefusalCode, RunId, Timestamp};
 use consent::Consent;
-use landing::{Edit, LandError, Landing, Plan, Planned, Planning, Side, State, Target, Verdict};
-use layer::{After, Before, Change, Layer, LayerError};
+use landing::{Edit, LandError, Landing, Plan, Planning, Side, State, Target, Verdict};
+use layer::{After, Before, Change, Layer};
 use motor::{RunRecord, RunTrace};
 use serde::{Deserialize, Serialize};
 use store::blocking;
 
 use self::commit::{CommitStep, Wanted};
+use self::failure::{failed, refused};
+use self::shown::shown;
 use crate::Runs;
-use crate::api::changes::{
-    LandReply, LandRequest, LandingPlan, LandingSummary, PathChange, PathKind, PlannedOutcome, PlannedPath,
-};
-use crate::changes::{directories, is_after, read, unreadable, web_since};
+use crate::api::changes::{LandReply, LandRequest, LandingPlan, LandingSummary};
+use crate::changes::{is_after, read, unreadable, web_since};
 
 /// The directory of a run's landings, below that of the run.
 const LANDINGS: &str = "landings";
@@ -211,7 +213,7 @@ fn prepare(layer: &Layer, run: &StillRun, request: &LandRequest, wanted: Option<
         plan.done().any(|(_, entry)| is_after(&steps(&changes, &entry.at(&plan)), web))
     };
     let commit = match (wanted, request.undoes) {
-        // It is refused for this reason, and not for a reason of git's.
+        // An empty plan is refused as such, before git is asked.
         (Some(_), _) if plan.done().next().is_none() => None,
         (Some(wanted), _) => Some(wanted.draft(&plan, tainted())?),
         (None, Some(number)) => commit::back(&landing_of(run, number)?, request.paths.is_empty())?,
@@ -339,73 +341,4 @@ pub(crate) fn summaries(run: &Path) -> Result<Vec<LandingSummary>, Refusal> {
         found.push(LandingSummary { landing: number, state: state.name().to_owned(), paths, undoes, commit, consent });
     }
     Ok(found)
-}
-
-fn shown(StillRun { record, trace, .. }: &StillRun, request: &LandRequest, prepared: &Prepared) -> LandingPlan {
-    let web = web_since(record, trace);
-    let planned = |entry: &Planned| {
-        let path = entry.at(&prepared.plan);
-        let steps = steps(&prepared.changes, &path);
-        let (outcome, reason) = match &entry.verdict {
-            Verdict::Clean => (PlannedOutcome::Clean, None),
-            Verdict::Merged { .. } => (PlannedOutcome::Merged, None),
-            Verdict::Same => (PlannedOutcome::Same, None),
-            Verdict::Conflict { reason } => (PlannedOutcome::Conflict, Some(reason.clone())),
-            Verdict::Refused { reason } => (PlannedOutcome::Refused, Some(reason.clone())),
-        };
-        PlannedPath {
-            path,
-            change: match (&entry.edit.before, &entry.edit.after) {
-                (_, Side::Missing) => PathChange::Deleted,
-                (Side::Missing, _) => PathChange::Created,
-                _ => PathChange::Changed,
-            },
-            kind: match (&entry.edit.before, &entry.edit.after) {
-                (Side::Directory, Side::Missing) | (_, Side::Directory) => PathKind::Directory,
-                (Side::Symlink { .. }, Side::Missing) | (_, Side::Symlink { .. }) => PathKind::Link,
-                _ => PathKind::File,
-            },
-            outcome,
-            reason,
-            executed_later: entry.executed_later.clone(),
-            after_web: request.undoes.is_none() && is_after(&steps, web),
-        }
-    };
-    LandingPlan {
-        run_id: record.id.clone(),
-        hash: prepared.hash,
-        undoes: request.undoes,
-        directories: directories(&record.grant.directories),
-        paths: prepared.plan.entries.iter().map(planned).collect(),
-        commit: prepared.commit.as_ref().map(CommitStep::planned),
-        web_sources: record.web_sources.clone(),
-    }
-}
-
-fn refused(error: &LayerError) -> Refusal {
-    let code = match error {
-        LayerError::Replaced(_) => RefusalCode::IllegalState,
-        _ => RefusalCode::StorageFailed,
-    };
-    Refusal::new(code, format!("cannot work on the directory: {error}"))
-}
-
-fn failed(error: &LandError) -> Refusal {
-    if let Some((code, remedy)) = commit::code(error) {
-        let refusal = Refusal::new(code, format!("{error}{}", cause(error)));
-        return match remedy {
-            Some(remedy) => refusal.with_remedy(remedy),
-            None => refusal,
-        };
-    }
-    let code = match error {
-        LandError::Unselected(_) => RefusalCode::NotFound,
-        LandError::Io { .. } | LandError::Damaged(_) => RefusalCode::StorageFailed,
-        _ => RefusalCode::IllegalState,
-    };
-    Refusal::new(code, format!("{error}{}", cause(error)))
-}
-
-fn cause(error: &LandError) -> String {
-    std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default()
 }

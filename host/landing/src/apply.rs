@@ -103,7 +103,7 @@ pub(crate) fn land_with(plan: Plan, landing: Landing<'_>, steps: &Steps) -> Resu
     }
 }
 
-/// Finishes the commit as far as possible: the files are landed, also if it fails.
+/// Finishes the commit as far as possible: the files stay landed even if it fails.
 pub(crate) fn progress(journal: &Journal, intent: &Intent, steps: &Steps) -> Result<CommitProgress> {
     match commit::finish(journal, intent, steps) {
         Ok(end) => Ok(CommitProgress::Ended(end)),

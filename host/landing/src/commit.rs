@@ -1,5 +1,6 @@
 //! The commit of a landing: drafted from its plan, recorded in its journal, and finished after its files (SPEC LAND-7).
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -42,15 +43,13 @@ pub fn draft(plan: &Plan, place: &Place) -> Result<(Repository, Draft)> {
         let used = plan.done().any(|(_, entry)| entry.edit.target == index);
         repositories.push(if used { Some(Repository::open(&target.directory)?) } else { None });
     }
-    let mut changes = Vec::new();
+    let mut changes = BTreeMap::new();
     for (_, entry) in plan.done() {
         let repository = repositories.get(entry.edit.target).and_then(Option::as_ref);
         let repository = repository.ok_or(LandError::Damaged("plan.json"))?;
         if let Some(after) = content(entry)? {
-            let path = repository.path(&entry.edit.path);
-            // A path that changes its kind has two entries.
-            changes.retain(|change: &Change| change.path != path);
-            changes.push(Change { path, after });
+            // A path that changes its kind has two entries, the deletion first.
+            changes.insert(repository.path(&entry.edit.path), after);
         }
     }
     let mut used = repositories.into_iter().flatten();
@@ -58,6 +57,7 @@ pub fn draft(plan: &Plan, place: &Place) -> Result<(Repository, Draft)> {
     if used.any(|other| !other.is_same(&first)) {
         return Err(LandError::Repositories);
     }
+    let changes = changes.into_iter().map(|(path, after)| Change { path, after }).collect();
     let draft = first.draft(place, changes)?;
     Ok((first, draft))
 }

@@ -60,7 +60,7 @@ pub struct Draft {
     pub(crate) reference: String,
     pub(crate) is_head: bool,
     pub(crate) parent: Option<ObjectId>,
-    /// Name and mail address.
+    /// The author's name and address.
     pub(crate) who: (String, String),
     pub(crate) changes: Vec<Drafted>,
     left_out: Vec<String>,
@@ -123,6 +123,8 @@ struct Present<'a> {
     repository: &'a Repository,
     tree: gix::Tree<'a>,
     index: gix::worktree::IndexPersistedOrInMemory,
+    /// The ignore rules, once they are needed.
+    rules: Option<gix::AttributeStack<'a>>,
     /// Directories that are known to be of this repository.
     inside: HashSet<String>,
 }
@@ -157,7 +159,7 @@ impl Repository {
             }
             Place::Branch(name) => (self.new_branch(name)?, false),
         };
-        let mut present = Present { repository: self, tree, index, inside: HashSet::new() };
+        let mut present = Present { repository: self, tree, index, rules: None, inside: HashSet::new() };
         let mut draft = Draft {
             reference,
             is_head,
@@ -282,12 +284,17 @@ impl Present<'_> {
         self.repository.repo.config_snapshot().boolean("core.fileMode").unwrap_or(true)
     }
 
-    fn is_ignored(&self, path: &str) -> Result<bool> {
+    fn is_ignored(&mut self, path: &str) -> Result<bool> {
         let failed = || CommitError::failed::<gix::Error>("the ignore rules cannot be read");
-        let source = gix::worktree::stack::state::ignore::Source::WorktreeThenIdMappingIfNotSkipped;
-        let mut rules = self.repository.repo.excludes(&self.index, None, source).map_err(failed())?;
-        let at = rules.at_entry(BStr::new(path), Some(Mode::FILE)).map_err(failed())?;
-        Ok(at.is_excluded())
+        let rules = match &mut self.rules {
+            Some(rules) => rules,
+            None => {
+                let source = gix::worktree::stack::state::ignore::Source::WorktreeThenIdMappingIfNotSkipped;
+                let rules = self.repository.repo.excludes(&self.index, None, source).map_err(failed())?;
+                self.rules.insert(rules)
+            }
+        };
+        Ok(rules.at_entry(BStr::new(path), Some(Mode::FILE)).map_err(failed())?.is_excluded())
     }
 
     /// Refuses a path in a submodule or in another repository within the working tree.

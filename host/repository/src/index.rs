@@ -25,7 +25,7 @@ impl Repository {
     /// # Errors
     /// If the index cannot be read or written; it can be tried again.
     pub fn update_index(&self, intent: &Intent) -> Result<()> {
-        if !intent.is_head || self.standing(intent)? == Standing::Elsewhere {
+        if !intent.is_head || self.head()? != intent.reference || !self.is_moved(intent)? {
             return Ok(());
         }
         let failed = || CommitError::failed::<gix::Error>("the index cannot be updated");
@@ -53,6 +53,10 @@ impl Repository {
         index.write_to(&mut bytes, Options { extensions, skip_hash: false }).map_err(failed())?;
         lock.with_mut(|file| file.write_all(&bytes).and_then(|()| file.sync_all())).map_err(cannot())?;
         lock.commit().map(|_| ()).map_err(|error| cannot()(error.error))
+    }
+
+    fn is_moved(&self, intent: &Intent) -> Result<bool> {
+        Ok(matches!(self.standing(intent)?, Standing::After | Standing::BuiltOn))
     }
 
     fn change(&self, index: &mut File, changes: &[&EntryChange]) -> Result<()> {

@@ -38,7 +38,7 @@ pub struct Intent {
 pub(crate) struct Identity {
     pub name: String,
     pub email: String,
-    /// Seconds since the year 1970.
+    /// The time, in seconds since 1970.
     pub seconds: i64,
 }
 
@@ -68,7 +68,7 @@ pub enum Standing {
     After,
     /// At a later commit, which is built on the new one.
     BuiltOn,
-    /// Elsewhere: another commit, or another branch is checked out.
+    /// Elsewhere: at another commit, or before it while another branch is checked out.
     Elsewhere,
 }
 

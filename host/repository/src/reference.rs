@@ -29,15 +29,14 @@ impl Repository {
     /// # Errors
     /// If it cannot be read.
     pub fn standing(&self, intent: &Intent) -> Result<Standing> {
-        if intent.is_head && self.head()? != intent.reference {
-            return Ok(Standing::Elsewhere);
-        }
         let value = self.value(&intent.reference)?;
         if value == intent.new {
             return Ok(Standing::After);
         }
         if value == intent.old {
-            return Ok(Standing::Before);
+            // The files of another branch are in the working tree otherwise.
+            let checked_out = !intent.is_head || self.head()? == intent.reference;
+            return Ok(if checked_out { Standing::Before } else { Standing::Elsewhere });
         }
         match (&value, &intent.new) {
             // After it is taken back, everything is built on the parent.

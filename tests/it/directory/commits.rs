@@ -128,7 +128,6 @@ fn a_branch_is_made_without_a_change_of_the_directory_and_deleted_again() {
 fn the_question_names_the_branch_and_a_no_changes_nothing() {
     let Some(desk) = repository(&[("a.txt", "a\n"), (".gitignore", "*.log\n")]) else { return };
     let run = desk.run(&["echo A > a.txt; echo x > b.log"]);
-    desk.put("a.txt", "a\n");
     let before = (state(&desk), files(&desk));
     let plain = Motor::bare().at(desk.motor.home().to_owned());
     for (arguments, shown) in [

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use base::text::{cut, is_invisible};
 use base::{ContentHash, Refusal, RefusalCode, RunId};
-use landing::{CommitEnd, CommitProgress, LandError, Plan};
+use landing::{CommitEnd, CommitProgress, Plan};
 use motor::RunStatus;
-use repository::{CommitError, Draft, Intent, Place, Repository, Standing};
+use repository::{Draft, Intent, Place, Repository, Standing};
 
-use super::failed;
+use super::failure::failed;
 use crate::Runs;
 use crate::api::changes::LandRequest;
 use crate::api::commits::{CommitEffect, CommitState, LandedCommit, PlannedCommit};
@@ -210,33 +210,12 @@ fn landed(intent: &Intent, state: CommitState, reason: Option<String>) -> Landed
     LandedCommit { id, branch, is_new_branch: !intent.is_head(), state, reason }
 }
 
-/// The code of an error of a commit, and its remedy.
-pub(super) fn code(error: &LandError) -> Option<(RefusalCode, Option<&'static str>)> {
-    Some(match error {
-        LandError::Repositories => (
-            RefusalCode::InvalidRequest,
-            Some("land the directories one after the other, by path: `motor land RUN PATH`"),
-        ),
-        LandError::Commit(error) => {
-            let code = match error {
-                CommitError::NoRepository(_) | CommitError::BranchName(_) | CommitError::Path(_) => {
-                    RefusalCode::InvalidRequest
-                }
-                CommitError::Damaged | CommitError::Failed { .. } => RefusalCode::StorageFailed,
-                _ => RefusalCode::IllegalState,
-            };
-            (code, error.remedy())
-        }
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn check(given: Option<&str>, task: &str, expected: &str) {
-        assert_eq!(text(given, task, &RunId::parse("run_1").unwrap()), expected);
+        assert_eq!(text(given, task, &RunId::parse("run_1m80z7dsr02avgg0").unwrap()), expected);
     }
 
     #[test]
@@ -244,9 +223,9 @@ mod tests {
         check(None, "\n  Fix the build\nand more", "Fix the build");
         check(Some(""), "Fix the build", "Fix the build");
         check(Some("Say it\nat once\n\nand why\n\n"), "x", "Say it\n\nat once\n\nand why");
-        check(None, "", "Changes of run_1");
+        check(None, "", "Changes of run_1m80z7dsr02avgg0");
         check(None, "a\u{1b}[31mb\u{202e}c\u{7}", "a[31mbc");
-        check(Some("\u{200b}\n"), "\u{0}", "Changes of run_1");
+        check(Some("\u{200b}\n"), "\u{0}", "Changes of run_1m80z7dsr02avgg0");
         check(None, &"x".repeat(100), &format!("{}…", "x".repeat(72)));
     }
 }

@@ -73,6 +73,22 @@ fn a_branch_that_the_owner_moved_stays() {
 }
 
 #[test]
+fn a_moved_branch_is_known_while_another_is_checked_out() {
+    let Some(desk) = Desk::new() else { return };
+    let changes = [desk.file("a.txt", "ONE\n")];
+    let intent = desk.intent(&Place::Head, &changes);
+    desk.land(&changes);
+    let repository = desk.repository();
+    assert_eq!(repository.move_reference(&intent).unwrap(), Standing::After);
+    // Killed before the index; the owner goes on with another branch.
+    desk.git("git reset -q --hard; git checkout -q -b other HEAD^");
+    let before = desk.state();
+    assert_eq!(desk.finish(&intent), Standing::After);
+    assert_eq!(desk.state(), before);
+    assert_eq!(desk.repository().standing(&intent.inverse()).unwrap(), Standing::Elsewhere);
+}
+
+#[test]
 fn an_entry_that_the_owner_staged_since_stays() {
     let Some(desk) = Desk::new() else { return };
     let changes = [desk.file("a.txt", "ONE\n"), desk.file("src/b.txt", "TWO\n")];
