@@ -159,7 +159,7 @@ impl Trees<'_> {
 /// The newer side of a comparison with a tree.
 #[derive(Clone, Copy)]
 pub(crate) enum Newer<'a> {
-    /// The index: what is staged.
+    /// The index, with the staged changes.
     Index(&'a Index),
     /// The working tree, as far as the index knows it.
     Worktree(&'a Index),

@@ -8,7 +8,7 @@ use std::rc::Rc;
 /// A request that the caller is to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// `GET` or `POST`.
+    /// The method: `GET` or `POST`.
     pub method: &'static str,
     /// An absolute `http` or `https` URL without a user.
     pub url: String,

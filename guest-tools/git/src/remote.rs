@@ -1,4 +1,4 @@
-//! Remote repositories over smart HTTP: what they advertise, and a push to them (SPEC LAND-7).
+//! Remote repositories over smart HTTP: their references, and a push to them (SPEC LAND-7).
 //!
 //! It sends at most two requests by the caller's [`crate::Network`], and knows neither policy nor credentials. It survives
 //! servers: every answer has a limit, a wrong one ends with a message, and text of a server is printed without control
@@ -23,7 +23,7 @@ pub(crate) use transport::{Connection, Update};
 /// The service of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Service {
-    /// Takes a push.
+    /// Takes pushes of clients.
     ReceivePack,
     /// Gives objects; only its list of references is read.
     UploadPack,

@@ -1,4 +1,4 @@
-//! The server's report on a push: what became of each reference, and the messages of its hooks (gitprotocol-pack(5)).
+//! The server's report on a push: the outcome for each reference, and the messages of its hooks (gitprotocol-pack(5)).
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::limits::MAX_PUSHED_REFERENCES;
 /// Lines of messages that are printed.
 const MAX_MESSAGE_LINES: usize = 200;
 
-/// What the server did with one reference.
+/// The outcome for one reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Changed,

@@ -204,7 +204,7 @@ fn a_push_is_one_write_of_the_same_bytes_each_time() {
     assert_eq!(bodies[0], bodies[1]);
     // A commit, three trees and two files; on the topic a commit, a tree and a file; and the tag.
     assert_eq!(World::objects(&bodies[0]), 6 + 3 + 1, "only objects that the remote does not have");
-    // What changes nothing, or cannot be sent, is not sent.
+    // Pushes that change nothing, or cannot be sent, are not sent.
     let world = &worlds[0];
     for line in ["push origin main", "push -n origin main:new", "push origin topic:main", "push origin none"] {
         world.git(line);
@@ -261,7 +261,7 @@ fn several_references_change_together() {
         assert_eq!(answer.code == 0, expected == 2);
         assert_eq!(heads == ours, expected == 2, "{heads}");
     }
-    // With `--atomic` also what is refused here.
+    // With `--atomic` also refusals that are made here.
     let world = World::new();
     let answer = world.git("push --atomic origin topic:main topic:new");
     refused(

@@ -1,4 +1,4 @@
-//! What is sent of a push, and what is refused here: the rules of git for values that are not newer (git-push(1)).
+//! The changes of a push that are sent, and those refused here: the rules of git for values that are not newer (git-push(1)).
 
 use bstr::{BStr, BString, ByteSlice as _};
 use gix_hash::ObjectId;

@@ -12,7 +12,7 @@ use crate::output::Output;
 use crate::remote::Remote;
 use crate::repository::Repository;
 
-/// One line: its mark, what happened, and why.
+/// One line: its mark, its summary, and the reason behind it.
 struct Line {
     mark: char,
     summary: String,

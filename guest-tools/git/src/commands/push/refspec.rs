@@ -18,7 +18,7 @@ use crate::revision;
 const BRANCHES: &str = "refs/heads/";
 const TAGS: &str = "refs/tags/";
 
-/// One refspec.
+/// One refspec of a push.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Spec {
     is_forced: bool,

@@ -21,7 +21,7 @@ pub(super) fn apply(changes: &mut [Change], report: Report, out: &mut Output) {
     }
     for change in changes.iter_mut().filter(|change| change.is_sent()) {
         change.status = match report.outcomes.get(&change.to) {
-            // Without the objects no reference can have changed, whatever the rest of the report says.
+            // Without the objects no reference can have changed, also where the report says so.
             Some(Outcome::Changed) if report.unpack_error.is_some() => {
                 Status::RemoteRejected("unpacker error".to_owned())
             }
@@ -47,7 +47,7 @@ pub(super) fn follow(repository: &Repository, remote: &Remote, changes: &[Change
                 repository.refs.note(name.as_bstr(), (before, change.new), who.as_bstr(), "update by push".into())
             })
         };
-        // The remote has changed already: what fails here does not undo it.
+        // The remote has changed already: a failure here does not undo it.
         if let Err(fault) = moved {
             out.warn(&format!("warning: '{name}' was not moved: {}", fault.message));
         }
