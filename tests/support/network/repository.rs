@@ -16,7 +16,7 @@ pub struct BareRepository {
 }
 
 impl BareRepository {
-    /// An empty one.
+    /// Makes an empty repository.
     ///
     /// # Panics
     /// If it cannot be made.
@@ -35,7 +35,7 @@ impl BareRepository {
         }
     }
 
-    /// Where it is.
+    /// The directory of the repository.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.directory.path()
