@@ -22,6 +22,14 @@ pub fn option<'de, D: Deserializer<'de>, T: TryFrom<u64>>(deserializer: D) -> Re
     Option::<Whole>::deserialize(deserializer)?.map(Whole::narrow).transpose()
 }
 
+/// Reads a list of numbers.
+///
+/// # Errors
+/// As [`number`].
+pub fn list<'de, D: Deserializer<'de>, T: TryFrom<u64>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    Vec::<Whole>::deserialize(deserializer)?.into_iter().map(Whole::narrow).collect()
+}
+
 /// Reads numbers by name.
 ///
 /// # Errors
@@ -99,6 +107,8 @@ mod tests {
         wide: Option<u64>,
         #[serde(default, deserialize_with = "option_map")]
         named: Option<BTreeMap<String, u64>>,
+        #[serde(default, deserialize_with = "list")]
+        several: Vec<u32>,
     }
 
     fn read(json: &str) -> Option<Request> {
@@ -121,6 +131,8 @@ mod tests {
         }
         let named = read(r#"{"named":{"fuel":1e3}}"#).unwrap().named.unwrap();
         assert_eq!(named, BTreeMap::from([("fuel".to_owned(), 1_000)]));
+        assert_eq!(read(r#"{"several":[1,2.0]}"#).unwrap().several, [1, 2]);
+        assert!(read(r#"{"several":[1.5]}"#).is_none());
         let absent = read(r#"{"narrow":null}"#).unwrap();
         assert!(absent.narrow.is_none() && absent.wide.is_none() && absent.named.is_none());
     }

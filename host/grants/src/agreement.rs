@@ -27,10 +27,13 @@ pub struct Drafting {
     /// `provider/model` that drafted it.
     pub model: String,
     /// Number of requests to the model: 2 if its first draft could not be read.
+    #[serde(deserialize_with = "base::whole::number")]
     pub requests: u32,
     /// Tokens of the prompts.
+    #[serde(deserialize_with = "base::whole::number")]
     pub input_tokens: u64,
     /// Tokens of the replies.
+    #[serde(deserialize_with = "base::whole::number")]
     pub output_tokens: u64,
     /// US dollars, if prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

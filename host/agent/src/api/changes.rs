@@ -124,7 +124,7 @@ pub struct LandRequest {
     #[serde(default)]
     pub paths: Vec<String>,
     /// The number of the landing that is taken back. Default: the run's changes are landed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "base::whole::option")]
     pub undoes: Option<u32>,
     /// Leave conflicting paths as they are. Default: a conflict refuses the whole.
     #[serde(default)]

@@ -155,6 +155,6 @@ pub struct ShownWrite {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DiscardStaged {
     /// Their numbers. Default: all that are held.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "base::whole::list")]
     pub writes: Vec<u32>,
 }
