@@ -232,6 +232,17 @@ fn a_rehearsal_sends_no_write_and_its_plan_is_what_it_used() {
 }
 
 #[test]
+fn a_rehearsal_that_used_no_tool_is_no_grant_of_a_directory() {
+    let world = World::new(|_, _| vec![json!({ "text": "nothing to do" })]);
+    let directory = world.motor.directory().join("project");
+    std::fs::create_dir(&directory).unwrap();
+    let plan = ["plan", "look", "--rehearse", "--on", directory.to_str().unwrap(), "--json"];
+    let printed = world.motor.run_as_owner(&plan, "").succeeded().stdout;
+    let plan: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!((&plan["request"]["tools"], &plan["request"]["directories"]), (&Value::Null, &Value::Null), "{plan}");
+}
+
+#[test]
 fn a_rehearsal_that_does_not_end_well_measures_nothing() {
     let world = World::new(|_, sink| vec![pay(sink, "anna"); 3]);
     let domains = world.sink.address().to_string();

@@ -58,7 +58,7 @@ pub struct Invocation {
     pub deadline: Option<Instant>,
     /// Permissions that are known otherwise than from files, by the caller's paths: WASI has none.
     pub modes: BTreeMap<PathBuf, u32>,
-    /// The way to remote repositories; `None` where there is none.
+    /// The way to remote repositories, if the caller has a network.
     pub network: Option<Network>,
     /// A name at the top of the workspace that belongs to the caller: it is not part of a working tree.
     pub reserved: Option<String>,

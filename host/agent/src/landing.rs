@@ -145,7 +145,9 @@ pub(crate) fn settled(run: &Path) -> Result<Arc<Layer>, Refusal> {
 pub(crate) fn end_interrupted(runs: &Path) -> Result<(), Refusal> {
     let named = runs.join(UNDER_WAY);
     let Ok(place) = store::read_regular(&named, store::Links::Refused, 1 << 10) else {
-        return if named.exists() { Err(unreadable(&io::Error::other("`.landing` cannot be read"))) } else { Ok(()) };
+        // Only a missing file says that no landing is under way: not one that cannot be read, nor a link that leads nowhere.
+        let is_missing = fs::symlink_metadata(&named).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        return if is_missing { Ok(()) } else { Err(unreadable(&io::Error::other("`.landing` cannot be read"))) };
     };
     let place = String::from_utf8(place).map_err(|error| unreadable(&error))?;
     landing::recover(&runs.join(place)).map_err(|error| failed(&error))?;

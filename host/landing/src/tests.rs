@@ -222,25 +222,3 @@ fn everything_is_landed_and_taken_back() {
     desk.undo("second", "third", &Steps::default()).unwrap();
     assert_eq!(desk.now(), wanted);
 }
-
-#[test]
-#[ignore = "a measurement: `cargo test --release -p landing -- --ignored --nocapture thousand`"]
-#[expect(clippy::disallowed_methods, reason = "it measures")]
-fn a_thousand_files_take_this_long() {
-    let names: Vec<_> = (0..1000).map(|number| format!("d{}/f{number}.txt", number % 20)).collect();
-    let of = |text: &'static str| names.iter().map(|name| (name.as_str(), text)).collect::<Vec<_>>();
-    let desk = Desk::new(&of("before\n"), &of("after\n"));
-    let clock = |what: &str, done: &mut dyn FnMut()| {
-        let began = std::time::Instant::now();
-        done();
-        eprintln!("{what}: {:?}", began.elapsed());
-    };
-    let mut plan = None;
-    clock("plan", &mut || plan = Some(desk.plan()));
-    clock("land", &mut || {
-        desk.lands(plan.take().unwrap(), "first");
-    });
-    clock("undo", &mut || {
-        desk.undo("first", "second", &Steps::default()).unwrap();
-    });
-}

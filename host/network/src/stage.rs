@@ -192,7 +192,7 @@ pub struct Delivered {
 /// The end of an attempt to send a held write.
 #[derive(Debug)]
 pub struct Delivery {
-    /// The response, or why there is none.
+    /// The response, or the reason that it is missing.
     pub outcome: Result<Delivered, GateError>,
     /// Whether any byte may have left. If not, the write was certainly not sent.
     pub may_have_left: bool,

@@ -32,7 +32,7 @@ impl Repository {
     /// Opens the repository that the directory lies in.
     ///
     /// # Errors
-    /// If there is none, it belongs to another user, or it has a form that cannot be written.
+    /// If the directory is in no repository, or in one of another user, or in one of a form that cannot be written.
     pub fn open(directory: &Path) -> Result<Self> {
         let missing = || CommitError::NoRepository(shown(directory));
         let directory = directory.canonicalize().map_err(|_| missing())?;

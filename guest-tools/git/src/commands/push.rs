@@ -72,7 +72,7 @@ fn find_remote(repository: &Repository, options: &Options, head: &Head) -> Resul
     Remote::find(repository, &name, true)
 }
 
-/// The name of the current branch; a fault when there is none.
+/// The name of the current branch; a fault if `HEAD` is detached.
 fn current_branch<'a>(head: &'a Head, remote: &Remote) -> Result<&'a BStr> {
     head.branch.as_ref().map(|name| name.as_bstr()).ok_or_else(|| {
         Fault::fatal(format_args!(

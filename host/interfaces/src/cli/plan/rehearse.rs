@@ -30,17 +30,18 @@ pub(super) async fn rehearse(
     let (run, followed) = act::followed(&rehearsal, None, session, context).await?;
     let is_complete = matches!(&followed, FollowOutcome::Ended(ended) if ended.status == RunStatus::Completed);
     let trace: RunTrace = session.ask(&Call::get(format!("/v1/tasks/{run}"))).await?;
-    let held = match trace.staged {
-        0 => Vec::new(),
-        _ => staged::fetch(&run, session).await?.writes,
-    };
+    // Asked for in any case: a call that was cut off may have staged a write that the trace does not count.
+    let held = staged::fetch(&run, session).await?.writes;
     let told = discarded(&run, held.len(), session, context).await;
     if !is_complete {
         let refusal = Refusal::new(RefusalCode::IllegalState, format!("the rehearsal {run} did not complete"));
         return Err(refusal.with_remedy(format!("`motor task status {run}` shows why")).into());
     }
     let LeastGrant { tools, domains, writes, credentials, commands, max_iterations, timeout_ms } = least(&trace);
+    // Without tools, directories would grant the default ones.
+    let directories = if tools.is_empty() { Vec::new() } else { request.directories.clone() };
     let measured = ActRequest {
+        directories,
         tools,
         domains,
         writes,
