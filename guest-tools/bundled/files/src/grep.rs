@@ -4,15 +4,15 @@
 use std::{
     collections::VecDeque,
     fs,
-    io::{self, BufRead, BufReader, Read as _},
+    io::{self, BufRead, BufReader},
     ops::ControlFlow,
-    path::Path,
 };
 
 use motor_sdk::ToolError;
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::{
+    direct,
     glob::Pattern,
     limits,
     lines::{self, Line},
@@ -50,7 +50,6 @@ pub(crate) fn grep(workspace: &Workspace, arguments: Grep) -> Result<String, Too
         anywhere: matches_anywhere(&arguments.pattern)
             .then(|| compile(&arguments.pattern, ignore_case, true))
             .transpose()?,
-        buffer: vec![0; BUFFER_BYTES],
         context: arguments.context.unwrap_or(0).min(limits::CONTEXT_LINES),
         page: Page::default(),
         matches: 0,
@@ -117,24 +116,10 @@ fn reason(error: &regex::Error) -> String {
     last.strip_prefix("error: ").unwrap_or(last).chars().take(limits::MATCH_CHARS).collect()
 }
 
-/// Reads until the buffer is full or the file ends.
-fn fill(file: &mut fs::File, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        match file.read(rest)? {
-            0 => break,
-            read => filled += read,
-        }
-    }
-    Ok(filled)
-}
-
 struct Search {
     regex: Regex,
     /// The same for a whole text: most files have no match, and one search is quicker than one for each line.
     anywhere: Option<Regex>,
-    /// Holds the beginning of the file that is searched.
-    buffer: Vec<u8>,
     context: usize,
     page: Page,
     matches: usize,
@@ -147,23 +132,17 @@ struct Search {
 
 impl Search {
     fn place(&mut self, workspace: &Workspace, place: &Place) {
-        if self.open(&workspace.path(place), &place.shown()).is_err() {
+        let path = workspace.path(place);
+        if self.anywhere.is_some()
+            && direct::beginning(&path, BUFFER_BYTES).is_ok_and(|beginning| self.has_none(&beginning))
+        {
+            return;
+        }
+        let searched = fs::File::open(path)
+            .and_then(|file| self.file(&mut BufReader::with_capacity(BUFFER_BYTES, file), &place.shown()));
+        if searched.is_err() {
             self.unreadable += 1;
         }
-    }
-
-    fn open(&mut self, path: &Path, shown: &str) -> io::Result<()> {
-        let mut file = fs::File::open(path)?;
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let read = fill(&mut file, &mut buffer);
-        let beginning = read.as_ref().ok().and_then(|read| buffer.get(..*read)).unwrap_or_default();
-        let searched = match read {
-            Err(error) => Err(error),
-            Ok(_) if self.has_none(beginning) => Ok(()),
-            Ok(_) => self.file(&mut BufReader::with_capacity(BUFFER_BYTES, beginning.chain(file)), shown),
-        };
-        self.buffer = buffer;
-        searched
     }
 
     /// Whether a text that was perhaps cut is whole and has no match.
