@@ -114,10 +114,15 @@ impl Ledger {
         agent: &AgentName,
         peer: &PeerId,
         interactions: usize,
-    ) -> Result<Option<(PeerSummary, Option<Assessment>, Vec<Interaction>)>, StoreError> {
+    ) -> Result<Option<PeerReport>, StoreError> {
         let Some(head) = self.head(agent, peer)? else { return Ok(None) };
-        let interactions = self.entries(Table::Interactions, head.number, interactions)?;
-        Ok(Some((summary(peer.clone(), &head), head.latest, interactions)))
+        Ok(Some(PeerReport {
+            prompt: block(peer, Some(&head)),
+            recent_interactions: self.entries(Table::Interactions, head.number, interactions)?,
+            summary: summary(peer.clone(), &head),
+            recent_assessments: head.latest.into_iter().collect(),
+            trajectory: head.trajectory,
+        }))
     }
 
     /// The newest entries of a peer.

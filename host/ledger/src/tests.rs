@@ -4,6 +4,7 @@ mod crash;
 mod forget;
 mod hostile;
 mod life;
+mod speed;
 
 use std::sync::Arc;
 use std::time::Duration;
