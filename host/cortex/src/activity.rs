@@ -27,14 +27,14 @@ pub enum Observation {
         /// Whether the ledger did not know the peer before.
         is_new: bool,
     },
-    /// A model replied.
+    /// A model replied to the main loop.
     ModelReplied {
         /// Tokens of the prompt and the reply.
         tokens: u64,
     },
-    /// A tool returned.
+    /// A call of a tool returned.
     ToolReturned {
-        /// Whether it succeeded.
+        /// Whether the call succeeded.
         ok: bool,
     },
     /// A promise of or to this peer was not kept in time.
@@ -50,13 +50,13 @@ pub enum Observation {
 pub struct Activity {
     /// Messages in both directions.
     pub interactions: u64,
-    /// Messages from peers.
+    /// Messages from peers to the agent.
     pub incoming: u64,
     /// Peers that were new.
     pub new_peers: u64,
     /// Promises that were not kept in time.
     pub overdue: u64,
-    /// Replies of models.
+    /// Replies of models to the agent.
     pub model_replies: u64,
     /// Tokens of those replies and their prompts.
     pub tokens: u64,
@@ -122,7 +122,7 @@ impl ActivityBuffer {
         }
     }
 
-    /// Forgets a peer.
+    /// Removes a peer; the counts stay.
     pub fn forget(&self, peer: &PeerId) {
         self.0.lock().peers.remove(peer);
     }

@@ -53,7 +53,7 @@ pub(crate) struct CortexInner {
 }
 
 impl Cortex {
-    /// Reads the beliefs of the agent. The last trust of each peer stays in the ledger, where a cycle finds it, whoever recorded it.
+    /// Reads the beliefs of the agent. The last trust of each peer stays in the ledger, where a cycle finds it, also if the owner recorded it.
     ///
     /// # Errors
     /// If the store cannot be read.

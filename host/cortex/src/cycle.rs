@@ -40,7 +40,7 @@ pub enum ReflectOutcome {
     AlreadyReflecting,
     /// A cycle took place and is recorded.
     Done {
-        /// Its record.
+        /// The record in the history.
         record: ReflectionRecord,
         /// The events `cortex.after_assess`, one for each recorded assessment.
         assessed: Vec<AfterAssess>,
@@ -54,9 +54,9 @@ pub enum ReflectOutcome {
 pub struct AfterAssess {
     /// The peer in the ledger.
     pub peer_id: PeerId,
-    /// The recorded trust.
+    /// The trust after the clamp.
     pub trust: i8,
-    /// The recorded rationale.
+    /// The rationale as it was recorded.
     pub rationale: String,
     /// The information score, computed by the ledger.
     pub info_score: u8,
@@ -71,7 +71,7 @@ pub struct AfterReflect {
     pub cycle: u64,
     /// The reasons for the cycle, joined by `+`.
     pub trigger: String,
-    /// The assessed peers.
+    /// The peers that were assessed.
     pub peers_assessed: Vec<PeerId>,
     /// Keys of new and of revised beliefs.
     pub beliefs_added: Vec<String>,
@@ -97,7 +97,7 @@ struct CycleFacts {
 }
 
 impl Cortex {
-    /// Runs one cycle: a model call within the limits, and what follows from it, as one commit. Failures of the reflector and the
+    /// Runs one cycle: a model call within the limits, and its consequences as one commit. Failures of the reflector and the
     /// model are skipped cycles.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
-//! The cortex (SPEC CX-1 to CX-9): a second loop that looks back at what an agent did, judges its peers, and steers the agent by
+//! The cortex (SPEC CX-1 to CX-9): a second loop that looks back at the acts of an agent, judges its peers, and steers the agent by
 //! beliefs.
 //!
 //! Architecture invariant: a reflector builds the prompt and reads the reply, and a model answers; neither is trusted, and neither
-//! can exceed the limits here. Whatever they propose, a peer's trust moves by at most `max_trust_delta` in a cycle, only peers that
+//! can exceed the limits here. With any proposal, a peer's trust moves by at most `max_trust_delta` in a cycle, only peers that
 //! were shown are judged, beliefs are bounded in number, length and time, and a reply that breaks the form changes nothing. The
 //! cortex never sees a conversation: it is given counts, and the summaries of the ledger. `info_score` is the ledger's alone.
 //!

@@ -54,7 +54,7 @@ pub enum CycleOutcome {
     },
     /// Its proposals were applied as far as the limits allowed.
     Applied {
-        /// The recorded assessments.
+        /// The assessments that were recorded.
         assessed: Vec<AssessedPeer>,
         /// Keys of new beliefs.
         beliefs_added: Vec<String>,

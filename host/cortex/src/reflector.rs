@@ -38,7 +38,7 @@ pub trait ReflectionModel: Send + Sync {
 pub struct Prompt {
     /// The role and the form of the reply; under 500 tokens.
     pub system: String,
-    /// The facts.
+    /// The facts of the cycle.
     pub user: String,
 }
 
@@ -56,7 +56,7 @@ pub struct ModelReply {
 /// The proposals of a reflection, unchecked.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Proposals {
-    /// Judgements of peers.
+    /// Judgements of peers that were shown.
     pub assessments: Vec<ProposedAssessment>,
     /// Beliefs to form, reaffirm or revise.
     pub beliefs: Vec<ProposedBelief>,
@@ -64,18 +64,18 @@ pub struct Proposals {
     pub summary: String,
 }
 
-/// A proposed judgement.
+/// A judgement as it is proposed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProposedAssessment {
     /// The id of a peer that was shown.
     pub peer: String,
-    /// Any number.
+    /// Any number, also infinite or none.
     pub trust: f64,
     /// The reasons for it.
     pub rationale: String,
 }
 
-/// A proposed belief.
+/// A belief as it is proposed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProposedBelief {
     /// The key that names it.

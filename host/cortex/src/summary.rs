@@ -24,7 +24,7 @@ pub struct CycleSummaries {
     pub peers: Vec<PeerBrief>,
     /// Peers with activity that are left for the next cycle.
     pub omitted_peers: u64,
-    /// The active beliefs.
+    /// The beliefs whose time is not over.
     pub beliefs: Vec<BeliefBrief>,
     /// The summary of the last cycle that was applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,11 +67,11 @@ pub struct InteractionBrief {
     pub at: Timestamp,
     /// Its direction, seen from the agent.
     pub direction: Direction,
-    /// A short summary.
+    /// A short summary, bounded by the ledger.
     pub summary: String,
 }
 
-/// One active belief.
+/// One belief whose time is not over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BeliefBrief {

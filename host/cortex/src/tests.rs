@@ -29,7 +29,7 @@ struct World {
     clock: Arc<TestClock>,
 }
 
-/// An open home.
+/// A home with ledger and cortex opened.
 struct Home {
     ledger: Ledger,
     cortex: Cortex,

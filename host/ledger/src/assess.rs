@@ -23,7 +23,7 @@ pub enum TrustChange {
     Toward {
         /// The proposed value; beyond -10 or 10 it counts as that bound.
         trust: i8,
-        /// The greatest step.
+        /// The greatest step from the last value.
         max_delta: u8,
     },
 }
@@ -57,7 +57,7 @@ pub struct NewAssessment {
     pub trust: TrustChange,
     /// The reasons, at most 1,000 characters.
     pub rationale: String,
-    /// The author.
+    /// The author of the judgement.
     pub source: AssessmentSource,
 }
 

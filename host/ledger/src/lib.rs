@@ -1,4 +1,4 @@
-//! The ledger of peers (SPEC LED-1 to LED-3): whom an agent deals with, what passed between them, and how far each is trusted.
+//! The ledger of peers (SPEC LED-1 to LED-3): their interactions with an agent, and the agent's trust in each.
 //!
 //! Architecture invariant: the ledger knows no model and no surface. `info_score` follows from counts and times alone
 //! ([`info_score`]); a judgement arrives as a number and a rationale, and is checked here. A peer's text is foreign: bounded when

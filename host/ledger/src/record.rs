@@ -54,13 +54,13 @@ pub struct Assessment {
     pub number: u64,
     /// How much is known about the peer, 0 to 10, computed by the host.
     pub info_score: u8,
-    /// -10 to 10.
+    /// The judgement, from -10 to 10.
     pub trust: i8,
     /// The reasons; text of a model or a person.
     pub rationale: String,
     /// Time it was recorded.
     pub created_at: Timestamp,
-    /// Its author.
+    /// The author of the judgement.
     pub source: AssessmentSource,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct PeerHead {
     pub last_seen_at: Timestamp,
     pub incoming: u64,
     pub outgoing: u64,
-    /// Assessments so far.
+    /// Number of assessments so far.
     pub assessments: u64,
     pub latest: Option<Assessment>,
     /// The latest assessments, oldest first.

@@ -26,7 +26,7 @@ pub struct Evidence {
     pub exchanges: u64,
     /// Time between the first and the latest interaction.
     pub span: Duration,
-    /// Assessments recorded before.
+    /// Assessments recorded before this one.
     pub assessments: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Cycles over time: what they see, what they change, what a restart finds.
+//! Cycles over time: their inputs, their effects, and the state after a restart.
 
 use super::*;
 

@@ -40,7 +40,7 @@ pub(super) enum LedgerCommand {
         /// Trust from -10 to 10
         #[arg(allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-10..=10))]
         trust: i64,
-        /// Reasons for it
+        /// Reasons for the judgement
         #[arg(long, value_name = "TEXT")]
         why: String,
     },

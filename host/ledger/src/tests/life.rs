@@ -121,7 +121,7 @@ async fn interactions_at_the_same_time_all_count_also_of_callers_that_went_away(
     assert_eq!(ledger.report(&main(), &peer("p1")).unwrap().summary.incoming, 20);
 }
 
-/// Polls once.
+/// Polls a future once, without a waker.
 fn futures_poll<T>(future: std::pin::Pin<&mut impl Future<Output = T>>) -> Option<T> {
     match future.poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
         std::task::Poll::Ready(value) => Some(value),
