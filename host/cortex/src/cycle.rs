@@ -33,6 +33,7 @@ const MAX_REASON: usize = 300;
 
 /// The result of asking for a cycle.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "one for each cycle, and mostly the large one")]
 pub enum ReflectOutcome {
     /// The cortex is off.
     Off,
