@@ -1,7 +1,7 @@
 //! Reading the reply of a model (SPEC CX-4): JSON, alone or in exactly one fence. Anything else is no reply.
 //!
 //! A reply may quote a peer who wrote a fenced block of JSON. With two blocks that read as replies it is unknown which one the model
-//! meant, so there is none. A JSON string has no line breaks, so a fence cannot hide in one.
+//! meant, so the cycle is skipped. A JSON string has no line breaks, so a fence cannot hide in one.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;

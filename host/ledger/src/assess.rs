@@ -19,7 +19,7 @@ const MAX_RATIONALE: usize = 1_000;
 pub enum TrustChange {
     /// Exactly this value, which must be between -10 and 10.
     Set(i64),
-    /// As far toward `trust` as `max_delta` allows, counted from the last value, or from 0 if there is none (SPEC CX-5).
+    /// As far toward `trust` as `max_delta` allows, counted from the last value, at first from 0 (SPEC CX-5).
     Toward {
         /// The proposed value; beyond -10 or 10 it counts as that bound.
         trust: i8,
