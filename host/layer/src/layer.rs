@@ -10,6 +10,8 @@ use parking_lot::Mutex;
 use rustix::fs::{OFlags, RenameFlags};
 use rustix::io::Errno;
 
+use crate::altered::Altered;
+use crate::changes::OUTPUT;
 use crate::error::{LayerError, Result};
 use crate::lookup::Node;
 use crate::path;
@@ -37,6 +39,7 @@ pub struct Layer {
     /// One change at a time.
     pub(crate) writing: Mutex<()>,
     pub(crate) touches: Touches,
+    pub(crate) altered: Altered,
     own: Tree,
     run: PathBuf,
     sources: Vec<Source>,
@@ -161,9 +164,11 @@ impl Layer {
         let lowers = sources.sources.iter().cloned().map(Lower::open).collect::<Result<_>>()?;
         let layer = Tree::open(&own)?;
         let (staging, staged_in) = stage(&layer)?;
+        let (upper, gone) = (Tree::open(&run.join(WORKSPACE))?, Tree::open(&own.join("gone"))?);
         Ok(Self {
-            upper: Tree::open(&run.join(WORKSPACE))?,
-            gone: Tree::open(&own.join("gone"))?,
+            altered: Altered::read(&upper, &gone, OUTPUT)?,
+            upper,
+            gone,
             base: Tree::open(&own.join("base"))?,
             staging,
             staged_in,
@@ -180,9 +185,10 @@ impl Layer {
         })
     }
 
-    /// A call of the run.
+    /// A call of the run; it begins now.
     #[must_use]
     pub fn call(&self, key: &str, step: u32) -> Call {
+        self.close_handles();
         Call { key: key.to_owned(), step, seen: Seen::default() }
     }
 
@@ -214,6 +220,7 @@ impl Layer {
     /// # Errors
     /// If the system cannot sync them.
     pub fn sync(&self) -> Result<()> {
+        self.close_handles();
         if !self.changed.swap(false, Ordering::Relaxed) {
             return Ok(());
         }
@@ -277,7 +284,7 @@ impl Layer {
 
     /// Opens a file of the owner that is as it was when the run began.
     pub(crate) fn read_lower(&self, source: usize, below: &str, at: &str) -> Result<(File, Stat)> {
-        let file = self.lower_at(source)?.tree.read(below)?;
+        let file = self.lower_at(source)?.read(below)?;
         let stat = stat_of(&file)?;
         if stat.kind != FileKind::File {
             return Err(LayerError::NotFound);
@@ -300,6 +307,10 @@ impl Layer {
         self.lowers.get(source).ok_or(LayerError::NotFound)
     }
 
+    fn close_handles(&self) {
+        self.lowers.iter().for_each(|lower| lower.handles.clear());
+    }
+
     /// A name in the staging directory that is not taken.
     pub(crate) fn staged(&self) -> String {
         self.staged.fetch_add(1, Ordering::Relaxed).to_string()
@@ -314,6 +325,8 @@ impl Layer {
             from: from.map(str::to_owned),
         };
         self.changed.store(true, Ordering::Relaxed);
+        let whole = !matches!(operation, Operation::Write | Operation::MakeDirectory);
+        self.altered.note(at, whole);
         self.touches.note(&touch, &call.seen)
     }
 
