@@ -4,7 +4,8 @@
 //! operation whose path passes through one fails, and the interpreter then resolves the link among the paths that a
 //! script can name, so no link leads out; and files too big for memory, which are refused before they are read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::{Error as IoError, ErrorKind, Write as _};
 use std::path::{Component, Path, PathBuf};
@@ -18,6 +19,9 @@ use crate::limits::READ_BYTES;
 /// The directory of the host, where it puts output that was too long (SPEC RUN-9).
 pub(crate) const HOST_DIRECTORY: &str = ".motor-output";
 
+/// Directories that are remembered to be no links: most trees have fewer.
+const MAX_PLAIN: usize = 10_000;
+
 /// An error as commands print it.
 pub(crate) fn fault(kind: ErrorKind, message: impl Into<String>) -> bashkit::Error {
     IoError::new(kind, message.into()).into()
@@ -29,6 +33,8 @@ pub(crate) struct Workspace {
     root: PathBuf,
     /// The modes set by `chmod`, for the time of this call: the sandbox's file systems know no permissions.
     modes: Modes,
+    /// Directories that were found to be no links. A script cannot make links, only move them.
+    plain: Mutex<HashSet<OsString>>,
 }
 
 /// The modes set by `chmod`, by path below `/workspace`.
@@ -36,7 +42,7 @@ pub(crate) type Modes = Arc<Mutex<BTreeMap<PathBuf, u32>>>;
 
 impl Workspace {
     pub(crate) fn at(root: impl Into<PathBuf>, modes: Modes) -> Self {
-        Self { root: root.into(), modes }
+        Self { root: root.into(), modes, plain: Mutex::default() }
     }
 
     /// Where a path is for the standard library.
@@ -50,12 +56,22 @@ impl Workspace {
             _ => None,
         });
         let Some(mut name) = names.next() else { return Ok(place) };
+        let mut plain = self.plain();
         for next in names {
             place.push(name);
-            if fs::symlink_metadata(&place).is_ok_and(|metadata| metadata.is_symlink()) {
-                return Err(fault(ErrorKind::NotFound, "No such file or directory"));
-            }
             name = next;
+            if plain.contains(place.as_os_str()) {
+                continue;
+            }
+            match fs::symlink_metadata(&place) {
+                Ok(metadata) if metadata.is_symlink() => {
+                    return Err(fault(ErrorKind::NotFound, "No such file or directory"));
+                }
+                Ok(_) if plain.len() < MAX_PLAIN => {
+                    plain.insert(place.clone().into_os_string());
+                }
+                _ => {}
+            }
         }
         place.push(name);
         Ok(place)
@@ -71,6 +87,10 @@ impl Workspace {
             )),
             Some(_) => self.place(path),
         }
+    }
+
+    fn plain(&self) -> MutexGuard<'_, HashSet<OsString>> {
+        self.plain.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn modes(&self) -> MutexGuard<'_, BTreeMap<PathBuf, u32>> {
@@ -134,6 +154,7 @@ impl FsBackend for Workspace {
             (true, false) => fs::remove_dir(place)?,
             (false, _) => fs::remove_file(place)?,
         }
+        self.plain().clear();
         self.modes().retain(|known, _| !known.starts_with(path));
         Ok(())
     }
@@ -162,6 +183,7 @@ impl FsBackend for Workspace {
     async fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         let (source, target) = (self.writable(from)?, self.writable(to)?);
         fs::rename(source, target)?;
+        self.plain().clear();
         let mut modes = self.modes();
         modes.retain(|known, _| !known.starts_with(to));
         if let Some(mode) = modes.remove(from) {
