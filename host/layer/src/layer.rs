@@ -94,12 +94,14 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Fails if the file was changed since the run began: the bytes read may be a mixture.
+    /// The bytes of the file. Fails if it was changed since the run began, as the bytes read may be a mixture, and if it is
+    /// no file.
     ///
     /// # Errors
     /// "Busy", or an error of the system.
-    pub fn check(&self, file: &File) -> io::Result<()> {
-        if stat_of(file)?.changed < self.began { Ok(()) } else { Err(Errno::BUSY.into()) }
+    pub fn check(&self, file: &File) -> io::Result<u64> {
+        let stat = stat_of(file)?;
+        if stat.changed < self.began && stat.kind == FileKind::File { Ok(stat.size) } else { Err(Errno::BUSY.into()) }
     }
 }
 
@@ -275,8 +277,10 @@ impl Layer {
         }
         match node {
             Node::Upper(_) => Ok(OpenedFile { file: self.upper.read(&at)?, from: Origin::Upper }),
-            Node::Lower { source, below, .. } => {
-                let (file, _) = self.read_lower(source, &below, &at)?;
+            Node::Lower { source, below, stat } => {
+                self.check_unchanged(&stat, &at)?;
+                // A change since then is noticed by the guard.
+                let file = self.lower_at(source)?.read(&below)?;
                 Ok(OpenedFile { file, from: Origin::Lower(Guard { began: self.began }) })
             }
         }
@@ -289,18 +293,20 @@ impl Layer {
         if stat.kind != FileKind::File {
             return Err(LayerError::NotFound);
         }
-        if stat.changed >= self.began {
-            self.notice(at);
-            return Err(LayerError::Busy);
-        }
+        self.check_unchanged(&stat, at)?;
         Ok((file, stat))
     }
 
-    pub(crate) fn notice(&self, at: &str) {
+    /// Fails, and notes the path, if the owner's file at it was changed since the run began.
+    fn check_unchanged(&self, stat: &Stat, at: &str) -> Result<()> {
+        if stat.changed < self.began {
+            return Ok(());
+        }
         let (noticed, _) = &mut *self.noticed.lock();
         if noticed.len() < MAX_NOTICED && !noticed.iter().any(|known| known == at) {
             noticed.push(at.to_owned());
         }
+        Err(LayerError::Busy)
     }
 
     pub(crate) fn lower_at(&self, source: usize) -> Result<&Lower> {

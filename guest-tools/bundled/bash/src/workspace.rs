@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bashkit::time::SystemTime;
 use bashkit::{DirEntry, FileType, FsBackend, Metadata, Result, async_trait};
+use direct::{Facts, Kind};
 
 use crate::limits::READ_BYTES;
 
@@ -63,8 +64,8 @@ impl Workspace {
             if plain.contains(place.as_os_str()) {
                 continue;
             }
-            match fs::symlink_metadata(&place) {
-                Ok(metadata) if metadata.is_symlink() => {
+            match direct::facts(&place) {
+                Ok(facts) if facts.kind == Kind::Link => {
                     return Err(fault(ErrorKind::NotFound, "No such file or directory"));
                 }
                 Ok(_) if plain.len() < MAX_PLAIN => {
@@ -97,21 +98,19 @@ impl Workspace {
         self.modes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn metadata(&self, path: &Path, metadata: &fs::Metadata) -> Metadata {
-        let (file_type, mode) = if metadata.is_dir() {
-            (FileType::Directory, 0o755)
-        } else if metadata.is_symlink() {
-            (FileType::Symlink, 0o777)
-        } else {
-            (FileType::File, 0o644)
+    fn metadata(&self, path: &Path, facts: &Facts) -> Metadata {
+        let (file_type, mode) = match facts.kind {
+            Kind::Directory => (FileType::Directory, 0o755),
+            Kind::Link => (FileType::Symlink, 0o777),
+            Kind::File | Kind::Other => (FileType::File, 0o644),
         };
-        let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        let modified = facts.modified.unwrap_or(SystemTime::UNIX_EPOCH);
         Metadata {
             file_type,
-            size: if metadata.is_dir() { 0 } else { metadata.len() },
+            size: if facts.kind == Kind::Directory { 0 } else { facts.size },
             mode: self.modes().get(path).copied().unwrap_or(mode),
             modified,
-            created: metadata.created().unwrap_or(modified),
+            created: facts.changed.unwrap_or(modified),
         }
     }
 }
@@ -120,14 +119,22 @@ impl Workspace {
 impl FsBackend for Workspace {
     async fn read(&self, path: &Path) -> Result<Vec<u8>> {
         let place = self.place(path)?;
-        let size = fs::symlink_metadata(&place)?.len();
-        if size > READ_BYTES {
-            return Err(fault(
-                ErrorKind::FileTooLarge,
-                format!("File too large: {size} bytes, a command here reads at most {READ_BYTES}"),
-            ));
+        let Facts { size, kind, .. } = direct::facts(&place)?;
+        if kind == Kind::Directory {
+            return Err(fault(ErrorKind::IsADirectory, "Is a directory"));
         }
-        Ok(fs::read(place)?)
+        if size <= READ_BYTES {
+            let most = usize::try_from(READ_BYTES).unwrap_or(usize::MAX);
+            let bytes = direct::beginning(&place, most.saturating_add(1))?;
+            // It may have grown.
+            if bytes.len() <= most {
+                return Ok(bytes);
+            }
+        }
+        Err(fault(
+            ErrorKind::FileTooLarge,
+            format!("File too large: {size} bytes, a command here reads at most {READ_BYTES}"),
+        ))
     }
 
     async fn write(&self, path: &Path, content: &[u8]) -> Result<()> {
@@ -160,16 +167,15 @@ impl FsBackend for Workspace {
     }
 
     async fn stat(&self, path: &Path) -> Result<Metadata> {
-        Ok(self.metadata(path, &fs::symlink_metadata(self.place(path)?)?))
+        Ok(self.metadata(path, &direct::facts(&self.place(path)?)?))
     }
 
     async fn read_dir(&self, path: &Path) -> Result<Vec<DirEntry>> {
+        let place = self.place(path)?;
         let mut entries = Vec::new();
-        for entry in fs::read_dir(self.place(path)?)? {
-            let entry = entry?;
-            // A name that is not text cannot be said in a script.
-            let Ok(name) = entry.file_name().into_string() else { continue };
-            let metadata = self.metadata(&path.join(&name), &fs::symlink_metadata(entry.path())?);
+        for entry in direct::list(&place)? {
+            let (name, _) = entry?;
+            let metadata = self.metadata(&path.join(&name), &direct::facts(&place.join(&name))?);
             entries.push(DirEntry { name, metadata });
         }
         entries.sort_by(|one, other| one.name.cmp(&other.name));
@@ -177,7 +183,7 @@ impl FsBackend for Workspace {
     }
 
     async fn exists(&self, path: &Path) -> Result<bool> {
-        Ok(fs::symlink_metadata(self.place(path)?).is_ok())
+        Ok(direct::facts(&self.place(path)?).is_ok())
     }
 
     async fn rename(&self, from: &Path, to: &Path) -> Result<()> {

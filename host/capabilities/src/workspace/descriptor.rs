@@ -156,9 +156,12 @@ impl HostDescriptor for WorkspaceView<'_> {
 
     async fn read(&mut self, fd: Resource<Descriptor>, len: Filesize, offset: Filesize) -> FsResult<(Vec<u8>, bool)> {
         let number = fd.rep();
-        let read = self.inner().read(fd, len, offset).await?;
-        self.layered().map_or(Ok(()), |layered| layered.check(number))?;
-        Ok(read)
+        let (bytes, mut is_end) = self.inner().read(fd, len, offset).await?;
+        if let Some(size) = self.layered().map_or(Ok(None), |layered| layered.check(number))? {
+            // The guest need not read again to learn of the end. Files of no size may have content all the same.
+            is_end |= size > 0 && offset.checked_add(bytes.len() as u64) == Some(size);
+        }
+        Ok((bytes, is_end))
     }
 
     fn read_via_stream(&mut self, fd: Resource<Descriptor>, offset: Filesize) -> FsResult<Resource<DynInputStream>> {

@@ -46,9 +46,10 @@ struct OpenFile {
 }
 
 impl OpenFile {
-    /// Fails if the owner has changed the file since it was opened: the bytes read may be a mixture.
-    fn check(&self) -> std::io::Result<()> {
-        self.guard.as_ref().map_or(Ok(()), |guard| guard.check(&self.file))
+    /// The bytes of a file of the owner. Fails if the owner has changed it since it was opened: the bytes read may be a
+    /// mixture.
+    fn check(&self) -> std::io::Result<Option<u64>> {
+        self.guard.as_ref().map(|guard| guard.check(&self.file)).transpose()
     }
 }
 
@@ -110,9 +111,9 @@ impl Layered {
         self.files.remove(&number);
     }
 
-    /// Fails if an open file of the owner has changed since it was opened.
-    pub fn check(&self, number: u32) -> FsResult<()> {
-        Ok(self.files.get(&number).map_or(Ok(()), OpenFile::check)?)
+    /// The bytes of an open file of the owner. Fails if it has changed since it was opened.
+    pub fn check(&self, number: u32) -> FsResult<Option<u64>> {
+        Ok(self.files.get(&number).map_or(Ok(None), OpenFile::check)?)
     }
 
     /// The identity of an open file.
