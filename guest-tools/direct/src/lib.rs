@@ -11,9 +11,9 @@ pub use system::{beginning, facts, list};
 pub enum Kind {
     /// A directory, which may have entries.
     Directory,
-    /// A regular file.
+    /// A file with content of its own.
     File,
-    /// A symbolic link.
+    /// A symbolic link, wherever it leads.
     Link,
     /// A pipe, a socket or a device.
     Other,

@@ -37,7 +37,7 @@ impl Handles {
         Ok(opened)
     }
 
-    /// Closes all.
+    /// Closes all open directories.
     pub fn clear(&self) {
         self.0.lock().clear();
     }
