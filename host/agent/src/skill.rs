@@ -15,6 +15,7 @@ mod names;
 mod offers;
 mod plan;
 mod replace;
+mod show;
 mod take_over;
 mod tools;
 mod used;

@@ -16,6 +16,35 @@ pub struct WhichSkill {
     pub skill: String,
 }
 
+/// Asks for the text of a file of a skill.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ShowSkillRequest {
+    /// The skill's name or place.
+    pub skill: String,
+    /// Path of the file within the skill. Default: `SKILL.md`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+}
+
+/// The text of a file of a skill.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SkillText {
+    /// The skill's own name.
+    pub name: SkillName,
+    /// Its skills directory and entry.
+    pub place: SkillPlace,
+    /// The hash of the bytes that were read.
+    pub hash: ContentHash,
+    /// The status of these bytes.
+    pub status: SkillStatus,
+    /// Path of the file.
+    pub file: String,
+    /// The whole text, with hidden characters written out as `<U+202E>`.
+    pub text: String,
+}
+
 /// Asks for a skill review.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -4,7 +4,7 @@ use base::{Refusal, RefusalCode};
 use consent::Consent;
 use grants::{patterns, shapes};
 use skills::policy::{PolicyChange, read_proposal, render, write_file};
-use skills::review::SkillReview;
+use skills::review::{Risk, SkillReview};
 use skills::{Policy, SkillError, SkillForm, SkillPlace, SkillStatus, SkillSummary, Taken, TrustRecord};
 
 use super::Skills;
@@ -14,6 +14,8 @@ use crate::api::skills::{ApprovalQuestion, ApproveRequest, RejectRequest, Update
 use store::blocking;
 use toolbox::catalogue;
 
+/// Lines of its text that an approval warns of, the worst first.
+const MAX_RISKS: usize = 5;
 /// Tools of a skill without a proposal: they see only its workspace.
 const DEFAULT_TOOLS: [&str; 3] = [catalogue::CODE, catalogue::BASH, catalogue::FILESYSTEM];
 
@@ -161,6 +163,14 @@ impl Skills {
     /// Warnings for the owner before an approval.
     async fn warnings(&self, taken: &Taken, facts: &SkillReview, policy: &Policy) -> Result<Vec<String>, Refusal> {
         let mut warnings = facts.claims.clone();
+        for risk in facts.risks.iter().take(MAX_RISKS) {
+            let Risk { kind, path, line, .. } = risk;
+            warnings.push(format!("its text {} ({path}:{line}): see the review", kind.phrase()));
+        }
+        let more = facts.risks.len().saturating_sub(MAX_RISKS);
+        if more > 0 {
+            warnings.push(format!("{more} more lines of its text should be read first: see the review"));
+        }
         let hidden: u64 = facts.hidden.iter().map(|hidden| hidden.count).sum();
         if hidden > 0 {
             warnings.push(format!("its text has {hidden} characters that are not what they look like: see the review"));

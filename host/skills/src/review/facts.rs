@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use base::text::cut;
 
 use super::text::{Lines, Text, is_disguised_component, line_around};
-use super::{ComponentFact, FileFact, FileKind, Hidden, Reference, credentials, domains, hidden, text};
+use super::{ComponentFact, FileFact, FileKind, Hidden, Reference, Risk, credentials, domains, hidden, risks, text};
 use crate::Snapshot;
 
 /// Maximum places listed per reference.
-const MAX_PLACES: usize = 20;
+pub(super) const MAX_PLACES: usize = 20;
 /// Maximum references listed per kind.
 const MAX_REFERENCES: usize = 2_000;
 /// Maximum findings of hidden characters listed.
@@ -24,6 +24,7 @@ pub(super) struct Facts {
     pub credentials: BTreeMap<String, FactPlaces>,
     pub domains: BTreeMap<String, FactPlaces>,
     pub hidden: Vec<Hidden>,
+    pub risks: Vec<Risk>,
     pub components: Vec<ComponentFact>,
 }
 
@@ -37,6 +38,7 @@ pub(super) fn find(snapshot: &Snapshot, inspect: &Inspect<'_>) -> Facts {
         credentials: BTreeMap::new(),
         domains: BTreeMap::new(),
         hidden: Vec::new(),
+        risks: Vec::new(),
         components: Vec::new(),
     };
     for (path, file) in &snapshot.files {
@@ -70,6 +72,7 @@ impl Facts {
         if kind == FileKind::Text {
             self.hidden.extend(hidden::in_text(path, text));
         }
+        self.risks.extend(risks::find(path, text, kind));
         let lines = Lines::of(text);
         for (name, at) in sorted(credentials::find(path, text), |found| found.1) {
             place(&mut self.credentials, name, path, lines.at(at));
@@ -85,6 +88,12 @@ impl Facts {
             }
             place(&mut self.domains, name, path, line);
         }
+    }
+
+    /// Findings that a person should read first, the worst first.
+    pub fn shown_risks(&self) -> Vec<Risk> {
+        let hidden = self.hidden.iter().filter_map(risks::of_hidden);
+        risks::ordered(self.risks.iter().cloned().chain(hidden).collect())
     }
 
     /// The findings of hidden characters; those beyond `MAX_HIDDEN` are only counted.

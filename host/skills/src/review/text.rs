@@ -75,6 +75,11 @@ pub(super) fn is_script(path: &str, bytes: &[u8], mode: u32) -> bool {
     program && !is_component(path, bytes)
 }
 
+/// Whether a file is Markdown, by its extension.
+pub(super) fn is_markdown(path: &str) -> bool {
+    has_extension(path, &MARKDOWNS)
+}
+
 /// The parts of a text that are shell commands: all of a shell script, the marked code fences of Markdown.
 pub(super) fn shell_parts(path: &str, text: &str) -> Vec<Range<usize>> {
     if has_extension(path, &SHELLS) || shebang_is_shell(text) {
