@@ -11,7 +11,7 @@ const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../host");
 
 /// Every crate of the host with the crates of the host it may depend on. Lower crates never see higher ones; siblings
 /// do not see each other.
-const EDGES: [(&str, &[&str]); 25] = [
+const EDGES: [(&str, &[&str]); 27] = [
     ("base", &[]),
     ("seal", &[]),
     ("store", &["base"]),
@@ -19,6 +19,8 @@ const EDGES: [(&str, &[&str]); 25] = [
     ("providers", &["base", "llm"]),
     ("energy", &["base", "store"]),
     ("signals", &["base", "store"]),
+    ("ledger", &["base", "store"]),
+    ("cortex", &["base", "ledger", "store"]),
     ("vault", &["base", "seal", "store"]),
     ("consent", &["base", "seal", "store"]),
     ("network", &["base", "vault"]),
@@ -46,6 +48,7 @@ const EDGES: [(&str, &[&str]); 25] = [
             "grants",
             "landing",
             "layer",
+            "ledger",
             "llm",
             "motor",
             "network",
@@ -63,8 +66,8 @@ const EDGES: [(&str, &[&str]); 25] = [
     (
         "interfaces",
         &[
-            "agent", "base", "consent", "grants", "llm", "motor", "network", "receipts", "runtime", "signals",
-            "skills", "vault",
+            "agent", "base", "consent", "grants", "ledger", "llm", "motor", "network", "receipts", "runtime",
+            "signals", "skills", "vault",
         ],
     ),
 ];

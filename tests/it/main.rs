@@ -27,6 +27,7 @@ mod injected;
 mod killed;
 mod killed_watched;
 mod languages;
+mod ledger;
 mod long_words;
 mod loss;
 mod mcp;

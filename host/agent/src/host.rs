@@ -10,6 +10,7 @@ use base::{Clock, HostTime, Random, Refusal, RefusalCode, RunId, Secret, Timesta
 use consent::{ApiTokens, ConsentGate};
 use deliveries::{DeliverParts, Deliveries, WaitingSignals};
 use energy::EnergyBook;
+use ledger::{Ledger, LedgerParts};
 use motor::{LiveEvent, Motor, MotorParts};
 use network::Gate;
 use signals::SignalBus;
@@ -84,6 +85,8 @@ pub struct Capabilities {
     pub tokens: ApiTokens,
     /// The energy of agents.
     pub energy: Arc<EnergyBook>,
+    /// The peers of agents.
+    pub ledger: Ledger,
     /// The signals of runs.
     pub signals: SignalBus,
     /// The signals of runs that still wait.
@@ -128,6 +131,7 @@ impl Host {
         let sandboxes = Arc::new(SandboxPool::new(engine(&config, Some(home.cache()), compile_worker)?));
         let signals = SignalBus::open(store.clone(), clock.clone())?;
         let energy = Arc::new(EnergyBook::open(store.clone(), clock.clone(), config.energy.clone()));
+        let ledger = Ledger::open(LedgerParts { store: store.clone(), clock: clock.clone(), random: random.clone() });
         for file in &config.network.authorities {
             open_regular(file, Links::Followed).map_err(|error| {
                 let reason = format!("`network.authorities`: cannot read `{}`: {error}", file.display());
@@ -204,6 +208,7 @@ impl Host {
             motor: motor.clone(),
             environment: environment.clone(),
             signals: signals.clone(),
+            ledger: ledger.clone(),
             waiting: waiting.clone(),
             consumers: Deliveries::consumers(&config.signals),
             time: HostTime::starting(clock.clone()),
@@ -238,6 +243,7 @@ impl Host {
             consent,
             tokens,
             energy,
+            ledger,
             signals,
             waiting,
             settings,

@@ -2,7 +2,8 @@
 //!
 //! A run is deleted in this order: its record, history and commands in one commit, then its files, then its signals
 //! once every consumer has received them, and a week later its idempotency key. A crash in between leaves files or
-//! signals without a run, which the next host removes; never a run without its files. It works in the background, a run
+//! signals without a run, which the next host removes; never a run without its files. A pass also ends the forgetting of peers
+//! that an earlier host left unfinished. It works in the background, a run
 //! at a time, and no run waits for it. It must not touch a run that is not over: the motor refuses that.
 
 pub(crate) mod sweep;
@@ -15,6 +16,7 @@ use std::time::{Duration, SystemTime};
 
 use base::{HostTime, Refusal, RunId, Timestamp};
 use deliveries::{WaitingSignals, delivered_to_all, runs_with_undelivered_signals};
+use ledger::Ledger;
 use motor::Motor;
 use signals::SignalBus;
 use store::{Batch, Table, blocking};
@@ -48,6 +50,7 @@ pub(crate) struct Pruner {
     pub motor: Motor,
     pub environment: Arc<HostEnvironment>,
     pub signals: SignalBus,
+    pub ledger: Ledger,
     pub waiting: WaitingSignals,
     /// The names of the consumers that receive signals.
     pub consumers: Vec<&'static str>,
@@ -175,6 +178,7 @@ impl Pruner {
         }
         self.prune_signals().await?;
         while self.motor.forget_keys(PAGE).await? == PAGE {}
+        self.ledger.resume().await?;
         let mut batch = Batch::new();
         batch.put(Table::Meta, PASSED, &self.time.earliest())?;
         self.waiting.store.commit(batch).await?;

@@ -22,6 +22,15 @@ pub fn option<'de, D: Deserializer<'de>, T: TryFrom<u64>>(deserializer: D) -> Re
     Option::<Whole>::deserialize(deserializer)?.map(Whole::narrow).transpose()
 }
 
+/// Reads a number that may be negative.
+///
+/// # Errors
+/// If it is no number, has a fraction, or is too large or too small.
+pub fn signed<'de, D: Deserializer<'de>, T: TryFrom<i64>>(deserializer: D) -> Result<T, D::Error> {
+    let SignedWhole(number) = SignedWhole::deserialize(deserializer)?;
+    T::try_from(number).map_err(|_| D::Error::invalid_value(Unexpected::Signed(number), &"a number closer to 0"))
+}
+
 /// Reads a list of numbers.
 ///
 /// # Errors
@@ -92,6 +101,42 @@ impl Visitor<'_> for WholeVisitor {
     }
 }
 
+struct SignedWhole(i64);
+
+impl<'de> Deserialize<'de> for SignedWhole {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_i64(SignedVisitor).map(Self)
+    }
+}
+
+struct SignedVisitor;
+
+impl Visitor<'_> for SignedVisitor {
+    type Value = i64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a whole number")
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<i64, E> {
+        i64::try_from(value).map_err(|_| E::invalid_value(Unexpected::Unsigned(value), &self))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<i64, E> {
+        Ok(value)
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<i64, E> {
+        /// The first number that is too large: `i64::MAX` rounds up to it.
+        const END: f64 = 9_223_372_036_854_775_808.0;
+        // The conversion is exact: the value has no fraction and is in range.
+        if value.fract() == 0.0 && (-END..END).contains(&value) {
+            return Ok(value as i64);
+        }
+        Err(E::invalid_value(Unexpected::Float(value), &self))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde::Deserialize;
@@ -109,6 +154,8 @@ mod tests {
         named: Option<BTreeMap<String, u64>>,
         #[serde(default, deserialize_with = "list")]
         several: Vec<u32>,
+        #[serde(default, deserialize_with = "signed")]
+        signed: i8,
     }
 
     fn read(json: &str) -> Option<Request> {
@@ -133,6 +180,12 @@ mod tests {
         assert_eq!(named, BTreeMap::from([("fuel".to_owned(), 1_000)]));
         assert_eq!(read(r#"{"several":[1,2.0]}"#).unwrap().several, [1, 2]);
         assert!(read(r#"{"several":[1.5]}"#).is_none());
+        for (text, expected) in [("-7", -7), ("-7.0", -7), ("-70e-1", -7), ("7", 7), ("-128", i8::MIN)] {
+            assert_eq!(read(&format!(r#"{{"signed":{text}}}"#)).unwrap().signed, expected, "{text}");
+        }
+        for text in ["-7.5", "128", "-129.0", "1e999", "-1e30", "18446744073709551615", "NaN"] {
+            assert!(read(&format!(r#"{{"signed":{text}}}"#)).is_none(), "{text}");
+        }
         let absent = read(r#"{"narrow":null}"#).unwrap();
         assert!(absent.narrow.is_none() && absent.wide.is_none() && absent.named.is_none());
     }

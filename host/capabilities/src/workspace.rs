@@ -72,13 +72,15 @@ pub struct WorkspaceCtx {
     quota: Quota,
     listings: u64,
     layered: Option<Layered>,
+    is_open: bool,
 }
 
 /// Directory listings that a call may have open: each holds all names of its directory in the host's memory.
 const MAX_LISTINGS: u64 = 16;
 
 impl WorkspaceCtx {
-    /// Opens `workspace` as `/workspace`, with at most `most` in its directory.
+    /// Opens `workspace` as `/workspace`, with at most `most` in its directory. Operations on its files block the thread of
+    /// the call, which must be one that may block.
     ///
     /// # Errors
     /// If the directory cannot be opened.
@@ -90,17 +92,25 @@ impl WorkspaceCtx {
             Access::ReadOnly => FsPerms::ReadOnly,
             Access::ReadWrite => FsPerms::ReadWrite,
         };
-        let mut wasi: WasiCtx = WasiCtx::builder().preopened_dir(directory, GUEST_PATH, permissions)?.build();
+        let mut wasi = WasiCtx::builder();
+        let mut wasi =
+            wasi.allow_blocking_current_thread(true).preopened_dir(directory, GUEST_PATH, permissions)?.build();
         let filesystem = std::mem::take(wasi.filesystem());
         let layered = match workspace {
             Workspace::Directory(_) => None,
             Workspace::Layered { layer, call, .. } => {
                 // It is never read: a layered directory answers by its path.
-                let placeholder = Dir::new(File::open(directory)?, permissions, OpenMode::READ, false);
+                let placeholder = Dir::new(File::open(directory)?, permissions, OpenMode::READ, true);
                 Some(Layered::new(layer.clone(), call.clone(), access, placeholder))
             }
         };
-        Ok(Self { filesystem, quota: Quota::new(directory, most), listings: 0, layered })
+        Ok(Self { filesystem, quota: Quota::new(directory, most), listings: 0, layered, is_open: true })
+    }
+
+    /// Whether there are files.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.is_open
     }
 }
 

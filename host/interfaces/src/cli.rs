@@ -21,6 +21,7 @@ mod input;
 mod inspect;
 mod interrupt;
 mod land;
+mod ledger;
 mod live;
 mod logging;
 mod mcp;
@@ -154,6 +155,9 @@ enum Command {
     Call(call::CallArgs),
     /// Show the tools of a component and its possible powers, without running it
     Inspect(inspect::InspectArgs),
+    /// List, show, note, assess and forget the peers of an agent
+    #[command(subcommand)]
+    Ledger(ledger::LedgerCommand),
     /// Show an agent's energy
     Energy,
     /// Examine home, state, credentials and models, and name the command that mends each problem
@@ -241,6 +245,7 @@ async fn dispatch(cli: Cli, env: Env, output: &Output) -> Done {
         Command::Signals(arguments) => signals::run(arguments, &context).await,
         Command::Call(arguments) => call::run(arguments, &context).await,
         Command::Inspect(arguments) => inspect::run(arguments, &context).await,
+        Command::Ledger(command) => ledger::run(command, &context).await,
         Command::Energy => energy::run(&context).await,
         Command::Doctor(arguments) => doctor::run(&arguments, &context).await,
         Command::Config(command) => config::run(command, &context),
@@ -355,6 +360,12 @@ mod tests {
             "motor signals --follow --since 3",
             "motor call a.wasm",
             "motor call a.wasm greet {}",
+            "motor ledger list --limit 5 --after npub1 --json",
+            "motor ledger list --forgotten",
+            "motor ledger show npub1",
+            "motor ledger note npub1 hello --outgoing --channel phone",
+            "motor ledger assess npub1 -3 --why late",
+            "motor ledger forget npub1",
             "motor config show limits.fuel --set limits.fuel=1",
             "motor completions bash",
         ] {

@@ -15,6 +15,7 @@ mod exposition;
 mod host;
 mod idempotency;
 mod landings;
+mod ledger;
 pub mod listen;
 mod mcp;
 mod meters;
@@ -49,6 +50,7 @@ use tokio_util::sync::CancellationToken;
 use attached::Attachments;
 pub use claim::DOOR;
 pub use host::{PageAddress, ResumeReply, Status};
+pub(crate) use ledger::{NewJudgement, NewNote};
 pub use mcp::serve_fixture;
 use meters::Meters;
 pub(crate) use offers::SkillsChanged;
@@ -211,6 +213,13 @@ fn api_routes() -> ApiRoutes {
         .refusing(&refusals::SKILL)
         .get("/v1/skills/events", "Follow which skills are approved", offers::events)
         .get("/v1/energy", "Show the energy of an agent", host::energy)
+        .get("/v1/ledger/peers", "List the peers of an agent, in the order of their ids", ledger::list)
+        .get("/v1/ledger/peers/{peer}", "Show a peer with its latest entries", ledger::show)
+        .delete("/v1/ledger/peers/{peer}", "Forget a peer: delete everything about it", ledger::forget)
+        .refusing(&refusals::CONSENT)
+        .post("/v1/ledger/peers/{peer}/interactions", "Note an interaction with a peer", ledger::note)
+        .post("/v1/ledger/peers/{peer}/assessments", "Assess a peer", ledger::assess)
+        .get("/v1/ledger/forgotten", "List when peers were forgotten, without their ids", ledger::forgotten)
         .get("/v1/page", "Show the address of the owner's page", host::page)
         .get("/v1/host", "Show the state of the host", host::status)
         .get("/v1/host/findings", "Examine the host's state", host::doctor)

@@ -3,6 +3,8 @@
 use std::future::Future;
 use std::time::Instant;
 
+use tokio::runtime::Handle;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use wasmtime::Store;
 
@@ -26,16 +28,73 @@ where
     S: Send + 'static,
     W: AsyncFnOnce(&mut Store<S>) -> wasmtime::Result<T>,
 {
-    let place = match supervise(runtime.places().acquire(), limits.deadline(), cancel).await {
-        SupervisedCall::Done(Ok(place)) => place,
-        SupervisedCall::Cancelled => return (Outcome::Cancelled, CallUsage::default()),
-        SupervisedCall::Done(Err(_)) => {
-            return (Outcome::HostFault("the engine is closed".into()), CallUsage::default());
-        }
-        SupervisedCall::DeadlineExceeded => {
-            return (Outcome::HostFault("all sandboxes are in use; try later".into()), CallUsage::default());
-        }
+    let _place = match place(runtime, limits, cancel).await {
+        Ok(place) => place,
+        Err(outcome) => return (outcome, CallUsage::default()),
     };
+    guest(runtime, store, limits, cancel, work).await
+}
+
+/// Runs `work` as [`run`] does, on a thread of its own, and then `settle` on it. The guest's operations on files block that
+/// thread only, and need no others: handing each operation to another thread costs ten times the operation.
+///
+/// # Errors
+/// An outcome, if the guest did not run.
+pub(crate) async fn run_apart<S, T, E, R>(
+    runtime: &Runtime,
+    mut store: Store<S>,
+    limits: &Limits,
+    cancel: &CancellationToken,
+    work: impl AsyncFnOnce(&mut Store<S>) -> wasmtime::Result<T> + Send + 'static,
+    settle: impl AsyncFnOnce(Store<S>, Outcome<T, E>, CallUsage) -> R + Send + 'static,
+) -> Result<R, Outcome<T, E>>
+where
+    S: Send + 'static,
+    R: Send + 'static,
+{
+    // Before the thread: calls that wait take none.
+    let place = place(runtime, limits, cancel).await?;
+    let (runtime, limits, cancel) = (runtime.clone(), *limits, cancel.child_token());
+    // A caller that goes away ends the guest.
+    let _ends = cancel.clone().drop_guard();
+    let executor = Handle::current();
+    let thread = tokio::task::spawn_blocking(move || {
+        executor.block_on(async move {
+            let (outcome, usage) = guest(&runtime, &mut store, &limits, &cancel, work).await;
+            drop(place);
+            settle(store, outcome, usage).await
+        })
+    });
+    thread.await.map_err(|error| match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(_) => Outcome::HostFault("the host stops".into()),
+    })
+}
+
+async fn place<T, E>(
+    runtime: &Runtime,
+    limits: &Limits,
+    cancel: &CancellationToken,
+) -> Result<OwnedSemaphorePermit, Outcome<T, E>> {
+    match supervise(runtime.places().clone().acquire_owned(), limits.deadline(), cancel).await {
+        SupervisedCall::Done(Ok(place)) => Ok(place),
+        SupervisedCall::Cancelled => Err(Outcome::Cancelled),
+        SupervisedCall::Done(Err(_)) => Err(Outcome::HostFault("the engine is closed".into())),
+        SupervisedCall::DeadlineExceeded => Err(Outcome::HostFault("all sandboxes are in use; try later".into())),
+    }
+}
+
+async fn guest<S, T, E, W>(
+    runtime: &Runtime,
+    store: &mut Store<S>,
+    limits: &Limits,
+    cancel: &CancellationToken,
+    work: W,
+) -> (Outcome<T, E>, CallUsage)
+where
+    S: Send + 'static,
+    W: AsyncFnOnce(&mut Store<S>) -> wasmtime::Result<T>,
+{
     #[expect(clippy::disallowed_methods, reason = "guests take real time")]
     let started = Instant::now();
     let stack = runtime.config().stack_bytes;
@@ -44,7 +103,6 @@ where
         Ok(()) => settle(supervise(boxed(work(&mut *store)), limits.deadline(), cancel).await, limits, stack),
         Err(error) => Outcome::HostFault(error.to_string()),
     };
-    drop(place);
     let fuel = limits.fuel.saturating_sub(store.get_fuel().unwrap_or(0));
     (outcome, CallUsage { fuel, duration: started.elapsed(), ..CallUsage::default() })
 }

@@ -215,7 +215,9 @@ impl CodeSandbox {
         within_bounds(scrub.report(match &self.engine {
             Engine::Isolated(pre) => self.isolated(pre, &request, &limits, cancel).await,
             // Boxed, so that the isolated path does not carry this future's state.
-            Engine::Connected(pre) => Box::pin(self.connected(pre, &request, surroundings, &limits, cancel)).await,
+            Engine::Connected(pre) => {
+                Box::pin(self.connected(pre.clone(), request, surroundings, &limits, cancel)).await
+            }
         }))
     }
 

@@ -99,7 +99,7 @@ struct RuntimeInner {
     /// Created when the first untrusted component is loaded: most processes never load one.
     untrusted: OnceLock<Engine>,
     config: EngineConfig,
-    places: Semaphore,
+    places: Arc<Semaphore>,
     compiling: Lanes,
     inspecting: Lanes,
     verdicts: Verdicts,
@@ -128,7 +128,7 @@ impl Runtime {
         Ok(Self(Arc::new(RuntimeInner {
             bundled: pooled(&config, ComponentOrigin::Bundled)?,
             untrusted: OnceLock::new(),
-            places: Semaphore::new(config.sandboxes as usize),
+            places: Arc::new(Semaphore::new(config.sandboxes as usize)),
             compiling: Lanes::new(MAX_COMPILING),
             inspecting: Lanes::new(MAX_INSPECTING),
             verdicts: Verdicts::default(),
@@ -154,7 +154,7 @@ impl Runtime {
         &self.0.config
     }
 
-    pub(crate) fn places(&self) -> &Semaphore {
+    pub(crate) fn places(&self) -> &Arc<Semaphore> {
         &self.0.places
     }
 

@@ -186,14 +186,14 @@ impl ToolComponent {
     pub async fn call(&self, call: ToolCall<'_>) -> CallReport<String, ToolError> {
         let scrub = Scrub::new(call.network.clone());
         scrub.finished(match &self.world {
-            Some(world) => self.call_world(world, call, &scrub).await,
+            Some(world) => self.call_world(world.clone(), call, &scrub).await,
             None => self.call_function(call, &scrub).await,
         })
     }
 
     async fn call_world(
         &self,
-        world: &ToolPre<CallState>,
+        world: Arc<ToolPre<CallState>>,
         call: ToolCall<'_>,
         scrub: &Scrub,
     ) -> CallReport<String, ToolError> {
@@ -209,7 +209,7 @@ impl ToolComponent {
             Ok(given) => given,
             Err(message) => return CallReport::host_fault(message),
         };
-        let finished = self.run(given, &limits, &cancel, async |store| {
+        let finished = self.run(given, &limits, &cancel, async move |store| {
             let guest = world.instantiate_async(&mut *store).await?;
             guest.motor_host_tools().call_call(store, &name, &arguments, &context).await
         });
@@ -257,8 +257,9 @@ impl ToolComponent {
             Err(message) => return CallReport::host_fault(message),
         };
         let results = usize::from(signature.result.is_some());
-        let finished = self.run(given, &limits, &cancel, async |store| {
-            functions::call(&self.pre, tool, arguments, results, store).await
+        let (pre, tool, arguments) = (self.pre.clone(), tool.clone(), arguments.to_vec());
+        let finished = self.run(given, &limits, &cancel, async move |store| {
+            functions::call(&pre, &tool, &arguments, results, store).await
         });
         finished.await.map(|outcome| match outcome {
             Outcome::Returned(value) => functions::settle(signature, value, limits.output_bytes),
@@ -278,8 +279,9 @@ impl ToolComponent {
             Ok(given) => given,
             Err(message) => return CallReport::host_fault(message),
         };
-        let finished = self.run(given, &limits, &cancel, async |store| {
-            match functions::call(&self.pre, tool, &[], 1, store).await {
+        let (pre, tool) = (self.pre.clone(), tool.clone());
+        let finished = self.run(given, &limits, &cancel, async move |store| {
+            match functions::call(&pre, &tool, &[], 1, store).await {
                 Ok(Some(Val::Result(Err(_)))) => Ok(1),
                 Ok(_) => Ok(0),
                 Err(error) => error.downcast_ref::<I32Exit>().map(|exit| exit.0).ok_or(error),
@@ -299,32 +301,58 @@ impl ToolComponent {
         limits: &Limits,
         ask: impl AsyncFnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
     ) -> CallReport<T, ToolError> {
-        self.run(CallInputs::nothing(limits), limits, &CancellationToken::new(), ask).await
+        let given = CallInputs::nothing(limits);
+        let stdio = given.stdio.clone();
+        match self.store(given, limits) {
+            Ok(mut store) => {
+                let never = CancellationToken::new();
+                let (outcome, usage) = call::run(&self.runtime, &mut store, limits, &never, ask).await;
+                settled(store, outcome, usage, &stdio).await
+            }
+            Err(error) => CallReport::host_fault(error.to_string()),
+        }
     }
 
-    async fn run<T>(
+    async fn run<T: Send + 'static>(
         &self,
         given: CallInputs,
         limits: &Limits,
         cancel: &CancellationToken,
-        work: impl AsyncFnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
+        work: impl AsyncFnOnce(&mut Store<CallState>) -> wasmtime::Result<T> + Send + 'static,
     ) -> CallReport<T, ToolError> {
-        let stdio = given.stdio.clone();
-        let state = CallState::new(limits, given);
-        let mut store = match state::store(self.component.compiled.engine(), state, limits) {
+        let (stdio, has_files) = (given.stdio.clone(), given.workspace.is_open());
+        let mut store = match self.store(given, limits) {
             Ok(store) => store,
             Err(error) => return CallReport::host_fault(error.to_string()),
         };
-        let (outcome, usage) = call::run(&self.runtime, &mut store, limits, cancel, work).await;
-        let ended = state::end(store, usage).await;
-        CallReport {
-            outcome,
-            usage: ended.usage,
-            stdio: stdio.text(),
-            requests: ended.requests,
-            last_refusal: ended.last_refusal,
-            withheld: Vec::new(),
+        if has_files {
+            let settle = async move |store, outcome, usage| settled(store, outcome, usage, &stdio).await;
+            let ended = call::run_apart(&self.runtime, store, limits, cancel, work, settle).await;
+            return ended.unwrap_or_else(|outcome| CallReport::of(outcome, CallUsage::default()));
         }
+        let (outcome, usage) = call::run(&self.runtime, &mut store, limits, cancel, work).await;
+        settled(store, outcome, usage, &stdio).await
+    }
+
+    fn store(&self, given: CallInputs, limits: &Limits) -> wasmtime::Result<Store<CallState>> {
+        state::store(self.component.compiled.engine(), CallState::new(limits, given), limits)
+    }
+}
+
+async fn settled<T>(
+    store: Store<CallState>,
+    outcome: Outcome<T, ToolError>,
+    usage: CallUsage,
+    stdio: &BoundedOutput,
+) -> CallReport<T, ToolError> {
+    let ended = state::end(store, usage).await;
+    CallReport {
+        outcome,
+        usage: ended.usage,
+        stdio: stdio.text(),
+        requests: ended.requests,
+        last_refusal: ended.last_refusal,
+        withheld: Vec::new(),
     }
 }
 

@@ -26,11 +26,19 @@ pub enum Table {
     /// Writes of runs that are held until the owner sends them, and the fate of each (SPEC LAND-5). Each key begins with its
     /// run and `/`. Since schema 6.
     Staged,
+    /// One record for each peer of an agent, and notes about forgotten ones (SPEC LED-1). Since schema 7.
+    Peers,
+    /// The interactions with peers, under the number of the peer. Since schema 7.
+    Interactions,
+    /// The assessments of peers, under the number of the peer. Since schema 7.
+    Assessments,
+    /// The beliefs and the reflections of each agent (SPEC CX-6, CX-8). Since schema 7.
+    Reflections,
 }
 
 impl Table {
     /// Every table of the current schema.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Meta,
         Self::Runs,
         Self::Events,
@@ -41,11 +49,16 @@ impl Table {
         Self::Vault,
         Self::Skills,
         Self::Staged,
+        Self::Peers,
+        Self::Interactions,
+        Self::Assessments,
+        Self::Reflections,
     ];
 
     /// The schema version that added the table: a state of an older one lacks it.
     pub(crate) const fn since(self) -> u32 {
         match self {
+            Self::Peers | Self::Interactions | Self::Assessments | Self::Reflections => 7,
             Self::Staged => 6,
             Self::Skills => 4,
             Self::Vault => 2,
@@ -66,6 +79,10 @@ impl Table {
             Self::Vault => "vault",
             Self::Skills => "skills",
             Self::Staged => "staged",
+            Self::Peers => "peers",
+            Self::Interactions => "interactions",
+            Self::Assessments => "assessments",
+            Self::Reflections => "reflections",
         }
     }
 }

@@ -38,6 +38,10 @@ pub(crate) struct Tables {
     vault: Keyspace,
     skills: Keyspace,
     staged: Keyspace,
+    peers: Keyspace,
+    interactions: Keyspace,
+    assessments: Keyspace,
+    reflections: Keyspace,
 }
 
 impl Tables {
@@ -81,6 +85,10 @@ impl Tables {
             vault: open(Table::Vault)?,
             skills: open(Table::Skills)?,
             staged: open(Table::Staged)?,
+            peers: open(Table::Peers)?,
+            interactions: open(Table::Interactions)?,
+            assessments: open(Table::Assessments)?,
+            reflections: open(Table::Reflections)?,
             database,
         })
     }
@@ -140,6 +148,10 @@ impl Tables {
             Table::Vault => &self.vault,
             Table::Skills => &self.skills,
             Table::Staged => &self.staged,
+            Table::Peers => &self.peers,
+            Table::Interactions => &self.interactions,
+            Table::Assessments => &self.assessments,
+            Table::Reflections => &self.reflections,
         }
     }
 }

@@ -12,6 +12,7 @@ use motor_sdk::ToolError;
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::{
+    direct,
     glob::Pattern,
     limits,
     lines::{self, Line},
@@ -43,8 +44,12 @@ motor_sdk::arguments! {
 pub(crate) fn grep(workspace: &Workspace, arguments: Grep) -> Result<String, ToolError> {
     let start = workspace.resolve(arguments.path.as_deref().unwrap_or("."))?;
     let filter = arguments.glob.as_deref().map(|glob| Pattern::new(glob, "glob")).transpose()?;
+    let ignore_case = arguments.case_insensitive.unwrap_or(false);
     let mut search = Search {
-        regex: compile(&arguments.pattern, arguments.case_insensitive.unwrap_or(false))?,
+        regex: compile(&arguments.pattern, ignore_case, false)?,
+        anywhere: matches_anywhere(&arguments.pattern)
+            .then(|| compile(&arguments.pattern, ignore_case, true))
+            .transpose()?,
         context: arguments.context.unwrap_or(0).min(limits::CONTEXT_LINES),
         page: Page::default(),
         matches: 0,
@@ -73,7 +78,14 @@ pub(crate) fn grep(workspace: &Workspace, arguments: Grep) -> Result<String, Too
     Ok(search.page.finish(&notes))
 }
 
-fn compile(pattern: &str, case_insensitive: bool) -> Result<Regex, ToolError> {
+/// Whether a line that matches is also found when the whole text is searched: not by a pattern that asks where the text
+/// begins or ends, or sets flags of its own.
+fn matches_anywhere(pattern: &str) -> bool {
+    !["\\A", "\\z", "(?"].iter().any(|part| pattern.contains(part))
+}
+
+/// The expression for single lines, or for a whole text. For a whole text it finds at least all that it finds in lines.
+fn compile(pattern: &str, case_insensitive: bool, whole_text: bool) -> Result<Regex, ToolError> {
     if pattern.is_empty() {
         return Err(ToolError::bad_input("`pattern` is empty: it would match every line"));
     }
@@ -82,6 +94,9 @@ fn compile(pattern: &str, case_insensitive: bool) -> Result<Regex, ToolError> {
     }
     RegexBuilder::new(pattern)
         .case_insensitive(case_insensitive)
+        .multi_line(whole_text)
+        .crlf(whole_text)
+        .dot_matches_new_line(whole_text)
         .size_limit(limits::PATTERN_BYTES)
         .dfa_size_limit(limits::PATTERN_BYTES)
         .build()
@@ -103,6 +118,8 @@ fn reason(error: &regex::Error) -> String {
 
 struct Search {
     regex: Regex,
+    /// The same for a whole text: most files have no match, and one search is quicker than one for each line.
+    anywhere: Option<Regex>,
     context: usize,
     page: Page,
     matches: usize,
@@ -115,11 +132,24 @@ struct Search {
 
 impl Search {
     fn place(&mut self, workspace: &Workspace, place: &Place) {
-        let searched = fs::File::open(workspace.path(place))
+        let path = workspace.path(place);
+        if self.anywhere.is_some()
+            && direct::beginning(&path, BUFFER_BYTES).is_ok_and(|beginning| self.has_none(&beginning))
+        {
+            return;
+        }
+        let searched = fs::File::open(path)
             .and_then(|file| self.file(&mut BufReader::with_capacity(BUFFER_BYTES, file), &place.shown()));
         if searched.is_err() {
             self.unreadable += 1;
         }
+    }
+
+    /// Whether a text that was perhaps cut is whole and has no match.
+    fn has_none(&self, beginning: &[u8]) -> bool {
+        beginning.len() < BUFFER_BYTES
+            && !lines::is_binary(beginning)
+            && self.anywhere.as_ref().is_some_and(|regex| !regex.is_match(beginning))
     }
 
     fn file(&mut self, reader: &mut impl BufRead, shown: &str) -> io::Result<()> {
@@ -213,4 +243,47 @@ fn excerpt(line: &Line, found: usize) -> String {
     let starts = if from > 0 { "…" } else { "" };
     let ends = if from + text.len() < line.kept.len() || line.is_cut() { "…" } else { "" };
     format!("{starts}{text}{ends}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_text_has_every_match_that_its_lines_have() {
+        let patterns = [
+            "^b", "b$", "^$", "^b$", r"\bb\b", r"\Bb", r"b\B", ".b", "b.", "[^a]b", r"\s", r"^\s*b", "a|^b", r"\Ab",
+            r"b\z", "(?s)^b", "(?-m)^b", "(?-R)b$", "(?R)b$", r"\w$", r"\W", r"^\W*$", "b{1,2}$", "^.$", r"\p{L}+$",
+            r"\r", "é$",
+        ];
+        let texts = [
+            "b",
+            "a\nb",
+            "b\na",
+            "a\r\nb\r\nc",
+            "b\r\n",
+            "ab\n\ncb",
+            "\n",
+            "\r\n",
+            " b ",
+            "a\rb\n",
+            "xb\u{e9}\nb",
+            "bb",
+        ];
+        for pattern in patterns {
+            let of_lines = compile(pattern, false, false).unwrap();
+            let of_texts = compile(pattern, false, true).unwrap();
+            for text in texts {
+                let mut line = Line::default();
+                let mut reader = text.as_bytes();
+                let mut in_lines = false;
+                while lines::next(&mut reader, &mut line, 100).unwrap() {
+                    in_lines |= of_lines.is_match(&line.kept);
+                }
+                let in_text = !matches_anywhere(pattern) || of_texts.is_match(text.as_bytes());
+                assert!(in_text || !in_lines, "{pattern:?} in {text:?}");
+            }
+        }
+        assert!(!compile("z", false, true).unwrap().is_match(b"a\nb"));
+    }
 }

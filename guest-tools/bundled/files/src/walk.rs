@@ -1,12 +1,12 @@
 //! Directories, entry by entry in a fixed order. Links are shown and never followed, so a walk stays inside and ends;
 //! the number of entries and the depth are bounded, and omissions are reported.
 
-use std::{fs, ops::ControlFlow, vec};
+use std::{ops::ControlFlow, vec};
 
 use motor_sdk::ToolError;
 
 use crate::{
-    fault, limits,
+    direct, fault, limits,
     workspace::{HOST_DIRECTORY, Place, Workspace},
 };
 
@@ -118,33 +118,21 @@ fn entries(
 ) -> std::io::Result<Vec<Entry>> {
     let mut found = Vec::new();
     let mut broken = 0;
-    for entry in fs::read_dir(workspace.path(place))? {
+    for entry in direct::list(&workspace.path(place))? {
         let Some(left) = room.checked_sub(1) else {
             omitted.ended = true;
             break;
         };
         *room = left;
-        // A sandbox reports a name that is not UTF-8 as an error of the entry, a native system as such a name.
-        let named = entry.and_then(|entry| Ok((entry.file_name().into_string(), entry.file_type()?)));
-        let (Ok(name), file_type) = (match named {
-            Ok(named) => named,
+        match entry {
+            Ok((name, kind)) => found.push(Entry { place: place.join(&name), kind }),
+            // A name that is not UTF-8.
             Err(_) if broken < BROKEN_ENTRIES => {
                 broken += 1;
                 omitted.names += 1;
-                continue;
             }
             Err(error) => return Err(error),
-        }) else {
-            omitted.names += 1;
-            continue;
-        };
-        let kind = match file_type {
-            kind if kind.is_symlink() => Kind::Link,
-            kind if kind.is_dir() => Kind::Directory,
-            kind if kind.is_file() => Kind::File,
-            _ => Kind::Other,
-        };
-        found.push(Entry { place: place.join(&name), kind });
+        }
     }
     found.sort_by(|a, b| a.place.name().cmp(b.place.name()));
     if place.is_root()

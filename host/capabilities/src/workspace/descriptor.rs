@@ -24,18 +24,18 @@ impl WorkspaceView<'_> {
     }
 
     /// Charges the growth of the workspace by a write below a path of the layer: a copy of the owner's file.
-    async fn spend_copy(&mut self, path: &str) -> FsResult<()> {
+    fn spend_copy(&mut self, path: &str) -> FsResult<()> {
         let Some(layered) = self.layered() else { return Ok(()) };
         layered.check_writable()?;
         let named = path.to_owned();
-        let copy = layered.with(move |layer, _| layer.copy_up_size(&named)).await?;
+        let copy = layered.with(move |layer, _| layer.copy_up_size(&named))?;
         for _ in 0..copy.files {
             self.spend_file()?;
         }
         self.spend_bytes(copy.bytes)
     }
 
-    async fn open_layered(
+    fn open_layered(
         &mut self,
         path: String,
         follow: bool,
@@ -47,14 +47,14 @@ impl WorkspaceView<'_> {
             let Some(layered) = self.layered() else { return Err(ErrorCode::BadDescriptor.into()) };
             let named = path.clone();
             // A missing file is a new one; one of the owner is copied before it is changed.
-            match layered.with(move |layer, _| layer.stat(&named, follow)).await {
-                Ok(found) if found.kind == FileKind::File => self.spend_copy(&path).await?,
+            match layered.with(move |layer, _| layer.stat(&named, follow)) {
+                Ok(found) if found.kind == FileKind::File => self.spend_copy(&path)?,
                 Ok(_) => {}
                 Err(_) => self.spend_file()?,
             }
         }
         let Some(layered) = self.layered() else { return Err(ErrorCode::BadDescriptor.into()) };
-        let opened = layered.open(path, follow, open, flags).await?;
+        let opened = layered.open(path, follow, open, flags)?;
         let fd = self.table.push(layered.descriptor(&opened)).map_err(FsError::trap)?;
         if let Some(layered) = &mut self.ctx.layered {
             layered.opened(fd.rep(), opened);
@@ -100,7 +100,7 @@ impl HostDescriptor for WorkspaceView<'_> {
     ) -> FsResult<Resource<Descriptor>> {
         if let Some(layered) = self.layered() {
             let path = layered.path(fd.rep(), &path)?;
-            return self.open_layered(path, path_flags.contains(PathFlags::SYMLINK_FOLLOW), open_flags, flags).await;
+            return self.open_layered(path, path_flags.contains(PathFlags::SYMLINK_FOLLOW), open_flags, flags);
         }
         if open_flags.contains(OpenFlags::CREATE) {
             let directory = Resource::new_borrow(fd.rep());
@@ -116,7 +116,7 @@ impl HostDescriptor for WorkspaceView<'_> {
         if let Some(layered) = self.layered() {
             layered.check_writable()?;
             let path = layered.path(fd.rep(), &path)?;
-            return layered.with(move |layer, call| layer.create_dir(call, &path)).await;
+            return layered.with(move |layer, call| layer.create_dir(call, &path));
         }
         self.inner().create_directory_at(fd, path).await
     }
@@ -141,7 +141,7 @@ impl HostDescriptor for WorkspaceView<'_> {
             return Err(FsError::trap(LimitExceeded { limit: Limit::Handles, value: MAX_LISTINGS }));
         }
         let entries = match self.directory(&fd) {
-            Some((layered, path)) => Some(layered.with(move |layer, _| layer.list(&path)).await?),
+            Some((layered, path)) => Some(layered.with(move |layer, _| layer.list(&path))?),
             None => None,
         };
         // The stream of a layered directory is the placeholder's, which has the number that the entries are kept by.
@@ -201,16 +201,16 @@ impl HostDescriptor for WorkspaceView<'_> {
             let path = layered.path(fd.rep(), &path)?;
             let (accessed, modified) = (new_time(accessed)?, new_time(modified)?);
             let follow = path_flags.contains(PathFlags::SYMLINK_FOLLOW);
-            self.spend_copy(&path).await?;
+            self.spend_copy(&path)?;
             let Some(layered) = self.layered() else { return Err(ErrorCode::BadDescriptor.into()) };
-            return layered.with(move |layer, call| layer.set_times(call, &path, follow, accessed, modified)).await;
+            return layered.with(move |layer, call| layer.set_times(call, &path, follow, accessed, modified));
         }
         self.inner().set_times_at(fd, path_flags, path, accessed, modified).await
     }
 
     async fn stat(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorStat> {
         match self.directory(&fd) {
-            Some((layered, path)) => Ok(stat(&layered.with(move |layer, _| layer.stat(&path, true)).await?)),
+            Some((layered, path)) => Ok(stat(&layered.with(move |layer, _| layer.stat(&path, true))?)),
             None => self.inner().stat(fd).await,
         }
     }
@@ -224,7 +224,7 @@ impl HostDescriptor for WorkspaceView<'_> {
         if let Some(layered) = self.layered() {
             let path = layered.path(fd.rep(), &path)?;
             let follow = path_flags.contains(PathFlags::SYMLINK_FOLLOW);
-            return Ok(stat(&layered.with(move |layer, _| layer.stat(&path, follow)).await?));
+            return Ok(stat(&layered.with(move |layer, _| layer.stat(&path, follow))?));
         }
         self.inner().stat_at(fd, path_flags, path).await
     }
@@ -239,7 +239,7 @@ impl HostDescriptor for WorkspaceView<'_> {
     async fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<String> {
         if let Some(layered) = self.layered() {
             let path = layered.path(fd.rep(), &path)?;
-            return layered.with(move |layer, _| layer.read_link(&path)).await;
+            return layered.with(move |layer, _| layer.read_link(&path));
         }
         self.inner().readlink_at(fd, path).await
     }
@@ -248,7 +248,7 @@ impl HostDescriptor for WorkspaceView<'_> {
         if let Some(layered) = self.layered() {
             layered.check_writable()?;
             let path = layered.path(fd.rep(), &path)?;
-            return layered.with(move |layer, call| layer.remove_dir(call, &path)).await;
+            return layered.with(move |layer, call| layer.remove_dir(call, &path));
         }
         self.inner().remove_directory_at(fd, path).await
     }
@@ -262,9 +262,9 @@ impl HostDescriptor for WorkspaceView<'_> {
     ) -> FsResult<()> {
         if let Some(layered) = self.layered() {
             let (from, to) = (layered.path(fd.rep(), &old_path)?, layered.path(new_fd.rep(), &new_path)?);
-            self.spend_copy(&from).await?;
+            self.spend_copy(&from)?;
             let Some(layered) = self.layered() else { return Err(ErrorCode::BadDescriptor.into()) };
-            return layered.with(move |layer, call| layer.rename(call, &from, &to)).await;
+            return layered.with(move |layer, call| layer.rename(call, &from, &to));
         }
         self.inner().rename_at(fd, old_path, new_fd, new_path).await
     }
@@ -273,7 +273,7 @@ impl HostDescriptor for WorkspaceView<'_> {
         if let Some(layered) = self.layered() {
             layered.check_writable()?;
             let path = layered.path(fd.rep(), &path)?;
-            return layered.with(move |layer, call| layer.unlink(call, &path)).await;
+            return layered.with(move |layer, call| layer.unlink(call, &path));
         }
         self.inner().unlink_file_at(fd, path).await
     }
@@ -289,7 +289,7 @@ impl HostDescriptor for WorkspaceView<'_> {
     async fn metadata_hash(&mut self, fd: Resource<Descriptor>) -> FsResult<MetadataHashValue> {
         match self.directory(&fd) {
             Some((layered, path)) => {
-                let found = layered.with(move |layer, _| layer.stat(&path, true)).await?;
+                let found = layered.with(move |layer, _| layer.stat(&path, true))?;
                 Ok(identity(found.device, found.inode))
             }
             None => self.inner().metadata_hash(fd).await,
@@ -307,15 +307,11 @@ impl HostDescriptor for WorkspaceView<'_> {
         let follow = path_flags.contains(PathFlags::SYMLINK_FOLLOW);
         // The value that the open file has: for a file, the library's own.
         let number = {
-            let found = layered.with({
-                let path = path.clone();
-                move |layer, _| layer.stat(&path, follow)
-            });
-            let found = found.await?;
+            let found = layered.with(|layer, _| layer.stat(&path, follow))?;
             if found.kind != FileKind::File {
                 return Ok(identity(found.device, found.inode));
             }
-            self.open_layered(path, follow, OpenFlags::empty(), DescriptorFlags::READ).await?
+            self.open_layered(path, follow, OpenFlags::empty(), DescriptorFlags::READ)?
         };
         let hash = self.inner().metadata_hash(Resource::new_borrow(number.rep())).await;
         HostDescriptor::drop(self, number).map_err(FsError::trap)?;

@@ -137,18 +137,13 @@ impl Layered {
         if self.access == Access::ReadOnly { Err(ErrorCode::NotPermitted.into()) } else { Ok(()) }
     }
 
-    /// Does something with the layer on a thread that may block.
-    pub async fn with<T: Send + 'static>(
-        &self,
-        operation: impl FnOnce(&Layer, &Call) -> Result<T, LayerError> + Send + 'static,
-    ) -> FsResult<T> {
-        let (layer, call) = (self.layer.clone(), self.call.clone());
-        let done = tokio::task::spawn_blocking(move || operation(&layer, &call)).await;
-        done.map_err(|_| FsError::from(ErrorCode::Io))?.map_err(code)
+    /// Does something with the layer, on the thread of the call.
+    pub fn with<T>(&self, operation: impl FnOnce(&Layer, &Call) -> Result<T, LayerError>) -> FsResult<T> {
+        operation(&self.layer, &self.call).map_err(code)
     }
 
     /// Opens a path as a guest's flags ask for. The bytes that this adds to the workspace were charged before.
-    pub async fn open(&self, path: String, follow: bool, open: OpenFlags, flags: DescriptorFlags) -> FsResult<Opened> {
+    pub fn open(&self, path: String, follow: bool, open: OpenFlags, flags: DescriptorFlags) -> FsResult<Opened> {
         let writes = flags.contains(DescriptorFlags::WRITE);
         let makes = open.intersects(OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE);
         if writes || makes || flags.contains(DescriptorFlags::MUTATE_DIRECTORY) {
@@ -158,7 +153,7 @@ impl Layered {
             if open.intersects(OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE) {
                 return Err(ErrorCode::Invalid.into());
             }
-            return self.open_directory(path, follow).await;
+            return self.open_directory(path, follow);
         }
         if !writes && !makes {
             let named = path.clone();
@@ -166,13 +161,13 @@ impl Layered {
                 Err(LayerError::IsDirectory) => Ok(None),
                 other => other.map(Some),
             });
-            return match opened.await? {
+            return match opened? {
                 Some(OpenedFile { file, from }) => {
                     let guard = match from {
                         Origin::Lower(guard) => Some(guard),
                         Origin::Upper => None,
                     };
-                    Ok(Opened::File(File::new(file, FsPerms::ReadOnly, DescriptorMode::READ, false), guard))
+                    Ok(Opened::File(File::new(file, FsPerms::ReadOnly, DescriptorMode::READ, true), guard))
                 }
                 None => Ok(Opened::Directory(path)),
             };
@@ -183,17 +178,17 @@ impl Layered {
             truncate: open.contains(OpenFlags::TRUNCATE),
             read: flags.contains(DescriptorFlags::READ),
         };
-        let file = self.with(move |layer, call| layer.open_write(call, &path, mode, follow)).await?;
+        let file = self.with(move |layer, call| layer.open_write(call, &path, mode, follow))?;
         let mut descriptor = DescriptorMode::WRITE;
         if mode.read {
             descriptor |= DescriptorMode::READ;
         }
-        Ok(Opened::File(File::new(file, FsPerms::ReadWrite, descriptor, false), None))
+        Ok(Opened::File(File::new(file, FsPerms::ReadWrite, descriptor, true), None))
     }
 
-    async fn open_directory(&self, path: String, follow: bool) -> FsResult<Opened> {
+    fn open_directory(&self, path: String, follow: bool) -> FsResult<Opened> {
         let named = path.clone();
-        let stat = self.with(move |layer, _| layer.stat(&named, follow)).await?;
+        let stat = self.with(move |layer, _| layer.stat(&named, follow))?;
         if stat.kind == FileKind::Directory { Ok(Opened::Directory(path)) } else { Err(ErrorCode::NotDirectory.into()) }
     }
 }

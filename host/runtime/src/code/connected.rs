@@ -9,6 +9,7 @@ use bindings::code::{CodePre, exports::motor::host::interpreter as wit};
 use capabilities::workspace::{Access, Workspace};
 use network::RunNetwork;
 use tokio_util::sync::CancellationToken;
+use wasmtime::Store;
 
 use super::{CodeReport, CodeSandbox, Engine, linked, settle};
 use crate::call;
@@ -68,8 +69,8 @@ impl CodeSandbox {
 
     pub(super) async fn connected(
         &self,
-        pre: &CodePre<CallState>,
-        request: &wit::Program,
+        pre: Arc<CodePre<CallState>>,
+        request: wit::Program,
         surroundings: CodeAccess,
         limits: &Limits,
         cancel: &CancellationToken,
@@ -87,18 +88,31 @@ impl CodeSandbox {
             idempotency_key: surroundings.idempotency_key,
             ..CallInputs::nothing(limits)
         };
+        let has_files = given.workspace.is_open();
         let state = CallState::new(limits, given);
         let mut store = match state::store(self.component.compiled.engine(), state, limits) {
             Ok(store) => store,
             Err(error) => return fault(error.to_string()),
         };
-        let (outcome, usage) = call::run(&self.runtime, &mut store, limits, cancel, async |store| {
+        let work = async move |store: &mut Store<CallState>| {
             let instance = pre.instantiate_async(&mut *store).await?;
-            instance.motor_host_interpreter().call_execute(&mut *store, request).await
-        })
-        .await;
-        let ended = state::end(store, usage).await;
-        let (requests, last_refusal) = (ended.requests, ended.last_refusal);
-        CodeReport { requests, last_refusal, ..settle(outcome, ended.usage) }
+            instance.motor_host_interpreter().call_execute(&mut *store, &request).await
+        };
+        if has_files {
+            let ended = call::run_apart(&self.runtime, store, limits, cancel, work, settled).await;
+            return ended.unwrap_or_else(|outcome| settle(outcome, CallUsage::default()));
+        }
+        let (outcome, usage) = call::run(&self.runtime, &mut store, limits, cancel, work).await;
+        settled(store, outcome, usage).await
     }
+}
+
+async fn settled(
+    store: Store<CallState>,
+    outcome: Outcome<wit::Report, std::convert::Infallible>,
+    usage: CallUsage,
+) -> CodeReport {
+    let ended = state::end(store, usage).await;
+    let (requests, last_refusal) = (ended.requests, ended.last_refusal);
+    CodeReport { requests, last_refusal, ..settle(outcome, ended.usage) }
 }

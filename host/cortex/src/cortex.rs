@@ -1,0 +1,174 @@
+//! The cortex of one agent: observing, injecting, and everything else that takes no model.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{AgentName, Clock, Refusal};
+use ledger::{Ledger, PeerId};
+use parking_lot::{Mutex, RwLock};
+use store::{Batch, Store, StoreError, Table};
+
+use crate::activity::{ActivityBuffer, Observation};
+use crate::belief::{Belief, names};
+use crate::config::{CortexConfig, InvalidConfig};
+use crate::record::{CycleOutcome, ReflectionRecord};
+use crate::state::{CortexState, record_key, records};
+use crate::trigger::{Trigger, due};
+
+/// The dependencies of a cortex.
+#[derive(Debug, Clone)]
+pub struct CortexParts {
+    /// The state of the home.
+    pub store: Store,
+    /// The source of time.
+    pub clock: Arc<dyn Clock>,
+    /// The peers of the same home.
+    pub ledger: Ledger,
+    /// The agent that is reflected on.
+    pub agent: AgentName,
+    /// The settings to begin with.
+    pub config: CortexConfig,
+}
+
+/// The cortex of one agent. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Cortex {
+    pub(crate) inner: Arc<CortexInner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct CortexInner {
+    pub store: Store,
+    pub clock: Arc<dyn Clock>,
+    pub ledger: Ledger,
+    pub agent: AgentName,
+    config: Mutex<Arc<CortexConfig>>,
+    pub activity: ActivityBuffer,
+    /// The state as it is stored. Written by the holder of `reflecting` alone.
+    pub state: RwLock<CortexState>,
+    /// Held by a cycle.
+    pub reflecting: Arc<tokio::sync::Mutex<()>>,
+    /// The monotonic clock at the beginning of the last cycle, or when the cortex was opened.
+    pub last_cycle: Mutex<Duration>,
+}
+
+impl Cortex {
+    /// Reads the beliefs of the agent. The last trust of each peer stays in the ledger, where a cycle finds it, also if the owner recorded it.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn open(parts: CortexParts) -> Result<Self, StoreError> {
+        let CortexParts { store, clock, ledger, agent, config } = parts;
+        let state = RwLock::new(CortexState::read(&store, &agent)?);
+        let last_cycle = Mutex::new(clock.monotonic());
+        let config = Mutex::new(Arc::new(config));
+        let (activity, reflecting) = (ActivityBuffer::default(), Arc::default());
+        let inner = CortexInner { store, clock, ledger, agent, config, activity, state, reflecting, last_cycle };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The settings in force.
+    #[must_use]
+    pub fn config(&self) -> Arc<CortexConfig> {
+        self.inner.config.lock().clone()
+    }
+
+    /// Replaces the settings; a cycle under way ends with those it began with.
+    ///
+    /// # Errors
+    /// If a number is out of its range: the settings stay as they were.
+    pub fn configure(&self, config: CortexConfig) -> Result<(), InvalidConfig> {
+        config.validate()?;
+        *self.inner.config.lock() = Arc::new(config);
+        Ok(())
+    }
+
+    /// Notes something that the main loop did. It cannot fail, and changes nothing for the main loop.
+    pub fn observe(&self, observation: Observation) {
+        self.inner.activity.observe(observation);
+    }
+
+    /// The triggers that apply now. Empty while the cortex is off.
+    #[must_use]
+    pub fn due(&self) -> Vec<Trigger> {
+        let inner = &self.inner;
+        let since_last = inner.clock.monotonic().saturating_sub(*inner.last_cycle.lock());
+        due(inner.activity.activity(), since_last, &self.config())
+    }
+
+    /// Appends the active beliefs to a system prompt (SPEC CX-7); nothing if there are none.
+    pub fn inject(&self, prompt: &mut String) {
+        let config = self.config();
+        let now = self.inner.clock.now();
+        self.inner.state.read().beliefs.inject(prompt, now, config.belief_ttl(), config.max_beliefs);
+    }
+
+    /// The active beliefs, the latest confirmed last.
+    #[must_use]
+    pub fn beliefs(&self) -> Vec<Belief> {
+        let (now, ttl) = (self.inner.clock.now(), self.config().belief_ttl());
+        self.inner.state.read().beliefs.active(now, ttl).cloned().collect()
+    }
+
+    /// The records of the latest cycles, the newest first.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn history(&self, limit: usize) -> Result<Vec<ReflectionRecord>, StoreError> {
+        records(&self.inner.store, &self.inner.agent, limit)
+    }
+
+    /// Removes everything about a peer from beliefs, history and activity, after a cycle under way. For a peer that the ledger
+    /// forgot.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn forget(&self, peer: &PeerId) -> Result<(), Refusal> {
+        let inner = &*self.inner;
+        let _turn = inner.reflecting.lock().await;
+        inner.activity.forget(peer);
+        let mut state = inner.state.read().clone();
+        state.beliefs.forget(peer);
+        state.summary = state.summary.filter(|summary| !names(summary, peer));
+        let mut batch = Batch::new();
+        state.stage(&mut batch, &inner.agent)?;
+        for mut record in records(&inner.store, &inner.agent, usize::MAX)? {
+            if forget_in(&mut record, peer) {
+                batch.put(Table::Reflections, record_key(&inner.agent, record.cycle), &record)?;
+            }
+        }
+        inner.store.commit(batch).await?;
+        *inner.state.write() = state;
+        Ok(())
+    }
+}
+
+/// Removes a peer from a record; returns whether it was there.
+fn forget_in(record: &mut ReflectionRecord, peer: &PeerId) -> bool {
+    let before = record.clone();
+    match &mut record.outcome {
+        CycleOutcome::Skipped { reason } => {
+            if names(reason, peer) {
+                "skipped".clone_into(reason);
+            }
+        }
+        CycleOutcome::Applied {
+            assessed,
+            beliefs_added,
+            beliefs_reaffirmed,
+            beliefs_revised,
+            beliefs_expired,
+            refused,
+            summary,
+        } => {
+            assessed.retain(|assessed| assessed.peer != *peer);
+            for texts in [beliefs_added, beliefs_reaffirmed, beliefs_revised, beliefs_expired, refused] {
+                texts.retain(|text| !names(text, peer));
+            }
+            if names(summary, peer) {
+                summary.clear();
+            }
+        }
+    }
+    *record != before
+}

@@ -1,0 +1,404 @@
+//! One cycle (SPEC CX-3 to CX-6, CX-8): gather, ask, read, weigh, apply, in this order. One at a time.
+//!
+//! A cycle runs in its own task, so a caller that goes away does not cut it in the middle. Until the one commit nothing has changed,
+//! in the store or in memory.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use base::text::Foreign;
+use base::{Refusal, RefusalCode, Timestamp};
+use ledger::{PeerId, PeerReport, TrustChange};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use store::{Batch, broke_off};
+
+use crate::activity::Observed;
+use crate::belief::BeliefChange;
+use crate::config::CortexConfig;
+use crate::cortex::{Cortex, CortexInner};
+use crate::record::{AssessedPeer, CycleOutcome, ReflectionRecord, TokenUse};
+use crate::reflector::{Proposals, ReflectionModel, Reflector};
+use crate::state::stage_record;
+use crate::summary::{BeliefBrief, CycleSummaries, InteractionBrief, PeerBrief};
+use crate::trigger::Trigger;
+use crate::weigh::{Weighed, weigh};
+
+/// Tokens of a reflector's system prompt (SPEC CX-3).
+pub(crate) const MAX_SYSTEM_TOKENS: u64 = 500;
+/// Bytes of a model's reply.
+const MAX_REPLY_BYTES: usize = 256 << 10;
+/// Characters of the reason of a skipped cycle.
+const MAX_REASON: usize = 300;
+
+/// The result of asking for a cycle.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "one for each cycle, and mostly the large one")]
+pub enum ReflectOutcome {
+    /// The cortex is off.
+    Off,
+    /// A cycle is under way: this one is skipped.
+    AlreadyReflecting,
+    /// A cycle took place and is recorded.
+    Done {
+        /// The record in the history.
+        record: ReflectionRecord,
+        /// The events `cortex.after_assess`, one for each recorded assessment.
+        assessed: Vec<AfterAssess>,
+        /// The event `cortex.after_reflect`, if its proposals were applied.
+        reflected: Option<AfterReflect>,
+    },
+}
+
+/// The event `cortex.after_assess`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AfterAssess {
+    /// The peer in the ledger.
+    pub peer_id: PeerId,
+    /// The trust after the clamp.
+    pub trust: i8,
+    /// The rationale as it was recorded.
+    pub rationale: String,
+    /// The information score, computed by the ledger.
+    pub info_score: u8,
+    /// The number of the cycle.
+    pub cycle: u64,
+}
+
+/// The event `cortex.after_reflect`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AfterReflect {
+    /// The number of the cycle.
+    pub cycle: u64,
+    /// The reasons for the cycle, joined by `+`.
+    pub trigger: String,
+    /// The peers that were assessed.
+    pub peers_assessed: Vec<PeerId>,
+    /// Keys of new and of revised beliefs.
+    pub beliefs_added: Vec<String>,
+    /// Keys of beliefs that go on.
+    pub beliefs_reaffirmed: Vec<String>,
+    /// Keys of beliefs that ended.
+    pub beliefs_expired: Vec<String>,
+    /// The model's own summary.
+    pub summary: String,
+    /// Seconds that the cycle took.
+    pub elapsed_seconds: f64,
+}
+
+/// The facts of a cycle under way.
+struct CycleFacts {
+    config: Arc<CortexConfig>,
+    summaries: CycleSummaries,
+    /// The peers with activity that were not shown.
+    left: Vec<(PeerId, u64)>,
+    shown: BTreeSet<PeerId>,
+    tokens: TokenUse,
+    began: std::time::Duration,
+}
+
+impl Cortex {
+    /// Runs one cycle: a model call within the limits, and its consequences as one commit. Failures of the reflector and the
+    /// model are skipped cycles.
+    ///
+    /// # Errors
+    /// If the store fails: nothing of the cycle is applied.
+    pub async fn reflect(
+        &self,
+        triggers: Vec<Trigger>,
+        reflector: Arc<dyn Reflector>,
+        model: Arc<dyn ReflectionModel>,
+    ) -> Result<ReflectOutcome, Refusal> {
+        let config = self.config();
+        if !config.enabled {
+            return Ok(ReflectOutcome::Off);
+        }
+        let Ok(turn) = Arc::clone(&self.inner.reflecting).try_lock_owned() else {
+            tracing::debug!(agent = %self.inner.agent, ?triggers, "trigger skipped: a reflection is under way");
+            return Ok(ReflectOutcome::AlreadyReflecting);
+        };
+        let inner = Arc::clone(&self.inner);
+        let cycle = tokio::spawn(async move {
+            let _turn = turn;
+            inner.cycle(config, triggers, &*reflector, &*model).await
+        });
+        cycle.await.unwrap_or_else(|error| Err(broke_off(&error)))
+    }
+}
+
+impl CortexInner {
+    async fn cycle(
+        &self,
+        config: Arc<CortexConfig>,
+        triggers: Vec<Trigger>,
+        reflector: &dyn Reflector,
+        model: &dyn ReflectionModel,
+    ) -> Result<ReflectOutcome, Refusal> {
+        let began = self.clock.monotonic();
+        *self.last_cycle.lock() = began;
+        let observed = self.activity.take();
+        let peers = observed.peers.clone();
+        let result = async {
+            let mut facts = self.gather(config, triggers, observed, began)?;
+            let proposed = propose(&mut facts, reflector, model).await;
+            match proposed {
+                Ok(proposals) => self.apply(&facts, proposals).await,
+                Err(reason) => self.skip(&facts, &reason).await,
+            }
+        };
+        let result: Result<ReflectOutcome, Refusal> = result.await;
+        if !matches!(&result, Ok(ReflectOutcome::Done { reflected: Some(_), .. })) {
+            // For the next cycle, which new activity begins.
+            self.activity.give_back(peers);
+        }
+        result
+    }
+
+    /// Reads the summaries of the cycle, within the configured number of peers and tokens.
+    fn gather(
+        &self,
+        config: Arc<CortexConfig>,
+        triggers: Vec<Trigger>,
+        observed: Observed,
+        began: std::time::Duration,
+    ) -> Result<CycleFacts, Refusal> {
+        let now = self.clock.now();
+        let Observed { activity, peers } = observed;
+        let mut peers: Vec<(PeerId, u64)> = peers.into_iter().collect();
+        // Stable: of equally busy ones, in the order of their ids.
+        peers.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let state = self.state.read();
+        let belief = |belief: &crate::Belief| BeliefBrief {
+            key: belief.key.clone(),
+            value: belief.value.clone(),
+            peer: belief.peer.clone(),
+        };
+        let mut summaries = CycleSummaries {
+            agent: self.agent.clone(),
+            cycle: state.cycle.saturating_add(1),
+            now,
+            triggers,
+            activity,
+            peers: Vec::new(),
+            omitted_peers: 0,
+            beliefs: state.beliefs.active(now, config.belief_ttl()).map(belief).collect(),
+            previous_summary: state.summary.clone(),
+        };
+        drop(state);
+        let taken = MAX_SYSTEM_TOKENS.saturating_add(json_tokens(&summaries)).saturating_add(MAX_SYSTEM_TOKENS / 5);
+        let mut room = config.max_context_tokens.saturating_sub(taken);
+        let mut left = Vec::new();
+        for (peer, count) in peers {
+            if summaries.peers.len() >= config.max_peers {
+                left.push((peer, count));
+                continue;
+            }
+            // A peer that was forgotten meanwhile is left out.
+            let Some(report) = self.ledger.brief(&self.agent, &peer, config.context_window)? else { continue };
+            match fitted(brief(report), room) {
+                Some((brief, tokens)) => {
+                    room = room.saturating_sub(tokens);
+                    summaries.peers.push(brief);
+                }
+                None => left.push((peer, count)),
+            }
+        }
+        summaries.omitted_peers = u64::try_from(left.len()).unwrap_or(u64::MAX);
+        let shown = summaries.peers.iter().map(|brief| brief.peer.clone()).collect();
+        Ok(CycleFacts { config, summaries, left, shown, tokens: TokenUse::default(), began })
+    }
+
+    /// Applies the proposals within the limits, as one commit with the record.
+    async fn apply(&self, facts: &CycleFacts, proposals: Proposals) -> Result<ReflectOutcome, Refusal> {
+        let (config, cycle, now) = (&facts.config, facts.summaries.cycle, self.clock.now());
+        let mut state = self.state.read().clone();
+        let mut expired = state.beliefs.expire(now, config.belief_ttl());
+        let weighed = match weigh(proposals, &facts.shown, &state.beliefs, config.max_trust_delta) {
+            Ok(weighed) => weighed,
+            Err(reason) => return self.skip(facts, &reason).await,
+        };
+        let Weighed { assessments, claims, summary, mut refused } = weighed;
+        let (mut added, mut reaffirmed, mut revised) = (Vec::new(), Vec::new(), Vec::new());
+        for claim in claims {
+            let key = claim.key.clone();
+            match state.beliefs.apply(claim, now, cycle) {
+                Ok(BeliefChange::Added) => added.push(key),
+                Ok(BeliefChange::Reaffirmed) => reaffirmed.push(key),
+                Ok(BeliefChange::Revised) => revised.push(key),
+                Err(reason) => refused.push(format!("belief `{key}`: {reason}")),
+            }
+        }
+        expired.extend(state.beliefs.evict(config.max_beliefs));
+        state.cycle = cycle;
+        state.summary = Some(summary.clone()).filter(|summary| !summary.is_empty());
+        let proposed: Vec<i8> = assessments
+            .iter()
+            .map(|assessment| match assessment.trust {
+                TrustChange::Toward { trust, .. } => trust,
+                TrustChange::Set(_) => 0,
+            })
+            .collect();
+        let mut batch = Batch::new();
+        let staged = match self.ledger.stage_assessments(&mut batch, &self.agent, assessments).await {
+            Ok(staged) => staged,
+            // A peer was forgotten during the cycle.
+            Err(refusal) if refusal.code == RefusalCode::NotFound => return self.skip(facts, &refusal.reason).await,
+            Err(refusal) => return Err(refusal),
+        };
+        let assessed = staged.assessments().iter().zip(proposed).map(|((peer, assessment), proposed)| AssessedPeer {
+            peer: peer.clone(),
+            proposed,
+            trust: assessment.trust,
+            info_score: assessment.info_score,
+        });
+        let outcome = CycleOutcome::Applied {
+            assessed: assessed.collect(),
+            beliefs_added: added.clone(),
+            beliefs_reaffirmed: reaffirmed.clone(),
+            beliefs_revised: revised.clone(),
+            beliefs_expired: expired.clone(),
+            refused,
+            summary: summary.clone(),
+        };
+        let record = self.record(facts, outcome);
+        state.stage(&mut batch, &self.agent)?;
+        stage_record(&mut batch, &self.store, &self.agent, &record, config.history)?;
+        let recorded = self.ledger.commit(batch, staged).await?;
+        *self.state.write() = state;
+        self.activity.give_back(facts.left.iter().cloned());
+        tracing::info!(agent = %self.agent, cycle, assessed = recorded.len(), "a reflection was applied");
+        added.extend(revised);
+        let reflected = AfterReflect {
+            cycle,
+            trigger: facts.summaries.triggers.iter().map(|trigger| trigger.as_str()).collect::<Vec<_>>().join("+"),
+            peers_assessed: recorded.iter().map(|(peer, _)| peer.clone()).collect(),
+            beliefs_added: added,
+            beliefs_reaffirmed: reaffirmed,
+            beliefs_expired: expired,
+            summary,
+            elapsed_seconds: self.clock.monotonic().saturating_sub(facts.began).as_secs_f64(),
+        };
+        let event = |(peer_id, assessment): (PeerId, ledger::Assessment)| AfterAssess {
+            peer_id,
+            trust: assessment.trust,
+            rationale: assessment.rationale,
+            info_score: assessment.info_score,
+            cycle,
+        };
+        let assessed = recorded.into_iter().map(event).collect();
+        Ok(ReflectOutcome::Done { record, assessed, reflected: Some(reflected) })
+    }
+
+    /// Records a cycle of which nothing applies. The beliefs stay as they are.
+    async fn skip(&self, facts: &CycleFacts, reason: &str) -> Result<ReflectOutcome, Refusal> {
+        let reason = Foreign(reason).line(MAX_REASON);
+        tracing::warn!(agent = %self.agent, cycle = facts.summaries.cycle, %reason, "a reflection was skipped");
+        let record = self.record(facts, CycleOutcome::Skipped { reason });
+        let mut state = self.state.read().clone();
+        state.cycle = record.cycle;
+        let mut batch = Batch::new();
+        state.stage(&mut batch, &self.agent)?;
+        stage_record(&mut batch, &self.store, &self.agent, &record, facts.config.history)?;
+        self.store.commit(batch).await?;
+        *self.state.write() = state;
+        Ok(ReflectOutcome::Done { record, assessed: Vec::new(), reflected: None })
+    }
+
+    fn record(&self, facts: &CycleFacts, outcome: CycleOutcome) -> ReflectionRecord {
+        let CycleFacts { summaries, tokens, began, .. } = facts;
+        let elapsed = self.clock.monotonic().saturating_sub(*began);
+        ReflectionRecord {
+            cycle: summaries.cycle,
+            triggers: summaries.triggers.clone(),
+            started_at: Timestamp::from_millis(summaries.now.as_millis()),
+            duration_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+            activity: summaries.activity,
+            peers_shown: u64::try_from(summaries.peers.len()).unwrap_or(u64::MAX),
+            tokens: *tokens,
+            outcome,
+        }
+    }
+}
+
+/// Asks the reflector and the model, within the configured time and size.
+///
+/// # Errors
+/// With the reason to skip the cycle.
+async fn propose(
+    facts: &mut CycleFacts,
+    reflector: &dyn Reflector,
+    model: &dyn ReflectionModel,
+) -> Result<Proposals, String> {
+    let CycleFacts { config, summaries, tokens, .. } = facts;
+    let asking = async {
+        let prompt =
+            reflector.prompt(summaries).await.map_err(|error| format!("the reflector built no prompt: {error}"))?;
+        let system = estimated_tokens(&prompt.system);
+        if system > MAX_SYSTEM_TOKENS {
+            return Err(format!("the reflector's system prompt has {system} tokens, at most {MAX_SYSTEM_TOKENS}"));
+        }
+        tokens.estimated_input = system.saturating_add(estimated_tokens(&prompt.user));
+        if tokens.estimated_input > config.max_context_tokens {
+            let most = config.max_context_tokens;
+            return Err(format!("the prompt has {} tokens, at most {most}", tokens.estimated_input));
+        }
+        let reply =
+            model.ask(prompt).await.map_err(|refusal| format!("the model did not answer: {}", refusal.reason))?;
+        (tokens.input, tokens.output) = (reply.input_tokens, reply.output_tokens);
+        if reply.text.len() > MAX_REPLY_BYTES {
+            return Err(format!("the reply has {} bytes, at most {MAX_REPLY_BYTES}", reply.text.len()));
+        }
+        reflector.proposals(&reply.text).await.map_err(|error| error.to_string())
+    };
+    match tokio::time::timeout(config.timeout(), asking).await {
+        Ok(proposed) => proposed,
+        Err(_) => Err(format!("it took more than {} s", config.reflection_timeout_seconds)),
+    }
+}
+
+fn brief(report: PeerReport) -> PeerBrief {
+    let PeerReport { summary, trajectory, recent_assessments, recent_interactions, .. } = report;
+    let interaction = |entry: ledger::Interaction| InteractionBrief {
+        at: entry.at,
+        direction: entry.direction,
+        summary: entry.summary,
+    };
+    PeerBrief {
+        peer: summary.peer,
+        first_seen_at: summary.first_seen_at,
+        last_seen_at: summary.last_seen_at,
+        incoming: summary.incoming,
+        outgoing: summary.outgoing,
+        info_score: summary.info_score,
+        trust: summary.trust,
+        rationale: recent_assessments.into_iter().next().map(|assessment| assessment.rationale),
+        trajectory,
+        interactions: recent_interactions.into_iter().rev().map(interaction).collect(),
+    }
+}
+
+/// The brief with its tokens, without its oldest interactions if it is too long; `None` if even that does not fit.
+fn fitted(mut brief: PeerBrief, room: u64) -> Option<(PeerBrief, u64)> {
+    let mut tokens = json_tokens(&brief);
+    let mut dropped = 0;
+    for interaction in &brief.interactions {
+        if tokens <= room {
+            break;
+        }
+        tokens = tokens.saturating_sub(json_tokens(interaction));
+        dropped += 1;
+    }
+    brief.interactions.drain(..dropped);
+    // Each estimate is rounded up, so the sum of the rest is measured again.
+    let tokens = json_tokens(&brief);
+    (tokens <= room).then_some((brief, tokens))
+}
+
+fn json_tokens(value: &impl Serialize) -> u64 {
+    serde_json::to_string(value).map_or(u64::MAX, |text| estimated_tokens(&text))
+}
+
+/// An upper estimate for text in Latin script: a token is four bytes.
+pub(crate) fn estimated_tokens(text: &str) -> u64 {
+    u64::try_from(text.len()).unwrap_or(u64::MAX).div_ceil(4)
+}

@@ -1,0 +1,94 @@
+//! The ports of a cycle: a reflector that builds the prompt and reads the reply, and a model that answers it.
+//!
+//! Neither is trusted. A reflector is meant to be a component without imports; a proposal may hold any number and any text.
+
+use async_trait::async_trait;
+use base::Refusal;
+
+use crate::CycleSummaries;
+
+/// Builds prompts and reads replies (SPEC CX-3, CX-4).
+#[async_trait]
+pub trait Reflector: Send + Sync {
+    /// The prompt for these summaries.
+    ///
+    /// # Errors
+    /// If it cannot be built: the cycle is skipped.
+    async fn prompt(&self, summaries: &CycleSummaries) -> Result<Prompt, ReflectorError>;
+
+    /// The proposals in a reply of the model.
+    ///
+    /// # Errors
+    /// If the reply has none that can be read: the cycle is skipped.
+    async fn proposals(&self, reply: &str) -> Result<Proposals, ReflectorError>;
+}
+
+/// Asks the model of the reflections, in a context of its own.
+#[async_trait]
+pub trait ReflectionModel: Send + Sync {
+    /// The reply to a prompt.
+    ///
+    /// # Errors
+    /// If the model cannot be reached, or its reply is not complete: the cycle is skipped.
+    async fn ask(&self, prompt: Prompt) -> Result<ModelReply, Refusal>;
+}
+
+/// A prompt of a reflection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    /// The role and the form of the reply; under 500 tokens.
+    pub system: String,
+    /// The facts of the cycle.
+    pub user: String,
+}
+
+/// The reply of a model.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModelReply {
+    /// The text of the reply.
+    pub text: String,
+    /// Tokens of the prompt, as the provider counted them.
+    pub input_tokens: Option<u64>,
+    /// Tokens of the reply, as the provider counted them.
+    pub output_tokens: Option<u64>,
+}
+
+/// The proposals of a reflection, unchecked.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Proposals {
+    /// Judgements of peers that were shown.
+    pub assessments: Vec<ProposedAssessment>,
+    /// Beliefs to form, reaffirm or revise.
+    pub beliefs: Vec<ProposedBelief>,
+    /// One paragraph for the history.
+    pub summary: String,
+}
+
+/// A judgement as it is proposed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProposedAssessment {
+    /// The id of a peer that was shown.
+    pub peer: String,
+    /// Any number, also infinite or none.
+    pub trust: f64,
+    /// The reasons for it.
+    pub rationale: String,
+}
+
+/// A belief as it is proposed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProposedBelief {
+    /// The key that names it.
+    pub key: String,
+    /// The value for the prompt.
+    pub value: String,
+    /// The reasons for it.
+    pub rationale: String,
+    /// The peer that it is about, if it is about one.
+    pub peer: Option<String>,
+}
+
+/// Why a reflector has no result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ReflectorError(pub String);

@@ -1,0 +1,134 @@
+//! Reading the reply of a model (SPEC CX-4): JSON, alone or in exactly one fence. Anything else is no reply.
+//!
+//! A reply may quote a peer who wrote a fenced block of JSON. With two blocks that read as replies it is unknown which one the model
+//! meant, so the cycle is skipped. A JSON string has no line breaks, so a fence cannot hide in one.
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::{Proposals, ProposedAssessment, ProposedBelief, ReflectorError};
+
+/// The form that the prompt asks for. Further fields are ignored, except that none may occur twice.
+#[derive(Deserialize)]
+struct Reply {
+    assessments: Vec<ReplyAssessment>,
+    beliefs: Vec<ReplyBelief>,
+    #[serde(default, rename = "directives")]
+    _directives: Option<IgnoredAny>,
+    summary: String,
+}
+
+#[derive(Deserialize)]
+struct ReplyAssessment {
+    peer_id: String,
+    trust: f64,
+    rationale: String,
+}
+
+#[derive(Deserialize)]
+struct ReplyBelief {
+    key: String,
+    value: String,
+    rationale: String,
+    #[serde(default)]
+    peer_id: Option<String>,
+}
+
+/// The proposals of a reply.
+///
+/// # Errors
+/// If the text is not JSON of the expected form, and has not exactly one fenced block that is.
+pub(crate) fn read(text: &str) -> Result<Proposals, ReflectorError> {
+    if let Ok(reply) = serde_json::from_str::<Reply>(text.trim()) {
+        return Ok(reply.into());
+    }
+    let mut found = fenced(text).into_iter().filter_map(|block| serde_json::from_str::<Reply>(&block).ok());
+    match (found.next(), found.next()) {
+        (Some(reply), None) => Ok(reply.into()),
+        (Some(_), Some(_)) => {
+            Err(ReflectorError("the reply has several blocks of JSON: which is meant is unknown".into()))
+        }
+        (None, _) => Err(ReflectorError("the reply is not JSON of the expected form".into())),
+    }
+}
+
+/// The contents of fenced blocks. A block that is not closed is not one.
+fn fenced(text: &str) -> Vec<String> {
+    let (mut blocks, mut open) = (Vec::new(), None::<String>);
+    for line in text.lines() {
+        match (&mut open, line.trim_start().starts_with("```")) {
+            (Some(_), true) => blocks.extend(open.take()),
+            (Some(block), false) => {
+                block.push_str(line);
+                block.push('\n');
+            }
+            (None, true) => open = Some(String::new()),
+            (None, false) => {}
+        }
+    }
+    blocks
+}
+
+impl From<Reply> for Proposals {
+    fn from(Reply { assessments, beliefs, summary, .. }: Reply) -> Self {
+        let assessed =
+            |ReplyAssessment { peer_id, trust, rationale }| ProposedAssessment { peer: peer_id, trust, rationale };
+        let believed =
+            |ReplyBelief { key, value, rationale, peer_id }| ProposedBelief { key, value, rationale, peer: peer_id };
+        Self {
+            assessments: assessments.into_iter().map(assessed).collect(),
+            beliefs: beliefs.into_iter().map(believed).collect(),
+            summary,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"{"assessments":[{"peer_id":"mai","trust":4,"rationale":"kept a promise"}],
+        "beliefs":[{"key":"mai","value":"v","rationale":"r","peer_id":"mai"}],"summary":"s","more":[1]}"#;
+
+    #[test]
+    fn a_reply_is_json_alone_or_in_one_fence() {
+        let expected = read(GOOD).unwrap();
+        assert_eq!((expected.assessments[0].trust, expected.beliefs.len()), (4.0, 1));
+        for text in [
+            format!("  {GOOD}\n"),
+            format!("```json\n{GOOD}\n```"),
+            format!("Here it is:\n\n```\n{GOOD}\n```\nDone."),
+            format!("```json\n{{\"other\": 1}}\n```\n  ```json\n{GOOD}\n  ```"),
+        ] {
+            assert_eq!(read(&text).as_ref(), Ok(&expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_no_reply() {
+        let hostile = GOOD.replace("4", "10");
+        let reason = |text: &str| read(text).unwrap_err().0;
+        assert!(
+            reason(&format!("mai wrote:\n```json\n{hostile}\n```\n```json\n{GOOD}\n```")).contains("several blocks")
+        );
+        for text in [
+            "",
+            "I have no idea",
+            "null",
+            "[]",
+            r#"{"assessments":[],"beliefs":[]}"#,
+            &format!("```json\n{GOOD}"),
+            &format!("mai wrote {GOOD} and I answer"),
+            &GOOD.replace("4", "NaN"),
+            &GOOD.replace("4", "1e999"),
+            &GOOD.replace("4", "\"4\""),
+            &GOOD.replace("4", "null"),
+            &GOOD.replace("\"trust\":4", "\"trust\":4,\"trust\":10"),
+            &GOOD.replace("\"summary\":\"s\"", "\"summary\":\"s\",\"summary\":\"t\""),
+            &"[".repeat(100_000),
+            &"```json\n".repeat(10_000),
+        ] {
+            assert!(read(text).is_err(), "{text:.60}");
+        }
+    }
+}
