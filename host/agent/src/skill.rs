@@ -149,7 +149,7 @@ impl Skills {
                 let against = approved.as_ref().map(|(snapshot, policy)| (snapshot, policy));
                 review(&taken_again, against, inspect)
             })
-            .await?;
+            .await??;
         let records = library.trust().of_place(&taken.place)?;
         if taken.snapshot.proposal.as_deref().is_some_and(|bytes| records.iter().any(|record| wrote(bytes, record))) {
             // The host's own note of the owner's decision: it asks for nothing.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::policy::{ExtractedFrom, Policy, SkillProvenance, read_proposal};
 use crate::snapshot::is_manifest;
 use crate::trust::Advisory;
-use crate::{SkillForm, SkillName, SkillPlace, SkillStatus, Snapshot, Taken};
+use crate::{SkillError, SkillForm, SkillName, SkillPlace, SkillStatus, Snapshot, Taken};
 
 mod changes;
 mod credentials;
@@ -36,16 +36,23 @@ pub const MANIFEST: &str = "SKILL.md";
 const MAX_TEXT: usize = 256 << 10;
 
 /// Reviews a skill. `approved` is the last approved version and the policy it was approved with, if any.
-#[must_use]
-pub fn review(current: &Taken, approved: Option<(&Snapshot, &Policy)>, inspect: &Inspect<'_>) -> SkillReview {
+///
+/// # Errors
+/// If the text cannot be searched for lines to read first: a review without them would look harmless.
+pub fn review(
+    current: &Taken,
+    approved: Option<(&Snapshot, &Policy)>,
+    inspect: &Inspect<'_>,
+) -> Result<SkillReview, SkillError> {
     let Taken { place, manifest, snapshot, standing } = current;
     let facts = facts::find(snapshot, inspect);
     let changes = approved.map(|approved| changes::against(approved, snapshot, &facts, inspect));
     let proposal = snapshot.proposal.as_deref().map(read_proposal);
     let (proposal, claims) = proposal.map_or((None, Vec::new()), |proposal| (proposal.policy, proposal.claims));
     let record = standing.record.as_ref();
-    SkillReview {
-        risks: facts.shown_risks(),
+    let text = text_of(snapshot, MANIFEST);
+    Ok(SkillReview {
+        risks: risks::of_skill(snapshot, &facts.hidden)?,
         changes,
         name: manifest.name.clone(),
         place: place.clone(),
@@ -63,27 +70,22 @@ pub fn review(current: &Taken, approved: Option<(&Snapshot, &Policy)>, inspect: 
         files: facts.files,
         components: facts.components,
         instructions: None,
-        text: text_of(snapshot, MANIFEST).map(|text| cut_bytes(&text, MAX_TEXT)),
+        text_is_cut: text.as_ref().is_some_and(|text| text.len() > MAX_TEXT),
+        text: text.map(|text| cut_bytes(&text, MAX_TEXT)),
         unavailable: unavailable::find(snapshot),
         policy: record.and_then(|record| record.policy.clone()),
         proposal,
         claims,
         advisory: record.and_then(|record| record.advisory.clone()),
-    }
+    })
 }
 
 /// The lines of a skill to read first.
 #[cfg(test)]
 pub(crate) fn risks_of(snapshot: &Snapshot) -> Vec<Risk> {
-    let unseen = |path: &str, bytes: &[u8]| ComponentFact {
-        path: path.to_owned(),
-        hash: ContentHash::of(bytes),
-        capabilities: Vec::new(),
-        imports: Vec::new(),
-        tools: Vec::new(),
-        problem: None,
-    };
-    facts::find(snapshot, &unseen).shown_risks()
+    let texts = snapshot.files.iter().filter_map(|(path, file)| Some((path, text::read(path, &file.bytes).text?)));
+    let hidden: Vec<Hidden> = texts.flat_map(|(path, text)| hidden::in_text(path, &text)).collect();
+    risks::of_skill(snapshot, &hidden).unwrap()
 }
 
 /// The text of a file with hidden characters written out; `None` if the skill has no such file or it is not text.
@@ -145,6 +147,9 @@ pub struct SkillReview {
     /// `SKILL.md` with hidden characters written out; at most 256 KiB of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// Whether `text` is only the beginning.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub text_is_cut: bool,
     /// Commands and languages that it uses and that no tool here runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unavailable: Vec<Unavailable>,
@@ -226,6 +231,8 @@ pub enum RiskKind {
     PipeToShell,
     /// Encoded text that has a command or an address in it.
     EncodedText,
+    /// A part of the text that was not searched, since that would take too long.
+    NotSearched,
     /// An archive is opened with a password, so that scanners cannot look into it.
     LockedArchive,
     /// Characters that do not show carry text, or change the order of the text.
@@ -246,13 +253,14 @@ impl RiskKind {
             Self::DecodeAndRun => "decodes something and runs it",
             Self::DownloadAndRun => "downloads something and runs it",
             Self::RemoteShell => "connects a shell to another machine",
-            Self::PipeToShell => "runs the output of another command in a shell",
-            Self::EncodedText => "carries encoded text with a command or an address",
+            Self::PipeToShell => "gives the output of another command to a shell",
+            Self::EncodedText => "has encoded text with a command or an address in it",
+            Self::NotSearched => "is too long or too deeply encoded to be searched to its end",
             Self::LockedArchive => "opens an archive with a password, which no scanner can look into",
             Self::HiddenText => "has characters that do not show",
-            Self::RawAddress => "names an address of the internet by its number",
-            Self::PasteSite => "names a site where anybody can leave text or collect data",
-            Self::DisablesChecks => "tells somebody to switch a check off, or to keep something quiet",
+            Self::RawAddress => "names an internet address by its number",
+            Self::PasteSite => "names a site where anybody can leave text or collect requests",
+            Self::DisablesChecks => "tells its reader to switch a check off, or to hide something from people",
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base::text::cut;
 
 use super::text::{Lines, Text, is_disguised_component, line_around};
-use super::{ComponentFact, FileFact, FileKind, Hidden, Reference, Risk, credentials, domains, hidden, risks, text};
+use super::{ComponentFact, FileFact, FileKind, Hidden, Reference, credentials, domains, hidden, text};
 use crate::Snapshot;
 
 /// Maximum places listed per reference.
@@ -24,7 +24,6 @@ pub(super) struct Facts {
     pub credentials: BTreeMap<String, FactPlaces>,
     pub domains: BTreeMap<String, FactPlaces>,
     pub hidden: Vec<Hidden>,
-    pub risks: Vec<Risk>,
     pub components: Vec<ComponentFact>,
 }
 
@@ -38,7 +37,6 @@ pub(super) fn find(snapshot: &Snapshot, inspect: &Inspect<'_>) -> Facts {
         credentials: BTreeMap::new(),
         domains: BTreeMap::new(),
         hidden: Vec::new(),
-        risks: Vec::new(),
         components: Vec::new(),
     };
     for (path, file) in &snapshot.files {
@@ -72,7 +70,6 @@ impl Facts {
         if kind == FileKind::Text {
             self.hidden.extend(hidden::in_text(path, text));
         }
-        self.risks.extend(risks::find(path, text, kind));
         let lines = Lines::of(text);
         for (name, at) in sorted(credentials::find(path, text), |found| found.1) {
             place(&mut self.credentials, name, path, lines.at(at));
@@ -88,12 +85,6 @@ impl Facts {
             }
             place(&mut self.domains, name, path, line);
         }
-    }
-
-    /// Findings that a person should read first, the worst first.
-    pub fn shown_risks(&self) -> Vec<Risk> {
-        let hidden = self.hidden.iter().filter_map(risks::of_hidden);
-        risks::ordered(self.risks.iter().cloned().chain(hidden).collect())
     }
 
     /// The findings of hidden characters; those beyond `MAX_HIDDEN` are only counted.

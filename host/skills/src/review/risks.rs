@@ -6,8 +6,9 @@
 
 use base::text::cut;
 
-use super::text::{is_markdown, shell_parts};
+use super::text::{self, Text, is_markdown, shell_parts};
 use super::{FileKind, Hidden, Risk, RiskKind, visible_name};
+use crate::{SkillError, Snapshot};
 
 mod blobs;
 mod lines;
@@ -15,12 +16,14 @@ mod patterns;
 #[cfg(test)]
 mod tests;
 
+use blobs::{Blob, Budget};
 use lines::LogicalLine;
+use patterns::Patterns;
 
 /// Maximum findings of one kind in one file; the last one counts the rest.
 const MAX_SAME: usize = 20;
 /// Maximum findings of a skill.
-pub(super) const MAX_RISKS: usize = 300;
+const MAX_RISKS: usize = 300;
 /// Maximum characters of a line or a decoded text that are shown.
 const MAX_SHOWN: usize = 240;
 /// Characters shown before the matching part of a long line.
@@ -28,31 +31,49 @@ const SHOWN_BEFORE: usize = 60;
 /// How often decoded text is decoded again.
 const MAX_DEPTH: usize = 3;
 
+/// Findings of a skill, the worst first. `hidden` are its hidden characters.
+pub(super) fn of_skill(snapshot: &Snapshot, hidden: &[Hidden]) -> Result<Vec<Risk>, SkillError> {
+    let patterns = Patterns::compiled()?;
+    let mut found: Vec<Risk> = hidden.iter().filter_map(of_hidden).collect();
+    for (path, file) in &snapshot.files {
+        let Text { kind, text, .. } = text::read(path, &file.bytes);
+        found.extend(text.into_iter().flat_map(|text| find(patterns, path, &text, kind)));
+    }
+    Ok(ordered(found))
+}
+
 /// Findings in the text of one file, in the order of its lines.
-pub(super) fn find(path: &str, text: &str, kind: FileKind) -> Vec<Risk> {
+fn find(patterns: &Patterns, path: &str, text: &str, kind: FileKind) -> Vec<Risk> {
     let mut found = Vec::new();
     let shell = shell_parts(path, text);
-    let mut budget = blobs::MAX_DECODED;
+    let mut search = Search { patterns, budget: Budget::new() };
+    let mut unsearched = None;
     for line in lines::logical(text, is_markdown(path)) {
         let in_shell = shell.iter().any(|part| part.contains(&line.at));
-        for (kind, at) in patterns::find(&line.text, in_shell) {
+        for (kind, at) in patterns.find(&line.text, in_shell) {
             push(&mut found, path, &line, kind, excerpt(&line.text, at), None);
         }
-        if kind != FileKind::Text {
-            continue;
-        }
-        for blob in blobs::find(&line.text, &mut budget) {
-            if is_worth_reading(&blob.decoded, &mut budget, MAX_DEPTH) {
-                let decoded = visible_name(&cut(&innermost(&blob.decoded), MAX_SHOWN));
-                push(&mut found, path, &line, RiskKind::EncodedText, excerpt(&line.text, blob.at), Some(decoded));
+        if kind == FileKind::Text {
+            for blob in search.blobs(&line.text) {
+                if search.is_worth_reading(&blob.decoded, MAX_DEPTH) {
+                    let decoded = visible_name(&cut(&search.innermost(&blob.decoded), MAX_SHOWN));
+                    let shown = excerpt(&line.text, blob.at);
+                    push(&mut found, path, &line, RiskKind::EncodedText, shown, Some(decoded));
+                }
             }
         }
+        if unsearched.is_none() && (line.is_cut || search.budget.is_exceeded()) {
+            unsearched = Some(line);
+        }
+    }
+    if let Some(line) = unsearched {
+        push(&mut found, path, &line, RiskKind::NotSearched, excerpt(&line.text, 0), None);
     }
     found
 }
 
 /// The finding for hidden characters, if they are of a kind that has no use in a line of text.
-pub(super) fn of_hidden(hidden: &Hidden) -> Option<Risk> {
+fn of_hidden(hidden: &Hidden) -> Option<Risk> {
     let smuggles = ["TAG ", "OVERRIDE", "EMBEDDING", "ISOLATE", "ZERO WIDTH", "WORD JOINER", "INVISIBLE"];
     let is_word = hidden.what.contains("looks like") || hidden.what.contains("mixes scripts");
     (hidden.line > 0 && !is_word && smuggles.iter().any(|name| hidden.what.contains(name))).then(|| Risk {
@@ -66,7 +87,7 @@ pub(super) fn of_hidden(hidden: &Hidden) -> Option<Risk> {
 }
 
 /// The worst first; within a kind by path and line. Those beyond [`MAX_RISKS`] are counted in the last one.
-pub(super) fn ordered(mut found: Vec<Risk>) -> Vec<Risk> {
+fn ordered(mut found: Vec<Risk>) -> Vec<Risk> {
     found.sort_by(|one, other| (one.kind, &one.path, one.line).cmp(&(other.kind, &other.path, other.line)));
     let more: u64 = found.iter().skip(MAX_RISKS).map(|risk| risk.count).sum();
     found.truncate(MAX_RISKS);
@@ -87,35 +108,46 @@ fn push(found: &mut Vec<Risk>, path: &str, line: &LogicalLine, kind: RiskKind, s
     }
 }
 
-/// Whether a decoded text has anything that a person should read: a command, an address, or more encoded text.
-fn is_worth_reading(decoded: &str, budget: &mut usize, depth: usize) -> bool {
-    let lines = || lines::logical(decoded, false);
-    if lines().any(|line| patterns::find(&line.text, true).next().is_some()) {
-        return true;
-    }
-    // The header and claims of a token are JSON, and common in examples.
-    if !decoded.trim_start().starts_with(['{', '[']) && patterns::has_command(decoded) {
-        return true;
-    }
-    depth > 0
-        && lines().any(|line| {
-            blobs::find(&line.text, budget).iter().any(|blob| is_worth_reading(&blob.decoded, budget, depth - 1))
-        })
+/// The search for encoded texts in one file.
+struct Search<'a> {
+    patterns: &'a Patterns,
+    budget: Budget,
 }
 
-/// The text at the end of a chain of encodings.
-fn innermost(decoded: &str) -> String {
-    let mut text = decoded.to_owned();
-    let mut budget = blobs::MAX_DECODED;
-    for _ in 0..MAX_DEPTH {
-        let next =
-            lines::logical(&text, false).find_map(|line| blobs::find(&line.text, &mut budget).into_iter().next());
-        match next {
-            Some(blob) => text = blob.decoded,
-            None => break,
-        }
+impl Search<'_> {
+    fn blobs(&mut self, line: &str) -> Vec<Blob> {
+        self.patterns.encodings.find(line, &mut self.budget)
     }
-    text
+
+    /// Whether a decoded text has anything that a person should read: a command, an address, or more encoded text that
+    /// ends in one.
+    fn is_worth_reading(&mut self, decoded: &str, depth: usize) -> bool {
+        let lines = || lines::logical(decoded, false);
+        if lines().any(|line| !self.patterns.find(&line.text, true).is_empty()) {
+            return true;
+        }
+        // The header and claims of a token are JSON, and common in examples.
+        if !decoded.trim_start().starts_with(['{', '[']) && self.patterns.has_command(decoded) {
+            return true;
+        }
+        lines().any(|line| {
+            let inner = self.blobs(&line.text);
+            // A text that is encoded more often than this has no innocent reason.
+            (depth == 0 && !inner.is_empty())
+                || inner.iter().any(|blob| depth > 0 && self.is_worth_reading(&blob.decoded, depth - 1))
+        })
+    }
+
+    /// The text at the end of a chain of encodings.
+    fn innermost(&mut self, decoded: &str) -> String {
+        let mut text = decoded.to_owned();
+        for _ in 0..MAX_DEPTH {
+            let next = lines::logical(&text, false).find_map(|line| self.blobs(&line.text).into_iter().next());
+            let Some(blob) = next else { break };
+            text = blob.decoded;
+        }
+        text
+    }
 }
 
 /// The line around a finding, on one line and with hidden characters written out.

@@ -299,6 +299,11 @@ mod tests {
     }
 
     #[test]
+    fn every_pattern_compiles() {
+        assert!(POSITION.is_some() && INLINE.is_some());
+    }
+
+    #[test]
     fn what_works_here_is_not_named() {
         let shell =
             "cat a | jq . > b\ngit log --oneline\ncurl -s https://x.example | sort\necho node npm\n# npm is not used\n";

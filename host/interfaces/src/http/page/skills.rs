@@ -84,7 +84,7 @@ pub(super) async fn review(
         p.faint { (shown(&reviewed.reason)) }
         @if !reviewed.risks.is_empty() {
             section aria-labelledby="first-title" {
-                h2 id="first-title" { "Read this first: what its text tells somebody to run" }
+                h2 id="first-title" { "Lines to read first" }
                 pre tabindex="0" { (risk_text(&reviewed.risks, COLUMNS, Palette::new(false))) }
             }
         }

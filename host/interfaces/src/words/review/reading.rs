@@ -33,11 +33,11 @@ pub(crate) fn barred_text(lines: &str, columns: usize, palette: Palette) -> Stri
 }
 
 impl Page {
-    /// The first section: the lines that tell somebody to run something hidden or fetched, and their like.
+    /// The first section: lines that tell a reader to run hidden or fetched programs, and similar.
     pub(super) fn risks(&mut self, found: &[Risk]) {
-        self.heading("what its text tells somebody to run: read this first");
+        self.heading("lines to read first");
         if found.is_empty() {
-            self.line(2, Tone::Plain, "no line of a known kind was found; that is no proof, so read the text below");
+            self.line(2, Tone::Plain, "none of a known kind; that proves nothing, so read the text below");
         }
         self.text.push_str(&risks(found, self.columns, self.palette));
     }
@@ -66,11 +66,14 @@ impl Page {
         }
     }
 
-    /// `SKILL.md`, which is the text that an approval is about.
+    /// The text of `SKILL.md`.
     pub(super) fn text(&mut self, review: &SkillReview) {
         let Some(lines) = &review.text else { return };
         self.heading(&format!("the text that is approved: {MANIFEST}"));
         self.text.push_str(&barred_text(lines, self.columns, self.palette));
+        if review.text_is_cut {
+            self.line(2, Tone::Alarm, "this is only the beginning: `motor skill show` shows all of it");
+        }
     }
 
     /// Commands and scripts that fail in a run.

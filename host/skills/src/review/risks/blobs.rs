@@ -1,14 +1,12 @@
 //! Encoded text within a line: base64, hexadecimal, escapes, character codes. Only what decodes to readable text counts.
 
-use std::sync::LazyLock;
-
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use regex::Regex;
 
 /// Maximum bytes decoded of one file, over all of its encoded texts.
-pub(super) const MAX_DECODED: usize = 1 << 20;
+const MAX_DECODED: usize = 1 << 20;
 /// Maximum encoded texts looked at in one line.
 const MAX_IN_LINE: usize = 200;
 /// Minimum characters of a decoded text.
@@ -39,10 +37,8 @@ const ENCODINGS: [(Encoding, &str); 5] = [
     (Encoding::Base64, r"[A-Za-z0-9+/_-]{16,}={0,2}"),
 ];
 
-static FINDERS: LazyLock<Vec<(Encoding, Regex)>> = LazyLock::new(|| {
-    // Constant patterns, and a test compiles each.
-    ENCODINGS.iter().filter_map(|(encoding, pattern)| Some((*encoding, Regex::new(pattern).ok()?))).collect()
-});
+/// Between adjacent string literals, as in `"aGVs" + "bG8="`.
+const BETWEEN: &str = r#"(?:"\s*[+.]?\s*"|'\s*[+.]?\s*')"#;
 
 const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
     .with_decode_allow_trailing_bits(true)
@@ -50,26 +46,63 @@ const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
 const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
 
-/// The encoded texts of a line. `budget` is the number of bytes that may still be decoded.
-pub(super) fn find(line: &str, budget: &mut usize) -> Vec<Blob> {
-    let joined = joined_literals(line);
-    let mut found = Vec::new();
-    for (encoding, finder) in FINDERS.iter() {
-        for part in finder.find_iter(&joined).take(MAX_IN_LINE) {
-            let Some(left) = budget.checked_sub(part.len()) else { return found };
-            *budget = left;
-            if let Some(decoded) = decode(*encoding, part.as_str()).as_deref().and_then(readable) {
-                found.push(Blob { at: part.start().min(line.len()), decoded });
-            }
-        }
-    }
-    found
+/// The bytes that may still be decoded of one file.
+pub(super) struct Budget {
+    left: usize,
+    exceeded: bool,
 }
 
-/// The line with adjacent string literals as one: `"aGVs" + "bG8="`.
-fn joined_literals(line: &str) -> std::borrow::Cow<'_, str> {
-    static BETWEEN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"(?:"\s*[+.]?\s*"|'\s*[+.]?\s*')"#).ok());
-    BETWEEN.as_ref().map_or(line.into(), |between| between.replace_all(line, ""))
+impl Budget {
+    pub(super) fn new() -> Self {
+        Self { left: MAX_DECODED, exceeded: false }
+    }
+
+    /// Whether an encoded text was not looked at.
+    pub(super) fn is_exceeded(&self) -> bool {
+        self.exceeded
+    }
+
+    fn takes(&mut self, bytes: usize) -> bool {
+        let left = self.left.checked_sub(bytes);
+        self.exceeded |= left.is_none();
+        self.left = left.unwrap_or(self.left);
+        left.is_some()
+    }
+}
+
+/// The patterns of encoded texts.
+pub(super) struct Encodings {
+    finders: Vec<(Encoding, Regex)>,
+    between: Regex,
+}
+
+impl Encodings {
+    /// Compiles all of them or none.
+    pub(super) fn compiled() -> Result<Self, regex::Error> {
+        let finders = ENCODINGS.iter().map(|(encoding, pattern)| Ok((*encoding, Regex::new(pattern)?)));
+        Ok(Self { finders: finders.collect::<Result<_, regex::Error>>()?, between: Regex::new(BETWEEN)? })
+    }
+
+    /// The encoded texts of a line.
+    pub(super) fn find(&self, line: &str, budget: &mut Budget) -> Vec<Blob> {
+        let joined = self.between.replace_all(line, "");
+        let mut found = Vec::new();
+        for (encoding, finder) in &self.finders {
+            for (count, part) in finder.find_iter(&joined).enumerate() {
+                if count >= MAX_IN_LINE {
+                    budget.exceeded = true;
+                    break;
+                }
+                if !budget.takes(part.len()) {
+                    return found;
+                }
+                if let Some(decoded) = decode(*encoding, part.as_str()).as_deref().and_then(readable) {
+                    found.push(Blob { at: part.start().min(line.len()), decoded });
+                }
+            }
+        }
+        found
+    }
 }
 
 fn decode(encoding: Encoding, part: &str) -> Option<Vec<u8>> {
@@ -114,14 +147,9 @@ mod tests {
     use super::*;
 
     fn check(line: &str, expected: &[&str]) {
-        let found = find(line, &mut MAX_DECODED.clone());
+        let found = Encodings::compiled().unwrap().find(line, &mut Budget::new());
         let found: Vec<&str> = found.iter().map(|blob| blob.decoded.as_str()).collect();
         assert_eq!(found, expected, "{line}");
-    }
-
-    #[test]
-    fn every_pattern_compiles() {
-        assert_eq!(FINDERS.len(), ENCODINGS.len());
     }
 
     #[test]
@@ -145,8 +173,16 @@ mod tests {
     }
 
     #[test]
-    fn decoding_is_bounded() {
-        let mut budget = 40;
-        assert_eq!(find(&"Y3VybCBodHRwOi8veC5leGFtcGxlL2E= ".repeat(9), &mut budget).len(), 1);
+    fn decoding_is_bounded_and_says_so() {
+        let encodings = Encodings::compiled().unwrap();
+        let one = "Y3VybCBodHRwOi8veC5leGFtcGxlL2E= ";
+        let mut budget = Budget { left: 40, exceeded: false };
+        assert_eq!(encodings.find(one, &mut budget).len(), 1);
+        assert!(!budget.is_exceeded());
+        assert_eq!(encodings.find(one, &mut budget).len(), 0);
+        assert!(budget.is_exceeded());
+        let mut budget = Budget::new();
+        assert_eq!(encodings.find(&one.repeat(MAX_IN_LINE + 1), &mut budget).len(), MAX_IN_LINE);
+        assert!(budget.is_exceeded());
     }
 }

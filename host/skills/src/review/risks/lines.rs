@@ -15,6 +15,8 @@ pub(super) struct LogicalLine {
     pub at: usize,
     /// The text, without its end.
     pub text: String,
+    /// Whether more lines belong to it than are joined.
+    pub is_cut: bool,
 }
 
 /// The joined lines of a text. Rows of Markdown tables lose their separators: those are not pipes.
@@ -39,7 +41,10 @@ pub(super) fn logical(text: &str, markdown: bool) -> impl Iterator<Item = Logica
             next_at += next.len();
             lines.next();
         }
-        Some(LogicalLine { number, at, text: joined })
+        // Encoded text goes on in the next line where it is whole again; a command does not.
+        let is_cut = joined.len() >= MAX_JOINED
+            && lines.peek().is_some_and(|(next, _)| continues(&joined, next.trim_end(), markdown) == Some(" "));
+        Some(LogicalLine { number, at, text: joined, is_cut })
     })
 }
 
@@ -115,6 +120,9 @@ mod tests {
     #[test]
     fn a_joined_line_has_an_end() {
         let text = "a \\\n".repeat(100_000);
-        assert!(logical(&text, false).all(|line| line.text.len() <= MAX_JOINED + 4));
+        let lines: Vec<LogicalLine> = logical(&text, false).collect();
+        assert!(lines.iter().all(|line| line.text.len() <= MAX_JOINED + 4));
+        assert!(lines.first().is_some_and(|line| line.is_cut) && lines.last().is_some_and(|line| !line.is_cut));
+        assert!(logical(&"A".repeat(76).repeat(3_000), false).all(|line| !line.is_cut));
     }
 }

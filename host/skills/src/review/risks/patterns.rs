@@ -13,6 +13,7 @@ use super::super::RiskKind;
 use super::super::RiskKind::{
     DecodeAndRun, DisablesChecks, DownloadAndRun, LockedArchive, PasteSite, PipeToShell, RawAddress, RemoteShell,
 };
+use super::blobs::Encodings;
 
 /// Where a row applies.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -234,52 +235,68 @@ fn written_out(pattern: &str) -> String {
     format!("(?i:{pattern})")
 }
 
-struct Table {
+/// Every pattern of this module's table, and those of encoded texts.
+pub(super) struct Patterns {
     set: bytes::RegexSet,
     each: Vec<bytes::Regex>,
+    /// Words that begin a command worth reading, and addresses, in a text that was decoded.
+    command: Regex,
+    /// Encoded texts.
+    pub(super) encodings: Encodings,
 }
 
-static TABLE: LazyLock<Option<Table>> = LazyLock::new(|| {
-    // Constant patterns, and a test compiles each.
-    let written: Vec<String> = ROWS.iter().map(|(_, _, pattern)| written_out(pattern)).collect();
-    let size = 64 << 20;
-    let set =
-        bytes::RegexSetBuilder::new(&written).size_limit(size).dfa_size_limit(size).unicode(false).build().ok()?;
-    let one = |pattern: &String| bytes::RegexBuilder::new(pattern).size_limit(size).unicode(false).build().ok();
-    Some(Table { set, each: written.iter().map(one).collect::<Option<_>>()? })
-});
+const COMMAND: &str = r"(?i)https?://|\b(?:curl|wget|bash|sh|zsh|powershell|python3?|node|eval|exec|sudo|chmod|nc|rm -|import os|require\(|invoke-|iex|iwr|ssh|scp)\b[ ('\x22]|/bin/|/etc/|\.ssh/";
+/// Maximum bytes of a compiled pattern, and of the table.
+const MAX_COMPILED: usize = 64 << 20;
 
-/// Words that begin a command worth reading, and addresses, in a text that was decoded.
-static COMMAND: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?i)https?://|\b(?:curl|wget|bash|sh|zsh|powershell|python3?|node|eval|exec|sudo|chmod|nc|rm -|import os|require\(|invoke-|iex|iwr|ssh|scp)\b[ ('\x22]|/bin/|/etc/|\.ssh/").ok()
-});
+static PATTERNS: LazyLock<Result<Patterns, regex::Error>> = LazyLock::new(|| Patterns::of(ROWS.iter().map(|row| row.2)));
 
-/// Findings in a line: kind and byte offset, each kind once.
-pub(super) fn find(line: &str, in_shell: bool) -> impl Iterator<Item = (RiskKind, usize)> {
-    let mut found: Vec<(RiskKind, usize)> = Vec::new();
-    let unquoted = unquoted(line);
-    for text in [Some(line), (unquoted != line).then_some(&*unquoted)].into_iter().flatten() {
-        let Some(table) = TABLE.as_ref() else { break };
-        for index in table.set.matches(text.as_bytes()) {
-            let (Some((kind, scope, _)), Some(row)) = (ROWS.get(index), table.each.get(index)) else { continue };
-            let known = found.iter().any(|(known, _)| known == kind);
-            let applies = *scope == Anywhere || in_shell || text.contains('`');
-            if !known
-                && applies
-                && let Some(at) = place(row, *kind, text)
-            {
-                found.push((*kind, at.min(line.len())));
+impl Patterns {
+    /// The patterns, compiled once.
+    pub(super) fn compiled() -> Result<&'static Self, regex::Error> {
+        PATTERNS.as_ref().map_err(Clone::clone)
+    }
+
+    /// Compiles a table: all of it or nothing, since a missing row would look like a harmless text.
+    fn of<'a>(rows: impl Iterator<Item = &'a str>) -> Result<Self, regex::Error> {
+        let written: Vec<String> = rows.map(written_out).collect();
+        let one = |row: &String| bytes::RegexBuilder::new(row).size_limit(MAX_COMPILED).unicode(false).build();
+        let mut set = bytes::RegexSetBuilder::new(&written);
+        Ok(Self {
+            set: set.size_limit(MAX_COMPILED).dfa_size_limit(MAX_COMPILED).unicode(false).build()?,
+            each: written.iter().map(one).collect::<Result<_, _>>()?,
+            command: Regex::new(COMMAND)?,
+            encodings: Encodings::compiled()?,
+        })
+    }
+
+    /// Findings in a line: kind and byte offset, each kind once.
+    pub(super) fn find(&self, line: &str, in_shell: bool) -> Vec<(RiskKind, usize)> {
+        let mut found: Vec<(RiskKind, usize)> = Vec::new();
+        let unquoted = unquoted(line);
+        for text in [Some(line), (unquoted != line).then_some(&*unquoted)].into_iter().flatten() {
+            for index in self.set.matches(text.as_bytes()) {
+                let (Some((kind, scope, _)), Some(row)) = (ROWS.get(index), self.each.get(index)) else { continue };
+                let known = found.iter().any(|(known, _)| known == kind);
+                let applies = *scope == Anywhere || in_shell || text.contains('`');
+                if !known
+                    && applies
+                    && let Some(at) = place(row, *kind, text)
+                {
+                    found.push((*kind, at.min(line.len())));
+                }
             }
         }
+        // A download that is run is one finding, not two.
+        let runs = found.iter().any(|(kind, _)| matches!(kind, DecodeAndRun | DownloadAndRun | RemoteShell));
+        found.retain(|(kind, _)| *kind != PipeToShell || !runs);
+        found
     }
-    // A download that is run is one finding, not two.
-    let runs = found.iter().any(|(kind, _)| matches!(kind, DecodeAndRun | DownloadAndRun | RemoteShell));
-    found.into_iter().filter(move |(kind, _)| *kind != PipeToShell || !runs)
-}
 
-/// Whether a decoded text has a command or an address in it.
-pub(super) fn has_command(text: &str) -> bool {
-    COMMAND.as_ref().is_some_and(|command| command.is_match(text))
+    /// Whether a decoded text has a command or an address in it.
+    pub(super) fn has_command(&self, text: &str) -> bool {
+        self.command.is_match(text)
+    }
 }
 
 fn place(row: &bytes::Regex, kind: RiskKind, text: &str) -> Option<usize> {
@@ -330,11 +347,16 @@ mod tests {
     #[test]
     fn every_pattern_compiles() {
         for (_, _, pattern) in ROWS {
-            let one = bytes::RegexBuilder::new(&written_out(pattern)).size_limit(64 << 20).unicode(false).build();
-            assert!(one.is_ok(), "{pattern}: {one:?}");
+            let one = Patterns::of([pattern].into_iter());
+            assert!(one.is_ok(), "{pattern}: {:?}", one.err());
         }
-        assert_eq!(TABLE.as_ref().map(|table| table.each.len()), Some(ROWS.len()));
-        assert!(COMMAND.is_some());
+        assert_eq!(Patterns::compiled().map(|patterns| patterns.each.len()), Ok(ROWS.len()));
+    }
+
+    #[test]
+    fn a_table_with_one_invalid_pattern_is_an_error() {
+        assert!(Patterns::of([r"curl", r"bash"].into_iter()).is_ok());
+        assert!(Patterns::of([r"curl", r"("].into_iter()).is_err());
     }
 
     #[test]

