@@ -180,9 +180,16 @@ impl Skills {
 
     /// The version that the owner approved last for a place, in force or not.
     fn last_approved(&self, place: &SkillPlace) -> Result<Option<TrustRecord>, Refusal> {
-        let records = self.environment.skills.trust().of_place(place)?;
-        let approved = |record: &TrustRecord| record.status == SkillStatus::Approved && record.consent.is_some();
-        Ok(records.into_iter().find(approved))
+        Ok(self.once_approved(place)?.into_iter().next())
+    }
+
+    /// The versions that the owner approved for a place, the last approval first. A later review or rejection changes the
+    /// status of a version, and not that it was approved.
+    fn once_approved(&self, place: &SkillPlace) -> Result<Vec<TrustRecord>, Refusal> {
+        let mut records = self.environment.skills.trust().of_place(place)?;
+        records.retain(|record| record.consent.is_some());
+        records.sort_by_key(|record| std::cmp::Reverse(record.consent.as_ref().map(|consent| consent.at)));
+        Ok(records)
     }
 
     /// The facts with the skill's current status.

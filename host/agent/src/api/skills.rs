@@ -102,6 +102,9 @@ pub struct ApprovalQuestion {
     pub status: SkillStatus,
     /// The powers that would be granted.
     pub policy: Policy,
+    /// Starting point of these powers, before the owner's changes.
+    #[serde(default)]
+    pub basis: PolicyBasis,
     /// Changes since the version approved last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<SkillChanges>,
@@ -119,6 +122,21 @@ pub struct ApprovalQuestion {
     /// Warnings for the owner: hidden characters, a missing credential, a proposal that is not granted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// Starting point of the powers that an approval would grant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PolicyBasis {
+    /// The policy of an earlier approval, or the one kept for the next.
+    Approved,
+    /// The policy that the author asks for in `policy.json`.
+    Proposal,
+    /// Nothing, since `policy.json` cannot be read.
+    Unreadable,
+    /// Tools that see only the workspace of a run.
+    #[default]
+    Default,
 }
 
 /// Rejects a single skill.

@@ -94,9 +94,8 @@ impl Skills {
 
     /// The record of an approved version: the named one, or the last that differs from the files in place.
     fn approved_before(&self, taken: &Taken, prefix: Option<&str>) -> Result<TrustRecord, Refusal> {
-        let records = self.environment.skills.trust().of_place(&taken.place)?;
-        let approved = records.into_iter().filter(|record| record.consent.is_some());
-        let mut fitting = approved.filter(|record| match prefix {
+        let approved = self.once_approved(&taken.place)?;
+        let mut fitting = approved.into_iter().filter(|record| match prefix {
             Some(prefix) => matches(record.hash, prefix),
             None => record.hash != taken.snapshot.hash,
         });

@@ -147,11 +147,12 @@ impl TrustBook {
     ) -> Result<TrustRecord, SkillError> {
         let mut before = self.before(subject).await?;
         let status = before.record.status.transition(SkillEvent::MotorChanged)?;
-        let provenance = before.record.provenance.take();
+        let (provenance, consent) = (before.record.provenance.take(), before.record.consent.take());
         before.record = TrustRecord {
             status,
             policy: kept,
             provenance,
+            consent,
             extracted_from: Some(from),
             ..blank(subject, self.clock.now())
         };
@@ -209,13 +210,14 @@ impl TrustBook {
         let around = self.around(&subject.place)?;
         let record = judge(&around, &key, subject.modes).record.unwrap_or_else(|| {
             let blank = blank(subject, self.clock.now());
-            // A record that is superseded, or about other permission bits, keeps only its sources and the policy to
-            // propose.
+            // A record that is superseded, or about other permission bits, keeps only its sources, the policy to
+            // propose, and that it was once approved: a rollback to it stays possible.
             match around.iter().find(|(found, _)| *found == key) {
                 Some((_, Ok(old))) => TrustRecord {
                     policy: old.policy.clone(),
                     provenance: old.provenance.clone(),
                     extracted_from: old.extracted_from.clone(),
+                    consent: old.consent.clone(),
                     ..blank
                 },
                 _ => blank,
