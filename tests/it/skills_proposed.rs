@@ -55,7 +55,10 @@ fn an_unreadable_proposal_grants_nothing() {
         let ended = world.motor.run_as_owner(&["skill", "approve", "mail"], "").succeeded();
         assert!(ended.stderr.contains("`policy.json`"), "{ended:?}");
         let policy = granted(&world);
-        assert!(["tools", "domains"].iter().all(|power| policy[power].as_array().is_none_or(Vec::is_empty)), "{policy}");
+        assert!(
+            ["tools", "domains"].iter().all(|power| policy[power].as_array().is_none_or(Vec::is_empty)),
+            "{policy}"
+        );
         world.motor.run_as_owner(&["skill", "approve", "mail", "--tools", "code"], "").succeeded();
         assert_eq!(granted(&world)["tools"], json!(["code"]));
     }
@@ -84,7 +87,7 @@ fn looking_at_a_version_that_was_approved_does_not_take_that_from_it() {
     // A version that was only looked at cannot be gone back to.
     let seen = world.motor.json(&["skill", "review", "mail"])["review"]["hash"].as_str().unwrap().to_owned();
     std::fs::write(&file, &second).unwrap();
-    world.motor.run_as_owner(&["skill", "rollback", "mail", "--to", &seen], "").refused(1, &["no such version"]);
+    world.motor.run_as_owner(&["skill", "rollback", "mail", "--to", &seen], "").refused(1, &["no approved version"]);
     world.motor.run_as_owner(&["skill", "rollback", "mail", "--to", &first], "").succeeded();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), MAIL);
     assert_eq!(world.motor.json(&["skill", "review", "mail"])["review"]["status"], "approved");

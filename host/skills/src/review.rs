@@ -215,6 +215,9 @@ pub struct Reference {
     pub name: String,
     /// `path:line`, at most 20.
     pub at: Vec<String>,
+    /// The line of the first place, with hidden characters written out; long ones are cut.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub shown: String,
 }
 
 /// Why a line of a skill's text is shown to the owner first; the worst first.

@@ -120,6 +120,9 @@ impl Page {
         }
         for domain in &review.domains {
             self.field("domain", &facts::reference(domain));
+            if !domain.shown.is_empty() {
+                self.raw(LABEL + 2, &domain.shown);
+            }
         }
     }
 

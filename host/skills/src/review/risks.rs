@@ -6,7 +6,7 @@
 
 use base::text::cut;
 
-use super::text::{self, Text, is_markdown, shell_parts};
+use super::text::{self, Text, excerpt, is_markdown, shell_parts};
 use super::{FileKind, Hidden, Risk, RiskKind, visible_name};
 use crate::{SkillError, Snapshot};
 
@@ -26,8 +26,6 @@ const MAX_SAME: usize = 20;
 const MAX_RISKS: usize = 300;
 /// Maximum characters of a line or a decoded text that are shown.
 const MAX_SHOWN: usize = 240;
-/// Characters shown before the matching part of a long line.
-const SHOWN_BEFORE: usize = 60;
 /// How often decoded text is decoded again.
 const MAX_DEPTH: usize = 3;
 
@@ -51,13 +49,13 @@ fn find(patterns: &Patterns, path: &str, text: &str, kind: FileKind) -> Vec<Risk
     for line in lines::logical(text, is_markdown(path)) {
         let in_shell = shell.iter().any(|part| part.contains(&line.at));
         for (kind, at) in patterns.find(&line.text, in_shell) {
-            push(&mut found, path, &line, kind, excerpt(&line.text, at), None);
+            push(&mut found, path, &line, kind, excerpt(&line.text, at, MAX_SHOWN), None);
         }
         if kind == FileKind::Text {
             for blob in search.blobs(&line.text) {
                 if search.is_worth_reading(&blob.decoded, MAX_DEPTH) {
                     let decoded = visible_name(&cut(&search.innermost(&blob.decoded), MAX_SHOWN));
-                    let shown = excerpt(&line.text, blob.at);
+                    let shown = excerpt(&line.text, blob.at, MAX_SHOWN);
                     push(&mut found, path, &line, RiskKind::EncodedText, shown, Some(decoded));
                 }
             }
@@ -67,7 +65,7 @@ fn find(patterns: &Patterns, path: &str, text: &str, kind: FileKind) -> Vec<Risk
         }
     }
     if let Some(line) = unsearched {
-        push(&mut found, path, &line, RiskKind::NotSearched, excerpt(&line.text, 0), None);
+        push(&mut found, path, &line, RiskKind::NotSearched, excerpt(&line.text, 0, MAX_SHOWN), None);
     }
     found
 }
@@ -148,14 +146,4 @@ impl Search<'_> {
         }
         text
     }
-}
-
-/// The line around a finding, on one line and with hidden characters written out.
-fn excerpt(line: &str, at: usize) -> String {
-    let line = line.trim_end();
-    let skipped = line.get(..at).map_or(0, |before| before.chars().count()).saturating_sub(SHOWN_BEFORE);
-    let from = if line.chars().count() <= MAX_SHOWN { 0 } else { skipped };
-    let rest: String = line.chars().skip(from).collect();
-    let shown = visible_name(&cut(rest.trim_start().replace('\t', " ").as_str(), MAX_SHOWN));
-    if from > 0 { format!("…{shown}") } else { shown }
 }

@@ -51,8 +51,8 @@ pub(in crate::cli) struct UpdateArgs {
 
 /// Runs the command `motor skill approve`.
 pub(super) async fn approve(arguments: ApproveArgs, session: &mut Session, context: &Context) -> Done {
-    let ApproveArgs { skill, proposed, granted } = arguments;
-    let asked = ApproveRequest { skill, hash: None, policy: granted.change()?, proposed, shown: None };
+    let ApproveArgs { skill, proposed, granted: flags } = arguments;
+    let asked = ApproveRequest { skill, hash: None, policy: flags.change()?, proposed, shown: None };
     let question: ApprovalQuestion = session.ask(&Call::post("/v1/skills/questions", &asked)?).await?;
     // With the token from the environment nobody reads the card.
     let is_read = given(context)?.is_none();

@@ -59,7 +59,7 @@ impl Page {
     }
 
     /// A line of a stranger's, every character of it.
-    fn raw(&mut self, indent: usize, line: &str) {
+    pub(super) fn raw(&mut self, indent: usize, line: &str) {
         let bar = self.palette.dim("│");
         for row in text::rows(&text::revealed(line), self.columns.saturating_sub(indent + 2)) {
             writeln!(self.text, "{}", format!("{:indent$}{bar} {row}", "").trim_end()).ok();

@@ -249,7 +249,8 @@ const COMMAND: &str = r"(?i)https?://|\b(?:curl|wget|bash|sh|zsh|powershell|pyth
 /// Maximum bytes of a compiled pattern, and of the table.
 const MAX_COMPILED: usize = 64 << 20;
 
-static PATTERNS: LazyLock<Result<Patterns, regex::Error>> = LazyLock::new(|| Patterns::of(ROWS.iter().map(|row| row.2)));
+static PATTERNS: LazyLock<Result<Patterns, regex::Error>> =
+    LazyLock::new(|| Patterns::of(ROWS.iter().map(|row| row.2)));
 
 impl Patterns {
     /// The patterns, compiled once.

@@ -145,6 +145,30 @@ impl TrustBook {
         from: ExtractedFrom,
         kept: Option<Policy>,
     ) -> Result<TrustRecord, SkillError> {
+        let before = self.motor_changed(subject, from, kept).await?;
+        self.store_and_supersede(before).await
+    }
+
+    /// A run made these bytes for a place in which others stay: no other version is superseded.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn proposed(
+        &self,
+        subject: &Subject,
+        from: ExtractedFrom,
+        kept: Option<Policy>,
+    ) -> Result<TrustRecord, SkillError> {
+        let before = self.motor_changed(subject, from, kept).await?;
+        self.store_one(before, self.clock.now()).await
+    }
+
+    async fn motor_changed(
+        &self,
+        subject: &Subject,
+        from: ExtractedFrom,
+        kept: Option<Policy>,
+    ) -> Result<PriorState, SkillError> {
         let mut before = self.before(subject).await?;
         let status = before.record.status.transition(SkillEvent::MotorChanged)?;
         let (provenance, consent) = (before.record.provenance.take(), before.record.consent.take());
@@ -156,7 +180,7 @@ impl TrustBook {
             extracted_from: Some(from),
             ..blank(subject, self.clock.now())
         };
-        self.store_and_supersede(before).await
+        Ok(before)
     }
 
     /// Records where these bytes were fetched or copied from. Their status does not change.
