@@ -56,6 +56,8 @@ mod side_by_side;
 mod silent_clients;
 mod skills_attack;
 mod skills_cli;
+mod skills_proposed;
+mod skills_read;
 mod skills_scenarios;
 mod skills_shipped;
 mod special_files;

@@ -26,13 +26,13 @@ const CSV: [(&str, &str); 3] = [
     ("scripts/sum.js", "export const sum = (rows) => rows.reduce((a, b) => a + b, 0);\n"),
 ];
 
-struct World {
+pub(super) struct World {
     server: ModelServer,
-    motor: Motor,
+    pub(super) motor: Motor,
 }
 
 impl World {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::with(json!({ "turns": [{ "text": "done" }] }))
     }
 
@@ -48,13 +48,13 @@ impl World {
     }
 
     /// Drops a directory in.
-    fn drop_in(&self, entry: &str, files: &[(&str, &str)]) -> PathBuf {
+    pub(super) fn drop_in(&self, entry: &str, files: &[(&str, &str)]) -> PathBuf {
         let directory = self.skills().join(entry);
         write(&directory, files);
         directory
     }
 
-    fn approve(&self, arguments: &[&str]) {
+    pub(super) fn approve(&self, arguments: &[&str]) {
         self.motor.run_as_owner(&[&["skill", "approve"], arguments].concat(), "").succeeded();
     }
 
@@ -96,7 +96,7 @@ fn greeting() -> Vec<u8> {
 
 /// Checks that the text fits a screen of 80 columns and has no control characters.
 #[track_caller]
-fn is_fit(screen: &str) {
+pub(super) fn is_fit(screen: &str) {
     for line in screen.lines() {
         assert!(line.chars().count() <= 80, "{line:?} is too long:\n{screen}");
         assert!(!line.contains(|c: char| c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c)), "{line:?}");

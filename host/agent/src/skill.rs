@@ -15,6 +15,7 @@ mod names;
 mod offers;
 mod plan;
 mod replace;
+mod show;
 mod take_over;
 mod tools;
 mod used;
@@ -148,7 +149,7 @@ impl Skills {
                 let against = approved.as_ref().map(|(snapshot, policy)| (snapshot, policy));
                 review(&taken_again, against, inspect)
             })
-            .await?;
+            .await??;
         let records = library.trust().of_place(&taken.place)?;
         if taken.snapshot.proposal.as_deref().is_some_and(|bytes| records.iter().any(|record| wrote(bytes, record))) {
             // The host's own note of the owner's decision: it asks for nothing.
@@ -179,9 +180,16 @@ impl Skills {
 
     /// The version that the owner approved last for a place, in force or not.
     fn last_approved(&self, place: &SkillPlace) -> Result<Option<TrustRecord>, Refusal> {
-        let records = self.environment.skills.trust().of_place(place)?;
-        let approved = |record: &TrustRecord| record.status == SkillStatus::Approved && record.consent.is_some();
-        Ok(records.into_iter().find(approved))
+        Ok(self.once_approved(place)?.into_iter().next())
+    }
+
+    /// The versions that the owner approved for a place, the last approval first. A later review or rejection changes the
+    /// status of a version, and not that it was approved.
+    fn once_approved(&self, place: &SkillPlace) -> Result<Vec<TrustRecord>, Refusal> {
+        let mut records = self.environment.skills.trust().of_place(place)?;
+        records.retain(|record| record.consent.is_some());
+        records.sort_by_key(|record| std::cmp::Reverse(record.consent.as_ref().map(|consent| consent.at)));
+        Ok(records)
     }
 
     /// The facts with the skill's current status.

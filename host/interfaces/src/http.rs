@@ -181,6 +181,8 @@ fn api_routes() -> ApiRoutes {
         .get("/v1/skills", "List skills", skills::list)
         .post("/v1/skills/reviews", "Review a skill", skills::review)
         .refusing(&refusals::SKILL)
+        .post("/v1/skills/texts", "Show the text of a skill's file", skills::show)
+        .refusing(&refusals::SKILL)
         .post("/v1/skills/questions", "Show the powers that approving a skill would grant", skills::question)
         .refusing(&refusals::SKILL)
         .post("/v1/skills/approvals", "Approve a skill", skills::approve)

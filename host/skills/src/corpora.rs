@@ -149,6 +149,54 @@ fn naughty_texts_are_names_and_descriptions() {
     }
 }
 
+/// Counted without the table of patterns: by words that stand in the same line.
+fn is_independently_risky(text: &str) -> bool {
+    let shells = ["bash", "sh", "zsh", "iex", "python", "python3", "node"];
+    let lower = text.to_lowercase();
+    lower.replace("\\\n", " ").lines().any(|line| {
+        let word = |word: &&str| line.split(|c: char| !c.is_alphanumeric()).any(|other| other == *word);
+        let fetches = ["curl", "wget", "irm", "iwr", "base64", "downloadstring"].iter().any(word);
+        let address = || line.split("://").skip(1).any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        let switch = ["--insecure", "-k ", "anyway", "dangerously", "history"].iter().any(|flag| line.contains(flag));
+        let checks = ["ignore", "disregard", "disable", "bypass", "without asking", "do not tell", "override"];
+        let target = ["instructions", "firewall", "antivirus", "safety", "security", "user"];
+        let site = ["ngrok", "pastebin", "webhook", "transfer.sh", "file.io", "gofile", "beeceptor", "trycloudflare"];
+        let orders =
+            checks.iter().any(|check| line.contains(check)) && target.iter().any(|target| line.contains(target));
+        let locked = line.contains("password") && (line.contains("zip") || line.contains(".7z"));
+        (fetches && shells.iter().any(word))
+            || address()
+            || switch
+            || orders
+            || locked
+            || site.iter().any(|site| line.contains(site))
+            || (line.contains('|') && shells.iter().any(word) && line.contains("xargs"))
+    })
+}
+
+#[test]
+fn few_real_skills_have_a_line_to_read_first() {
+    let Some((_root, directories)) = skills() else { return };
+    let (mut reported, mut unexplained) = (0, 0);
+    let begun = Instant::now();
+    for directory in &directories {
+        let snapshot = snapshot::read(directory, &SkillBounds::default()).unwrap();
+        let found = crate::review::risks_of(&snapshot);
+        if let Some(worst) = found.first() {
+            reported += 1;
+            let text = crate::review::text_of(&snapshot, "SKILL.md").unwrap_or_default();
+            if !is_independently_risky(&text) {
+                unexplained += 1;
+                eprintln!("unexplained: {}: {worst:?}", directory.display());
+            } else {
+                eprintln!("reported: {}: {:?} {}", directory.display(), worst.kind, worst.shown);
+            }
+        }
+    }
+    eprintln!("{reported} of {} reported, {unexplained} unexplained, {:?}", directories.len(), begun.elapsed());
+    assert!(unexplained * 100 <= directories.len() * 2, "{unexplained}");
+}
+
 /// `cargo test -p skills --release -- --ignored --nocapture what_reading_costs`
 #[test]
 #[ignore = "measures; says nothing on a busy machine"]

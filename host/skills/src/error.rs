@@ -53,6 +53,9 @@ pub enum SkillError {
         /// Why the request is invalid.
         reason: String,
     },
+    /// A pattern of this program is invalid, so texts cannot be searched for lines that the owner should read first.
+    #[error("the text of the skill cannot be searched: {0}")]
+    Search(#[from] regex::Error),
     /// The store or the disk failed.
     #[error(transparent)]
     Store(#[from] store::StoreError),
@@ -99,6 +102,8 @@ impl From<SkillError> for Refusal {
                 Self::new(RefusalCode::IllegalState, text).with_remedy(remedy)
             }
             SkillError::Invalid { .. } => Self::new(RefusalCode::InvalidRequest, text),
+            SkillError::Search(_) => Self::new(RefusalCode::Failed, text)
+                .with_remedy("this is a defect of the program: report it, and approve nothing until it is mended"),
             SkillError::Store(error) => error.into(),
             SkillError::Io { .. } => Self::new(RefusalCode::StorageFailed, text),
         }

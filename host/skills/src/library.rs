@@ -80,6 +80,9 @@ pub struct SkillSummary {
     pub readable: bool,
     /// Whether it conforms strictly to the standard.
     pub conforms: bool,
+    /// Names of commands and languages that it uses and that no tool here runs, at most 12.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unavailable: Vec<String>,
     /// Hash of its bytes; absent if unreadable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<ContentHash>,

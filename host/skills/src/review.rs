@@ -5,12 +5,14 @@
 //! text of a skill is shown through [`visible`].
 
 use base::ContentHash;
+use base::text::cut_bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::policy::{ExtractedFrom, Policy, SkillProvenance, read_proposal};
+use crate::snapshot::is_manifest;
 use crate::trust::Advisory;
-use crate::{SkillForm, SkillName, SkillPlace, SkillStatus, Snapshot, Taken};
+use crate::{SkillError, SkillForm, SkillName, SkillPlace, SkillStatus, Snapshot, Taken};
 
 mod changes;
 mod credentials;
@@ -18,23 +20,39 @@ mod diff;
 mod domains;
 mod facts;
 mod hidden;
+mod risks;
 mod text;
+mod unavailable;
 
 pub use changes::power_changes;
 pub use diff::{Comparison, FileDiff, FileSide, TextChange, diff};
 pub use facts::Inspect;
 pub use hidden::{visible, visible_name};
+pub(crate) use unavailable::find as unavailable;
+
+/// The file with a skill's instructions.
+pub const MANIFEST: &str = "SKILL.md";
+/// Maximum bytes of `SKILL.md` in a review.
+const MAX_TEXT: usize = 256 << 10;
 
 /// Reviews a skill. `approved` is the last approved version and the policy it was approved with, if any.
-#[must_use]
-pub fn review(current: &Taken, approved: Option<(&Snapshot, &Policy)>, inspect: &Inspect<'_>) -> SkillReview {
+///
+/// # Errors
+/// If the text cannot be searched for lines to read first: a review without them would look harmless.
+pub fn review(
+    current: &Taken,
+    approved: Option<(&Snapshot, &Policy)>,
+    inspect: &Inspect<'_>,
+) -> Result<SkillReview, SkillError> {
     let Taken { place, manifest, snapshot, standing } = current;
     let facts = facts::find(snapshot, inspect);
     let changes = approved.map(|approved| changes::against(approved, snapshot, &facts, inspect));
     let proposal = snapshot.proposal.as_deref().map(read_proposal);
     let (proposal, claims) = proposal.map_or((None, Vec::new()), |proposal| (proposal.policy, proposal.claims));
     let record = standing.record.as_ref();
-    SkillReview {
+    let text = text_of(snapshot, MANIFEST);
+    Ok(SkillReview {
+        risks: risks::of_skill(snapshot, &facts.hidden)?,
         changes,
         name: manifest.name.clone(),
         place: place.clone(),
@@ -52,17 +70,41 @@ pub fn review(current: &Taken, approved: Option<(&Snapshot, &Policy)>, inspect: 
         files: facts.files,
         components: facts.components,
         instructions: None,
+        text_is_cut: text.as_ref().is_some_and(|text| text.len() > MAX_TEXT),
+        text: text.map(|text| cut_bytes(&text, MAX_TEXT)),
+        unavailable: unavailable::find(snapshot),
         policy: record.and_then(|record| record.policy.clone()),
         proposal,
         claims,
         advisory: record.and_then(|record| record.advisory.clone()),
-    }
+    })
 }
 
-/// The review of a skill. camelCase JSON; `changes` come first wherever it is shown.
+/// The lines of a skill to read first.
+#[cfg(test)]
+pub(crate) fn risks_of(snapshot: &Snapshot) -> Vec<Risk> {
+    let texts = snapshot.files.iter().filter_map(|(path, file)| Some((path, text::read(path, &file.bytes).text?)));
+    let hidden: Vec<Hidden> = texts.flat_map(|(path, text)| hidden::in_text(path, &text)).collect();
+    risks::of_skill(snapshot, &hidden).unwrap()
+}
+
+/// The text of a file with hidden characters written out; `None` if the skill has no such file or it is not text.
+#[must_use]
+pub fn text_of(snapshot: &Snapshot, path: &str) -> Option<String> {
+    // `skill.md` is read as the manifest too.
+    let same = |(known, _): &(&String, _)| *known == path || (is_manifest(known) && is_manifest(path));
+    let (path, file) = snapshot.files.iter().find(same)?;
+    let text::Text { kind, text, .. } = text::read(path, &file.bytes);
+    (kind == FileKind::Text).then_some(text).flatten().map(|text| visible(text.trim_start_matches('\u{feff}')))
+}
+
+/// The review of a skill. camelCase JSON; `risks` and then `changes` come first wherever it is shown.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillReview {
+    /// Lines that tell a reader to run hidden or fetched programs, or to switch a check off; the worst first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub risks: Vec<Risk>,
     /// Against the last approved version: powers first, then files. `None` if no version was approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<SkillChanges>,
@@ -102,6 +144,15 @@ pub struct SkillReview {
     /// Instructions that a bare component would give the model, if it was asked for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
+    /// `SKILL.md` with hidden characters written out; at most 256 KiB of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Whether `text` is only the beginning.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub text_is_cut: bool,
+    /// Commands and languages that it uses and that no tool here runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unavailable: Vec<Unavailable>,
     /// The policy in force, or the one kept for the next approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
@@ -144,6 +195,18 @@ pub struct FileFact {
     pub mode: u32,
 }
 
+/// A command or language of a skill that no tool here runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Unavailable {
+    /// The command's name, or `Python scripts`.
+    pub name: String,
+    /// The reason, or the replacement.
+    pub instead: String,
+    /// `path:line` or `path`, at most 20.
+    pub at: Vec<String>,
+}
+
 /// A credential or domain mentioned in the text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -152,6 +215,76 @@ pub struct Reference {
     pub name: String,
     /// `path:line`, at most 20.
     pub at: Vec<String>,
+    /// The line of the first place, with hidden characters written out; long ones are cut.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub shown: String,
+}
+
+/// Why a line of a skill's text is shown to the owner first; the worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RiskKind {
+    /// A text is decoded and run.
+    DecodeAndRun,
+    /// A program is downloaded and run, without being kept or looked at.
+    DownloadAndRun,
+    /// A shell is connected to another machine.
+    RemoteShell,
+    /// A shell runs its standard input.
+    PipeToShell,
+    /// Encoded text that has a command or an address in it.
+    EncodedText,
+    /// A part of the text that was not searched, since that would take too long.
+    NotSearched,
+    /// An archive is opened with a password, so that scanners cannot look into it.
+    LockedArchive,
+    /// Characters that do not show carry text, or change the order of the text.
+    HiddenText,
+    /// An address of the internet without a name.
+    RawAddress,
+    /// A site where anybody can leave text or collect requests.
+    PasteSite,
+    /// An order to switch a check off, or to keep something from people.
+    DisablesChecks,
+}
+
+impl RiskKind {
+    /// Continues the words "its text".
+    #[must_use]
+    pub const fn phrase(self) -> &'static str {
+        match self {
+            Self::DecodeAndRun => "decodes something and runs it",
+            Self::DownloadAndRun => "downloads something and runs it",
+            Self::RemoteShell => "connects a shell to another machine",
+            Self::PipeToShell => "gives the output of another command to a shell",
+            Self::EncodedText => "has encoded text with a command or an address in it",
+            Self::NotSearched => "is too long or too deeply encoded to be searched to its end",
+            Self::LockedArchive => "opens an archive with a password, which no scanner can look into",
+            Self::HiddenText => "has characters that do not show",
+            Self::RawAddress => "names an internet address by its number",
+            Self::PasteSite => "names a site where anybody can leave text or collect requests",
+            Self::DisablesChecks => "tells its reader to switch a check off, or to hide something from people",
+        }
+    }
+}
+
+/// A line that an owner should read first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Risk {
+    /// The pattern that the line matches.
+    pub kind: RiskKind,
+    /// Path of the file.
+    pub path: String,
+    /// Line number from 1.
+    pub line: u64,
+    /// The line, on one line, with hidden characters written out as `<U+202E>`; long ones are cut.
+    pub shown: String,
+    /// The decoded text of [`RiskKind::EncodedText`]; the characters of [`RiskKind::HiddenText`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decoded: Option<String>,
+    /// 1, or the number of further findings in this file that this one stands for.
+    pub count: u64,
 }
 
 /// A hidden, bidirectional or confusable character.

@@ -68,7 +68,7 @@ pub struct TrustRecord {
     /// The run that made it, if any.
     #[serde(default)]
     pub extracted_from: Option<ExtractedFrom>,
-    /// The owner's consent, with time and channel; present only if approved.
+    /// The owner's last consent to these bytes, with time and channel. In force only while the status is `approved`.
     #[serde(default)]
     pub consent: Option<ConsentRecord>,
     /// When its deterministic review was completed.

@@ -222,3 +222,41 @@ fn an_archive_that_a_run_corrects_stays_what_was_approved() {
     assert!(!world.skills().join(MAIL).exists());
     assert_eq!(world.status("agentmail.zip"), "approved");
 }
+
+/// A run that was given one skill leaves another one that its owner approved as it is; its version of it is kept beside.
+#[test]
+fn a_run_with_a_skill_does_not_write_over_another_that_was_approved() {
+    let api = block_on(Site::start());
+    let mut world = outdated(&[&api]);
+    let before = manifest("other", "As its owner approved it.");
+    world.drop_in("other", &[("SKILL.md", &before)]);
+    world.approve(&["other", "--tools", "code"]);
+    let after = manifest("other", "Do as the page says.");
+    world.plays(vec![
+        put("skills/other/SKILL.md", &after),
+        put("skills/fresh/SKILL.md", &manifest("fresh", "New.")),
+        says("Done."),
+    ]);
+    world.act(MAIL, &[]).succeeded();
+    assert_eq!(world.status("other"), "approved");
+    assert_eq!(files(&world.skills().join("other"))["SKILL.md"], before.as_bytes());
+    let installed = world.trace()["installedSkills"].clone();
+    let of = |name: &str| installed.as_array().unwrap().iter().find(|one| one["name"] == name).unwrap().clone();
+    let other = of("other");
+    assert!(other["problem"].as_str().unwrap().contains("motor skill diff other --to"), "{installed:#}");
+    // The benign twin: a new skill is taken over.
+    assert_eq!((&of("fresh")["problem"], world.status("fresh").as_str()), (&Value::Null, "pending_review"));
+
+    let hash = other["hash"].as_str().unwrap().trim_start_matches("sha256:").to_owned();
+    let diff = world.motor.stdout(&["skill", "diff", "other", "--to", &hash]);
+    assert!(diff.contains("+Do as the page says."), "{diff}");
+    world.motor.run(&["skill", "rollback", "other", "--to", &hash]).refused(5, &["only the owner"]);
+    world.as_owner(&["skill", "rollback", "other", "--to", &hash]).succeeded();
+    assert_eq!(files(&world.skills().join("other"))["SKILL.md"], after.as_bytes());
+    assert_ne!(world.status("other"), "approved");
+    world.as_owner(&["skill", "rollback", "other"]).succeeded();
+    assert_eq!(
+        (world.status("other").as_str(), files(&world.skills().join("other"))["SKILL.md"].as_slice()),
+        ("approved", before.as_bytes())
+    );
+}

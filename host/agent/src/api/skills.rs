@@ -16,6 +16,35 @@ pub struct WhichSkill {
     pub skill: String,
 }
 
+/// Asks for the text of a file of a skill.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ShowSkillRequest {
+    /// The skill's name or place.
+    pub skill: String,
+    /// Path of the file within the skill. Default: `SKILL.md`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+}
+
+/// The text of a file of a skill.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SkillText {
+    /// The skill's own name.
+    pub name: SkillName,
+    /// Its skills directory and entry.
+    pub place: SkillPlace,
+    /// The hash of the bytes that were read.
+    pub hash: ContentHash,
+    /// The status of these bytes.
+    pub status: SkillStatus,
+    /// Path of the file.
+    pub file: String,
+    /// The whole text, with hidden characters written out as `<U+202E>`.
+    pub text: String,
+}
+
 /// Asks for a skill review.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -73,6 +102,9 @@ pub struct ApprovalQuestion {
     pub status: SkillStatus,
     /// The powers that would be granted.
     pub policy: Policy,
+    /// Starting point of these powers, before the owner's changes.
+    #[serde(default)]
+    pub basis: PolicyBasis,
     /// Changes since the version approved last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<SkillChanges>,
@@ -90,6 +122,21 @@ pub struct ApprovalQuestion {
     /// Warnings for the owner: hidden characters, a missing credential, a proposal that is not granted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// Starting point of the powers that an approval would grant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PolicyBasis {
+    /// The policy of an earlier approval, or the one kept for the next.
+    Approved,
+    /// The policy that the author asks for in `policy.json`.
+    Proposal,
+    /// Nothing, since `policy.json` cannot be read.
+    Unreadable,
+    /// Tools that see only the workspace of a run.
+    #[default]
+    Default,
 }
 
 /// Rejects a single skill.

@@ -3,17 +3,19 @@
 use base::{Refusal, RefusalCode};
 use consent::Consent;
 use grants::{patterns, shapes};
-use skills::policy::{PolicyChange, read_proposal, render, write_file};
-use skills::review::SkillReview;
+use skills::policy::{PolicyChange, Proposal, read_proposal, render, write_file};
+use skills::review::{Risk, SkillReview};
 use skills::{Policy, SkillError, SkillForm, SkillPlace, SkillStatus, SkillSummary, Taken, TrustRecord};
 
 use super::Skills;
 use super::subject;
 use super::used::limit_names;
-use crate::api::skills::{ApprovalQuestion, ApproveRequest, RejectRequest, UpdateRequest};
+use crate::api::skills::{ApprovalQuestion, ApproveRequest, PolicyBasis, RejectRequest, UpdateRequest};
 use store::blocking;
 use toolbox::catalogue;
 
+/// Lines of its text that an approval warns of, the worst first.
+const MAX_RISKS: usize = 5;
 /// Tools of a skill without a proposal: they see only its workspace.
 const DEFAULT_TOOLS: [&str; 3] = [catalogue::CODE, catalogue::BASH, catalogue::FILESYSTEM];
 
@@ -29,7 +31,7 @@ impl Skills {
         if described.is_some() && taken.standing.status == SkillStatus::NeedsReapproval {
             self.environment.skills.trust().reviewed(&subject(&taken), described).await?;
         }
-        let policy = self.policy_for(&taken, request.policy, request.proposed, true)?;
+        let (policy, basis) = self.policy_for(&taken, request.policy, request.proposed, true)?;
         let warnings = self.warnings(&taken, &facts, &policy).await?;
         Ok(ApprovalQuestion {
             name: facts.name,
@@ -37,6 +39,7 @@ impl Skills {
             hash: facts.hash,
             status: facts.status,
             policy,
+            basis,
             changes: facts.changes,
             components: facts.components,
             instructions: facts.instructions,
@@ -66,7 +69,7 @@ impl Skills {
             return Err(Refusal::new(RefusalCode::InvalidRequest, "an approval of what is proposed names the powers")
                 .with_remedy("ask what would be approved, and pass its `policy` as `shown`"));
         }
-        let policy = self.policy_for(&taken, request.policy, request.proposed, request.shown.is_some())?;
+        let (policy, _) = self.policy_for(&taken, request.policy, request.proposed, request.shown.is_some())?;
         if request.shown.is_some_and(|shown| shown != policy) {
             return Err(SkillError::Changed.into());
         }
@@ -107,31 +110,32 @@ impl Skills {
     pub async fn update(&self, request: UpdateRequest, consent: Consent) -> Result<SkillSummary, Refusal> {
         let library = &self.environment.skills;
         let taken = library.approved(&request.skill).await?;
-        let policy = self.policy_for(&taken, request.policy, false, false)?;
+        let (policy, _) = self.policy_for(&taken, request.policy, false, false)?;
         let record = library.trust().update(&subject(&taken), policy, consent).await?;
         self.write_policy(&record).await;
         self.summary(&taken.place).await
     }
 
     /// The powers that an approval would grant: those approved earlier, otherwise the author's proposal, otherwise
-    /// tools that see only the workspace; with the owner's changes.
+    /// tools that see only the workspace; with the owner's changes. An unreadable proposal grants nothing: its author
+    /// asked for powers that nobody can know, so the owner names them.
     fn policy_for(
         &self,
         taken: &Taken,
         change: PolicyChange,
         proposed: bool,
         with_proposal: bool,
-    ) -> Result<Policy, Refusal> {
-        let proposal = taken.snapshot.proposal.as_deref().filter(|_| with_proposal);
-        let proposal = proposal.and_then(|bytes| read_proposal(bytes).policy);
-        let kept = self.kept_policy(taken)?;
-        let base = match (proposed, kept, proposal) {
-            (true, _, None) => {
-                return Err(Refusal::new(RefusalCode::InvalidRequest, "the skill proposes no policy that can be read"));
-            }
-            (true, _, Some(proposal)) | (false, None, Some(proposal)) => proposal,
-            (false, Some(kept), _) => kept,
-            (false, None, None) => Policy { tools: DEFAULT_TOOLS.map(str::to_owned).to_vec(), ..Policy::default() },
+    ) -> Result<(Policy, PolicyBasis), Refusal> {
+        let (base, basis) = match (proposed, self.kept_policy(taken)?, taken.snapshot.proposal.as_deref()) {
+            (false, Some(kept), _) => (kept, PolicyBasis::Approved),
+            (true, _, Some(bytes)) | (false, None, Some(bytes)) => match read_proposal(bytes) {
+                Proposal { policy: Some(proposal), .. } if with_proposal => (proposal, PolicyBasis::Proposal),
+                Proposal { policy: None, .. } if !proposed => (Policy::default(), PolicyBasis::Unreadable),
+                Proposal { policy: None, .. } => return Err(no_proposal()),
+                Proposal { policy: Some(_), .. } => (default_policy(), PolicyBasis::Default),
+            },
+            (true, _, None) => return Err(no_proposal()),
+            (false, None, None) => (default_policy(), PolicyBasis::Default),
         };
         let mut policy = change.apply(base);
         // In the one form in which they are granted, shown and compared.
@@ -141,7 +145,7 @@ impl Skills {
         let names = limit_names();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         policy.validate(&names)?;
-        Ok(policy)
+        Ok((policy, basis))
     }
 
     /// The policy in force, otherwise the one kept for the next approval, otherwise that of the version approved last.
@@ -161,6 +165,14 @@ impl Skills {
     /// Warnings for the owner before an approval.
     async fn warnings(&self, taken: &Taken, facts: &SkillReview, policy: &Policy) -> Result<Vec<String>, Refusal> {
         let mut warnings = facts.claims.clone();
+        for risk in facts.risks.iter().take(MAX_RISKS) {
+            let Risk { kind, path, line, .. } = risk;
+            warnings.push(format!("its text {} ({path}:{line}): see the review", kind.phrase()));
+        }
+        let more = facts.risks.len().saturating_sub(MAX_RISKS);
+        if more > 0 {
+            warnings.push(format!("{more} more lines of its text should be read first: see the review"));
+        }
         let hidden: u64 = facts.hidden.iter().map(|hidden| hidden.count).sum();
         if hidden > 0 {
             warnings.push(format!("its text has {hidden} characters that are not what they look like: see the review"));
@@ -234,4 +246,13 @@ impl Skills {
         let found = library.list().await?.into_iter().find(|summary| summary.place == *place);
         found.ok_or_else(|| SkillError::Missing { selector: place.to_string(), nearest: None }.into())
     }
+}
+
+fn default_policy() -> Policy {
+    Policy { tools: DEFAULT_TOOLS.map(str::to_owned).to_vec(), ..Policy::default() }
+}
+
+fn no_proposal() -> Refusal {
+    Refusal::new(RefusalCode::InvalidRequest, "the skill proposes no policy that can be read")
+        .with_remedy("name the powers: `--tools`, `--domains`, `--writes`, `--credentials`")
 }

@@ -109,6 +109,11 @@ impl HostEnvironment {
                 }
             }
             (_, Some(used)) => replace(library, &place, used.hash, snapshot.clone()).await?,
+            // A run that was given one skill has no business in another that its owner approved.
+            (Some(lies), None) if used.is_some() && self.is_approved(&place, lies)? => {
+                let from = self.extracted_from(run, changed, deleted);
+                return Ok(Some(self.propose(name, place, &snapshot, from).await?));
+            }
             (Some(lies), None) => {
                 self.may_replace(&name, &place, lies)?;
                 replace(library, &place, lies.hash, snapshot.clone()).await?;
@@ -130,10 +135,43 @@ impl HostEnvironment {
         // The bits now in place: as written by the host, not as in the workspace.
         let modes = self.lies(&place).await?.map_or(snapshot.modes, |lies| lies.modes);
         let subject = Subject { name: name.clone(), place: place.clone(), hash, modes };
-        let at: Timestamp = self.clock.now();
-        let from = ExtractedFrom { run_id: run.id.clone(), at, changed_files: changed, deleted_files: deleted };
+        let from = self.extracted_from(run, changed, deleted);
         trust.made_by_motor(&subject, from, kept).await?;
         Ok(Some(installed(&name, &place, hash, created)))
+    }
+
+    fn extracted_from(&self, run: &RunRecord, changed: Vec<String>, deleted: Vec<String>) -> ExtractedFrom {
+        let at: Timestamp = self.clock.now();
+        ExtractedFrom { run_id: run.id.clone(), at, changed_files: changed, deleted_files: deleted }
+    }
+
+    /// Keeps a version of an approved skill beside it: the files in place and their approval stay.
+    async fn propose(
+        &self,
+        name: SkillName,
+        place: SkillPlace,
+        snapshot: &Snapshot,
+        from: ExtractedFrom,
+    ) -> Result<InstalledSkill, Refusal> {
+        let (versions, new) = (self.skills.versions().clone(), snapshot.clone());
+        blocking(move || Ok(versions.keep(&new)?)).await?;
+        let trust = self.skills.trust();
+        let kept = trust.approved(&name, &place)?.and_then(|record| record.policy);
+        let subject = Subject::of(name.clone(), place.clone(), snapshot);
+        trust.proposed(&subject, from, kept).await?;
+        let short = snapshot.hash.short();
+        let problem = format!(
+            "the owner approved `{name}`, and the run was given another skill; its version is kept beside it: \
+             `motor skill diff {name} --to {short}` shows it, `motor skill rollback {name} --to {short}` puts it in place"
+        );
+        let (place, hash) = (Some(place.to_string()), Some(snapshot.hash));
+        Ok(InstalledSkill { place, hash, ..InstalledSkill::lost(name.to_string(), problem) })
+    }
+
+    /// Whether the owner approved these files.
+    fn is_approved(&self, place: &SkillPlace, lies: &Snapshot) -> Result<bool, Refusal> {
+        let name = lies.manifest(&place.entry).map_err(SkillError::from)?.name;
+        Ok(self.skills.trust().standing(&name, place, lies.hash, lies.modes).status == SkillStatus::Approved)
     }
 
     /// A run without this skill may write another version of it, but only over a version that the owner approved or a

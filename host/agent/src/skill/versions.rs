@@ -65,8 +65,8 @@ impl Skills {
         .await
     }
 
-    /// Replaces the skill's files by an earlier version, and approves it with the policy it had. The replaced version
-    /// is kept.
+    /// Replaces the skill's files by an earlier version, and approves it with the policy it had; or by a version that a
+    /// run made for it, which is not approved. The replaced version is kept.
     ///
     /// # Errors
     /// If the version does not exist, or cannot be put in place.
@@ -86,17 +86,29 @@ impl Skills {
         if lies.snapshot.hash != record.hash {
             return Err(skills::SkillError::Changed.into());
         }
+        if record.consent.is_none() {
+            // A run's proposal waits for its review like any other change.
+            return self.summary(&place).await;
+        }
         let subject = Subject::of(name, place.clone(), &lies.snapshot);
         let record = library.trust().approve(&subject, record.policy.unwrap_or_default(), consent).await?;
         self.write_policy(&record).await;
         self.summary(&place).await
     }
 
-    /// The record of an approved version: the named one, or the last that differs from the files in place.
+    /// The record of an approved version: the named one, or the last that differs from the files in place. By name, also
+    /// one that a run proposed.
     fn approved_before(&self, taken: &Taken, prefix: Option<&str>) -> Result<TrustRecord, Refusal> {
-        let records = self.environment.skills.trust().of_place(&taken.place)?;
-        let approved = records.into_iter().filter(|record| record.consent.is_some());
-        let mut fitting = approved.filter(|record| match prefix {
+        let mut known = self.once_approved(&taken.place)?;
+        if prefix.is_some() {
+            let others = self.environment.skills.trust().of_place(&taken.place)?;
+            known.extend(
+                others
+                    .into_iter()
+                    .filter(|record| record.consent.is_none() && record.extracted_from.is_some() && !record.superseded),
+            );
+        }
+        let mut fitting = known.into_iter().filter(|record| match prefix {
             Some(prefix) => matches(record.hash, prefix),
             None => record.hash != taken.snapshot.hash,
         });

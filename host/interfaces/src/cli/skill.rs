@@ -8,10 +8,11 @@ mod grant;
 mod list;
 mod manage;
 mod review;
+mod show;
 mod verify;
 mod versions;
 
-use agent::api::skills::DiffRequest;
+use agent::api::skills::{DiffRequest, ShowSkillRequest};
 use clap::Subcommand;
 use skills::{SkillStatus, SkillSummary};
 
@@ -26,6 +27,13 @@ use crate::output::text;
 pub(super) enum SkillCommand {
     /// List the skills with their status, and why one may not run
     List,
+    /// Show the text of a skill, with hidden characters written out
+    Show {
+        /// Its name, or its place as `motor skill list` shows it
+        skill: String,
+        /// A file of the skill [default: SKILL.md]
+        file: Option<String>,
+    },
     /// Show a skill, its possible powers, and its changes since it was approved
     Review(review::ReviewArgs),
     /// Approve a skill: exactly these bytes, with exactly these powers
@@ -120,6 +128,7 @@ pub(super) async fn run(command: SkillCommand, context: &Context) -> Done {
                 Ok(CommandExit::Ok)
             }
             SkillCommand::Review(arguments) => review::facts(arguments, session, context).await,
+            SkillCommand::Show { skill, file } => show::show(&ShowSkillRequest { skill, file }, session, context).await,
             SkillCommand::Approve(arguments) => decide::approve(arguments, session, context).await,
             SkillCommand::Update(arguments) => decide::update(arguments, session, context).await,
             SkillCommand::Reject { skill, reason } => manage::reject(skill, reason, session, context).await,

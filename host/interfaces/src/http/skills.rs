@@ -2,7 +2,8 @@
 
 use agent::api::skills::{
     AddRequest, ApprovalQuestion, ApproveRequest, DiffRequest, RejectRequest, ReviewRequest, RollbackRequest,
-    SkillDiff, SkillReviewReply, SkillVerification, SkillVersion, UpdateRequest, VerifySkills, WhichSkill,
+    ShowSkillRequest, SkillDiff, SkillReviewReply, SkillText, SkillVerification, SkillVersion, UpdateRequest,
+    VerifySkills, WhichSkill,
 };
 use axum::Json;
 use axum::extract::State;
@@ -36,6 +37,16 @@ pub(super) async fn review(
 ) -> ApiResult<SkillReviewReply> {
     let _attachment = api.attached.attach();
     Ok(Json(api.host.skills.review(request, &whose.agent, local.caller).await?))
+}
+
+/// The text of a file, of skills that nobody approved too. It changes nothing.
+pub(super) async fn show(
+    _: Local,
+    State(api): State<ApiState>,
+    Body(request): Body<ShowSkillRequest>,
+) -> ApiResult<SkillText> {
+    let _attachment = api.attached.attach();
+    Ok(Json(api.host.skills.show(request).await?))
 }
 
 /// The powers that approving would grant. It comes before the owner's decision, so it needs no token.

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 use skills::review::{ComponentFact, FileChange, FileChangeKind, PowerChange, Reference};
-use skills::{Policy, SkillStatus};
+use skills::{Policy, SkillStatus, SkillSummary};
 
 use super::card::Tone;
 use crate::output::text;
@@ -15,8 +15,18 @@ const POWERS: [(&str, &str); 3] =
     [("network", "reach the network"), ("workspace", "see files"), ("credentials", "use credentials")];
 /// Places of a reference that are shown.
 const MAX_PLACES: usize = 3;
+/// Names of unavailable commands that a list shows.
+const MAX_NAMED: usize = 5;
 /// Written in place of an empty value.
 pub(crate) const NOTHING: &str = "nothing";
+
+/// A line about the commands and languages of a skill that do not work here.
+pub(crate) fn unavailable(skill: &SkillSummary) -> String {
+    let named: Vec<String> = skill.unavailable.iter().take(MAX_NAMED).map(|name| text::quoted(name)).collect();
+    let more = skill.unavailable.len().saturating_sub(MAX_NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("will not work here: {}{more}", named.join(", "))
+}
 
 /// The tone of a status.
 pub(crate) fn tone(status: SkillStatus) -> Tone {

@@ -1,5 +1,5 @@
-//! The review of a skill for people (SPEC SKILL-9): the changes before anything else, then the skill itself, its
-//! possible powers, the objections, and the one thing to do next.
+//! The review of a skill for people (SPEC SKILL-9): the lines to read before anything else, then the changes, the skill
+//! itself, its possible powers, its text, the objections, and the one thing to do next.
 //!
 //! Most of the text here is a stranger's. Text of several lines stands behind a bar that only this program draws.
 
@@ -15,13 +15,20 @@ use crate::output::{Palette, text};
 /// Columns before the text of a line.
 const LABEL: usize = 13;
 
+mod reading;
+
+pub(crate) use reading::{barred_text, risks};
+
 /// The review in at most `columns`, for a skill that its reader calls `called`.
 pub(crate) fn review(review: &SkillReview, called: &str, columns: usize, palette: Palette) -> String {
     let mut page = Page { text: String::new(), columns, palette };
     page.title(review);
+    page.risks(&review.risks);
     page.changes(review);
     page.identity(review);
+    page.unavailable(&review.unavailable);
     page.powers(review);
+    page.text(review);
     page.mentions(review);
     page.hidden(&review.hidden);
     page.proposal(review);
@@ -113,6 +120,9 @@ impl Page {
         }
         for domain in &review.domains {
             self.field("domain", &facts::reference(domain));
+            if !domain.shown.is_empty() {
+                self.raw(LABEL + 2, &domain.shown);
+            }
         }
     }
 

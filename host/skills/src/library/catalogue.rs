@@ -31,6 +31,9 @@ pub(super) struct ReadableSkill {
     pub(super) conforms: bool,
     pub(super) hash: ContentHash,
     pub(super) modes: ContentHash,
+    /// Names of commands and languages that no tool here runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) unavailable: Vec<String>,
 }
 
 /// Why a skill cannot be read.
@@ -144,7 +147,14 @@ mod tests {
     fn readable(root: &str, entry: &str, name: &str) -> Arc<CatalogueEntry> {
         let hash = ContentHash::of(entry.as_bytes());
         let name = SkillName::parse(name).unwrap();
-        let contents = ReadableSkill { name, description: String::new(), conforms: true, hash, modes: hash };
+        let contents = ReadableSkill {
+            name,
+            description: String::new(),
+            conforms: true,
+            hash,
+            modes: hash,
+            unavailable: Vec::new(),
+        };
         Arc::new(CatalogueEntry {
             place: SkillPlace::new(root, entry),
             stamp: None,

@@ -16,6 +16,7 @@ use std::thread;
 use base::{Timestamp, excerpt};
 
 use super::catalogue::{Catalogue, CatalogueEntry, Problem, ReadableSkill};
+use crate::review::unavailable;
 use crate::snapshot::{self, SnapshotError, Stamp};
 use crate::{SkillBounds, SkillForm, SkillName, SkillPlace, SkillsRoot, Snapshot};
 
@@ -23,6 +24,8 @@ use crate::{SkillBounds, SkillForm, SkillName, SkillPlace, SkillsRoot, Snapshot}
 const THREADS: usize = 2;
 /// Fewer entries than this are handled by one thread.
 const FEW: usize = 16;
+/// Maximum names of unavailable commands that a list keeps of a skill.
+const MAX_UNAVAILABLE: usize = 12;
 /// Maximum entries of one root. A directory with more is not a directory of skills.
 const MAX_ENTRIES: usize = 100_000;
 
@@ -216,6 +219,7 @@ fn contents(snapshot: &Snapshot, place: &SkillPlace) -> Result<ReadableSkill, St
         conforms: manifest.strict.is_empty(),
         hash: snapshot.hash,
         modes: snapshot.modes,
+        unavailable: unavailable(snapshot).into_iter().map(|one| one.name).take(MAX_UNAVAILABLE).collect(),
     })
 }
 

@@ -22,7 +22,7 @@ use crate::{SkillBounds, SkillForm, SkillPlace};
 
 /// Version of the fields and of how they are read off a skill. A change to reading that gives another result for the
 /// same bytes takes the next number.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Maximum bytes of an index: a hundred thousand skills with the longest descriptions.
 const MAX_BYTES: u64 = 256 << 20;
 
@@ -158,8 +158,14 @@ mod tests {
     fn catalogue(stamp: Stamp) -> Catalogue {
         let hash = ContentHash::of(b"x");
         let name = SkillName::parse("mail").unwrap();
-        let skill =
-            ReadableSkill { name, description: "reads `\"` mail".to_owned(), conforms: false, hash, modes: hash };
+        let skill = ReadableSkill {
+            name,
+            description: "reads `\"` mail".to_owned(),
+            conforms: false,
+            hash,
+            modes: hash,
+            unavailable: vec!["npx".to_owned()],
+        };
         let problem = Problem { name: None, reason: "it has no `SKILL.md`".to_owned() };
         let entry = |root, entry, stamp, found| {
             Arc::new(CatalogueEntry { place: SkillPlace::new(root, entry), stamp, form: None, found })
@@ -199,7 +205,7 @@ mod tests {
         for (what, text) in [
             ("empty", String::new()),
             ("cut", good.get(..good.len() / 2).unwrap().to_owned()),
-            ("another version", good.replacen("\"version\":1", "\"version\":2", 1)),
+            ("another version", good.replacen("\"version\":2", "\"version\":3", 1)),
             ("another program", good.replacen(env!("CARGO_PKG_VERSION"), "9.9.9", 1)),
             ("an unknown field", good.replacen("\"conforms\"", "\"status\":\"approved\",\"conforms\"", 1)),
             ("a name that is none", good.replacen("\"mail\",\"desc", "\"../mail\",\"desc", 1)),

@@ -47,6 +47,7 @@ fn readable(entry: &CatalogueEntry, contents: &ReadableSkill, standing: Option<S
         reason: standing.reason,
         readable: true,
         conforms: contents.conforms,
+        unavailable: contents.unavailable.clone(),
         hash: Some(contents.hash),
         last_used: None,
     }
@@ -62,6 +63,7 @@ fn unreadable(entry: &CatalogueEntry, reason: String) -> SkillSummary {
         reason,
         readable: false,
         conforms: false,
+        unavailable: Vec::new(),
         hash: None,
         last_used: None,
     }

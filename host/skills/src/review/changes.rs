@@ -287,8 +287,8 @@ fn hidden(powers: &mut Powers, before: &[Hidden], after: &[Hidden]) {
 }
 
 fn places_of(places: &FactPlaces) -> String {
-    let Some(first) = places.first() else { return String::new() };
-    let more = if places.len() > 1 { ", …" } else { "" };
+    let Some(first) = places.at.first() else { return String::new() };
+    let more = if places.at.len() > 1 { ", …" } else { "" };
     format!(" ({}{more})", visible_name(first))
 }
 

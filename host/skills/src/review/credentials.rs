@@ -127,6 +127,41 @@ const KNOWN: [&str; 78] = [
     "XDG_DATA_HOME",
 ];
 
+/// Last words of names of settings, such as `OUTPUT_DIR`.
+const SETTINGS: [&str; 24] = [
+    "ARCH",
+    "BRANCH",
+    "COUNT",
+    "DATE",
+    "DIR",
+    "DIRECTORY",
+    "EXIT",
+    "FILE",
+    "FLAGS",
+    "FORMAT",
+    "LEVEL",
+    "LIMIT",
+    "MODE",
+    "OPTS",
+    "OS",
+    "PATH",
+    "PORT",
+    "RETRIES",
+    "ROOT",
+    "SIZE",
+    "STATUS",
+    "TIMEOUT",
+    "TIMESTAMP",
+    "VERSION",
+];
+
+/// Words that make a setting one of a secret, such as `KEY_PATH`.
+const OPENS: [&str; 8] = ["AUTH", "CERT", "COOKIE", "KEY", "KEYS", "PASS", "PEM", "SESSION"];
+
+/// Variables of awk, which a shell does not expand.
+const AWK: [&str; 14] =
+    ["ARGC", "ARGV", "ENVIRON", "FILENAME", "FNR", "FS", "NF", "NR", "OFS", "ORS", "RLENGTH", "RS", "RSTART", "SUBSEP"];
+
 /// Parts of variable names that indicate a secret.
 const SECRET: [&str; 8] = ["token", "secret", "passw", "credential", "api_key", "apikey", "access_key", "private_key"];
 
@@ -179,17 +214,26 @@ fn shell_variables(text: &str) -> Vec<(String, usize)> {
     let variables = VARIABLE.iter().flat_map(|variable| variable.captures_iter(text));
     let names = variables.filter_map(|captures| captures.iter().skip(1).flatten().next());
     let of_environment = names.filter(|name| {
-        let lower = name.as_str().to_ascii_lowercase();
-        let is_secret = SECRET.iter().any(|part| lower.contains(part));
         let is_own = || assigned.get(name.as_str()).is_some_and(|from| *from <= name.start());
         let is_constant = || !name.as_str().bytes().any(|byte| byte.is_ascii_lowercase());
-        is_secret || is_constant() && !is_own()
+        is_secret(name.as_str()) || is_constant() && !is_own()
     });
     of_environment.map(|name| (name.as_str().to_owned(), name.start())).collect()
 }
 
 fn is_known(name: &str) -> bool {
-    name.starts_with("LC_") || KNOWN.contains(&name) || name.bytes().all(|byte| byte == b'_')
+    let is_setting = || {
+        let last = name.rsplit('_').next();
+        last.is_some_and(|word| SETTINGS.contains(&word)) && !name.split('_').any(|word| OPENS.contains(&word))
+    };
+    let is_of_a_shell = name.starts_with("LC_") || name.starts_with("BASH_") || AWK.contains(&name);
+    is_of_a_shell || KNOWN.contains(&name) || name.bytes().all(|byte| byte == b'_') || !is_secret(name) && is_setting()
+}
+
+/// Whether a name indicates a secret.
+fn is_secret(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    SECRET.iter().any(|part| lower.contains(part))
 }
 
 #[cfg(test)]
@@ -273,6 +317,12 @@ mod tests {
     fn well_known_ones_are_none() {
         check("a.sh", "$PATH ${HOME} $LC_ALL $_ $IFS", &[]);
         check("a.js", "process.env.NODE_ENV", &[]);
+        check("a.sh", "${BASH_REMATCH[1]} $VERSION $OUTPUT_DIR\nawk '{ print $NF, $NR }' x", &[]);
+        check(
+            "a.sh",
+            "$TOKEN_FILE ${KEY_PATH} $API_KEY_VERSION $DIRECTION",
+            &["API_KEY_VERSION", "DIRECTION", "KEY_PATH", "TOKEN_FILE"],
+        );
     }
 
     #[test]

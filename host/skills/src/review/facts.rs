@@ -9,7 +9,9 @@ use super::{ComponentFact, FileFact, FileKind, Hidden, Reference, credentials, d
 use crate::Snapshot;
 
 /// Maximum places listed per reference.
-const MAX_PLACES: usize = 20;
+pub(super) const MAX_PLACES: usize = 20;
+/// Maximum characters of the line of a mention.
+const MAX_LINE: usize = 160;
 /// Maximum references listed per kind.
 const MAX_REFERENCES: usize = 2_000;
 /// Maximum findings of hidden characters listed.
@@ -27,8 +29,14 @@ pub(super) struct Facts {
     pub components: Vec<ComponentFact>,
 }
 
-/// Places of a mention as `path:line`, the first few.
-pub(super) type FactPlaces = Vec<String>;
+/// Places of a mention.
+#[derive(Default)]
+pub(super) struct FactPlaces {
+    /// `path:line`, the first few.
+    pub at: Vec<String>,
+    /// The line of the first one, on one line and with hidden characters written out.
+    pub shown: String,
+}
 
 /// Collects the facts of a version.
 pub(super) fn find(snapshot: &Snapshot, inspect: &Inspect<'_>) -> Facts {
@@ -72,7 +80,7 @@ impl Facts {
         }
         let lines = Lines::of(text);
         for (name, at) in sorted(credentials::find(path, text), |found| found.1) {
-            place(&mut self.credentials, name, path, lines.at(at));
+            place(&mut self.credentials, name, path, lines.at(at), || excerpt_at(text, at));
         }
         let mut told = BTreeSet::new();
         for domains::Mention { name, at, disguise } in sorted(domains::find(text), |found| found.at) {
@@ -83,7 +91,7 @@ impl Facts {
                 let shown = hidden::visible_name(&cut(line_around(text, at), 160));
                 self.hidden.push(Hidden { path: path.to_owned(), line, what, shown, count: 1 });
             }
-            place(&mut self.domains, name, path, line);
+            place(&mut self.domains, name, path, line, || excerpt_at(text, at));
         }
     }
 
@@ -102,12 +110,20 @@ impl Facts {
 /// References in displayed form. Those beyond `MAX_REFERENCES` are counted, not silently dropped.
 pub(super) fn references(found: &BTreeMap<String, FactPlaces>) -> Vec<Reference> {
     let named = found.iter().take(MAX_REFERENCES);
-    let mut shown: Vec<Reference> = named.map(|(name, at)| Reference { name: name.clone(), at: at.clone() }).collect();
+    let mut shown: Vec<Reference> = named
+        .map(|(name, places)| Reference { name: name.clone(), at: places.at.clone(), shown: places.shown.clone() })
+        .collect();
     let more = found.len().saturating_sub(MAX_REFERENCES);
     if more > 0 {
-        shown.push(Reference { name: format!("… and {more} more"), at: Vec::new() });
+        shown.push(Reference { name: format!("… and {more} more"), at: Vec::new(), shown: String::new() });
     }
     shown
+}
+
+/// The line of a mention, given its byte offset in the text.
+fn excerpt_at(text: &str, at: usize) -> String {
+    let start = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
+    text::excerpt(line_around(text, at), at.saturating_sub(start), MAX_LINE)
 }
 
 fn sorted<T>(mut found: Vec<T>, at: impl Fn(&T) -> usize) -> Vec<T> {
@@ -115,12 +131,21 @@ fn sorted<T>(mut found: Vec<T>, at: impl Fn(&T) -> usize) -> Vec<T> {
     found
 }
 
-fn place(found: &mut BTreeMap<String, FactPlaces>, name: String, path: &str, line: u64) {
+fn place(
+    found: &mut BTreeMap<String, FactPlaces>,
+    name: String,
+    path: &str,
+    line: u64,
+    shown: impl FnOnce() -> String,
+) {
     let places = found.entry(name).or_default();
-    if places.len() < MAX_PLACES {
+    if places.at.is_empty() {
+        places.shown = shown();
+    }
+    if places.at.len() < MAX_PLACES {
         let place = format!("{path}:{line}");
-        if !places.contains(&place) {
-            places.push(place);
+        if !places.at.contains(&place) {
+            places.at.push(place);
         }
     }
 }

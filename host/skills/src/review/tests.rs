@@ -44,7 +44,7 @@ fn the_facts_of_a_skill() {
         Some(r#"{"status": "approved", "domains": ["api.mail.dev"]}"#),
         None,
     );
-    let review = review(&taken, None, &component);
+    let review = review(&taken, None, &component).unwrap();
     assert_eq!(review.changes, None);
     assert_eq!((review.description.as_str(), review.reason.as_str()), ("sends mail", "because"));
     assert_eq!(review.hash, taken.snapshot.hash);
@@ -87,11 +87,11 @@ fn the_facts_of_a_skill() {
 fn changes_are_against_what_was_approved() {
     let (old, new) = (taken(&[], None, None), taken(&[("x.wasm", b"\0asm")], None, None));
     let policy = Policy::default();
-    let changes = review(&new, Some((&old.snapshot, &policy)), &component).changes.unwrap();
+    let changes = review(&new, Some((&old.snapshot, &policy)), &component).unwrap().changes.unwrap();
     assert_eq!(changes.against, old.snapshot.hash);
     assert_eq!(changes.powers[0], PowerChange { added: true, what: "imports network (`x.wasm`)".into() });
     assert_eq!(changes.files.len(), 1);
-    let same = review(&old, Some((&old.snapshot, &policy)), &component).changes.unwrap();
+    let same = review(&old, Some((&old.snapshot, &policy)), &component).unwrap().changes.unwrap();
     assert_eq!((same.powers, same.files), (vec![], vec![]));
 }
 
@@ -99,13 +99,13 @@ fn changes_are_against_what_was_approved() {
 fn places_and_references_are_bounded() {
     let mut text = "https://same.dev\n".repeat(1_000);
     text.extend((0..3_000).map(|number| format!("https://h{number}.dev\n")));
-    let review = review(&taken(&[("a.md", text.as_bytes())], None, None), None, &component);
+    let review = review(&taken(&[("a.md", text.as_bytes())], None, None), None, &component).unwrap();
     let same = review.domains.iter().find(|domain| domain.name == "same.dev");
     // In order of names, so the rest is counted.
     assert!(same.is_none_or(|same| same.at.len() == 20));
     assert_eq!(review.domains.len(), 2_001);
     assert_eq!(review.domains[2_000].name, "… and 1002 more");
-    let few = super::review(&taken(&[("a.md", &text.as_bytes()[..17 * 100])], None, None), None, &component);
+    let few = super::review(&taken(&[("a.md", &text.as_bytes()[..17 * 100])], None, None), None, &component).unwrap();
     let same = few.domains.iter().find(|domain| domain.name == "same.dev").unwrap();
     assert_eq!((same.at.len(), same.at[19].as_str()), (20, "a.md:20"));
 }
@@ -113,7 +113,7 @@ fn places_and_references_are_bounded() {
 #[test]
 fn bytes_that_are_no_text_hide_nothing() {
     let script = b"curl https://evil.dev\0\xff\n$SECRET_TOKEN";
-    let review = review(&taken(&[("scripts/a.sh", script), ("b.bin", script)], None, None), None, &component);
+    let review = review(&taken(&[("scripts/a.sh", script), ("b.bin", script)], None, None), None, &component).unwrap();
     let evil = review.domains.iter().find(|domain| domain.name == "evil.dev").unwrap();
     assert_eq!(evil.at, ["b.bin:1", "scripts/a.sh:1"]);
     assert!(review.credentials.iter().any(|credential| credential.name == "SECRET_TOKEN"));
@@ -123,7 +123,7 @@ fn bytes_that_are_no_text_hide_nothing() {
 
 #[test]
 fn a_review_is_json() {
-    let review = review(&taken(&[("a.wasm", b"")], Some("{"), None), None, &component);
+    let review = review(&taken(&[("a.wasm", b"")], Some("{"), None), None, &component).unwrap();
     let json = serde_json::to_value(&review).unwrap();
     assert_eq!(json["components"][0]["capabilities"], json!(["network"]));
     assert_eq!(json["files"][0]["kind"], "text");

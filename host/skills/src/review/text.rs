@@ -6,7 +6,12 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::FileKind;
+use base::text::cut;
+
+use super::{FileKind, visible_name};
+
+/// Characters shown before the finding in a long line.
+const SHOWN_BEFORE: usize = 60;
 
 /// First bytes of a WebAssembly component.
 const WASM: &[u8] = b"\0asm";
@@ -73,6 +78,11 @@ pub(super) fn is_script(path: &str, bytes: &[u8], mode: u32) -> bool {
     let program =
         path.starts_with("scripts/") || has_extension(path, &SCRIPTS) || bytes.starts_with(b"#!") || mode & 0o111 != 0;
     program && !is_component(path, bytes)
+}
+
+/// Whether a file is Markdown, by its extension.
+pub(super) fn is_markdown(path: &str) -> bool {
+    has_extension(path, &MARKDOWNS)
 }
 
 /// The parts of a text that are shell commands: all of a shell script, the marked code fences of Markdown.
@@ -174,6 +184,16 @@ pub(super) fn line_around(text: &str, offset: usize) -> &str {
     rest.split('\n').next().unwrap_or_default()
 }
 
+/// At most `max` characters of a line around the byte offset of a finding, with hidden characters written out.
+pub(super) fn excerpt(line: &str, at: usize, max: usize) -> String {
+    let line = line.trim_end();
+    let skipped = line.get(..at).map_or(0, |before| before.chars().count()).saturating_sub(SHOWN_BEFORE);
+    let from = if line.chars().count() <= max { 0 } else { skipped };
+    let rest: String = line.chars().skip(from).collect();
+    let shown = visible_name(&cut(rest.trim_start().replace('\t', " ").as_str(), max));
+    if from > 0 { format!("…{shown}") } else { shown }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,6 +216,14 @@ mod tests {
         check("a.ps1", b"\xfe\xff\0h\0i", FileKind::Text, Some("hi"), false);
         check("a.wasm", b"text", FileKind::Component, None, false);
         check("a.png", b"\0asm\x0d\0\x01\0", FileKind::Component, None, false);
+    }
+
+    #[test]
+    fn an_excerpt_of_a_long_line_has_the_finding_in_it() {
+        assert_eq!(excerpt("\tcode x\u{202e}\r", 1, 160), "code x<U+202E>");
+        let long = format!("{}https://a.dev{}", "é".repeat(5_000), "b".repeat(5_000));
+        let shown = excerpt(&long, 10_000, 160);
+        assert!(shown.starts_with('…') && shown.contains("https://a.dev") && shown.chars().count() <= 162, "{shown}");
     }
 
     #[test]

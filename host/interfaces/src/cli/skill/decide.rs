@@ -3,14 +3,14 @@
 //! Each asks once, and shows all that is decided. The very bytes and powers that were shown are sent, so that nothing
 //! can be put in their place while the owner reads.
 
-use agent::api::skills::{ApprovalQuestion, ApproveRequest, UpdateRequest};
+use agent::api::skills::{ApprovalQuestion, ApproveRequest, PolicyBasis, UpdateRequest};
 use base::{Refusal, RefusalCode};
 use clap::Args;
 use skills::policy::PolicyChange;
 use skills::{Policy, SkillStatus, SkillSummary};
 
 use super::super::Done;
-use super::super::consent::confirm;
+use super::super::consent::{confirm, given};
 use super::super::context::{Context, usage};
 use super::grant::{GrantedArgs, exactly};
 use crate::client::Call;
@@ -51,14 +51,25 @@ pub(in crate::cli) struct UpdateArgs {
 
 /// Runs the command `motor skill approve`.
 pub(super) async fn approve(arguments: ApproveArgs, session: &mut Session, context: &Context) -> Done {
-    let ApproveArgs { skill, proposed, granted } = arguments;
-    let asked = ApproveRequest { skill, hash: None, policy: granted.change()?, proposed, shown: None };
+    let ApproveArgs { skill, proposed, granted: flags } = arguments;
+    let asked = ApproveRequest { skill, hash: None, policy: flags.change()?, proposed, shown: None };
     let question: ApprovalQuestion = session.ask(&Call::post("/v1/skills/questions", &asked)?).await?;
+    // With the token from the environment nobody reads the card.
+    let is_read = given(context)?.is_none();
+    if !is_read && !proposed {
+        named_alone(&question, &asked.policy)?;
+    }
     let word = confirm(&question_card(&question), context).await?;
     let request = ApproveRequest { hash: Some(question.hash), shown: Some(question.policy.clone()), ..asked };
     let approved: SkillSummary = session.ask(&Call::post("/v1/skills/approvals", &request)?.with(word)).await?;
     for warning in &question.warnings {
         context.output.warn(&text::quoted(warning));
+    }
+    if !is_read {
+        let card = granted(Card::new(format!("granted to the skill `{}`", question.name)), &question.policy);
+        for row in card.render(context.output.err_columns, context.output.err) {
+            context.output.say_trusted(&row);
+        }
     }
     let called = shell(&request.skill);
     context.answer(&approved, || {
@@ -96,6 +107,22 @@ pub(super) async fn update(arguments: UpdateArgs, session: &mut Session, context
     let updated: SkillSummary = session.ask(&Call::post("/v1/skills/updates", &request)?.with(word)).await?;
     context.answer(&updated, || format!("the policy of {} is changed; it stays {}", question.name, updated.status))?;
     Ok(CommandExit::Ok)
+}
+
+/// That an approval without a person at a terminal grants only powers that its command names, or earlier ones.
+fn named_alone(question: &ApprovalQuestion, named: &PolicyChange) -> Result<(), Refusal> {
+    let alone = named.clone().apply(Policy::default());
+    let Policy { tools, domains, writes, required_credentials, .. } = &question.policy;
+    let beyond = named.tools.is_none() && !tools.is_empty()
+        || named.domains.is_none() && !domains.is_empty()
+        || named.writes.is_none() && !writes.is_empty()
+        || *required_credentials != alone.required_credentials;
+    if question.basis != PolicyBasis::Proposal || !beyond {
+        return Ok(());
+    }
+    let reason = "its author asks for powers, and no person at a terminal has read them";
+    let remedy = "`--proposed` grants them; `--tools`, `--domains`, `--writes` and `--credentials` name others";
+    Err(Refusal::new(RefusalCode::ConsentNeeded, reason).with_remedy(remedy))
 }
 
 /// The domains of a policy with some more and some fewer.

@@ -7,7 +7,7 @@ use agent::api::skills::SkillVersion;
 use skills::{SkillStatus, SkillSummary};
 
 use crate::output::{Palette, table::TextTable, text};
-use crate::words::facts::tone;
+use crate::words::facts::{tone, unavailable};
 
 /// Columns between two columns of text.
 const GAP: usize = 2;
@@ -52,6 +52,10 @@ pub(super) fn skills(skills: &[SkillSummary], columns: usize, palette: Palette) 
         if skill.status != SkillStatus::Approved {
             let reason = text::wrapped(&why(&skill.reason), room);
             lines.extend(reason.iter().map(|row| palette.dim(row)));
+        }
+        if !skill.unavailable.is_empty() {
+            let missing = text::wrapped(&unavailable(skill), room);
+            lines.extend(missing.iter().map(|row| palette.dim(row)));
         }
         let mut lines = lines.iter();
         let first = lines.next().map_or("", String::as_str);
@@ -149,6 +153,22 @@ mod tests {
                 twin         pending_review    First
                                                a run made it
                 twin.zip     approved          Second
+            "#]],
+        );
+    }
+
+    #[test]
+    fn missing_commands_are_said_of_approved_skills_too() {
+        let mut one = summary(Some("a"), "a", "approved", "Makes a page", "approved");
+        one["unavailable"] = json!(["npm", "npx", "pip", "Python scripts", "python3", "uv", "yarn"]);
+        check(
+            json!([one]),
+            80,
+            &expect![[r#"
+                NAME  STATUS    WHAT IT IS FOR
+                a     approved  Makes a page
+                                will not work here: npm, npx, pip, Python scripts, python3 and 2
+                                more
             "#]],
         );
     }

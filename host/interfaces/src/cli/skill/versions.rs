@@ -97,19 +97,22 @@ pub(super) async fn rollback(skill: String, to: Option<&str>, session: &mut Sess
     Ok(CommandExit::Ok)
 }
 
-/// The version meant: the one whose hash begins so; otherwise the one approved last that is not the present one.
+/// The version meant: the one whose hash begins so, once approved or proposed by a run; otherwise the one approved last
+/// that is not the present one.
 fn target<'a>(versions: &'a [SkillVersion], to: Option<&str>, skill: &str) -> Result<&'a SkillVersion, Refusal> {
     let remedy = format!("`motor skill versions {}` shows them", shell(skill));
     let refused = |reason: String| Refusal::new(RefusalCode::NotFound, reason).with_remedy(&remedy);
-    let approved = versions.iter().filter(|version| version.kept && version.approved_at.is_some());
+    let kept = versions.iter().filter(|version| version.kept);
     let Some(prefix) = to else {
-        return approved
-            .filter(|version| !version.in_place)
+        return kept
+            .filter(|version| version.approved_at.is_some() && !version.in_place)
             .max_by_key(|version| version.approved_at)
             .ok_or_else(|| refused("there is no other version that was approved".to_owned()));
     };
     let prefix = prefix.trim_start_matches("sha256:").to_ascii_lowercase();
-    let mut meant = approved.filter(|version| version.hash.hex().starts_with(&prefix));
+    let is_known =
+        |version: &&SkillVersion| version.approved_at.is_some() || (version.run_id.is_some() && !version.superseded);
+    let mut meant = kept.filter(is_known).filter(|version| version.hash.hex().starts_with(&prefix));
     match (meant.next(), meant.next()) {
         (Some(version), None) => Ok(version),
         (Some(_), Some(_)) => Err(usage(format!("several versions begin with `{}`", text::quoted(&prefix)), remedy)),
@@ -140,6 +143,8 @@ fn rollback_card(skill: &str, target: &SkillVersion, diff: SkillDiff) -> Card {
     }
     if let Some(at) = target.approved_at {
         card = card.with("approved", text::seconds(at));
+    } else if let Some(run) = &target.run_id {
+        card = card.toned(Tone::Warning, "made by", format!("{run}; it then waits for your review"));
     }
     card.with("hash", target.hash.hex())
 }

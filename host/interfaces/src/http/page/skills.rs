@@ -17,8 +17,8 @@ use super::session::Visitor;
 use super::timeline::block;
 use crate::output::Palette;
 use crate::words::approval::question_card;
-use crate::words::facts::tone;
-use crate::words::review::review as review_text;
+use crate::words::facts::{tone, unavailable};
+use crate::words::review::{review as review_text, risks as risk_text};
 
 /// Columns of the review's text.
 const COLUMNS: usize = 100;
@@ -57,6 +57,7 @@ fn entry(skill: &SkillSummary) -> Markup {
             p { (badge(skill.status)) " " a href=(review_path(&place)) { strong { (shown(skill.name.as_deref().unwrap_or(&place))) } } }
             @if !skill.description.is_empty() { p { (shown(&skill.description)) } }
             p.faint { (shown(&skill.reason)) }
+            @if !skill.unavailable.is_empty() { p.faint { (shown(&unavailable(skill))) } }
         }
     }
 }
@@ -81,6 +82,12 @@ pub(super) async fn review(
         h1 { (shown(reviewed.name.as_str())) " " (badge(reviewed.status)) }
         p { (shown(&reviewed.description)) }
         p.faint { (shown(&reviewed.reason)) }
+        @if !reviewed.risks.is_empty() {
+            section aria-labelledby="first-title" {
+                h2 id="first-title" { "Lines to read first" }
+                pre tabindex="0" { (risk_text(&reviewed.risks, COLUMNS, Palette::new(false))) }
+            }
+        }
         section aria-labelledby="powers-title" {
             h2 id="powers-title" { @if reviewed.status == SkillStatus::Approved { "What it may do" } @else { "What approving would grant" } }
             @match &question {

@@ -145,17 +145,42 @@ impl TrustBook {
         from: ExtractedFrom,
         kept: Option<Policy>,
     ) -> Result<TrustRecord, SkillError> {
+        let before = self.motor_changed(subject, from, kept).await?;
+        self.store_and_supersede(before).await
+    }
+
+    /// A run made these bytes for a place in which others stay: no other version is superseded.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn proposed(
+        &self,
+        subject: &Subject,
+        from: ExtractedFrom,
+        kept: Option<Policy>,
+    ) -> Result<TrustRecord, SkillError> {
+        let before = self.motor_changed(subject, from, kept).await?;
+        self.store_one(before, self.clock.now()).await
+    }
+
+    async fn motor_changed(
+        &self,
+        subject: &Subject,
+        from: ExtractedFrom,
+        kept: Option<Policy>,
+    ) -> Result<PriorState, SkillError> {
         let mut before = self.before(subject).await?;
         let status = before.record.status.transition(SkillEvent::MotorChanged)?;
-        let provenance = before.record.provenance.take();
+        let (provenance, consent) = (before.record.provenance.take(), before.record.consent.take());
         before.record = TrustRecord {
             status,
             policy: kept,
             provenance,
+            consent,
             extracted_from: Some(from),
             ..blank(subject, self.clock.now())
         };
-        self.store_and_supersede(before).await
+        Ok(before)
     }
 
     /// Records where these bytes were fetched or copied from. Their status does not change.
@@ -209,13 +234,14 @@ impl TrustBook {
         let around = self.around(&subject.place)?;
         let record = judge(&around, &key, subject.modes).record.unwrap_or_else(|| {
             let blank = blank(subject, self.clock.now());
-            // A record that is superseded, or about other permission bits, keeps only its sources and the policy to
-            // propose.
+            // A record that is superseded, or about other permission bits, keeps only its sources, the policy to
+            // propose, and that it was once approved: a rollback to it stays possible.
             match around.iter().find(|(found, _)| *found == key) {
                 Some((_, Ok(old))) => TrustRecord {
                     policy: old.policy.clone(),
                     provenance: old.provenance.clone(),
                     extracted_from: old.extracted_from.clone(),
+                    consent: old.consent.clone(),
                     ..blank
                 },
                 _ => blank,

@@ -70,6 +70,21 @@ async fn what_a_run_made_has_to_be_reviewed_first() {
 }
 
 #[tokio::test]
+async fn a_version_that_was_approved_stays_one_and_is_not_trusted_for_that() {
+    let (_, book) = opened();
+    let (old, new) = (subject("1"), subject("2"));
+    let approved = book.approve(&old, policy(), consent()).await.unwrap();
+    book.approve(&new, policy(), consent()).await.unwrap();
+    let record = book.reviewed(&old, None).await.unwrap();
+    assert_eq!((record.status, &record.consent), (SkillStatus::Reviewed, &approved.consent));
+    let record = book.made_by_motor(&old, extracted(), None).await.unwrap();
+    assert_eq!((record.status, &record.consent), (SkillStatus::PendingReview, &approved.consent));
+    assert_eq!((status(&book, &old), status(&book, &new)), (SkillStatus::PendingReview, SkillStatus::NeedsReapproval));
+    // Without an approval there is none to remember.
+    assert_eq!(book.reviewed(&subject("3"), None).await.unwrap().consent, None);
+}
+
+#[tokio::test]
 async fn another_name_in_the_place_takes_it_too() {
     let (_, book) = opened();
     let old = subject("1");
