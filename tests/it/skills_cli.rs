@@ -261,30 +261,46 @@ fn the_review_says_what_there_is_and_then_what_changed() {
     check_screen(
         &world.motor.stdout(&["skill", "review", "csv-analyst"]),
         &expect![[r#"
-        csv-analyst  reviewed
+            csv-analyst  reviewed
 
-        what it is
-          place        csv-analyst
-          for          Answers questions about CSV files. Use it when somebody has a
-                       table.
-          form         directory, 3 files, 328 B
-          hash         735feb72526010a4bb3a0a13c29557a0a5b4ab9462f95bf002f185aaf30b943c
-          status       reviewed: its review is done and the owner has not decided:
-                       `motor skill approve` it
+            lines to read first
+              none of a known kind; that proves nothing, so read the text below
 
-        what its components could do
-          nothing: it has none
+            what it is
+              place        csv-analyst
+              for          Answers questions about CSV files. Use it when somebody has a
+                           table.
+              form         directory, 3 files, 328 B
+              hash         735feb72526010a4bb3a0a13c29557a0a5b4ab9462f95bf002f185aaf30b943c
+              status       reviewed: its review is done and the owner has not decided:
+                           `motor skill approve` it
 
-        what its text mentions
-          domain       csv.tables.dev in references/csv.md:1
+            what its components could do
+              nothing: it has none
 
-        files
-          d24780e843ac      190 B  SKILL.md
-          8d5c25e050c7       76 B  references/csv.md
-          421a663e467b       62 B  scripts/sum.js
+            the text that is approved: SKILL.md
+            │ ---
+            │ name: csv-analyst
+            │ description: Answers questions about CSV files. Use it when somebody has a
+            │ table.
+            │ ---
+            │
+            │ # How
+            │
+            │ Read the header first. Work in `scripts/sum.js`, see `references/csv.md`.
 
-        next: `motor skill approve csv-analyst` shows what would be granted, and asks
-    "#]],
+            what its text mentions
+              domain       csv.tables.dev in references/csv.md:1
+                           │ Fields are separated by commas; see https://csv.tables.dev/rfc
+                           │ for quoting.
+
+            files
+              d24780e843ac      190 B  SKILL.md
+              8d5c25e050c7       76 B  references/csv.md
+              421a663e467b       62 B  scripts/sum.js
+
+            next: `motor skill approve csv-analyst` shows what would be granted, and asks
+        "#]],
     );
     world.approve(&["csv-analyst", "--tools", "code"]);
     write(

