@@ -1,5 +1,5 @@
-//! Proposals of a skill's author with the real program (SPEC SKILL-4, SKILL-9, CONSENT-1): nobody grants one unread, and
-//! one that cannot be read grants nothing. And a version that was approved can be gone back to, whatever was looked at
+//! Proposals of a skill's author with the real program (SPEC SKILL-4, SKILL-9, CONSENT-1): none is granted unread, and
+//! one that cannot be read grants nothing. And a version that was approved can be gone back to, though other versions were looked at
 //! since (SPEC SKILL-12).
 
 use serde_json::{Value, json};

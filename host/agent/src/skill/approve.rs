@@ -118,7 +118,7 @@ impl Skills {
 
     /// The powers that an approval would grant: those approved earlier, otherwise the author's proposal, otherwise
     /// tools that see only the workspace; with the owner's changes. An unreadable proposal grants nothing: its author
-    /// asked for powers that nobody can know, so the owner names them.
+    /// asked for unknown powers, so the owner names them.
     fn policy_for(
         &self,
         taken: &Taken,

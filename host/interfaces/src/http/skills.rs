@@ -39,7 +39,7 @@ pub(super) async fn review(
     Ok(Json(api.host.skills.review(request, &whose.agent, local.caller).await?))
 }
 
-/// The text of a file, of skills that nobody approved too. It changes nothing.
+/// The text of a file, of skills that are not approved, too. It changes nothing.
 pub(super) async fn show(
     _: Local,
     State(api): State<ApiState>,

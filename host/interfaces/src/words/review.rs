@@ -300,27 +300,30 @@ mod tests {
         check(
             json!({}),
             &expect![[r#"
-            csv-analyst  reviewed
+                csv-analyst  reviewed
 
-            what it is
-              place        csv-analyst
-              for          Analyses CSV files. Use it whenever somebody has a table and a
-                           question about what is in it.
-              form         directory, 1 file, 812 B
-              hash         9c53c074d7ac6a2728b638ac1f376c5fa9eb8f71603017c3ea638c2fd40548df
-              status       reviewed: its review is done; the owner has not decided
+                lines to read first
+                  none of a known kind; that proves nothing, so read the text below
 
-            what its components could do
-              nothing: it has none
+                what it is
+                  place        csv-analyst
+                  for          Analyses CSV files. Use it whenever somebody has a table and a
+                               question about what is in it.
+                  form         directory, 1 file, 812 B
+                  hash         9c53c074d7ac6a2728b638ac1f376c5fa9eb8f71603017c3ea638c2fd40548df
+                  status       reviewed: its review is done; the owner has not decided
 
-            what its text mentions
-              no credential and no domain
+                what its components could do
+                  nothing: it has none
 
-            files
-              9c53c074d7ac      812 B  SKILL.md
+                what its text mentions
+                  no credential and no domain
 
-            next: `motor skill approve csv-analyst` shows what would be granted, and asks
-        "#]],
+                files
+                  9c53c074d7ac      812 B  SKILL.md
+
+                next: `motor skill approve csv-analyst` shows what would be granted, and asks
+            "#]],
         );
     }
 
@@ -355,6 +358,9 @@ mod tests {
             }),
             &expect![[r#"
                 csv-analyst  needs_reapproval
+
+                lines to read first
+                  none of a known kind; that proves nothing, so read the text below
 
                 changed since d9298a10d1b0 was approved
                   + imports network (`tools.wasm`)

@@ -54,7 +54,7 @@ pub(super) async fn approve(arguments: ApproveArgs, session: &mut Session, conte
     let ApproveArgs { skill, proposed, granted: flags } = arguments;
     let asked = ApproveRequest { skill, hash: None, policy: flags.change()?, proposed, shown: None };
     let question: ApprovalQuestion = session.ask(&Call::post("/v1/skills/questions", &asked)?).await?;
-    // With the token from the environment nobody reads the card.
+    // With the token from the environment the card is not read.
     let is_read = given(context)?.is_none();
     if !is_read && !proposed {
         named_alone(&question, &asked.policy)?;

@@ -1,4 +1,4 @@
-//! Encoded text within a line: base64, hexadecimal, escapes, character codes. Only what decodes to readable text counts.
+//! Encoded text within a line: base64, hexadecimal, escapes, character codes. Only those that decode to readable text count.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -12,11 +12,11 @@ const MAX_IN_LINE: usize = 200;
 /// Minimum characters of a decoded text.
 const MIN_TEXT: usize = 10;
 
-/// An encoded text.
+/// An encoded text within a line.
 pub(super) struct Blob {
     /// Byte offset in the line.
     pub at: usize,
-    /// The decoded text.
+    /// The text that it decodes to.
     pub decoded: String,
 }
 

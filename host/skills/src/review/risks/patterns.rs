@@ -18,7 +18,7 @@ use super::blobs::Encodings;
 /// Where a row applies.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scope {
-    /// In any text.
+    /// It is searched in any text.
     Anywhere,
     /// In shell commands: a script, a marked code fence, or code within a line.
     Shell,
@@ -214,7 +214,7 @@ const ROWS: [(RiskKind, Scope, &str); 58] = [
 
 /// Programs that run other text. With a prefix such as `sudo` and a path before them, or a variable that names one.
 const SHELLS: &str = r"(?:(?:sudo|doas|env|nohup|exec|command|time|nice|busybox|setsid|tee\s+\S+\s*\|)\s+(?:-\S+\s+)*|\w+=\S*\s+)*(?:[\w./~-]*/)?(?:\b(?:ba|z|da|k|a|c|tc|fi)?sh|\b(?:powershell|pwsh|cmd)(?:\.exe)?|\$\{?SHELL\}?|\$0)";
-/// Other interpreters.
+/// Commands of other interpreters.
 const INTERPRETERS: &str = r"(?:(?:sudo|doas|env|nohup|exec)\s+(?:-\S+\s+)*)*(?:[\w./~-]*/)?\b(?:python[0-9.]*|perl|ruby|node|nodejs|php|deno|bun|lua|osascript)";
 /// The end of a program that was given neither a file nor `-c`: it runs its standard input.
 const STDIN: &str = r"(?:\s+-(?:\w*s\b.*|-?[a-bd-z]*\b|))*\s*(?:$|[;&|)<>'\x22`#\]])";
@@ -241,7 +241,7 @@ pub(super) struct Patterns {
     each: Vec<bytes::Regex>,
     /// Words that begin a command worth reading, and addresses, in a text that was decoded.
     command: Regex,
-    /// Encoded texts.
+    /// Texts that decode to others.
     pub(super) encodings: Encodings,
 }
 

