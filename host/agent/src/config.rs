@@ -4,6 +4,7 @@
 //! The sections belong to the crates that use them (`motor::Config`, `energy::Config`, `runtime::Limits`); this file
 //! lists them and loads them.
 
+pub mod edit;
 mod models;
 mod retention;
 mod skills;
@@ -105,10 +106,31 @@ pub struct LoadedConfig {
     /// The values of all keys.
     pub config: Config,
     origins: BTreeMap<String, ValueSource>,
+    sources: Sources,
+}
+
+/// The sources that a configuration was read from, to read them again.
+#[derive(Clone)]
+struct Sources {
+    home: Home,
+    file: Option<PathBuf>,
+    env: Env,
+    overrides: Vec<(String, String)>,
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sources").field("file", &self.file).finish_non_exhaustive()
+    }
 }
 
 /// Variables with names of their own; every other key is `MOTOR_<SECTION>_<KEY>`.
-const CUSTOMARY: [(&str, &str); 5] = [
+const CUSTOMARY: [(&str, &str); 10] = [
+    ("OPENAI_BASE_URL", "models.openai_url"),
+    ("OPENROUTER_BASE_URL", "models.openrouter_url"),
+    ("ANTHROPIC_BASE_URL", "models.anthropic_url"),
+    ("GEMINI_BASE_URL", "models.gemini_url"),
+    ("OLLAMA_HOST", "models.ollama_url"),
     ("LLM_FAST_MODEL", "models.fast"),
     ("LLM_SMART_MODEL", "models.smart"),
     ("LLM_MOTOR_MODEL", "models.motor"),
@@ -149,7 +171,34 @@ impl LoadedConfig {
         }
         let config: Config = serde_json::from_value(tree)
             .map_err(|error| invalid(format!("the configuration does not fit: {error}")))?;
-        Ok(Self { config, origins })
+        let (home, file, env) = (home.clone(), file.map(Path::to_owned), env.clone());
+        Ok(Self { config, origins, sources: Sources { home, file, env, overrides: overrides.to_vec() } })
+    }
+
+    /// The configuration without any source.
+    #[must_use]
+    pub fn of_defaults(home: &Home) -> Self {
+        let nothing: Env = std::sync::Arc::new(|_| None);
+        let sources = Sources { home: home.clone(), file: None, env: nothing, overrides: Vec::new() };
+        Self { config: Config::default(), origins: BTreeMap::new(), sources }
+    }
+
+    /// Reads the same sources again.
+    ///
+    /// # Errors
+    /// As [`LoadedConfig::load`].
+    pub fn reload(&self) -> Result<Self, Refusal> {
+        let Sources { home, file, env, overrides } = &self.sources;
+        Self::load(home, file.as_deref(), env, overrides)
+    }
+
+    /// With the configuration of which only the keys that are `taken` are from here, and the others from `before`.
+    pub(crate) fn with(mut self, config: Config, taken: impl Fn(&str) -> bool, before: &Self) -> Self {
+        self.config = config;
+        self.origins.retain(|key, _| taken(key));
+        let kept = before.origins.iter().filter(|(key, _)| !taken(key));
+        self.origins.extend(kept.map(|(key, origin)| (key.clone(), origin.clone())));
+        self
     }
 
     /// Every key, sorted, with its effective value and origin.
@@ -222,21 +271,27 @@ fn set(
 }
 
 fn read_file(path: &Path, named: bool) -> Result<Option<Map<String, Value>>, Refusal> {
-    let text = match store::read_regular(path, Links::Followed, MAX_FILE_BYTES).map(String::from_utf8) {
-        Ok(Ok(text)) => text,
-        Ok(Err(_)) => return Err(invalid(format!("the configuration `{}` is not UTF-8 text", path.display()))),
+    read_text(path, named)?.map(|text| parse(path, &text)).transpose()
+}
+
+/// The text of a configuration file; `None` if a file that was not `named` is missing.
+fn read_text(path: &Path, named: bool) -> Result<Option<String>, Refusal> {
+    match store::read_regular(path, Links::Followed, MAX_FILE_BYTES).map(String::from_utf8) {
+        Ok(Ok(text)) => Ok(Some(text)),
+        Ok(Err(_)) => Err(invalid(format!("the configuration `{}` is not UTF-8 text", path.display()))),
         // A path below a file is missing too: the code that creates the home reports the error.
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) && !named => {
-            return Ok(None);
-        }
-        Err(error) => return Err(invalid(format!("cannot read the configuration `{}`: {error}", path.display()))),
-    };
-    let table: toml::Table = toml::from_str(&text).map_err(|error| {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) && !named => Ok(None),
+        Err(error) => Err(invalid(format!("cannot read the configuration `{}`: {error}", path.display()))),
+    }
+}
+
+fn parse(path: &Path, text: &str) -> Result<Map<String, Value>, Refusal> {
+    let table: toml::Table = toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(0, |span| text.get(..span.start).unwrap_or_default().lines().count().max(1));
         invalid(format!("`{}`, line {line}: {}", path.display(), error.message()))
     })?;
     match serde_json::to_value(table) {
-        Ok(Value::Object(values)) => Ok(Some(values)),
+        Ok(Value::Object(values)) => Ok(values),
         _ => Err(invalid(format!("`{}` is not a table of sections", path.display()))),
     }
 }

@@ -24,7 +24,6 @@ use store::Batch;
 use crate::Runs;
 use crate::api::plans::{AgreedPlan, TaskPlan};
 use crate::api::{ActReply, ActRequest, Caller};
-use crate::models;
 use crate::plan::plan;
 use crate::skill::Purpose;
 use bounds::Bounds;
@@ -47,7 +46,7 @@ impl Runs {
             return Err(refusal.with_remedy("say in plain language what is to be done"));
         }
         check_kind(&request)?;
-        let bounds = Bounds::of(&request, &environment.config.motor)?;
+        let bounds = Bounds::of(&request, &environment.config().motor)?;
         let mut notes = Notes::default();
         match self.energy.check(&request.agent, Activity::Llm) {
             Ok(()) => {}
@@ -64,11 +63,12 @@ impl Runs {
         }
         request.task = task;
         let offer = Offer::of(&request, &bounds, environment).await?;
-        let (config, env) = (environment.config.models.clone(), environment.env.clone());
-        let (vault, named) = (environment.access.vault.clone(), request.model.clone());
-        let model =
-            store::blocking(move || models::connect(&config, &env, named.as_deref(), None, Some(vault.scrubber()?)))
-                .await?;
+        let (access, named) = (environment.model_access(), request.model.clone());
+        let model = store::blocking(move || {
+            let scrubber = access.vault.scrubber()?;
+            access.connect(named.as_deref(), None, Some(scrubber))
+        })
+        .await?;
         let mut batch = Batch::new();
         self.energy.stage_drain(&mut batch, &request.agent, Activity::Llm).await?;
         self.store.commit(batch).await?;
@@ -118,7 +118,7 @@ impl Runs {
         // The hash does not depend on the one that the request names.
         let mut request = ActRequest { plan: Some(AgreedPlan { hash: draft_hash(), drafting }), ..request };
         let found = plan(&request, Purpose::Task, by, &self.environment, &self.energy).await?;
-        let hash = agreed::hash(&request, &found.tools, &found.grant, &self.environment.config.motor)?;
+        let hash = agreed::hash(&request, &found.tools, &found.grant, &self.environment.config().motor)?;
         if let Some(agreed) = &mut request.plan {
             agreed.hash = hash;
         }

@@ -8,12 +8,14 @@ use base::{Clock, Refusal};
 use grants::{Admission, Grant, SkillGrant};
 use llm::Model;
 use motor::{Artifact, Environment, InstalledSkill, Preparing, RunRecord, RunStatus, RunTrace, Toolbox};
+use parking_lot::RwLock;
 use skills::Library;
 use tokio::sync::watch;
 
 use crate::access::NetworkAccess;
 use crate::config::Config;
 use crate::directories;
+use crate::models::ModelAccess;
 use crate::origins::Origins;
 use crate::skill::{advise, briefing, limits, tools_of};
 use crate::staged::StagedWrites;
@@ -32,7 +34,7 @@ struct InUse {
 /// Builds the environments of runs.
 pub(crate) struct HostEnvironment {
     pub home: Home,
-    pub config: Config,
+    pub config: RwLock<Arc<Config>>,
     pub env: Env,
     pub clock: Arc<dyn Clock>,
     pub sandboxes: Arc<SandboxPool>,
@@ -50,14 +52,29 @@ impl HostEnvironment {
     ///
     /// # Errors
     /// If there is no such model, or its requirements are missing.
-    pub fn check(&self, grant: &Grant) -> Result<(), Refusal> {
-        models::connect(&self.config.models, &self.env, grant.model.as_deref(), None, None)?;
-        grant.record.as_deref().map_or(Ok(()), models::check_recording)
+    pub async fn check(&self, grant: &Grant) -> Result<(), Refusal> {
+        let (access, model, record) = (self.model_access(), grant.model.clone(), grant.record.clone());
+        blocking(move || {
+            access.connect(model.as_deref(), None, None)?;
+            record.as_deref().map_or(Ok(()), models::check_recording)
+        })
+        .await
+    }
+
+    /// What it takes to reach models, by the settings in force.
+    pub fn model_access(&self) -> ModelAccess {
+        let (config, env) = (self.config().models.clone(), self.env.clone());
+        ModelAccess { config, env, vault: self.access.vault.clone() }
+    }
+
+    /// The settings in force. They may be others for the next run.
+    pub fn config(&self) -> Arc<Config> {
+        self.config.read().clone()
     }
 
     /// The model named in the grant, or the configured one.
     pub fn model_name(&self, grant: &Grant) -> Option<String> {
-        let configured = || self.config.models.roles().resolve(llm::Role::Motor).ok().map(ToString::to_string);
+        let configured = || self.config().models.roles().resolve(llm::Role::Motor).ok().map(ToString::to_string);
         grant.model.clone().or_else(configured)
     }
 
@@ -97,16 +114,16 @@ impl Environment for HostEnvironment {
         };
         let network = self.access.open(run, &self.staged).await?;
         words_of_user(trace).for_each(|words| network.given().user(words));
-        let limits = limits(&self.config.limits, grant)?;
+        let limits = limits(&self.config().limits, grant)?;
         let (own, skill) = skill.map(|InUse { own, briefing }| (own, Some(briefing))).unwrap_or_default();
         let parts = ToolboxParts {
             own,
             skill,
             sandboxes: self.sandboxes.clone(),
             limits,
-            code: self.config.code.clone(),
-            tools: self.config.tools.clone(),
-            guard: grant.guard.unwrap_or(self.config.code.guard),
+            code: self.config().code.clone(),
+            tools: self.config().tools.clone(),
+            guard: grant.guard.unwrap_or(self.config().code.guard),
             workspace: self.home.workspace(&run.id),
             layer,
             landed,
@@ -124,11 +141,10 @@ impl Environment for HostEnvironment {
     async fn model(&self, run: &RunRecord) -> Result<Arc<dyn Model>, Refusal> {
         run.grant.check()?;
         let grant = run.grant.clone();
-        let (config, env) = (self.config.models.clone(), self.env.clone());
+        let access = self.model_access();
         let scrubber = Some(self.access.scrubber(&run.id).await?);
         // Reads a recording and writes a new one: file work, which may block.
-        blocking(move || models::connect(&config, &env, grant.model.as_deref(), grant.record.as_deref(), scrubber))
-            .await
+        blocking(move || access.connect(grant.model.as_deref(), grant.record.as_deref(), scrubber)).await
     }
 
     async fn artifacts(&self, run: &RunRecord) -> Result<Vec<Artifact>, Refusal> {
@@ -136,7 +152,7 @@ impl Environment for HostEnvironment {
         self.origins.note_files(run).await?;
         let scrubber = self.access.scrubber(&run.id).await?;
         let on = &run.grant.directories;
-        let artifacts = artifacts::collect(&self.home, &run.id, scrubber, &self.config.limits, on).await?;
+        let artifacts = artifacts::collect(&self.home, &run.id, scrubber, &self.config().limits, on).await?;
         self.origins.note_copies(run, &artifacts).await?;
         Ok(artifacts)
     }

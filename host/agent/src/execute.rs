@@ -55,19 +55,19 @@ impl Programs {
         self.energy.stage_drain(&mut batch, &request.agent, activity).await?;
         self.store.commit(batch).await?;
         let timeout = match request.tier {
-            Tier::Isolated => environment.config.code.timeout(request.timeout_ms),
-            Tier::Network => environment.config.code.timeout_in_run(request.timeout_ms),
+            Tier::Isolated => environment.config().code.timeout(request.timeout_ms),
+            Tier::Network => environment.config().code.timeout_in_run(request.timeout_ms),
         };
         let program = Program {
             source: request.code,
             timeout,
-            guard: request.guard.unwrap_or(environment.config.code.guard),
+            guard: request.guard.unwrap_or(environment.config().code.guard),
             seed: request.seed.unwrap_or_else(|| self.random.next_u64()),
             now_ms: environment.clock.now().as_millis(),
         };
         tracing::debug!(purpose = request.purpose, tier = ?request.tier, "executing a program");
         let cancel = CancellationToken::new();
-        let report = sandbox.execute_in(&program, surroundings, &environment.config.limits, &cancel).await;
+        let report = sandbox.execute_in(&program, surroundings, &environment.config().limits, &cancel).await;
         let usage = report.usage;
         let from_web = report.requests.iter().any(|request| request.status.is_some());
         let mut reply = ExecuteReply {

@@ -193,10 +193,10 @@ impl Runs {
         let Plan { tools, skill: taken, own, grant, policy, problems, warnings } =
             plan(request, Purpose::Task, by, environment, &self.energy).await?;
         let reaches = !policy.domains.is_empty();
-        let limits = limits(&environment.config.limits, &grant)?;
+        let limits = limits(&environment.config().limits, &grant)?;
         let definitions = define(
             &environment.sandboxes,
-            &environment.config.tools,
+            &environment.config().tools,
             &limits,
             CodeGrants::planned(&tools, reaches),
             &tools,
@@ -219,10 +219,10 @@ impl Runs {
                 raw: found.is_some_and(|info| info.raw),
             }
         };
-        let energy = &environment.config.energy;
+        let energy = &environment.config().energy;
         let saves = catalogue::saves_files(&tools).is_some();
-        let max_iterations = environment.config.motor.iterations(request.max_iterations)?;
-        let timeout = environment.config.motor.timeout(request.timeout_ms.map(std::time::Duration::from_millis))?;
+        let max_iterations = environment.config().motor.iterations(request.max_iterations)?;
+        let timeout = environment.config().motor.timeout(request.timeout_ms.map(std::time::Duration::from_millis))?;
         let beyond = f64::from(max_iterations.saturating_sub(energy.free_iterations));
         Ok(Explanation {
             agent: request.agent.clone(),
@@ -252,7 +252,7 @@ impl Runs {
                 tainted_write: policy.tainted_write,
                 only_planned: policy.only_planned,
                 staged: grant.staged,
-                private: environment.config.network.private.clone(),
+                private: environment.config().network.private.clone(),
             },
             credentials: grant.credentials.iter().map(explained).collect(),
             files: ExplainedFiles {

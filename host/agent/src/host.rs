@@ -13,6 +13,7 @@ use energy::EnergyBook;
 use ledger::{Ledger, LedgerParts};
 use motor::{LiveEvent, Motor, MotorParts};
 use network::Gate;
+use parking_lot::{Mutex, RwLock};
 use signals::SignalBus;
 use skills::{Library, LibraryParts};
 use store::{HomeLock, Links, Scan, Store, StoreError, Table, open_regular};
@@ -21,7 +22,7 @@ use vault::{Vault, VaultParts};
 use crate::access::NetworkAccess;
 use crate::api::HostStatus;
 use crate::components::engine;
-use crate::config::{ConfigEntry, LoadedConfig};
+use crate::config::LoadedConfig;
 use crate::decisions::Decisions;
 use crate::environment::HostEnvironment;
 use crate::loss::check_new_state;
@@ -29,6 +30,7 @@ use crate::origins::Origins;
 use crate::otlp::TraceExports;
 use crate::receipt::ReceiptKey;
 use crate::retention::{Pruner, Retention};
+use crate::settings::Settings;
 use crate::staged::StagedWrites;
 use crate::trace_file::TraceWriter;
 use crate::{Credentials, Domains, Env, Home, Programs, Runs, Skills, landing};
@@ -92,7 +94,7 @@ pub struct Capabilities {
     /// The signals of runs that still wait.
     pub waiting: WaitingSignals,
     /// The settings in force, and where each comes from.
-    pub settings: Vec<ConfigEntry>,
+    pub settings: Settings,
     deliveries: Deliveries,
     started_at: Timestamp,
     /// Held for as long as the host lives. Last, so that the home is free only when all else is gone.
@@ -126,8 +128,8 @@ impl Host {
         check_new_state(&options.home)?;
         let store = Store::open(&options.home.state())?;
         let vault = open_vault(&options, &store);
-        let settings = options.config.entries();
-        let HostOptions { home, config: LoadedConfig { config, .. }, env, compile_worker, clock, random, .. } = options;
+        let HostOptions { home, config: loaded, env, compile_worker, clock, random, .. } = options;
+        let config = loaded.config.clone();
         let sandboxes = Arc::new(SandboxPool::new(engine(&config, Some(home.cache()), compile_worker)?));
         let signals = SignalBus::open(store.clone(), clock.clone())?;
         let energy = Arc::new(EnergyBook::open(store.clone(), clock.clone(), config.energy.clone()));
@@ -166,7 +168,7 @@ impl Host {
         let environment = Arc::new(HostEnvironment {
             skills: library.clone(),
             home: home.clone(),
-            config: config.clone(),
+            config: RwLock::new(Arc::new(config.clone())),
             env,
             clock: clock.clone(),
             sandboxes: sandboxes.clone(),
@@ -238,6 +240,7 @@ impl Host {
                 random,
             },
             credentials: Credentials { environment: environment.clone() },
+            settings: Settings { loaded: Mutex::new(loaded), environment: environment.clone(), motor: motor.clone() },
             domains: Domains { environment, motor },
             runs,
             consent,
@@ -246,7 +249,6 @@ impl Host {
             ledger,
             signals,
             waiting,
-            settings,
             deliveries,
             started_at: clock.now(),
             _lock: lock,

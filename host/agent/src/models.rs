@@ -3,42 +3,65 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use base::{Refusal, RefusalCode};
+use base::{CredentialName, Refusal, RefusalCode};
 use llm::{ConstrainedModel, Fallback, Model, ModelError, ModelErrorKind, ModelRef, Provider, Recorder, Role};
-use providers::{ProviderSettings, Redact};
-use vault::Scrubber;
+use network::{Target, may_be_sent};
+use providers::{ProviderSettings, Redact, StoredKeys};
+use vault::{Scrubber, Vault};
 
 use crate::Env;
 use crate::config::ModelsConfig;
 use crate::withhold::Withholding;
 
-/// Connects to the model for a run and hides from it all secrets known to `scrubber`. Nothing is sent yet: missing keys
-/// and models are found here, before the first token.
-///
-/// # Errors
-/// If no model is configured, a reference is wrong, a key is missing, or the recording cannot be written.
-pub(crate) fn connect(
-    config: &ModelsConfig,
-    env: &Env,
-    named: Option<&str>,
-    record: Option<&Path>,
-    scrubber: Option<Arc<Scrubber>>,
-) -> Result<Arc<dyn Model>, Refusal> {
-    let mut settings = config.providers(env);
-    if let Some(scrubber) = scrubber.clone() {
-        settings.redact = Redact::new(move |text| scrubber.text(text));
+/// What it takes to reach models.
+pub(crate) struct ModelAccess {
+    pub config: ModelsConfig,
+    pub env: Env,
+    pub vault: Vault,
+}
+
+impl ModelAccess {
+    /// Connects to the model for a run and hides from it all secrets known to `scrubber`. Nothing is sent yet: missing
+    /// keys and models are found here, before the first token. It may block while the vault is opened, or a file.
+    ///
+    /// # Errors
+    /// If no model is configured, a reference is wrong, a key is missing, or the recording cannot be written.
+    pub fn connect(
+        self,
+        named: Option<&str>,
+        record: Option<&Path>,
+        scrubber: Option<Arc<Scrubber>>,
+    ) -> Result<Arc<dyn Model>, Refusal> {
+        let Self { config, env, vault } = self;
+        let mut settings = config.providers(&env);
+        settings.keys = stored_keys(vault);
+        if let Some(scrubber) = scrubber.clone() {
+            settings.redact = Redact::new(move |text| scrubber.text(text));
+        }
+        let model = match named {
+            Some(name) => one(&parse(name)?, &settings)?,
+            None => chain(&config, &settings)?,
+        };
+        let model: Arc<dyn Model> = if config.constrained { Arc::new(ConstrainedModel::new(model)) } else { model };
+        // On both sides of a recording: it sees requests as a replay gets them, and replies without secrets.
+        let model = Withholding::wrap(model, scrubber.clone());
+        let Some(path) = record else { return Ok(model) };
+        let recorder = Recorder::open(model, path)
+            .map_err(|error| Refusal::new(RefusalCode::InvalidRequest, format!("`{}`: {error}", path.display())))?;
+        Ok(Withholding::wrap(Arc::new(recorder), scrubber))
     }
-    let model = match named {
-        Some(name) => one(&parse(name)?, &settings)?,
-        None => chain(config, &settings)?,
-    };
-    let model: Arc<dyn Model> = if config.constrained { Arc::new(ConstrainedModel::new(model)) } else { model };
-    // On both sides of a recording: it sees requests as a replay gets them, and replies without secrets.
-    let model = Withholding::wrap(model, scrubber.clone());
-    let Some(path) = record else { return Ok(model) };
-    let recorder = Recorder::open(model, path)
-        .map_err(|error| Refusal::new(RefusalCode::InvalidRequest, format!("`{}`: {error}", path.display())))?;
-    Ok(Withholding::wrap(Arc::new(recorder), scrubber))
+}
+
+/// The vault's credentials named like the customary variables. As for every request, a credential goes only to the
+/// domains that it is bound to.
+pub(crate) fn stored_keys(vault: Vault) -> StoredKeys {
+    StoredKeys::new(move |variable, address| {
+        let name: CredentialName = variable.parse().ok()?;
+        let target = Target::parse(address).ok()?;
+        let secrets = vault.for_run(&[name], None).ok()?;
+        let granted = secrets.granted().first()?;
+        may_be_sent(granted, &target).then(|| granted.value.clone())
+    })
 }
 
 fn parse(name: &str) -> Result<ModelRef, Refusal> {
@@ -48,10 +71,8 @@ fn parse(name: &str) -> Result<ModelRef, Refusal> {
 fn chain(config: &ModelsConfig, settings: &ProviderSettings) -> Result<Arc<dyn Model>, Refusal> {
     let roles = config.roles();
     let unset = |error: llm::RoleUnset| {
-        Refusal::new(RefusalCode::ModelUnavailable, error.to_string()).with_remedy(
-            "for example `export LLM_MOTOR_MODEL=openai/gpt-5-mini OPENAI_API_KEY=…`; `motor doctor` says what is set, \
-             and `motor demo` needs no model",
-        )
+        Refusal::new(RefusalCode::ModelUnavailable, error.to_string())
+            .with_remedy("`motor setup` asks for one and tries it; `motor demo` needs no model")
     };
     let first = one(roles.resolve(Role::Motor).map_err(unset)?, settings)?;
     // A fallback without its key is left out; this is not an error.

@@ -128,7 +128,7 @@ pub(crate) async fn plan(
     if !grant.credentials.is_empty() {
         warnings.extend(environment.access.vault.warnings());
     }
-    if let Err(refusal) = environment.check(&grant) {
+    if let Err(refusal) = environment.check(&grant).await {
         problems.push(refusal);
     }
     Ok(Plan { tools, skill, own, grant, policy, problems, warnings })

@@ -68,7 +68,7 @@ impl Runs {
         // Missing parts are found before the run exists and before a token is spent.
         let Plan { tools, skill, grant, mut warnings, .. } =
             plan(&request, purpose, by, environment, &self.energy).await?.ready()?;
-        let grant = agreed(&request, &tools, grant, consent, &environment.config.motor)?;
+        let grant = agreed(&request, &tools, grant, consent, &environment.config().motor)?;
         let settled = grant.agreement.is_some();
         // After the plan: a credential's value in the text does not grant the credential.
         let (task, named) = environment.access.clean(request.task.clone()).await?;
@@ -78,7 +78,7 @@ impl Runs {
         let id = self.motor.new_run_id();
         let directory = environment.home.workspace(&id);
         let (max_iterations, may_ask) = (purpose.iterations(&request), !request.unattended);
-        let (files, limits, place) = (request.files.clone(), environment.config.limits, directory.clone());
+        let (files, limits, place) = (request.files.clone(), environment.config().limits, directory.clone());
         let (used, on) = (grant.skill.clone(), grant.directories.clone());
         let label = used.as_ref().map(skill::label);
         let versions = environment.skills.versions().clone();

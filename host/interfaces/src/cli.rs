@@ -12,6 +12,7 @@ mod credential;
 mod demo;
 mod diff;
 mod doctor;
+mod editor;
 mod energy;
 mod execute;
 mod explain;
@@ -31,6 +32,7 @@ mod parked;
 mod plan;
 mod receipt;
 mod serve;
+mod setup;
 mod signals;
 mod skill;
 mod staged;
@@ -162,7 +164,9 @@ enum Command {
     Energy,
     /// Examine home, state, credentials and models, and name the command that mends each problem
     Doctor(doctor::DoctorArgs),
-    /// Show the configuration in force and the source of each value
+    /// Choose a model, try it, and keep its name, its address and its key
+    Setup(setup::SetupArgs),
+    /// Show and change the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
     /// Run a host in the foreground for other commands and detached runs
@@ -248,7 +252,8 @@ async fn dispatch(cli: Cli, env: Env, output: &Output) -> Done {
         Command::Ledger(command) => ledger::run(command, &context).await,
         Command::Energy => energy::run(&context).await,
         Command::Doctor(arguments) => doctor::run(&arguments, &context).await,
-        Command::Config(command) => config::run(command, &context),
+        Command::Setup(arguments) => setup::run(arguments, &context).await,
+        Command::Config(command) => config::run(command, &context).await,
         Command::Serve(arguments) => serve::run(&arguments, &context).await,
         Command::Mcp(arguments) => mcp::run(&arguments, &context).await,
         Command::Demo => demo::run(&context).await,

@@ -49,7 +49,7 @@ use tokio_util::sync::CancellationToken;
 
 use attached::Attachments;
 pub use claim::DOOR;
-pub use host::{PageAddress, ResumeReply, Status};
+pub use host::{AskModelRequest, PageAddress, ResumeReply, Status};
 pub(crate) use ledger::{NewJudgement, NewNote};
 pub use mcp::serve_fixture;
 use meters::Meters;
@@ -223,6 +223,8 @@ fn api_routes() -> ApiRoutes {
         .get("/v1/page", "Show the address of the owner's page", host::page)
         .get("/v1/host", "Show the state of the host", host::status)
         .get("/v1/host/findings", "Examine the host's state", host::doctor)
+        .post("/v1/host/model", "Ask the model for one word, as a test", host::ask_model)
+        .post("/v1/host/settings", "Read the configuration again", host::reload)
         .post("/v1/host/resumption", "Resume the runs that an earlier host left", host::resume)
         .post("/v1/host/shutdown", "Stop the host", host::shutdown)
         .refusing(&refusals::STATE)

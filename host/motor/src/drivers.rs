@@ -47,7 +47,7 @@ pub(crate) struct Drivers(Arc<DriversInner>);
 struct DriversInner {
     books: RunStore,
     environment: Arc<dyn Environment>,
-    config: MotorConfig,
+    config: Mutex<MotorConfig>,
     tasks: TaskTracker,
     active: Arc<ActiveRuns>,
     timers: Arc<Timers>,
@@ -88,12 +88,22 @@ impl Drivers {
         Self(Arc::new(DriversInner {
             books,
             environment,
-            config,
+            config: Mutex::new(config),
             tasks: TaskTracker::new(),
             active: Arc::new(active),
             timers,
             keeps_time: AtomicBool::new(false),
         }))
+    }
+
+    /// The settings of drivers that are made now.
+    pub(crate) fn config(&self) -> MotorConfig {
+        self.0.config.lock().clone()
+    }
+
+    /// Changes the settings of drivers that are made from now on.
+    pub(crate) fn configure(&self, config: MotorConfig) {
+        *self.0.config.lock() = config;
     }
 
     pub(crate) fn active(&self) -> &Arc<ActiveRuns> {
@@ -155,7 +165,7 @@ impl Drivers {
         let driver = Driver {
             books: inner.books.clone(),
             environment: inner.environment.clone(),
-            config: inner.config.clone(),
+            config: self.config(),
             run: run.clone(),
             live: active.live.clone(),
             cancel: active.cancel.clone(),

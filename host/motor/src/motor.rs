@@ -103,7 +103,6 @@ pub struct Motor {
 pub(crate) struct MotorInner {
     pub(crate) books: RunStore,
     random: Arc<Random>,
-    config: MotorConfig,
     pub(crate) drivers: Drivers,
     /// Held from the look at a place until it is taken.
     pub(crate) admission: Arc<tokio::sync::Mutex<()>>,
@@ -116,8 +115,13 @@ impl Motor {
         let MotorParts { store, signals, energy, clock, random, environment, config } = parts;
         let time = HostTime::starting(clock.clone());
         let books = RunStore { store, signals, energy, clock, time, counters: Arc::default() };
-        let drivers = Drivers::new(books.clone(), environment, config.clone());
-        Self { inner: Arc::new(MotorInner { books, random, config, drivers, admission: Arc::default() }) }
+        let drivers = Drivers::new(books.clone(), environment, config);
+        Self { inner: Arc::new(MotorInner { books, random, drivers, admission: Arc::default() }) }
+    }
+
+    /// Changes the settings, for every run that is started or taken up from now on.
+    pub fn configure(&self, config: MotorConfig) {
+        self.inner.drivers.configure(config);
     }
 
     /// An id for a run that is about to be started, so that its workspace can be prepared first.
@@ -228,12 +232,13 @@ impl Motor {
         key.as_deref().map_or(Ok(()), check_key)?;
         let mut seen = std::collections::HashSet::new();
         tools.retain(|tool| seen.insert(tool.clone()));
-        let timeout = self.inner.config.timeout(timeout)?;
+        let config = self.inner.drivers.config();
+        let timeout = config.timeout(timeout)?;
         Ok(RunEvent::Created {
             agent,
             task,
             tools,
-            max_iterations: self.inner.config.iterations(max_iterations)?,
+            max_iterations: config.iterations(max_iterations)?,
             timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
             grant: Box::new(grant),
             key,
@@ -241,7 +246,7 @@ impl Motor {
             approval_required,
             may_ask,
             settled,
-            credits: Some(&self.inner.config.budget).filter(|prices| prices.enabled).map(|prices| prices.credits),
+            credits: Some(&config.budget).filter(|prices| prices.enabled).map(|prices| prices.credits),
             skill,
             web_sources,
             by_model,

@@ -54,6 +54,7 @@ pub use policy::{Grant, Needed, Policy, Seen};
 pub use run::{RunExchange, RunNetwork, WeakRunNetwork};
 pub use shape::{InvalidShape, Shape};
 pub use stage::{Delivered, Delivery, HeldHeader, HeldWrite, MAX_KEPT_RESPONSE_BYTES, NotHeld, Stage, deliver};
+pub use substitute::may_be_sent;
 pub use taint::{Taint, WebSource};
 pub use target::{Host, Scheme, Target};
 pub use trace::RequestTrace;

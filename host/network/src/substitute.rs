@@ -152,7 +152,8 @@ pub(crate) fn permit<'a>(
 }
 
 /// Whether a credential is bound to a target.
-pub(crate) fn may_be_sent(granted: &GrantedCredential, target: &Target) -> bool {
+#[must_use]
+pub fn may_be_sent(granted: &GrantedCredential, target: &Target) -> bool {
     // A pattern that cannot be read grants nothing.
     let mut patterns = granted.domains.iter().filter_map(|text| text.parse::<Pattern>().ok());
     patterns.any(|pattern| pattern.covers(target))

@@ -11,14 +11,14 @@ use crate::failure::ProviderFailure;
 use crate::http::{Manner, ProviderClient};
 use crate::receive::receive;
 use crate::retry::Attempt;
-use crate::settings::ModelLimits;
+use crate::settings::{ModelLimits, Writing};
 
 mod blocks;
 mod schema;
 
 use blocks::Blocks;
 
-const MANNER: Manner = Manner { key_header: "x-api-key", headers: &[("anthropic-version", "2023-06-01")] };
+pub(crate) const MANNER: Manner = Manner { key_header: "x-api-key", headers: &[("anthropic-version", "2023-06-01")] };
 
 /// A model behind a messages endpoint.
 pub(crate) struct Anthropic {
@@ -35,17 +35,19 @@ impl Anthropic {
 #[async_trait::async_trait]
 impl Attempt for Anthropic {
     async fn attempt(&self, request: &ChatRequest, on_delta: OnDelta<'_>) -> Result<ChatReply, ProviderFailure> {
-        let body = body(request, &self.connection.origin.model);
+        let body = body(request, &self.connection.origin.model, self.connection.writing);
         let reply = self.connection.post("/messages", &MANNER, &body, &self.limits).await?;
         let blocks = Blocks::new(reply.origin.clone());
         receive(reply, blocks, on_delta).await
     }
 }
 
-fn body(request: &ChatRequest, reference: &ModelRef) -> Value {
+fn body(request: &ChatRequest, reference: &ModelRef, writing: Writing) -> Value {
+    let most = max_tokens(&reference.model);
+    let most = writing.output_tokens.map_or(most, |tokens| tokens.min(most));
     let mut body = json!({
         "model": reference.model,
-        "max_tokens": max_tokens(&reference.model),
+        "max_tokens": most,
         "stream": true,
         "messages": messages(&request.messages, reference),
     });
@@ -63,6 +65,14 @@ fn body(request: &ChatRequest, reference: &ModelRef) -> Value {
     }
     if let Some(schema) = &request.response_schema {
         set("output_config", json!({"format": {"type": "json_schema", "schema": schema::accepted(schema)}}));
+    }
+    // Thoughts count as output, and need at least 1,024 tokens of it.
+    let thoughts = writing.reasoning.map(|effort| effort.tokens().min(most / 2)).filter(|tokens| *tokens >= 1_024);
+    match (thoughts, writing.temperature) {
+        // A model that thinks refuses any temperature but its own.
+        (Some(tokens), _) => set("thinking", json!({"type": "enabled", "budget_tokens": tokens})),
+        (None, Some(temperature)) => set("temperature", temperature.min(1.0).into()),
+        (None, None) => {}
     }
     body
 }

@@ -12,13 +12,13 @@ use crate::failure::ProviderFailure;
 use crate::http::{Manner, ProviderClient};
 use crate::receive::receive;
 use crate::retry::Attempt;
-use crate::settings::ModelLimits;
+use crate::settings::{Effort, ModelLimits, Writing};
 
 mod candidates;
 
 use candidates::Candidates;
 
-const MANNER: Manner = Manner { key_header: "x-goog-api-key", headers: &[] };
+pub(crate) const MANNER: Manner = Manner { key_header: "x-goog-api-key", headers: &[] };
 
 /// Makes Gemini accept a call that it did not sign: another model made it, or it was shortened.
 const UNSIGNED: &str = "skip_thought_signature_validator";
@@ -39,7 +39,7 @@ impl Gemini {
 impl Attempt for Gemini {
     async fn attempt(&self, request: &ChatRequest, on_delta: OnDelta<'_>) -> Result<ChatReply, ProviderFailure> {
         let reference = &self.connection.origin.model;
-        let body = body(request, reference);
+        let body = body(request, reference, self.connection.writing);
         let path = format!("/models/{}:streamGenerateContent?alt=sse", reference.model);
         let reply = self.connection.post(&path, &MANNER, &body, &self.limits).await?;
         let candidates = Candidates::new(reply.origin.clone());
@@ -52,7 +52,7 @@ fn thinks(model: &str) -> bool {
     ["gemini-2.5", "gemini-3"].iter().any(|family| model.contains(family))
 }
 
-fn body(request: &ChatRequest, reference: &ModelRef) -> Value {
+fn body(request: &ChatRequest, reference: &ModelRef, writing: Writing) -> Value {
     let mut config = json!({});
     let mut body = json!({"contents": contents(&request.messages, reference)});
     let set = |value: &mut Value, key: &str, new: Value| {
@@ -69,7 +69,23 @@ fn body(request: &ChatRequest, reference: &ModelRef) -> Value {
         set(&mut body, "tools", json!([{"functionDeclarations": declarations}]));
     }
     if thinks(&reference.model) {
-        set(&mut config, "thinkingConfig", json!({"includeThoughts": true}));
+        let mut thinking = json!({"includeThoughts": true});
+        match writing.reasoning {
+            None => {}
+            // The newer family takes a level, and the older one tokens.
+            Some(effort) if reference.model.contains("gemini-3") => {
+                let level = if effort == Effort::Low { "low" } else { "high" };
+                set(&mut thinking, "thinkingLevel", level.into());
+            }
+            Some(effort) => set(&mut thinking, "thinkingBudget", effort.tokens().into()),
+        }
+        set(&mut config, "thinkingConfig", thinking);
+    }
+    if let Some(tokens) = writing.output_tokens {
+        set(&mut config, "maxOutputTokens", tokens.into());
+    }
+    if let Some(temperature) = writing.temperature {
+        set(&mut config, "temperature", temperature.into());
     }
     if let Some(schema) = &request.response_schema {
         set(&mut config, "responseMimeType", "application/json".into());

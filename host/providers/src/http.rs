@@ -12,7 +12,7 @@ use reqwest::header::{HeaderMap, HeaderValue};
 
 use crate::failure::{MAX_WAIT, ProviderFailure, seconds};
 use crate::remedy::RequestOrigin;
-use crate::settings::ModelLimits;
+use crate::settings::{ModelLimits, Writing};
 
 /// Of an error's body at most this much is read, in bytes.
 const MAX_ERROR_BYTES: usize = 64 << 10;
@@ -24,6 +24,7 @@ pub(crate) struct ProviderClient {
     pub base: String,
     pub key: Option<Secret<String>>,
     pub origin: RequestOrigin,
+    pub writing: Writing,
 }
 
 /// How an API wants its requests.
@@ -77,7 +78,25 @@ impl ProviderClient {
         body: &serde_json::Value,
         limits: &ModelLimits,
     ) -> Result<ProviderReply, ProviderFailure> {
-        let mut request = self.client.post(format!("{}{path}", self.base)).json(body);
+        self.send(self.client.post(format!("{}{path}", self.base)).json(body), manner, limits).await
+    }
+
+    /// Asks for a document and waits for the headers of a successful reply.
+    pub(crate) async fn get(
+        &self,
+        path: &str,
+        manner: &Manner,
+        limits: &ModelLimits,
+    ) -> Result<ProviderReply, ProviderFailure> {
+        self.send(self.client.get(format!("{}{path}", self.base)), manner, limits).await
+    }
+
+    async fn send(
+        &self,
+        mut request: reqwest::RequestBuilder,
+        manner: &Manner,
+        limits: &ModelLimits,
+    ) -> Result<ProviderReply, ProviderFailure> {
         for (name, value) in manner.headers {
             request = request.header(*name, *value);
         }

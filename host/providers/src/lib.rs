@@ -17,6 +17,7 @@ mod failure;
 mod finish;
 mod gemini;
 mod http;
+mod offer;
 mod openai;
 mod receive;
 mod remedy;
@@ -28,7 +29,10 @@ use std::sync::Arc;
 
 use llm::{Model, ModelError, ModelErrorKind, ModelRef, Provider, Replay};
 
-pub use settings::{Endpoint, ModelLimits, Price, ProviderSettings, Redact, RetryPolicy};
+pub use offer::{LocalServer, local_servers, models};
+pub use settings::{
+    Effort, Endpoint, EndpointAddress, ModelLimits, Price, ProviderSettings, Redact, RetryPolicy, StoredKeys, Writing,
+};
 
 use crate::failure::Redactor;
 use crate::retry::Retrying;
@@ -44,23 +48,7 @@ pub fn connect(reference: &ModelRef, settings: &ProviderSettings) -> Result<Arc<
     if reference.provider == Provider::Replay {
         return Ok(Arc::new(Replay::open(Path::new(&reference.model))?));
     }
-    let refuse = |kind, message| ModelError { model: name.clone(), kind, message, retry_after_ms: None };
-    let target = settings.target(reference.provider).map_err(|missing| {
-        let kind = match missing {
-            RequiredSettings::Key { .. } => ModelErrorKind::Auth,
-            RequiredSettings::BaseUrl { .. } | RequiredSettings::Known { .. } => ModelErrorKind::Rejected,
-        };
-        refuse(kind, missing.to_string())
-    })?;
-    let client = http::client(&settings.limits).map_err(|message| refuse(ModelErrorKind::Rejected, message))?;
-    let base = http::base_url(&target.base_url).map_err(|message| refuse(ModelErrorKind::Rejected, message))?;
-    let redactor = Redactor::new(target.key.clone());
-    let origin = remedy::RequestOrigin {
-        model: reference.clone(),
-        key_variable: target.key_variable,
-        url_variable: target.url_variable,
-    };
-    let connection = http::ProviderClient { client, base, key: target.key, origin };
+    let (connection, redactor) = client_of(reference, settings)?;
     let retrying = |attempt: Arc<dyn retry::Attempt>| Retrying {
         name: name.clone(),
         attempt,
@@ -76,4 +64,29 @@ pub fn connect(reference: &ModelRef, settings: &ProviderSettings) -> Result<Arc<
         Provider::Gemini => Arc::new(gemini::Gemini::new(connection, limits)),
         _ => Arc::new(openai::OpenAi::new(connection, limits)),
     })))
+}
+
+/// The connection to the endpoint of a model, and the redactor of its key.
+fn client_of(
+    reference: &ModelRef,
+    settings: &ProviderSettings,
+) -> Result<(http::ProviderClient, Redactor), ModelError> {
+    let refuse = |kind, message| ModelError { model: reference.to_string(), kind, message, retry_after_ms: None };
+    let target = settings.target(reference.provider).map_err(|missing| {
+        let kind = match missing {
+            RequiredSettings::Key { .. } => ModelErrorKind::Auth,
+            RequiredSettings::BaseUrl { .. } | RequiredSettings::Known { .. } => ModelErrorKind::Rejected,
+        };
+        refuse(kind, missing.to_string())
+    })?;
+    let client = http::client(&settings.limits).map_err(|message| refuse(ModelErrorKind::Rejected, message))?;
+    let base = http::base_url(&target.base_url).map_err(|message| refuse(ModelErrorKind::Rejected, message))?;
+    let redactor = Redactor::new(target.key.clone());
+    let origin = remedy::RequestOrigin {
+        model: reference.clone(),
+        key_variable: target.key_variable,
+        url_variable: target.url_variable,
+    };
+    let writing = settings.writing;
+    Ok((http::ProviderClient { client, base, key: target.key, origin, writing }, redactor))
 }

@@ -8,14 +8,14 @@ use crate::failure::ProviderFailure;
 use crate::http::{Manner, ProviderClient};
 use crate::receive::receive;
 use crate::retry::Attempt;
-use crate::settings::ModelLimits;
+use crate::settings::{ModelLimits, Writing};
 
 mod assemble;
 mod state;
 
 use assemble::Chunks;
 
-const MANNER: Manner = Manner { key_header: "authorization", headers: &[] };
+pub(crate) const MANNER: Manner = Manner { key_header: "authorization", headers: &[] };
 
 /// A model behind a chat completions endpoint.
 pub(crate) struct OpenAi {
@@ -32,14 +32,14 @@ impl OpenAi {
 #[async_trait::async_trait]
 impl Attempt for OpenAi {
     async fn attempt(&self, request: &ChatRequest, on_delta: OnDelta<'_>) -> Result<ChatReply, ProviderFailure> {
-        let body = body(request, &self.connection.origin.model);
+        let body = body(request, &self.connection.origin.model, self.connection.writing);
         let reply = self.connection.post("/chat/completions", &MANNER, &body, &self.limits).await?;
         let chunks = Chunks::new(reply.origin.clone());
         receive(reply, chunks, on_delta).await
     }
 }
 
-fn body(request: &ChatRequest, reference: &ModelRef) -> Value {
+fn body(request: &ChatRequest, reference: &ModelRef, writing: Writing) -> Value {
     let mut messages = Vec::with_capacity(request.messages.len() + 1);
     if !request.system.is_empty() {
         messages.push(json!({"role": "system", "content": request.system}));
@@ -62,6 +62,17 @@ fn body(request: &ChatRequest, reference: &ModelRef) -> Value {
     if reference.provider == Provider::OpenRouter {
         // Makes it report the cost of the call.
         set(&mut body, "usage", json!({"include": true}));
+    }
+    if let Some(tokens) = writing.output_tokens {
+        // OpenAI's models that reason refuse the older name, and other servers know no other.
+        let name = if reference.provider == Provider::OpenAi { "max_completion_tokens" } else { "max_tokens" };
+        set(&mut body, name, tokens.into());
+    }
+    if let Some(temperature) = writing.temperature {
+        set(&mut body, "temperature", temperature.into());
+    }
+    if let Some(effort) = writing.reasoning {
+        set(&mut body, "reasoning_effort", effort.as_str().into());
     }
     body
 }
@@ -102,6 +113,7 @@ mod tests {
     use llm::{Arguments, RequestedCall, ToolSpec};
 
     use super::*;
+    use crate::settings::Effort;
 
     #[test]
     fn a_request_has_the_form_of_the_api() {
@@ -121,7 +133,7 @@ mod tests {
             response_schema: Some(json!({"type": "object"})),
             turn: None,
         };
-        let body = body(&request, &"openrouter/a/b".parse().unwrap());
+        let body = body(&request, &"openrouter/a/b".parse().unwrap(), Writing::default());
         assert_eq!(body["model"], "a/b");
         assert_eq!(body["usage"]["include"], true);
         assert_eq!(body["messages"][0]["role"], "system");
@@ -131,5 +143,18 @@ mod tests {
         assert_eq!(body["messages"][3]["tool_call_id"], "c");
         assert_eq!(body["tools"][0]["function"]["parameters"]["type"], "object");
         assert_eq!(body["response_format"]["json_schema"]["schema"]["type"], "object");
+        for key in ["max_tokens", "max_completion_tokens", "temperature", "reasoning_effort"] {
+            assert_eq!(body.get(key), None, "{key}");
+        }
+    }
+
+    #[test]
+    fn the_settings_of_writing_have_the_names_of_the_server() {
+        let writing = Writing { output_tokens: Some(9), temperature: Some(0.5), reasoning: Some(Effort::High) };
+        for (model, tokens) in [("openai/m", "max_completion_tokens"), ("compatible/m", "max_tokens")] {
+            let body = body(&ChatRequest::default(), &model.parse().unwrap(), writing);
+            assert_eq!((&body[tokens], &body["temperature"]), (&json!(9), &json!(0.5)), "{model}");
+            assert_eq!(body["reasoning_effort"], "high", "{model}");
+        }
     }
 }

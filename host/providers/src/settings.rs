@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use base::Secret;
 use llm::{Provider, Usage};
+use serde::{Deserialize, Serialize};
 
 /// One provider's endpoint. Default: its public address, no key.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +39,75 @@ pub struct ProviderSettings {
     pub prices: BTreeMap<String, Price>,
     /// Values struck out of logged prompts and completions, beside keys. Default: none.
     pub redact: Redact,
+    /// Keys that the environment does not have. Default: none.
+    pub keys: StoredKeys,
+    /// How a model writes. Default: as its provider has it.
+    pub writing: Writing,
+}
+
+/// How a model writes. A value that is absent is not sent: the provider's own default holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Writing {
+    /// The most tokens of one reply.
+    pub output_tokens: Option<u32>,
+    /// Randomness of the reply, from 0 to 2.
+    pub temperature: Option<f32>,
+    /// How much a model that reasons does so.
+    pub reasoning: Option<Effort>,
+}
+
+/// How much a model reasons before it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effort {
+    /// Little: answers come soon.
+    Low,
+    /// As much as providers recommend.
+    Medium,
+    /// As much as the model can.
+    High,
+}
+
+impl Effort {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+
+    /// The same in tokens, for APIs that want a number.
+    pub(crate) fn tokens(self) -> u32 {
+        match self {
+            Self::Low => 2_048,
+            Self::Medium => 8_192,
+            Self::High => 24_576,
+        }
+    }
+}
+
+/// Finds the key for an endpoint by the name of its variable and by the endpoint's address.
+#[derive(Clone, Default)]
+pub struct StoredKeys(Option<Arc<FindKey>>);
+
+type FindKey = dyn Fn(&str, &str) -> Option<Secret<String>> + Send + Sync;
+
+impl StoredKeys {
+    /// With a function of the variable's name and the base URL. It is called for each connection and may block.
+    pub fn new(find: impl Fn(&str, &str) -> Option<Secret<String>> + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(find)))
+    }
+
+    fn find(&self, variable: &str, base_url: &str) -> Option<Secret<String>> {
+        self.0.as_ref()?(variable, base_url)
+    }
+}
+
+impl std::fmt::Debug for StoredKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StoredKeys")
+    }
 }
 
 /// Removes values that must not be logged from a text.
@@ -122,6 +192,17 @@ impl Price {
     }
 }
 
+/// The address of a provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndpointAddress {
+    /// The address that the paths of requests are put behind.
+    pub base_url: String,
+    /// The customary variable of its key.
+    pub key_variable: &'static str,
+    /// Whether a key is known.
+    pub has_key: bool,
+}
+
 /// Where requests for a model go.
 pub(crate) struct Target {
     pub base_url: String,
@@ -142,12 +223,13 @@ impl std::fmt::Display for RequiredSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Key { provider, variable } => {
-                write!(f, "no key for `{provider}`: set `{variable}`")
+                write!(f, "no key for `{provider}`: set `{variable}`, or let `motor setup` keep one")
             }
             Self::BaseUrl { variable } => {
                 write!(
                     f,
-                    "`compatible/` needs the endpoint's address: set `{variable}`, for example `http://127.0.0.1:8080/v1`"
+                    "`compatible/` needs the endpoint's address: set `models.openai_url` or `{variable}`, for example \
+                     `http://127.0.0.1:8080/v1`"
                 )
             }
             Self::Known { provider } => write!(f, "`{provider}` has no endpoint"),
@@ -173,42 +255,72 @@ impl ProviderSettings {
 
     /// The address and key for a provider. A key may be absent where the address was set: local servers have none.
     pub(crate) fn target(&self, provider: Provider) -> Result<Target, RequiredSettings> {
-        let (endpoint, own, key_variable, url_variable) = match provider {
-            Provider::OpenAi => (&self.openai, Some("https://api.openai.com/v1"), "OPENAI_API_KEY", "OPENAI_BASE_URL"),
-            Provider::Compatible => (&self.openai, None, "OPENAI_API_KEY", "OPENAI_BASE_URL"),
+        let target = self.place(provider)?;
+        let is_own = self.endpoint(provider).is_some_and(|endpoint| endpoint.base_url.is_none());
+        if target.key.is_none() && is_own && provider != Provider::Ollama {
+            return Err(RequiredSettings::Key { provider, variable: target.key_variable });
+        }
+        Ok(target)
+    }
+
+    /// The address of a provider, and whether it has a key. `None` if its address is not known.
+    #[must_use]
+    pub fn address(&self, provider: Provider) -> Option<EndpointAddress> {
+        let Target { base_url, key, key_variable, .. } = self.place(provider).ok()?;
+        Some(EndpointAddress { base_url, key_variable, has_key: key.is_some() })
+    }
+
+    /// The endpoint of a provider. `None` for recordings, which have none.
+    pub fn endpoint_mut(&mut self, provider: Provider) -> Option<&mut Endpoint> {
+        match provider {
+            Provider::OpenAi | Provider::Compatible => Some(&mut self.openai),
+            Provider::OpenRouter => Some(&mut self.openrouter),
+            Provider::Anthropic => Some(&mut self.anthropic),
+            Provider::Gemini => Some(&mut self.gemini),
+            Provider::Ollama => Some(&mut self.ollama),
+            _ => None,
+        }
+    }
+
+    fn endpoint(&self, provider: Provider) -> Option<&Endpoint> {
+        match provider {
+            Provider::OpenAi | Provider::Compatible => Some(&self.openai),
+            Provider::OpenRouter => Some(&self.openrouter),
+            Provider::Anthropic => Some(&self.anthropic),
+            Provider::Gemini => Some(&self.gemini),
+            Provider::Ollama => Some(&self.ollama),
+            _ => None,
+        }
+    }
+
+    fn place(&self, provider: Provider) -> Result<Target, RequiredSettings> {
+        let endpoint = self.endpoint(provider).ok_or(RequiredSettings::Known { provider })?;
+        let set = endpoint.base_url.as_deref();
+        let (base_url, key_variable, url_variable) = match provider {
+            Provider::OpenAi => {
+                (set.unwrap_or("https://api.openai.com/v1").to_owned(), "OPENAI_API_KEY", "OPENAI_BASE_URL")
+            }
+            Provider::Compatible => {
+                let url = set.ok_or(RequiredSettings::BaseUrl { variable: "OPENAI_BASE_URL" })?;
+                (url.to_owned(), "OPENAI_API_KEY", "OPENAI_BASE_URL")
+            }
             Provider::OpenRouter => {
-                let own = "https://openrouter.ai/api/v1";
-                (&self.openrouter, Some(own), "OPENROUTER_API_KEY", "OPENROUTER_BASE_URL")
+                let url = set.unwrap_or("https://openrouter.ai/api/v1").to_owned();
+                (url, "OPENROUTER_API_KEY", "OPENROUTER_BASE_URL")
             }
             Provider::Anthropic => {
-                let own = "https://api.anthropic.com/v1";
-                (&self.anthropic, Some(own), "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
+                let url = with_version(set.unwrap_or("https://api.anthropic.com"), "v1");
+                (url, "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
             }
             Provider::Gemini => {
-                let own = "https://generativelanguage.googleapis.com/v1beta";
-                (&self.gemini, Some(own), "GEMINI_API_KEY", "GEMINI_BASE_URL")
+                let url = with_version(set.unwrap_or("https://generativelanguage.googleapis.com"), "v1beta");
+                (url, "GEMINI_API_KEY", "GEMINI_BASE_URL")
             }
-            Provider::Ollama => {
-                let host = self.ollama.base_url.as_deref().unwrap_or("http://127.0.0.1:11434");
-                let key = self.ollama.key.clone();
-                let base_url = ollama_url(host);
-                return Ok(Target { base_url, key, key_variable: "OLLAMA_API_KEY", url_variable: "OLLAMA_HOST" });
-            }
+            Provider::Ollama => (ollama_url(set.unwrap_or("http://127.0.0.1:11434")), "OLLAMA_API_KEY", "OLLAMA_HOST"),
             _ => return Err(RequiredSettings::Known { provider }),
         };
-        let base_url = match (&endpoint.base_url, own) {
-            (Some(url), _) if provider == Provider::Anthropic => with_version(url, "v1"),
-            (Some(url), _) if provider == Provider::Gemini => with_version(url, "v1beta"),
-            (Some(url), _) => url.clone(),
-            (None, Some(own)) => {
-                if endpoint.key.is_none() {
-                    return Err(RequiredSettings::Key { provider, variable: key_variable });
-                }
-                own.to_owned()
-            }
-            (None, None) => return Err(RequiredSettings::BaseUrl { variable: url_variable }),
-        };
-        Ok(Target { base_url, key: endpoint.key.clone(), key_variable, url_variable })
+        let key = endpoint.key.clone().or_else(|| self.keys.find(key_variable, &base_url));
+        Ok(Target { base_url, key, key_variable, url_variable })
     }
 }
 
@@ -281,6 +393,22 @@ mod tests {
         check(&[("OLLAMA_HOST", "box:80/")], Provider::Ollama, Ok("http://box:80/v1"));
         check(&[("OLLAMA_HOST", "https://box/ai")], Provider::Ollama, Ok("https://box/ai/v1"));
         check(&[("OLLAMA_HOST", "http://box")], Provider::Ollama, Ok("http://box:80/v1"));
+    }
+
+    #[test]
+    fn a_stored_key_is_asked_for_by_its_address_and_only_without_one_in_the_environment() {
+        let stored = |values: &[(&str, &str)], provider| {
+            let mut settings = settings(values);
+            settings.keys = StoredKeys::new(|variable, address| {
+                let is_bound = (variable, address) == ("OPENAI_API_KEY", "https://api.openai.com/v1");
+                is_bound.then(|| Secret::new("stored".to_owned()))
+            });
+            settings.target(provider).ok().and_then(|target| Some(target.key?.expose().clone()))
+        };
+        assert_eq!(stored(&[], Provider::OpenAi).as_deref(), Some("stored"));
+        assert_eq!(stored(&[("OPENAI_API_KEY", "own")], Provider::OpenAi).as_deref(), Some("own"));
+        assert_eq!(stored(&[("OPENAI_BASE_URL", "https://api.openai.com.evil.example/v1")], Provider::OpenAi), None);
+        assert_eq!(stored(&[], Provider::Gemini), None);
     }
 
     #[test]

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use llm::{ModelRef, RoleSettings};
-use providers::{Price, ProviderSettings};
+use providers::{Effort, Price, ProviderSettings, Writing};
 use serde::{Deserialize, Serialize};
 
 use crate::Env;
 
-/// Models and how they are called. Keys and endpoints come only from the environment.
+/// Models and how they are called. Keys come from the environment or the vault, never from here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelsConfig {
@@ -23,6 +23,22 @@ pub struct ModelsConfig {
     pub cortex: Option<ModelRef>,
     /// Model for every role without a setting of its own; also `LLM_DEFAULT_MODEL`.
     pub default: Option<ModelRef>,
+    /// Address of OpenAI, or of a server compatible with it for `compatible/…`; also `OPENAI_BASE_URL`.
+    pub openai_url: Option<String>,
+    /// Address of OpenRouter; also `OPENROUTER_BASE_URL`.
+    pub openrouter_url: Option<String>,
+    /// Address of Anthropic; also `ANTHROPIC_BASE_URL`.
+    pub anthropic_url: Option<String>,
+    /// Address of Gemini; also `GEMINI_BASE_URL`.
+    pub gemini_url: Option<String>,
+    /// Address of Ollama; also `OLLAMA_HOST`. Default `127.0.0.1:11434`.
+    pub ollama_url: Option<String>,
+    /// The most tokens of one reply. Default: the provider's own.
+    pub output_tokens: Option<u32>,
+    /// Randomness of replies, from 0 to 2. Default: the provider's own.
+    pub temperature: Option<f32>,
+    /// How much a model that reasons does so: `low`, `medium` or `high`. Default: the provider's own.
+    pub reasoning: Option<Effort>,
     /// Seconds one model call may take with all its retries. Default 300.
     pub deadline_seconds: u64,
     /// Seconds without a byte before a request is abandoned. Default 120.
@@ -55,6 +71,14 @@ impl Default for ModelsConfig {
             smart: None,
             cortex: None,
             default: None,
+            openai_url: None,
+            openrouter_url: None,
+            anthropic_url: None,
+            gemini_url: None,
+            ollama_url: None,
+            output_tokens: None,
+            temperature: None,
+            reasoning: None,
             deadline_seconds: 300,
             idle_seconds: 120,
             retries: 4,
@@ -78,10 +102,23 @@ impl ModelsConfig {
         }
     }
 
-    /// Settings to reach them: keys and endpoints from the environment, bounds from here.
+    /// Settings to reach them: keys from the environment, all else from here.
     #[must_use]
     pub fn providers(&self, env: &Env) -> ProviderSettings {
         let mut settings = ProviderSettings::from_env(&**env);
+        for (endpoint, url) in [
+            (&mut settings.openai, &self.openai_url),
+            (&mut settings.openrouter, &self.openrouter_url),
+            (&mut settings.anthropic, &self.anthropic_url),
+            (&mut settings.gemini, &self.gemini_url),
+            (&mut settings.ollama, &self.ollama_url),
+        ] {
+            if url.is_some() {
+                endpoint.base_url.clone_from(url);
+            }
+        }
+        let Self { output_tokens, temperature, reasoning, .. } = *self;
+        settings.writing = Writing { output_tokens, temperature, reasoning };
         settings.limits.deadline = Duration::from_secs(self.deadline_seconds);
         settings.limits.idle = Duration::from_secs(self.idle_seconds);
         settings.retries.max = self.retries;

@@ -54,7 +54,7 @@ impl Offer {
         bounds: &Bounds,
         environment: &HostEnvironment,
     ) -> Result<Self, Refusal> {
-        let config = &environment.config;
+        let config = environment.config();
         let around = CodeGrants::planned(&bounds.tools, true);
         let own = BTreeMap::new();
         let defined =

@@ -50,7 +50,7 @@ impl Skills {
         let has = |capability| capabilities.contains(&capability);
         let activity = if has(Capability::Network) { Activity::NetworkOneshot } else { Activity::Oneshot };
         let mut warnings = self.check_energy(&agent, activity, by)?;
-        let limits = lowered(&self.environment.config.limits, &policy.limits)?;
+        let limits = lowered(&self.environment.config().limits, &policy.limits)?;
         let network = if has(Capability::Network) || has(Capability::Credentials) {
             Some(self.network(&taken, policy, &agent).await?)
         } else {

@@ -26,7 +26,7 @@ impl Skills {
     /// Adds the tools of each component to the facts, and returns a bare component's self-description.
     pub(super) async fn describe(&self, taken: &Taken, facts: &mut SkillReview) -> Option<Described> {
         let sandboxes = &self.environment.sandboxes;
-        let limits = self.environment.config.limits;
+        let limits = self.environment.config().limits;
         let limits = limits.with_deadline(limits.deadline().min(PATIENCE));
         // Its first answer counts: a component may answer differently each time.
         let known = taken.standing.record.as_ref().and_then(|record| record.described.clone());

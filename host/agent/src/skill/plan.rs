@@ -116,7 +116,7 @@ async fn approved(
     };
     check_inputs(policy.inputs.as_ref(), request.inputs.as_ref())?;
     check_files(request)?;
-    lowered(&environment.config.limits, &policy.limits)?;
+    lowered(&environment.config().limits, &policy.limits)?;
     if !policy.dependencies.is_empty() {
         let names: Vec<_> = policy.dependencies.keys().map(String::as_str).collect();
         let reason = format!("the skill needs packages, which this host cannot fetch: {}", names.join(", "));

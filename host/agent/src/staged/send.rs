@@ -93,7 +93,7 @@ async fn send_one(
     consent: ConsentRecord,
 ) -> Result<StagedWrite, Refusal> {
     let staged: &Arc<StagedWrites> = &environment.staged;
-    let limits = &environment.config.limits;
+    let limits = &environment.config().limits;
     let limits = CallLimits {
         requests: 1,
         request_bytes: limits.request_bytes,

@@ -5,15 +5,18 @@ use std::path::Path;
 use agent::{ActReply, ActRequest};
 use base::{Random, Refusal, RefusalCode, RunId};
 use clap::Args;
+use llm::Role;
 use motor::RunStatus;
 use serde_json::json;
 
-use super::context::Context;
+use super::context::{Context, usage};
 use super::follow::{FollowOutcome, RunEnd, follow};
 use super::grants::{GrantArgs, absolute};
 use super::plan::AgreedRequest;
+use super::setup::SetupArgs;
 use super::skill::left_behind;
-use super::{CliError, Done, consent, diff, input, land, plan, staged};
+use super::terminal::Terminal;
+use super::{CliError, Done, consent, diff, input, land, plan, setup, staged};
 use crate::client::{Call, OwnerProof};
 use crate::exit::CommandExit;
 use crate::http::ResumeReply;
@@ -24,8 +27,8 @@ use crate::words::staged as held;
 /// Arguments of `motor act`.
 #[derive(Debug, Args)]
 pub(super) struct ActArgs {
-    /// The task in plain language, or `-` to read it from standard input
-    #[arg(required_unless_present_any = ["resume", "plan"], conflicts_with_all = ["resume", "plan"])]
+    /// The task in plain language, or `-` to read it from standard input [default: asked on the terminal]
+    #[arg(conflicts_with_all = ["resume", "plan"])]
     task: Option<String>,
     #[command(flatten)]
     grants: GrantArgs,
@@ -70,6 +73,7 @@ pub(super) async fn run(arguments: ActArgs, context: &Context) -> Done {
     }
     let lands = arguments.land;
     let request = request(arguments, context).await?;
+    with_model(&request, context).await?;
     // Asked before a token is spent. A flag alone is no consent.
     let changes =
         if lands { Changes::Landed(consent::confirm(&trusted_card(&request), context).await?) } else { Changes::Kept };
@@ -90,7 +94,10 @@ async fn of_plan(file: &Path, detach: bool, session: &mut Session, context: &Con
 }
 
 async fn request(arguments: ActArgs, context: &Context) -> Result<ActRequest, Refusal> {
-    let task = input::text_or_stdin(&arguments.task.unwrap_or_default()).await?;
+    let task = match arguments.task {
+        Some(task) => input::text_or_stdin(&task).await?,
+        None => asked(context).await?,
+    };
     Ok(ActRequest {
         record: absolute(arguments.record)?,
         approval_required: arguments.approval,
@@ -99,6 +106,32 @@ async fn request(arguments: ActArgs, context: &Context) -> Result<ActRequest, Re
         key: Some(arguments.key.unwrap_or_else(|| format!("cli-{:016x}", Random::from_system().next_u64()))),
         ..arguments.grants.request(task, context)?
     })
+}
+
+/// The task, from the person at the terminal.
+async fn asked(context: &Context) -> Result<String, Refusal> {
+    let terminal = Terminal::open().filter(|_| !context.output.is_json());
+    let terminal = terminal.ok_or_else(|| usage("there is no task", "`motor act TASK`, or `-` for standard input"))?;
+    let said = terminal.ask("what is to be done? ").await.map_err(|error| consent::gone(&error))?;
+    said.map(|said| said.trim().to_owned())
+        .filter(|task| !task.is_empty())
+        .ok_or_else(|| usage("there is no task", "`motor act TASK`, or `-` for standard input"))
+}
+
+/// At a terminal, a command that needs a model and has none offers to set one up.
+///
+/// # Errors
+/// If the set-up is begun and not finished.
+async fn with_model(request: &ActRequest, context: &Context) -> Result<(), Refusal> {
+    let is_set = || Ok::<_, Refusal>(context.place()?.load()?.config.models.roles().resolve(Role::Motor).is_ok());
+    if request.model.is_some() || request.unattended || context.output.is_json() || is_set()? {
+        return Ok(());
+    }
+    let Some(terminal) = Terminal::open() else { return Ok(()) };
+    if consent::yes(&terminal, "no model is set up yet. Do it now? [y/N] ").await? {
+        setup::set_up(SetupArgs::default(), context).await?;
+    }
+    Ok(())
 }
 
 /// A session with a host that outlives this command.

@@ -1,15 +1,24 @@
-//! `motor config show`: the configuration that a command started here would have (SPEC CONF-2).
+//! `motor config`: the configuration that a command started here would have, and changes of its file (SPEC CONF-2).
 
-use agent::config::ConfigEntry;
+use std::path::Path;
+
+use agent::config::{ConfigEntry, LoadedConfig, ValueSource, edit};
+use agent::{ChangedSetting, TakesEffect};
 use base::text::{did_you_mean, nearest};
 use base::{Refusal, RefusalCode};
 use clap::Subcommand;
+use serde_json::json;
 
 use super::Done;
-use super::context::Context;
+use super::consent::gone;
+use super::context::{Context, usage};
+use super::editor::{EditedText, edited};
+use super::terminal::Terminal;
+use crate::client::Call;
 use crate::exit::CommandExit;
 use crate::output::table::TextTable;
 use crate::output::text;
+use crate::session::Session;
 
 /// Columns for a value.
 const VALUE: usize = 30;
@@ -22,11 +31,146 @@ pub(super) enum ConfigCommand {
         /// Only this key, or the keys of this section
         key: Option<String>,
     },
+    /// Print the value of a key
+    Get {
+        /// The key as `section.key`
+        key: String,
+    },
+    /// Write a key in the configuration file; a running host takes it
+    Set {
+        /// The key as `section.key`
+        key: String,
+        /// A TOML value, or plain text
+        value: String,
+    },
+    /// Take a key out of the configuration file
+    Unset {
+        /// The key as `section.key`
+        key: String,
+    },
+    /// Print the path of the configuration file
+    Path,
+    /// Edit the configuration file; it is checked before it is written
+    Edit,
 }
 
-pub(super) fn run(command: ConfigCommand, context: &Context) -> Done {
-    let ConfigCommand::Show { key } = command;
+const OF_CONFIG: EditedText =
+    EditedText { prefix: "motor-config-", otherwise: "set `EDITOR`, or use `motor config set KEY VALUE`" };
+
+pub(super) async fn run(command: ConfigCommand, context: &Context) -> Done {
+    let loaded = || context.place()?.load();
+    match command {
+        ConfigCommand::Show { key } => show(key, &loaded()?, context),
+        ConfigCommand::Get { key } => {
+            let entries = loaded()?.entries();
+            match select(&entries, &key)?.as_slice() {
+                [entry] if entry.key == key => context.answer(entry, || plain(entry))?,
+                _ => {
+                    let remedy = format!("`motor config show {key}` lists its keys");
+                    return Err(usage(format!("`{key}` is a section"), remedy).into());
+                }
+            }
+            Ok(CommandExit::Ok)
+        }
+        ConfigCommand::Set { key, value } => {
+            let file = file(context)?;
+            edit::set_in_file(&file, &key, &value)?;
+            told(&key, &file, context).await
+        }
+        ConfigCommand::Unset { key } => {
+            let file = file(context)?;
+            let entries = LoadedConfig::of_defaults(&context.place()?.home).entries();
+            select(&entries, &key)?;
+            if !edit::unset_in_file(&file, &key)? {
+                context.output.warn(&format!("`{key}` is not in {}", text::one_line(&file.display().to_string())));
+            }
+            told(&key, &file, context).await
+        }
+        ConfigCommand::Path => {
+            let file = file(context)?;
+            context.answer(&json!({ "path": file, "exists": file.is_file() }), || file.display().to_string())?;
+            Ok(CommandExit::Ok)
+        }
+        ConfigCommand::Edit => edit_file(context).await,
+    }
+}
+
+/// The file that changes go to: the one of `--config`, otherwise the home's.
+fn file(context: &Context) -> Result<std::path::PathBuf, Refusal> {
+    let place = context.place()?;
+    Ok(place.config.unwrap_or_else(|| place.home.config_file()))
+}
+
+/// Lets the owner edit the file until it loads or is given up.
+async fn edit_file(context: &Context) -> Done {
+    let Some(terminal) = Terminal::open() else {
+        return Err(usage("there is no terminal to edit on", "use `motor config set KEY VALUE`").into());
+    };
+    let file = file(context)?;
+    let before = edit::text_of(&file)?;
+    let mut written = before.clone();
+    loop {
+        written = edited(written, OF_CONFIG, context).await?;
+        let Err(refusal) = edit::check_text(&file, &written) else { break };
+        let shown = text::revealed(&refusal.reason).into_owned();
+        terminal.write(&format!("this does not load: {shown}\n")).map_err(|error| gone(&error))?;
+        let again = terminal.ask("edit it again? [Y/n] ").await.map_err(|error| gone(&error))?;
+        if !again.is_some_and(|said| matches!(said.trim(), "" | "y" | "Y" | "yes")) {
+            context.output.say("the file stays as it was");
+            return Ok(CommandExit::Failed);
+        }
+    }
+    if written != before {
+        edit::replace_text(&file, &written)?;
+    }
+    let changed = reload(context).await?;
+    context.answer(&json!({ "path": file, "changed": changed }), || report(&changed))?;
+    Ok(CommandExit::Ok)
+}
+
+/// Has the running host take the file, and prints the key as it is now.
+async fn told(key: &str, file: &Path, context: &Context) -> Done {
+    let changed = reload(context).await?;
     let entries = context.place()?.load()?.entries();
+    let [entry] = select(&entries, key)?[..] else {
+        return Err(usage(format!("`{key}` is a section"), "name one key").into());
+    };
+    if let ValueSource::Env(name) = &entry.origin {
+        context.output.warn(&format!("the variable `{name}` has precedence over the file"));
+    }
+    let body = json!({ "entry": entry, "path": file, "changed": changed });
+    context.answer(&body, || {
+        let value = if entry.value.is_null() { "(unset)".to_owned() } else { entry.value.to_string() };
+        let now = format!("{key} = {value}, from {}", entry.origin);
+        if changed.is_empty() { now } else { format!("{now}\n{}", report(&changed)) }
+    })?;
+    Ok(CommandExit::Ok)
+}
+
+/// Tells the host that runs, if one does.
+pub(super) async fn reload(context: &Context) -> Result<Vec<ChangedSetting>, Refusal> {
+    match Session::connect(context.place()?).await? {
+        Some(mut session) => session.ask(&Call::post("/v1/host/settings", &json!({}))?).await,
+        None => Ok(Vec::new()),
+    }
+}
+
+fn report(changed: &[ChangedSetting]) -> String {
+    if changed.is_empty() {
+        return "no running host has other settings".to_owned();
+    }
+    let line = |setting: &ChangedSetting| {
+        let takes_effect = match setting.takes_effect {
+            TakesEffect::NextRun => "the running host uses it for the next run",
+            TakesEffect::NextStart => "the running host has to be started again for it",
+        };
+        format!("{}: {takes_effect}", setting.key)
+    };
+    changed.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn show(key: Option<String>, loaded: &LoadedConfig, context: &Context) -> Done {
+    let entries = loaded.entries();
     match key {
         Some(key) => {
             let shown = select(&entries, &key)?;

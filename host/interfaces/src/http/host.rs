@@ -1,7 +1,7 @@
 //! The host itself: `/healthz`, `/readyz`, `/v1/host` and the routes below it, `/v1/energy`.
 
 use agent::doctor::Finding;
-use agent::{EnergyReport, HostStatus};
+use agent::{ChangedSetting, EnergyReport, HostStatus, ModelAnswer};
 use axum::Json;
 use axum::extract::State;
 use base::{AgentName, Refusal, RefusalCode, RunId};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::reply::{ApiResult, ErrorReply};
 use super::scope::{Anyone, Local, Reader};
-use super::{ApiState, Lifetime, Query};
+use super::{ApiState, Body, Lifetime, Query};
 
 /// The agent to report the energy of.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -98,6 +98,29 @@ pub struct ResumeReply {
 pub(super) async fn resume(_: Local, State(api): State<ApiState>) -> ApiResult<ResumeReply> {
     let resumed = api.host.resume().await?;
     Ok(Json(ResumeReply { resumed, running: api.host.status().running }))
+}
+
+/// Reads the configuration again. Anybody who may use the socket may ask for that: the file decides.
+pub(super) async fn reload(_: Local, State(api): State<ApiState>) -> ApiResult<Vec<ChangedSetting>> {
+    Ok(Json(api.host.settings.reload().await?))
+}
+
+/// The model to ask.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AskModelRequest {
+    /// `provider/model`. Default: the one that runs use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+/// Asks a model for one word, as a test of address and key.
+pub(super) async fn ask_model(
+    _: Local,
+    State(api): State<ApiState>,
+    Body(request): Body<AskModelRequest>,
+) -> ApiResult<ModelAnswer> {
+    Ok(Json(api.host.settings.ask_model(request.model).await?))
 }
 
 /// That the host ends.

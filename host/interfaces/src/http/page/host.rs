@@ -74,7 +74,7 @@ pub(super) async fn settings(_: Visitor, State(api): State<ApiState>) -> Page {
         p { "The values in force, and where each comes from. They are read when the host starts: " code { "motor config" } " shows them too." }
         table {
             thead { tr { th scope="col" { "Key" } th scope="col" { "Value" } th scope="col" { "From" } } }
-            tbody { @for entry in &api.host.settings {
+            tbody { @for entry in &api.host.settings.entries() {
                 tr { td { code { (entry.key) } } td { code { (shown(&entry.value.to_string())) } } td { (shown(&entry.origin.to_string())) } }
             } }
         }
