@@ -51,6 +51,7 @@ mod retention;
 mod runs;
 mod screens;
 mod secrets;
+mod setup;
 mod shell;
 mod side_by_side;
 mod silent_clients;

@@ -234,6 +234,7 @@ impl ModelServer {
             .route("/v1/chat/completions", post(chat))
             .route("/v1/responses", post(chat))
             .route("/v1/messages", post(chat))
+            .route("/v1/models", get(models))
             .route("/v1beta/models/{call}", post(chat))
             .route("/requests", get(async |State(state): State<Arc<Shared>>| Json(state.seen())))
             .route("/release", post(async |State(state): State<Arc<Shared>>| state.gate.add_permits(1)))
@@ -311,6 +312,16 @@ impl Drop for AtGate<'_> {
     fn drop(&mut self) {
         self.0.waiting.send_modify(|waiting| *waiting -= 1);
     }
+}
+
+/// The list of its models.
+async fn models(State(state): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+    let sent = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let expected = state.script.key.as_ref().map(|key| format!("Bearer {key}"));
+    if expected.is_some() && sent != expected.as_deref() {
+        return (StatusCode::UNAUTHORIZED, json!({"error": {"message": "no such key"}}).to_string()).into_response();
+    }
+    Json(json!({"object": "list", "data": [{"id": "scripted-small"}, {"id": "scripted-large"}]})).into_response()
 }
 
 async fn chat(State(state): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {

@@ -53,8 +53,17 @@ struct ModelChoice {
     model: ModelRef,
     /// The address, if it is to be written.
     url: Option<String>,
-    /// A key that was typed.
-    key: Option<TypedKey>,
+    key: ModelKey,
+}
+
+/// The key of a model that was chosen.
+enum ModelKey {
+    /// It takes none, or the environment has it.
+    Known,
+    /// The vault has it. This process does not read it.
+    Stored,
+    /// The owner typed it.
+    Typed(TypedKey),
 }
 
 /// A key that was typed, and where it may be sent.
@@ -92,7 +101,7 @@ pub(super) async fn set_up(arguments: SetupArgs, context: &Context) -> Result<Va
             return Err(usage("a model is to be named: there is no terminal to ask on", remedy));
         }
     };
-    let stored = needs_stored(&choice, &setup);
+    let stored = matches!(choice.key, ModelKey::Stored);
     let mut tried = None;
     if !arguments.no_try && !stored {
         tried = tried_or_kept(setup.ask(&choice.model), &choice, terminal.as_ref(), context).await?;
@@ -112,12 +121,6 @@ pub(super) async fn set_up(arguments: SetupArgs, context: &Context) -> Result<Va
 
 fn is_written(key: &str, choice: &ModelChoice) -> bool {
     key == "models.default" || choice.url.is_some() && key == url_key(choice.model.provider)
-}
-
-/// Whether the key of the model can only be one of the vault, which this process does not read.
-fn needs_stored(choice: &ModelChoice, setup: &ModelSetup) -> bool {
-    let takes_key = WITH_KEY.iter().any(|(provider, _)| *provider == choice.model.provider);
-    takes_key && setup.address(choice.model.provider).is_some_and(|address| !address.has_key)
 }
 
 /// The outcome of the test request. At a terminal, a model that does not answer can be kept all the same.
@@ -162,8 +165,13 @@ async fn named(
             .map_err(|wrong| usage(format!("`--url`: {}", wrong.reason), "write `http://HOST:PORT/v1`"))?;
         setup.set_url(model.provider, url);
     }
-    let own = url.is_none() && WITH_KEY.iter().any(|(provider, _)| *provider == model.provider);
-    let key = if own { key(model.provider, setup, terminal, context).await? } else { None };
+    let key = match &url {
+        None if WITH_KEY.iter().any(|(provider, _)| *provider == model.provider) => {
+            key(model.provider, setup, terminal, context).await?
+        }
+        None => ModelKey::Known,
+        Some(_) => key_of_server(model.provider, setup, terminal, context).await?,
+    };
     Ok(ModelChoice { model, url, key })
 }
 
@@ -192,11 +200,13 @@ async fn asked(setup: &mut ModelSetup, terminal: &Terminal, context: &Context) -
                 let known = setup.address(server.provider).is_some_and(|address| address.base_url == server.base_url);
                 setup.set_url(server.provider, &server.base_url);
                 let url = (!known).then(|| server.base_url.clone());
-                return Ok(ModelChoice { model, url, key: None });
+                return Ok(ModelChoice { model, url, key: ModelKey::Known });
             }
             (Some(Offer::Provider(provider, _)), _) => return of_provider(*provider, setup, terminal, context).await,
-            (Some(Offer::Server), _) => return of_server(setup, terminal).await,
-            (None, Ok(model)) if model.provider == Provider::Compatible => return of_server(setup, terminal).await,
+            (Some(Offer::Server), _) => return of_server(setup, terminal, context).await,
+            (None, Ok(model)) if model.provider == Provider::Compatible => {
+                return of_server(setup, terminal, context).await;
+            }
             (None, Ok(model)) => return named(model, None, setup, Some(terminal), context).await,
             (None, Err(error)) if said.contains('/') => {
                 write(terminal, &format!("{}\n", text::revealed(&error.to_string())))?
@@ -243,15 +253,16 @@ async fn of_provider(
     Ok(ModelChoice { model, url: None, key })
 }
 
-async fn of_server(setup: &mut ModelSetup, terminal: &Terminal) -> Result<ModelChoice, Refusal> {
+async fn of_server(setup: &mut ModelSetup, terminal: &Terminal, context: &Context) -> Result<ModelChoice, Refusal> {
     for _ in 0..TRIES {
         let url = ask(terminal, "address, such as http://127.0.0.1:8080/v1: ").await?;
         match Target::parse(&url) {
             Err(wrong) => write(terminal, &format!("{}\n", text::revealed(&wrong.reason)))?,
             Ok(_) => {
                 setup.set_url(Provider::Compatible, &url);
+                let key = key_of_server(Provider::Compatible, setup, Some(terminal), context).await?;
                 let model = model_of(Provider::Compatible, setup, terminal).await?;
-                return Ok(ModelChoice { model, url: Some(url), key: None });
+                return Ok(ModelChoice { model, url: Some(url), key });
             }
         }
     }
@@ -290,20 +301,33 @@ async fn model_of(provider: Provider, setup: &ModelSetup, terminal: &Terminal) -
     Err(unchosen())
 }
 
+/// The key of a server that the owner named: asked for if the server refuses to be asked without one.
+async fn key_of_server(
+    provider: Provider,
+    setup: &mut ModelSetup,
+    terminal: Option<&Terminal>,
+    context: &Context,
+) -> Result<ModelKey, Refusal> {
+    match setup.models(provider).await {
+        Err(refusal) if refusal.code == RefusalCode::CredentialsNeeded => key(provider, setup, terminal, context).await,
+        _ => Ok(ModelKey::Known),
+    }
+}
+
 /// The key of a provider: none if it has one already, otherwise asked for.
 async fn key(
     provider: Provider,
     setup: &mut ModelSetup,
     terminal: Option<&Terminal>,
     context: &Context,
-) -> Result<Option<TypedKey>, Refusal> {
-    let Some(address) = setup.address(provider).filter(|address| !address.has_key) else { return Ok(None) };
+) -> Result<ModelKey, Refusal> {
+    let Some(address) = setup.address(provider).filter(|address| !address.has_key) else { return Ok(ModelKey::Known) };
     let variable = address.key_variable;
     let target = Target::parse(&address.base_url).map_err(|wrong| usage(wrong.reason, "mend the address"))?;
     let domain = target.authority();
     if is_stored(variable, context).await? {
         context.output.say(&format!("the vault has a key for it: `{variable}`"));
-        return Ok(None);
+        return Ok(ModelKey::Stored);
     }
     let Some(terminal) = terminal else {
         let reason = format!("no key for `{provider}`, and no terminal to ask for it");
@@ -317,7 +341,7 @@ async fn key(
     }
     let value = Secret::new(value.expose().trim().to_owned());
     setup.set_key(provider, value.clone());
-    Ok(Some(TypedKey { variable, domain, value }))
+    Ok(ModelKey::Typed(TypedKey { variable, domain, value }))
 }
 
 /// Whether the vault has a credential of this name for every use.
@@ -331,7 +355,7 @@ async fn is_stored(name: &str, context: &Context) -> Result<bool, Refusal> {
 /// Writes the choice: first the key, so that the file never names a model whose key is lost.
 async fn keep(choice: &ModelChoice, context: &Context) -> Result<(), Refusal> {
     let place = context.place()?;
-    if let Some(TypedKey { variable, domain, value }) = &choice.key {
+    if let ModelKey::Typed(TypedKey { variable, domain, value }) = &choice.key {
         let name: CredentialName =
             variable.parse().map_err(|_| usage(format!("`{variable}` is no name"), "export it"))?;
         let card = Card::new("keep the key?").with("name", *variable).with("sent to", domain.as_str());
