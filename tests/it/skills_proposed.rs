@@ -24,12 +24,11 @@ fn without_a_person_a_proposal_is_granted_only_if_it_is_asked_for() {
     // Named powers are the owner's own.
     approve(&["--tools", "code", "--domains", ""]).succeeded();
     assert_eq!((&granted(&world)["tools"], &granted(&world)["domains"]), (&json!(["code"]), &json!([])));
-    let ended = approve(&["--proposed"]).succeeded();
-    assert!(ended.stderr.contains("granted to the skill `mail`") && ended.stderr.contains("fetch"), "{ended:?}");
 
     let world = World::new();
     world.drop_in("mail", &[("SKILL.md", MAIL), ("policy.json", WIDE)]);
     let ended = world.motor.run_as_owner(&["skill", "approve", "mail", "--proposed"], "").succeeded();
+    assert!(ended.stderr.contains("granted to the skill `mail`") && ended.stderr.contains("fetch"), "{ended:?}");
     assert!(ended.stderr.contains("api.mail.dev"), "{ended:?}");
     assert_eq!(granted(&world)["domains"], json!(["api.mail.dev"]));
     // A policy that was approved is no proposal.

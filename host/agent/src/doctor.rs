@@ -5,10 +5,11 @@ mod state;
 use std::fs;
 
 use llm::{ModelErrorKind, Role};
+use providers::StoredKeys;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::LoadedConfig;
+use crate::config::ModelsConfig;
 use crate::{Env, Home};
 pub use state::examine_without_host;
 
@@ -52,16 +53,9 @@ impl Finding {
     }
 }
 
-/// Examines everything that needs no external request.
+/// Examines the directory of the home.
 #[must_use]
-pub fn examine(home: &Home, config: &LoadedConfig, env: &Env) -> Vec<Finding> {
-    let mut findings = vec![home_finding(home)];
-    findings.extend(model_findings(config, env));
-    findings.push(pages_finding());
-    findings
-}
-
-fn home_finding(home: &Home) -> Finding {
+pub fn home_finding(home: &Home) -> Finding {
     const NAME: &str = "home";
     let path = home.path().display();
     match fs::metadata(home.path()) {
@@ -78,9 +72,16 @@ fn home_finding(home: &Home) -> Finding {
     }
 }
 
-fn model_findings(config: &LoadedConfig, env: &Env) -> Vec<Finding> {
-    let roles = config.config.models.roles();
-    let settings = config.config.models.providers(env);
+/// The models of all roles, and the sandbox: all that needs neither the state nor an external request.
+fn machine_findings(config: &ModelsConfig, env: &Env, keys: StoredKeys) -> Vec<Finding> {
+    let mut findings = model_findings(config, env, keys);
+    findings.push(pages_finding());
+    findings
+}
+
+fn model_findings(config: &ModelsConfig, env: &Env, keys: StoredKeys) -> Vec<Finding> {
+    let roles = config.roles();
+    let settings = providers::ProviderSettings { keys, ..config.providers(env) };
     let named = [
         ("model: motor", Role::Motor),
         ("model: fast", Role::Fast),
@@ -95,15 +96,12 @@ fn model_findings(config: &LoadedConfig, env: &Env) -> Vec<Finding> {
                 Err(error) if role != Role::Motor => {
                     Finding::ok(name, format!("not set; `{}` would set it", error.role.variable()))
                 }
-                Err(error) => {
-                    let remedy = format!("export {}=ollama/qwen3:8b", role.variable());
-                    Finding::problem(name, error.to_string(), Some(remedy))
-                }
+                Err(error) => Finding::problem(name, error.to_string(), Some("motor setup".to_owned())),
                 Ok(model) => match providers::connect(model, &settings) {
                     Ok(_) => Finding::ok(name, model.to_string()),
                     Err(error) => {
-                        let remedy =
-                            (error.kind == ModelErrorKind::Auth).then(|| "export the variable it names".to_owned());
+                        let remedy = (error.kind == ModelErrorKind::Auth)
+                            .then(|| "motor setup keeps a key; or export the variable".to_owned());
                         Finding::problem(name, error.to_string(), remedy)
                     }
                 },

@@ -223,7 +223,7 @@ impl std::fmt::Display for RequiredSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Key { provider, variable } => {
-                write!(f, "no key for `{provider}`: set `{variable}`, or let `motor setup` keep one")
+                write!(f, "no key for `{provider}`: set `{variable}`")
             }
             Self::BaseUrl { variable } => {
                 write!(

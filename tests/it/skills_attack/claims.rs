@@ -265,8 +265,9 @@ fn trust_that_is_lost_or_damaged_is_none() {
         is_a_stranger(&world, MAIL);
     }
     assert_eq!(world.model.calls(), 0);
-    // Its twin: put back, it is trusted again; approved once more, too.
-    world.approve(&[MAIL, "--tools", "code"]);
+    // Its twin: put back, it is trusted again; approved once more, too. The file of the powers that were granted is now
+    // a proposal like any other.
+    world.approve(&[MAIL, "--proposed"]);
     world.act(MAIL, &[]).succeeded();
     restore();
     let ended = world.act(MAIL, &[]);

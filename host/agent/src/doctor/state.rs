@@ -2,14 +2,16 @@
 
 use base::{Refusal, RefusalCode};
 use motor::RunRecord;
+use providers::StoredKeys;
 use rustix::fs::statvfs;
 use serde::de::IgnoredAny;
 use store::{HomeLock, RESERVE_BYTES, Scan, Store, Table};
 use vault::Vault;
 
-use super::{Finding, Severity};
+use super::{Finding, Severity, machine_findings};
 use crate::host::open_vault;
 use crate::loss::{check_new_state, unrecorded_runs};
+use crate::models::stored_keys;
 use crate::{Home, HomeUsage, Host, HostOptions};
 
 /// Less free space than this is worth a warning.
@@ -22,7 +24,10 @@ impl Host {
     #[must_use]
     pub fn examine(&self) -> Vec<Finding> {
         let environment = &self.runs.environment;
-        examine(&environment.home, &self.runs.store, &environment.access.vault)
+        let vault = &environment.access.vault;
+        let mut findings = machine_findings(&environment.config().models, &environment.env, stored_keys(vault.clone()));
+        findings.extend(examine(&environment.home, &self.runs.store, vault));
+        findings
     }
 }
 
@@ -30,21 +35,31 @@ impl Host {
 #[must_use]
 pub fn examine_without_host(options: &HostOptions) -> Vec<Finding> {
     let home = &options.home;
+    let machine = |keys: StoredKeys| machine_findings(&options.config.config.models, &options.env, keys);
     let is_new = !store::exists(&home.state());
     if !home.path().exists() || (is_new && check_new_state(home).is_ok()) {
         let message = "there is none yet: the first command that needs it creates it";
-        return vec![Finding::ok("state", message)];
+        let mut findings = machine(StoredKeys::default());
+        findings.push(Finding::ok("state", message));
+        return findings;
     }
     let open = || -> Result<(HomeLock, Store), Refusal> {
         let lock = HomeLock::acquire(home.path())?;
         Ok((lock, Store::open(&home.state())?))
     };
     match check_new_state(home).and_then(|()| open()) {
-        Ok((_lock, store)) => examine(home, &store, &open_vault(options, &store)),
+        Ok((_lock, store)) => {
+            let vault = open_vault(options, &store);
+            let mut findings = machine(stored_keys(vault.clone()));
+            findings.extend(examine(home, &store, &vault));
+            findings
+        }
         Err(refusal) => {
             let level = if refusal.code == RefusalCode::HomeInUse { Severity::Warning } else { Severity::Problem };
             let finding = Finding { name: "state".to_owned(), level, message: refusal.reason, remedy: refusal.remedy };
-            vec![room(home), finding]
+            let mut findings = machine(StoredKeys::default());
+            findings.extend([room(home), finding]);
+            findings
         }
     }
 }

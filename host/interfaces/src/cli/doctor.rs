@@ -1,7 +1,7 @@
 //! `motor doctor`: examines without starting anything, so that it works when nothing else does.
 
 use agent::AcceptedLoss;
-use agent::doctor::{Finding, Severity, examine, examine_without_host};
+use agent::doctor::{Finding, Severity, examine_without_host, home_finding};
 use base::{Refusal, SystemClock};
 use clap::Args;
 
@@ -27,7 +27,7 @@ pub(super) async fn run(arguments: &DoctorArgs, context: &Context) -> Done {
         context.answer(&loss, || render_loss(&loss))?;
         return Ok(CommandExit::Ok);
     }
-    let mut findings = examine(&place.home, &place.load()?, &place.env);
+    let mut findings = vec![home_finding(&place.home)];
     findings.extend(examine_state(&place).await?);
     let problems = findings.iter().any(|finding| finding.level == Severity::Problem);
     context.answer(&findings, || render(&findings, context.output.out))?;
