@@ -1,0 +1,1 @@
+//! Tests of whole conversations, with a scripted model and hands in memory.
