@@ -225,3 +225,21 @@ fn a_workspace_that_became_a_link_is_not_given_to_a_guest() {
         }
     }
 }
+
+#[test]
+fn a_file_that_is_never_read_to_its_end_does_not_outlast_the_deadline() {
+    let motor = Motor::bare();
+    let shell = tests::target_directory().join("guests/bundled/bash.wasm");
+    let directory = motor.directory().join("files");
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join("text"), "words\n").unwrap();
+    Odd::Pipe.put(&directory.join("pipe"));
+    let read = |name: &str| {
+        let script = json!({ "script": format!("cat {name}") }).to_string();
+        let (shell, directory) = (shell.to_str().unwrap(), directory.to_str().unwrap());
+        motor.run(&["--set", "limits.deadline_ms=2000", "call", shell, "bash", &script, "--workspace", directory])
+    };
+    assert_eq!(read("text").succeeded().stdout, "words\n");
+    let ended = read("pipe");
+    assert!(ended.code == Some(1) && ended.stderr.contains("`deadline_ms`"), "{ended:?}");
+}

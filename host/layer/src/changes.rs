@@ -16,7 +16,7 @@ use crate::tree::{FileKind, Tree, stat_of};
 /// The most paths that a run may have changed and still have them listed.
 pub const MAX_CHANGES: usize = 200_000;
 /// Directory of the host's own files in a run's workspace.
-const OUTPUT: &str = ".motor-output";
+pub const OUTPUT: &str = ".motor-output";
 
 /// The owner's entry at a path, when the run began.
 #[derive(Debug, Clone, PartialEq, Eq)]

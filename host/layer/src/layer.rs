@@ -10,6 +10,8 @@ use parking_lot::Mutex;
 use rustix::fs::{OFlags, RenameFlags};
 use rustix::io::Errno;
 
+use crate::altered::Altered;
+use crate::changes::OUTPUT;
 use crate::error::{LayerError, Result};
 use crate::lookup::Node;
 use crate::path;
@@ -37,6 +39,7 @@ pub struct Layer {
     /// One change at a time.
     pub(crate) writing: Mutex<()>,
     pub(crate) touches: Touches,
+    pub(crate) altered: Altered,
     own: Tree,
     run: PathBuf,
     sources: Vec<Source>,
@@ -91,12 +94,14 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Fails if the file was changed since the run began: the bytes read may be a mixture.
+    /// The bytes of the file. Fails if it was changed since the run began, as the bytes read may be a mixture, and if it is
+    /// no file.
     ///
     /// # Errors
     /// "Busy", or an error of the system.
-    pub fn check(&self, file: &File) -> io::Result<()> {
-        if stat_of(file)?.changed < self.began { Ok(()) } else { Err(Errno::BUSY.into()) }
+    pub fn check(&self, file: &File) -> io::Result<u64> {
+        let stat = stat_of(file)?;
+        if stat.changed < self.began && stat.kind == FileKind::File { Ok(stat.size) } else { Err(Errno::BUSY.into()) }
     }
 }
 
@@ -161,9 +166,11 @@ impl Layer {
         let lowers = sources.sources.iter().cloned().map(Lower::open).collect::<Result<_>>()?;
         let layer = Tree::open(&own)?;
         let (staging, staged_in) = stage(&layer)?;
+        let (upper, gone) = (Tree::open(&run.join(WORKSPACE))?, Tree::open(&own.join("gone"))?);
         Ok(Self {
-            upper: Tree::open(&run.join(WORKSPACE))?,
-            gone: Tree::open(&own.join("gone"))?,
+            altered: Altered::read(&upper, &gone, OUTPUT)?,
+            upper,
+            gone,
             base: Tree::open(&own.join("base"))?,
             staging,
             staged_in,
@@ -180,9 +187,10 @@ impl Layer {
         })
     }
 
-    /// A call of the run.
+    /// A call of the run; it begins now.
     #[must_use]
     pub fn call(&self, key: &str, step: u32) -> Call {
+        self.close_handles();
         Call { key: key.to_owned(), step, seen: Seen::default() }
     }
 
@@ -214,6 +222,7 @@ impl Layer {
     /// # Errors
     /// If the system cannot sync them.
     pub fn sync(&self) -> Result<()> {
+        self.close_handles();
         if !self.changed.swap(false, Ordering::Relaxed) {
             return Ok(());
         }
@@ -268,8 +277,10 @@ impl Layer {
         }
         match node {
             Node::Upper(_) => Ok(OpenedFile { file: self.upper.read(&at)?, from: Origin::Upper }),
-            Node::Lower { source, below, .. } => {
-                let (file, _) = self.read_lower(source, &below, &at)?;
+            Node::Lower { source, below, stat } => {
+                self.check_unchanged(&stat, &at)?;
+                // A change since then is noticed by the guard.
+                let file = self.lower_at(source)?.read(&below)?;
                 Ok(OpenedFile { file, from: Origin::Lower(Guard { began: self.began }) })
             }
         }
@@ -277,27 +288,33 @@ impl Layer {
 
     /// Opens a file of the owner that is as it was when the run began.
     pub(crate) fn read_lower(&self, source: usize, below: &str, at: &str) -> Result<(File, Stat)> {
-        let file = self.lower_at(source)?.tree.read(below)?;
+        let file = self.lower_at(source)?.read(below)?;
         let stat = stat_of(&file)?;
         if stat.kind != FileKind::File {
             return Err(LayerError::NotFound);
         }
-        if stat.changed >= self.began {
-            self.notice(at);
-            return Err(LayerError::Busy);
-        }
+        self.check_unchanged(&stat, at)?;
         Ok((file, stat))
     }
 
-    pub(crate) fn notice(&self, at: &str) {
+    /// Fails, and notes the path, if the owner's file at it was changed since the run began.
+    fn check_unchanged(&self, stat: &Stat, at: &str) -> Result<()> {
+        if stat.changed < self.began {
+            return Ok(());
+        }
         let (noticed, _) = &mut *self.noticed.lock();
         if noticed.len() < MAX_NOTICED && !noticed.iter().any(|known| known == at) {
             noticed.push(at.to_owned());
         }
+        Err(LayerError::Busy)
     }
 
     pub(crate) fn lower_at(&self, source: usize) -> Result<&Lower> {
         self.lowers.get(source).ok_or(LayerError::NotFound)
+    }
+
+    fn close_handles(&self) {
+        self.lowers.iter().for_each(|lower| lower.handles.clear());
     }
 
     /// A name in the staging directory that is not taken.
@@ -314,6 +331,8 @@ impl Layer {
             from: from.map(str::to_owned),
         };
         self.changed.store(true, Ordering::Relaxed);
+        let whole = !matches!(operation, Operation::Write | Operation::MakeDirectory);
+        self.altered.note(at, whole);
         self.touches.note(&touch, &call.seen)
     }
 

@@ -13,9 +13,11 @@
 //!
 //! Each operation changes the run's view in one step, so a host that is killed leaves the state before or after it.
 
+mod altered;
 mod changes;
 mod copy;
 mod error;
+mod handles;
 mod layer;
 mod lookup;
 mod path;

@@ -115,6 +115,9 @@ impl Layer {
     /// # Errors
     /// [`LayerError::Loop`] if a part before the last is a link.
     pub(crate) fn node(&self, at: &str) -> Result<Option<Node>> {
+        if !self.altered.at(at) {
+            return self.lower_there(at);
+        }
         match self.upper.stat(at) {
             Ok(stat) => Ok(Some(Node::Upper(stat))),
             Err(Errno::NOENT) => self.lower(at),
@@ -134,7 +137,7 @@ impl Layer {
     pub(crate) fn lower_there(&self, at: &str) -> Result<Option<Node>> {
         for (source, lower) in self.lowers.iter().enumerate() {
             let Some(below) = lower.below(at) else { continue };
-            let stat = match lower.tree.stat(below) {
+            let stat = match lower.stat(below) {
                 Ok(stat) => stat,
                 Err(Errno::NOENT) => return Ok(None),
                 Err(error) => return Err(error.into()),
@@ -159,7 +162,8 @@ impl Layer {
 
     /// The entries of a directory at a path without links.
     pub(crate) fn entries(&self, at: &str) -> Result<Vec<Entry>> {
-        let mut found: HashMap<String, FileKind> = match self.upper.list(at) {
+        let own = if self.altered.within(at) { self.upper.list(at) } else { Err(Errno::NOENT) };
+        let mut found: HashMap<String, FileKind> = match own {
             Ok(own) => own.into_iter().collect(),
             Err(Errno::NOENT) => HashMap::new(),
             Err(error) => return Err(error.into()),
@@ -172,7 +176,8 @@ impl Layer {
 
     /// The owner's entries in a directory that are neither deleted nor kept out.
     pub(crate) fn lower_entries(&self, at: &str) -> Result<Vec<(String, FileKind)>> {
-        if self.is_gone(at)? {
+        let altered = self.altered.within(at);
+        if altered && self.is_gone(at)? {
             return Ok(Vec::new());
         }
         let Some((lower, below)) = self.lowers.iter().find_map(|lower| Some((lower, lower.below(at)?))) else {
@@ -184,7 +189,8 @@ impl Layer {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Vec::new()),
             Err(error) => return Err(error.into()),
         };
-        let gone: HashSet<String> = match self.gone.list(at) {
+        let gone = if altered { self.gone.list(at) } else { Err(Errno::NOENT) };
+        let gone: HashSet<String> = match gone {
             Ok(marks) => marks.into_iter().filter(|(_, kind)| *kind == FileKind::File).map(|(name, _)| name).collect(),
             Err(Errno::NOENT) => HashSet::new(),
             Err(error) => return Err(error.into()),

@@ -1,14 +1,17 @@
 //! The directories of the owner that a layer lies over, as they were named when the run began.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{LayerError, Result};
+use crate::handles::Handles;
 use crate::path;
 use crate::rules::Rules;
-use crate::tree::{FileKind, Tree, stat_of};
+use crate::tree::{FileKind, Stat, Tree, read_in, stat_in, stat_of};
 
 /// A directory that a run is to see.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +85,8 @@ pub struct Lower {
     pub source: Source,
     pub tree: Tree,
     pub rules: Rules,
+    /// The directories that the call under way has looked into.
+    pub handles: Handles,
 }
 
 impl Lower {
@@ -94,12 +99,32 @@ impl Lower {
             return Err(replaced());
         }
         let rules = Rules::new(&source.shown);
-        Ok(Self { source, tree, rules })
+        Ok(Self { source, tree, rules, handles: Handles::default() })
     }
 
     /// The rest of a path of the run in this source.
     pub fn below<'a>(&self, at: &'a str) -> Option<&'a str> {
         path::below(at, &self.source.prefix)
+    }
+
+    /// The facts of the entry at a path in the source; a link is not followed.
+    ///
+    /// # Errors
+    /// [`Errno::LOOP`] if a part before the last is a link.
+    pub fn stat(&self, below: &str) -> Result<Stat, Errno> {
+        match path::split(below) {
+            Some((above, name)) => stat_in(&self.handles.get(&self.tree, above)?, name),
+            None => stat_of(self.tree.handle()),
+        }
+    }
+
+    /// Opens a file of the source for reading.
+    ///
+    /// # Errors
+    /// As `open` has them.
+    pub fn read(&self, below: &str) -> Result<File, Errno> {
+        let (above, name) = path::split(below).ok_or(Errno::ISDIR)?;
+        read_in(&self.handles.get(&self.tree, above)?, name)
     }
 }
 

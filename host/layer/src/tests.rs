@@ -155,6 +155,22 @@ fn what_a_run_does_is_in_its_layer_and_the_directory_stays_as_it_was() {
 }
 
 #[test]
+fn a_directory_that_the_owner_replaces_is_another_one_for_the_next_call() {
+    let desk = Desk::new(&[("d/e/a.txt", "a")]);
+    let layer = desk.layer();
+    let _first = call(&layer);
+    assert_eq!(read(&layer, "d/e/a.txt").unwrap(), "a");
+    fs::rename(desk.owner("d"), desk.root.path().join("elsewhere")).unwrap();
+    put(&desk.owner("d/e/a.txt"), "another");
+    let _second = call(&layer);
+    assert_eq!(read(&layer, "d/e/a.txt").unwrap(), "another");
+    fs::remove_dir_all(desk.owner("d")).unwrap();
+    symlink(desk.root.path().join("elsewhere"), desk.owner("d")).unwrap();
+    let _third = call(&layer);
+    assert!(matches!(read(&layer, "d/e/a.txt"), Err(LayerError::Escapes)));
+}
+
+#[test]
 fn a_file_that_is_opened_and_not_changed_is_no_change() {
     let desk = Desk::new(&[("a.txt", "a")]);
     let layer = desk.layer();

@@ -3,13 +3,13 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, StatxFlags, mkdirat, openat, openat2,
-    readlinkat, renameat_with, statx, symlinkat, unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, Statx, StatxFlags, mkdirat, openat,
+    openat2, readlinkat, renameat_with, statx, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -66,6 +66,9 @@ pub struct Stat {
 
 /// No link is followed, and nothing above the handle is reached.
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
+/// A file may have become a pipe: opening it does not wait.
+const READ: OFlags =
+    OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW);
 
 /// An open directory, with everything below it.
@@ -82,6 +85,14 @@ impl Tree {
     /// Opens a directory below this one, `None` if it is missing.
     pub fn directory(&self, at: &str) -> Result<OwnedFd, Errno> {
         openat2(&self.0, dot(at), DIRECTORY, Mode::empty(), BENEATH)
+    }
+
+    /// A handle of a directory that leads to its entries, and reads nothing.
+    ///
+    /// # Errors
+    /// [`Errno::LOOP`] if a part is a link.
+    pub fn handle_of(&self, at: &str) -> Result<OwnedFd, Errno> {
+        openat2(&self.0, dot(at), OFlags::PATH | OFlags::CLOEXEC | OFlags::DIRECTORY, Mode::empty(), BENEATH)
     }
 
     /// The facts of the entry at a path; a link is not followed.
@@ -102,10 +113,9 @@ impl Tree {
         target.into_string().map_err(|_| LayerError::Unsupported)
     }
 
-    /// Opens a file for reading, without waiting: it may have become a pipe.
+    /// Opens a file for reading.
     pub fn read(&self, at: &str) -> Result<File, Errno> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-        openat2(&self.0, at, flags, Mode::empty(), BENEATH).map(File::from)
+        openat2(&self.0, at, READ, Mode::empty(), BENEATH).map(File::from)
     }
 
     /// Opens a file of the layer for writing.
@@ -243,9 +253,29 @@ fn dot(at: &str) -> CString {
 ///
 /// # Errors
 /// [`Errno::NOENT`] for an entry that a run cannot see.
-pub fn stat_of(opened: &impl std::os::fd::AsFd) -> Result<Stat, Errno> {
-    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-    let found = statx(opened, c"", AtFlags::EMPTY_PATH, wanted)?;
+pub fn stat_of(opened: &impl AsFd) -> Result<Stat, Errno> {
+    facts(statx(opened, c"", AtFlags::EMPTY_PATH, WANTED)?)
+}
+
+/// The facts of an entry of an open directory; a link is not followed.
+///
+/// # Errors
+/// [`Errno::NOENT`] for an entry that a run cannot see.
+pub fn stat_in(directory: &impl AsFd, name: &str) -> Result<Stat, Errno> {
+    facts(statx(directory, dot(name), AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, WANTED)?)
+}
+
+/// Opens a file of an open directory for reading; a link is not followed.
+///
+/// # Errors
+/// As `openat` has them.
+pub fn read_in(directory: &impl AsFd, name: &str) -> Result<File, Errno> {
+    openat(directory, dot(name), READ, Mode::empty()).map(File::from)
+}
+
+const WANTED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
+
+fn facts(found: Statx) -> Result<Stat, Errno> {
     let kind = FileKind::of(FileType::from_raw_mode(u32::from(found.stx_mode))).ok_or(Errno::NOENT)?;
     let knows = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
     let time = |stamp: rustix::fs::StatxTimestamp| {

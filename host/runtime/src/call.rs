@@ -1,7 +1,7 @@
 //! One call of one guest: a sandbox slot, a fresh store, fuel, supervision, and the outcome.
 
 use std::future::Future;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
@@ -35,6 +35,10 @@ where
     guest(runtime, store, limits, cancel, work).await
 }
 
+/// The time after the deadline in which a guest on a thread of its own has to end: longer, and one of its operations on files
+/// does not return. A pipe without a writer and a network file system without a server are like that.
+const LATE: Duration = Duration::from_secs(10);
+
 /// Runs `work` as [`run`] does, on a thread of its own, and then `settle` on it. The guest's operations on files block that
 /// thread only, and need no others: handing each operation to another thread costs ten times the operation.
 ///
@@ -65,10 +69,15 @@ where
             settle(store, outcome, usage).await
         })
     });
-    thread.await.map_err(|error| match error.try_into_panic() {
-        Ok(panic) => std::panic::resume_unwind(panic),
-        Err(_) => Outcome::HostFault("the host stops".into()),
-    })
+    match supervise(thread, limits.deadline().saturating_add(LATE), &CancellationToken::new()).await {
+        SupervisedCall::Done(Ok(settled)) => Ok(settled),
+        SupervisedCall::Done(Err(error)) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(Outcome::HostFault("the host stops".into())),
+        },
+        // The guest ends when its operation does, and holds its place until then.
+        SupervisedCall::DeadlineExceeded | SupervisedCall::Cancelled => Err(late(&limits)),
+    }
 }
 
 async fn place<T, E>(
@@ -116,9 +125,11 @@ fn settle<T, E>(ended: SupervisedCall<wasmtime::Result<T>>, limits: &Limits, sta
     match ended {
         SupervisedCall::Done(Ok(value)) => Outcome::Returned(value),
         SupervisedCall::Done(Err(error)) => classify(&error, limits, stack_bytes),
-        SupervisedCall::DeadlineExceeded => {
-            Outcome::Exceeded(LimitExceeded { limit: Limit::DeadlineMs, value: limits.deadline_ms })
-        }
+        SupervisedCall::DeadlineExceeded => late(limits),
         SupervisedCall::Cancelled => Outcome::Cancelled,
     }
+}
+
+fn late<T, E>(limits: &Limits) -> Outcome<T, E> {
+    Outcome::Exceeded(LimitExceeded { limit: Limit::DeadlineMs, value: limits.deadline_ms })
 }

@@ -138,8 +138,10 @@ impl FileSystemExt for Memory {
         self.inner.usage()
     }
 
+    /// The files in memory have limits of their own. These are the interpreter's, which cuts the matches of a pattern
+    /// short at its number of files, without a word.
     fn limits(&self) -> FsLimits {
-        self.inner.limits()
+        FsLimits { max_file_count: limits::MATCHES, ..self.inner.limits() }
     }
 
     async fn mkfifo(&self, path: &Path, mode: u32) -> Result<()> {

@@ -61,6 +61,9 @@ pub(crate) fn memory() -> MemoryLimits {
     MemoryLimits { max_total_variable_bytes: 8 << 20, max_array_entries: 100_000, ..MemoryLimits::default() }
 }
 
+/// Files that a pattern such as `*.txt` may match. More than the memory of a call holds, so none is left out in silence.
+pub(crate) const MATCHES: u64 = 1_000_000;
+
 /// `/tmp`, which is in memory.
 pub(crate) fn temporary() -> FsLimits {
     FsLimits { max_total_bytes: 8 << 20, max_file_size: 4 << 20, max_file_count: 1_000, ..FsLimits::default() }

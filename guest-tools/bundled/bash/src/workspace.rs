@@ -4,7 +4,8 @@
 //! operation whose path passes through one fails, and the interpreter then resolves the link among the paths that a
 //! script can name, so no link leads out; and files too big for memory, which are refused before they are read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::{Error as IoError, ErrorKind, Write as _};
 use std::path::{Component, Path, PathBuf};
@@ -12,11 +13,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bashkit::time::SystemTime;
 use bashkit::{DirEntry, FileType, FsBackend, Metadata, Result, async_trait};
+use direct::{Facts, Kind};
 
 use crate::limits::READ_BYTES;
 
 /// The directory of the host, where it puts output that was too long (SPEC RUN-9).
 pub(crate) const HOST_DIRECTORY: &str = ".motor-output";
+
+/// Directories that are remembered to be no links: most trees have fewer.
+const MAX_PLAIN: usize = 10_000;
 
 /// An error as commands print it.
 pub(crate) fn fault(kind: ErrorKind, message: impl Into<String>) -> bashkit::Error {
@@ -29,6 +34,8 @@ pub(crate) struct Workspace {
     root: PathBuf,
     /// The modes set by `chmod`, for the time of this call: the sandbox's file systems know no permissions.
     modes: Modes,
+    /// Directories that were found to be no links. A script cannot make links, only move them.
+    plain: Mutex<HashSet<OsString>>,
 }
 
 /// The modes set by `chmod`, by path below `/workspace`.
@@ -36,7 +43,7 @@ pub(crate) type Modes = Arc<Mutex<BTreeMap<PathBuf, u32>>>;
 
 impl Workspace {
     pub(crate) fn at(root: impl Into<PathBuf>, modes: Modes) -> Self {
-        Self { root: root.into(), modes }
+        Self { root: root.into(), modes, plain: Mutex::default() }
     }
 
     /// Where a path is for the standard library.
@@ -50,12 +57,22 @@ impl Workspace {
             _ => None,
         });
         let Some(mut name) = names.next() else { return Ok(place) };
+        let mut plain = self.plain();
         for next in names {
             place.push(name);
-            if fs::symlink_metadata(&place).is_ok_and(|metadata| metadata.is_symlink()) {
-                return Err(fault(ErrorKind::NotFound, "No such file or directory"));
-            }
             name = next;
+            if plain.contains(place.as_os_str()) {
+                continue;
+            }
+            match direct::facts(&place) {
+                Ok(facts) if facts.kind == Kind::Link => {
+                    return Err(fault(ErrorKind::NotFound, "No such file or directory"));
+                }
+                Ok(_) if plain.len() < MAX_PLAIN => {
+                    plain.insert(place.clone().into_os_string());
+                }
+                _ => {}
+            }
         }
         place.push(name);
         Ok(place)
@@ -73,25 +90,27 @@ impl Workspace {
         }
     }
 
+    fn plain(&self) -> MutexGuard<'_, HashSet<OsString>> {
+        self.plain.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn modes(&self) -> MutexGuard<'_, BTreeMap<PathBuf, u32>> {
         self.modes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn metadata(&self, path: &Path, metadata: &fs::Metadata) -> Metadata {
-        let (file_type, mode) = if metadata.is_dir() {
-            (FileType::Directory, 0o755)
-        } else if metadata.is_symlink() {
-            (FileType::Symlink, 0o777)
-        } else {
-            (FileType::File, 0o644)
+    fn metadata(&self, path: &Path, facts: &Facts) -> Metadata {
+        let (file_type, mode) = match facts.kind {
+            Kind::Directory => (FileType::Directory, 0o755),
+            Kind::Link => (FileType::Symlink, 0o777),
+            Kind::File | Kind::Other => (FileType::File, 0o644),
         };
-        let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        let modified = facts.modified.unwrap_or(SystemTime::UNIX_EPOCH);
         Metadata {
             file_type,
-            size: if metadata.is_dir() { 0 } else { metadata.len() },
+            size: if facts.kind == Kind::Directory { 0 } else { facts.size },
             mode: self.modes().get(path).copied().unwrap_or(mode),
             modified,
-            created: metadata.created().unwrap_or(modified),
+            created: facts.changed.unwrap_or(modified),
         }
     }
 }
@@ -100,14 +119,22 @@ impl Workspace {
 impl FsBackend for Workspace {
     async fn read(&self, path: &Path) -> Result<Vec<u8>> {
         let place = self.place(path)?;
-        let size = fs::symlink_metadata(&place)?.len();
-        if size > READ_BYTES {
-            return Err(fault(
-                ErrorKind::FileTooLarge,
-                format!("File too large: {size} bytes, a command here reads at most {READ_BYTES}"),
-            ));
+        let Facts { size, kind, .. } = direct::facts(&place)?;
+        if kind == Kind::Directory {
+            return Err(fault(ErrorKind::IsADirectory, "Is a directory"));
         }
-        Ok(fs::read(place)?)
+        if size <= READ_BYTES {
+            let most = usize::try_from(READ_BYTES).unwrap_or(usize::MAX);
+            let bytes = direct::beginning(&place, most.saturating_add(1))?;
+            // It may have grown.
+            if bytes.len() <= most {
+                return Ok(bytes);
+            }
+        }
+        Err(fault(
+            ErrorKind::FileTooLarge,
+            format!("File too large: {size} bytes, a command here reads at most {READ_BYTES}"),
+        ))
     }
 
     async fn write(&self, path: &Path, content: &[u8]) -> Result<()> {
@@ -134,21 +161,21 @@ impl FsBackend for Workspace {
             (true, false) => fs::remove_dir(place)?,
             (false, _) => fs::remove_file(place)?,
         }
+        self.plain().clear();
         self.modes().retain(|known, _| !known.starts_with(path));
         Ok(())
     }
 
     async fn stat(&self, path: &Path) -> Result<Metadata> {
-        Ok(self.metadata(path, &fs::symlink_metadata(self.place(path)?)?))
+        Ok(self.metadata(path, &direct::facts(&self.place(path)?)?))
     }
 
     async fn read_dir(&self, path: &Path) -> Result<Vec<DirEntry>> {
+        let place = self.place(path)?;
         let mut entries = Vec::new();
-        for entry in fs::read_dir(self.place(path)?)? {
-            let entry = entry?;
-            // A name that is not text cannot be said in a script.
-            let Ok(name) = entry.file_name().into_string() else { continue };
-            let metadata = self.metadata(&path.join(&name), &fs::symlink_metadata(entry.path())?);
+        for entry in direct::list(&place)? {
+            let (name, _) = entry?;
+            let metadata = self.metadata(&path.join(&name), &direct::facts(&place.join(&name))?);
             entries.push(DirEntry { name, metadata });
         }
         entries.sort_by(|one, other| one.name.cmp(&other.name));
@@ -156,12 +183,13 @@ impl FsBackend for Workspace {
     }
 
     async fn exists(&self, path: &Path) -> Result<bool> {
-        Ok(fs::symlink_metadata(self.place(path)?).is_ok())
+        Ok(direct::facts(&self.place(path)?).is_ok())
     }
 
     async fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         let (source, target) = (self.writable(from)?, self.writable(to)?);
         fs::rename(source, target)?;
+        self.plain().clear();
         let mut modes = self.modes();
         modes.retain(|known, _| !known.starts_with(to));
         if let Some(mode) = modes.remove(from) {

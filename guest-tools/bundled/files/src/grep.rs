@@ -12,7 +12,6 @@ use motor_sdk::ToolError;
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::{
-    direct,
     glob::Pattern,
     limits,
     lines::{self, Line},

@@ -6,7 +6,6 @@
 //! or in circles, names that are not UTF-8, binary, huge and endless-line files; each answer is bounded and in a fixed
 //! order.
 
-mod direct;
 mod fault;
 mod glob;
 mod grep;

@@ -3,24 +3,16 @@
 
 use std::{ops::ControlFlow, vec};
 
+pub(crate) use direct::Kind;
 use motor_sdk::ToolError;
 
 use crate::{
-    direct, fault, limits,
+    fault, limits,
     workspace::{HOST_DIRECTORY, Place, Workspace},
 };
 
 /// Unreadable entries in a row after which a directory counts as broken.
 const BROKEN_ENTRIES: usize = 1_000;
-
-/// The kind of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Directory,
-    File,
-    Link,
-    Other,
-}
 
 /// An entry of a directory.
 #[derive(Debug, Clone)]

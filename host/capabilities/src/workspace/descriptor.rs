@@ -156,9 +156,12 @@ impl HostDescriptor for WorkspaceView<'_> {
 
     async fn read(&mut self, fd: Resource<Descriptor>, len: Filesize, offset: Filesize) -> FsResult<(Vec<u8>, bool)> {
         let number = fd.rep();
-        let read = self.inner().read(fd, len, offset).await?;
-        self.layered().map_or(Ok(()), |layered| layered.check(number))?;
-        Ok(read)
+        let (bytes, mut is_end) = self.inner().read(fd, len, offset).await?;
+        if let Some(size) = self.layered().map_or(Ok(None), |layered| layered.check(number))? {
+            // The guest need not read again to learn of the end. Files of no size may have content all the same.
+            is_end |= size > 0 && offset.checked_add(bytes.len() as u64) == Some(size);
+        }
+        Ok((bytes, is_end))
     }
 
     fn read_via_stream(&mut self, fd: Resource<Descriptor>, offset: Filesize) -> FsResult<Resource<DynInputStream>> {
@@ -287,12 +290,10 @@ impl HostDescriptor for WorkspaceView<'_> {
     }
 
     async fn metadata_hash(&mut self, fd: Resource<Descriptor>) -> FsResult<MetadataHashValue> {
-        match self.directory(&fd) {
-            Some((layered, path)) => {
-                let found = layered.with(move |layer, _| layer.stat(&path, true))?;
-                Ok(identity(found.device, found.inode))
-            }
-            None => self.inner().metadata_hash(fd).await,
+        match (self.layered(), self.directory(&fd)) {
+            (None, _) => self.inner().metadata_hash(fd).await,
+            (Some(layered), None) => layered.identity(fd.rep()),
+            (Some(_), Some((layered, path))) => Ok(identity(&layered.with(|layer, _| layer.stat(&path, true))?)),
         }
     }
 
@@ -305,17 +306,7 @@ impl HostDescriptor for WorkspaceView<'_> {
         let Some(layered) = self.layered() else { return self.inner().metadata_hash_at(fd, path_flags, path).await };
         let path = layered.path(fd.rep(), &path)?;
         let follow = path_flags.contains(PathFlags::SYMLINK_FOLLOW);
-        // The value that the open file has: for a file, the library's own.
-        let number = {
-            let found = layered.with(|layer, _| layer.stat(&path, follow))?;
-            if found.kind != FileKind::File {
-                return Ok(identity(found.device, found.inode));
-            }
-            self.open_layered(path, follow, OpenFlags::empty(), DescriptorFlags::READ)?
-        };
-        let hash = self.inner().metadata_hash(Resource::new_borrow(number.rep())).await;
-        HostDescriptor::drop(self, number).map_err(FsError::trap)?;
-        hash
+        Ok(identity(&layered.with(|layer, _| layer.stat(&path, follow))?))
     }
 
     // Everything below is wasmtime-wasi's, unchanged.

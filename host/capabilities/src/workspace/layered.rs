@@ -6,10 +6,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::File as StdFile;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use base::ContentHash;
 use bytes::Bytes;
 use layer::{Call, FileKind, Guard, Layer, LayerError, OpenMode, OpenedFile, Origin, Stat};
 use wasmtime_wasi::FsPerms;
@@ -32,10 +32,25 @@ pub(super) struct Layered {
     placeholder: Dir,
     /// The paths of open directories, by the number of their descriptor.
     directories: HashMap<u32, String>,
-    /// Files of the owner that are open, by the number of their descriptor.
-    files: HashMap<u32, (Arc<StdFile>, Guard)>,
+    /// Open files, by the number of their descriptor.
+    files: HashMap<u32, OpenFile>,
     /// The rest of each open listing, by the number of its stream.
     listings: HashMap<u32, VecDeque<DirectoryEntry>>,
+}
+
+#[derive(Clone)]
+struct OpenFile {
+    file: Arc<StdFile>,
+    /// For a file of the owner.
+    guard: Option<Guard>,
+}
+
+impl OpenFile {
+    /// The bytes of a file of the owner. Fails if the owner has changed it since it was opened: the bytes read may be a
+    /// mixture.
+    fn check(&self) -> std::io::Result<Option<u64>> {
+        self.guard.as_ref().map(|guard| guard.check(&self.file)).transpose()
+    }
 }
 
 /// A file or directory that was opened.
@@ -85,10 +100,9 @@ impl Layered {
             Opened::Directory(path) => {
                 self.directories.insert(number, path);
             }
-            Opened::File(file, Some(guard)) => {
-                self.files.insert(number, (file.file, guard));
+            Opened::File(file, guard) => {
+                self.files.insert(number, OpenFile { file: file.file, guard });
             }
-            Opened::File(_, None) => {}
         }
     }
 
@@ -97,19 +111,22 @@ impl Layered {
         self.files.remove(&number);
     }
 
-    /// Fails if an open file of the owner has changed since it was opened: the bytes read may be a mixture.
-    pub fn check(&self, number: u32) -> FsResult<()> {
-        match self.files.get(&number) {
-            Some((file, guard)) => Ok(guard.check(file)?),
-            None => Ok(()),
-        }
+    /// The bytes of an open file of the owner. Fails if it has changed since it was opened.
+    pub fn check(&self, number: u32) -> FsResult<Option<u64>> {
+        Ok(self.files.get(&number).map_or(Ok(None), OpenFile::check)?)
+    }
+
+    /// The identity of an open file.
+    pub fn identity(&self, number: u32) -> FsResult<MetadataHashValue> {
+        let open = self.files.get(&number).ok_or(ErrorCode::BadDescriptor)?;
+        Ok(identity(&layer::stat_of(&open.file).map_err(std::io::Error::from)?))
     }
 
     /// A stream that checks the file after each read.
     pub fn guarded(&self, number: u32, stream: DynInputStream) -> DynInputStream {
         match self.files.get(&number) {
-            Some((file, guard)) => Box::new(GuardedStream { stream, file: file.clone(), guard: guard.clone() }),
-            None => stream,
+            Some(open) if open.guard.is_some() => Box::new(GuardedStream { stream, open: open.clone() }),
+            _ => stream,
         }
     }
 
@@ -196,16 +213,27 @@ impl Layered {
 /// A stream over a file of the owner.
 struct GuardedStream {
     stream: DynInputStream,
-    file: Arc<StdFile>,
-    guard: Guard,
+    open: OpenFile,
+}
+
+impl GuardedStream {
+    fn checked(&self, bytes: Bytes) -> Result<Bytes, StreamError> {
+        self.open.check().map_err(|error| StreamError::LastOperationFailed(error.into()))?;
+        Ok(bytes)
+    }
 }
 
 #[wasmtime_wasi::async_trait]
 impl InputStream for GuardedStream {
     fn read(&mut self, size: usize) -> Result<Bytes, StreamError> {
         let bytes = self.stream.read(size)?;
-        self.guard.check(&self.file).map_err(|error| StreamError::LastOperationFailed(error.into()))?;
-        Ok(bytes)
+        self.checked(bytes)
+    }
+
+    /// The stream of a file reads on the thread of the call here, and on another one otherwise.
+    async fn blocking_read(&mut self, size: usize) -> Result<Bytes, StreamError> {
+        let bytes = self.stream.blocking_read(size).await?;
+        self.checked(bytes)
     }
 
     async fn cancel(&mut self) {
@@ -260,12 +288,13 @@ pub(super) fn stat(stat: &Stat) -> DescriptorStat {
 }
 
 /// Equal for the same file only.
-pub(super) fn identity(device: u64, inode: u64) -> MetadataHashValue {
-    let hash = ContentHash::of(&[device.to_le_bytes(), inode.to_le_bytes()].concat());
-    let half = |range: std::ops::Range<usize>| {
-        u64::from_str_radix(hash.hex().get(range).unwrap_or_default(), 16).unwrap_or_default()
+pub(super) fn identity(stat: &Stat) -> MetadataHashValue {
+    let half = |part: u8| {
+        let mut hasher = DefaultHasher::new();
+        (part, stat.device, stat.inode).hash(&mut hasher);
+        hasher.finish()
     };
-    MetadataHashValue { lower: half(0..16), upper: half(16..32) }
+    MetadataHashValue { lower: half(0), upper: half(1) }
 }
 
 /// The time that a guest sets; `None`: it stays.

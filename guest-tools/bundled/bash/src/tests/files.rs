@@ -120,3 +120,12 @@ fn listing_is_as_people_know_it() {
          cannot access 'x': No such file or directory\nls: invalid option -- 'Z'\n[exit code: 2]"
     );
 }
+
+#[test]
+fn a_pattern_matches_every_file_however_many() {
+    let root = tempfile::tempdir().unwrap();
+    for number in 0..1_500 {
+        std::fs::write(root.path().join(format!("{number}.txt")), "").unwrap();
+    }
+    assert_eq!(run(root.path(), None, 20_000, "set -- *.txt; echo $#"), "1500\n");
+}
