@@ -17,7 +17,8 @@ use tokio_util::task::TaskTracker;
 use crate::conversation::{Conversation, Held, shown};
 use crate::ports::{Hands, Minds, Observed, Observer};
 use crate::record::{
-    ChatEvent, ConversationId, ConversationKey, EntryBody, Head, SIGNALS_KEY, head_key, message_key, name_key, work_key,
+    ChatEvent, ConversationId, ConversationKey, ConversationSummary, EntryBody, Head, SIGNALS_KEY, agent_prefix, head_key,
+    message_key, name_key, work_key,
 };
 use crate::{dispatch, worker};
 
@@ -25,6 +26,8 @@ use crate::{dispatch, worker};
 pub const MAX_MESSAGE_BYTES: usize = 64 << 10;
 /// Characters of the id that a sender gives a message.
 pub const MAX_MESSAGE_ID: usize = 200;
+/// Conversations in one list.
+pub const MAX_LISTED_CONVERSATIONS: usize = 1_000;
 /// Messages and signals of one conversation that wait for their turn.
 const MAX_PENDING: usize = 100;
 /// Entries that a follower reads at a time.
@@ -151,9 +154,18 @@ impl Cognition {
     /// # Errors
     /// `invalid_request` if it is empty, too long, or its id stands for another text; `try_later` if too many wait.
     pub async fn accept(&self, message: NewMessage) -> Result<AcceptedMessage, Refusal> {
-        let NewMessage { agent, channel, sender, id, text } = message;
-        check(&text, id.as_deref())?;
+        check(&message.text, message.id.as_deref())?;
         self.begin()?;
+        // In its own task: if the caller were dropped between the commit and the worker's start, the message would wait for
+        // the next one.
+        let cognition = self.clone();
+        let accepting = self.inner.tasks.spawn(async move { cognition.take(message).await });
+        accepting.await.unwrap_or_else(|error| Err(store::broke_off(&error).into()))
+    }
+
+    async fn take(&self, message: NewMessage) -> Result<AcceptedMessage, Refusal> {
+        let NewMessage { agent, channel, sender, id, text } = message;
+        let text = self.inner.parts.minds.clean(text).await?;
         let (peer, consent) = match sender {
             Sender::Owner(consent) => (None, Some(consent.by_message())),
             Sender::Peer(peer) => (Some(peer), None),
@@ -236,6 +248,29 @@ impl Cognition {
         let Some(conversation) = self.find(key)? else { return Ok(Vec::new()) };
         let entries = conversation.latest(limit)?;
         Ok(entries.into_iter().filter_map(|(id, entry)| shown(id, entry)).collect())
+    }
+
+    /// The conversations of an agent, in the order of channels and peers; at most [`MAX_LISTED_CONVERSATIONS`].
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub fn list(&self, agent: &AgentName, limit: usize) -> Result<Vec<ConversationSummary>, Refusal> {
+        let scan = Scan::prefix(agent_prefix(agent)).limit(limit.min(MAX_LISTED_CONVERSATIONS));
+        let store = &self.inner.parts.store;
+        let mut listed = Vec::new();
+        for (_, id) in store.scan::<ConversationId>(Table::Conversations, &scan)? {
+            let Some(head) = store.get::<Head>(Table::Conversations, head_key(&id))? else { continue };
+            let waiting = head.pending.len() + usize::from(head.turn.is_some());
+            listed.push(ConversationSummary {
+                last_event: head.next.saturating_sub(1),
+                waiting,
+                runs: head.runs,
+                questions: head.questions.into_iter().map(|question| question.run).collect(),
+                channel: head.key.channel,
+                peer: head.key.peer,
+            });
+        }
+        Ok(listed)
     }
 
     fn find(&self, key: &ConversationKey) -> Result<Option<Arc<Conversation>>, StoreError> {

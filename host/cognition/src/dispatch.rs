@@ -16,6 +16,11 @@ use crate::record::{AskedBy, EntryBody, OpenQuestion, SIGNALS_KEY, Speaker};
 
 /// Signals that are read at a time.
 const PAGE: usize = 100;
+/// Signals of other runs after which the position is stored: so many are read again after a restart, and a signal that concerns no
+/// conversation costs no sync.
+const MAX_UNSTORED: u64 = 1_000;
+/// Sources kept of one signal.
+const MAX_SOURCES: usize = 16;
 /// Characters of a signal's content for the model.
 const MAX_CONTENT: usize = 8_000;
 /// Characters of one line in a request for consent, as the owner sees it.
@@ -33,30 +38,41 @@ pub(crate) async fn run(cognition: &Cognition) {
 async fn follow(cognition: &Cognition) -> Result<(), Refusal> {
     let parts = &cognition.inner.parts;
     let mut newest = parts.signals.subscribe();
-    let mut after: u64 = parts.store.get(Table::Conversations, SIGNALS_KEY)?.unwrap_or(0);
+    let mut stored: u64 = parts.store.get(Table::Conversations, SIGNALS_KEY)?.unwrap_or(0);
+    let mut after = stored;
     loop {
         let latest = *newest.borrow_and_update();
         let page = parts.signals.since(after, PAGE)?;
         for signal in &page {
-            take_in(cognition, signal).await?;
             after = signal.id;
+            if take_in(cognition, signal).await? {
+                stored = after;
+            }
         }
-        if page.is_empty() && after >= latest.min(after.max(latest)) && newest.changed().await.is_err() {
+        if after.saturating_sub(stored) >= MAX_UNSTORED {
+            let mut batch = Batch::new();
+            batch.put(Table::Conversations, SIGNALS_KEY, &after)?;
+            parts.store.commit(batch).await?;
+            stored = after;
+        }
+        // Signals are dropped once every consumer has them, so a page may be empty below the latest.
+        if page.is_empty() && *newest.borrow() == latest && newest.changed().await.is_err() {
             return Ok(());
         }
     }
 }
 
-async fn take_in(cognition: &Cognition, signal: &Signal) -> Result<(), Refusal> {
+/// Takes in a signal, and the position with it. `false`: it concerns no conversation.
+async fn take_in(cognition: &Cognition, signal: &Signal) -> Result<bool, Refusal> {
     let hands = &cognition.inner.parts.hands;
-    let Some(key) = hands.key_of(&signal.run).await? else { return Ok(()) };
-    let Some(conversation) = conversation_of(&key) else { return Ok(()) };
-    let Some(conversation) = cognition.conversation(conversation)? else { return Ok(()) };
+    let Some(key) = hands.key_of(&signal.run).await? else { return Ok(false) };
+    let Some(conversation) = conversation_of(&key) else { return Ok(false) };
+    let Some(conversation) = cognition.conversation(conversation)? else { return Ok(false) };
     // A run that was deleted since is told about from its signal alone.
     let view = hands.view(&signal.run).await.ok();
     let held = conversation.hold().await;
     if held.head.key.agent != signal.agent || held.head.key.peer.is_some() {
-        return Ok(());
+        return Ok(false);
     }
     let body = &signal.body;
     let waits = matches!(body.status, SignalStatus::AwaitingInput | SignalStatus::AwaitingApproval);
@@ -85,7 +101,7 @@ async fn take_in(cognition: &Cognition, signal: &Signal) -> Result<(), Refusal> 
         cognition.observe(&key, Observed::Sent(card));
     }
     cognition.wake(conversation);
-    Ok(())
+    Ok(true)
 }
 
 fn entry(signal: &Signal) -> EntryBody {
@@ -111,7 +127,8 @@ fn entry(signal: &Signal) -> EntryBody {
     let content = base::text::cut(&serde_json::Value::from(content).to_string(), MAX_CONTENT);
     let provenance = if signal.body.sources.is_empty() { Provenance::Internal } else { Provenance::Web };
     let (run, status) = (signal.run.clone(), signal.body.status.to_string());
-    EntryBody::Signal { signal: signal.id, run, status, content, provenance }
+    let sources = signal.body.sources.iter().take(MAX_SOURCES).cloned().collect();
+    EntryBody::Signal { signal: signal.id, run, status, content, provenance, sources }
 }
 
 /// The request for consent in the host's words, so that the owner decides about the actions and not about a model's account of

@@ -40,6 +40,8 @@ pub(crate) struct CallContext<'a> {
     pub word: Option<(String, Consent)>,
     /// The idempotency key of the call.
     pub key: String,
+    /// Sources of the web content in the window.
+    pub sources: Vec<String>,
 }
 
 /// The outcome of a call: its result for the model, and its effect on the conversation.
@@ -86,8 +88,8 @@ pub(crate) async fn perform(call: &RequestedCall, context: CallContext<'_>) -> C
 
 async fn act(request: ActCall, context: CallContext<'_>) -> CallOutcome {
     let ActCall { task, tools, domains, skill, approval_required } = request;
-    let (agent, key) = (context.head.key.agent.clone(), context.key);
-    let delegation = Delegation { agent, task: task.clone(), tools, domains, skill, approval_required, key };
+    let (agent, key, sources) = (context.head.key.agent.clone(), context.key, context.sources);
+    let delegation = Delegation { agent, task: task.clone(), tools, domains, skill, approval_required, key, sources };
     match context.hands.act(delegation).await {
         Ok(run) => {
             let result = json!({ "runId": run, "status": "created" });
@@ -124,13 +126,26 @@ async fn task(request: TaskCall, context: CallContext<'_>) -> Result<CallOutcome
             let delegated = Some((run.clone(), "another attempt".to_owned()));
             Ok(CallOutcome { delegated, ..CallOutcome::result(&json!({ "runId": run, "status": "running" })) })
         }
-        TaskAction::Respond => respond(run, answer, context).await,
+        TaskAction::Respond => respond(run, &view, answer, context).await,
     }
 }
 
-async fn respond(run: RunId, answer: Option<String>, context: CallContext<'_>) -> Result<CallOutcome, Refusal> {
+async fn respond(
+    run: RunId,
+    view: &RunView,
+    answer: Option<String>,
+    context: CallContext<'_>,
+) -> Result<CallOutcome, Refusal> {
     let illegal = |reason: String| Refusal::new(RefusalCode::IllegalState, reason);
     let CallContext { hands, head, trigger, word, key, .. } = context;
+    // A host that died after the answer and before its outcome was stored: the authority is gone, and is not needed.
+    let is_open = |open: &AskedBy| view.waiting.as_ref().is_some_and(|waiting| waiting.id() == open.id());
+    if let Some(question) = head.questions.iter().find(|question| question.run == run)
+        && !is_open(&question.asked)
+    {
+        let result = json!({ "runId": run, "status": view.status, "note": "it no longer waits for this answer" });
+        return Ok(CallOutcome { settled: Some(run), ..CallOutcome::result(&result) });
+    }
     let Some((message, consent)) = word else {
         return Err(Refusal::new(RefusalCode::ConsentNeeded, "only a message of the owner answers, and this turn has none"));
     };

@@ -7,8 +7,10 @@ use async_trait::async_trait;
 use base::{AgentName, Refusal, RunId};
 use consent::Consent;
 use llm::Model;
+use store::Batch;
 
 use crate::record::{AskedBy, ConversationKey};
+use crate::turn::TriggerKind;
 
 /// A task that cognition delegates.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +19,7 @@ pub struct Delegation {
     pub agent: AgentName,
     /// The task in plain language.
     pub task: String,
-    /// Names of the tools granted; `None`: those of the skill, or none.
+    /// Names of the tools granted: exactly these.
     pub tools: Vec<String>,
     /// Patterns of the domains granted.
     pub domains: Vec<String>,
@@ -27,6 +29,8 @@ pub struct Delegation {
     pub approval_required: bool,
     /// Idempotency key.
     pub key: String,
+    /// Sources of the web content that the model has seen in the conversation: the run begins tainted by them (SPEC TAINT-1).
+    pub sources: Vec<String>,
 }
 
 /// A run as cognition sees it.
@@ -91,20 +95,15 @@ pub trait Hands: Send + Sync {
     async fn key_of(&self, run: &RunId) -> Result<Option<String>, Refusal>;
 }
 
-/// The work a model is needed for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Thinking {
-    /// To answer a person.
-    Message,
-    /// To react to a signal.
-    Signal,
-}
-
-/// Connects to models by role.
+/// Connects to models by role, and pays for them.
 #[async_trait]
 pub trait Minds: Send + Sync {
-    /// The model for this work.
-    async fn model(&self, agent: &AgentName, thinking: Thinking) -> Result<Arc<dyn Model>, Refusal>;
+    /// The model for a turn with this trigger, if the agent has the energy for it. The owner is only warned (SPEC EN-3).
+    async fn model(&self, agent: &AgentName, trigger: TriggerKind) -> Result<Arc<dyn Model>, Refusal>;
+    /// Puts the energy of one reply into the batch that stores it.
+    async fn charge(&self, batch: &mut Batch, agent: &AgentName) -> Result<(), Refusal>;
+    /// The text with placeholders in place of the values of credentials (SPEC VAULT-3).
+    async fn clean(&self, text: String) -> Result<String, Refusal>;
 }
 
 /// Something that happened in a conversation, for observers.

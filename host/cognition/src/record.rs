@@ -35,11 +35,14 @@ pub struct ConversationKey {
 /// can start a run in the name of a conversation.
 pub(crate) type ConversationId = String;
 
+/// The beginning of the names of an agent's conversations.
+pub(crate) fn agent_prefix(agent: &AgentName) -> Vec<u8> {
+    [b"n", agent.as_str().as_bytes(), b"\0"].concat()
+}
+
 pub(crate) fn name_key(key: &ConversationKey) -> Vec<u8> {
     let peer = key.peer.as_ref().map(PeerId::as_str).unwrap_or_default();
-    let mut bytes = vec![b'n'];
-    bytes.extend(key.agent.as_str().as_bytes());
-    bytes.push(0);
+    let mut bytes = agent_prefix(&key.agent);
     bytes.extend(key.channel.as_str().as_bytes());
     bytes.push(0);
     bytes.extend(peer.as_bytes());
@@ -136,6 +139,15 @@ pub enum AskedBy {
     },
 }
 
+impl AskedBy {
+    /// The id of the question or request.
+    pub(crate) fn id(&self) -> &str {
+        match self {
+            Self::Question { id, .. } | Self::Approval { id, .. } => id,
+        }
+    }
+}
+
 /// One entry of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -159,6 +171,8 @@ pub(crate) enum EntryBody {
         /// The content of the signal for the model, which may repeat text from the web.
         content: String,
         provenance: Provenance,
+        /// Where the run had read web content from.
+        sources: Vec<String>,
     },
     Began {
         trigger: u64,
@@ -188,6 +202,25 @@ pub(crate) enum EntryBody {
         trigger: u64,
         error: Option<String>,
     },
+}
+
+/// A conversation in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConversationSummary {
+    /// The channel that messages come through.
+    pub channel: ChannelName,
+    /// The peer on the other side; absent: the owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<PeerId>,
+    /// The number of the last event; some numbers are left out.
+    pub last_event: u64,
+    /// Messages and signals that wait for their turn, with the one under way.
+    pub waiting: usize,
+    /// Runs that were delegated here and are not over.
+    pub runs: Vec<RunId>,
+    /// Runs of which a question is open.
+    pub questions: Vec<RunId>,
 }
 
 /// The author of a reply.

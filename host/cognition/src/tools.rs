@@ -19,6 +19,8 @@ pub(crate) const MAX_CALLS: usize = 8;
 pub(crate) struct TurnPowers {
     /// May delegate work and see the runs of this conversation.
     pub acts: bool,
+    /// May name domains for a run: only the owner's own message gives reason to. A signal may carry text from the web.
+    pub names_domains: bool,
     /// May pass on the owner's answers.
     pub answers: bool,
 }
@@ -27,9 +29,9 @@ impl TurnPowers {
     /// `has_authority`: the owner's message of the turn still carries its proof.
     pub fn of(kind: TriggerKind, has_authority: bool) -> Self {
         match kind {
-            TriggerKind::OwnerMessage => Self { acts: true, answers: has_authority },
-            TriggerKind::Signal => Self { acts: true, answers: false },
-            TriggerKind::PeerMessage => Self { acts: false, answers: false },
+            TriggerKind::OwnerMessage => Self { acts: true, names_domains: true, answers: has_authority },
+            TriggerKind::Signal => Self { acts: true, names_domains: false, answers: false },
+            TriggerKind::PeerMessage => Self { acts: false, names_domains: false, answers: false },
         }
     }
 }
@@ -90,7 +92,7 @@ struct SayCall {
 pub(crate) fn toolset(powers: TurnPowers) -> Vec<ToolSpec> {
     let mut tools = vec![say()];
     if powers.acts {
-        tools.push(act());
+        tools.push(act(powers.names_domains));
         tools.push(task(powers.answers));
     }
     tools
@@ -130,7 +132,17 @@ fn say() -> ToolSpec {
     }
 }
 
-fn act() -> ToolSpec {
+fn act(names_domains: bool) -> ToolSpec {
+    let mut properties = json!({
+        "task": { "type": "string", "minLength": 1, "description": "The whole task in plain language: the run sees nothing else" },
+        "tools": { "type": "array", "items": { "type": "string" }, "description": "Exactly the tools it needs: code, filesystem, bash, fetch, and others" },
+        "skill": { "type": "string", "description": "Name of a skill to work by" },
+        "approvalRequired": { "type": "boolean", "description": "Irreversible and outward actions wait for the owner's consent" },
+    });
+    if let Some(properties) = properties.as_object_mut().filter(|_| names_domains) {
+        let domains = json!({ "type": "array", "items": { "type": "string" }, "description": "Domains it may reach" });
+        properties.insert("domains".to_owned(), domains);
+    }
     ToolSpec {
         name: "core_act".to_owned(),
         description: "Delegate a task to the motor cortex: a run that works on its own with the tools granted. Returns the run's id at \
@@ -138,13 +150,7 @@ fn act() -> ToolSpec {
             .to_owned(),
         parameters: json!({
             "type": "object",
-            "properties": {
-                "task": { "type": "string", "minLength": 1, "description": "The whole task in plain language: the run sees nothing else" },
-                "tools": { "type": "array", "items": { "type": "string" }, "description": "Exactly the tools it needs: code, filesystem, bash, fetch, and others" },
-                "domains": { "type": "array", "items": { "type": "string" }, "description": "Domains it may reach" },
-                "skill": { "type": "string", "description": "Name of a skill to work by" },
-                "approvalRequired": { "type": "boolean", "description": "Irreversible and outward actions wait for the owner's consent" },
-            },
+            "properties": properties,
             "required": ["task"],
             "additionalProperties": false,
         }),
@@ -214,6 +220,16 @@ mod tests {
         assert_eq!(toolset(powers).len(), 1);
         assert!(read(powers, "core_act", json!({ "task": "t" })).is_err());
         assert!(read(powers, "core_say", json!({ "text": "hello" })).is_ok());
+    }
+
+    #[test]
+    fn only_the_owners_message_names_domains() {
+        let call = json!({ "task": "t", "domains": ["a.example.com"] });
+        for (kind, may) in [(TriggerKind::OwnerMessage, true), (TriggerKind::Signal, false)] {
+            let powers = TurnPowers::of(kind, false);
+            assert_eq!(read(powers, "core_act", call.clone()).is_ok(), may, "{kind:?}");
+            assert!(read(powers, "core_act", json!({ "task": "t" })).is_ok(), "{kind:?}");
+        }
     }
 
     #[test]

@@ -3,22 +3,24 @@
 //! It goes on from the head alone, so a turn that a crash interrupted continues at its last durable entry: a reply of the model
 //! that was stored is not asked for again, and a call with a stored outcome is not made again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Refusal, RefusalCode};
-use llm::{ChatReply, RequestedCall};
+use llm::{
+    Arguments, ChatReply, FinishReason, Recovery, RequestedCall, ToolSpec, granted_name, recover_text_calls, take_reasoning,
+};
 use store::{Batch, StoreError};
 use tokio::time::{Instant, timeout_at};
 
 use crate::cognition::Cognition;
 use crate::conversation::{Conversation, Held};
 use crate::perform::{CallContext, CallOutcome, MAX_REPLY, perform, run_key_prefix};
-use crate::ports::{Observed, Thinking};
+use crate::ports::Observed;
 use crate::prompt::{Prompted, moved};
 use crate::record::{Entry, EntryBody, Head, Speaker};
-use crate::tools::{MAX_CALLS, TurnPowers};
+use crate::tools::{MAX_CALLS, TurnPowers, toolset};
 use crate::turn::{TriggerKind, Turn, TurnPhase};
 
 /// The longest turn (SPEC COG-1), counted anew after a restart.
@@ -27,6 +29,8 @@ const MAX_TURN: Duration = Duration::from_secs(120);
 const MAX_REPLIES: u32 = 12;
 /// Runs of a conversation that are shown as under way.
 const MAX_RUNS: usize = 32;
+/// Sources that a delegated run begins with.
+const MAX_SOURCES: usize = 64;
 
 /// Works until the conversation has nothing to do. Returns at once if another worker is at it.
 pub(crate) async fn run(cognition: &Cognition, conversation: Arc<Conversation>) {
@@ -118,9 +122,8 @@ async fn think(
     let (powers, sections) = (powers(conversation, turn), cognition.sections(&head.key));
     let request =
         Prompted { id: &conversation.id, head, turn, powers, entries: &entries, triggers: &triggers, sections }.request();
-    let thinking = if turn.kind == TriggerKind::Signal { Thinking::Signal } else { Thinking::Message };
     let asked = timeout_at(deadline, async {
-        let model = cognition.inner.parts.minds.model(&head.key.agent, thinking).await?;
+        let model = cognition.inner.parts.minds.model(&head.key.agent, turn.kind).await?;
         model.chat(&request, &mut |_| {}).await.map_err(|error| {
             Refusal::new(RefusalCode::ModelUnavailable, error.to_string())
         })
@@ -133,6 +136,7 @@ async fn think(
             return end(cognition, conversation, None, Some(reason)).await;
         }
     };
+    let reply = normal(reply, &toolset(powers), &entries);
     replied(cognition, conversation, head, reply).await
 }
 
@@ -146,36 +150,65 @@ async fn replied(
     let observed = Observed::ModelReplied { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens };
     let is_complete = reply.finish.is_complete();
     let detail = reply.finish_detail.clone().unwrap_or_else(|| format!("{:?}", reply.finish));
-    // A reply that was cut off is not executed: any of its calls may be truncated.
-    let mut calls = if is_complete { reply.tool_calls } else { Vec::new() };
-    calls.truncate(MAX_CALLS);
-    let calls = distinct(calls);
+    let calls = reply.tool_calls;
     let text = base::text::cut(reply.text.trim(), MAX_REPLY);
     let has_calls = !calls.is_empty();
     let (input_tokens, output_tokens) = (usage.input_tokens, usage.output_tokens);
     let entry = EntryBody::Replied { text: text.clone(), calls, state: reply.state, input_tokens, output_tokens };
+    let mut batch = Batch::new();
+    cognition.inner.parts.minds.charge(&mut batch, &head.key.agent).await?;
     if has_calls {
-        conversation.append(conversation.hold().await, vec![entry], Batch::new(), |_, _| {}).await?;
-        cognition.observe(&head.key, observed);
-        return Ok(());
+        conversation.append(conversation.hold().await, vec![entry], batch, |_, _| {}).await?;
+    } else {
+        let error = (!is_complete).then(|| format!("the model did not finish its reply: {detail}"));
+        let text = Some(text).filter(|text| !text.is_empty());
+        // The reply, its delivery and the end of the turn are one batch: nothing is said twice.
+        finish(cognition, conversation, TurnEnd { entries: vec![entry], batch, text, error }).await?;
     }
-    let error = (!is_complete).then(|| format!("the model did not finish its reply: {detail}"));
-    // The reply, its delivery and the end of the turn are one batch: nothing is said twice.
-    finish(cognition, conversation, vec![entry], Some(text).filter(|text| !text.is_empty()), error).await?;
     cognition.observe(&head.key, observed);
     Ok(())
 }
 
-/// Calls with ids that are unique in the reply, as providers require of the results.
-fn distinct(mut calls: Vec<RequestedCall>) -> Vec<RequestedCall> {
-    let mut seen = std::collections::BTreeSet::new();
-    for (index, call) in calls.iter_mut().enumerate() {
+/// The reply with calls that can be executed: those written as text are recovered (SPEC LLM-2), those of half a reply dropped,
+/// because any of them may be truncated.
+fn normal(mut reply: ChatReply, tools: &[ToolSpec], entries: &[(u64, Entry)]) -> ChatReply {
+    take_reasoning(&mut reply);
+    let before = reply.tool_calls.len();
+    if !reply.finish.is_complete() {
+        reply.tool_calls.clear();
+    }
+    reply.tool_calls.truncate(MAX_CALLS);
+    if reply.tool_calls.len() < before {
+        // It belongs to all calls.
+        reply.state = None;
+    }
+    if reply.tool_calls.is_empty()
+        && matches!(reply.finish, FinishReason::Stop | FinishReason::ToolCalls)
+        && let Recovery::Calls { calls, text } = recover_text_calls(&reply.text, tools)
+    {
+        let call = |call: llm::TextCall| {
+            RequestedCall { id: String::new(), name: call.name, arguments: Arguments::Json(call.arguments) }
+        };
+        reply.tool_calls = calls.into_iter().take(MAX_CALLS).map(call).collect();
+        reply.text = text;
+    }
+    let used = entries.iter().flat_map(|(_, entry)| match &entry.body {
+        EntryBody::Replied { calls, .. } => calls.iter().map(|call| call.id.clone()).collect(),
+        _ => Vec::new(),
+    });
+    let mut seen: BTreeSet<String> = used.collect();
+    let last = entries.last().map_or(0, |(number, _)| *number);
+    // A result names one call of the conversation.
+    for (index, call) in reply.tool_calls.iter_mut().enumerate() {
         if call.id.is_empty() || !seen.insert(call.id.clone()) {
-            call.id = format!("call_{index}_{}", call.name.len());
+            call.id = format!("call_{last}_{index}");
             seen.insert(call.id.clone());
         }
+        if let Some(name) = granted_name(&call.name, tools) {
+            name.clone_into(&mut call.name);
+        }
     }
-    calls
+    reply
 }
 
 async fn end(
@@ -184,17 +217,28 @@ async fn end(
     text: Option<String>,
     error: Option<String>,
 ) -> Result<(), Refusal> {
-    finish(cognition, conversation, Vec::new(), text, error).await
+    finish(cognition, conversation, TurnEnd { text, error, ..TurnEnd::default() }).await
+}
+
+/// The end of a turn.
+#[derive(Default)]
+struct TurnEnd {
+    entries: Vec<EntryBody>,
+    /// Committed with it.
+    batch: Batch,
+    /// A reply to the other side.
+    text: Option<String>,
+    /// Why the turn failed, if it did.
+    error: Option<String>,
 }
 
 /// Ends the turn. The other side of a message always gets an answer, if only that there is none.
 async fn finish(
     cognition: &Cognition,
     conversation: &Arc<Conversation>,
-    mut entries: Vec<EntryBody>,
-    text: Option<String>,
-    error: Option<String>,
+    end: TurnEnd,
 ) -> Result<(), Refusal> {
+    let TurnEnd { mut entries, batch, text, error } = end;
     let held = conversation.hold().await;
     let Some(turn) = held.head.turn else { return Ok(()) };
     let is_owner = held.head.key.peer.is_none();
@@ -214,7 +258,7 @@ async fn finish(
     }
     entries.extend(sent.iter().map(|(text, by)| EntryBody::Said { text: text.clone(), by: *by }));
     entries.push(EntryBody::Ended { trigger, error });
-    conversation.append(held, entries, Batch::new(), |_, _| {}).await?;
+    conversation.append(held, entries, batch, |_, _| {}).await?;
     conversation.consents.lock().remove(&trigger);
     for (text, _) in &sent {
         cognition.observe(&key, Observed::Sent(text));
@@ -252,6 +296,7 @@ async fn act(
         (Some(consent), Some(EntryBody::Message { text, .. })) => Some((text, consent)),
         _ => None,
     };
+    let window = conversation.entries(head.window, usize::MAX)?;
     let context = CallContext {
         id: &conversation.id,
         hands: &*cognition.inner.parts.hands,
@@ -260,6 +305,7 @@ async fn act(
         trigger: turn.trigger,
         word,
         key: format!("{}{reply}-{done}", run_key_prefix(&conversation.id)),
+        sources: sources(&window),
     };
     let outcome = timeout_at(deadline, perform(&call, context)).await.unwrap_or_else(|_| {
         CallOutcome { content: "error: the outcome is unknown, because the turn ran out of time".to_owned(), ..CallOutcome::default() }
@@ -295,6 +341,16 @@ fn call(conversation: &Conversation, reply: u64, done: u32) -> Result<RequestedC
         return Err(damaged("a reply is missing"));
     };
     calls.into_iter().nth(done as usize).ok_or_else(|| damaged("a call is missing"))
+}
+
+/// Sources of the web content that the model has seen in the window.
+fn sources(window: &[(u64, Entry)]) -> Vec<String> {
+    let of = |body: &EntryBody| match body {
+        EntryBody::Signal { sources, .. } => sources.clone(),
+        _ => Vec::new(),
+    };
+    let found: BTreeSet<String> = window.iter().flat_map(|(_, entry)| of(&entry.body)).collect();
+    found.into_iter().take(MAX_SOURCES).collect()
 }
 
 /// The triggers of the turns in the window.
