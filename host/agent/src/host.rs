@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Clock, HostTime, Random, Refusal, RefusalCode, RunId, Secret, Timestamp};
+use cognition::Cognition;
 use consent::{ApiTokens, ConsentGate};
 use deliveries::{DeliverParts, Deliveries, WaitingSignals};
 use energy::EnergyBook;
@@ -31,7 +32,7 @@ use crate::receipt::ReceiptKey;
 use crate::retention::{Pruner, Retention};
 use crate::staged::StagedWrites;
 use crate::trace_file::TraceWriter;
-use crate::{Credentials, Domains, Env, Home, Programs, Runs, Skills, landing};
+use crate::{Credentials, Domains, Env, Home, Programs, Runs, Skills, landing, mind};
 use toolbox::SandboxPool;
 
 /// The time for pending answers when the host ends because its storage failed.
@@ -87,6 +88,8 @@ pub struct Capabilities {
     pub energy: Arc<EnergyBook>,
     /// The peers of agents.
     pub ledger: Ledger,
+    /// The conversations of agents.
+    pub cognition: Cognition,
     /// The signals of runs.
     pub signals: SignalBus,
     /// The signals of runs that still wait.
@@ -224,6 +227,7 @@ impl Host {
             retention,
             store: store.clone(),
         });
+        let cognition = mind::open(&runs, &signals, &clock, &random).await?;
         let capabilities = Capabilities {
             skills: Skills {
                 environment: environment.clone(),
@@ -244,6 +248,7 @@ impl Host {
             tokens,
             energy,
             ledger,
+            cognition,
             signals,
             waiting,
             settings,
@@ -265,6 +270,7 @@ impl Host {
         if !resumed.is_empty() {
             tracing::info!(runs = resumed.len(), "took up runs that an earlier host left");
         }
+        self.cognition.begin()?;
         Ok(resumed)
     }
 
@@ -334,6 +340,8 @@ impl Host {
     /// Stops at a durable point. Runs are left as they are: the next host resumes them.
     pub async fn shutdown(&self) {
         self.runs.retention.stop().await;
+        // Before the runs: a turn would wait for them.
+        self.cognition.shutdown().await;
         self.runs.motor.shutdown().await;
         self.deliveries.stop().await;
         self.runs.environment.skills.close().await;

@@ -24,13 +24,10 @@ pub(crate) fn connect(
     record: Option<&Path>,
     scrubber: Option<Arc<Scrubber>>,
 ) -> Result<Arc<dyn Model>, Refusal> {
-    let mut settings = config.providers(env);
-    if let Some(scrubber) = scrubber.clone() {
-        settings.redact = Redact::new(move |text| scrubber.text(text));
-    }
+    let settings = settings(config, env, scrubber.clone());
     let model = match named {
         Some(name) => one(&parse(name)?, &settings)?,
-        None => chain(config, &settings)?,
+        None => chain(config, &settings, &[Role::Motor])?,
     };
     let model: Arc<dyn Model> = if config.constrained { Arc::new(ConstrainedModel::new(model)) } else { model };
     // On both sides of a recording: it sees requests as a replay gets them, and replies without secrets.
@@ -41,22 +38,48 @@ pub(crate) fn connect(
     Ok(Withholding::wrap(Arc::new(recorder), scrubber))
 }
 
+/// Connects to the model of the first role that has one, as [`connect`] does.
+///
+/// # Errors
+/// If no role has a model, a reference is wrong, or a key is missing.
+pub(crate) fn connect_role(
+    config: &ModelsConfig,
+    env: &Env,
+    roles: &[Role],
+    scrubber: Option<Arc<Scrubber>>,
+) -> Result<Arc<dyn Model>, Refusal> {
+    let model = chain(config, &settings(config, env, scrubber.clone()), roles)?;
+    let model: Arc<dyn Model> = if config.constrained { Arc::new(ConstrainedModel::new(model)) } else { model };
+    Ok(Withholding::wrap(model, scrubber))
+}
+
+fn settings(config: &ModelsConfig, env: &Env, scrubber: Option<Arc<Scrubber>>) -> ProviderSettings {
+    let mut settings = config.providers(env);
+    if let Some(scrubber) = scrubber {
+        settings.redact = Redact::new(move |text| scrubber.text(text));
+    }
+    settings
+}
+
 fn parse(name: &str) -> Result<ModelRef, Refusal> {
     name.parse().map_err(|error| Refusal::new(RefusalCode::InvalidRequest, format!("{error}")))
 }
 
-fn chain(config: &ModelsConfig, settings: &ProviderSettings) -> Result<Arc<dyn Model>, Refusal> {
+/// The first of `wanted` that has a model, with the fallbacks of its chain.
+fn chain(config: &ModelsConfig, settings: &ProviderSettings, wanted: &[Role]) -> Result<Arc<dyn Model>, Refusal> {
     let roles = config.roles();
+    let has_model = |role: &&Role| roles.resolve(**role).is_ok();
+    let role = wanted.iter().find(has_model).or(wanted.last()).copied().unwrap_or(Role::Motor);
     let unset = |error: llm::RoleUnset| {
         Refusal::new(RefusalCode::ModelUnavailable, error.to_string()).with_remedy(
             "for example `export LLM_MOTOR_MODEL=openai/gpt-5-mini OPENAI_API_KEY=…`; `motor doctor` says what is set, \
              and `motor demo` needs no model",
         )
     };
-    let first = one(roles.resolve(Role::Motor).map_err(unset)?, settings)?;
+    let first = one(roles.resolve(role).map_err(unset)?, settings)?;
     // A fallback without its key is left out; this is not an error.
     let others: Vec<_> =
-        roles.fallbacks(Role::Motor).into_iter().skip(1).filter_map(|model| one(model, settings).ok()).collect();
+        roles.fallbacks(role).into_iter().skip(1).filter_map(|model| one(model, settings).ok()).collect();
     Ok(if others.is_empty() { first } else { Arc::new(Fallback::new(first, others)) })
 }
 

@@ -8,7 +8,7 @@ pub mod consent;
 pub mod credential;
 mod env;
 pub mod fence;
-mod hash;
+pub mod hash;
 pub mod id;
 pub mod outcome;
 pub mod random;

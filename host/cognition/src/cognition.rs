@@ -160,7 +160,7 @@ impl Cognition {
         // the next one.
         let cognition = self.clone();
         let accepting = self.inner.tasks.spawn(async move { cognition.take(message).await });
-        accepting.await.unwrap_or_else(|error| Err(store::broke_off(&error).into()))
+        accepting.await.unwrap_or_else(|error| Err(store::broke_off(&error)))
     }
 
     async fn take(&self, message: NewMessage) -> Result<AcceptedMessage, Refusal> {

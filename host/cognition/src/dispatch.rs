@@ -4,7 +4,7 @@
 //! run names its conversation by its idempotency key, which holds the conversation's secret id; so the link exists as soon as
 //! the run does, however soon its signal comes.
 
-use base::{Provenance, Refusal};
+use base::{Provenance, Refusal, RunId};
 use serde_json::json;
 use signals::{MotorResult, Signal, SignalStatus};
 use store::{Batch, Table};
@@ -25,6 +25,8 @@ const MAX_SOURCES: usize = 16;
 const MAX_CONTENT: usize = 8_000;
 /// Characters of one line in a request for consent, as the owner sees it.
 const MAX_LINE: usize = 500;
+/// Lines of the actions in a request for consent.
+const MAX_LINES: usize = 40;
 /// Open questions of a conversation; the oldest is dropped, and is still answered on the command line.
 const MAX_QUESTIONS: usize = 16;
 
@@ -79,7 +81,7 @@ async fn take_in(cognition: &Cognition, signal: &Signal) -> Result<bool, Refusal
     // Only what the run waits for now: an old signal must not open a question that was answered.
     let asked = view.and_then(|RunView { waiting, .. }| waiting).filter(|_| waits);
     let mut entries = vec![entry(signal)];
-    let card = asked.as_ref().and_then(card);
+    let card = asked.as_ref().and_then(|asked| card(&signal.run, asked));
     entries.extend(card.clone().map(|text| EntryBody::Said { text, by: Speaker::Host }));
     let mut batch = Batch::new();
     batch.put(Table::Conversations, SIGNALS_KEY, &signal.id)?;
@@ -133,9 +135,17 @@ fn entry(signal: &Signal) -> EntryBody {
 
 /// The request for consent in the host's words, so that the owner decides about the actions and not about a model's account of
 /// them.
-fn card(asked: &AskedBy) -> Option<String> {
+fn card(run: &RunId, asked: &AskedBy) -> Option<String> {
     let AskedBy::Approval { id, reason, summaries, .. } = asked else { return None };
     let line = |text: &str| base::text::Foreign(text).visible(MAX_LINE);
-    let actions: Vec<String> = summaries.iter().map(|summary| format!("- {}", line(summary))).collect();
-    Some(format!("A run asks for your consent ({id}): {}\n{}\nApprove? Answer yes or no.", line(reason), actions.join("\n")))
+    let mut actions: Vec<String> = summaries.iter().take(MAX_LINES).map(|summary| format!("- {}", line(summary))).collect();
+    let is_cut = summaries.len() > MAX_LINES || summaries.iter().any(|summary| summary.chars().count() > MAX_LINE);
+    if is_cut {
+        actions.push(format!("- more than is shown here: `motor task approve {run}` shows all of it"));
+    }
+    Some(format!(
+        "{run} asks for your consent ({id}): {}\n{}\nApprove? Answer yes or no.",
+        line(reason),
+        actions.join("\n")
+    ))
 }
