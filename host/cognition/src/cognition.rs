@@ -232,10 +232,18 @@ impl Cognition {
     /// Follows the events of a conversation, those after `after`. `None`: from the first.
     ///
     /// # Errors
-    /// If the store fails.
+    /// `not_found` if a peer has not written yet; or if the store fails.
     pub async fn follow(&self, key: ConversationKey, after: Option<u64>) -> Result<ChatFollower, Refusal> {
         self.begin()?;
-        let conversation = self.named(key).await?;
+        let conversation = match self.find(&key)? {
+            Some(conversation) => conversation,
+            // The owner may wait for the first word; a reader makes no conversations of strangers.
+            None if key.peer.is_none() => self.named(key).await?,
+            None => {
+                let reason = "there is no conversation with this peer on this channel";
+                return Err(Refusal::new(RefusalCode::NotFound, reason).with_remedy("it begins with a message of the peer"));
+            }
+        };
         let newest = conversation.subscribe();
         Ok(ChatFollower { conversation, newest, after: after.unwrap_or(0), ready: Vec::new() })
     }

@@ -93,8 +93,9 @@ async fn take_in(cognition: &Cognition, signal: &Signal) -> Result<bool, Refusal
             head.questions.extend(asked.map(|asked| OpenQuestion { run: run.clone(), shown: first, asked }));
             let excess = head.questions.len().saturating_sub(MAX_QUESTIONS);
             head.questions.drain(..excess);
-            if !waits {
-                head.runs.retain(|other| *other != run);
+            head.runs.retain(|other| *other != run);
+            if waits {
+                head.runs.push(run);
             }
         })
         .await?;

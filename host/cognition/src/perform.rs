@@ -14,6 +14,8 @@ use crate::word::{OwnerWord, owner_word};
 
 /// Characters of a reply to the other side.
 pub(crate) const MAX_REPLY: usize = 16_000;
+/// A run that was answered is under way again.
+const GOES_ON: &str = "goes on after the answer";
 /// Characters of a run's report for the model.
 const MAX_REPORT: usize = 8_000;
 
@@ -50,8 +52,15 @@ pub(crate) struct CallOutcome {
     pub content: String,
     pub said: Option<String>,
     pub delegated: Option<(RunId, String)>,
-    /// A run whose open question is settled.
-    pub settled: Option<RunId>,
+    pub settled: Option<Settled>,
+}
+
+/// A question that is no longer open.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    pub run: RunId,
+    /// Its id; `None`: all of the run.
+    pub question: Option<String>,
 }
 
 impl CallOutcome {
@@ -118,7 +127,8 @@ async fn task(request: TaskCall, context: CallContext<'_>) -> Result<CallOutcome
             if !view.is_over {
                 context.hands.cancel(&run).await?;
             }
-            Ok(CallOutcome { settled: Some(run.clone()), ..CallOutcome::result(&json!({ "runId": run, "cancelled": true })) })
+            let settled = Some(Settled { run: run.clone(), question: None });
+            Ok(CallOutcome { settled, ..CallOutcome::result(&json!({ "runId": run, "cancelled": true })) })
         }
         TaskAction::Retry => {
             context.hands.retry(&run, guidance, context.key).await?;
@@ -144,7 +154,8 @@ async fn respond(
         && !is_open(&question.asked)
     {
         let result = json!({ "runId": run, "status": view.status, "note": "it no longer waits for this answer" });
-        return Ok(CallOutcome { settled: Some(run), ..CallOutcome::result(&result) });
+        let settled = Some(Settled { run, question: Some(question.asked.id().to_owned()) });
+        return Ok(CallOutcome { settled, ..CallOutcome::result(&result) });
     }
     let Some((message, consent)) = word else {
         return Err(Refusal::new(RefusalCode::ConsentNeeded, "only a message of the owner answers, and this turn has none"));
@@ -154,12 +165,13 @@ async fn respond(
     if question.shown >= trigger {
         return Err(illegal(format!("the message was written before `{run}` asked: put the question to the owner")));
     }
-    let settled = Some(run.clone());
+    let settled = Some(Settled { run: run.clone(), question: Some(question.asked.id().to_owned()) });
     match &question.asked {
         AskedBy::Question { id, .. } => {
             let text = answer.unwrap_or(message);
             hands.respond(&run, RunAnswer { question: id.clone(), text, key, consent }).await?;
-            Ok(CallOutcome { settled, ..CallOutcome::result(&json!({ "runId": run, "answered": true })) })
+            let delegated = Some((run.clone(), GOES_ON.to_owned()));
+            Ok(CallOutcome { settled, delegated, ..CallOutcome::result(&json!({ "runId": run, "answered": true })) })
         }
         AskedBy::Approval { id, actions, .. } => {
             let others = head.questions.iter().filter(|other| matches!(other.asked, AskedBy::Approval { .. })).count() > 1;
@@ -173,7 +185,8 @@ async fn respond(
             };
             let decision = RunDecision { approval: id.clone(), actions: actions.clone(), grant, key, consent };
             hands.decide(&run, decision).await?;
-            Ok(CallOutcome { settled, ..CallOutcome::result(&json!({ "runId": run, "approved": grant })) })
+            let delegated = Some((run.clone(), GOES_ON.to_owned()));
+            Ok(CallOutcome { settled, delegated, ..CallOutcome::result(&json!({ "runId": run, "approved": grant })) })
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Refusal, RefusalCode};
+use base::{Refusal, RefusalCode, RunId};
 use llm::{
     Arguments, ChatReply, FinishReason, Recovery, RequestedCall, ToolSpec, granted_name, recover_text_calls, take_reasoning,
 };
@@ -16,10 +16,10 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::cognition::Cognition;
 use crate::conversation::{Conversation, Held};
-use crate::perform::{CallContext, CallOutcome, MAX_REPLY, perform, run_key_prefix};
+use crate::perform::{CallContext, CallOutcome, MAX_REPLY, Settled, perform, run_key_prefix};
 use crate::ports::Observed;
 use crate::prompt::{Prompted, moved};
-use crate::record::{Entry, EntryBody, Head, Speaker};
+use crate::record::{Entry, EntryBody, Head, OpenQuestion, Speaker};
 use crate::tools::{MAX_CALLS, TurnPowers, toolset};
 use crate::turn::{TriggerKind, Turn, TurnPhase};
 
@@ -311,11 +311,16 @@ async fn act(
         CallOutcome { content: "error: the outcome is unknown, because the turn ran out of time".to_owned(), ..CallOutcome::default() }
     });
     let CallOutcome { content, said, delegated, settled } = outcome;
+    let held: Held = conversation.hold().await;
+    // A run that has signalled since the call is further than this: it must not look as if it were only just under way.
+    let later = conversation.entries(reply.saturating_add(1), usize::MAX)?;
+    let has_signalled =
+        |run: &RunId| later.iter().any(|(_, entry)| matches!(&entry.body, EntryBody::Signal { run: of, .. } if of == run));
+    let delegated = delegated.filter(|(run, _)| !has_signalled(run));
     let mut entries = Vec::new();
     entries.extend(said.clone().map(|text| EntryBody::Said { text, by: Speaker::Agent }));
     entries.extend(delegated.clone().map(|(run, task)| EntryBody::Delegated { run, task }));
     entries.push(EntryBody::Returned { call: call.id, name: call.name.clone(), content });
-    let held: Held = conversation.hold().await;
     let change = |head: &mut Head, _| {
         if let Some((run, _)) = delegated {
             head.runs.retain(|other| *other != run);
@@ -323,8 +328,10 @@ async fn act(
             let excess = head.runs.len().saturating_sub(MAX_RUNS);
             head.runs.drain(..excess);
         }
-        if let Some(run) = settled {
-            head.questions.retain(|question| question.run != run);
+        if let Some(Settled { run, question: id }) = settled {
+            // A later question of the same run stays open.
+            let is_settled = |open: &OpenQuestion| open.run == run && id.as_deref().is_none_or(|id| open.asked.id() == id);
+            head.questions.retain(|question| !is_settled(question));
         }
     };
     conversation.append(held, entries, Batch::new(), change).await?;
