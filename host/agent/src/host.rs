@@ -227,7 +227,7 @@ impl Host {
             retention,
             store: store.clone(),
         });
-        let cognition = mind::open(&runs, &signals, &clock, &random).await?;
+        let cognition = mind::open(&runs, &signals, &ledger, &clock, &random).await?;
         let capabilities = Capabilities {
             skills: Skills {
                 environment: environment.clone(),

@@ -4,16 +4,19 @@
 
 mod hands;
 mod minds;
+mod notes;
 
 use std::sync::Arc;
 
-use base::{Clock, Random, Refusal};
+use base::{AgentName, Clock, Random, Refusal};
 use cognition::{Cognition, CognitionParts};
+use ledger::{ForgottenPeer, Ledger, PeerId};
 use signals::SignalBus;
 
-use crate::Runs;
+use crate::{Host, Runs};
 use hands::RunHands;
 use minds::RoleMinds;
+use notes::PeerNotes;
 
 /// Opens the conversations of a home.
 ///
@@ -22,6 +25,7 @@ use minds::RoleMinds;
 pub(crate) async fn open(
     runs: &Arc<Runs>,
     signals: &SignalBus,
+    ledger: &Ledger,
     clock: &Arc<dyn Clock>,
     random: &Arc<Random>,
 ) -> Result<Cognition, Refusal> {
@@ -32,7 +36,18 @@ pub(crate) async fn open(
         signals: signals.clone(),
         hands: Arc::new(RunHands { runs: runs.clone() }),
         minds: Arc::new(RoleMinds { environment: runs.environment.clone(), energy: runs.energy.clone() }),
-        observers: Vec::new(),
+        observers: vec![Arc::new(PeerNotes::start(ledger.clone()))],
     });
     opened.await
+}
+
+impl Host {
+    /// Forgets a peer: its conversations, then everything about it in the ledger.
+    ///
+    /// # Errors
+    /// `not_found` if the ledger does not know it, or if the store fails: then the same command goes on.
+    pub async fn forget_peer(&self, agent: &AgentName, peer: &PeerId) -> Result<ForgottenPeer, Refusal> {
+        self.cognition.forget(agent, peer).await?;
+        self.ledger.forget(agent, peer).await
+    }
 }

@@ -63,7 +63,7 @@ pub(crate) struct CognitionInner {
     pub parts: CognitionParts,
     open: Mutex<HashMap<ConversationId, Weak<Conversation>>>,
     /// Held while a name gets its conversation.
-    naming: tokio::sync::Mutex<()>,
+    pub naming: tokio::sync::Mutex<()>,
     has_begun: AtomicBool,
     pub tasks: TaskTracker,
     pub closing: CancellationToken,

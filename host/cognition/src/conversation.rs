@@ -34,6 +34,8 @@ pub(crate) struct State {
     pub head: Head,
     /// Whether a worker is at it.
     pub is_worked_on: bool,
+    /// Whether it was forgotten: nothing is appended to it any more.
+    pub is_forgotten: bool,
 }
 
 /// Exclusive access to a conversation.
@@ -42,7 +44,7 @@ pub(crate) type Held = OwnedMutexGuard<State>;
 impl Conversation {
     pub fn new(id: ConversationId, head: Head, store: Store, clock: Arc<dyn Clock>) -> Self {
         let newest = watch::Sender::new(head.next.saturating_sub(1));
-        let state = Arc::new(AsyncMutex::new(State { head, is_worked_on: false }));
+        let state = Arc::new(AsyncMutex::new(State { head, is_worked_on: false, is_forgotten: false }));
         Self { id, store, clock, state, consents: Mutex::default(), newest }
     }
 
@@ -67,6 +69,9 @@ impl Conversation {
         mut batch: Batch,
         change: impl FnOnce(&mut Head, u64),
     ) -> Result<(Held, u64), Refusal> {
+        if held.is_forgotten {
+            return Err(Refusal::new(RefusalCode::NotFound, "the conversation was forgotten"));
+        }
         let mut head = held.head.clone();
         let (first, at) = (head.next, self.clock.now());
         for body in entries {

@@ -13,6 +13,7 @@
 mod cognition;
 mod conversation;
 mod dispatch;
+mod forget;
 mod perform;
 mod ports;
 mod prompt;

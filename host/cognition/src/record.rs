@@ -67,8 +67,12 @@ pub(crate) fn entry_key(id: &str, sequence: u64) -> Vec<u8> {
     key
 }
 
+pub(crate) fn messages_prefix(id: &str) -> Vec<u8> {
+    [b"m", id.as_bytes(), b"\0"].concat()
+}
+
 pub(crate) fn message_key(id: &str, message: &str) -> Vec<u8> {
-    [b"m", id.as_bytes(), b"\0", message.as_bytes()].concat()
+    [&messages_prefix(id), message.as_bytes()].concat()
 }
 
 /// The key of the last signal that was taken in.
