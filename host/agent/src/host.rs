@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Clock, HostTime, Random, Refusal, RefusalCode, RunId, Secret, Timestamp};
+use base::{AgentName, Clock, HostTime, Random, Refusal, RefusalCode, RunId, Secret, Timestamp};
 use cognition::Cognition;
 use consent::{ApiTokens, ConsentGate};
 use deliveries::{DeliverParts, Deliveries, WaitingSignals};
 use energy::EnergyBook;
-use ledger::{Ledger, LedgerParts};
+use ledger::{ForgottenPeer, Ledger, LedgerParts, PeerId};
 use motor::{LiveEvent, Motor, MotorParts};
 use network::Gate;
 use signals::SignalBus;
@@ -281,6 +281,15 @@ impl Host {
     pub fn take_up(&self, id: &RunId) -> Result<(), Refusal> {
         self.deliveries.begin();
         self.runs.motor.take_up(id)
+    }
+
+    /// Forgets a peer: its conversations, then everything about it in the ledger.
+    ///
+    /// # Errors
+    /// `not_found` if the ledger does not know it, or if the store fails: then the same command goes on.
+    pub async fn forget_peer(&self, agent: &AgentName, peer: &PeerId) -> Result<ForgottenPeer, Refusal> {
+        self.cognition.forget(agent, peer).await?;
+        self.ledger.forget(agent, peer).await
     }
 
     /// The current status of the host.

@@ -8,12 +8,12 @@ mod notes;
 
 use std::sync::Arc;
 
-use base::{AgentName, Clock, Random, Refusal};
+use base::{Clock, Random, Refusal};
 use cognition::{Cognition, CognitionParts};
-use ledger::{ForgottenPeer, Ledger, PeerId};
+use ledger::Ledger;
 use signals::SignalBus;
 
-use crate::{Host, Runs};
+use crate::Runs;
 use hands::RunHands;
 use minds::RoleMinds;
 use notes::PeerNotes;
@@ -39,15 +39,4 @@ pub(crate) async fn open(
         observers: vec![Arc::new(PeerNotes::start(ledger.clone()))],
     });
     opened.await
-}
-
-impl Host {
-    /// Forgets a peer: its conversations, then everything about it in the ledger.
-    ///
-    /// # Errors
-    /// `not_found` if the ledger does not know it, or if the store fails: then the same command goes on.
-    pub async fn forget_peer(&self, agent: &AgentName, peer: &PeerId) -> Result<ForgottenPeer, Refusal> {
-        self.cognition.forget(agent, peer).await?;
-        self.ledger.forget(agent, peer).await
-    }
 }
