@@ -68,8 +68,20 @@ const EDGES: [(&str, &[&str]); 28] = [
     (
         "interfaces",
         &[
-            "agent", "base", "cognition", "consent", "grants", "ledger", "llm", "motor", "network", "receipts", "runtime",
-            "signals", "skills", "vault",
+            "agent",
+            "base",
+            "cognition",
+            "consent",
+            "grants",
+            "ledger",
+            "llm",
+            "motor",
+            "network",
+            "receipts",
+            "runtime",
+            "signals",
+            "skills",
+            "vault",
         ],
     ),
 ];

@@ -39,7 +39,10 @@ fn a_task_is_delegated_and_its_result_is_told() {
     assert_eq!((&of("delegated")[0]["run"], &of("run")[0]["status"]), (&run, &json!("completed")));
     // The history is there in the next command, and in the list.
     let again = world.motor.run_as_owner(&["chat"], "").succeeded();
-    assert!(again.stdout.contains("you: Analyse my portfolio") && again.stdout.contains("the value is 42"), "{again:?}");
+    assert!(
+        again.stdout.contains("you: Analyse my portfolio") && again.stdout.contains("the value is 42"),
+        "{again:?}"
+    );
 }
 
 #[test]
@@ -100,7 +103,7 @@ fn obedient(asked: &Asked<'_>) -> Turn {
         (true, "tool") if !asked.last().contains("created") => says(&format!("tool: {}", asked.last())),
         (true, _) => delegates(asked, json!({ "task": "tidy up" })),
         (false, "user") => call("request_approval", json!({ "action": "delete the old files" })),
-        (false, _) => says(if asked.last().contains("true") { "deleted" } else { "left alone" }),
+        (false, _) => says(if asked.last().contains("owner consents") { "deleted" } else { "left alone" }),
     }
 }
 
@@ -263,7 +266,11 @@ fn a_message_that_was_the_owners_has_lost_its_authority_after_a_kill() {
     let world = World::new(|asked| {
         let turn = obedient(asked);
         // The mind stands still with the owner's word in hand.
-        if asked.is_mind() && asked.role() == "user" && asked.last() == "Yes" { Turn { gate: true, ..turn } } else { turn }
+        if asked.is_mind() && asked.role() == "user" && asked.last() == "Yes" {
+            Turn { gate: true, ..turn }
+        } else {
+            turn
+        }
     });
     let serving = world.serve();
     world.send("Tidy up");

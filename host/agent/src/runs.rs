@@ -54,7 +54,8 @@ impl Runs {
 
     /// Starts the run of a plan that the owner agreed to.
     pub(crate) async fn start_agreed(&self, request: ActRequest, consent: ConsentRecord) -> Result<ActReply, Refusal> {
-        self.start_with(request, Purpose::Task, Caller::Owner, Origin { consent: Some(consent), ..Origin::default() }).await
+        self.start_with(request, Purpose::Task, Caller::Owner, Origin { consent: Some(consent), ..Origin::default() })
+            .await
     }
 
     async fn start_with(

@@ -17,8 +17,8 @@ use tokio_util::task::TaskTracker;
 use crate::conversation::{Conversation, Held, shown};
 use crate::ports::{Hands, Minds, Observed, Observer};
 use crate::record::{
-    ChatEvent, ConversationId, ConversationKey, ConversationSummary, EntryBody, Head, SIGNALS_KEY, agent_prefix, head_key,
-    message_key, name_key, work_key,
+    ChatEvent, ConversationId, ConversationKey, ConversationSummary, EntryBody, Head, SIGNALS_KEY, agent_prefix,
+    head_key, message_key, name_key, work_key,
 };
 use crate::{dispatch, worker};
 
@@ -219,7 +219,9 @@ impl Cognition {
             .is_some_and(|entry| matches!(&entry.body, EntryBody::Message { text: earlier, .. } if earlier == text));
         if !is_same {
             let reason = "the id of the message stands for an earlier message with another text";
-            return Err(Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy("take a new id for a new message"));
+            return Err(
+                Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy("take a new id for a new message")
+            );
         }
         // A client that repeats the message after a restart proves again that it is the owner's.
         let waits = held.head.pending.contains(&event) || held.head.turn.is_some_and(|turn| turn.trigger == event);
@@ -241,7 +243,9 @@ impl Cognition {
             None if key.peer.is_none() => self.named(key).await?,
             None => {
                 let reason = "there is no conversation with this peer on this channel";
-                return Err(Refusal::new(RefusalCode::NotFound, reason).with_remedy("it begins with a message of the peer"));
+                return Err(
+                    Refusal::new(RefusalCode::NotFound, reason).with_remedy("it begins with a message of the peer")
+                );
             }
         };
         let newest = conversation.subscribe();

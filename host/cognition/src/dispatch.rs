@@ -139,7 +139,8 @@ fn entry(signal: &Signal) -> EntryBody {
 fn card(run: &RunId, asked: &AskedBy) -> Option<String> {
     let AskedBy::Approval { id, reason, summaries, .. } = asked else { return None };
     let line = |text: &str| base::text::Foreign(text).visible(MAX_LINE);
-    let mut actions: Vec<String> = summaries.iter().take(MAX_LINES).map(|summary| format!("- {}", line(summary))).collect();
+    let mut actions: Vec<String> =
+        summaries.iter().take(MAX_LINES).map(|summary| format!("- {}", line(summary))).collect();
     let is_cut = summaries.len() > MAX_LINES || summaries.iter().any(|summary| summary.chars().count() > MAX_LINE);
     if is_cut {
         actions.push(format!("- more than is shown here: `motor task approve {run}` shows all of it"));

@@ -26,8 +26,8 @@ mod word;
 mod worker;
 
 pub use cognition::{
-    AcceptedMessage, ChatFollower, Cognition, CognitionParts, MAX_LISTED_CONVERSATIONS, MAX_MESSAGE_BYTES, MAX_MESSAGE_ID,
-    NewMessage, Sender,
+    AcceptedMessage, ChatFollower, Cognition, CognitionParts, MAX_LISTED_CONVERSATIONS, MAX_MESSAGE_BYTES,
+    MAX_MESSAGE_ID, NewMessage, Sender,
 };
 pub use ports::{Delegation, Hands, Minds, Observed, Observer, RunAnswer, RunDecision, RunView};
 pub use record::{AskedBy, ChatEvent, ChatEventBody, ConversationKey, ConversationSummary, Speaker};

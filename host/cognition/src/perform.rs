@@ -91,7 +91,9 @@ pub(crate) async fn perform(call: &RequestedCall, context: CallContext<'_>) -> C
             CallOutcome { said, ..CallOutcome::result(&json!({ "sent": true })) }
         }
         Ok(CoreCall::Act(request)) => act(request, context).await,
-        Ok(CoreCall::Task(request)) => task(request, context).await.unwrap_or_else(|refusal| CallOutcome::refused(&refusal)),
+        Ok(CoreCall::Task(request)) => {
+            task(request, context).await.unwrap_or_else(|refusal| CallOutcome::refused(&refusal))
+        }
     }
 }
 
@@ -158,10 +160,14 @@ async fn respond(
         return Ok(CallOutcome { settled, ..CallOutcome::result(&result) });
     }
     let Some((message, consent)) = word else {
-        return Err(Refusal::new(RefusalCode::ConsentNeeded, "only a message of the owner answers, and this turn has none"));
+        return Err(Refusal::new(
+            RefusalCode::ConsentNeeded,
+            "only a message of the owner answers, and this turn has none",
+        ));
     };
     let question = head.questions.iter().find(|question| question.run == run);
-    let question = question.ok_or_else(|| illegal(format!("`{run}` has no open question: the message is only chat")))?;
+    let question =
+        question.ok_or_else(|| illegal(format!("`{run}` has no open question: the message is only chat")))?;
     if question.shown >= trigger {
         return Err(illegal(format!("the message was written before `{run}` asked: put the question to the owner")));
     }
@@ -174,13 +180,20 @@ async fn respond(
             Ok(CallOutcome { settled, delegated, ..CallOutcome::result(&json!({ "runId": run, "answered": true })) })
         }
         AskedBy::Approval { id, actions, .. } => {
-            let others = head.questions.iter().filter(|other| matches!(other.asked, AskedBy::Approval { .. })).count() > 1;
+            let others =
+                head.questions.iter().filter(|other| matches!(other.asked, AskedBy::Approval { .. })).count() > 1;
             let grant = match owner_word(&message, &[run.as_str(), id], others) {
                 OwnerWord::Yes => true,
                 OwnerWord::No => false,
                 OwnerWord::Unclear => {
-                    let also = if others { format!(", with `{run}` in it because several requests are open") } else { String::new() };
-                    return Err(illegal(format!("the owner's message is neither a plain yes nor a no: ask for one{also}")));
+                    let also = if others {
+                        format!(", with `{run}` in it because several requests are open")
+                    } else {
+                        String::new()
+                    };
+                    return Err(illegal(format!(
+                        "the owner's message is neither a plain yes nor a no: ask for one{also}"
+                    )));
                 }
             };
             let decision = RunDecision { approval: id.clone(), actions: actions.clone(), grant, key, consent };

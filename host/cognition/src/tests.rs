@@ -33,11 +33,7 @@ impl Model for Scripted {
         "scripted/model"
     }
 
-    async fn chat(
-        &self,
-        request: &ChatRequest,
-        _: &mut (dyn FnMut(Delta) + Send),
-    ) -> Result<ChatReply, ModelError> {
+    async fn chat(&self, request: &ChatRequest, _: &mut (dyn FnMut(Delta) + Send)) -> Result<ChatReply, ModelError> {
         self.0.asked.lock().push(request.clone());
         let reply = self.0.replies.lock().pop_front();
         match reply {

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use base::{Refusal, RefusalCode, RunId};
 use llm::{
-    Arguments, ChatReply, FinishReason, Recovery, RequestedCall, ToolSpec, granted_name, recover_text_calls, take_reasoning,
+    Arguments, ChatReply, FinishReason, Recovery, RequestedCall, ToolSpec, granted_name, recover_text_calls,
+    take_reasoning,
 };
 use store::{Batch, StoreError};
 use tokio::time::{Instant, timeout_at};
@@ -121,12 +122,14 @@ async fn think(
     let triggers = triggers(conversation, &entries)?;
     let (powers, sections) = (powers(conversation, turn), cognition.sections(&head.key));
     let request =
-        Prompted { id: &conversation.id, head, turn, powers, entries: &entries, triggers: &triggers, sections }.request();
+        Prompted { id: &conversation.id, head, turn, powers, entries: &entries, triggers: &triggers, sections }
+            .request();
     let asked = timeout_at(deadline, async {
         let model = cognition.inner.parts.minds.model(&head.key.agent, turn.kind).await?;
-        model.chat(&request, &mut |_| {}).await.map_err(|error| {
-            Refusal::new(RefusalCode::ModelUnavailable, error.to_string())
-        })
+        model
+            .chat(&request, &mut |_| {})
+            .await
+            .map_err(|error| Refusal::new(RefusalCode::ModelUnavailable, error.to_string()))
     });
     let reply = match asked.await {
         Ok(Ok(reply)) => reply,
@@ -186,8 +189,10 @@ fn normal(mut reply: ChatReply, tools: &[ToolSpec], entries: &[(u64, Entry)]) ->
         && matches!(reply.finish, FinishReason::Stop | FinishReason::ToolCalls)
         && let Recovery::Calls { calls, text } = recover_text_calls(&reply.text, tools)
     {
-        let call = |call: llm::TextCall| {
-            RequestedCall { id: String::new(), name: call.name, arguments: Arguments::Json(call.arguments) }
+        let call = |call: llm::TextCall| RequestedCall {
+            id: String::new(),
+            name: call.name,
+            arguments: Arguments::Json(call.arguments),
         };
         reply.tool_calls = calls.into_iter().take(MAX_CALLS).map(call).collect();
         reply.text = text;
@@ -233,11 +238,7 @@ struct TurnEnd {
 }
 
 /// Ends the turn. The other side of a message always gets an answer, if only that there is none.
-async fn finish(
-    cognition: &Cognition,
-    conversation: &Arc<Conversation>,
-    end: TurnEnd,
-) -> Result<(), Refusal> {
+async fn finish(cognition: &Cognition, conversation: &Arc<Conversation>, end: TurnEnd) -> Result<(), Refusal> {
     let TurnEnd { mut entries, batch, text, error } = end;
     let held = conversation.hold().await;
     let Some(turn) = held.head.turn else { return Ok(()) };
@@ -307,15 +308,17 @@ async fn act(
         key: format!("{}{reply}-{done}", run_key_prefix(&conversation.id)),
         sources: sources(&window),
     };
-    let outcome = timeout_at(deadline, perform(&call, context)).await.unwrap_or_else(|_| {
-        CallOutcome { content: "error: the outcome is unknown, because the turn ran out of time".to_owned(), ..CallOutcome::default() }
+    let outcome = timeout_at(deadline, perform(&call, context)).await.unwrap_or_else(|_| CallOutcome {
+        content: "error: the outcome is unknown, because the turn ran out of time".to_owned(),
+        ..CallOutcome::default()
     });
     let CallOutcome { content, said, delegated, settled } = outcome;
     let held: Held = conversation.hold().await;
     // A run that has signalled since the call is further than this: it must not look as if it were only just under way.
     let later = conversation.entries(reply.saturating_add(1), usize::MAX)?;
-    let has_signalled =
-        |run: &RunId| later.iter().any(|(_, entry)| matches!(&entry.body, EntryBody::Signal { run: of, .. } if of == run));
+    let has_signalled = |run: &RunId| {
+        later.iter().any(|(_, entry)| matches!(&entry.body, EntryBody::Signal { run: of, .. } if of == run))
+    };
     let delegated = delegated.filter(|(run, _)| !has_signalled(run));
     let mut entries = Vec::new();
     entries.extend(said.clone().map(|text| EntryBody::Said { text, by: Speaker::Agent }));
@@ -330,7 +333,8 @@ async fn act(
         }
         if let Some(Settled { run, question: id }) = settled {
             // A later question of the same run stays open.
-            let is_settled = |open: &OpenQuestion| open.run == run && id.as_deref().is_none_or(|id| open.asked.id() == id);
+            let is_settled =
+                |open: &OpenQuestion| open.run == run && id.as_deref().is_none_or(|id| open.asked.id() == id);
             head.questions.retain(|question| !is_settled(question));
         }
     };

@@ -50,9 +50,9 @@ use tokio_util::sync::CancellationToken;
 
 use attached::Attachments;
 pub use claim::DOOR;
-pub use host::{PageAddress, ResumeReply, Status};
-pub(crate) use conversations::NewChatMessage;
 pub use conversations::MessageReply;
+pub(crate) use conversations::NewChatMessage;
+pub use host::{PageAddress, ResumeReply, Status};
 pub(crate) use ledger::{NewJudgement, NewNote};
 pub use mcp::serve_fixture;
 use meters::Meters;
@@ -224,7 +224,11 @@ fn api_routes() -> ApiRoutes {
         .post("/v1/messages", "Send a message to an agent", conversations::send)
         .refusing(&refusals::MESSAGE)
         .get("/v1/conversations", "List the conversations of an agent", conversations::list)
-        .get("/v1/conversations/{channel}", "Show the latest events of a conversation, oldest first", conversations::show)
+        .get(
+            "/v1/conversations/{channel}",
+            "Show the latest events of a conversation, oldest first",
+            conversations::show,
+        )
         .get(
             "/v1/conversations/{channel}/events",
             "Follow the events of a conversation from its beginning, or after `Last-Event-ID`",

@@ -23,8 +23,16 @@ pub(super) struct RunHands {
 impl Hands for RunHands {
     async fn act(&self, delegation: Delegation) -> Result<RunId, Refusal> {
         let Delegation { agent, task, tools, domains, skill, approval_required, key, sources } = delegation;
-        let request =
-            ActRequest { agent, task, tools, domains, skill, approval_required, key: Some(key), ..ActRequest::default() };
+        let request = ActRequest {
+            agent,
+            task,
+            tools,
+            domains,
+            skill,
+            approval_required,
+            key: Some(key),
+            ..ActRequest::default()
+        };
         Ok(self.runs.delegate(request, Caller::Model, sources).await?.run_id)
     }
 

@@ -49,7 +49,15 @@ pub(super) async fn run(arguments: &ChatArgs, context: &Context) -> Done {
     context
         .with_host(async |session| {
             session.take_up_runs().await?;
-            let mut chat = Chat { arguments, context, proof, view, runs: RunLines::new(), after: None, random: Random::from_system() };
+            let mut chat = Chat {
+                arguments,
+                context,
+                proof,
+                view,
+                runs: RunLines::new(),
+                after: None,
+                random: Random::from_system(),
+            };
             chat.history(session).await?;
             chat.talk(session, lines).await
         })
