@@ -45,11 +45,11 @@ pub struct CognitionParts {
     pub random: Arc<Random>,
     /// The signals of runs.
     pub signals: SignalBus,
-    /// Acts by runs.
+    /// Starts, answers and stops runs.
     pub hands: Arc<dyn Hands>,
-    /// Connects to models.
+    /// Connects to the models of each role.
     pub minds: Arc<dyn Minds>,
-    /// See what happens, and add to the prompt.
+    /// Receive the events of conversations, and add to the prompt.
     pub observers: Vec<Arc<dyn Observer>>,
 }
 
@@ -70,12 +70,12 @@ pub(crate) struct CognitionInner {
 }
 
 /// The sender of a message. Only the consent gate makes a [`Consent`], so a message is the owner's only through an
-/// authenticated door, whatever its text says.
+/// authenticated door, and its text makes no difference.
 #[derive(Debug)]
 pub enum Sender {
     /// The owner, by their proof.
     Owner(Consent),
-    /// Anyone else.
+    /// Anyone else, by the id of the channel.
     Peer(PeerId),
 }
 
@@ -86,7 +86,7 @@ pub struct NewMessage {
     pub agent: AgentName,
     /// The channel that it came through.
     pub channel: ChannelName,
-    /// Its sender.
+    /// The authenticated sender of the message.
     pub sender: Sender,
     /// The id that the sender gave it: the same id is the same message.
     pub id: Option<String>,
@@ -94,7 +94,7 @@ pub struct NewMessage {
     pub text: String,
 }
 
-/// An accepted message.
+/// A message that is durable and will be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AcceptedMessage {
     /// The event of the message in its conversation.

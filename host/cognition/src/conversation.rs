@@ -105,7 +105,7 @@ impl Conversation {
         }
     }
 
-    /// One entry.
+    /// Reads one entry by its number.
     pub fn entry(&self, sequence: u64) -> Result<Option<Entry>, StoreError> {
         self.store.get(Table::Conversations, entry_key(&self.id, sequence))
     }

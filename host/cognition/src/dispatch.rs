@@ -78,7 +78,7 @@ async fn take_in(cognition: &Cognition, signal: &Signal) -> Result<bool, Refusal
     }
     let body = &signal.body;
     let waits = matches!(body.status, SignalStatus::AwaitingInput | SignalStatus::AwaitingApproval);
-    // Only what the run waits for now: an old signal must not open a question that was answered.
+    // Only the question that the run waits for now: an old signal must not open a question that was answered.
     let asked = view.and_then(|RunView { waiting, .. }| waiting).filter(|_| waits);
     let mut entries = vec![entry(signal)];
     let card = asked.as_ref().and_then(|asked| card(&signal.run, asked));

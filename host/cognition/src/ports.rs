@@ -27,7 +27,7 @@ pub struct Delegation {
     pub skill: Option<String>,
     /// Whether irreversible and outward actions wait for the owner's consent.
     pub approval_required: bool,
-    /// Idempotency key.
+    /// Idempotency key: the same command is given once.
     pub key: String,
     /// Sources of the web content that the model has seen in the conversation: the run begins tainted by them (SPEC TAINT-1).
     pub sources: Vec<String>,
@@ -42,7 +42,7 @@ pub struct RunView {
     pub status: String,
     /// Whether the run is over.
     pub is_over: bool,
-    /// What it waits for.
+    /// The question or request that it waits for.
     pub waiting: Option<AskedBy>,
     /// A JSON object for the model: counts, summary, error. Its texts may come from the web.
     pub report: serde_json::Value,
@@ -51,11 +51,11 @@ pub struct RunView {
 /// The answer to a run's question.
 #[derive(Debug)]
 pub struct RunAnswer {
-    /// The question, `ask_…`.
+    /// The id of the question, `ask_…`.
     pub question: String,
     /// The text of the answer.
     pub text: String,
-    /// Idempotency key.
+    /// Idempotency key: the same command is given once.
     pub key: String,
     /// The owner's message, which gives the authority.
     pub consent: Consent,
@@ -64,13 +64,13 @@ pub struct RunAnswer {
 /// The owner's decision about a run's request for consent.
 #[derive(Debug)]
 pub struct RunDecision {
-    /// The request, `apr_…`.
+    /// The id of the request, `apr_…`.
     pub approval: String,
     /// The actions that were shown.
     pub actions: Vec<base::ContentHash>,
     /// Whether they are allowed, once.
     pub grant: bool,
-    /// Idempotency key.
+    /// Idempotency key: the same command is given once.
     pub key: String,
     /// The owner's message.
     pub consent: Consent,
@@ -87,7 +87,7 @@ pub trait Hands: Send + Sync {
     async fn respond(&self, run: &RunId, answer: RunAnswer) -> Result<(), Refusal>;
     /// Decides about a run's request for consent.
     async fn decide(&self, run: &RunId, decision: RunDecision) -> Result<(), Refusal>;
-    /// Stops a run.
+    /// Stops a run that is not over.
     async fn cancel(&self, run: &RunId) -> Result<(), Refusal>;
     /// Tries a failed run again, with the same access.
     async fn retry(&self, run: &RunId, guidance: Option<String>, key: String) -> Result<(), Refusal>;
@@ -113,7 +113,7 @@ pub enum Observed<'a> {
     Message(&'a str),
     /// A reply is durable in the outbox.
     Sent(&'a str),
-    /// The model replied.
+    /// The model replied, and its reply is durable.
     ModelReplied {
         /// Tokens of the prompt.
         input_tokens: u64,
@@ -127,7 +127,7 @@ pub enum Observed<'a> {
     },
 }
 
-/// Sees what happens (SPEC COG-2), after it is durable, and adds sections to the system prompt. An observer gets nothing that it
+/// Receives the events of conversations (SPEC COG-2) once they are durable, and adds sections to the system prompt. An observer gets nothing that it
 /// could change, must not block, and its panics stay with it.
 pub trait Observer: Send + Sync {
     /// Notes something that happened.

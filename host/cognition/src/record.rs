@@ -123,7 +123,7 @@ pub(crate) struct OpenQuestion {
 pub enum AskedBy {
     /// A question, which any text answers.
     Question {
-        /// Its id, `ask_…`.
+        /// The id of the question, `ask_…`.
         id: String,
         /// The question in the words of the run's model.
         text: String,
@@ -132,7 +132,7 @@ pub enum AskedBy {
     },
     /// A request for consent.
     Approval {
-        /// Its id, `apr_…`.
+        /// The id of the request, `apr_…`.
         id: String,
         /// Why it is asked.
         reason: String,

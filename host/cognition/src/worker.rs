@@ -229,7 +229,7 @@ async fn end(
 #[derive(Default)]
 struct TurnEnd {
     entries: Vec<EntryBody>,
-    /// Committed with it.
+    /// Committed together with the entries.
     batch: Batch,
     /// A reply to the other side.
     text: Option<String>,

@@ -49,7 +49,7 @@ impl Asked<'_> {
         between(text(&self.messages()[0]), "# Open questions of runs\n- ", " ").to_owned()
     }
 
-    /// All of it.
+    /// The whole request as JSON.
     pub(crate) fn text(&self) -> String {
         self.0.to_string()
     }

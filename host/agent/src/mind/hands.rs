@@ -1,5 +1,5 @@
-//! Cognition acts by runs. A run that it starts is a model's, also in the owner's conversation: energy binds it, and it gets what
-//! any model's run gets. Only an answer carries the owner's authority, which cognition holds for the turn of their message.
+//! Cognition acts by runs. A run that it starts is a model's, also in the owner's conversation: energy binds it, and it gets
+//! no more than any model's run. Only an answer carries the owner's authority, which cognition holds for the turn of their message.
 
 use std::sync::Arc;
 

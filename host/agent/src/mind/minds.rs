@@ -1,4 +1,4 @@
-//! The models of cognition by role (SPEC CONF-3), what a reply costs, and the text that they may see.
+//! The models of cognition by role (SPEC CONF-3), the price of a reply, and the text that they may see.
 
 use std::sync::Arc;
 

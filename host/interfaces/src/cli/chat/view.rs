@@ -14,7 +14,7 @@ const TASK: usize = 100;
 /// The states of a run that waits for a person.
 const WAITING: [&str; 2] = ["awaiting_input", "awaiting_approval"];
 
-/// Shows a conversation.
+/// Shows the events of a conversation as lines.
 pub(super) struct ChatView<'a> {
     output: &'a Output,
     terminal: Option<Terminal>,
@@ -39,7 +39,7 @@ impl<'a> ChatView<'a> {
         self.open.is_empty() && self.running.is_empty()
     }
 
-    /// Asks for a line, if somebody may type one.
+    /// Asks for a line, if a person may type one.
     pub(super) fn prompt(&self) {
         if let Some(terminal) = self.terminal.as_ref().filter(|_| self.open.is_empty() && !self.output.is_json()) {
             terminal.write("> ").ok();
@@ -78,7 +78,7 @@ impl<'a> ChatView<'a> {
         self.show(event)
     }
 
-    /// Shows an event.
+    /// Shows an event that just became durable.
     pub(super) fn show(&mut self, event: &ChatEvent) -> Result<(), CliError> {
         self.track(event);
         if self.output.is_json() {
