@@ -11,7 +11,7 @@ const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../host");
 
 /// Every crate of the host with the crates of the host it may depend on. Lower crates never see higher ones; siblings
 /// do not see each other.
-const EDGES: [(&str, &[&str]); 27] = [
+const EDGES: [(&str, &[&str]); 28] = [
     ("base", &[]),
     ("seal", &[]),
     ("store", &["base"]),
@@ -21,6 +21,7 @@ const EDGES: [(&str, &[&str]); 27] = [
     ("signals", &["base", "store"]),
     ("ledger", &["base", "store"]),
     ("cortex", &["base", "ledger", "store"]),
+    ("cognition", &["base", "consent", "ledger", "llm", "signals", "store"]),
     ("vault", &["base", "seal", "store"]),
     ("consent", &["base", "seal", "store"]),
     ("network", &["base", "vault"]),
@@ -42,6 +43,7 @@ const EDGES: [(&str, &[&str]); 27] = [
         &[
             "base",
             "bundled",
+            "cognition",
             "consent",
             "deliveries",
             "energy",
@@ -66,8 +68,20 @@ const EDGES: [(&str, &[&str]); 27] = [
     (
         "interfaces",
         &[
-            "agent", "base", "consent", "grants", "ledger", "llm", "motor", "network", "receipts", "runtime",
-            "signals", "skills", "vault",
+            "agent",
+            "base",
+            "cognition",
+            "consent",
+            "grants",
+            "ledger",
+            "llm",
+            "motor",
+            "network",
+            "receipts",
+            "runtime",
+            "signals",
+            "skills",
+            "vault",
         ],
     ),
 ];

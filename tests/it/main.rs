@@ -5,6 +5,7 @@ mod architecture;
 mod asking;
 mod bad_input;
 mod campaign;
+mod chat;
 mod cli;
 mod clients;
 mod code;

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Clock, HostTime, Random, Refusal, RefusalCode, RunId, Secret, Timestamp};
+use base::{AgentName, Clock, HostTime, Random, Refusal, RefusalCode, RunId, Secret, Timestamp};
+use cognition::Cognition;
 use consent::{ApiTokens, ConsentGate};
 use deliveries::{DeliverParts, Deliveries, WaitingSignals};
 use energy::EnergyBook;
-use ledger::{Ledger, LedgerParts};
+use ledger::{ForgottenPeer, Ledger, LedgerParts, PeerId};
 use motor::{LiveEvent, Motor, MotorParts};
 use network::Gate;
 use parking_lot::{Mutex, RwLock};
@@ -33,7 +34,7 @@ use crate::retention::{Pruner, Retention};
 use crate::settings::Settings;
 use crate::staged::StagedWrites;
 use crate::trace_file::TraceWriter;
-use crate::{Credentials, Domains, Env, Home, Programs, Runs, Skills, landing};
+use crate::{Credentials, Domains, Env, Home, Programs, Runs, Skills, landing, mind};
 use toolbox::SandboxPool;
 
 /// The time for pending answers when the host ends because its storage failed.
@@ -89,6 +90,8 @@ pub struct Capabilities {
     pub energy: Arc<EnergyBook>,
     /// The peers of agents.
     pub ledger: Ledger,
+    /// The conversations of agents.
+    pub cognition: Cognition,
     /// The signals of runs.
     pub signals: SignalBus,
     /// The signals of runs that still wait.
@@ -226,6 +229,7 @@ impl Host {
             retention,
             store: store.clone(),
         });
+        let cognition = mind::open(&runs, &signals, &ledger, &clock, &random).await?;
         let capabilities = Capabilities {
             skills: Skills {
                 environment: environment.clone(),
@@ -247,6 +251,7 @@ impl Host {
             tokens,
             energy,
             ledger,
+            cognition,
             signals,
             waiting,
             deliveries,
@@ -267,6 +272,7 @@ impl Host {
         if !resumed.is_empty() {
             tracing::info!(runs = resumed.len(), "took up runs that an earlier host left");
         }
+        self.cognition.begin()?;
         Ok(resumed)
     }
 
@@ -277,6 +283,15 @@ impl Host {
     pub fn take_up(&self, id: &RunId) -> Result<(), Refusal> {
         self.deliveries.begin();
         self.runs.motor.take_up(id)
+    }
+
+    /// Forgets a peer: its conversations, then everything about it in the ledger.
+    ///
+    /// # Errors
+    /// `not_found` if the ledger does not know it, or if the store fails: then the same command goes on.
+    pub async fn forget_peer(&self, agent: &AgentName, peer: &PeerId) -> Result<ForgottenPeer, Refusal> {
+        self.cognition.forget(agent, peer).await?;
+        self.ledger.forget(agent, peer).await
     }
 
     /// The current status of the host.
@@ -336,6 +351,8 @@ impl Host {
     /// Stops at a durable point. Runs are left as they are: the next host resumes them.
     pub async fn shutdown(&self) {
         self.runs.retention.stop().await;
+        // Before the runs: a turn would wait for them.
+        self.cognition.shutdown().await;
         self.runs.motor.shutdown().await;
         self.deliveries.stop().await;
         self.runs.environment.skills.close().await;

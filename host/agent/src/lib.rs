@@ -24,6 +24,7 @@ mod host;
 mod landing;
 mod loss;
 mod metrics;
+mod mind;
 mod models;
 mod origins;
 pub mod otlp;

@@ -14,6 +14,7 @@ use crate::config::ModelsConfig;
 use crate::withhold::Withholding;
 
 /// What it takes to reach models.
+#[derive(Clone)]
 pub(crate) struct ModelAccess {
     pub config: ModelsConfig,
     pub env: Env,
@@ -32,23 +33,41 @@ impl ModelAccess {
         record: Option<&Path>,
         scrubber: Option<Arc<Scrubber>>,
     ) -> Result<Arc<dyn Model>, Refusal> {
-        let Self { config, env, vault } = self;
-        let mut settings = config.providers(&env);
-        settings.keys = stored_keys(vault);
-        if let Some(scrubber) = scrubber.clone() {
-            settings.redact = Redact::new(move |text| scrubber.text(text));
-        }
+        let settings = self.settings(scrubber.clone());
         let model = match named {
             Some(name) => one(&parse(name)?, &settings)?,
-            None => chain(&config, &settings)?,
+            None => chain(&self.config, &settings, &[Role::Motor])?,
         };
-        let model: Arc<dyn Model> = if config.constrained { Arc::new(ConstrainedModel::new(model)) } else { model };
         // On both sides of a recording: it sees requests as a replay gets them, and replies without secrets.
-        let model = Withholding::wrap(model, scrubber.clone());
+        let model = self.prepared(model, scrubber.clone());
         let Some(path) = record else { return Ok(model) };
         let recorder = Recorder::open(model, path)
             .map_err(|error| Refusal::new(RefusalCode::InvalidRequest, format!("`{}`: {error}", path.display())))?;
         Ok(Withholding::wrap(Arc::new(recorder), scrubber))
+    }
+
+    /// Connects to the model of the first role that has one, as [`ModelAccess::connect`] does.
+    ///
+    /// # Errors
+    /// If no role has a model, a reference is wrong, or a key is missing.
+    pub fn connect_role(&self, roles: &[Role], scrubber: Option<Arc<Scrubber>>) -> Result<Arc<dyn Model>, Refusal> {
+        let model = chain(&self.config, &self.settings(scrubber.clone()), roles)?;
+        Ok(self.prepared(model, scrubber))
+    }
+
+    fn prepared(&self, model: Arc<dyn Model>, scrubber: Option<Arc<Scrubber>>) -> Arc<dyn Model> {
+        let is_constrained = self.config.constrained;
+        let model: Arc<dyn Model> = if is_constrained { Arc::new(ConstrainedModel::new(model)) } else { model };
+        Withholding::wrap(model, scrubber)
+    }
+
+    fn settings(&self, scrubber: Option<Arc<Scrubber>>) -> ProviderSettings {
+        let mut settings = self.config.providers(&self.env);
+        settings.keys = stored_keys(self.vault.clone());
+        if let Some(scrubber) = scrubber {
+            settings.redact = Redact::new(move |text| scrubber.text(text));
+        }
+        settings
     }
 }
 
@@ -68,16 +87,19 @@ fn parse(name: &str) -> Result<ModelRef, Refusal> {
     name.parse().map_err(|error| Refusal::new(RefusalCode::InvalidRequest, format!("{error}")))
 }
 
-fn chain(config: &ModelsConfig, settings: &ProviderSettings) -> Result<Arc<dyn Model>, Refusal> {
+/// The first of `wanted` that has a model, with the fallbacks of its chain.
+fn chain(config: &ModelsConfig, settings: &ProviderSettings, wanted: &[Role]) -> Result<Arc<dyn Model>, Refusal> {
     let roles = config.roles();
+    let has_model = |role: &&Role| roles.resolve(**role).is_ok();
+    let role = wanted.iter().find(has_model).or(wanted.last()).copied().unwrap_or(Role::Motor);
     let unset = |error: llm::RoleUnset| {
         Refusal::new(RefusalCode::ModelUnavailable, error.to_string())
             .with_remedy("`motor setup` asks for one and tries it; `motor demo` needs no model")
     };
-    let first = one(roles.resolve(Role::Motor).map_err(unset)?, settings)?;
+    let first = one(roles.resolve(role).map_err(unset)?, settings)?;
     // A fallback without its key is left out; this is not an error.
     let others: Vec<_> =
-        roles.fallbacks(Role::Motor).into_iter().skip(1).filter_map(|model| one(model, settings).ok()).collect();
+        roles.fallbacks(role).into_iter().skip(1).filter_map(|model| one(model, settings).ok()).collect();
     Ok(if others.is_empty() { first } else { Arc::new(Fallback::new(first, others)) })
 }
 

@@ -39,12 +39,23 @@ impl Runs {
     }
 
     pub(crate) async fn start(&self, request: ActRequest, purpose: Purpose, by: Caller) -> Result<ActReply, Refusal> {
-        self.start_with(request, purpose, by, None).await
+        self.start_with(request, purpose, by, Origin::default()).await
+    }
+
+    /// Starts a run of a task whose text may repeat content of these sources: it begins tainted by them (SPEC TAINT-1).
+    pub(crate) async fn delegate(
+        &self,
+        request: ActRequest,
+        by: Caller,
+        sources: Vec<String>,
+    ) -> Result<ActReply, Refusal> {
+        self.start_with(request, Purpose::Task, by, Origin { sources, ..Origin::default() }).await
     }
 
     /// Starts the run of a plan that the owner agreed to.
     pub(crate) async fn start_agreed(&self, request: ActRequest, consent: ConsentRecord) -> Result<ActReply, Refusal> {
-        self.start_with(request, Purpose::Task, Caller::Owner, Some(consent)).await
+        self.start_with(request, Purpose::Task, Caller::Owner, Origin { consent: Some(consent), ..Origin::default() })
+            .await
     }
 
     async fn start_with(
@@ -52,7 +63,7 @@ impl Runs {
         request: ActRequest,
         purpose: Purpose,
         by: Caller,
-        consent: Option<ConsentRecord>,
+        Origin { consent, sources }: Origin,
     ) -> Result<ActReply, Refusal> {
         let environment = &*self.environment;
         if request.task.trim().is_empty() {
@@ -96,7 +107,10 @@ impl Runs {
         let paths: Vec<_> = request.files.iter().map(|file| file.path.as_path()).collect();
         let inputs = used.as_ref().and_then(|skill| skill.inputs.as_ref());
         let web_sources = environment.origins.of(&task, inputs, &paths, &given);
-        let web_sources = web_sources.inspect_err(|_| workspace::discard(&directory))?;
+        let mut web_sources = web_sources.inspect_err(|_| workspace::discard(&directory))?;
+        web_sources.extend(sources);
+        web_sources.sort();
+        web_sources.dedup();
         let (agent, key) = (request.agent.clone(), request.key.clone());
         if let Some(skill) = used.as_ref().filter(|_| purpose == Purpose::Review) {
             skill::advise(environment.skills.trust(), skill, &id, None, environment.clock.now()).await?;
@@ -242,6 +256,15 @@ impl Runs {
             warnings,
         }
     }
+}
+
+/// The circumstances of a start, beside the request.
+#[derive(Default)]
+struct Origin {
+    /// The owner's agreement to a plan.
+    consent: Option<ConsentRecord>,
+    /// Sources of web content that the task may repeat.
+    sources: Vec<String>,
 }
 
 /// The error for an act whose commit failed, with the key for repeating it.

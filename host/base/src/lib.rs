@@ -7,6 +7,7 @@ pub mod canonical;
 pub mod consent;
 pub mod credential;
 mod env;
+pub mod fence;
 pub mod hash;
 pub mod id;
 pub mod outcome;

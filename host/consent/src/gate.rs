@@ -49,6 +49,14 @@ pub struct Claim {
 #[derive(Debug, Clone)]
 pub struct Consent(pub(crate) ConsentRecord);
 
+impl Consent {
+    /// The same consent, given in a message of the owner to the built-in cognition (SPEC CONSENT-1). It is recorded as such.
+    #[must_use]
+    pub fn by_message(self) -> Self {
+        Self(ConsentRecord { door: Door::Message, ..self.0 })
+    }
+}
+
 impl From<Consent> for ConsentRecord {
     fn from(consent: Consent) -> Self {
         consent.0

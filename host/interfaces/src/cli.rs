@@ -4,6 +4,7 @@ mod act;
 mod answer;
 mod attach;
 mod call;
+mod chat;
 mod completions;
 mod config;
 mod consent;
@@ -113,6 +114,8 @@ struct Globals {
 enum Command {
     /// Delegate a task and follow its steps; the answer goes to stdout
     Act(act::ActArgs),
+    /// Talk with the agent: it delegates work to runs, and puts their questions to you
+    Chat(chat::ChatArgs),
     /// Show the powers of a run, without starting it
     Explain(explain::ExplainArgs),
     /// Let a model draft the access for a task, agree to it once, and start it
@@ -231,6 +234,7 @@ async fn dispatch(cli: Cli, env: Env, output: &Output) -> Done {
     let context = Context { globals: cli.globals, env, output: output.clone(), wishes: UserInterrupts::default() };
     match cli.command {
         Command::Act(arguments) => act::run(arguments, &context).await,
+        Command::Chat(arguments) => chat::run(&arguments, &context).await,
         Command::Attach(arguments) => attach::run(arguments, &context).await,
         Command::Trace(command) => trace::run(command, &context).await,
         Command::Plan(arguments) => plan::run(arguments, &context).await,
@@ -366,6 +370,8 @@ mod tests {
             "motor call a.wasm",
             "motor call a.wasm greet {}",
             "motor ledger list --limit 5 --after npub1 --json",
+            "motor chat",
+            "motor chat --history 0 --channel work --json",
             "motor ledger list --forgotten",
             "motor ledger show npub1",
             "motor ledger note npub1 hello --outgoing --channel phone",

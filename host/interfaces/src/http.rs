@@ -8,6 +8,7 @@ mod answer;
 mod attached;
 mod claim;
 mod connections;
+mod conversations;
 mod drain;
 mod elicitation;
 mod events;
@@ -49,6 +50,8 @@ use tokio_util::sync::CancellationToken;
 
 use attached::Attachments;
 pub use claim::DOOR;
+pub use conversations::MessageReply;
+pub(crate) use conversations::NewChatMessage;
 pub use host::{AskModelRequest, PageAddress, ResumeReply, Status};
 pub(crate) use ledger::{NewJudgement, NewNote};
 pub use mcp::serve_fixture;
@@ -220,6 +223,19 @@ fn api_routes() -> ApiRoutes {
         .post("/v1/ledger/peers/{peer}/interactions", "Note an interaction with a peer", ledger::note)
         .post("/v1/ledger/peers/{peer}/assessments", "Assess a peer", ledger::assess)
         .get("/v1/ledger/forgotten", "List when peers were forgotten, without their ids", ledger::forgotten)
+        .post("/v1/messages", "Send a message to an agent", conversations::send)
+        .refusing(&refusals::MESSAGE)
+        .get("/v1/conversations", "List the conversations of an agent", conversations::list)
+        .get(
+            "/v1/conversations/{channel}",
+            "Show the latest events of a conversation, oldest first",
+            conversations::show,
+        )
+        .get(
+            "/v1/conversations/{channel}/events",
+            "Follow the events of a conversation from its beginning, or after `Last-Event-ID`",
+            conversations::events,
+        )
         .get("/v1/page", "Show the address of the owner's page", host::page)
         .get("/v1/host", "Show the state of the host", host::status)
         .get("/v1/host/findings", "Examine the host's state", host::doctor)

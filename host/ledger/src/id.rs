@@ -68,6 +68,12 @@ impl ChannelName {
         Self("note".to_owned())
     }
 
+    /// The channel of conversations that name no other.
+    #[must_use]
+    pub fn chat() -> Self {
+        Self("chat".to_owned())
+    }
+
     /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -116,11 +116,11 @@ pub(crate) fn recovery(attempt: u32, failure: Option<&FailureSummary>, guidance:
         text.push_str(&format!("\nCategory: {category}. {}.", failure.suggested_action));
         if !failure.last_tool_results.is_empty() {
             let results = serde_json::to_string(&failure.last_tool_results).unwrap_or_default();
-            let results = crate::fence::fenced("recovery", "last results of the attempt before", &results);
+            let results = base::fence::fenced("recovery", "last results of the attempt before", &results);
             text.push_str(&format!("\nIts last tool results, as data:\n{results}"));
         }
         if let Some(hint) = &failure.hint {
-            let hint = crate::fence::fenced("hint", "what the model thought", hint);
+            let hint = base::fence::fenced("hint", "what the model thought", hint);
             text.push_str(&format!("\nWhat the model thought went wrong:\n{hint}"));
         }
     }

@@ -8,7 +8,7 @@ use base::{AgentName, Refusal, RefusalCode, RunId};
 use store::{Scan, Table};
 
 use crate::counters::RunTotals;
-use crate::event::{StoredEvent, event_prefix};
+use crate::event::{RunEvent, StoredEvent, event_key, event_prefix};
 use crate::live::history;
 use crate::log;
 use crate::motor::Motor;
@@ -118,6 +118,18 @@ impl Motor {
     pub fn status(&self, id: &RunId) -> Result<RunTrace, Refusal> {
         let (RunState { trace, .. }, _) = self.inner.books.load(id)?;
         Ok(trace)
+    }
+
+    /// The idempotency key that a run was started with, if it has one.
+    ///
+    /// # Errors
+    /// An error of the store.
+    pub fn key_of(&self, id: &RunId) -> Result<Option<String>, Refusal> {
+        let first: Option<StoredEvent> = self.inner.books.store.get(Table::Events, event_key(id, 0))?;
+        Ok(first.and_then(|first| match first.event {
+            RunEvent::Created { key, .. } => key,
+            _ => None,
+        }))
     }
 
     /// The head of a run, as it is durable.

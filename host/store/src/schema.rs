@@ -7,7 +7,7 @@ use crate::watermark::{COMMITS_KEY, UNCOUNTED_KEY};
 use crate::{Batch, StoreError, Table};
 
 /// The schema that this build reads and writes.
-pub const SCHEMA_VERSION: u32 = 7;
+pub const SCHEMA_VERSION: u32 = 8;
 
 /// The key of the schema version, in [`Table::Meta`].
 pub(crate) const SCHEMA_KEY: &str = "schema";
@@ -34,6 +34,8 @@ const MIGRATIONS: [Migration; SCHEMA_VERSION as usize - 1] = [
     // home by this number.
     |_, _| Ok(()),
     // 7: adds the tables of peers and reflections, empty.
+    |_, _| Ok(()),
+    // 8: adds the table of conversations, empty.
     |_, _| Ok(()),
 ];
 

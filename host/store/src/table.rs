@@ -34,11 +34,13 @@ pub enum Table {
     Assessments,
     /// The beliefs and the reflections of each agent (SPEC CX-6, CX-8). Since schema 7.
     Reflections,
+    /// Conversations of agents with the owner and with peers (SPEC COG-1). Since schema 8.
+    Conversations,
 }
 
 impl Table {
     /// Every table of the current schema.
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Meta,
         Self::Runs,
         Self::Events,
@@ -53,11 +55,13 @@ impl Table {
         Self::Interactions,
         Self::Assessments,
         Self::Reflections,
+        Self::Conversations,
     ];
 
     /// The schema version that added the table: a state of an older one lacks it.
     pub(crate) const fn since(self) -> u32 {
         match self {
+            Self::Conversations => 8,
             Self::Peers | Self::Interactions | Self::Assessments | Self::Reflections => 7,
             Self::Staged => 6,
             Self::Skills => 4,
@@ -83,6 +87,7 @@ impl Table {
             Self::Interactions => "interactions",
             Self::Assessments => "assessments",
             Self::Reflections => "reflections",
+            Self::Conversations => "conversations",
         }
     }
 }

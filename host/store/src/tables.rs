@@ -42,6 +42,7 @@ pub(crate) struct Tables {
     interactions: Keyspace,
     assessments: Keyspace,
     reflections: Keyspace,
+    conversations: Keyspace,
 }
 
 impl Tables {
@@ -89,6 +90,7 @@ impl Tables {
             interactions: open(Table::Interactions)?,
             assessments: open(Table::Assessments)?,
             reflections: open(Table::Reflections)?,
+            conversations: open(Table::Conversations)?,
             database,
         })
     }
@@ -152,6 +154,7 @@ impl Tables {
             Table::Interactions => &self.interactions,
             Table::Assessments => &self.assessments,
             Table::Reflections => &self.reflections,
+            Table::Conversations => &self.conversations,
         }
     }
 }

@@ -79,7 +79,11 @@ impl Terminal {
         line.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 
-    async fn line(&self) -> io::Result<Option<String>> {
+    /// Reads the next line without its end; `None` at the end of the input.
+    ///
+    /// # Errors
+    /// If the terminal is gone.
+    pub(super) async fn line(&self) -> io::Result<Option<String>> {
         let wanted = EchoGuard(Arc::new(AtomicBool::new(true)));
         let (terminal, still) = (self.clone(), wanted.0.clone());
         let read = tokio::task::spawn_blocking(move || terminal.read_line(&still)).await;

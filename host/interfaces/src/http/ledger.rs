@@ -99,7 +99,7 @@ pub(super) async fn forget(
     Query(whose): Query<LedgerQuery>,
 ) -> ApiResult<ForgottenPeer> {
     let _attachment = api.attached.attach();
-    Ok(Json(api.host.ledger.forget(&whose.agent, &peer).await?))
+    Ok(Json(api.host.forget_peer(&whose.agent, &peer).await?))
 }
 
 pub(super) async fn note(

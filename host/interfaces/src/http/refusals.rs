@@ -45,6 +45,9 @@ pub(super) const CREDENTIAL: [RefusalCode; 4] = [CredentialsNeeded, IllegalState
 /// Reading credentials: their key may be missing.
 pub(super) const VAULT: [RefusalCode; 1] = [CredentialsNeeded];
 
+/// Refusals of messages to agents.
+pub(super) const MESSAGE: [RefusalCode; 3] = [ConsentNeeded, CredentialsNeeded, OutcomeUnknown];
+
 /// Refusals of decisions about domains.
 pub(super) const DECISION: [RefusalCode; 1] = [NotFound];
 

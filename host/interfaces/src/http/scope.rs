@@ -135,6 +135,11 @@ impl Access {
         }
     }
 
+    /// Whether the caller may read conversations of the owner: not with an API token, whose holder is a program.
+    pub(super) fn sees_owner(&self) -> bool {
+        self.token.is_none()
+    }
+
     /// The only agent of this access, if it has one.
     pub(super) fn agent(&self) -> Option<&AgentName> {
         self.agent.as_ref()

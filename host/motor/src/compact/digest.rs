@@ -12,7 +12,6 @@ use serde_json::Value;
 
 use super::Entry;
 use super::shorten::{arguments_text, inline, path};
-use crate::fence;
 use crate::toolbox::ToolResult;
 
 /// The label of a record's fence.
@@ -145,7 +144,7 @@ pub(super) fn digest(steps: &[DigestStep], bytes: usize) -> Option<String> {
             let (counted, detailed) = steps.split_at(steps.len() - detailed);
             let mut body = counts(counted);
             body.extend(detailed.iter().map(|step| step.lines.as_str()));
-            format!("{head}{answers}{}", fence::fenced(SOURCE, SOURCE, body.trim_end()))
+            format!("{head}{answers}{}", base::fence::fenced(SOURCE, SOURCE, body.trim_end()))
         })
         .find(|text| text.len() <= bytes)
 }

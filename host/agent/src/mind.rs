@@ -1,0 +1,42 @@
+//! Cognition, wired (SPEC COG-1): its ports over the runs, the models and the energy of this host.
+//!
+//! Nothing is decided here beyond that: which tools a turn has, and which message is the owner's, is cognition's.
+
+mod hands;
+mod minds;
+mod notes;
+
+use std::sync::Arc;
+
+use base::{Clock, Random, Refusal};
+use cognition::{Cognition, CognitionParts};
+use ledger::Ledger;
+use signals::SignalBus;
+
+use crate::Runs;
+use hands::RunHands;
+use minds::RoleMinds;
+use notes::PeerNotes;
+
+/// Opens the conversations of a home.
+///
+/// # Errors
+/// If the store fails.
+pub(crate) async fn open(
+    runs: &Arc<Runs>,
+    signals: &SignalBus,
+    ledger: &Ledger,
+    clock: &Arc<dyn Clock>,
+    random: &Arc<Random>,
+) -> Result<Cognition, Refusal> {
+    let opened = Cognition::open(CognitionParts {
+        store: runs.store.clone(),
+        clock: clock.clone(),
+        random: random.clone(),
+        signals: signals.clone(),
+        hands: Arc::new(RunHands { runs: runs.clone() }),
+        minds: Arc::new(RoleMinds { environment: runs.environment.clone(), energy: runs.energy.clone() }),
+        observers: vec![Arc::new(PeerNotes::start(ledger.clone()))],
+    });
+    opened.await
+}

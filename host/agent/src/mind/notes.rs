@@ -1,0 +1,62 @@
+//! The ledger's view of conversations (SPEC LED-1, LED-3): each message of a peer and each reply to one is an interaction, and the
+//! peer's block is in the prompt of its turns.
+
+use base::AgentName;
+use cognition::{ConversationKey, Observed, Observer};
+use ledger::{Direction, Ledger, NewInteraction, PeerId};
+use tokio::sync::mpsc;
+
+/// Interactions that wait to be stored. More at once are left out: observing never waits.
+const MAX_WAITING: usize = 1_000;
+
+/// Notes interactions with peers.
+pub(super) struct PeerNotes {
+    ledger: Ledger,
+    sender: mpsc::Sender<PeerNote>,
+}
+
+/// An interaction that is to be stored.
+struct PeerNote {
+    agent: AgentName,
+    peer: PeerId,
+    interaction: NewInteraction,
+}
+
+impl PeerNotes {
+    /// Starts the task that stores them. It ends with this value.
+    pub(super) fn start(ledger: Ledger) -> Self {
+        let (sender, mut notes) = mpsc::channel::<PeerNote>(MAX_WAITING);
+        let storing = ledger.clone();
+        tokio::spawn(async move {
+            while let Some(PeerNote { agent, peer, interaction }) = notes.recv().await {
+                if let Err(error) = storing.record(&agent, &peer, vec![interaction]).await {
+                    tracing::warn!(%error, "an interaction with a peer is not noted");
+                }
+            }
+        });
+        Self { ledger, sender }
+    }
+}
+
+impl Observer for PeerNotes {
+    fn observe(&self, conversation: &ConversationKey, observed: Observed<'_>) {
+        let Some(peer) = &conversation.peer else { return };
+        let (direction, text) = match observed {
+            Observed::Message(text) => (Direction::Incoming, text),
+            Observed::Sent(text) => (Direction::Outgoing, text),
+            Observed::ModelReplied { .. } | Observed::ToolReturned { .. } => return,
+        };
+        // The ledger keeps less; a message may be long.
+        let summary = base::text::cut(text, ledger::MAX_SUMMARY);
+        let interaction = NewInteraction { direction, channel: conversation.channel.clone(), summary };
+        let note = PeerNote { agent: conversation.agent.clone(), peer: peer.clone(), interaction };
+        if self.sender.try_send(note).is_err() {
+            tracing::warn!("too many interactions at once: one is not noted");
+        }
+    }
+
+    fn section(&self, conversation: &ConversationKey) -> Option<String> {
+        let peer = conversation.peer.as_ref()?;
+        self.ledger.report(&conversation.agent, peer).ok().map(|report| report.prompt)
+    }
+}

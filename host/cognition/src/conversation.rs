@@ -1,0 +1,162 @@
+//! One conversation: its head in memory, and the only way to append to it.
+//!
+//! Every change is one batch: the entries, the head that follows from them, and the mark that there is work. The commit runs in its
+//! own task that holds the head, so a caller that goes away leaves neither half a change nor a stale head.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::{Clock, Refusal, RefusalCode};
+use consent::Consent;
+use parking_lot::Mutex;
+use store::{Batch, Scan, Store, StoreError, Table, broke_off};
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, watch};
+
+use crate::record::{
+    ChatEvent, ChatEventBody, ConversationId, Entry, EntryBody, Head, entries_prefix, entry_key, head_key, work_key,
+};
+use crate::turn::{TurnEvent, transition};
+
+/// A conversation that is in use.
+pub(crate) struct Conversation {
+    pub id: ConversationId,
+    store: Store,
+    clock: Arc<dyn Clock>,
+    state: Arc<AsyncMutex<State>>,
+    /// The authority of the owner's messages that wait or are being answered, by entry. It is never stored: after a restart
+    /// the owner has to say it again.
+    pub consents: Mutex<BTreeMap<u64, Consent>>,
+    newest: watch::Sender<u64>,
+}
+
+/// The part of a conversation that changes.
+pub(crate) struct State {
+    pub head: Head,
+    /// Whether a worker is at it.
+    pub is_worked_on: bool,
+    /// Whether it was forgotten: nothing is appended to it any more.
+    pub is_forgotten: bool,
+}
+
+/// Exclusive access to a conversation.
+pub(crate) type Held = OwnedMutexGuard<State>;
+
+impl Conversation {
+    pub fn new(id: ConversationId, head: Head, store: Store, clock: Arc<dyn Clock>) -> Self {
+        let newest = watch::Sender::new(head.next.saturating_sub(1));
+        let state = Arc::new(AsyncMutex::new(State { head, is_worked_on: false, is_forgotten: false }));
+        Self { id, store, clock, state, consents: Mutex::default(), newest }
+    }
+
+    pub async fn hold(&self) -> Held {
+        self.state.clone().lock_owned().await
+    }
+
+    /// Wakes at each new entry, with its sequence number.
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.newest.subscribe()
+    }
+
+    /// Appends entries, and returns the conversation, still held, and the number of the first. `batch` is committed with them;
+    /// `change` adjusts the head after the steps of the turn, and gets the number of the first entry.
+    ///
+    /// # Errors
+    /// If the turn does not allow an entry, or the store fails: nothing is changed then.
+    pub async fn append(
+        self: &Arc<Self>,
+        held: Held,
+        entries: Vec<EntryBody>,
+        mut batch: Batch,
+        change: impl FnOnce(&mut Head, u64),
+    ) -> Result<(Held, u64), Refusal> {
+        if held.is_forgotten {
+            return Err(Refusal::new(RefusalCode::NotFound, "the conversation was forgotten"));
+        }
+        let mut head = held.head.clone();
+        let (first, at) = (head.next, self.clock.now());
+        for body in entries {
+            let sequence = head.next;
+            if let Some(event) = step(&body, sequence) {
+                head.turn = transition(head.turn, event)
+                    .map_err(|error| Refusal::new(RefusalCode::StateUnusable, error.to_string()))?;
+            }
+            batch.put(Table::Conversations, entry_key(&self.id, sequence), &Entry { at, body })?;
+            head.next = sequence.saturating_add(1);
+        }
+        change(&mut head, first);
+        batch.put(Table::Conversations, head_key(&self.id), &head)?;
+        if head.has_work() {
+            batch.put(Table::Conversations, work_key(&self.id), &true)?;
+        } else {
+            batch.delete(Table::Conversations, work_key(&self.id));
+        }
+        let conversation = self.clone();
+        let committing = tokio::spawn(async move {
+            let mut held = held;
+            conversation.store.commit(batch).await?;
+            let newest = head.next.saturating_sub(1);
+            held.head = head;
+            conversation.newest.send_replace(newest);
+            Ok::<_, StoreError>(held)
+        });
+        match committing.await {
+            Ok(held) => Ok((held?, first)),
+            Err(error) => Err(broke_off(&error)),
+        }
+    }
+
+    /// Reads one entry by its number.
+    pub fn entry(&self, sequence: u64) -> Result<Option<Entry>, StoreError> {
+        self.store.get(Table::Conversations, entry_key(&self.id, sequence))
+    }
+
+    /// The entries from `from` on, with their numbers.
+    pub fn entries(&self, from: u64, limit: usize) -> Result<Vec<(u64, Entry)>, StoreError> {
+        let mut scan = Scan::prefix(entries_prefix(&self.id)).limit(limit);
+        if let Some(before) = from.checked_sub(1) {
+            scan = scan.after(entry_key(&self.id, before));
+        }
+        numbered(self.store.scan(Table::Conversations, &scan)?)
+    }
+
+    /// The latest entries, in order.
+    pub fn latest(&self, limit: usize) -> Result<Vec<(u64, Entry)>, StoreError> {
+        let scan = Scan::prefix(entries_prefix(&self.id)).newest_first().limit(limit);
+        let mut entries = numbered(self.store.scan(Table::Conversations, &scan)?)?;
+        entries.reverse();
+        Ok(entries)
+    }
+}
+
+fn numbered(stored: Vec<(Vec<u8>, Entry)>) -> Result<Vec<(u64, Entry)>, StoreError> {
+    let number = |key: &[u8]| key.last_chunk().map(|bytes| u64::from_be_bytes(*bytes)).unwrap_or_default();
+    Ok(stored.into_iter().map(|(key, entry)| (number(&key), entry)).collect())
+}
+
+/// The step of the turn that an entry is, if it is one.
+fn step(body: &EntryBody, sequence: u64) -> Option<TurnEvent> {
+    match body {
+        EntryBody::Began { trigger, kind } => Some(TurnEvent::Began { trigger: *trigger, kind: *kind }),
+        EntryBody::Replied { calls, .. } => {
+            Some(TurnEvent::Replied { reply: sequence, calls: u32::try_from(calls.len()).unwrap_or(u32::MAX) })
+        }
+        EntryBody::Returned { .. } => Some(TurnEvent::Returned),
+        EntryBody::Said { .. } => Some(TurnEvent::Said),
+        EntryBody::Ended { .. } => Some(TurnEvent::Ended),
+        EntryBody::Message { .. } | EntryBody::Signal { .. } | EntryBody::Delegated { .. } => None,
+    }
+}
+
+/// The event that clients see of an entry, if they see one. `trigger`: the trigger of the turn that the entry ends.
+pub(crate) fn shown(id: u64, entry: Entry) -> Option<ChatEvent> {
+    let Entry { at, body } = entry;
+    let body = match body {
+        EntryBody::Message { text, id } => ChatEventBody::Message { text, message_id: id },
+        EntryBody::Said { text, by } => ChatEventBody::Said { text, by },
+        EntryBody::Delegated { run, task } => ChatEventBody::Delegated { run, task },
+        EntryBody::Signal { run, status, .. } => ChatEventBody::Run { run, status },
+        EntryBody::Ended { trigger, error } => ChatEventBody::Ended { trigger, error },
+        EntryBody::Began { .. } | EntryBody::Replied { .. } | EntryBody::Returned { .. } => return None,
+    };
+    Some(ChatEvent { id, at, body })
+}

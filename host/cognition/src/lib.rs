@@ -1,0 +1,34 @@
+//! Cognition (SPEC COG-1 to COG-3): messages in, a model with the `core_*` tools, signals in, replies out.
+//!
+//! Architecture invariant: cognition knows no run loop, no provider and no surface; it acts through [`Hands`], thinks through
+//! [`Minds`] and is watched through [`Observer`]. A message is the owner's only with a `Consent` from the gate; that authority
+//! stays in memory, ends with its turn, and is the only way to answer a run. The host reads the yes to a request for consent from the
+//! owner's own text: with any model and any text of a run, no consent is given that the owner did not write.
+//!
+//! Everything is an entry of a conversation before it counts: a message before it is acknowledged, a reply of the model before it is
+//! executed, a call's outcome before the next step, a reply to the other side in the same batch as the step that made it. A
+//! crash at any write loses no accepted message and sends no reply twice.
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests"))]
+
+mod cognition;
+mod conversation;
+mod dispatch;
+mod forget;
+mod perform;
+mod ports;
+mod prompt;
+mod record;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod turn;
+mod word;
+mod worker;
+
+pub use cognition::{
+    AcceptedMessage, ChatFollower, Cognition, CognitionParts, MAX_LISTED_CONVERSATIONS, MAX_MESSAGE_BYTES,
+    MAX_MESSAGE_ID, NewMessage, Sender,
+};
+pub use ports::{Delegation, Hands, Minds, Observed, Observer, RunAnswer, RunDecision, RunView};
+pub use record::{AskedBy, ChatEvent, ChatEventBody, ConversationKey, ConversationSummary, Speaker};
+pub use turn::TriggerKind;

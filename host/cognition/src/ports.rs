@@ -1,0 +1,141 @@
+//! The ports of cognition: hands that act, models that answer, observers that see. Cognition knows no run loop, no provider and no
+//! surface; `agent` implements these ports over them.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use base::{AgentName, Refusal, RunId};
+use consent::Consent;
+use llm::Model;
+use store::Batch;
+
+use crate::record::{AskedBy, ConversationKey};
+use crate::turn::TriggerKind;
+
+/// A task that cognition delegates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delegation {
+    /// The agent that delegates.
+    pub agent: AgentName,
+    /// The task in plain language.
+    pub task: String,
+    /// Names of the tools granted: exactly these.
+    pub tools: Vec<String>,
+    /// Patterns of the domains granted.
+    pub domains: Vec<String>,
+    /// A skill to work by.
+    pub skill: Option<String>,
+    /// Whether irreversible and outward actions wait for the owner's consent.
+    pub approval_required: bool,
+    /// Idempotency key: the same command is given once.
+    pub key: String,
+    /// Sources of the web content that the model has seen in the conversation: the run begins tainted by them (SPEC TAINT-1).
+    pub sources: Vec<String>,
+}
+
+/// A run as cognition sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunView {
+    /// The agent that the run belongs to.
+    pub agent: AgentName,
+    /// The status of the run.
+    pub status: String,
+    /// Whether the run is over.
+    pub is_over: bool,
+    /// The question or request that it waits for.
+    pub waiting: Option<AskedBy>,
+    /// A JSON object for the model: counts, summary, error. Its texts may come from the web.
+    pub report: serde_json::Value,
+}
+
+/// The answer to a run's question.
+#[derive(Debug)]
+pub struct RunAnswer {
+    /// The id of the question, `ask_…`.
+    pub question: String,
+    /// The text of the answer.
+    pub text: String,
+    /// Idempotency key: the same command is given once.
+    pub key: String,
+    /// The owner's message, which gives the authority.
+    pub consent: Consent,
+}
+
+/// The owner's decision about a run's request for consent.
+#[derive(Debug)]
+pub struct RunDecision {
+    /// The id of the request, `apr_…`.
+    pub approval: String,
+    /// The actions that were shown.
+    pub actions: Vec<base::ContentHash>,
+    /// Whether they are allowed, once.
+    pub grant: bool,
+    /// Idempotency key: the same command is given once.
+    pub key: String,
+    /// The owner's message.
+    pub consent: Consent,
+}
+
+/// Acts by runs. Every command takes an idempotency key: after a crash the same command may be given again.
+#[async_trait]
+pub trait Hands: Send + Sync {
+    /// Starts a run; it is durable when this returns.
+    async fn act(&self, delegation: Delegation) -> Result<RunId, Refusal>;
+    /// The run as it is now.
+    async fn view(&self, run: &RunId) -> Result<RunView, Refusal>;
+    /// Answers a run's question.
+    async fn respond(&self, run: &RunId, answer: RunAnswer) -> Result<(), Refusal>;
+    /// Decides about a run's request for consent.
+    async fn decide(&self, run: &RunId, decision: RunDecision) -> Result<(), Refusal>;
+    /// Stops a run that is not over.
+    async fn cancel(&self, run: &RunId) -> Result<(), Refusal>;
+    /// Tries a failed run again, with the same access.
+    async fn retry(&self, run: &RunId, guidance: Option<String>, key: String) -> Result<(), Refusal>;
+    /// The idempotency key that the run was started with, if it exists and has one.
+    async fn key_of(&self, run: &RunId) -> Result<Option<String>, Refusal>;
+}
+
+/// Connects to models by role, and pays for them.
+#[async_trait]
+pub trait Minds: Send + Sync {
+    /// The model for a turn with this trigger, if the agent has the energy for it. The owner is only warned (SPEC EN-3).
+    async fn model(&self, agent: &AgentName, trigger: TriggerKind) -> Result<Arc<dyn Model>, Refusal>;
+    /// Puts the energy of one reply into the batch that stores it.
+    async fn charge(&self, batch: &mut Batch, agent: &AgentName) -> Result<(), Refusal>;
+    /// The text with placeholders in place of the values of credentials (SPEC VAULT-3).
+    async fn clean(&self, text: String) -> Result<String, Refusal>;
+}
+
+/// Something that happened in a conversation, for observers.
+#[derive(Debug, Clone, Copy)]
+pub enum Observed<'a> {
+    /// A message was accepted.
+    Message(&'a str),
+    /// A reply is durable in the outbox.
+    Sent(&'a str),
+    /// The model replied, and its reply is durable.
+    ModelReplied {
+        /// Tokens of the prompt.
+        input_tokens: u64,
+        /// Tokens of the reply.
+        output_tokens: u64,
+    },
+    /// A tool call has its outcome.
+    ToolReturned {
+        /// Name of the tool.
+        name: &'a str,
+    },
+}
+
+/// Receives the events of conversations (SPEC COG-2) once they are durable, and adds sections to the system prompt. An observer gets nothing that it
+/// could change, must not block, and its panics stay with it.
+pub trait Observer: Send + Sync {
+    /// Notes something that happened.
+    fn observe(&self, conversation: &ConversationKey, observed: Observed<'_>);
+
+    /// A section for the end of the system prompt, such as beliefs, or the trajectory of the peer.
+    fn section(&self, conversation: &ConversationKey) -> Option<String> {
+        let _ = conversation;
+        None
+    }
+}

@@ -1,0 +1,245 @@
+//! The tools of cognition (SPEC COG-1): which exist in a turn, their schemas, and their arguments as types.
+//!
+//! Architecture invariant: a tool that needs the owner's authority exists only in a turn that a message of the owner began, with the
+//! authority of that message at hand (SPEC CONSENT-1). In any other turn it is not in the toolset, and a call of it is refused
+//! again when it is executed.
+
+use base::RunId;
+use llm::{ToolSpec, check_arguments};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::turn::TriggerKind;
+
+/// Calls of one reply that are executed.
+pub(crate) const MAX_CALLS: usize = 8;
+
+/// The powers of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TurnPowers {
+    /// May delegate work and see the runs of this conversation.
+    pub acts: bool,
+    /// May name domains for a run: only the owner's own message gives reason to. A signal may carry text from the web.
+    pub names_domains: bool,
+    /// May pass on the owner's answers.
+    pub answers: bool,
+}
+
+impl TurnPowers {
+    /// `has_authority`: the owner's message of the turn still carries its proof.
+    pub fn of(kind: TriggerKind, has_authority: bool) -> Self {
+        match kind {
+            TriggerKind::OwnerMessage => Self { acts: true, names_domains: true, answers: has_authority },
+            TriggerKind::Signal => Self { acts: true, names_domains: false, answers: false },
+            TriggerKind::PeerMessage => Self { acts: false, names_domains: false, answers: false },
+        }
+    }
+}
+
+/// A call with arguments that fit.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum CoreCall {
+    Say { text: String },
+    Act(ActCall),
+    Task(TaskCall),
+}
+
+/// The arguments of `core_act`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ActCall {
+    pub task: String,
+    #[serde(default)]
+    pub tools: Vec<String>,
+    #[serde(default)]
+    pub domains: Vec<String>,
+    #[serde(default)]
+    pub skill: Option<String>,
+    #[serde(default, rename = "approvalRequired")]
+    pub approval_required: bool,
+}
+
+/// The arguments of `core_task`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskCall {
+    #[serde(rename = "runId")]
+    pub run: RunId,
+    pub action: TaskAction,
+    #[serde(default)]
+    pub answer: Option<String>,
+    #[serde(default)]
+    pub guidance: Option<String>,
+}
+
+/// An action on a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum TaskAction {
+    Status,
+    Respond,
+    Cancel,
+    Retry,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SayCall {
+    text: String,
+}
+
+/// The tools of a turn.
+pub(crate) fn toolset(powers: TurnPowers) -> Vec<ToolSpec> {
+    let mut tools = vec![say()];
+    if powers.acts {
+        tools.push(act(powers.names_domains));
+        tools.push(task(powers.answers));
+    }
+    tools
+}
+
+/// Reads a call against the toolset of its turn.
+///
+/// # Errors
+/// With the reason, for the model.
+pub(crate) fn read(powers: TurnPowers, name: &str, arguments: Value) -> Result<CoreCall, String> {
+    let tools = toolset(powers);
+    let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        let name = base::text::Foreign(name).line(80);
+        return Err(format!("there is no tool `{name}` in this turn: there are {}", names.join(", ")));
+    };
+    let arguments = check_arguments(&tool.parameters, arguments)?;
+    let wrong = |error: serde_json::Error| format!("the arguments are refused: {error}");
+    match name {
+        "core_say" => serde_json::from_value(arguments).map(|SayCall { text }| CoreCall::Say { text }).map_err(wrong),
+        "core_act" => serde_json::from_value(arguments).map(CoreCall::Act).map_err(wrong),
+        _ => serde_json::from_value(arguments).map(CoreCall::Task).map_err(wrong),
+    }
+}
+
+fn say() -> ToolSpec {
+    ToolSpec {
+        name: "core_say".to_owned(),
+        description: "Send a message to the other side of this conversation at once. Your final text is sent too: do not repeat it."
+            .to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": { "text": { "type": "string", "minLength": 1 } },
+            "required": ["text"],
+            "additionalProperties": false,
+        }),
+    }
+}
+
+fn act(names_domains: bool) -> ToolSpec {
+    let mut properties = json!({
+        "task": { "type": "string", "minLength": 1, "description": "The whole task in plain language: the run sees nothing else" },
+        "tools": { "type": "array", "items": { "type": "string" }, "description": "Exactly the tools it needs: code, filesystem, bash, fetch, and others" },
+        "skill": { "type": "string", "description": "Name of a skill to work by" },
+        "approvalRequired": { "type": "boolean", "description": "Irreversible and outward actions wait for the owner's consent" },
+    });
+    if let Some(properties) = properties.as_object_mut().filter(|_| names_domains) {
+        let domains = json!({ "type": "array", "items": { "type": "string" }, "description": "Domains it may reach" });
+        properties.insert("domains".to_owned(), domains);
+    }
+    ToolSpec {
+        name: "core_act".to_owned(),
+        description: "Delegate a task to the motor cortex: a run that works on its own with the tools granted. Returns the run's id at \
+                      once; the result comes later as a signal, so end your turn and do not wait."
+            .to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": properties,
+            "required": ["task"],
+            "additionalProperties": false,
+        }),
+    }
+}
+
+fn task(may_answer: bool) -> ToolSpec {
+    let mut actions = vec!["status", "cancel", "retry"];
+    let mut about = "Look at a run of this conversation (status), stop it (cancel), or try a failed one again with guidance (retry)."
+        .to_owned();
+    let mut properties = json!({
+        "runId": { "type": "string" },
+        "guidance": { "type": "string", "description": "For `retry`: what to do differently" },
+    });
+    if may_answer {
+        actions.push("respond");
+        about.push_str(
+            " `respond` passes the owner's present message on as the answer to an open question of the run. Use it only if the \
+             message answers that question. For a request for consent the host reads the yes or no from the owner's own message.",
+        );
+    }
+    if let Some(properties) = properties.as_object_mut() {
+        properties.insert("action".to_owned(), json!({ "type": "string", "enum": actions }));
+        if may_answer {
+            let answer = json!({ "type": "string", "description": "For `respond`: the answer in the owner's words" });
+            properties.insert("answer".to_owned(), answer);
+        }
+    }
+    ToolSpec {
+        name: "core_task".to_owned(),
+        description: about,
+        parameters: json!({
+            "type": "object",
+            "properties": properties,
+            "required": ["runId", "action"],
+            "additionalProperties": false,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KINDS: [TriggerKind; 3] = [TriggerKind::OwnerMessage, TriggerKind::PeerMessage, TriggerKind::Signal];
+
+    fn respond() -> Value {
+        json!({ "runId": "run_1", "action": "respond", "answer": "yes" })
+    }
+
+    #[test]
+    fn only_a_message_of_the_owner_with_its_authority_can_answer() {
+        for kind in KINDS {
+            for has_authority in [false, true] {
+                let powers = TurnPowers::of(kind, has_authority);
+                let may = kind == TriggerKind::OwnerMessage && has_authority;
+                assert_eq!(read(powers, "core_task", respond()).is_ok(), may, "{kind:?} {has_authority}");
+                let shown = serde_json::to_string(&toolset(powers)).unwrap();
+                assert_eq!(shown.contains("respond"), may, "{kind:?} {has_authority}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_peer_makes_the_agent_talk_and_nothing_else() {
+        let powers = TurnPowers::of(TriggerKind::PeerMessage, true);
+        assert_eq!(toolset(powers).len(), 1);
+        assert!(read(powers, "core_act", json!({ "task": "t" })).is_err());
+        assert!(read(powers, "core_say", json!({ "text": "hello" })).is_ok());
+    }
+
+    #[test]
+    fn only_the_owners_message_names_domains() {
+        let call = json!({ "task": "t", "domains": ["a.example.com"] });
+        for (kind, may) in [(TriggerKind::OwnerMessage, true), (TriggerKind::Signal, false)] {
+            let powers = TurnPowers::of(kind, false);
+            assert_eq!(read(powers, "core_act", call.clone()).is_ok(), may, "{kind:?}");
+            assert!(read(powers, "core_act", json!({ "task": "t" })).is_ok(), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn arguments_are_checked() {
+        let powers = TurnPowers::of(TriggerKind::OwnerMessage, true);
+        assert!(read(powers, "core_act", json!({})).is_err());
+        assert!(read(powers, "core_task", json!({ "runId": "../etc", "action": "status" })).is_err());
+        assert!(read(powers, "core_task", json!({ "runId": "run_1", "action": "delete" })).is_err());
+        assert!(read(powers, "core_shell", json!({})).unwrap_err().contains("core_say, core_act, core_task"));
+        let task = read(powers, "core_task", respond()).unwrap();
+        assert!(matches!(task, CoreCall::Task(TaskCall { action: TaskAction::Respond, .. })));
+    }
+}

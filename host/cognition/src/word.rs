@@ -1,0 +1,157 @@
+//! The owner's word about a request for consent, read from the owner's own message by the host (SPEC CONSENT-1).
+//!
+//! The model decides which request a message belongs to; it never decides the answer. With any reply of a model, a message that
+//! is not plainly a yes grants nothing.
+
+/// The words of which a yes consists.
+const YES: [&str; 30] = [
+    "yes",
+    "y",
+    "yep",
+    "yeah",
+    "ok",
+    "okay",
+    "sure",
+    "approve",
+    "approved",
+    "allow",
+    "allowed",
+    "confirm",
+    "confirmed",
+    "accept",
+    "accepted",
+    "go",
+    "ahead",
+    "please",
+    "do",
+    "it",
+    "ja",
+    "oui",
+    "si",
+    "sí",
+    "sim",
+    "да",
+    "tak",
+    "はい",
+    "好",
+    "是",
+];
+/// Those of them that are a yes alone; the others only accompany one.
+const ALONE: [&str; 25] = [
+    "yes",
+    "y",
+    "yep",
+    "yeah",
+    "ok",
+    "okay",
+    "sure",
+    "approve",
+    "approved",
+    "allow",
+    "allowed",
+    "confirm",
+    "confirmed",
+    "accept",
+    "accepted",
+    "ja",
+    "oui",
+    "si",
+    "sí",
+    "sim",
+    "да",
+    "tak",
+    "はい",
+    "好",
+    "是",
+];
+/// A message that begins with one of these is a no.
+const NO: [&str; 16] = [
+    "no",
+    "n",
+    "nope",
+    "deny",
+    "denied",
+    "reject",
+    "rejected",
+    "refuse",
+    "stop",
+    "don't",
+    "dont",
+    "cancel",
+    "nein",
+    "non",
+    "нет",
+    "いいえ",
+];
+/// Words of a yes: a longer message has conditions.
+const MAX_YES_WORDS: usize = 6;
+
+/// The answer in a message of the owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OwnerWord {
+    Yes,
+    No,
+    /// Neither: a question, a condition, another matter.
+    Unclear,
+}
+
+/// Reads the word of the owner. `ids`: the names of the request, which may stand beside it. `must_name`: a yes has to
+/// contain one of them, because several requests are open.
+pub(crate) fn owner_word(message: &str, ids: &[&str], must_name: bool) -> OwnerWord {
+    let is_edge = |sign: char| !sign.is_alphanumeric() && sign != '_';
+    let words: Vec<String> = message
+        .split(|sign: char| sign.is_whitespace() || ",.!;:".contains(sign))
+        .map(|word| word.trim_matches(is_edge).to_lowercase())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let (named, said): (Vec<&str>, Vec<&str>) = words.iter().map(String::as_str).partition(|word| ids.contains(word));
+    if said.first().is_some_and(|first| NO.contains(first)) {
+        return OwnerWord::No;
+    }
+    let is_yes = said.len() <= MAX_YES_WORDS
+        && said.iter().all(|word| YES.contains(word))
+        && said.iter().any(|word| ALONE.contains(word))
+        // A question about the yes is not one.
+        && !message.contains('?');
+    if is_yes && (!must_name || !named.is_empty()) { OwnerWord::Yes } else { OwnerWord::Unclear }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_plain_yes_is_one() {
+        let word = |message| owner_word(message, &["run_1", "apr_1"], false);
+        for yes in ["Yes", "yes, approved", "OK!", "yes please, go ahead", "ja", "Approve run_1", "y"] {
+            assert_eq!(word(yes), OwnerWord::Yes, "{yes}");
+        }
+        for no in ["no", "No, not that one", "don't", "Deny apr_1", "nein"] {
+            assert_eq!(word(no), OwnerWord::No, "{no}");
+        }
+        let unclear = [
+            "",
+            "thanks",
+            "yes but only half of it",
+            "yes?",
+            "what does it do",
+            "go",
+            "please",
+            "tell me a joke",
+            "yes yes yes yes yes yes yes",
+            "approve nothing",
+            "run_1",
+        ];
+        for unclear in unclear {
+            assert_eq!(word(unclear), OwnerWord::Unclear, "{unclear}");
+        }
+    }
+
+    #[test]
+    fn a_yes_names_its_request_if_there_are_several() {
+        assert_eq!(owner_word("yes", &["run_1"], true), OwnerWord::Unclear);
+        assert_eq!(owner_word("yes run_2", &["run_1"], true), OwnerWord::Unclear);
+        assert_eq!(owner_word("yes, run_1", &["run_1"], true), OwnerWord::Yes);
+        assert_eq!(owner_word("no", &["run_1"], true), OwnerWord::No);
+    }
+}
