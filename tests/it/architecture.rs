@@ -43,6 +43,7 @@ const EDGES: [(&str, &[&str]); 27] = [
             "base",
             "bundled",
             "consent",
+            "cortex",
             "deliveries",
             "energy",
             "grants",
@@ -66,7 +67,7 @@ const EDGES: [(&str, &[&str]); 27] = [
     (
         "interfaces",
         &[
-            "agent", "base", "consent", "grants", "ledger", "llm", "motor", "network", "receipts", "runtime",
+            "agent", "base", "consent", "cortex", "grants", "ledger", "llm", "motor", "network", "receipts", "runtime",
             "signals", "skills", "vault",
         ],
     ),

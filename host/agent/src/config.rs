@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::Links;
 
-use crate::{Env, Home};
+use crate::{Env, Home, reflection};
 
 pub use deliveries::{HookConfig, SignalsConfig, TelemetryConfig, WebhookConfig};
 pub use models::{ModelPrice, ModelsConfig};
@@ -61,6 +61,8 @@ pub struct Config {
     pub retention: RetentionConfig,
     /// Who may answer the questions of runs.
     pub consent: consent::ConsentConfig,
+    /// Reflection on the past actions of agents.
+    pub cortex: cortex::CortexConfig,
 }
 
 /// The origin of a value.
@@ -105,6 +107,31 @@ pub struct LoadedConfig {
     /// The values of all keys.
     pub config: Config,
     origins: BTreeMap<String, ValueSource>,
+    sources: ConfigSources,
+}
+
+/// The inputs of a configuration, to load it again.
+#[derive(Debug, Clone)]
+pub(crate) struct ConfigSources {
+    home: Home,
+    /// The named file; `None`: the home's own, if it exists.
+    file: Option<PathBuf>,
+    overrides: Vec<(String, String)>,
+}
+
+impl ConfigSources {
+    /// The path of the file, which may not exist.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.file.clone().unwrap_or_else(|| self.home.config_file())
+    }
+
+    /// Loads the configuration as it is now.
+    ///
+    /// # Errors
+    /// As [`LoadedConfig::load`].
+    pub(crate) fn load(&self, env: &Env) -> Result<Config, Refusal> {
+        LoadedConfig::load(&self.home, self.file.as_deref(), env, &self.overrides).map(|loaded| loaded.config)
+    }
 }
 
 /// Variables with names of their own; every other key is `MOTOR_<SECTION>_<KEY>`.
@@ -149,7 +176,14 @@ impl LoadedConfig {
         }
         let config: Config = serde_json::from_value(tree)
             .map_err(|error| invalid(format!("the configuration does not fit: {error}")))?;
-        Ok(Self { config, origins })
+        let sources =
+            ConfigSources { home: home.clone(), file: file.map(Path::to_owned), overrides: overrides.to_vec() };
+        Ok(Self { config, origins, sources })
+    }
+
+    /// The inputs of this configuration.
+    pub(crate) fn sources(&self) -> ConfigSources {
+        self.sources.clone()
     }
 
     /// Every key, sorted, with its effective value and origin.
@@ -213,7 +247,8 @@ fn set(
     if let Some(place) = trial.pointer_mut(&format!("/{}", key.replace('.', "/"))) {
         *place = value;
     }
-    if let Err(error) = serde_json::from_value::<Config>(trial.clone()) {
+    let checked = serde_json::from_value::<Config>(trial.clone()).map_err(|error| error.to_string());
+    if let Err(error) = checked.and_then(|config| reflection::check(&config.cortex)) {
         return Err(invalid(format!("`{key}` ({origin}) does not fit: {error}")));
     }
     *tree = trial;

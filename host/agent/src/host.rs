@@ -28,10 +28,12 @@ use crate::loss::check_new_state;
 use crate::origins::Origins;
 use crate::otlp::TraceExports;
 use crate::receipt::ReceiptKey;
+use crate::reflection::{ReflectionParts, Reflections};
 use crate::retention::{Pruner, Retention};
 use crate::staged::StagedWrites;
 use crate::trace_file::TraceWriter;
 use crate::{Credentials, Domains, Env, Home, Programs, Runs, Skills, landing};
+use tokio_util::sync::DropGuard;
 use toolbox::SandboxPool;
 
 /// The time for pending answers when the host ends because its storage failed.
@@ -87,6 +89,8 @@ pub struct Capabilities {
     pub energy: Arc<EnergyBook>,
     /// The peers of agents.
     pub ledger: Ledger,
+    /// The cortexes of agents, which reflect on their acts and judge their peers.
+    pub reflections: Reflections,
     /// The signals of runs.
     pub signals: SignalBus,
     /// The signals of runs that still wait.
@@ -95,6 +99,7 @@ pub struct Capabilities {
     pub settings: Vec<ConfigEntry>,
     deliveries: Deliveries,
     started_at: Timestamp,
+    _reflecting: DropGuard,
     /// Held for as long as the host lives. Last, so that the home is free only when all else is gone.
     _lock: HomeLock,
 }
@@ -127,11 +132,25 @@ impl Host {
         let store = Store::open(&options.home.state())?;
         let vault = open_vault(&options, &store);
         let settings = options.config.entries();
+        let sources = options.config.sources();
         let HostOptions { home, config: LoadedConfig { config, .. }, env, compile_worker, clock, random, .. } = options;
         let sandboxes = Arc::new(SandboxPool::new(engine(&config, Some(home.cache()), compile_worker)?));
         let signals = SignalBus::open(store.clone(), clock.clone())?;
         let energy = Arc::new(EnergyBook::open(store.clone(), clock.clone(), config.energy.clone()));
         let ledger = Ledger::open(LedgerParts { store: store.clone(), clock: clock.clone(), random: random.clone() });
+        let reflections = Reflections::open(ReflectionParts {
+            store: store.clone(),
+            clock: clock.clone(),
+            ledger: ledger.clone(),
+            energy: energy.clone(),
+            vault: vault.clone(),
+            env: env.clone(),
+            models: config.models.clone(),
+            sources,
+            config: config.cortex.clone(),
+            stays,
+        });
+        let reflections = reflections.await?;
         for file in &config.network.authorities {
             open_regular(file, Links::Followed).map_err(|error| {
                 let reason = format!("`network.authorities`: cannot read `{}`: {error}", file.display());
@@ -174,6 +193,7 @@ impl Host {
             staged: Arc::new(StagedWrites::new(store.clone(), clock.clone())),
             origins: Origins::new(store.clone(), home.clone()),
             traces,
+            reflections: reflections.clone(),
             landing: tokio::sync::Mutex::default(),
         });
         if let Err(refusal) = landing::end_interrupted(&home.runs()) {
@@ -224,6 +244,7 @@ impl Host {
             retention,
             store: store.clone(),
         });
+        let reflecting = reflections.end_on_drop();
         let capabilities = Capabilities {
             skills: Skills {
                 environment: environment.clone(),
@@ -244,11 +265,13 @@ impl Host {
             tokens,
             energy,
             ledger,
+            reflections,
             signals,
             waiting,
             settings,
             deliveries,
             started_at: clock.now(),
+            _reflecting: reflecting,
             _lock: lock,
         };
         Ok(Self(Arc::new(capabilities)))
@@ -261,6 +284,7 @@ impl Host {
     pub async fn resume(&self) -> Result<Vec<RunId>, Refusal> {
         self.deliveries.begin();
         self.runs.retention.begin();
+        self.reflections.begin();
         let resumed = self.runs.motor.resume_all().await?;
         if !resumed.is_empty() {
             tracing::info!(runs = resumed.len(), "took up runs that an earlier host left");
@@ -333,6 +357,7 @@ impl Host {
 
     /// Stops at a durable point. Runs are left as they are: the next host resumes them.
     pub async fn shutdown(&self) {
+        self.reflections.stop().await;
         self.runs.retention.stop().await;
         self.runs.motor.shutdown().await;
         self.deliveries.stop().await;

@@ -8,6 +8,7 @@ mod answer;
 mod attached;
 mod claim;
 mod connections;
+mod cortex;
 mod drain;
 mod elicitation;
 mod events;
@@ -49,6 +50,7 @@ use tokio_util::sync::CancellationToken;
 
 use attached::Attachments;
 pub use claim::DOOR;
+pub(crate) use cortex::CortexSwitch;
 pub use host::{PageAddress, ResumeReply, Status};
 pub(crate) use ledger::{NewJudgement, NewNote};
 pub use mcp::serve_fixture;
@@ -216,8 +218,16 @@ fn api_routes() -> ApiRoutes {
         .delete("/v1/ledger/peers/{peer}", "Forget a peer: delete everything about it", ledger::forget)
         .refusing(&refusals::CONSENT)
         .post("/v1/ledger/peers/{peer}/interactions", "Note an interaction with a peer", ledger::note)
-        .post("/v1/ledger/peers/{peer}/assessments", "Assess a peer", ledger::assess)
+        .post("/v1/ledger/peers/{peer}/assessments", "Assess a peer while the cortex is off", ledger::assess)
+        .refusing(&refusals::STATE)
         .get("/v1/ledger/forgotten", "List when peers were forgotten, without their ids", ledger::forgotten)
+        .get("/v1/cortex", "Show the state of an agent's cortex", cortex::status)
+        .get("/v1/cortex/beliefs", "List the active beliefs, the latest confirmed last", cortex::beliefs)
+        .get("/v1/cortex/history", "List the latest cycles, the newest first", cortex::history)
+        .post("/v1/cortex/reflections", "Reflect now, and wait for the end of the cycle", cortex::reflect)
+        .refusing(&refusals::STATE)
+        .post("/v1/cortex/switch", "Switch the cortex of an agent on or off", cortex::switch)
+        .refusing(&refusals::STATE)
         .get("/v1/page", "Show the address of the owner's page", host::page)
         .get("/v1/host", "Show the state of the host", host::status)
         .get("/v1/host/findings", "Examine the host's state", host::doctor)
