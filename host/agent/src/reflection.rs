@@ -292,8 +292,8 @@ impl Reflections {
     /// Runs a cycle because the owner asks for it.
     ///
     /// # Errors
-    /// `illegal_state` if the cortex is off, `busy` if a cycle is under way, `not_found` if a named peer is unknown; or if the store
-    /// fails.
+    /// `illegal_state` if the cortex is off, `busy` if a cycle is under way, `not_found` if a named peer is unknown,
+    /// `model_unavailable` if no model is set; or if the store fails.
     pub async fn reflect(&self, request: ReflectRequest) -> Result<ReflectReply, Refusal> {
         let ReflectRequest { agent, peers } = request;
         if peers.len() > MAX_NAMED_PEERS {
@@ -309,6 +309,7 @@ impl Reflections {
         }
         let cortex = self.cortex(&agent)?;
         if cortex.config().enabled {
+            self.model_name(&cortex.config())?;
             cortex.show(peers);
         }
         match self.cycle(&agent, &cortex, vec![Trigger::Owner]).await? {

@@ -225,7 +225,7 @@ fn api_routes() -> ApiRoutes {
         .get("/v1/cortex/beliefs", "List the active beliefs, the latest confirmed last", cortex::beliefs)
         .get("/v1/cortex/history", "List the latest cycles, the newest first", cortex::history)
         .post("/v1/cortex/reflections", "Reflect now, and wait for the end of the cycle", cortex::reflect)
-        .refusing(&refusals::STATE)
+        .refusing(&refusals::REFLECT)
         .post("/v1/cortex/switch", "Switch the cortex of an agent on or off", cortex::switch)
         .refusing(&refusals::STATE)
         .get("/v1/page", "Show the address of the owner's page", host::page)

@@ -33,6 +33,9 @@ pub(super) const TAKE_UP: [RefusalCode; 2] = [IllegalState, OutcomeUnknown];
 /// Refusals of requests that do not fit the present state.
 pub(super) const STATE: [RefusalCode; 1] = [IllegalState];
 
+/// Refusals of a cycle of the cortex.
+pub(super) const REFLECT: [RefusalCode; 4] = [IllegalState, Busy, NotFound, ModelUnavailable];
+
 /// Reading or landing the changes of a run in the owner's directories.
 pub(super) const LAND: [RefusalCode; 3] = [IllegalState, NotFound, InvalidRequest];
 
