@@ -68,15 +68,24 @@ impl Mind {
 
     fn reflects(&self, peers: &[&str]) -> Ended {
         let named = peers.iter().flat_map(|peer| ["--peer", peer]);
-        self.motor.run(&["cortex", "reflect", "--json"].into_iter().chain(named).collect::<Vec<_>>())
+        self.motor.run(&["cortex", "reflect"].into_iter().chain(named).collect::<Vec<_>>())
+    }
+
+    /// A cycle with its exit code.
+    fn reflects_as_json(&self, peers: &[&str]) -> (Option<i32>, Value) {
+        let named = peers.iter().flat_map(|peer| ["--peer", peer]);
+        let ended = self.motor.run(&["cortex", "reflect", "--json"].into_iter().chain(named).collect::<Vec<_>>());
+        let cycle = serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
+        (ended.code, cycle)
     }
 
     /// A cycle that looks at these peers, with this reply.
     #[track_caller]
     fn cycle(&self, peers: &[&str], reply: Value) -> Value {
         self.replies(reply);
-        let ended = self.reflects(peers).succeeded();
-        serde_json::from_str(&ended.stdout).unwrap()
+        let (code, cycle) = self.reflects_as_json(peers);
+        assert_eq!(code, Some(0), "{cycle}");
+        cycle
     }
 
     fn trust(&self, peer: &str) -> Value {

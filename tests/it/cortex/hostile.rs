@@ -32,9 +32,8 @@ fn replies_that_break_the_form_are_skipped_and_freeze_the_beliefs() {
         (json!({ "text": good, "finish": "length" }), "cut off"),
     ] {
         mind.next(reply);
-        let ended = mind.reflects(&["mai"]);
-        assert_eq!(ended.code, Some(1), "{reason}: {ended:?}");
-        let cycle: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let (code, cycle) = mind.reflects_as_json(&["mai"]);
+        assert_eq!(code, Some(1), "{reason}: {cycle}");
         let skipped = &cycle["record"]["outcome"];
         assert_eq!(skipped["status"], "skipped");
         assert!(skipped["reason"].as_str().unwrap().contains(reason), "{reason}: {skipped}");

@@ -38,8 +38,7 @@ fn a_new_peer_starts_a_cycle_and_triggers_during_it_start_no_other() {
 #[test]
 fn without_activity_no_token_is_spent() {
     let mind = Mind::new();
-    mind.motor
-        .configure("[cortex]\nschedule_minutes = 1\ninteraction_count = 2\n[cortex.triggers]\nnew_peer = false\n");
+    mind.motor.configure("[cortex]\ninteraction_count = 2\n[cortex.triggers]\nnew_peer = false\n");
     let serving = mind.motor.start(&["serve"]);
     serving.wait_for_words("listening");
     // Below the count, and looking is no activity.

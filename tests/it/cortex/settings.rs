@@ -70,18 +70,15 @@ fn settings_out_of_range_are_refused_by_name_and_a_running_host_keeps_the_last_v
         motor.configure(&format!("[cortex]\n{line}\n"));
         motor.run(&["config", "show"]).refused(2, &words);
     }
-    motor.configure("[cortex]\nmax_beliefs = 7\nmodel = \"openai/reflector\"\ntriggers = { timer = false }\n");
-    let serving = motor.start(&["serve"]);
-    serving.wait_for_words("listening");
-    // The commands below name another file, so only the host sees the broken one.
-    let valid = motor.file("valid.toml", "");
-    let status = || motor.json(&["cortex", "status", "--config", valid.to_str().unwrap()]);
+    let world = World::new(json!({ "turns": [] }));
+    let status = || world.ask("GET", "/v1/cortex", &world.read, &json!({})).1;
+    world.motor.configure("[cortex]\nmax_beliefs = 7\ntriggers = { timer = false }\n");
     assert_eq!(status()["settings"]["max_beliefs"], 7);
-    motor.configure("[cortex]\nmax_beliefs = 101\n");
+    world.motor.configure("[cortex]\nmax_beliefs = 101\n");
     let kept = status();
     assert_eq!(kept["settings"]["max_beliefs"], 7);
     assert!(kept["problems"][0].as_str().unwrap().contains("max_beliefs"), "{kept}");
-    motor.configure("[cortex]\nmax_beliefs = 8\nmodel = \"openai/reflector\"\n");
+    world.motor.configure("[cortex]\nmax_beliefs = 8\n");
     let changed = status();
     assert_eq!((&changed["settings"]["max_beliefs"], changed.get("problems")), (&json!(8), None));
 }

@@ -3,12 +3,12 @@
 use agent::{CortexStatus, ReflectReply, ReflectRequest};
 use axum::Json;
 use axum::extract::State;
-use base::AgentName;
+use base::{AgentName, Refusal, RefusalCode};
 use cortex::{Belief, ReflectionRecord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::reply::ApiResult;
+use super::reply::{ApiResult, ErrorReply};
 use super::scope::{Owner, Reader};
 use super::{ApiState, Body, Query};
 
@@ -82,7 +82,14 @@ pub(super) async fn reflect(
     Body(request): Body<ReflectRequest>,
 ) -> ApiResult<ReflectReply> {
     let _attachment = api.attached.attach();
-    Ok(Json(api.host.reflections.reflect(request).await?))
+    tokio::select! {
+        biased;
+        reply = api.host.reflections.reflect(request) => Ok(Json(reply?)),
+        () = api.closing.cancelled() => {
+            let refusal = Refusal::new(RefusalCode::TryLater, "the host stops during the reflection");
+            Err(ErrorReply::from(refusal.with_remedy("`motor cortex history` shows whether it was applied")))
+        }
+    }
 }
 
 pub(super) async fn switch(

@@ -34,7 +34,7 @@ pub(super) const TAKE_UP: [RefusalCode; 2] = [IllegalState, OutcomeUnknown];
 pub(super) const STATE: [RefusalCode; 1] = [IllegalState];
 
 /// Refusals of a cycle of the cortex.
-pub(super) const REFLECT: [RefusalCode; 4] = [IllegalState, Busy, NotFound, ModelUnavailable];
+pub(super) const REFLECT: [RefusalCode; 5] = [IllegalState, Busy, NotFound, ModelUnavailable, TryLater];
 
 /// Reading or landing the changes of a run in the owner's directories.
 pub(super) const LAND: [RefusalCode; 3] = [IllegalState, NotFound, InvalidRequest];
