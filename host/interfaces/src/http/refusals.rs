@@ -3,7 +3,7 @@
 
 use base::RefusalCode::{
     self, Busy, ConsentNeeded, CredentialsNeeded, EnergyTooLow, IllegalState, InvalidComponent, InvalidRequest,
-    ModelUnavailable, NotFound, OutcomeUnknown, SkillUntrusted, StateUnusable, UnknownTool,
+    ModelUnavailable, NotFound, OutcomeUnknown, SkillUntrusted, StateUnusable, TryLater, UnknownTool,
 };
 
 /// Starting a run, or explaining it.
