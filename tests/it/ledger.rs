@@ -1,4 +1,4 @@
-//! The ledger of peers with the real program (SPEC LED-1 to LED-3, CONSENT-1): only the owner writes it, a killed host loses
+//! The ledger of peers with the real program (SPEC LED-1 to LED-4, CONSENT-1): only the owner writes it, a killed host loses
 //! nothing of it, and a forgotten peer is gone.
 
 use reqwest::StatusCode;
@@ -7,9 +7,13 @@ use tests::binary::Motor;
 
 use crate::port::World;
 
+/// Peers are assessed by hand only while the cortex is off (SPEC LED-4).
+const BY_HAND: &str = "[cortex]\nenabled = false\n";
+
 /// A home with two peers, of which one was assessed.
 fn acquainted() -> Motor {
     let motor = Motor::new();
+    motor.configure(BY_HAND);
     for (peer, summary, more) in [
         ("npub-7x9k", "asks for the table", &[][..]),
         ("npub-7x9k", "the table", &["--outgoing", "--channel", "phone"]),
@@ -85,6 +89,7 @@ fn a_forgotten_peer_is_gone_and_that_it_was_is_recorded() {
 #[test]
 fn a_killed_host_loses_no_peer() {
     let motor = Motor::new();
+    motor.configure(BY_HAND);
     let serving = motor.start(&["serve"]);
     serving.wait_for_words("listening");
     for number in 0..5 {
@@ -100,6 +105,7 @@ fn a_killed_host_loses_no_peer() {
 #[test]
 fn only_the_owner_writes_and_a_bound_token_sees_its_agent_alone() {
     let world = World::new(json!({ "turns": [] }));
+    world.motor.configure(BY_HAND);
     let note = json!({ "direction": "incoming", "summary": "hello" });
     let path = "/v1/ledger/peers/%40mai%3Aexample.org";
     for (method, path, body) in [

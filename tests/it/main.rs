@@ -13,6 +13,7 @@ mod components;
 mod conformance;
 mod consent;
 mod consent_to_requests;
+mod cortex;
 mod crash;
 mod deliver;
 mod demo;

@@ -5,6 +5,7 @@
 
 pub mod changes;
 pub mod commits;
+pub mod cortex;
 pub mod offers;
 pub mod plans;
 pub mod skills;

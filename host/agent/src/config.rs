@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::Links;
 
-use crate::{Env, Home};
+use crate::{Env, Home, reflection};
 
 pub use deliveries::{HookConfig, SignalsConfig, TelemetryConfig, WebhookConfig};
 pub use models::{ModelPrice, ModelsConfig};
@@ -62,6 +62,8 @@ pub struct Config {
     pub retention: RetentionConfig,
     /// Who may answer the questions of runs.
     pub consent: consent::ConsentConfig,
+    /// Reflection on the past actions of agents.
+    pub cortex: cortex::CortexConfig,
 }
 
 /// The origin of a value.
@@ -192,6 +194,11 @@ impl LoadedConfig {
         Self::load(home, file.as_deref(), env, overrides)
     }
 
+    /// The path of the file, which may not exist.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.sources.file.clone().unwrap_or_else(|| self.sources.home.config_file())
+    }
+
     /// With the configuration of which only the keys that are `taken` are from here, and the others from `before`.
     pub(crate) fn with(mut self, config: Config, taken: impl Fn(&str) -> bool, before: &Self) -> Self {
         self.config = config;
@@ -262,7 +269,8 @@ fn set(
     if let Some(place) = trial.pointer_mut(&format!("/{}", key.replace('.', "/"))) {
         *place = value;
     }
-    if let Err(error) = serde_json::from_value::<Config>(trial.clone()) {
+    let checked = serde_json::from_value::<Config>(trial.clone()).map_err(|error| error.to_string());
+    if let Err(error) = checked.and_then(|config| reflection::check(&config.cortex)) {
         return Err(invalid(format!("`{key}` ({origin}) does not fit: {error}")));
     }
     *tree = trial;

@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::directories;
 use crate::models::ModelAccess;
 use crate::origins::Origins;
+use crate::reflection::Reflections;
 use crate::skill::{advise, briefing, limits, tools_of};
 use crate::staged::StagedWrites;
 use crate::trace_file::TraceWriter;
@@ -43,6 +44,7 @@ pub(crate) struct HostEnvironment {
     pub skills: Library,
     pub origins: Origins,
     pub traces: TraceWriter,
+    pub reflections: Reflections,
     /// One landing at a time, and none while a layer is opened: an interrupted one is ended then.
     pub landing: tokio::sync::Mutex<()>,
 }
@@ -173,6 +175,7 @@ impl Environment for HostEnvironment {
     }
 
     async fn finished(&self, trace: &RunTrace) {
+        self.reflections.observe_run(trace);
         // A failed run may be retried: the owner's decisions for it still apply then.
         // So do they when its staged writes are sent.
         let may_go_on = trace.staged > 0 || trace.failure.as_ref().is_some_and(|failure| failure.retryable);

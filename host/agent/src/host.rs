@@ -30,11 +30,13 @@ use crate::loss::check_new_state;
 use crate::origins::Origins;
 use crate::otlp::TraceExports;
 use crate::receipt::ReceiptKey;
+use crate::reflection::{ReflectionParts, Reflections};
 use crate::retention::{Pruner, Retention};
 use crate::settings::Settings;
 use crate::staged::StagedWrites;
 use crate::trace_file::TraceWriter;
 use crate::{Credentials, Domains, Env, Home, Programs, Runs, Skills, landing, mind};
+use tokio_util::sync::DropGuard;
 use toolbox::SandboxPool;
 
 /// The time for pending answers when the host ends because its storage failed.
@@ -92,6 +94,8 @@ pub struct Capabilities {
     pub ledger: Ledger,
     /// The conversations of agents.
     pub cognition: Cognition,
+    /// The cortexes of agents, which reflect on their acts and judge their peers.
+    pub reflections: Reflections,
     /// The signals of runs.
     pub signals: SignalBus,
     /// The signals of runs that still wait.
@@ -100,6 +104,7 @@ pub struct Capabilities {
     pub settings: Settings,
     deliveries: Deliveries,
     started_at: Timestamp,
+    _reflecting: DropGuard,
     /// Held for as long as the host lives. Last, so that the home is free only when all else is gone.
     _lock: HomeLock,
 }
@@ -137,6 +142,17 @@ impl Host {
         let signals = SignalBus::open(store.clone(), clock.clone())?;
         let energy = Arc::new(EnergyBook::open(store.clone(), clock.clone(), config.energy.clone()));
         let ledger = Ledger::open(LedgerParts { store: store.clone(), clock: clock.clone(), random: random.clone() });
+        let reflections = Reflections::open(ReflectionParts {
+            store: store.clone(),
+            clock: clock.clone(),
+            ledger: ledger.clone(),
+            energy: energy.clone(),
+            vault: vault.clone(),
+            env: env.clone(),
+            config: loaded.clone(),
+            stays,
+        });
+        let reflections = reflections.await?;
         for file in &config.network.authorities {
             open_regular(file, Links::Followed).map_err(|error| {
                 let reason = format!("`network.authorities`: cannot read `{}`: {error}", file.display());
@@ -179,6 +195,7 @@ impl Host {
             staged: Arc::new(StagedWrites::new(store.clone(), clock.clone())),
             origins: Origins::new(store.clone(), home.clone()),
             traces,
+            reflections: reflections.clone(),
             landing: tokio::sync::Mutex::default(),
         });
         if let Err(refusal) = landing::end_interrupted(&home.runs()) {
@@ -229,7 +246,8 @@ impl Host {
             retention,
             store: store.clone(),
         });
-        let cognition = mind::open(&runs, &signals, &ledger, &clock, &random).await?;
+        let cognition = mind::open(&runs, &signals, &ledger, &reflections, &clock, &random).await?;
+        let reflecting = reflections.end_on_drop();
         let capabilities = Capabilities {
             skills: Skills {
                 environment: environment.clone(),
@@ -252,10 +270,12 @@ impl Host {
             energy,
             ledger,
             cognition,
+            reflections,
             signals,
             waiting,
             deliveries,
             started_at: clock.now(),
+            _reflecting: reflecting,
             _lock: lock,
         };
         Ok(Self(Arc::new(capabilities)))
@@ -268,6 +288,7 @@ impl Host {
     pub async fn resume(&self) -> Result<Vec<RunId>, Refusal> {
         self.deliveries.begin();
         self.runs.retention.begin();
+        self.reflections.begin();
         let resumed = self.runs.motor.resume_all().await?;
         if !resumed.is_empty() {
             tracing::info!(runs = resumed.len(), "took up runs that an earlier host left");
@@ -285,13 +306,13 @@ impl Host {
         self.runs.motor.take_up(id)
     }
 
-    /// Forgets a peer: its conversations, then everything about it in the ledger.
+    /// Forgets a peer: its conversations, then everything about it in the ledger and in beliefs.
     ///
     /// # Errors
     /// `not_found` if the ledger does not know it, or if the store fails: then the same command goes on.
     pub async fn forget_peer(&self, agent: &AgentName, peer: &PeerId) -> Result<ForgottenPeer, Refusal> {
         self.cognition.forget(agent, peer).await?;
-        self.ledger.forget(agent, peer).await
+        self.reflections.forget(agent, peer).await
     }
 
     /// The current status of the host.
@@ -350,6 +371,7 @@ impl Host {
 
     /// Stops at a durable point. Runs are left as they are: the next host resumes them.
     pub async fn shutdown(&self) {
+        self.reflections.stop().await;
         self.runs.retention.stop().await;
         // Before the runs: a turn would wait for them.
         self.cognition.shutdown().await;

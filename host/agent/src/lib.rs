@@ -31,6 +31,7 @@ pub mod otlp;
 mod owner;
 mod plan;
 mod receipt;
+mod reflection;
 mod retention;
 mod runs;
 mod settings;
@@ -47,6 +48,7 @@ pub use api::changes::{
     PathKind, PlannedOutcome, PlannedPath, RunChanges,
 };
 pub use api::commits::{CommitEffect, CommitRequest, CommitState, LandedCommit, PlannedCommit};
+pub use api::cortex::{CortexStatus, ReflectReply, ReflectRequest};
 pub use api::plans::{AgreedPlan, TaskPlan};
 pub use api::staged::{DiscardStaged, SendStaged, ShownWrite, StagedResponse, StagedStatus, StagedTask, StagedWrite};
 pub use api::tasks::TaskSummary;
@@ -71,6 +73,7 @@ pub use loss::{AcceptedLoss, accept_loss};
 pub use metrics::HostMetrics;
 pub use owner::{Credentials, Domains};
 pub use receipt::verify::{CheckedFile, UncheckedFile, Verification, VerifyRequest};
+pub use reflection::{CortexEvent, Reflections};
 pub use retention::HomeUsage;
 pub use runs::Runs;
 pub use settings::{ChangedSetting, Settings, TakesEffect};

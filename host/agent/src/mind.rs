@@ -14,6 +14,7 @@ use ledger::Ledger;
 use signals::SignalBus;
 
 use crate::Runs;
+use crate::reflection::Reflections;
 use hands::RunHands;
 use minds::RoleMinds;
 use notes::PeerNotes;
@@ -26,6 +27,7 @@ pub(crate) async fn open(
     runs: &Arc<Runs>,
     signals: &SignalBus,
     ledger: &Ledger,
+    reflections: &Reflections,
     clock: &Arc<dyn Clock>,
     random: &Arc<Random>,
 ) -> Result<Cognition, Refusal> {
@@ -36,7 +38,7 @@ pub(crate) async fn open(
         signals: signals.clone(),
         hands: Arc::new(RunHands { runs: runs.clone() }),
         minds: Arc::new(RoleMinds { environment: runs.environment.clone(), energy: runs.energy.clone() }),
-        observers: vec![Arc::new(PeerNotes::start(ledger.clone()))],
+        observers: vec![Arc::new(PeerNotes::start(ledger.clone(), reflections.clone()))],
     });
     opened.await
 }

@@ -29,6 +29,8 @@ pub struct Settings {
 pub enum TakesEffect {
     /// For every run, and every model call of a run, that starts from now on.
     NextRun,
+    /// For the next reflection of the cortex.
+    NextCycle,
     /// When the host is started again.
     NextStart,
 }
@@ -53,7 +55,7 @@ impl Settings {
     }
 
     /// Reads all sources again. Keys of the sections `models`, `motor`, `budget`, `code`, `limits` and `tools` take
-    /// effect on the next run; changes of others are reported each time until the host is started again.
+    /// effect on the next run, those of `cortex` on the next cycle; changes of others are reported each time until the host is started again.
     ///
     /// # Errors
     /// If a source has an unknown key or an invalid value: then all settings stay as they are.
@@ -66,7 +68,7 @@ impl Settings {
         let config = taken(&read.config, &before.config);
         *self.environment.config.write() = Arc::new(config.clone());
         self.motor.configure(motor::MotorConfig { budget: config.budget.clone(), ..config.motor.clone() });
-        *self.loaded.lock() = read.with(config, |key| takes_effect(key) == TakesEffect::NextRun, &before);
+        *self.loaded.lock() = read.with(config, |key| takes_effect(key) != TakesEffect::NextStart, &before);
         Ok(changed)
     }
 
@@ -87,7 +89,11 @@ impl Settings {
 
 fn takes_effect(key: &str) -> TakesEffect {
     let section = key.split('.').next().unwrap_or_default();
-    if OF_RUNS.contains(&section) { TakesEffect::NextRun } else { TakesEffect::NextStart }
+    match section {
+        "cortex" => TakesEffect::NextCycle,
+        section if OF_RUNS.contains(&section) => TakesEffect::NextRun,
+        _ => TakesEffect::NextStart,
+    }
 }
 
 fn changed(before: &LoadedConfig, after: &LoadedConfig) -> Vec<ChangedSetting> {
@@ -99,8 +105,8 @@ fn changed(before: &LoadedConfig, after: &LoadedConfig) -> Vec<ChangedSetting> {
         .collect()
 }
 
-/// The sections of runs as they were read, and the others as they were.
+/// The sections of runs and of the cortex as they were read, and the others as they were.
 fn taken(read: &Config, before: &Config) -> Config {
-    let Config { models, motor, budget, code, limits, tools, .. } = read.clone();
-    Config { models, motor, budget, code, limits, tools, ..before.clone() }
+    let Config { models, motor, budget, code, limits, tools, cortex, .. } = read.clone();
+    Config { models, motor, budget, code, limits, tools, cortex, ..before.clone() }
 }

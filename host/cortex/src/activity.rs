@@ -42,6 +42,17 @@ pub enum Observation {
         /// The peer in the ledger.
         peer: PeerId,
     },
+    /// A run of the agent is over.
+    RunEnded {
+        /// Replies of its model.
+        model_replies: u64,
+        /// Tokens of all its prompts and replies.
+        tokens: u64,
+        /// Calls of tools that returned.
+        tool_calls: u64,
+        /// Failed calls of tools.
+        tool_failures: u64,
+    },
 }
 
 /// The activity since the last cycle, in numbers.
@@ -56,6 +67,9 @@ pub struct Activity {
     pub new_peers: u64,
     /// Promises that were not kept in time.
     pub overdue: u64,
+    /// Runs that are over.
+    #[serde(default)]
+    pub runs: u64,
     /// Replies of models to the agent.
     pub model_replies: u64,
     /// Tokens of those replies and their prompts.
@@ -100,6 +114,13 @@ impl ActivityBuffer {
             Observation::Overdue { peer } => {
                 add(&mut activity.overdue, 1);
                 note(peers, peer, 1);
+            }
+            Observation::RunEnded { model_replies, tokens, tool_calls, tool_failures } => {
+                add(&mut activity.runs, 1);
+                add(&mut activity.model_replies, model_replies);
+                add(&mut activity.tokens, tokens);
+                add(&mut activity.tool_calls, tool_calls);
+                add(&mut activity.tool_failures, tool_failures);
             }
         }
     }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The cortex's settings.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CortexConfig {
     /// Whether the cortex reflects. While it is off, the agent's model judges peers itself (`assess_peer`). Default true.
@@ -30,6 +31,8 @@ pub struct CortexConfig {
     pub max_peers: usize,
     /// Estimated tokens of a prompt, at most. Default 8,000.
     pub max_context_tokens: u64,
+    /// Estimated tokens of a reply with its reasoning, at most: the call is given up beyond. Default 16,000.
+    pub max_reply_tokens: u64,
     /// Seconds that a cycle may take. Default 60.
     pub reflection_timeout_seconds: u64,
     /// Cycles that the history keeps. Default 50.
@@ -37,7 +40,7 @@ pub struct CortexConfig {
 }
 
 /// The events that start a cycle; each can be switched off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TriggerConfig {
     /// The time since the last cycle, if there was any activity. Default true.
@@ -70,6 +73,7 @@ impl Default for CortexConfig {
             context_window: 10,
             max_peers: 20,
             max_context_tokens: 8_000,
+            max_reply_tokens: 16_000,
             reflection_timeout_seconds: 60,
             history: 50,
         }
@@ -104,6 +108,7 @@ impl CortexConfig {
             ("context_window", size(self.context_window), 1, 100),
             ("max_peers", size(self.max_peers), 1, 50),
             ("max_context_tokens", self.max_context_tokens, 1_000, 200_000),
+            ("max_reply_tokens", self.max_reply_tokens, 500, 100_000),
             ("reflection_timeout_seconds", self.reflection_timeout_seconds, 1, 3_600),
             ("history", self.history, 1, 1_000),
         ];

@@ -8,7 +8,7 @@ use ledger::{Ledger, PeerId};
 use parking_lot::{Mutex, RwLock};
 use store::{Batch, Store, StoreError, Table};
 
-use crate::activity::{ActivityBuffer, Observation};
+use crate::activity::{Activity, ActivityBuffer, Observation};
 use crate::belief::{Belief, names};
 use crate::config::{CortexConfig, InvalidConfig};
 use crate::record::{CycleOutcome, ReflectionRecord};
@@ -86,6 +86,24 @@ impl Cortex {
     /// Notes something that the main loop did. It cannot fail, and changes nothing for the main loop.
     pub fn observe(&self, observation: Observation) {
         self.inner.activity.observe(observation);
+    }
+
+    /// Shows these peers to the next cycle, without starting one.
+    pub fn show(&self, peers: impl IntoIterator<Item = PeerId>) {
+        self.inner.activity.give_back(peers.into_iter().map(|peer| (peer, 1)));
+    }
+
+    /// The activity since the last cycle.
+    #[must_use]
+    pub fn activity(&self) -> Activity {
+        self.inner.activity.activity()
+    }
+
+    /// Whether a cycle is under way.
+    #[must_use]
+    pub fn is_reflecting(&self) -> bool {
+        // Its guard has the lock for as long as it lasts; trying the lock would get in the way of a cycle that begins.
+        Arc::strong_count(&self.inner.reflecting) > 1
     }
 
     /// The triggers that apply now. Empty while the cortex is off.

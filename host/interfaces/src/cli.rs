@@ -9,6 +9,7 @@ mod completions;
 mod config;
 mod consent;
 mod context;
+mod cortex;
 mod credential;
 mod demo;
 mod diff;
@@ -163,6 +164,9 @@ enum Command {
     /// List, show, note, assess and forget the peers of an agent
     #[command(subcommand)]
     Ledger(ledger::LedgerCommand),
+    /// Show how an agent reflects on its acts and peers, make it reflect, or switch that on and off
+    #[command(subcommand)]
+    Cortex(cortex::CortexCommand),
     /// Show an agent's energy
     Energy,
     /// Examine home, state, credentials and models, and name the command that mends each problem
@@ -254,6 +258,7 @@ async fn dispatch(cli: Cli, env: Env, output: &Output) -> Done {
         Command::Call(arguments) => call::run(arguments, &context).await,
         Command::Inspect(arguments) => inspect::run(arguments, &context).await,
         Command::Ledger(command) => ledger::run(command, &context).await,
+        Command::Cortex(command) => cortex::run(command, &context).await,
         Command::Energy => energy::run(&context).await,
         Command::Doctor(arguments) => doctor::run(&arguments, &context).await,
         Command::Setup(arguments) => setup::run(arguments, &context).await,
@@ -377,6 +382,12 @@ mod tests {
             "motor ledger note npub1 hello --outgoing --channel phone",
             "motor ledger assess npub1 -3 --why late",
             "motor ledger forget npub1",
+            "motor cortex status --json",
+            "motor cortex beliefs --agent other",
+            "motor cortex history --limit 3",
+            "motor cortex reflect --peer npub1 --peer @mai:example.org",
+            "motor cortex on",
+            "motor cortex off",
             "motor config show limits.fuel --set limits.fuel=1",
             "motor completions bash",
         ] {
@@ -438,6 +449,9 @@ mod tests {
             "motor serve --allow-remote",
             "motor serve --listen 7777",
             "motor signals --set x",
+            "motor cortex",
+            "motor cortex off now",
+            "motor cortex reflect npub1",
         ] {
             assert!(parse(line).is_err(), "{line}");
         }

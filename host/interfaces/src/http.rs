@@ -9,6 +9,7 @@ mod attached;
 mod claim;
 mod connections;
 mod conversations;
+mod cortex;
 mod drain;
 mod elicitation;
 mod events;
@@ -52,6 +53,7 @@ use attached::Attachments;
 pub use claim::DOOR;
 pub use conversations::MessageReply;
 pub(crate) use conversations::NewChatMessage;
+pub(crate) use cortex::CortexSwitch;
 pub use host::{AskModelRequest, PageAddress, ResumeReply, Status};
 pub(crate) use ledger::{NewJudgement, NewNote};
 pub use mcp::serve_fixture;
@@ -221,7 +223,8 @@ fn api_routes() -> ApiRoutes {
         .delete("/v1/ledger/peers/{peer}", "Forget a peer: delete everything about it", ledger::forget)
         .refusing(&refusals::CONSENT)
         .post("/v1/ledger/peers/{peer}/interactions", "Note an interaction with a peer", ledger::note)
-        .post("/v1/ledger/peers/{peer}/assessments", "Assess a peer", ledger::assess)
+        .post("/v1/ledger/peers/{peer}/assessments", "Assess a peer while the cortex is off", ledger::assess)
+        .refusing(&refusals::STATE)
         .get("/v1/ledger/forgotten", "List when peers were forgotten, without their ids", ledger::forgotten)
         .post("/v1/messages", "Send a message to an agent", conversations::send)
         .refusing(&refusals::MESSAGE)
@@ -236,6 +239,13 @@ fn api_routes() -> ApiRoutes {
             "Follow the events of a conversation from its beginning, or after `Last-Event-ID`",
             conversations::events,
         )
+        .get("/v1/cortex", "Show the state of an agent's cortex", cortex::status)
+        .get("/v1/cortex/beliefs", "List the active beliefs, the latest confirmed last", cortex::beliefs)
+        .get("/v1/cortex/history", "List the latest cycles, the newest first", cortex::history)
+        .post("/v1/cortex/reflections", "Reflect now, and wait for the end of the cycle", cortex::reflect)
+        .refusing(&refusals::REFLECT)
+        .post("/v1/cortex/switch", "Switch the cortex of an agent on or off", cortex::switch)
+        .refusing(&refusals::STATE)
         .get("/v1/page", "Show the address of the owner's page", host::page)
         .get("/v1/host", "Show the state of the host", host::status)
         .get("/v1/host/findings", "Examine the host's state", host::doctor)

@@ -6,12 +6,15 @@ use cognition::{ConversationKey, Observed, Observer};
 use ledger::{Direction, Ledger, NewInteraction, PeerId};
 use tokio::sync::mpsc;
 
+use crate::reflection::Reflections;
+
 /// Interactions that wait to be stored. More at once are left out: observing never waits.
 const MAX_WAITING: usize = 1_000;
 
 /// Notes interactions with peers.
 pub(super) struct PeerNotes {
     ledger: Ledger,
+    reflections: Reflections,
     sender: mpsc::Sender<PeerNote>,
 }
 
@@ -24,9 +27,9 @@ struct PeerNote {
 
 impl PeerNotes {
     /// Starts the task that stores them. It ends with this value.
-    pub(super) fn start(ledger: Ledger) -> Self {
+    pub(super) fn start(ledger: Ledger, reflections: Reflections) -> Self {
         let (sender, mut notes) = mpsc::channel::<PeerNote>(MAX_WAITING);
-        let storing = ledger.clone();
+        let storing = reflections.clone();
         tokio::spawn(async move {
             while let Some(PeerNote { agent, peer, interaction }) = notes.recv().await {
                 if let Err(error) = storing.record(&agent, &peer, vec![interaction]).await {
@@ -34,7 +37,7 @@ impl PeerNotes {
                 }
             }
         });
-        Self { ledger, sender }
+        Self { ledger, reflections, sender }
     }
 }
 
@@ -56,7 +59,9 @@ impl Observer for PeerNotes {
     }
 
     fn section(&self, conversation: &ConversationKey) -> Option<String> {
-        let peer = conversation.peer.as_ref()?;
-        self.ledger.report(&conversation.agent, peer).ok().map(|report| report.prompt)
+        let of_peer = |peer: &PeerId| self.ledger.report(&conversation.agent, peer).ok().map(|report| report.prompt);
+        let mut section = conversation.peer.as_ref().and_then(of_peer).unwrap_or_default();
+        self.reflections.inject(&conversation.agent, &mut section);
+        (!section.is_empty()).then_some(section)
     }
 }

@@ -162,6 +162,7 @@ fn report(changed: &[ChangedSetting]) -> String {
     let line = |setting: &ChangedSetting| {
         let takes_effect = match setting.takes_effect {
             TakesEffect::NextRun => "the running host uses it for the next run",
+            TakesEffect::NextCycle => "the cortex uses it for its next cycle",
             TakesEffect::NextStart => "the running host has to be started again for it",
         };
         format!("{}: {takes_effect}", setting.key)

@@ -1,4 +1,4 @@
-//! Peers of agents: `/v1/ledger` (SPEC LED-1 to LED-3). Only the owner notes, assesses and forgets.
+//! Peers of agents: `/v1/ledger` (SPEC LED-1 to LED-4). Only the owner notes, assesses and forgets.
 
 use axum::Json;
 use axum::extract::State;
@@ -109,7 +109,7 @@ pub(super) async fn note(
     Body(NewNote { agent, direction, channel, summary }): Body<NewNote>,
 ) -> ApiResult<PeerReport> {
     let _attachment = api.attached.attach();
-    api.host.ledger.record(&agent, &peer, vec![NewInteraction { direction, channel, summary }]).await?;
+    api.host.reflections.record(&agent, &peer, vec![NewInteraction { direction, channel, summary }]).await?;
     Ok(Json(api.host.ledger.report(&agent, &peer)?))
 }
 
@@ -120,6 +120,7 @@ pub(super) async fn assess(
     Body(NewJudgement { agent, trust, rationale }): Body<NewJudgement>,
 ) -> ApiResult<Assessment> {
     let _attachment = api.attached.attach();
+    api.host.reflections.check_assess_peer(&agent).await?;
     let (trust, source) = (TrustChange::Set(trust), AssessmentSource::Owner);
     let assessment = NewAssessment { peer, trust, rationale, source };
     Ok(Json(api.host.ledger.record_assessment(&agent, assessment).await?))

@@ -3,7 +3,7 @@
 
 use base::RefusalCode::{
     self, Busy, ConsentNeeded, CredentialsNeeded, EnergyTooLow, IllegalState, InvalidComponent, InvalidRequest,
-    ModelUnavailable, NotFound, OutcomeUnknown, SkillUntrusted, StateUnusable, UnknownTool,
+    ModelUnavailable, NotFound, OutcomeUnknown, SkillUntrusted, StateUnusable, TryLater, UnknownTool,
 };
 
 /// Starting a run, or explaining it.
@@ -32,6 +32,9 @@ pub(super) const TAKE_UP: [RefusalCode; 2] = [IllegalState, OutcomeUnknown];
 
 /// Refusals of requests that do not fit the present state.
 pub(super) const STATE: [RefusalCode; 1] = [IllegalState];
+
+/// Refusals of a cycle of the cortex.
+pub(super) const REFLECT: [RefusalCode; 5] = [IllegalState, Busy, NotFound, ModelUnavailable, TryLater];
 
 /// Reading or landing the changes of a run in the owner's directories.
 pub(super) const LAND: [RefusalCode; 3] = [IllegalState, NotFound, InvalidRequest];

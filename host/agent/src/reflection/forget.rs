@@ -1,0 +1,85 @@
+//! Forgetting a peer, in the ledger and in the cortex of its agent.
+//!
+//! A mark is durable before the first step and goes with the last one. A host that starts and finds a mark removes the peer from
+//! beliefs and history, so a crash between the steps leaves no belief about a forgotten peer. If the crash was before the ledger
+//! forgot the peer, the ledger still knows it, and the owner, who had no answer, asks again.
+
+use base::{AgentName, Refusal};
+use ledger::{ForgottenPeer, PeerId};
+use store::{Batch, Scan, Table, broke_off};
+
+use super::Reflections;
+
+/// Prefix of the keys of [`Table::Meta`] that name peers whose forgetting has begun.
+const FORGETTING: &str = "cortex/forget/";
+
+impl Reflections {
+    /// Deletes everything about a peer. It waits for a cycle under way, which may know the peer.
+    ///
+    /// # Errors
+    /// `not_found` if the peer is unknown, or if the store fails: the next host ends it then.
+    pub async fn forget(&self, agent: &AgentName, peer: &PeerId) -> Result<ForgottenPeer, Refusal> {
+        // In its own task: a client that goes away does not leave it to the next start.
+        let (reflections, agent, peer) = (self.clone(), agent.clone(), peer.clone());
+        let forgetting = tokio::spawn(async move { reflections.forget_marked(&agent, &peer).await });
+        forgetting.await.unwrap_or_else(|error| Err(broke_off(&error)))
+    }
+
+    async fn forget_marked(&self, agent: &AgentName, peer: &PeerId) -> Result<ForgottenPeer, Refusal> {
+        let inner = &*self.0;
+        if !inner.ledger.knows(agent, peer)? {
+            return inner.ledger.forget(agent, peer).await;
+        }
+        let mut mark = Batch::new();
+        mark.put(Table::Meta, key(agent, peer), &true)?;
+        inner.store.commit(mark).await?;
+        let forgotten = inner.ledger.forget(agent, peer).await;
+        self.forget_beliefs(agent, peer).await?;
+        forgotten
+    }
+
+    /// Removes a peer from beliefs, history and activity, and the mark.
+    async fn forget_beliefs(&self, agent: &AgentName, peer: &PeerId) -> Result<(), Refusal> {
+        // The open one, so that no other has the beliefs in memory.
+        let cortex = self.cortex(agent).or_else(|_| self.read(agent))?;
+        cortex.forget(peer).await?;
+        let mut batch = Batch::new();
+        batch.delete(Table::Meta, key(agent, peer));
+        Ok(self.0.store.commit(batch).await?)
+    }
+
+    /// Ends the forgetting that an earlier host began.
+    pub(super) async fn finish_forgetting(&self) -> Result<(), Refusal> {
+        for (key, _) in self.0.store.scan::<bool>(Table::Meta, &Scan::prefix(FORGETTING))? {
+            match named(&key) {
+                Some((agent, peer)) => self.forget_beliefs(&agent, &peer).await?,
+                None => tracing::warn!("a mark of a forgotten peer cannot be read"),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn key(agent: &AgentName, peer: &PeerId) -> String {
+    // Names of agents have no `/`.
+    format!("{FORGETTING}{agent}/{peer}")
+}
+
+fn named(key: &[u8]) -> Option<(AgentName, PeerId)> {
+    let (agent, peer) = std::str::from_utf8(key).ok()?.strip_prefix(FORGETTING)?.split_once('/')?;
+    Some((AgentName::parse(agent).ok()?, PeerId::parse(peer).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_names_agent_and_peer() {
+        for id in ["mai", "@mai:example.org", "a/b/c", "npub-1"] {
+            let (agent, peer) = (AgentName::default(), PeerId::parse(id).unwrap());
+            assert_eq!(named(key(&agent, &peer).as_bytes()), Some((agent, peer)));
+        }
+        assert_eq!(named(b"cortex/forget/main"), None);
+    }
+}

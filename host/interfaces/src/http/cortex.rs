@@ -1,0 +1,102 @@
+//! The cortex of an agent: `/v1/cortex` (SPEC CX-6 to CX-9). Only the owner reflects at will, and switches it.
+
+use agent::{CortexStatus, ReflectReply, ReflectRequest};
+use axum::Json;
+use axum::extract::State;
+use base::{AgentName, Refusal, RefusalCode};
+use cortex::{Belief, ReflectionRecord};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::reply::{ApiResult, ErrorReply};
+use super::scope::{Owner, Reader};
+use super::{ApiState, Body, Query};
+
+/// Cycles in one answer.
+const MAX_LISTED_CYCLES: usize = 1_000;
+
+/// The agent whose cortex it is.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CortexQuery {
+    #[serde(default)]
+    agent: AgentName,
+}
+
+/// The cycles to list.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CycleRange {
+    #[serde(default)]
+    agent: AgentName,
+    /// At most so many. Default 50.
+    #[serde(default = "default_limit")]
+    limit: usize,
+}
+
+fn default_limit() -> usize {
+    50
+}
+
+/// The owner's decision whether an agent is reflected on.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CortexSwitch {
+    /// The agent whose cortex it is.
+    #[serde(default)]
+    pub agent: AgentName,
+    /// Whether it reflects. Off lasts until it is switched on again.
+    pub enabled: bool,
+}
+
+pub(super) async fn status(
+    Reader(access): Reader,
+    State(api): State<ApiState>,
+    Query(whose): Query<CortexQuery>,
+) -> ApiResult<CortexStatus> {
+    access.check_agent(&whose.agent)?;
+    Ok(Json(api.host.reflections.status(&whose.agent).await?))
+}
+
+pub(super) async fn beliefs(
+    Reader(access): Reader,
+    State(api): State<ApiState>,
+    Query(whose): Query<CortexQuery>,
+) -> ApiResult<Vec<Belief>> {
+    access.check_agent(&whose.agent)?;
+    Ok(Json(api.host.reflections.beliefs(&whose.agent).await?))
+}
+
+pub(super) async fn history(
+    Reader(access): Reader,
+    State(api): State<ApiState>,
+    Query(CycleRange { agent, limit }): Query<CycleRange>,
+) -> ApiResult<Vec<ReflectionRecord>> {
+    access.check_agent(&agent)?;
+    Ok(Json(api.host.reflections.history(&agent, limit.min(MAX_LISTED_CYCLES))?))
+}
+
+pub(super) async fn reflect(
+    _: Owner,
+    State(api): State<ApiState>,
+    Body(request): Body<ReflectRequest>,
+) -> ApiResult<ReflectReply> {
+    let _attachment = api.attached.attach();
+    tokio::select! {
+        biased;
+        reply = api.host.reflections.reflect(request) => Ok(Json(reply?)),
+        () = api.closing.cancelled() => {
+            let refusal = Refusal::new(RefusalCode::TryLater, "the host stops during the reflection");
+            Err(ErrorReply::from(refusal.with_remedy("`motor cortex history` shows whether it was applied")))
+        }
+    }
+}
+
+pub(super) async fn switch(
+    _: Owner,
+    State(api): State<ApiState>,
+    Body(CortexSwitch { agent, enabled }): Body<CortexSwitch>,
+) -> ApiResult<CortexStatus> {
+    let _attachment = api.attached.attach();
+    Ok(Json(api.host.reflections.switch(&agent, enabled).await?))
+}

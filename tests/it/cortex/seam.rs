@@ -1,0 +1,121 @@
+//! The seam of the main loop: it records and observes, and appends the beliefs to its prompt (SPEC CX-1, CX-7).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agent::config::LoadedConfig;
+use agent::{CortexEvent, Home, Host, HostOptions, ReflectRequest};
+use base::{AgentName, Random, SystemClock};
+use cortex::Observation;
+use ledger::{ChannelName, Direction, NewInteraction, PeerId};
+use tests::block_on;
+
+use super::{BY_COMMAND, Mind, believing, trusting};
+
+/// A host in this process, on the home of the mind.
+async fn open(mind: &Mind) -> Host {
+    let home = Home::at(mind.motor.home().to_owned());
+    let url = mind.server.base_url();
+    let env = base::env_of_list(&[
+        ("LLM_CORTEX_MODEL", "openai/reflector"),
+        ("OPENAI_API_KEY", "sk-test"),
+        ("OPENAI_BASE_URL", &url),
+    ]);
+    let options = HostOptions {
+        config: LoadedConfig::load(&home, None, &env, &[]).unwrap(),
+        home,
+        env,
+        vault_variables: BTreeMap::new(),
+        compile_worker: None,
+        clock: Arc::new(SystemClock::default()),
+        random: Arc::new(Random::seeded(7)),
+    };
+    Host::open_idle(options).await.unwrap()
+}
+
+fn peer(id: &str) -> PeerId {
+    PeerId::parse(id).unwrap()
+}
+
+fn message(summary: &str) -> NewInteraction {
+    let channel = ChannelName::parse("http").unwrap();
+    NewInteraction { direction: Direction::Incoming, channel, summary: summary.to_owned() }
+}
+
+#[test]
+fn beliefs_reach_the_prompt_while_the_cortex_is_on_and_events_are_heard() {
+    let mind = Mind::new();
+    block_on(async {
+        let host = open(&mind).await;
+        let (reflections, main, other) = (&host.reflections, AgentName::default(), AgentName::parse("other").unwrap());
+        let injected = |agent: &AgentName| {
+            let mut prompt = String::from("You are an agent.");
+            reflections.inject(agent, &mut prompt);
+            prompt
+        };
+        let mut events = reflections.events();
+        reflections.record(&main, &peer("mai"), vec![message("hello"), message("again")]).await.unwrap();
+        assert_eq!(reflections.status(&main).await.unwrap().activity.interactions, 2);
+        assert_eq!(injected(&main), "You are an agent.");
+        mind.replies({
+            let mut reply = believing("mai", "mai-is-polite", "Mai is polite", "r");
+            reply["assessments"] = trusting("mai", 1)["assessments"].clone();
+            reply
+        });
+        // Seen without being named: there was activity.
+        let reply = reflections.reflect(ReflectRequest::default()).await.unwrap();
+        assert_eq!(reply.record.peers_shown, 1);
+        let block = "\n\n## Cortex Beliefs\n\n- mai-is-polite (mai): Mai is polite\n";
+        assert_eq!(injected(&main), format!("You are an agent.{block}"));
+        assert_eq!(injected(&other), "You are an agent.");
+        let Ok(CortexEvent::AfterAssess(agent, assessed)) = events.try_recv() else { panic!("no event") };
+        assert_eq!((agent, assessed.trust, assessed.peer_id), (main.clone(), 1, peer("mai")));
+        let Ok(CortexEvent::AfterReflect(_, reflected)) = events.try_recv() else { panic!("no event") };
+        assert_eq!((reflected.cycle, reflected.beliefs_added), (1, vec!["mai-is-polite".to_owned()]));
+
+        reflections.switch(&main, false).await.unwrap();
+        assert_eq!((injected(&main), reflections.beliefs(&main).await.unwrap().len()), ("You are an agent.".into(), 1));
+        assert!(reflections.offers_assess_peer(&main).await && !reflections.offers_assess_peer(&other).await);
+        reflections.switch(&main, true).await.unwrap();
+        assert!(injected(&main).ends_with(block));
+        host.shutdown().await;
+    });
+}
+
+#[test]
+fn observing_and_injecting_take_microseconds() {
+    let mind = Mind::new();
+    mind.motor.configure(BY_COMMAND);
+    block_on(async {
+        let host = open(&mind).await;
+        let (reflections, main) = (&host.reflections, AgentName::default());
+        let p99 = |mut times: Vec<Duration>| {
+            times.sort();
+            times[times.len() * 99 / 100]
+        };
+        let mut observed = Vec::new();
+        for number in 0..10_000 {
+            let observation = Observation::Message {
+                peer: peer(&format!("p{}", number % 500)),
+                direction: Direction::Incoming,
+                is_new: number < 500,
+            };
+            let began = Instant::now();
+            reflections.observe(&main, observation);
+            observed.push(began.elapsed());
+        }
+        let (mut injected, mut prompt) = (Vec::new(), String::new());
+        for _ in 0..1_000 {
+            let began = Instant::now();
+            reflections.inject(&main, &mut prompt);
+            injected.push(began.elapsed());
+        }
+        // Ten times the limits that the benchmarks have: the machine of a test is busy.
+        let (observed, injected) = (p99(observed), p99(injected));
+        println!("observing {observed:?}, injecting {injected:?}");
+        assert!(observed < Duration::from_micros(100), "{observed:?}");
+        assert!(injected < Duration::from_micros(500), "{injected:?}");
+        host.shutdown().await;
+    });
+}
