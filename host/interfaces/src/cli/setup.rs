@@ -1,13 +1,14 @@
 //! `motor setup`: chooses a model, tries it, and keeps the choice: the name and the address in the configuration file, the
 //! key in the vault (SPEC CONF-3).
 
-use agent::config::edit;
+use agent::config::{ConfigEntry, edit};
 use agent::{LocalServer, ModelAnswer, ModelSetup, SetCredential};
 use base::{CredentialName, Refusal, RefusalCode, Secret};
 use clap::Args;
 use llm::{ModelRef, Provider};
 use network::Target;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use vault::CredentialInfo;
 
 use super::Done;
@@ -48,6 +49,19 @@ pub(super) struct SetupArgs {
     no_try: bool,
 }
 
+/// The settings that were kept.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SetupReport {
+    /// `provider/model`.
+    model: String,
+    /// The keys that were written, with their values and sources.
+    settings: Vec<ConfigEntry>,
+    /// The reply to the test request; absent if none was made or it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<ModelAnswer>,
+}
+
 /// A model that was chosen.
 struct ModelChoice {
     model: ModelRef,
@@ -75,9 +89,9 @@ struct TypedKey {
 
 /// Runs the command `motor setup`.
 pub(super) async fn run(arguments: SetupArgs, context: &Context) -> Done {
-    let answer = set_up(arguments, context).await?;
-    context.answer(&answer, || {
-        let model = text::one_line(answer["model"].as_str().unwrap_or_default());
+    let report = set_up(arguments, context).await?;
+    context.answer(&report, || {
+        let model = text::one_line(&report.model);
         format!(
             "`{model}` does the work from now on: try `motor act \"Count the words of this sentence\" --tools code`"
         )
@@ -89,7 +103,7 @@ pub(super) async fn run(arguments: SetupArgs, context: &Context) -> Done {
 ///
 /// # Errors
 /// If nothing was chosen, the model does not answer, or the choice cannot be kept.
-pub(super) async fn set_up(arguments: SetupArgs, context: &Context) -> Result<Value, Refusal> {
+pub(super) async fn set_up(arguments: SetupArgs, context: &Context) -> Result<SetupReport, Refusal> {
     let place = context.place()?;
     let mut setup = ModelSetup::new(&place.load()?, &place.env);
     let terminal = Terminal::open();
@@ -116,7 +130,7 @@ pub(super) async fn set_up(arguments: SetupArgs, context: &Context) -> Result<Va
     }
     let file = context.place()?.load()?;
     let settings: Vec<_> = file.entries().into_iter().filter(|entry| is_written(&entry.key, &choice)).collect();
-    Ok(json!({ "model": choice.model.to_string(), "settings": settings, "answer": tried }))
+    Ok(SetupReport { model: choice.model.to_string(), settings, answer: tried })
 }
 
 fn is_written(key: &str, choice: &ModelChoice) -> bool {
