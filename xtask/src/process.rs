@@ -14,10 +14,10 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
     Command(std::process::Command::new(program))
 }
 
-/// The cargo this program was started by, in `directory`.
+/// The cargo this program was started by, in `directory`. A program without its components is an error there.
 pub fn cargo(directory: &Path) -> Command {
     let mut cargo = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(directory);
+    cargo.current_dir(directory).env("MOTOR_REQUIRE_GUESTS", "1");
     Command(cargo)
 }
 
