@@ -18,9 +18,10 @@ mod toolchains;
 
 use place::Place;
 use process::cargo;
+use setup::Installing;
 
 const USAGE: &str = "\
-usage: `cargo xtask COMMAND`
+usage: `cargo xtask COMMAND [--no-install]`
 
   setup          install the prerequisites of build and tests, or name them
   guests         build the components that run in the sandbox, where their sources changed
@@ -31,19 +32,28 @@ usage: `cargo xtask COMMAND`
   bench [ARGS]   setup, guests, and the benchmarks, optimised
   tidy           check the house rules that no compiler checks
   ratchet        record figures about comments that have fallen, and print them by crate
-  ci             formatting, tidy, lints and tests: everything that has to pass";
+  ci             formatting, tidy, lints and tests: everything that has to pass
+
+As root on Debian, setup installs missing packages, after it has named each with its use; elsewhere, and with
+`--no-install`, it only names them.";
+
+/// The option that keeps the machine as it is.
+const NO_INSTALL: &str = "--no-install";
 
 fn main() -> Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let given = arguments.len();
+    arguments.retain(|argument| argument != NO_INSTALL);
+    let installing = if arguments.len() < given { Installing::Forbidden } else { Installing::Allowed };
     let Some((command, rest)) = arguments.split_first() else { bail!("{USAGE}") };
-    let place = Place::find()?;
+    let place = Place::find(installing)?;
     if !matches!(command.as_str(), "demo" | "bench") && !rest.is_empty() {
         bail!("`{command}` takes no arguments\n{USAGE}");
     }
     match command.as_str() {
-        "setup" => setup::ensure().and_then(|()| setup::ensure_for_tests()),
+        "setup" => setup::ensure(installing).and_then(|()| setup::ensure_for_tests(installing)),
         "guests" => prepare(&place),
-        "toolchains" => setup::ensure().and_then(|()| toolchains::build(&place)),
+        "toolchains" => setup::ensure(installing).and_then(|()| toolchains::build(&place)),
         "conformance" => conformance(&place),
         "test" => test(&place),
         "demo" => {
@@ -70,7 +80,7 @@ fn main() -> Result<()> {
 }
 
 fn prepare(place: &Place) -> Result<()> {
-    setup::ensure()?;
+    setup::ensure(place.installing)?;
     guests::build(place)
 }
 
@@ -83,7 +93,7 @@ fn conformance(place: &Place) -> Result<()> {
 
 fn test(place: &Place) -> Result<()> {
     prepare(place)?;
-    setup::ensure_for_tests()?;
+    setup::ensure_for_tests(place.installing)?;
     // The tests run the real programs, and cargo builds programs for the tests of their own package only. With the tests,
     // so that both have the features of the tests' dependencies: else everything above tokio is built twice.
     cargo(&place.root).args(["build", "--workspace", "--bins", "--tests"]).run()?;

@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::place::Place;
 use crate::process::command;
+use crate::setup::Installing;
 use crate::stamp::{self, Inputs};
 
 /// The longest one command may take, in seconds. On two cores of their own all of them together take three minutes.
@@ -265,7 +266,15 @@ impl Toolchain {
                 .replace("{root}", &directory(&place.root))
                 .replace("{all}", &directory(all))
         };
+        let installing = match place.installing {
+            Installing::Allowed => "",
+            Installing::Forbidden => "1",
+        };
         // `timeout` ends the processes that a command started, too.
-        command("timeout").args(["--kill-after=10", MAX_SECONDS]).args(line.split_whitespace().map(fill)).run()
+        command("timeout")
+            .args(["--kill-after=10", MAX_SECONDS])
+            .args(line.split_whitespace().map(fill))
+            .env("MOTOR_NO_INSTALL", installing)
+            .run()
     }
 }
