@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask setup|guests|toolchains|conformance|test|demo|ci|bench|tidy|ratchet`.
+//! The project's own commands: `cargo xtask setup|guests|toolchains|conformance|test|demo|ci|bench|fuzz|tidy|ratchet`.
 //!
 //! It depends on next to nothing, so that it runs within seconds of a fresh clone, before anything heavy is built. It
 //! knows how the parts are built and checked, but not how they work.
@@ -6,6 +6,7 @@
 
 use anyhow::{Result, bail};
 
+mod fuzz;
 mod guests;
 mod place;
 mod process;
@@ -30,6 +31,7 @@ usage: `cargo xtask COMMAND [--no-install]`
   test           setup, guests, and every test
   demo [ARGS]    setup, guests, and the demonstration: no key and no network needed
   bench [ARGS]   setup, guests, and the benchmarks, optimised
+  fuzz [TARGET]  ten minutes of fuzzing the parsers of bytes from outside, or one of them
   tidy           check the house rules that no compiler checks
   ratchet        record figures about comments that have fallen, and print them by crate
   ci             formatting, tidy, lints and tests: everything that has to pass
@@ -47,7 +49,7 @@ fn main() -> Result<()> {
     let installing = if arguments.len() < given { Installing::Forbidden } else { Installing::Allowed };
     let Some((command, rest)) = arguments.split_first() else { bail!("{USAGE}") };
     let place = Place::find(installing)?;
-    if !matches!(command.as_str(), "demo" | "bench") && !rest.is_empty() {
+    if !matches!(command.as_str(), "demo" | "bench" | "fuzz") && !rest.is_empty() {
         bail!("`{command}` takes no arguments\n{USAGE}");
     }
     match command.as_str() {
@@ -68,6 +70,7 @@ fn main() -> Result<()> {
             cargo(&place.root).args(["build", "--release", "--workspace", "--bins"]).run()?;
             process::command(place.target.join("release/bench")).args(rest).run()
         }
+        "fuzz" => fuzz::run(&place, rest),
         "tidy" => tidy::check(&place.root),
         "ratchet" => ratchet::lower(&place.root),
         "ci" => ci(&place),
