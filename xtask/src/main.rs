@@ -1,4 +1,5 @@
-//! The project's own commands: `cargo xtask setup|guests|toolchains|conformance|test|demo|ci|bench|fuzz|tidy|ratchet`.
+//! The project's own commands: `cargo xtask setup|guests|toolchains|conformance|test|demo|ci|bench|fuzz|dependencies|
+//! tidy|ratchet`.
 //!
 //! It depends on next to nothing, so that it runs within seconds of a fresh clone, before anything heavy is built. It
 //! knows how the parts are built and checked, but not how they work.
@@ -6,6 +7,7 @@
 
 use anyhow::{Result, bail};
 
+mod dependencies;
 mod fuzz;
 mod guests;
 mod place;
@@ -32,6 +34,7 @@ usage: `cargo xtask COMMAND [--no-install]`
   demo [ARGS]    setup, guests, and the demonstration: no key and no network needed
   bench [ARGS]   setup, guests, and the benchmarks, optimised
   fuzz [TARGET]  ten minutes of fuzzing the parsers of bytes from outside, or one of them
+  dependencies   licences, sources, duplicates, advisories and unused ones of other people's crates
   tidy           check the house rules that no compiler checks
   ratchet        record figures about comments that have fallen, and print them by crate
   ci             formatting, tidy, lints and tests: everything that has to pass
@@ -71,6 +74,7 @@ fn main() -> Result<()> {
             process::command(place.target.join("release/bench")).args(rest).run()
         }
         "fuzz" => fuzz::run(&place, rest),
+        "dependencies" => dependencies::check(&place),
         "tidy" => tidy::check(&place.root),
         "ratchet" => ratchet::lower(&place.root),
         "ci" => ci(&place),
@@ -112,5 +116,6 @@ fn ci(place: &Place) -> Result<()> {
     cargo(&place.root).args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
     place.guest_cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
     toolchains::build(place)?;
+    dependencies::check_if_installed(place)?;
     test(place)
 }

@@ -28,6 +28,12 @@ impl Command {
         self
     }
 
+    /// Runs it in another directory.
+    pub fn directory(mut self, directory: &Path) -> Self {
+        self.0.current_dir(directory);
+        self
+    }
+
     /// Sets an environment variable.
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.0.env(name, value);
