@@ -69,7 +69,7 @@ fn guests_are_found_next_to_the_profile_under_any_layout() {
     for (out, target) in layouts {
         assert_eq!(found(out), place(target), "{out}");
     }
-    // What an earlier build without guests left behind does not hide those of the directory above.
+    // The empty directory of an earlier build without guests does not hide those of the directory above.
     fs::create_dir_all(place("t/rust-analyzer")).unwrap();
     fs::create_dir_all(place("t")).unwrap();
     fs::write(place("t").join("files.wasm"), b"").unwrap();

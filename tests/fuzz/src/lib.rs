@@ -1,4 +1,4 @@
-//! What the fuzzer runs: one function for each parser of bytes from outside. A function panics only if the parser does,
+//! The targets of the fuzzer: one function for each parser of bytes from outside. A function panics only if the parser does,
 //! or breaks a rule that the function states.
 //!
 //! The seeds are in `corpus/<target>`, a file for each input. `tests/it/fuzzed.rs` runs all of them, and

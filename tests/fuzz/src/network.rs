@@ -40,8 +40,8 @@ pub(crate) fn shape(bytes: &[u8]) {
     assert!(shape.is_within(&shape), "{written}");
 }
 
-/// A request: method, URL, a header on each line, an empty line, the body. Headers alone never make a write of other bytes
-/// look like a read, and the class of a request covers it.
+/// A request: method, URL, a header on each line, an empty line, the body. A request that only reads is one by method and
+/// headers too, and the class of a request covers it.
 pub(crate) fn headers(bytes: &[u8]) {
     let Some((head, body)) = text(bytes).map(|text| text.split_once("\n\n").unwrap_or((text, ""))) else { return };
     let mut lines = head.lines();

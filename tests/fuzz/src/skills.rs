@@ -27,7 +27,7 @@ pub(crate) fn manifest(bytes: &[u8]) {
     assert!(departures.iter().all(|departure| !departure.is_empty()));
 }
 
-/// `policy.json`: what is taken over is within the bounds of a policy, and comes back from its own text.
+/// `policy.json`: the policy in it is within bounds, and comes back from its own text.
 pub(crate) fn policy(bytes: &[u8]) {
     let proposal = read_proposal(bytes);
     assert!(proposal.claims.iter().all(|claim| !claim.is_empty()));
