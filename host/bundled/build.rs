@@ -1,36 +1,44 @@
-//! Lists the guests that `cargo xtask guests` built for the program, or says that they are missing.
+//! Lists the guests that `cargo xtask guests` built for the program.
+//!
+//! Without them a development build still succeeds, with a warning, so that `cargo check`, `cargo doc` and editors work
+//! in a fresh clone; such a program refuses to use a bundled component. A release build fails, and so does a build with
+//! `MOTOR_REQUIRE_GUESTS` set.
 
 use std::path::PathBuf;
 use std::{env, fs};
 
+#[path = "src/listing.rs"]
+mod listing;
+
+/// A variable that makes missing guests an error, for builds whose program is to be run.
+const REQUIRE: &str = "MOTOR_REQUIRE_GUESTS";
+
 #[expect(clippy::disallowed_methods, reason = "cargo's variables")]
 fn main() {
     let Some(out) = env::var_os("OUT_DIR").map(PathBuf::from) else { panic!("cargo sets OUT_DIR") };
-    // OUT_DIR is `<target>[/<triple>]/<profile>/build/<crate>-<hash>/out`: the guests are next to the profile, under
-    // any name of the target directory.
-    let Some(guests) = out.ancestors().skip(1).map(|dir| dir.join("guests/bundled")).find(|dir| dir.is_dir()) else {
-        panic!("the bundled guests are not built: run `cargo xtask guests` first");
-    };
+    let guests = listing::directory(&out, &env::var("TARGET").unwrap_or_default());
+    // An empty directory, and not a missing one, which cargo would take for a change at each build.
+    if let Err(error) = fs::create_dir_all(&guests) {
+        panic!("cannot create `{}`: {error}", guests.display());
+    }
     println!("cargo:rerun-if-changed={}", guests.display());
-    let mut names: Vec<String> = match fs::read_dir(&guests) {
-        Ok(entries) => entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect(),
+    let names = match listing::components(&guests) {
+        Ok(names) => names,
         Err(error) => panic!("cannot read `{}`: {error}", guests.display()),
     };
-    names.retain(|name| name.ends_with(".wasm"));
-    names.sort();
-    let rows: String = names
-        .iter()
-        .map(|name| {
-            println!("cargo:rerun-if-changed={}", guests.join(name).display());
-            format!("    ({:?}, include_bytes!({:?})),\n", name.trim_end_matches(".wasm"), guests.join(name))
-        })
-        .collect();
-    // A static and not a constant: each use of a constant would embed a further copy.
-    let source = format!(
-        "/// The bundled components: names, sorted, and bytes.\npub static COMPONENTS: [(&str, &[u8]); {}] = [\n{rows}];\n",
-        names.len()
-    );
-    if let Err(error) = fs::write(out.join("components.rs"), source) {
+    if names.is_empty() {
+        // Only here: with guests, a change of the variable must not rebuild everything.
+        println!("cargo:rerun-if-env-changed={REQUIRE}");
+        let required = env::var_os(REQUIRE).is_some() || env::var("PROFILE").is_ok_and(|profile| profile == "release");
+        assert!(!required, "the bundled guests are not built: run `cargo xtask guests` first");
+        println!(
+            "cargo:warning=the bundled guests are not built, and the program will refuse to use them: run `cargo xtask guests`"
+        );
+    }
+    for name in &names {
+        println!("cargo:rerun-if-changed={}", guests.join(name).display());
+    }
+    if let Err(error) = fs::write(out.join("components.rs"), listing::table(&guests, &names)) {
         panic!("cannot write the list of guests: {error}");
     }
 }

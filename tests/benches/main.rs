@@ -4,6 +4,13 @@
 //! bombs), `host` (start and memory), `step` (host time of one motor step), `network` (gate, scrubber, shell), `runs`
 //! (many at once, and after a million others), `parked` (ten thousand that wait), `directory` (a directory of the owner, against
 //! ripgrep when it is here), `doors` (HTTP, MCP, pages). Numbers of different runs or machines do not compare; rounds of the two sides alternate, so that a slow minute hits both.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "benchmarks"
+)]
 
 mod code;
 mod directory;

@@ -22,6 +22,7 @@ mod disk;
 mod exfiltration;
 mod explain;
 mod fetch;
+mod fuzzed;
 mod gate;
 mod homes;
 mod hostile_files;

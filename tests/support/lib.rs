@@ -1,4 +1,11 @@
 //! Support for the integration tests and the benchmarks: where built things are, and servers to test against.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "support of tests"
+)]
 
 pub mod binary;
 pub mod mcp_fixture;

@@ -1,4 +1,5 @@
-//! The project's own commands: `cargo xtask setup|guests|toolchains|conformance|test|demo|ci|bench|tidy|ratchet`.
+//! The project's own commands: `cargo xtask setup|guests|toolchains|conformance|test|demo|ci|bench|fuzz|dependencies|
+//! tidy|ratchet`.
 //!
 //! It depends on next to nothing, so that it runs within seconds of a fresh clone, before anything heavy is built. It
 //! knows how the parts are built and checked, but not how they work.
@@ -6,6 +7,8 @@
 
 use anyhow::{Result, bail};
 
+mod dependencies;
+mod fuzz;
 mod guests;
 mod place;
 mod process;
@@ -18,9 +21,10 @@ mod toolchains;
 
 use place::Place;
 use process::cargo;
+use setup::Installing;
 
 const USAGE: &str = "\
-usage: `cargo xtask COMMAND`
+usage: `cargo xtask COMMAND [--no-install]`
 
   setup          install the prerequisites of build and tests, or name them
   guests         build the components that run in the sandbox, where their sources changed
@@ -29,21 +33,32 @@ usage: `cargo xtask COMMAND`
   test           setup, guests, and every test
   demo [ARGS]    setup, guests, and the demonstration: no key and no network needed
   bench [ARGS]   setup, guests, and the benchmarks, optimised
+  fuzz [TARGET]  ten minutes of fuzzing the parsers of bytes from outside, or one of them
+  dependencies   licences, sources, duplicates, advisories and unused ones of other people's crates
   tidy           check the house rules that no compiler checks
   ratchet        record figures about comments that have fallen, and print them by crate
-  ci             formatting, tidy, lints and tests: everything that has to pass";
+  ci             formatting, tidy, lints and tests: everything that has to pass
+
+As root on Debian, setup installs missing packages, after it has named each with its use; elsewhere, and with
+`--no-install`, it only names them.";
+
+/// The option that keeps the machine as it is.
+const NO_INSTALL: &str = "--no-install";
 
 fn main() -> Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let given = arguments.len();
+    arguments.retain(|argument| argument != NO_INSTALL);
+    let installing = if arguments.len() < given { Installing::Forbidden } else { Installing::Allowed };
     let Some((command, rest)) = arguments.split_first() else { bail!("{USAGE}") };
-    let place = Place::find()?;
-    if !matches!(command.as_str(), "demo" | "bench") && !rest.is_empty() {
+    let place = Place::find(installing)?;
+    if !matches!(command.as_str(), "demo" | "bench" | "fuzz") && !rest.is_empty() {
         bail!("`{command}` takes no arguments\n{USAGE}");
     }
     match command.as_str() {
-        "setup" => setup::ensure().and_then(|()| setup::ensure_for_tests()),
+        "setup" => setup::ensure(installing).and_then(|()| setup::ensure_for_tests(installing)),
         "guests" => prepare(&place),
-        "toolchains" => setup::ensure().and_then(|()| toolchains::build(&place)),
+        "toolchains" => setup::ensure(installing).and_then(|()| toolchains::build(&place)),
         "conformance" => conformance(&place),
         "test" => test(&place),
         "demo" => {
@@ -58,6 +73,8 @@ fn main() -> Result<()> {
             cargo(&place.root).args(["build", "--release", "--workspace", "--bins"]).run()?;
             process::command(place.target.join("release/bench")).args(rest).run()
         }
+        "fuzz" => fuzz::run(&place, rest),
+        "dependencies" => dependencies::check(&place),
         "tidy" => tidy::check(&place.root),
         "ratchet" => ratchet::lower(&place.root),
         "ci" => ci(&place),
@@ -70,7 +87,7 @@ fn main() -> Result<()> {
 }
 
 fn prepare(place: &Place) -> Result<()> {
-    setup::ensure()?;
+    setup::ensure(place.installing)?;
     guests::build(place)
 }
 
@@ -83,7 +100,7 @@ fn conformance(place: &Place) -> Result<()> {
 
 fn test(place: &Place) -> Result<()> {
     prepare(place)?;
-    setup::ensure_for_tests()?;
+    setup::ensure_for_tests(place.installing)?;
     // The tests run the real programs, and cargo builds programs for the tests of their own package only. With the tests,
     // so that both have the features of the tests' dependencies: else everything above tokio is built twice.
     cargo(&place.root).args(["build", "--workspace", "--bins", "--tests"]).run()?;
@@ -99,5 +116,6 @@ fn ci(place: &Place) -> Result<()> {
     cargo(&place.root).args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
     place.guest_cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
     toolchains::build(place)?;
+    dependencies::check_if_installed(place)?;
     test(place)
 }

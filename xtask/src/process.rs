@@ -14,10 +14,10 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
     Command(std::process::Command::new(program))
 }
 
-/// The cargo this program was started by, in `directory`.
+/// The cargo this program was started by, in `directory`. A program without its components is an error there.
 pub fn cargo(directory: &Path) -> Command {
     let mut cargo = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(directory);
+    cargo.current_dir(directory).env("MOTOR_REQUIRE_GUESTS", "1");
     Command(cargo)
 }
 
@@ -25,6 +25,12 @@ impl Command {
     /// Adds arguments to the command.
     pub fn args(mut self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
         self.0.args(arguments);
+        self
+    }
+
+    /// Runs it in another directory.
+    pub fn directory(mut self, directory: &Path) -> Self {
+        self.0.current_dir(directory);
         self
     }
 

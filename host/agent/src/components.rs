@@ -15,7 +15,7 @@ use runtime::{
 use serde::Serialize;
 use store::Links;
 use tokio_util::sync::CancellationToken;
-use toolbox::{Preparations, load};
+use toolbox::{Preparations, bundled_component, catalogue, load};
 
 use crate::config::Config;
 
@@ -89,10 +89,10 @@ pub struct CallReply {
     pub stdio: String,
 }
 
-/// Whether the program has a bundled component with this name.
+/// Whether a bundled component has this name.
 #[must_use]
 pub fn is_bundled(name: &str) -> bool {
-    bundled::component(name).is_some()
+    catalogue::components().any(|known| known == name)
 }
 
 /// Runs components outside any home.
@@ -141,10 +141,9 @@ impl Workbench {
     /// Inspects a bundled component by the name in [`bundled::COMPONENTS`].
     ///
     /// # Errors
-    /// If no component has that name.
+    /// If the program was built without a component of that name.
     pub async fn inspect_bundled(&self, name: &str) -> Result<ComponentReport, Refusal> {
-        let bytes = bundled::component(name)
-            .ok_or_else(|| Refusal::new(RefusalCode::NotFound, format!("there is no bundled component `{name}`")))?;
+        let bytes = bundled_component(name)?;
         let inspection = self.inspect(Path::new(name), bytes, ComponentOrigin::Bundled).await?;
         let loading = self.load(Path::new(name), load(&self.runtime, bytes));
         Ok(self.report(&inspection, loading).await)

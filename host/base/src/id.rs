@@ -173,12 +173,121 @@ mod tests {
     }
 
     #[test]
-    fn hostile_ids_are_refused() {
-        for text in ["", "run_", "run_../../etc", "run_A", "run_a/b", "RUN_a", "run_\0", "run_é"] {
-            assert!(RunId::parse(text).is_err(), "{text:?}");
+    fn an_id_is_the_time_and_35_random_bits() {
+        let random = Random::seeded(7);
+        let drawn = Random::seeded(7).next_u64();
+        let id = RunId::new(Timestamp::from_millis(0x1_2345_6789), &random);
+        let (time, rest) = id.as_str().strip_prefix("run_").unwrap().split_at(9);
+        let value = |digits: &str| {
+            digits.bytes().fold(0_u64, |value, byte| {
+                value << 5 | ALPHABET.iter().position(|digit| *digit == byte).unwrap() as u64
+            })
+        };
+        assert_eq!((time.len(), rest.len()), (9, 7));
+        assert_eq!(value(time), 0x1_2345_6789);
+        assert_eq!(value(rest), drawn & ((1 << 35) - 1));
+        // Written out once, so that a change of the alphabet or the order of the digits is seen.
+        assert_eq!(time, "004hmasw9");
+    }
+
+    #[test]
+    fn only_texts_of_the_right_form_are_ids() {
+        let [forty, forty_one] = [40, 41].map(|length| format!("run_{}", "z".repeat(length)));
+        for (text, is_id) in [
+            ("run_0", true),
+            ("run_09az", true),
+            (&forty, true),
+            (&forty_one, false),
+            ("", false),
+            ("run_", false),
+            ("run", false),
+            ("0", false),
+            ("un_0", false),
+            ("run_run_0", false),
+            ("run_../../etc", false),
+            ("run_A", false),
+            ("run_a-", false),
+            ("run_a/b", false),
+            ("run_a:", false),
+            ("run_a{", false),
+            ("run_a`", false),
+            ("RUN_a", false),
+            ("run_\0", false),
+            ("run_é", false),
+        ] {
+            assert_eq!(RunId::parse(text).is_ok(), is_id, "{text:?}");
         }
-        for text in ["", "Main", "a/b", "..", "a b"] {
-            assert!(AgentName::parse(text).is_err(), "{text:?}");
+    }
+
+    #[test]
+    fn only_texts_of_the_right_form_are_names() {
+        let [most, too_long] = [64, 65].map(|length| "z".repeat(length));
+        for (text, is_name) in [
+            ("main", true),
+            ("0", true),
+            ("-", true),
+            ("_", true),
+            ("a-z_09", true),
+            (&most, true),
+            (&too_long, false),
+            ("", false),
+            ("Main", false),
+            ("a/b", false),
+            ("..", false),
+            ("a b", false),
+            ("a:", false),
+            ("a{", false),
+            ("a`", false),
+            ("ä", false),
+            ("a\n", false),
+        ] {
+            assert_eq!(AgentName::parse(text).is_ok(), is_name, "{text:?}");
+            assert_eq!(TokenName::parse(text).is_ok(), is_name, "{text:?}");
+        }
+    }
+
+    /// Every way from text to an id and back gives the same.
+    #[test]
+    fn an_id_is_its_text() {
+        fn check<T>(text: &str)
+        where
+            T: fmt::Display + fmt::Debug + std::str::FromStr<Err = InvalidId> + TryFrom<String, Error = InvalidId>,
+            T: Into<String> + Clone + Serialize + for<'a> Deserialize<'a>,
+        {
+            let parsed: T = text.parse().unwrap();
+            assert_eq!((parsed.to_string(), format!("{parsed:?}")), (text.to_owned(), text.to_owned()));
+            assert_eq!(T::try_from(text.to_owned()).unwrap().to_string(), text);
+            let json = serde_json::to_string(&parsed).unwrap();
+            assert_eq!(json, format!("\"{text}\""));
+            assert_eq!(serde_json::from_str::<T>(&json).unwrap().to_string(), text);
+            assert_eq!(Into::<String>::into(parsed), text);
+            assert!("A".parse::<T>().is_err() && T::try_from("A".to_owned()).is_err());
+            assert!(serde_json::from_str::<T>("\"A\"").is_err());
+        }
+        check::<RunId>("run_0123456789abcdef");
+        check::<AgentName>("main");
+        check::<TokenName>("claude-code");
+        assert_eq!(RunId::parse("run_0").unwrap().as_str(), "run_0");
+        assert_eq!(AgentName::parse("helper").unwrap().as_str(), "helper");
+        assert_eq!(TokenName::parse("helper").unwrap().as_str(), "helper");
+        assert_eq!(AgentName::default().as_str(), "main");
+    }
+
+    #[test]
+    fn a_refused_text_is_shown_with_the_form_and_bounded() {
+        let message = RunId::parse(&"X".repeat(1_000)).unwrap_err().to_string();
+        assert!(
+            message.contains(&format!("`{}`", "X".repeat(80))) && message.contains("`run_0123456789abcdef`"),
+            "{message}"
+        );
+        for (message, form) in [
+            (AgentName::parse("A").unwrap_err().to_string(), "`A` is not a valid agent name: it looks like `main`"),
+            (
+                TokenName::parse("A").unwrap_err().to_string(),
+                "`A` is not a valid token name: it looks like `claude-code`",
+            ),
+        ] {
+            assert_eq!(message, form);
         }
     }
 }

@@ -188,6 +188,47 @@ mod tests {
     }
 
     #[test]
+    fn each_status_waits_is_over_or_is_neither() {
+        let mut table = String::new();
+        for status in RunStatus::ALL {
+            let words = match (status.is_waiting(), status.is_terminal()) {
+                (true, true) => "waits and is over",
+                (true, false) => "waits",
+                (false, true) => "is over",
+                (false, false) => "goes on",
+            };
+            table.push_str(&format!("{status} {words}\n"));
+        }
+        expect![[r#"
+            created goes on
+            running goes on
+            awaiting_input waits
+            awaiting_approval waits
+            completed is over
+            failed is over
+            cancelled is over
+        "#]]
+        .assert_eq(&table);
+    }
+
+    #[test]
+    fn a_refused_change_names_the_status_and_the_event() {
+        let messages = StatusEvent::ALL.map(|event| RunStatus::Cancelled.transition(event).unwrap_err().to_string());
+        expect![[r#"
+            a run that is cancelled cannot start
+            a run that is cancelled cannot go on
+            a run that is cancelled cannot ask for input
+            a run that is cancelled cannot ask for approval
+            a run that is cancelled cannot take an answer
+            a run that is cancelled cannot complete
+            a run that is cancelled cannot fail
+            a run that is cancelled cannot be cancelled
+            a run that is cancelled cannot be tried again
+        "#]]
+        .assert_eq(&(messages.join("\n") + "\n"));
+    }
+
+    #[test]
     fn json_and_display_agree() {
         for status in RunStatus::ALL {
             assert_eq!(serde_json::to_string(&status).unwrap(), format!("\"{status}\""));

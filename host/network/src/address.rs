@@ -174,4 +174,100 @@ mod tests {
             assert_eq!(not_public(address.parse().unwrap()), None, "{address}");
         }
     }
+
+    /// First and last address of a range, its name, and the names of the addresses before and after it.
+    type Range = (&'static str, &'static str, &'static str, Option<&'static str>, Option<&'static str>);
+
+    const RANGES: [Range; 37] = [
+        ("0.0.0.0", "0.0.0.0", "unspecified", None, Some("this network")),
+        ("0.0.0.1", "0.255.255.255", "this network", Some("unspecified"), None),
+        ("10.0.0.0", "10.255.255.255", "private", None, None),
+        ("100.64.0.0", "100.127.255.255", "shared by a carrier", None, None),
+        ("127.0.0.0", "127.255.255.255", "loopback", None, None),
+        ("168.63.129.16", "168.63.129.16", "a metadata service", None, None),
+        ("169.254.0.0", "169.254.169.253", "link-local", None, Some("a metadata service")),
+        ("169.254.169.254", "169.254.169.254", "a metadata service", Some("link-local"), Some("link-local")),
+        ("169.254.169.255", "169.254.255.255", "link-local", Some("a metadata service"), None),
+        ("172.16.0.0", "172.31.255.255", "private", None, None),
+        ("192.0.0.0", "192.0.0.255", "reserved", None, None),
+        ("192.0.2.0", "192.0.2.255", "for documentation", None, None),
+        ("192.31.196.0", "192.31.196.255", "reserved", None, None),
+        ("192.88.99.0", "192.88.99.255", "reserved", None, None),
+        ("192.168.0.0", "192.168.255.255", "private", None, None),
+        ("198.18.0.0", "198.19.255.255", "for benchmarks", None, None),
+        ("198.51.100.0", "198.51.100.255", "for documentation", None, None),
+        ("203.0.113.0", "203.0.113.255", "for documentation", None, None),
+        ("224.0.0.0", "239.255.255.255", "multicast", None, Some("reserved")),
+        ("240.0.0.0", "255.255.255.254", "reserved", Some("multicast"), Some("broadcast")),
+        ("::2", "::ffff:ffff", "IPv4 in IPv6", Some("loopback"), Some("reserved")),
+        ("::ffff:0:0:0", "::ffff:0:ffff:ffff", "IPv4 in IPv6", Some("reserved"), Some("reserved")),
+        ("64:ff9b:1::", "64:ff9b:1:ffff:ffff:ffff:ffff:ffff", "IPv4 in IPv6", Some("reserved"), Some("reserved")),
+        ("100::", "100::ffff:ffff:ffff:ffff", "discard-only", Some("reserved"), Some("reserved")),
+        ("2001::", "2001:0:ffff:ffff:ffff:ffff:ffff:ffff", "IPv4 in IPv6", None, Some("reserved")),
+        ("2001:2::", "2001:2:0:ffff:ffff:ffff:ffff:ffff", "for benchmarks", Some("reserved"), Some("reserved")),
+        ("2001:2:1::", "2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff", "reserved", Some("for benchmarks"), None),
+        ("2001:db8::", "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff", "for documentation", None, None),
+        ("2002::", "2002:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "IPv4 in IPv6", None, None),
+        ("3fff::", "3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff", "for documentation", None, None),
+        ("4000::", "fbff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "reserved", None, Some("private")),
+        ("fc00::", "fd00:ec2::253", "private", Some("reserved"), Some("a metadata service")),
+        (
+            "fd00:ec2::255",
+            "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+            "private",
+            Some("a metadata service"),
+            Some("reserved"),
+        ),
+        ("fe80::", "febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "link-local", Some("reserved"), Some("site-local")),
+        ("fec0::", "feff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "site-local", Some("link-local"), Some("multicast")),
+        // An IPv4 address in the range of a translator is judged as itself.
+        ("64:ff9b::0.0.0.1", "64:ff9b::0.255.255.255", "this network", Some("unspecified"), None),
+        ("64:ff9b::240.0.0.0", "64:ff9b::255.255.255.254", "reserved", Some("multicast"), Some("broadcast")),
+    ];
+
+    #[test]
+    fn each_range_ends_where_it_is_said_to() {
+        for (first, last, name, before, after) in RANGES {
+            let [first, last]: [IpAddr; 2] = [first, last].map(|address| address.parse().unwrap());
+            assert_eq!(not_public(first), Some(name), "{first}");
+            assert_eq!(not_public(last), Some(name), "{last}");
+            if let Some(neighbour) = moved(first, -1) {
+                assert_eq!(not_public(neighbour), before, "{neighbour}, before {first}");
+            }
+            if let Some(neighbour) = moved(last, 1) {
+                assert_eq!(not_public(neighbour), after, "{neighbour}, after {last}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_and_the_last_addresses_of_all_are_named() {
+        for (address, name) in [
+            ("255.255.255.255", Some("broadcast")),
+            ("::", Some("unspecified")),
+            ("::1", Some("loopback")),
+            ("ff00::", Some("multicast")),
+            ("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", Some("multicast")),
+            ("64:ff9a:ffff:ffff:ffff:ffff:ffff:ffff", Some("reserved")),
+            ("64:ff9b::255.255.255.255", Some("broadcast")),
+            ("64:ff9b::1:0:0", Some("reserved")),
+            ("1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", Some("reserved")),
+            ("2000::", None),
+            ("3fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", None),
+        ] {
+            assert_eq!(not_public(address.parse().unwrap()), name, "{address}");
+        }
+    }
+
+    /// The address one before or after this one; `None` beyond the first and the last of its family.
+    fn moved(address: IpAddr, by: i8) -> Option<IpAddr> {
+        match address {
+            IpAddr::V4(address) => {
+                address.to_bits().checked_add_signed(by.into()).map(|bits| Ipv4Addr::from_bits(bits).into())
+            }
+            IpAddr::V6(address) => {
+                address.to_bits().checked_add_signed(by.into()).map(|bits| Ipv6Addr::from_bits(bits).into())
+            }
+        }
+    }
 }

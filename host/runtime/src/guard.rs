@@ -65,4 +65,40 @@ mod tests {
             assert_eq!(blocked(source), None, "{source}");
         }
     }
+
+    #[test]
+    fn each_construct_is_named_and_its_lookalike_passes() {
+        let rows = [
+            ("await import ('fs')", "dynamic import()", "const important = (1)"),
+            ("const fs = require('fs')", "require()", "const required = (1)"),
+            ("import('fs')", "dynamic import()", "reimport('fs')"),
+            ("require ('fs')", "require()", "prerequire('fs')"),
+            ("Function ('return 1')", "Function()", "Functions('return 1')"),
+            ("globalThis['x']", "globalThis", "const myglobalThis = 1"),
+            ("__proto__", "__proto__", "a.my__proto__"),
+            ("eval\t('1')", "eval()", "const evaluate = retrieval('1')"),
+            ("Function('return 1')", "Function()", "const myFunction = (1); myFunction(2)"),
+            ("child_process.spawn('sh')", "child_process", "const child_processes = 1"),
+            ("let child_process", "child_process", "let grandchild_process"),
+            ("process.exit(0)", "process", "process.exits"),
+            ("process . kill(1)", "process", "process.killed"),
+            ("process.env", "process", "process.environment"),
+            ("process.binding('fs')", "process", "preprocess.binding('fs')"),
+            ("process.mainModule", "process", "process.mainModules"),
+            ("globalThis.x", "globalThis", "const globalThisTime = 1"),
+            ("a.__proto__", "__proto__", "a.__proto__type"),
+            ("constructor['x']", "constructor[...]", "constructor"),
+            ("a.constructor [b]", "constructor[...]", "a.reconstructor[b]"),
+            ("x['constructor']", "[\"constructor\"]", "x['constructors']"),
+            ("x[ \"constructor\" ]", "[\"constructor\"]", "x[\"a constructor\"]"),
+            ("x[`constructor`]", "[\"constructor\"]", "['constructor', 'x']"),
+        ];
+        for (source, name, lookalike) in rows {
+            assert_eq!(blocked(source), Some(name), "{source}");
+            assert_eq!(blocked(lookalike), None, "{lookalike}");
+        }
+        for (_, name) in BLOCKED {
+            assert!(rows.iter().any(|(_, tested, _)| *tested == name), "{name} has no row");
+        }
+    }
 }

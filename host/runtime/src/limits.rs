@@ -109,4 +109,47 @@ mod tests {
         let policy = Limits { fuel: 5, memory_bytes: u64::MAX, ..host };
         assert_eq!(host.lowered_to(&policy), Limits { fuel: 5, ..host });
     }
+
+    /// Limits as a map, to change each in turn: one that is added later is tested too.
+    fn fields(limits: Limits) -> serde_json::Map<String, serde_json::Value> {
+        serde_json::to_value(limits).unwrap().as_object().unwrap().clone()
+    }
+
+    fn with(name: &str, value: u64) -> Limits {
+        let mut changed = fields(Limits::default());
+        assert!(changed.insert(name.to_owned(), value.into()).is_some(), "{name}");
+        serde_json::from_value(changed.into()).unwrap()
+    }
+
+    #[test]
+    fn a_policy_lowers_each_limit_alone_and_raises_none() {
+        let host = Limits::default();
+        let all = fields(host);
+        assert_eq!(all.len(), 19);
+        for (name, value) in all {
+            let value = value.as_u64().unwrap();
+            for lower in [0, 1, value - 1] {
+                let policy = with(&name, lower);
+                assert_eq!(host.lowered_to(&policy), policy, "{name} to {lower}");
+                assert_eq!(policy.lowered_to(&host), policy, "{name} from {lower}");
+            }
+            for higher in [value, value + 1, u64::MAX] {
+                assert_eq!(host.lowered_to(&with(&name, higher)), host, "{name} to {higher}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_deadline_is_in_milliseconds() {
+        for (deadline, milliseconds) in [
+            (Duration::ZERO, 0),
+            (Duration::from_micros(1_999), 1),
+            (Duration::from_secs(90), 90_000),
+            (Duration::MAX, u64::MAX),
+        ] {
+            let limits = Limits::default().with_deadline(deadline);
+            assert_eq!(limits, with("deadline_ms", milliseconds), "{deadline:?}");
+            assert_eq!(limits.deadline(), Duration::from_millis(milliseconds));
+        }
+    }
 }

@@ -12,6 +12,7 @@ use runtime::{
 };
 use tokio::sync::OnceCell;
 
+use crate::catalogue;
 use crate::preparing::Preparations;
 use store::broke_off;
 
@@ -81,7 +82,7 @@ impl SandboxPool {
             preparations: Preparations::default(),
             isolated: OnceCell::new(),
             connected: OnceCell::new(),
-            bundled: bundled::COMPONENTS.iter().map(|(name, _)| (*name, OnceCell::new())).collect(),
+            bundled: catalogue::components().map(|name| (name, OnceCell::new())).collect(),
             others: Mutex::default(),
         }
     }
@@ -99,7 +100,7 @@ impl SandboxPool {
     pub async fn code(&self, connected: bool, turn: CompileTurn) -> Result<&CodeSandbox, Refusal> {
         let cell = if connected { &self.connected } else { &self.isolated };
         let loading = cell.get_or_try_init(|| async {
-            let name = if connected { "code-js-connected" } else { "code-js" };
+            let name = if connected { catalogue::CONNECTED } else { "code-js" };
             let link = if connected { CodeSandbox::link_connected } else { CodeSandbox::link };
             let component = self.bundled(name).await?;
             link(&self.runtime, &component).map_err(|error| broken("code", &error))
@@ -110,7 +111,7 @@ impl SandboxPool {
     /// The bundled component of tools with this name.
     ///
     /// # Errors
-    /// If there is none, it cannot be loaded, or it does not list its tools.
+    /// If this build lacks it, it cannot be loaded, or it does not list its tools.
     pub async fn tools(&self, name: &str, turn: CompileTurn) -> Result<&Toolset, Refusal> {
         let Some(cell) = self.bundled.get(name) else { return Err(missing(name)) };
         let toolset = cell.get_or_try_init(|| async {
@@ -124,8 +125,7 @@ impl SandboxPool {
     }
 
     async fn bundled(&self, name: &str) -> Result<Component, Refusal> {
-        let bytes = bundled::component(name).ok_or_else(|| missing(name))?;
-        load(&self.runtime, bytes).await.map_err(|error| broken(name, &error))
+        load(&self.runtime, bundled_component(name)?).await.map_err(|error| broken(name, &error))
     }
 
     /// The component of these untrusted bytes. `hash` is their hash, and `path` the name shown to people.
@@ -193,10 +193,33 @@ pub async fn load(runtime: &Runtime, bytes: &'static [u8]) -> Result<Component, 
     loading.await.unwrap_or_else(|error| Err(LoadError::Worker { message: broke_off(&error).reason }))
 }
 
+/// The bytes of the bundled component with this name.
+///
+/// # Errors
+/// If the program was built without it.
+pub fn bundled_component(name: &str) -> Result<&'static [u8], Refusal> {
+    bundled::component(name).ok_or_else(|| missing(name))
+}
+
 fn missing(name: &str) -> Refusal {
-    Refusal::new(RefusalCode::InvalidComponent, format!("there is no bundled component `{name}`"))
+    Refusal::new(RefusalCode::InvalidComponent, format!("this program was built without the component `{name}`"))
+        .with_remedy("run `cargo xtask guests` in its sources and build it again")
 }
 
 fn broken(name: &str, error: &LoadError) -> Refusal {
     Refusal::new(RefusalCode::InvalidComponent, format!("the bundled component `{name}` cannot be used: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_component_that_was_not_built_is_refused_with_the_way_to_build_it() {
+        let refusal = bundled_component("never-built").unwrap_err();
+        assert_eq!(refusal.code, RefusalCode::InvalidComponent);
+        assert!(refusal.reason.contains("`never-built`"), "{}", refusal.reason);
+        assert!(refusal.remedy.is_some_and(|remedy| remedy.contains("cargo xtask guests")));
+        assert!(bundled_component("files").is_ok());
+    }
 }

@@ -1,5 +1,12 @@
 //! `model-server SCRIPT.json [--port N]`: the scripted model endpoint for use from a shell. It prints its base URL,
 //! which for `OPENAI_BASE_URL`, and serves until it is killed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "support of tests"
+)]
 
 use anyhow::Context as _;
 use tests::model_server::{ModelServer, Script};

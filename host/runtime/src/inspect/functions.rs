@@ -18,7 +18,7 @@ use super::name::tool_names;
 use super::types::{TypeNames, TypeReader, type_names};
 use super::{Capability, Export, toolchain};
 use crate::tool::{Effects, MAX_SCHEMA_BYTES, MAX_TOOLS, ToolDescription, command};
-use crate::wit_json::{Field, Type, fmt_fields, schema};
+use crate::wit_json::{Field, Type, fmt_fields, read, schema};
 
 /// Budget for the types of one function, in bytes of names and parts: the schema of a type within budget is within its
 /// own bound or is refused soon after.
@@ -44,6 +44,19 @@ pub struct FunctionTool {
     /// The function in WIT, cut if it is long.
     pub signature: String,
     pub(crate) shape: Shape,
+}
+
+impl FunctionTool {
+    /// Checks arguments against the function's types, as a call does, without calling it.
+    ///
+    /// # Errors
+    /// If an argument is invalid: one sentence for the model that names its position.
+    pub fn check_arguments(&self, json: &str) -> Result<(), String> {
+        match &self.shape {
+            Shape::Function(signature) => read::from_text(&signature.parameters, json).map(drop),
+            Shape::Command => read::from_text(&command::fields(), json).map(drop),
+        }
+    }
 }
 
 /// An exported function that is not a tool.

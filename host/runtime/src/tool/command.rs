@@ -25,7 +25,7 @@ pub(crate) fn is_run(export: &str, function: &str) -> bool {
 }
 
 /// The parameters, as those of a function.
-fn fields() -> [Field; 2] {
+pub(crate) fn fields() -> [Field; 2] {
     let field = |name: &str, ty, docs: &str| Field {
         name: name.to_owned(),
         ty: Type::Option(Box::new(ty)),

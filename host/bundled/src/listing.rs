@@ -1,0 +1,55 @@
+//! Where the built guests are, and the table of them that the crate includes. Part of the build script, and of the
+//! tests of this crate.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The directory of the bundled guests, in the target directory.
+const GUESTS: &str = "guests/bundled";
+
+/// The directory of the built guests. `out` is `OUT_DIR`, which is `<target>[/<triple>]/<profile>/build/<crate>-<hash>/out`:
+/// the guests are next to the profile, under any name of the target directory. Where none are built, the place they will
+/// be built at.
+pub fn directory(out: &Path, triple: &str) -> PathBuf {
+    let candidates = || out.ancestors().skip(1).map(|dir| dir.join(GUESTS));
+    if let Some(found) = candidates().find(|dir| components(dir).is_ok_and(|names| !names.is_empty())) {
+        return found;
+    }
+    let beside_profile = out.ancestors().nth(4).unwrap_or(out);
+    match beside_profile.parent() {
+        Some(target) if beside_profile.ends_with(triple) => target.join(GUESTS),
+        _ => beside_profile.join(GUESTS),
+    }
+}
+
+/// The file names of the components in a directory, sorted.
+///
+/// # Errors
+/// If the directory cannot be read.
+pub fn components(directory: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        names.extend(
+            entry?.file_name().into_string().ok().filter(|name| name.ends_with(".wasm") && !name.starts_with('.')),
+        );
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// The source of the table of components. A static and not a constant: each use of a constant would embed a further copy.
+pub fn table(directory: &Path, names: &[String]) -> String {
+    let rows: String = names
+        .iter()
+        .map(|name| {
+            let path = directory.join(name);
+            format!("    ({:?}, include_bytes!({path:?})),\n", name.trim_end_matches(".wasm"))
+        })
+        .collect();
+    format!(
+        "/// The bundled components: names, sorted, and bytes. Empty in a build without guests.\n\
+         pub static COMPONENTS: [(&str, &[u8]); {}] = [\n{rows}];\n",
+        names.len()
+    )
+}
