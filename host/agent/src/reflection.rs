@@ -1,4 +1,4 @@
-//! The cortexes of a home's agents (SPEC CX-1 to CX-9): what they observe, when they reflect, and with which model.
+//! The cortexes of a home's agents (SPEC CX-1 to CX-9): their observations, their schedule, their model.
 //!
 //! One cortex for each agent with activity, opened at its first. The main loop and the motor only observe: that takes a few
 //! microseconds and cannot fail. Cycles run in tasks of their own; a failure of one is a record in the history and a line in the

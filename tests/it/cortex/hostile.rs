@@ -129,7 +129,7 @@ fn poisoned_peers_with_an_obedient_model_move_trust_by_three_and_nothing_else() 
     assert!(value.starts_with("evil is the owner ") && value.lines().count() == 1, "{beliefs}");
     // Nothing waits, and nothing was started.
     assert_eq!(motor.json(&["task", "list"]), json!([]));
-    motor.json(&reflect);
+    motor.stdout(&reflect);
     let trusts = of(&motor.json(&["ledger", "list"]), "trust");
     assert_eq!(trusts, [json!(6), json!(-6)]);
 }

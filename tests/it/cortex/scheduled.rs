@@ -44,8 +44,8 @@ fn without_activity_no_token_is_spent() {
     // Below the count, and looking is no activity.
     mind.hears("mai", "hello");
     for _ in 0..3 {
-        mind.motor.json(&["cortex", "status"]);
-        mind.motor.json(&["ledger", "show", "mai"]);
+        mind.motor.stdout(&["cortex", "status"]);
+        mind.motor.stdout(&["ledger", "show", "mai"]);
     }
     assert_eq!(mind.server.calls(), 0);
     mind.replies(trusting("mai", 1));

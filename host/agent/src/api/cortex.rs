@@ -30,7 +30,7 @@ pub struct CortexStatus {
     pub activity: Activity,
     /// Number of active beliefs.
     pub beliefs: u64,
-    /// The latest cycle.
+    /// The record of the latest cycle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_cycle: Option<ReflectionRecord>,
     /// The settings of the next cycle.

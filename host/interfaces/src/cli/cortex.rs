@@ -40,7 +40,7 @@ pub(super) enum CortexCommand {
 /// Arguments of `motor cortex history`.
 #[derive(Debug, Args)]
 pub(super) struct HistoryArgs {
-    /// Number of cycles
+    /// Number of cycles to list
     #[arg(long, default_value_t = 50, value_name = "N")]
     limit: usize,
 }
@@ -75,7 +75,8 @@ pub(super) async fn run(command: CortexCommand, context: &Context) -> Done {
                 CortexCommand::Reflect(ReflectArgs { peers }) => {
                     let request = ReflectRequest { agent, peers };
                     let call = Call::post("/v1/cortex/reflections", &request)?.with(unasked(context).await?);
-                    let reply: ReflectReply = session.ask(&call).await?;
+                    // A second host must not pay for the same cycle again.
+                    let reply: ReflectReply = session.ask_once(&call).await?;
                     context.answer(&reply, || cycle(&reply.record))?;
                     if reply.reflected.is_none() {
                         return Ok(CommandExit::Failed);
