@@ -48,7 +48,7 @@ fn a_task_is_delegated_and_its_result_is_told() {
 #[test]
 fn a_person_talks_at_a_terminal() {
     let world = World::new(|asked| says(&format!("you said {}", asked.last())));
-    let mut talking = world.motor.at_terminal(&["chat"]);
+    let mut talking = world.motor.on_screen(&["chat"], 80, ">&0 2>&0");
     talking.sees("> ");
     talking.types("good morning");
     talking.sees("you said good morning");
@@ -279,6 +279,7 @@ fn a_message_that_was_the_owners_has_lost_its_authority_after_a_kill() {
     world.send("Yes");
     block_on(world.model.wait_at_gate());
     serving.kill();
+    block_on(world.model.wait_gate_empty());
     world.model.release();
     let serving = world.serve();
     let mut chat = world.follow();

@@ -27,10 +27,13 @@ use input::TypedLine;
 use runs::RunLines;
 use view::ChatView;
 
+/// Entries that are read to find the last event: a turn has at most about a hundred.
+const MIN_READ: usize = 200;
+
 /// Arguments of `motor chat`.
 #[derive(Debug, Args)]
 pub(super) struct ChatArgs {
-    /// Number of earlier entries to show first
+    /// Number of earlier events to show first
     #[arg(long, value_name = "N", default_value_t = 20)]
     history: usize,
     /// Channel of the conversation: each has a history of its own
@@ -83,14 +86,12 @@ impl Chat<'_> {
     }
 
     async fn history(&mut self, session: &mut Session) -> Result<(), CliError> {
-        // One at least, to know where new ones begin.
-        let path = format!("{}&limit={}", self.path(""), self.arguments.history.max(1));
+        // More than are shown, to know where new ones begin: many entries of a turn under way are no events.
+        let path = format!("{}&limit={}", self.path(""), self.arguments.history.max(MIN_READ));
         let earlier: Vec<ChatEvent> = session.ask(&Call::get(path)).await?;
         self.after = earlier.last().map(|event| event.id);
-        if self.arguments.history > 0 {
-            for event in &earlier {
-                self.view.earlier(event)?;
-            }
+        for event in earlier.iter().skip(earlier.len().saturating_sub(self.arguments.history)) {
+            self.view.earlier(event)?;
         }
         Ok(())
     }
