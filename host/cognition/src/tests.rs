@@ -184,10 +184,12 @@ async fn until_ended(cognition: &Cognition, peer: Option<PeerId>, wanted: u64) -
 }
 
 fn said(events: &[ChatEventBody]) -> Vec<&str> {
-    let text = |event| match event {
-        &ChatEventBody::Said { ref text, .. } => Some(text.as_str()),
-        _ => None,
-    };
+    fn text(event: &ChatEventBody) -> Option<&str> {
+        match event {
+            ChatEventBody::Said { text, .. } => Some(text),
+            _ => None,
+        }
+    }
     events.iter().filter_map(text).collect()
 }
 

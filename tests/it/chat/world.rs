@@ -130,7 +130,7 @@ impl Follower {
     /// Reads on until an event of this type has this text or status.
     #[track_caller]
     pub(crate) fn until(&mut self, kind: &str, words: &str) -> Value {
-        while let Some(event) = self.events.next() {
+        for event in self.events.by_ref() {
             self.seen.push(event.clone());
             let text = event["text"].as_str().or(event["status"].as_str()).unwrap_or_default();
             if event["type"] == kind && text.contains(words) {

@@ -44,7 +44,7 @@ impl Motor {
     ///
     /// # Errors
     /// If no host listens.
-    pub fn events(&self, path: &str, after: u64) -> io::Result<impl Iterator<Item = (u64, Value)>> {
+    pub fn events(&self, path: &str, after: u64) -> io::Result<impl Iterator<Item = (u64, Value)> + use<>> {
         Ok(self.all_events(path, after)?.filter_map(|(id, event)| Some((id?, event))))
     }
 
@@ -52,7 +52,7 @@ impl Motor {
     ///
     /// # Errors
     /// If no host listens.
-    pub fn all_events(&self, path: &str, after: u64) -> io::Result<impl Iterator<Item = (Option<u64>, Value)>> {
+    pub fn all_events(&self, path: &str, after: u64) -> io::Result<impl Iterator<Item = (Option<u64>, Value)> + use<>> {
         let stream = self.connect(path, None, &[("last-event-id", &after.to_string())])?;
         let mut decoder = Decoder::default();
         let lines = BufReader::new(stream).lines().map_while(Result::ok);
