@@ -63,7 +63,7 @@ impl HostEnvironment {
         .await
     }
 
-    /// What it takes to reach models, by the settings in force.
+    /// The access to models, by the settings in force.
     pub fn model_access(&self) -> ModelAccess {
         let (config, env) = (self.config().models.clone(), self.env.clone());
         ModelAccess { config, env, vault: self.access.vault.clone() }

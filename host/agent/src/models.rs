@@ -13,7 +13,7 @@ use crate::Env;
 use crate::config::ModelsConfig;
 use crate::withhold::Withholding;
 
-/// What it takes to reach models.
+/// The access to models: settings, and the places of their keys.
 #[derive(Clone)]
 pub(crate) struct ModelAccess {
     pub config: ModelsConfig,

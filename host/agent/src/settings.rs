@@ -41,9 +41,9 @@ pub enum TakesEffect {
 pub struct ChangedSetting {
     /// The key as `section.key`.
     pub key: String,
-    /// The new value.
+    /// The value after the change.
     pub value: Value,
-    /// When it takes effect.
+    /// The moment at which it takes effect.
     pub takes_effect: TakesEffect,
 }
 

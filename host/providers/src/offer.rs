@@ -24,9 +24,9 @@ const COMPATIBLE: [&str; 3] = ["http://127.0.0.1:1234/v1", "http://127.0.0.1:808
 pub struct LocalServer {
     /// The provider to name it by.
     pub provider: Provider,
-    /// Its address.
+    /// The base URL of the server.
     pub base_url: String,
-    /// The models it offers.
+    /// The names of the models it offers.
     pub models: Vec<String>,
 }
 

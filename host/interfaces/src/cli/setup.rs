@@ -53,7 +53,7 @@ pub(super) struct SetupArgs {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SetupReport {
-    /// `provider/model`.
+    /// The model as `provider/model`.
     model: String,
     /// The keys that were written, with their values and sources.
     settings: Vec<ConfigEntry>,
@@ -243,15 +243,15 @@ impl Offer<'_> {
         match self {
             Self::Local(server, model) => {
                 let name = format!("{}/{model}", server.provider);
-                format!("{:<30}  runs on this machine, at {}", text::one_line(&name), text::one_line(&server.base_url))
+                format!("{:<38}  runs on this machine, at {}", text::one_line(&name), text::one_line(&server.base_url))
             }
             Self::Provider(provider, words) => {
                 let key = setup.address(*provider).filter(|address| address.has_key);
                 let key = key
                     .map_or_else(|| "takes a key".to_owned(), |address| format!("`{}` is set", address.key_variable));
-                format!("{words:<30}  {key}")
+                format!("{words:<38}  {key}")
             }
-            Self::Server => format!("{:<30}  with the API of OpenAI", "another server"),
+            Self::Server => format!("{:<38}  with the API of OpenAI", "another server"),
         }
     }
 }
@@ -349,13 +349,21 @@ async fn key(
         return Err(Refusal::new(RefusalCode::CredentialsNeeded, reason).with_remedy(remedy));
     };
     let prompt = format!("key for {domain} (not shown; it is kept in the vault): ");
-    let value = terminal.ask_secret(&prompt).await.map_err(|error| gone(&error))?;
-    if value.expose().trim().is_empty() {
-        return Err(usage("the key is empty", format!("export `{variable}`, or type it at the prompt")));
+    for tries in 1.. {
+        let value = terminal.ask_secret(&prompt).await.map_err(|error| gone(&error))?;
+        let value = Secret::new(value.expose().trim().to_owned());
+        if value.expose().is_empty() {
+            return Err(usage("the key is empty", format!("export `{variable}`, or type it at the prompt")));
+        }
+        setup.set_key(provider, value.clone());
+        let refused = setup.models(provider).await.err();
+        match refused.filter(|refusal| refusal.code == RefusalCode::CredentialsNeeded) {
+            Some(refusal) if tries < TRIES => write(terminal, &format!("{}\n", text::revealed(&refusal.reason)))?,
+            Some(refusal) => return Err(refusal),
+            None => return Ok(ModelKey::Typed(TypedKey { variable, domain, value })),
+        }
     }
-    let value = Secret::new(value.expose().trim().to_owned());
-    setup.set_key(provider, value.clone());
-    Ok(ModelKey::Typed(TypedKey { variable, domain, value }))
+    Err(unchosen())
 }
 
 /// Whether the vault has a credential of this name for every use.
