@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 /// The directory of the bundled guests, in the target directory.
 const GUESTS: &str = "guests/bundled";
 
-/// The directory of the built guests. `out` is `OUT_DIR`, which is `<target>[/<triple>]/<profile>/build/<crate>-<hash>/out`:
-/// the guests are next to the profile, under any name of the target directory. Where none are built, the place they will
-/// be built at.
+/// The directory of the built guests. `out` is `OUT_DIR`, which is
+/// `<target>[/<triple>]/<profile>/build/<crate>-<hash>/out`: the guests are next to the profile, under any name of the
+/// target directory. Where none are built, the place they will be built at.
 pub fn directory(out: &Path, triple: &str) -> PathBuf {
     let candidates = || out.ancestors().skip(1).map(|dir| dir.join(GUESTS));
     if let Some(found) = candidates().find(|dir| components(dir).is_ok_and(|names| !names.is_empty())) {
@@ -38,7 +38,8 @@ pub fn components(directory: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// The source of the table of components. A static and not a constant: each use of a constant would embed a further copy.
+/// The source of the table of components. A static and not a constant: each use of a constant would embed a further
+/// copy.
 pub fn table(directory: &Path, names: &[String]) -> String {
     let rows: String = names
         .iter()
