@@ -112,7 +112,7 @@ fn a_missing_or_wrong_key_is_4_and_names_the_variable() {
 #[test]
 fn no_model_says_how_to_set_one() {
     let motor = Motor::new();
-    motor.run(&["act", "x"]).refused(1, &["LLM_MOTOR_MODEL", "motor doctor", "motor demo"]);
+    motor.run(&["act", "x"]).refused(1, &["LLM_MOTOR_MODEL", "motor setup", "motor demo"]);
     left_nothing(&motor);
     let motor = motor.env("LLM_MOTOR_MODEL", "opnai/x");
     motor.run(&["act", "x"]).refused(2, &["LLM_MOTOR_MODEL", "openai"]);

@@ -228,7 +228,7 @@ impl std::fmt::Display for RequiredSettings {
             Self::BaseUrl { variable } => {
                 write!(
                     f,
-                    "`compatible/` needs the endpoint's address: set `models.openai_url` or `{variable}`, for example \
+                    "`compatible/` needs the endpoint's address: set `{variable}` or `models.openai_url`, for example \
                      `http://127.0.0.1:8080/v1`"
                 )
             }
