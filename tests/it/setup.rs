@@ -89,6 +89,23 @@ fn from_an_empty_home_to_a_finished_task_in_one_command() {
 }
 
 #[test]
+fn a_chat_in_an_empty_home_offers_the_set_up_and_goes_on() {
+    let (server, motor) = (server(), home());
+    let mut chatting = motor.on_screen(&["chat"], 80, ">&0 2>&0");
+    chatting.sees("no model is set up yet. Do it now? [y/N] ");
+    chatting.types("y");
+    sets_up(&mut chatting, &server, KEY);
+    chatting.sees("number, or name of the model: ");
+    chatting.types("1");
+    chatting.sees("[y/N] ");
+    chatting.types("y");
+    chatting.sees("> ");
+    chatting.types("are you there?");
+    chatting.sees("ready");
+    block_on(server.wait_for_calls(2));
+}
+
+#[test]
 fn a_stored_key_goes_to_no_other_server() {
     let (server, other, motor) = (server(), server(), home());
     motor.run_as_owner(&["credential", "set", "OPENAI_API_KEY", "--domain", &host_of(&server)], KEY).succeeded();

@@ -13,7 +13,6 @@ use super::context::{Context, usage};
 use super::follow::{FollowOutcome, RunEnd, follow};
 use super::grants::{GrantArgs, absolute};
 use super::plan::AgreedRequest;
-use super::setup::SetupArgs;
 use super::skill::left_behind;
 use super::terminal::Terminal;
 use super::{CliError, Done, consent, diff, input, land, plan, setup, staged};
@@ -123,15 +122,13 @@ async fn asked(context: &Context) -> Result<String, Refusal> {
 /// # Errors
 /// If the set-up is begun and not finished.
 async fn with_model(request: &ActRequest, context: &Context) -> Result<(), Refusal> {
-    let is_set = || Ok::<_, Refusal>(context.place()?.load()?.config.models.roles().resolve(Role::Motor).is_ok());
-    if request.model.is_some() || request.unattended || context.output.is_json() || is_set()? {
+    if request.model.is_some() || request.unattended || context.output.is_json() {
         return Ok(());
     }
-    let Some(terminal) = Terminal::open() else { return Ok(()) };
-    if consent::yes(&terminal, "no model is set up yet. Do it now? [y/N] ").await? {
-        setup::set_up(SetupArgs::default(), context).await?;
+    match Terminal::open() {
+        Some(terminal) => setup::offer(&terminal, &[Role::Motor], context).await,
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// A session with a host that outlives this command.

@@ -13,12 +13,13 @@ use base::Random;
 use clap::Args;
 use cognition::ChatEvent;
 use ledger::ChannelName;
+use llm::Role;
 use tokio::sync::mpsc;
 
 use super::consent::{at, given, nobody};
 use super::context::Context;
 use super::terminal::Terminal;
-use super::{CliError, Done};
+use super::{CliError, Done, setup};
 use crate::client::{Call, OwnerProof};
 use crate::exit::CommandExit;
 use crate::http::{MessageReply, NewChatMessage};
@@ -43,14 +44,19 @@ pub(super) struct ChatArgs {
 
 pub(super) async fn run(arguments: &ChatArgs, context: &Context) -> Done {
     let terminal = std::io::stdin().is_terminal().then(Terminal::open).flatten();
-    let proof = match &terminal {
-        Some(terminal) => at(terminal, context).await?,
-        None => given(context)?.ok_or_else(nobody)?,
-    };
-    let lines = input::lines(terminal.as_ref());
-    let view = ChatView::new(&context.output, terminal);
+    match &terminal {
+        Some(terminal) => setup::offer(terminal, &[Role::Smart, Role::Fast, Role::Motor], context).await?,
+        None => drop(given(context)?.ok_or_else(nobody)?),
+    }
     context
         .with_host(async |session| {
+            // The first host of a home makes the token.
+            let proof = match &terminal {
+                Some(terminal) => at(terminal, context).await?,
+                None => given(context)?.ok_or_else(nobody)?,
+            };
+            let lines = input::lines(terminal.as_ref());
+            let view = ChatView::new(&context.output, terminal);
             session.take_up_runs().await?;
             let mut chat = Chat {
                 arguments,

@@ -5,7 +5,7 @@ use agent::config::{ConfigEntry, edit};
 use agent::{LocalServer, ModelAnswer, ModelSetup, SetCredential};
 use base::{CredentialName, Refusal, RefusalCode, Secret};
 use clap::Args;
-use llm::{ModelRef, Provider};
+use llm::{ModelRef, Provider, Role};
 use network::Target;
 use serde::Serialize;
 use serde_json::Value;
@@ -52,7 +52,7 @@ pub(super) struct SetupArgs {
 /// The settings that were kept.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct SetupReport {
+struct SetupReport {
     /// The model as `provider/model`.
     model: String,
     /// The keys that were written, with their values and sources.
@@ -99,11 +99,26 @@ pub(super) async fn run(arguments: SetupArgs, context: &Context) -> Done {
     Ok(CommandExit::Ok)
 }
 
+/// Offers to set a model up where none of these roles has one.
+///
+/// # Errors
+/// If the configuration does not load, or the set-up is begun and not finished.
+pub(super) async fn offer(terminal: &Terminal, roles: &[Role], context: &Context) -> Result<(), Refusal> {
+    let models = context.place()?.load()?.config.models.roles();
+    if roles.iter().any(|role| models.resolve(*role).is_ok()) {
+        return Ok(());
+    }
+    if yes(terminal, "no model is set up yet. Do it now? [y/N] ").await? {
+        set_up(SetupArgs::default(), context).await?;
+    }
+    Ok(())
+}
+
 /// Chooses a model, tries it, and keeps it.
 ///
 /// # Errors
 /// If nothing was chosen, the model does not answer, or the choice cannot be kept.
-pub(super) async fn set_up(arguments: SetupArgs, context: &Context) -> Result<SetupReport, Refusal> {
+async fn set_up(arguments: SetupArgs, context: &Context) -> Result<SetupReport, Refusal> {
     let place = context.place()?;
     let mut setup = ModelSetup::new(&place.load()?, &place.env);
     let terminal = Terminal::open();
@@ -406,7 +421,7 @@ async fn keep(choice: &ModelChoice, context: &Context) -> Result<(), Refusal> {
     reload(context).await?;
     // A variable of the environment, or a role of its own, may still choose another model.
     let loaded = context.place()?.load()?;
-    if let Ok(model) = loaded.config.models.roles().resolve(llm::Role::Motor)
+    if let Ok(model) = loaded.config.models.roles().resolve(Role::Motor)
         && *model != choice.model
     {
         let model = text::one_line(&model.to_string());
