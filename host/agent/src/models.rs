@@ -1,11 +1,12 @@
 //! Which model a run uses: the one it names, otherwise the motor role's chain (SPEC CONF-3).
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
 use base::{CredentialName, Refusal, RefusalCode};
 use llm::{ConstrainedModel, Fallback, Model, ModelError, ModelErrorKind, ModelRef, Provider, Recorder, Role};
-use network::{Target, may_be_sent};
+use network::{Host, Scheme, Target, may_be_sent};
 use providers::{ProviderSettings, Redact, StoredKeys};
 use vault::{Scrubber, Vault};
 
@@ -79,6 +80,15 @@ pub(crate) fn stored_keys(vault: Vault) -> StoredKeys {
         let target = Target::parse(address).ok()?;
         let secrets = vault.for_run(&[name], None).ok()?;
         let granted = secrets.granted().first()?;
+        // In clear text it stays on this machine or its network.
+        let is_near = match target.host() {
+            Host::Name(name) => name == "localhost",
+            Host::Address(IpAddr::V4(address)) => address.is_loopback() || address.is_private(),
+            Host::Address(IpAddr::V6(address)) => address.is_loopback() || address.is_unique_local(),
+        };
+        if target.scheme() != Scheme::Https && !is_near {
+            return None;
+        }
         may_be_sent(granted, &target).then(|| granted.value.clone())
     })
 }

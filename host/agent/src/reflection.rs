@@ -204,6 +204,25 @@ impl Reflections {
         }
     }
 
+    /// Appends the active beliefs about a peer, as [`Reflections::inject`] does.
+    pub fn inject_about(&self, agent: &AgentName, peer: &PeerId, prompt: &mut String) {
+        match self.read(agent) {
+            Ok(cortex) if cortex.config().enabled => {
+                let beliefs = cortex.beliefs();
+                let about: Vec<_> = beliefs.iter().filter(|belief| belief.peer.as_ref() == Some(peer)).collect();
+                if about.is_empty() {
+                    return;
+                }
+                prompt.push_str("\n\n## Cortex Beliefs\n\n");
+                for belief in about {
+                    prompt.push_str(&format!("- {}: {}\n", belief.key, belief.value));
+                }
+            }
+            Ok(_) => {}
+            Err(refusal) => tracing::warn!(%agent, %refusal, "the beliefs of the cortex cannot be read"),
+        }
+    }
+
     /// Receives the events of all agents from now on.
     #[must_use]
     pub fn events(&self) -> broadcast::Receiver<CortexEvent> {

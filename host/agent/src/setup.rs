@@ -64,6 +64,13 @@ impl ModelSetup {
         }
     }
 
+    /// Reaches a provider at its own address.
+    pub fn reset_url(&mut self, provider: Provider) {
+        if let Some(endpoint) = self.settings.endpoint_mut(provider) {
+            endpoint.base_url = None;
+        }
+    }
+
     /// Sends a key to a provider.
     pub fn set_key(&mut self, provider: Provider, key: Secret<String>) {
         if let Some(endpoint) = self.settings.endpoint_mut(provider) {

@@ -4,6 +4,8 @@
 //! run names its conversation by its idempotency key, which holds the conversation's secret id; so the link exists as soon as
 //! the run does, however soon its signal comes.
 
+use std::time::Duration;
+
 use base::{Provenance, Refusal, RunId};
 use serde_json::json;
 use signals::{MotorResult, Signal, SignalStatus};
@@ -19,6 +21,8 @@ const PAGE: usize = 100;
 /// Signals of other runs after which the position is stored: so many are read again after a restart, and a signal that concerns no
 /// conversation costs no sync.
 const MAX_UNSTORED: u64 = 1_000;
+/// Pause after a failure of the storage.
+const PAUSE: Duration = Duration::from_secs(5);
 /// Sources kept of one signal.
 const MAX_SOURCES: usize = 16;
 /// Characters of a signal's content for the model.
@@ -32,8 +36,10 @@ const MAX_QUESTIONS: usize = 16;
 
 /// Follows the signals until the host ends or its storage fails.
 pub(crate) async fn run(cognition: &Cognition) {
-    if let Err(refusal) = follow(cognition).await {
-        tracing::error!(%refusal, "the signals of runs no longer reach their conversations");
+    while let Err(refusal) = follow(cognition).await {
+        // Such as a full disk: the position is stored, so that it goes on where it was.
+        tracing::error!(%refusal, "the signals of runs do not reach their conversations; trying again");
+        tokio::time::sleep(PAUSE).await;
     }
 }
 
@@ -141,13 +147,16 @@ fn card(run: &RunId, asked: &AskedBy) -> Option<String> {
     let line = |text: &str| base::text::Foreign(text).visible(MAX_LINE);
     let mut actions: Vec<String> =
         summaries.iter().take(MAX_LINES).map(|summary| format!("- {}", line(summary))).collect();
-    let is_cut = summaries.len() > MAX_LINES || summaries.iter().any(|summary| summary.chars().count() > MAX_LINE);
-    if is_cut {
+    let answer = if is_cut(summaries) {
         actions.push(format!("- more than is shown here: `motor task approve {run}` shows all of it"));
-    }
-    Some(format!(
-        "{run} asks for your consent ({id}): {}\n{}\nApprove? Answer yes or no.",
-        line(reason),
-        actions.join("\n")
-    ))
+        format!("Answer no here, or decide with `motor task approve {run}`.")
+    } else {
+        "Approve? Answer yes or no.".to_owned()
+    };
+    Some(format!("{run} asks for your consent ({id}): {}\n{}\n{answer}", line(reason), actions.join("\n")))
+}
+
+/// Whether a request for consent has more than its card shows. A yes in the conversation does not cover it.
+pub(crate) fn is_cut(summaries: &[String]) -> bool {
+    summaries.len() > MAX_LINES || summaries.iter().any(|summary| summary.chars().count() > MAX_LINE)
 }

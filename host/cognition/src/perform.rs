@@ -7,6 +7,7 @@ use consent::Consent;
 use llm::{Arguments, RequestedCall};
 use serde_json::{Value, json};
 
+use crate::dispatch::is_cut;
 use crate::ports::{Delegation, Hands, RunAnswer, RunDecision, RunView};
 use crate::record::{AskedBy, Head};
 use crate::tools::{ActCall, CoreCall, TaskAction, TaskCall, TurnPowers, read};
@@ -42,8 +43,12 @@ pub(crate) struct CallContext<'a> {
     pub word: Option<(String, Consent)>,
     /// The idempotency key of the call.
     pub key: String,
-    /// Sources of the web content in the window.
+    /// Sources of the web content that the model sees.
     pub sources: Vec<String>,
+    /// Whether the turn has dealt with a run before this call: the owner's yes may have been about that one.
+    pub has_acted: bool,
+    /// The messages in the window.
+    pub messages: Vec<u64>,
 }
 
 /// The outcome of a call: its result for the model, and its effect on the conversation.
@@ -133,6 +138,11 @@ async fn task(request: TaskCall, context: CallContext<'_>) -> Result<CallOutcome
             Ok(CallOutcome { settled, ..CallOutcome::result(&json!({ "runId": run, "cancelled": true })) })
         }
         TaskAction::Retry => {
+            if guidance.is_some() && !context.sources.is_empty() {
+                let reason = "the guidance may come from web content that is in this conversation";
+                return Err(Refusal::new(RefusalCode::Forbidden, reason)
+                    .with_remedy("retry without guidance, or delegate a new task"));
+            }
             context.hands.retry(&run, guidance, context.key).await?;
             // It is under way again, as if delegated anew.
             let delegated = Some((run.clone(), "another attempt".to_owned()));
@@ -149,7 +159,10 @@ async fn respond(
     context: CallContext<'_>,
 ) -> Result<CallOutcome, Refusal> {
     let illegal = |reason: String| Refusal::new(RefusalCode::IllegalState, reason);
-    let CallContext { hands, head, trigger, word, key, .. } = context;
+    let CallContext { hands, head, trigger, word, key, has_acted, messages, .. } = context;
+    // A yes without a name is about the card if it is the first message after it.
+    let is_first =
+        |shown: u64| head.window <= shown && !messages.iter().any(|message| (shown + 1..trigger).contains(message));
     // A host that died after the answer and before its outcome was stored: the authority is gone, and is not needed.
     let is_open = |open: &AskedBy| view.waiting.as_ref().is_some_and(|waiting| waiting.id() == open.id());
     if let Some(question) = head.questions.iter().find(|question| question.run == run)
@@ -174,20 +187,21 @@ async fn respond(
     let settled = Some(Settled { run: run.clone(), question: Some(question.asked.id().to_owned()) });
     match &question.asked {
         AskedBy::Question { id, .. } => {
-            let text = answer.unwrap_or(message);
+            // The model may pick the answer out of the owner's words, and adds none.
+            let folded = message.to_lowercase();
+            let text = answer.filter(|answer| folded.contains(&answer.to_lowercase())).unwrap_or(message);
             hands.respond(&run, RunAnswer { question: id.clone(), text, key, consent }).await?;
             let delegated = Some((run.clone(), GOES_ON.to_owned()));
             Ok(CallOutcome { settled, delegated, ..CallOutcome::result(&json!({ "runId": run, "answered": true })) })
         }
-        AskedBy::Approval { id, actions, .. } => {
-            let others =
-                head.questions.iter().filter(|other| matches!(other.asked, AskedBy::Approval { .. })).count() > 1;
+        AskedBy::Approval { id, actions, summaries, .. } => {
+            let others = head.questions.len() > 1 || has_acted || !is_first(question.shown);
             let grant = match owner_word(&message, &[run.as_str(), id], others) {
                 OwnerWord::Yes => true,
                 OwnerWord::No => false,
                 OwnerWord::Unclear => {
                     let also = if others {
-                        format!(", with `{run}` in it because several requests are open")
+                        format!(", with `{run}` in it because it may mean another matter")
                     } else {
                         String::new()
                     };
@@ -196,6 +210,11 @@ async fn respond(
                     )));
                 }
             };
+            if grant && is_cut(summaries) {
+                return Err(illegal(format!(
+                    "the owner was not shown all of it: `motor task approve {run}` shows it and asks"
+                )));
+            }
             let decision = RunDecision { approval: id.clone(), actions: actions.clone(), grant, key, consent };
             hands.decide(&run, decision).await?;
             let delegated = Some((run.clone(), GOES_ON.to_owned()));

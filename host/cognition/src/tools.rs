@@ -136,12 +136,13 @@ fn act(names_domains: bool) -> ToolSpec {
     let mut properties = json!({
         "task": { "type": "string", "minLength": 1, "description": "The whole task in plain language: the run sees nothing else" },
         "tools": { "type": "array", "items": { "type": "string" }, "description": "Exactly the tools it needs: code, filesystem, bash, fetch, and others" },
-        "skill": { "type": "string", "description": "Name of a skill to work by" },
         "approvalRequired": { "type": "boolean", "description": "Irreversible and outward actions wait for the owner's consent" },
     });
     if let Some(properties) = properties.as_object_mut().filter(|_| names_domains) {
         let domains = json!({ "type": "array", "items": { "type": "string" }, "description": "Domains it may reach" });
         properties.insert("domains".to_owned(), domains);
+        // A skill brings domains of its own.
+        properties.insert("skill".to_owned(), json!({ "type": "string", "description": "Name of a skill to work by" }));
     }
     ToolSpec {
         name: "core_act".to_owned(),

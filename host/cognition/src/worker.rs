@@ -258,6 +258,12 @@ async fn finish(cognition: &Cognition, conversation: &Arc<Conversation>, end: Tu
         None => {}
     }
     entries.extend(sent.iter().map(|(text, by)| EntryBody::Said { text: text.clone(), by: *by }));
+    let error = error.filter(|error| {
+        if !is_owner {
+            tracing::warn!(error, "a message of a peer is not answered");
+        }
+        is_owner
+    });
     entries.push(EntryBody::Ended { trigger, error });
     conversation.append(held, entries, batch, |_, _| {}).await?;
     conversation.consents.lock().remove(&trigger);
@@ -306,7 +312,9 @@ async fn act(
         trigger: turn.trigger,
         word,
         key: format!("{}{reply}-{done}", run_key_prefix(&conversation.id)),
-        sources: sources(&window),
+        sources: sources(&window, &triggers(conversation, &window)?),
+        has_acted: has_acted(&window, turn.trigger, &call.id),
+        messages: messages(&window),
     };
     let outcome = timeout_at(deadline, perform(&call, context)).await.unwrap_or_else(|_| CallOutcome {
         content: "error: the outcome is unknown, because the turn ran out of time".to_owned(),
@@ -354,13 +362,34 @@ fn call(conversation: &Conversation, reply: u64, done: u32) -> Result<RequestedC
     calls.into_iter().nth(done as usize).ok_or_else(|| damaged("a call is missing"))
 }
 
-/// Sources of the web content that the model has seen in the window.
-fn sources(window: &[(u64, Entry)]) -> Vec<String> {
+/// Whether another call of the turn deals with a run, other than by looking at it.
+fn has_acted(window: &[(u64, Entry)], trigger: u64, call: &str) -> bool {
+    let is_beginning = |entry: &Entry| matches!(entry.body, EntryBody::Began { trigger: of, .. } if of == trigger);
+    let of_turn = window.iter().rev().take_while(|(_, entry)| !is_beginning(entry));
+    let mut calls = of_turn.flat_map(|(_, entry)| match &entry.body {
+        EntryBody::Replied { calls, .. } => calls.as_slice(),
+        _ => &[],
+    });
+    let looks = |arguments: &Arguments| match arguments {
+        Arguments::Json(value) => value.get("action").is_some_and(|action| action == "status"),
+        Arguments::Malformed(_) => true,
+    };
+    calls.any(|other| other.id != call && other.name == "core_task" && !looks(&other.arguments))
+}
+
+fn messages(window: &[(u64, Entry)]) -> Vec<u64> {
+    let is_message = |entry: &Entry| matches!(entry.body, EntryBody::Message { .. });
+    window.iter().filter(|(_, entry)| is_message(entry)).map(|(id, _)| *id).collect()
+}
+
+/// Sources of the web content that the model sees: in the window, and in the triggers of its turns.
+fn sources(window: &[(u64, Entry)], triggers: &BTreeMap<u64, Entry>) -> Vec<String> {
     let of = |body: &EntryBody| match body {
         EntryBody::Signal { sources, .. } => sources.clone(),
         _ => Vec::new(),
     };
-    let found: BTreeSet<String> = window.iter().flat_map(|(_, entry)| of(&entry.body)).collect();
+    let entries = window.iter().map(|(_, entry)| entry).chain(triggers.values());
+    let found: BTreeSet<String> = entries.flat_map(|entry| of(&entry.body)).collect();
     found.into_iter().take(MAX_SOURCES).collect()
 }
 

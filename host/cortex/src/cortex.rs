@@ -42,7 +42,7 @@ pub(crate) struct CortexInner {
     pub clock: Arc<dyn Clock>,
     pub ledger: Ledger,
     pub agent: AgentName,
-    config: Mutex<Arc<CortexConfig>>,
+    pub(crate) config: Mutex<Arc<CortexConfig>>,
     pub activity: ActivityBuffer,
     /// The state as it is stored. Written by the holder of `reflecting` alone.
     pub state: RwLock<CortexState>,

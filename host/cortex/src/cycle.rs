@@ -211,6 +211,10 @@ impl CortexInner {
     /// Applies the proposals within the limits, as one commit with the record.
     async fn apply(&self, facts: &CycleFacts, proposals: Proposals) -> Result<ReflectOutcome, Refusal> {
         let (config, cycle, now) = (&facts.config, facts.summaries.cycle, self.clock.now());
+        // Switched off meanwhile: the owner assesses now.
+        if !self.config.lock().enabled {
+            return self.skip(facts, "the cortex was switched off").await;
+        }
         let mut state = self.state.read().clone();
         let mut expired = state.beliefs.expire(now, config.belief_ttl());
         let weighed = match weigh(proposals, &facts.shown, &state.beliefs, config.max_trust_delta) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use base::{AgentName, Refusal, RefusalCode};
+use base::{AgentName, Refusal};
 use cognition::{Minds, TriggerKind};
 use energy::{Activity, EnergyBook};
 use llm::{Model, Role};
@@ -29,11 +29,9 @@ fn roles(trigger: TriggerKind) -> [Role; 3] {
 #[async_trait]
 impl Minds for RoleMinds {
     async fn model(&self, agent: &AgentName, trigger: TriggerKind) -> Result<Arc<dyn Model>, Refusal> {
-        match self.energy.check(agent, Activity::Llm) {
-            Err(refusal) if refusal.code == RefusalCode::EnergyTooLow && trigger == TriggerKind::OwnerMessage => {
-                tracing::info!(%refusal, "going on because the owner asks");
-            }
-            checked => checked?,
+        // A model call is not gated by itself; a turn that the owner did not ask for is held to the level of an act.
+        if trigger != TriggerKind::OwnerMessage {
+            self.energy.check(agent, Activity::Agentic { browser: false })?;
         }
         let access = self.environment.model_access();
         blocking(move || {

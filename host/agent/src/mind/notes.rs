@@ -60,8 +60,15 @@ impl Observer for PeerNotes {
 
     fn section(&self, conversation: &ConversationKey) -> Option<String> {
         let of_peer = |peer: &PeerId| self.ledger.report(&conversation.agent, peer).ok().map(|report| report.prompt);
-        let mut section = conversation.peer.as_ref().and_then(of_peer).unwrap_or_default();
-        self.reflections.inject(&conversation.agent, &mut section);
+        let mut section = String::new();
+        match &conversation.peer {
+            // A peer's turn has only beliefs about that peer: the model may repeat them.
+            Some(peer) => {
+                section = of_peer(peer).unwrap_or_default();
+                self.reflections.inject_about(&conversation.agent, peer, &mut section);
+            }
+            None => self.reflections.inject(&conversation.agent, &mut section),
+        }
         (!section.is_empty()).then_some(section)
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::AgentName;
+use energy::Activity;
 use parking_lot::Mutex;
 use tokio_util::sync::DropGuard;
 
@@ -41,6 +42,11 @@ impl Reflections {
                 }
                 if let Err(refusal) = self.model_name(&cortex.config()) {
                     tracing::debug!(%agent, %refusal, "no reflection without a model");
+                    continue;
+                }
+                // A model call is not gated by itself; the owner did not ask for this one.
+                if let Err(refusal) = self.0.energy.check(&agent, Activity::Agentic { browser: false }) {
+                    tracing::debug!(%agent, %refusal, "no reflection now");
                     continue;
                 }
                 if !busy.lock().insert(agent.clone()) {

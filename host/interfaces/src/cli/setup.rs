@@ -2,11 +2,11 @@
 //! key in the vault (SPEC CONF-3).
 
 use agent::config::{ConfigEntry, edit};
-use agent::{LocalServer, ModelAnswer, ModelSetup, SetCredential};
+use agent::{EndpointAddress, LocalServer, ModelAnswer, ModelSetup, SetCredential};
 use base::{CredentialName, Refusal, RefusalCode, Secret};
 use clap::Args;
 use llm::{ModelRef, Provider, Role};
-use network::Target;
+use network::{Pattern, Target};
 use serde::Serialize;
 use serde_json::Value;
 use vault::CredentialInfo;
@@ -67,6 +67,8 @@ struct ModelChoice {
     model: ModelRef,
     /// The address, if it is to be written.
     url: Option<String>,
+    /// Whether an address in the file is to be taken out: the provider is meant, and not another server.
+    is_own: bool,
     key: ModelKey,
 }
 
@@ -201,7 +203,7 @@ async fn named(
         None => ModelKey::Known,
         Some(_) => key_of_server(model.provider, setup, terminal, context).await?,
     };
-    Ok(ModelChoice { model, url, key })
+    Ok(ModelChoice { model, url, is_own: false, key })
 }
 
 /// Asks which model is to be used.
@@ -229,7 +231,8 @@ async fn asked(setup: &mut ModelSetup, terminal: &Terminal, context: &Context) -
                 let known = setup.address(server.provider).is_some_and(|address| address.base_url == server.base_url);
                 setup.set_url(server.provider, &server.base_url);
                 let url = (!known).then(|| server.base_url.clone());
-                return Ok(ModelChoice { model, url, key: ModelKey::Known });
+                tell_key(server.provider, setup, context);
+                return Ok(ModelChoice { model, url, is_own: false, key: ModelKey::Known });
             }
             (Some(Offer::Provider(provider, _)), _) => return of_provider(*provider, setup, terminal, context).await,
             (Some(Offer::Server), _) => return of_server(setup, terminal, context).await,
@@ -277,9 +280,10 @@ async fn of_provider(
     terminal: &Terminal,
     context: &Context,
 ) -> Result<ModelChoice, Refusal> {
+    setup.reset_url(provider);
     let key = key(provider, setup, Some(terminal), context).await?;
     let model = model_of(provider, setup, terminal).await?;
-    Ok(ModelChoice { model, url: None, key })
+    Ok(ModelChoice { model, url: None, is_own: true, key })
 }
 
 async fn of_server(setup: &mut ModelSetup, terminal: &Terminal, context: &Context) -> Result<ModelChoice, Refusal> {
@@ -291,7 +295,7 @@ async fn of_server(setup: &mut ModelSetup, terminal: &Terminal, context: &Contex
                 setup.set_url(Provider::Compatible, &url);
                 let key = key_of_server(Provider::Compatible, setup, Some(terminal), context).await?;
                 let model = model_of(Provider::Compatible, setup, terminal).await?;
-                return Ok(ModelChoice { model, url: Some(url), key });
+                return Ok(ModelChoice { model, url: Some(url), is_own: false, key });
             }
         }
     }
@@ -330,6 +334,14 @@ async fn model_of(provider: Provider, setup: &ModelSetup, terminal: &Terminal) -
     Err(unchosen())
 }
 
+/// Says that a key of the environment goes to the server.
+fn tell_key(provider: Provider, setup: &ModelSetup, context: &Context) {
+    if let Some(address) = setup.address(provider).filter(|address| address.has_key) {
+        let EndpointAddress { base_url, key_variable, .. } = address;
+        context.output.warn(&format!("the key in `{key_variable}` is sent to {}", text::one_line(&base_url)));
+    }
+}
+
 /// The key of a server that the owner named: asked for if the server refuses to be asked without one.
 async fn key_of_server(
     provider: Provider,
@@ -337,6 +349,7 @@ async fn key_of_server(
     terminal: Option<&Terminal>,
     context: &Context,
 ) -> Result<ModelKey, Refusal> {
+    tell_key(provider, setup, context);
     match setup.models(provider).await {
         Err(refusal) if refusal.code == RefusalCode::CredentialsNeeded => key(provider, setup, terminal, context).await,
         _ => Ok(ModelKey::Known),
@@ -354,7 +367,7 @@ async fn key(
     let variable = address.key_variable;
     let target = Target::parse(&address.base_url).map_err(|wrong| usage(wrong.reason, "mend the address"))?;
     let domain = target.authority();
-    if is_stored(variable, context).await? {
+    if is_stored(variable, &target, context).await? {
         context.output.say(&format!("the vault has a key for it: `{variable}`"));
         return Ok(ModelKey::Stored);
     }
@@ -381,12 +394,16 @@ async fn key(
     Err(unchosen())
 }
 
-/// Whether the vault has a credential of this name for every use.
-async fn is_stored(name: &str, context: &Context) -> Result<bool, Refusal> {
+/// Whether the vault has a credential of this name that may be sent there.
+async fn is_stored(name: &str, target: &Target, context: &Context) -> Result<bool, Refusal> {
     let mut session = Session::open(context.place()?).await?;
     let listed = session.ask::<Vec<CredentialInfo>>(&Call::get("/v1/credentials")).await;
     session.close().await;
-    Ok(listed?.iter().any(|info| info.name.as_str() == name && info.skill.is_none()))
+    let covers = |domain: &String| domain.parse::<Pattern>().is_ok_and(|pattern| pattern.covers(target));
+    let fits = |info: &CredentialInfo| {
+        info.name.as_str() == name && info.skill.is_none() && !info.unreadable && info.domains.iter().any(covers)
+    };
+    Ok(listed?.iter().any(fits))
 }
 
 /// Writes the choice: first the key, so that the file never names a model whose key is lost.
@@ -417,6 +434,9 @@ async fn keep(choice: &ModelChoice, context: &Context) -> Result<(), Refusal> {
     if let Some(url) = &choice.url {
         edit::set_in_file(&file, url_key(choice.model.provider), url)?;
     }
+    if choice.is_own {
+        edit::unset_in_file(&file, url_key(choice.model.provider))?;
+    }
     edit::set_in_file(&file, "models.default", &choice.model.to_string())?;
     reload(context).await?;
     // A variable of the environment, or a role of its own, may still choose another model.
@@ -428,6 +448,17 @@ async fn keep(choice: &ModelChoice, context: &Context) -> Result<(), Refusal> {
         context
             .output
             .warn(&format!("another setting has precedence: runs use `{model}`; see `motor config show models`"));
+    }
+    let written = |entry: &ConfigEntry| entry.key == url_key(choice.model.provider);
+    let in_force = loaded.entries().into_iter().find(written).filter(|entry| !entry.value.is_null());
+    let in_force = in_force.filter(|entry| match &choice.url {
+        Some(url) => entry.value != url.as_str(),
+        None => choice.is_own,
+    });
+    if let Some(entry) = in_force {
+        let (value, origin) = (entry.value.to_string(), entry.origin.to_string());
+        let (value, origin) = (text::one_line(&value), text::one_line(&origin));
+        context.output.warn(&format!("requests go to {value}, from {origin}, which has precedence"));
     }
     context.output.say(&format!("written to {}", text::one_line(&file.display().to_string())));
     Ok(())
