@@ -158,7 +158,7 @@ mod tests {
             (FILE, "models.motor", "opnai/x", "unknown provider"),
             (FILE, "fuel", "9", "is no key"),
             ("[limits\n", "limits.fuel", "9", "line 1"),
-            ("limits = 7\n", "limits.fuel", "9", "unknown key"),
+            ("limits = 7\n", "limits.fuel", "9", "is no section"),
         ] {
             let error = edited(before, |file| set_in_file(file, key, text)).unwrap_err();
             assert!(error.contains(says), "{key}: {error}");
