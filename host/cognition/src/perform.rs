@@ -47,8 +47,6 @@ pub(crate) struct CallContext<'a> {
     pub sources: Vec<String>,
     /// Whether the turn has dealt with a run before this call: the owner's yes may have been about that one.
     pub has_acted: bool,
-    /// The messages in the window.
-    pub messages: Vec<u64>,
 }
 
 /// The outcome of a call: its result for the model, and its effect on the conversation.
@@ -159,10 +157,7 @@ async fn respond(
     context: CallContext<'_>,
 ) -> Result<CallOutcome, Refusal> {
     let illegal = |reason: String| Refusal::new(RefusalCode::IllegalState, reason);
-    let CallContext { hands, head, trigger, word, key, has_acted, messages, .. } = context;
-    // A yes without a name is about the card if it is the first message after it.
-    let is_first =
-        |shown: u64| head.window <= shown && !messages.iter().any(|message| (shown + 1..trigger).contains(message));
+    let CallContext { hands, head, trigger, word, key, has_acted, .. } = context;
     // A host that died after the answer and before its outcome was stored: the authority is gone, and is not needed.
     let is_open = |open: &AskedBy| view.waiting.as_ref().is_some_and(|waiting| waiting.id() == open.id());
     if let Some(question) = head.questions.iter().find(|question| question.run == run)
@@ -195,7 +190,7 @@ async fn respond(
             Ok(CallOutcome { settled, delegated, ..CallOutcome::result(&json!({ "runId": run, "answered": true })) })
         }
         AskedBy::Approval { id, actions, summaries, .. } => {
-            let others = head.questions.len() > 1 || has_acted || !is_first(question.shown);
+            let others = head.questions.len() > 1 || has_acted;
             let grant = match owner_word(&message, &[run.as_str(), id], others) {
                 OwnerWord::Yes => true,
                 OwnerWord::No => false,

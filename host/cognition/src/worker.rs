@@ -314,7 +314,6 @@ async fn act(
         key: format!("{}{reply}-{done}", run_key_prefix(&conversation.id)),
         sources: sources(&window, &triggers(conversation, &window)?),
         has_acted: has_acted(&window, turn.trigger, &call.id),
-        messages: messages(&window),
     };
     let outcome = timeout_at(deadline, perform(&call, context)).await.unwrap_or_else(|_| CallOutcome {
         content: "error: the outcome is unknown, because the turn ran out of time".to_owned(),
@@ -375,11 +374,6 @@ fn has_acted(window: &[(u64, Entry)], trigger: u64, call: &str) -> bool {
         Arguments::Malformed(_) => true,
     };
     calls.any(|other| other.id != call && other.name == "core_task" && !looks(&other.arguments))
-}
-
-fn messages(window: &[(u64, Entry)]) -> Vec<u64> {
-    let is_message = |entry: &Entry| matches!(entry.body, EntryBody::Message { .. });
-    window.iter().filter(|(_, entry)| is_message(entry)).map(|(id, _)| *id).collect()
 }
 
 /// Sources of the web content that the model sees: in the window, and in the triggers of its turns.
