@@ -305,6 +305,9 @@ mod tests {
     #[test]
     fn what_people_type() {
         for line in [
+            "motor act",
+            "motor setup",
+            "motor config set limits.fuel 7",
             "motor act task --tools code,filesystem --file data.csv --timeout 10m --model openai/x",
             "motor act task --tools fetch,bash --domains api.example.com,*.example.org:8443 --credentials key --commands curl,jq",
             "motor explain --domains api.example.com --tools fetch,bash",
@@ -399,7 +402,6 @@ mod tests {
     fn what_they_should_not() {
         for line in [
             "motor",
-            "motor act",
             "motor act task --resume run_1",
             "motor act task --plan plan.toml",
             "motor act --plan plan.toml --approval",
