@@ -91,7 +91,7 @@ fn model_findings(config: &ModelsConfig, env: &Env, keys: StoredKeys) -> Vec<Fin
     named
         .into_iter()
         .map(|(name, role)| {
-            // Only the motor role is used so far: the others may stay unset.
+            // The other roles may stay unset: conversations and the cortex say so where they need them.
             match roles.resolve(role) {
                 Err(error) if role != Role::Motor => {
                     Finding::ok(name, format!("not set; `{}` would set it", error.role.variable()))

@@ -35,7 +35,7 @@ struct InUse {
 /// Builds the environments of runs.
 pub(crate) struct HostEnvironment {
     pub home: Home,
-    pub config: RwLock<Arc<Config>>,
+    pub config: Arc<RwLock<Arc<Config>>>,
     pub env: Env,
     pub clock: Arc<dyn Clock>,
     pub sandboxes: Arc<SandboxPool>,
@@ -115,7 +115,7 @@ impl Environment for HostEnvironment {
             blocking(move || directories::open(&directory, &of_layer)).await?
         };
         let network = self.access.open(run, &self.staged).await?;
-        words_of_user(trace).for_each(|words| network.given().user(words));
+        words_of_user(trace, run.task_is_tainted).for_each(|words| network.given().user(words));
         let limits = limits(&self.config().limits, grant)?;
         let (own, skill) = skill.map(|InUse { own, briefing }| (own, Some(briefing))).unwrap_or_default();
         let parts = ToolboxParts {
@@ -190,12 +190,13 @@ impl Environment for HostEnvironment {
 }
 
 /// The words of a run's user: the task, the answers to its questions, the guidance of its attempts. An answer offered
-/// by the run after it had read from the web is not the user's.
-fn words_of_user(trace: &RunTrace) -> impl Iterator<Item = &str> {
+/// by the run after it had read from the web is not the user's; neither is a task that a model wrote after that.
+fn words_of_user(trace: &RunTrace, task_is_tainted: bool) -> impl Iterator<Item = &str> {
     let answers = trace.questions.iter().filter_map(|asked| {
         let offered = |answer: &&String| !asked.question.sources.is_empty() && asked.question.choices.contains(*answer);
         asked.answer.as_ref().filter(|answer| !offered(answer))
     });
     let guidance = trace.attempts.iter().filter_map(|attempt| attempt.guidance.as_ref());
-    [&trace.task].into_iter().chain(answers).chain(guidance).map(String::as_str)
+    let task = Some(&trace.task).filter(|_| !task_is_tainted);
+    task.into_iter().chain(answers).chain(guidance).map(String::as_str)
 }

@@ -138,6 +138,7 @@ impl Host {
         let vault = open_vault(&options, &store);
         let HostOptions { home, config: loaded, env, compile_worker, clock, random, .. } = options;
         let config = loaded.config.clone();
+        let in_force = Arc::new(RwLock::new(Arc::new(config.clone())));
         let sandboxes = Arc::new(SandboxPool::new(engine(&config, Some(home.cache()), compile_worker)?));
         let signals = SignalBus::open(store.clone(), clock.clone())?;
         let energy = Arc::new(EnergyBook::open(store.clone(), clock.clone(), config.energy.clone()));
@@ -150,6 +151,7 @@ impl Host {
             vault: vault.clone(),
             env: env.clone(),
             config: loaded.clone(),
+            in_force: in_force.clone(),
             stays,
         });
         let reflections = reflections.await?;
@@ -187,7 +189,7 @@ impl Host {
         let environment = Arc::new(HostEnvironment {
             skills: library.clone(),
             home: home.clone(),
-            config: RwLock::new(Arc::new(config.clone())),
+            config: in_force.clone(),
             env,
             clock: clock.clone(),
             sandboxes: sandboxes.clone(),
@@ -262,7 +264,12 @@ impl Host {
                 random,
             },
             credentials: Credentials { environment: environment.clone() },
-            settings: Settings { loaded: Mutex::new(loaded), environment: environment.clone(), motor: motor.clone() },
+            settings: Settings {
+                loaded: Mutex::new(loaded),
+                environment: environment.clone(),
+                motor: motor.clone(),
+                reading: tokio::sync::Mutex::default(),
+            },
             domains: Domains { environment, motor },
             runs,
             consent,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use base::{CredentialName, Refusal, RefusalCode};
-use llm::{ConstrainedModel, Fallback, Model, ModelError, ModelErrorKind, ModelRef, Provider, Recorder, Role};
+use llm::{ConstrainedModel, Fallback, Model, ModelError, ModelErrorKind, ModelRef, Recorder, Role};
 use network::{Host, Scheme, Target, may_be_sent};
 use providers::{ProviderSettings, Redact, StoredKeys};
 use vault::{Scrubber, Vault};
@@ -114,11 +114,6 @@ fn chain(config: &ModelsConfig, settings: &ProviderSettings, wanted: &[Role]) ->
 }
 
 fn one(model: &ModelRef, settings: &ProviderSettings) -> Result<Arc<dyn Model>, Refusal> {
-    // Opening a pipe in place of a recording would block.
-    if model.provider == Provider::Replay && Path::new(&model.model).metadata().is_ok_and(|file| !file.is_file()) {
-        let reason = format!("`{}` is not a recording: it is not a regular file", model.model);
-        return Err(Refusal::new(RefusalCode::ModelUnavailable, reason));
-    }
     providers::connect(model, settings).map_err(|error| refusal(&error))
 }
 

@@ -20,7 +20,7 @@ use cortex::{
 use energy::EnergyBook;
 use ledger::{Ledger, NewInteraction, PeerId, Recorded};
 use motor::RunTrace;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use store::Store;
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
@@ -29,7 +29,7 @@ use vault::Vault;
 
 use crate::Env;
 use crate::api::cortex::{CortexStatus, ReflectReply, ReflectRequest};
-use crate::config::LoadedConfig;
+use crate::config::{Config, LoadedConfig};
 use model::CortexModel;
 use settings::Settings;
 
@@ -51,6 +51,8 @@ pub(crate) struct ReflectionParts {
     pub vault: Vault,
     pub env: Env,
     pub config: LoadedConfig,
+    /// The configuration of the host's runs, for its models.
+    pub in_force: Arc<RwLock<Arc<Config>>>,
     /// Whether this host lives long enough to reflect by itself.
     pub stays: bool,
 }
@@ -66,6 +68,7 @@ struct ReflectionsInner {
     energy: Arc<EnergyBook>,
     vault: Vault,
     env: Env,
+    in_force: Arc<RwLock<Arc<Config>>>,
     reflector: Arc<dyn Reflector>,
     settings: Settings,
     cortexes: Mutex<BTreeMap<AgentName, Cortex>>,
@@ -92,7 +95,7 @@ impl Reflections {
     /// # Errors
     /// If the store fails.
     pub(crate) async fn open(parts: ReflectionParts) -> Result<Self, Refusal> {
-        let ReflectionParts { store, clock, ledger, energy, vault, env, config, stays } = parts;
+        let ReflectionParts { store, clock, ledger, energy, vault, env, config, in_force, stays } = parts;
         let settings = Settings::open(&store, config)?;
         let reflections = Self(Arc::new(ReflectionsInner {
             store,
@@ -101,6 +104,7 @@ impl Reflections {
             energy,
             vault,
             env,
+            in_force,
             reflector: Arc::new(PlainReflector),
             settings,
             cortexes: Mutex::default(),

@@ -21,6 +21,8 @@ pub struct Settings {
     pub(crate) loaded: Mutex<LoadedConfig>,
     pub(crate) environment: Arc<HostEnvironment>,
     pub(crate) motor: Motor,
+    /// Held while the sources are read, so that the latest reading wins.
+    pub(crate) reading: tokio::sync::Mutex<()>,
 }
 
 /// When a changed setting takes effect.
@@ -55,11 +57,13 @@ impl Settings {
     }
 
     /// Reads all sources again. Keys of the sections `models`, `motor`, `budget`, `code`, `limits` and `tools` take
-    /// effect on the next run, those of `cortex` on the next cycle; changes of others are reported each time until the host is started again.
+    /// effect on the next run, those of `cortex` on the next cycle; changes of others are reported each time until the
+    /// host is started again.
     ///
     /// # Errors
     /// If a source has an unknown key or an invalid value: then all settings stay as they are.
     pub async fn reload(&self) -> Result<Vec<ChangedSetting>, Refusal> {
+        let _turn = self.reading.lock().await;
         let before = self.loaded.lock().clone();
         let reading = tokio::task::spawn_blocking(move || Ok((before.reload()?, before)));
         let broken = |_| Err(Refusal::new(RefusalCode::TryLater, "the host is shutting down"));

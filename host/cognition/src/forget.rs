@@ -9,7 +9,7 @@ use store::{Batch, Scan, StoreError, Table};
 
 use crate::cognition::Cognition;
 use crate::conversation::Conversation;
-use crate::record::{ConversationId, agent_prefix, entries_prefix, head_key, messages_prefix, work_key};
+use crate::record::{ConversationId, Head, agent_prefix, entries_prefix, head_key, messages_prefix, work_key};
 
 /// Records that are deleted in one commit.
 const PAGE: usize = 1_000;
@@ -48,6 +48,12 @@ impl Cognition {
         let mut held = conversation.hold().await;
         held.is_forgotten = true;
         let (store, id) = (&self.inner.parts.store, &conversation.id);
+        // After a crash in between, no turn looks for an entry that is gone.
+        let emptied = Head { next: held.head.next, window: held.head.next, ..Head::new(held.head.key.clone()) };
+        let mut batch = Batch::new();
+        batch.put(Table::Conversations, head_key(id), &emptied)?;
+        batch.delete(Table::Conversations, work_key(id));
+        store.commit(batch).await?;
         for prefix in [entries_prefix(id), messages_prefix(id)] {
             loop {
                 let scan = Scan::prefix(prefix.clone()).limit(PAGE);
@@ -65,7 +71,6 @@ impl Cognition {
         let mut batch = Batch::new();
         batch.delete(Table::Conversations, name.to_vec());
         batch.delete(Table::Conversations, head_key(id));
-        batch.delete(Table::Conversations, work_key(id));
         store.commit(batch).await
     }
 }

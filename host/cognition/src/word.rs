@@ -3,41 +3,8 @@
 //! The model decides which request a message belongs to; it never decides the answer. With any reply of a model, a message that
 //! is not plainly a yes grants nothing.
 
-/// The words of which a yes consists.
-const YES: [&str; 30] = [
-    "yes",
-    "y",
-    "yep",
-    "yeah",
-    "ok",
-    "okay",
-    "sure",
-    "approve",
-    "approved",
-    "allow",
-    "allowed",
-    "confirm",
-    "confirmed",
-    "accept",
-    "accepted",
-    "go",
-    "ahead",
-    "please",
-    "do",
-    "it",
-    "ja",
-    "oui",
-    "si",
-    "sí",
-    "sim",
-    "да",
-    "tak",
-    "はい",
-    "好",
-    "是",
-];
-/// Those of them that are a yes alone; the others only accompany one.
-const ALONE: [&str; 25] = [
+/// The words that are a yes.
+const YES: [&str; 25] = [
     "yes",
     "y",
     "yep",
@@ -64,6 +31,8 @@ const ALONE: [&str; 25] = [
     "好",
     "是",
 ];
+/// Words that may accompany a yes.
+const BESIDE_YES: [&str; 5] = ["go", "ahead", "please", "do", "it"];
 /// A message that begins with one of these is a no.
 const NO: [&str; 16] = [
     "no",
@@ -109,8 +78,8 @@ pub(crate) fn owner_word(message: &str, ids: &[&str], must_name: bool) -> OwnerW
         return OwnerWord::No;
     }
     let is_yes = said.len() <= MAX_YES_WORDS
-        && said.iter().all(|word| YES.contains(word))
-        && said.iter().any(|word| ALONE.contains(word))
+        && said.iter().all(|word| YES.contains(word) || BESIDE_YES.contains(word))
+        && said.iter().any(|word| YES.contains(word))
         // A question about the yes is not one.
         && !message.contains('?');
     if is_yes && (!must_name || !named.is_empty()) { OwnerWord::Yes } else { OwnerWord::Unclear }

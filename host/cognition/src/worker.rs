@@ -237,7 +237,7 @@ struct TurnEnd {
     error: Option<String>,
 }
 
-/// Ends the turn. The other side of a message always gets an answer, if only that there is none.
+/// Ends the turn. The other side of a message always gets an answer, or the notice that the agent gave no answer.
 async fn finish(cognition: &Cognition, conversation: &Arc<Conversation>, end: TurnEnd) -> Result<(), Refusal> {
     let TurnEnd { mut entries, batch, text, error } = end;
     let held = conversation.hold().await;

@@ -14,12 +14,16 @@ use crate::{AssessmentSource, PeerId, keys};
 /// Characters of a rationale.
 const MAX_RATIONALE: usize = 1_000;
 
+/// The greatest first step, from 0.
+const MAX_FIRST_DELTA: u8 = 3;
+
 /// The trust of an assessment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrustChange {
     /// Exactly this value, which must be between -10 and 10.
     Set(i64),
-    /// As far toward `trust` as `max_delta` allows, counted from the last value, at first from 0 (SPEC CX-5).
+    /// As far toward `trust` as `max_delta` allows, counted from the last value; at first from 0, and then by at most 3 (SPEC
+    /// CX-5).
     Toward {
         /// The proposed value; beyond -10 or 10 it counts as that bound.
         trust: i8,
@@ -38,8 +42,8 @@ impl TrustChange {
                     .with_remedy("use a whole number from -10 to 10")),
             },
             Self::Toward { trust, max_delta } => {
+                let delta = i16::from(if last.is_none() { max_delta.min(MAX_FIRST_DELTA) } else { max_delta });
                 let last = i16::from(last.unwrap_or_default());
-                let delta = i16::from(max_delta);
                 let moved = i16::from(trust).clamp(last.saturating_sub(delta), last.saturating_add(delta));
                 let bounded = moved.clamp((-MAX_TRUST).into(), MAX_TRUST.into());
                 Ok(i8::try_from(bounded).unwrap_or_default())

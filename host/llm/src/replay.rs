@@ -30,6 +30,11 @@ impl Replay {
     /// If the file cannot be read or is not a recording; the message names the line.
     pub fn open(path: &Path) -> Result<Self, ModelError> {
         let name = format!("replay/{}", path.file_name().unwrap_or_default().to_string_lossy());
+        // Opening a pipe in place of a recording would block.
+        if path.metadata().is_ok_and(|file| !file.is_file()) {
+            let message = "the recording is not a regular file; check the path after `replay/`".to_owned();
+            return Err(ModelError { model: name, kind: ModelErrorKind::Rejected, message, retry_after_ms: None });
+        }
         let read = || -> std::io::Result<Vec<u8>> {
             let mut bytes = Vec::new();
             std::fs::File::open(path)?.take(recording::MAX_BYTES + 1).read_to_end(&mut bytes)?;
@@ -185,6 +190,13 @@ mod tests {
         let replay = replay.strict();
         assert_eq!(ask(&replay, 0).await.unwrap(), "a");
         assert!(replay.chat(&other, &mut |_| {}).await.is_err());
+    }
+
+    #[test]
+    fn a_directory_is_no_recording() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = Replay::open(directory.path()).err().unwrap();
+        assert!(error.message.contains("not a regular file"), "{error}");
     }
 
     #[test]

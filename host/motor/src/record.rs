@@ -86,6 +86,9 @@ pub struct RunRecord {
     /// Where the run has read untrusted content from, each once (SPEC TAINT-1).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub web_sources: Vec<String>,
+    /// Whether its task was written in the sight of untrusted content: its words are not those of its user.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub task_is_tainted: bool,
     /// The tool of a call that can reach the network and has no result yet: it may have read anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reaching: Option<String>,
@@ -208,6 +211,7 @@ impl RunRecord {
             energy: *energy,
             resumes: 0,
             web_sources: web_sources.clone(),
+            task_is_tainted: !web_sources.is_empty(),
             reaching: None,
             attempt: 0,
             earlier_iterations: 0,
@@ -478,7 +482,18 @@ mod tests {
 
     fn check_sources(events: Vec<RunEvent>, expected: &[&str]) {
         let stored = |event| StoredEvent { at: Timestamp::from_millis(0), worked_ms: None, event };
-        let created = RunEvent::Created {
+        let created = created(vec![]);
+        let mut record = RunRecord::created(RunId::parse("run_1").unwrap(), &stored(created)).unwrap();
+        for event in [RunEvent::Started].into_iter().chain(events) {
+            record.apply(&stored(event)).unwrap();
+        }
+        assert_eq!(record.web_sources, expected);
+        // It was written before the run read anything.
+        assert!(!record.task_is_tainted);
+    }
+
+    fn created(web_sources: Vec<String>) -> RunEvent {
+        RunEvent::Created {
             agent: AgentName::default(),
             task: "t".into(),
             tools: vec![],
@@ -492,14 +507,19 @@ mod tests {
             settled: false,
             credits: None,
             skill: None,
-            web_sources: vec![],
+            web_sources,
             by_model: false,
-        };
-        let mut record = RunRecord::created(RunId::parse("run_1").unwrap(), &stored(created)).unwrap();
-        for event in [RunEvent::Started].into_iter().chain(events) {
-            record.apply(&stored(event)).unwrap();
         }
-        assert_eq!(record.web_sources, expected);
+    }
+
+    #[test]
+    fn a_task_that_was_delegated_in_the_sight_of_web_content_is_tainted() {
+        for (web_sources, expected) in [(vec![], false), (vec!["a.example".to_owned()], true)] {
+            let event = created(web_sources);
+            let stored = StoredEvent { at: Timestamp::from_millis(0), worked_ms: None, event };
+            let record = RunRecord::created(RunId::parse("run_1").unwrap(), &stored).unwrap();
+            assert_eq!(record.task_is_tainted, expected);
+        }
     }
 
     fn intended(tool: &str, open_world: bool) -> RunEvent {

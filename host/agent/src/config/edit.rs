@@ -70,7 +70,7 @@ pub fn replace_text(file: &Path, text: &str) -> Result<(), Refusal> {
     store::replace_file(directory, name, text.as_bytes()).map_err(|error| failed(error.to_string()))
 }
 
-/// The text of the file; empty if there is none.
+/// The text of the file; empty if the file is missing.
 ///
 /// # Errors
 /// If it cannot be read.

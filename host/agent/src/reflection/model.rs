@@ -30,7 +30,7 @@ impl Reflections {
     /// `model_unavailable` if none is set for the role.
     pub(super) fn model_name(&self, config: &CortexConfig) -> Result<String, Refusal> {
         let of_role = || {
-            let roles = self.0.settings.models().roles();
+            let roles = self.0.in_force.read().models.roles();
             let unset = |error: llm::RoleUnset| {
                 Refusal::new(RefusalCode::ModelUnavailable, error.to_string())
                     .with_remedy("`motor setup` asks for one; or set `models.cortex`, or `cortex.model`")
@@ -46,7 +46,7 @@ impl ReflectionModel for CortexModel {
     async fn ask(&self, prompt: Prompt) -> Result<ModelReply, Refusal> {
         let inner = &*self.reflections.0;
         let name = self.reflections.model_name(&self.config)?;
-        let (config, env, vault) = (inner.settings.models(), inner.env.clone(), inner.vault.clone());
+        let (config, env, vault) = (inner.in_force.read().models.clone(), inner.env.clone(), inner.vault.clone());
         let model = blocking(move || {
             let scrubber = vault.scrubber()?;
             ModelAccess { config, env, vault }.connect(Some(&name), None, Some(scrubber))

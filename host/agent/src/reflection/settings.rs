@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use store::{Batch, Links, Scan, Store, StoreError, Table, blocking};
 
 use super::Reflections;
-use crate::config::{LoadedConfig, ModelsConfig};
+use crate::config::LoadedConfig;
 
 /// Prefix of the keys of [`Table::Meta`] that name agents with a cortex that is switched off.
 const OFF: &str = "cortex/off/";
@@ -60,11 +60,6 @@ impl Settings {
         let state = self.state.lock();
         let config = &state.loaded.config.cortex;
         CortexConfig { enabled: config.enabled && !state.off.contains(agent), ..config.clone() }
-    }
-
-    /// The models of all roles.
-    pub fn models(&self) -> ModelsConfig {
-        self.state.lock().loaded.config.models.clone()
     }
 
     pub fn is_switched_off(&self, agent: &AgentName) -> bool {

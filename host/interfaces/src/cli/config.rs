@@ -1,5 +1,6 @@
 //! `motor config`: the configuration that a command started here would have, and changes of its file (SPEC CONF-2).
 
+use std::io::Write as _;
 use std::path::Path;
 
 use agent::config::{ConfigEntry, LoadedConfig, ValueSource, edit};
@@ -119,6 +120,14 @@ async fn edit_file(context: &Context) -> Done {
             context.output.say("the file stays as it was");
             return Ok(CommandExit::Failed);
         }
+    }
+    if edit::text_of(&file)? != before {
+        let kept = tempfile::Builder::new().prefix(OF_CONFIG.prefix).suffix(".toml").tempfile();
+        let kept = kept.and_then(|mut kept| kept.write_all(written.as_bytes()).map(|()| kept));
+        let kept = kept.ok().and_then(|kept| kept.keep().ok());
+        let path = kept.map(|(_, path)| format!("; your text is in {}", path.display())).unwrap_or_default();
+        let reason = format!("the file was changed meanwhile, and stays as it is now{path}");
+        return Err(Refusal::new(RefusalCode::TryLater, reason).with_remedy("`motor config edit` again").into());
     }
     if written != before {
         edit::replace_text(&file, &written)?;

@@ -188,11 +188,12 @@ proptest! {
             let ledger = world.open();
             ledger.record(&main(), &peer("p"), exchange("x")).await.unwrap();
             let mut last = 0_i16;
-            for (trust, max_delta) in moves {
+            for (index, (trust, max_delta)) in moves.into_iter().enumerate() {
                 let toward = TrustChange::Toward { trust, max_delta };
                 let assessment = NewAssessment { trust: toward, ..judgement("p", 0, "r") };
                 let now = i16::from(ledger.record_assessment(&main(), assessment).await.unwrap().trust);
                 assert!((now - last).abs() <= max_delta.into() && (-10..=10).contains(&now));
+                assert!(index > 0 || now.abs() <= 3);
                 let target = i16::from(trust).clamp(-10, 10);
                 assert!((target - now).abs() <= (target - last).abs());
                 last = now;

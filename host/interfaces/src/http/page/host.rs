@@ -71,7 +71,7 @@ pub(super) async fn health(_: Visitor, State(api): State<ApiState>) -> Result<Pa
 pub(super) async fn settings(_: Visitor, State(api): State<ApiState>) -> Page {
     let body = html! {
         h1 { "Settings" }
-        p { "The values in force, and where each comes from. They are read when the host starts: " code { "motor config" } " shows them too." }
+        p { "The values in force, and where each comes from. Most are read when the host starts; those of runs and of the cortex also when they are changed by " code { "motor config" } "." }
         table {
             thead { tr { th scope="col" { "Key" } th scope="col" { "Value" } th scope="col" { "From" } } }
             tbody { @for entry in &api.host.settings.entries() {

@@ -80,7 +80,7 @@ async fn a_version_that_was_approved_stays_one_and_is_not_trusted_for_that() {
     let record = book.made_by_motor(&old, extracted(), None).await.unwrap();
     assert_eq!((record.status, &record.consent), (SkillStatus::PendingReview, &approved.consent));
     assert_eq!((status(&book, &old), status(&book, &new)), (SkillStatus::PendingReview, SkillStatus::NeedsReapproval));
-    // Without an approval there is none to remember.
+    // Without an approval no decision is remembered.
     assert_eq!(book.reviewed(&subject("3"), None).await.unwrap().consent, None);
 }
 
