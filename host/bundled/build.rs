@@ -22,10 +22,11 @@ fn main() {
         panic!("cannot create `{}`: {error}", guests.display());
     }
     println!("cargo:rerun-if-changed={}", guests.display());
-    let names = match listing::components(&guests) {
+    let files = |ending| match listing::files(&guests, ending) {
         Ok(names) => names,
         Err(error) => panic!("cannot read `{}`: {error}", guests.display()),
     };
+    let (names, code) = (files(listing::COMPONENT), files(listing::CODE));
     if names.is_empty() {
         // Only here: with guests, a change of the variable must not rebuild everything.
         println!("cargo:rerun-if-env-changed={REQUIRE}");
@@ -35,10 +36,12 @@ fn main() {
             "cargo:warning=the bundled guests are not built, and the program will refuse to use them: run `cargo xtask guests`"
         );
     }
-    for name in &names {
+    for name in names.iter().chain(&code) {
         println!("cargo:rerun-if-changed={}", guests.join(name).display());
     }
-    if let Err(error) = fs::write(out.join("components.rs"), listing::table(&guests, &names)) {
+    let tables = [(names, listing::COMPONENT), (code, listing::CODE)]
+        .map(|(names, ending)| listing::table(&guests, &names, ending));
+    if let Err(error) = fs::write(out.join("components.rs"), tables.concat()) {
         panic!("cannot write the list of guests: {error}");
     }
 }

@@ -1,5 +1,5 @@
-//! Builds the guests into `guests/` of the target directory: the bundled ones into `bundled/`, those of the tests into
-//! `hostile/`. The components of the shipped skills are put into `skills/` as well, where their `SKILL.md` is.
+//! Builds the guests into `guests/` of the target directory: the bundled ones into `bundled/`, with their compiled code,
+//! those of the tests into `hostile/`. The components of the shipped skills are put into `skills/` as well, where their `SKILL.md` is.
 //!
 //! Skipped when the sources are those the existing components were made from. A component appears whole or not at all:
 //! it is written beside its place and renamed.
@@ -21,6 +21,9 @@ const SKILLS: [&str; 1] = ["calendar"];
 
 /// The sources of the bundled guests.
 const BUNDLED_INPUTS: [&str; 4] = ["guest-tools", "wit", "xtask/preinit", "rust-toolchain.toml"];
+
+/// The sources of the code of the bundled guests, beside the guests: the engine, its version and its settings.
+const CODE_INPUTS: [&str; 4] = ["Cargo.lock", "Cargo.toml", "host/runtime/src/engine.rs", "xtask/precompile"];
 
 /// The sources of the guests of the tests.
 const HOSTILE_INPUTS: [&str; 5] = ["tests/guests", "guest-tools/sdk", "wit", "xtask/preinit", "rust-toolchain.toml"];
@@ -51,11 +54,28 @@ pub fn build(place: &Place) -> Result<()> {
     lock.lock().context("cannot lock the directory of the guests")?;
     let bundled = inputs(place, &BUNDLED_INPUTS)?;
     when_stale(&guests.join("bundled.stamp"), &bundled, || build_bundled(place))?;
+    let code = code_inputs(place)?;
+    when_stale(&guests.join("code.stamp"), &code, || compile_bundled(place))?;
     let hostile = inputs(place, &HOSTILE_INPUTS)?;
     when_stale(&guests.join("hostile/hostile.stamp"), &hostile, || build_hostile(place))?;
     let skills = skill_inputs(place)?;
     when_stale(&guests.join("skills/skills.stamp"), &skills, || build_skills(place))?;
     place_skills(place)
+}
+
+/// The guests, the engine that compiles them, and the processor that they are compiled for.
+fn code_inputs(place: &Place) -> Result<String> {
+    let mut inputs = Inputs::default();
+    for component in components_in(&place.guests().join(BUNDLED))? {
+        inputs.path(&place.guests(), &format!("{BUNDLED}/{}", file_name(&component)))?;
+    }
+    for path in CODE_INPUTS {
+        inputs.path(&place.root, path)?;
+    }
+    let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let features = processor.lines().find(|line| line.starts_with("flags") || line.starts_with("Features"));
+    inputs.setting("processor", features.unwrap_or_default());
+    Ok(inputs.finish())
 }
 
 fn skill_inputs(place: &Place) -> Result<String> {
@@ -98,6 +118,7 @@ fn build_bundled(place: &Place) -> Result<Vec<String>> {
     // A tool that is no longer there must not be embedded.
     for old in components_in(&bundled)?.iter().filter(|path| !embedded.iter().any(|name| path.ends_with(name))) {
         fs::remove_file(old)?;
+        fs::remove_file(old.with_extension("code")).ok();
     }
     let mut outputs: Vec<String> = embedded.into_iter().map(|name| format!("{BUNDLED}/{name}")).collect();
     for example in packages_in(&sources.join("examples"))? {
@@ -106,13 +127,21 @@ fn build_bundled(place: &Place) -> Result<Vec<String>> {
     Ok(outputs)
 }
 
+/// Compiles the bundled guests for this machine, so that no first use of the program has to.
+fn compile_bundled(place: &Place) -> Result<Vec<String>> {
+    let bundled = place.guests().join(BUNDLED);
+    command(build_helper(place, "precompile")?).arg(&bundled).run()?;
+    let code = components_in(&bundled)?.into_iter().map(|component| component.with_extension("code"));
+    Ok(code.map(|code| format!("{BUNDLED}/{}", file_name(&code))).collect())
+}
+
 /// The directories in here that are crates, sorted. Each has the name of its crate.
 fn packages_in(directory: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         if entry.path().join("Cargo.toml").is_file() {
-            names.push(entry.file_name().to_string_lossy().into_owned());
+            names.push(file_name(&entry.path()));
         }
     }
     names.sort();
@@ -257,6 +286,10 @@ fn compile_c(source: &Path, core: &Path) -> Result<()> {
     let libraries = command("rustc").args(["--print", "target-libdir"]).output().context("`rustc` does not run")?;
     let linker = Path::new(&libraries).with_file_name("bin").join("rust-lld");
     command(linker).args(["-flavor", "wasm", "--no-entry", "-o"]).args([core, &object]).run()
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Cargo names the file of a crate with underscores.

@@ -143,9 +143,9 @@ impl Workbench {
     /// # Errors
     /// If the program was built without a component of that name.
     pub async fn inspect_bundled(&self, name: &str) -> Result<ComponentReport, Refusal> {
-        let bytes = bundled_component(name)?;
-        let inspection = self.inspect(Path::new(name), bytes, ComponentOrigin::Bundled).await?;
-        let loading = self.load(Path::new(name), load(&self.runtime, bytes));
+        let component = bundled_component(name)?;
+        let inspection = self.inspect(Path::new(name), component.bytes, ComponentOrigin::Bundled).await?;
+        let loading = self.load(Path::new(name), load(&self.runtime, component));
         Ok(self.report(&inspection, loading).await)
     }
 

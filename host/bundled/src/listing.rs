@@ -13,7 +13,7 @@ const GUESTS: &str = "guests/bundled";
 /// target directory. Where none are built, the place they will be built at.
 pub fn directory(out: &Path, triple: &str) -> PathBuf {
     let candidates = || out.ancestors().skip(1).map(|dir| dir.join(GUESTS));
-    if let Some(found) = candidates().find(|dir| components(dir).is_ok_and(|names| !names.is_empty())) {
+    if let Some(found) = candidates().find(|dir| files(dir, COMPONENT).is_ok_and(|names| !names.is_empty())) {
         return found;
     }
     let beside_profile = out.ancestors().nth(4).unwrap_or(out);
@@ -23,34 +23,41 @@ pub fn directory(out: &Path, triple: &str) -> PathBuf {
     }
 }
 
-/// The file names of the components in a directory, sorted.
+/// The ending of the file names of components.
+pub const COMPONENT: &str = ".wasm";
+
+/// The ending of the file names of their compiled code.
+pub const CODE: &str = ".code";
+
+/// The file names in a directory with this ending, sorted.
 ///
 /// # Errors
 /// If the directory cannot be read.
-pub fn components(directory: &Path) -> io::Result<Vec<String>> {
+pub fn files(directory: &Path, ending: &str) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(directory)? {
         names.extend(
-            entry?.file_name().into_string().ok().filter(|name| name.ends_with(".wasm") && !name.starts_with('.')),
+            entry?.file_name().into_string().ok().filter(|name| name.ends_with(ending) && !name.starts_with('.')),
         );
     }
     names.sort();
     Ok(names)
 }
 
-/// The source of the table of components. A static and not a constant: each use of a constant would embed a further
-/// copy.
-pub fn table(directory: &Path, names: &[String]) -> String {
+/// The source of the table of components, or of their code. A static and not a constant: each use of a constant would
+/// embed a further copy.
+pub fn table(directory: &Path, names: &[String], ending: &str) -> String {
     let rows: String = names
         .iter()
         .map(|name| {
             let path = directory.join(name);
-            format!("    ({:?}, include_bytes!({path:?})),\n", name.trim_end_matches(".wasm"))
+            format!("    ({:?}, include_bytes!({path:?})),\n", name.trim_end_matches(ending))
         })
         .collect();
+    let (table, content) = if ending == CODE { ("CODE", "code") } else { ("COMPONENTS", "bytes") };
     format!(
-        "/// The bundled components: names, sorted, and bytes. Empty in a build without guests.\n\
-         pub static COMPONENTS: [(&str, &[u8]); {}] = [\n{rows}];\n",
+        "/// The bundled components: names, sorted, and {content}. Empty in a build without guests.\n\
+         pub static {table}: [(&str, &[u8]); {}] = [\n{rows}];\n",
         names.len()
     )
 }

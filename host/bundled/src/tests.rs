@@ -81,13 +81,21 @@ fn guests_are_found_next_to_the_profile_under_any_layout() {
 #[test]
 fn only_whole_components_are_listed() {
     let directory = tempfile::tempdir().unwrap();
-    for name in ["files.wasm", "bash.wasm", ".fetch.wasm.new", ".old.wasm", "notes.txt"] {
+    for name in ["files.wasm", "bash.wasm", "files.code", ".fetch.wasm.new", ".old.wasm", ".bash.code.new", "notes.txt"]
+    {
         fs::write(directory.path().join(name), b"").unwrap();
     }
-    let names = listing::components(directory.path()).unwrap();
+    let names = listing::files(directory.path(), listing::COMPONENT).unwrap();
     assert_eq!(names, ["bash.wasm", "files.wasm"]);
-    let table = listing::table(&PathBuf::from("/g"), &names);
-    assert!(table.contains("[(&str, &[u8]); 2]"), "{table}");
+    let table = listing::table(&PathBuf::from("/g"), &names, listing::COMPONENT);
+    assert!(table.contains("COMPONENTS: [(&str, &[u8]); 2]"), "{table}");
     assert!(table.contains("(\"bash\", include_bytes!(\"/g/bash.wasm\")),"), "{table}");
-    assert!(listing::table(Path::new("/g"), &[]).contains("[(&str, &[u8]); 0] = [\n];"));
+    let code = listing::files(directory.path(), listing::CODE).unwrap();
+    let table = listing::table(Path::new("/g"), &code, listing::CODE);
+    assert!(
+        table.contains("CODE: [(&str, &[u8]); 1] = [\n    (\"files\", include_bytes!(\"/g/files.code\")),"),
+        "{table}"
+    );
+    let empty = listing::table(Path::new("/g"), &[], listing::COMPONENT);
+    assert!(empty.contains("COMPONENTS: [(&str, &[u8]); 0] = [\n];"), "{empty}");
 }

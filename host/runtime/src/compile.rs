@@ -75,7 +75,8 @@ pub(crate) async fn compile(
                 return Err(refused);
             }
             let code = in_child(runtime, Job::Compile, bytes).await;
-            deserialize(runtime, &code.inspect_err(|error| runtime.refusals().keep(hash, error))?)
+            let code = code.inspect_err(|error| runtime.refusals().keep(hash, error))?;
+            deserialize(runtime, &code, origin)
         }
     }
 }
@@ -280,13 +281,17 @@ fn death(status: ExitStatus, words: &str, bounds: &JobLimits<'_>) -> LoadError {
 /// Memory below which a worker cannot even start.
 const MIN_MEMORY_BYTES: u64 = 32 << 20;
 
-#[expect(unsafe_code, reason = "the one place that loads compiled code, out of the child this process started")]
-fn deserialize(runtime: &Runtime, code: &[u8]) -> Result<wasmtime::component::Component, LoadError> {
-    let engine = runtime
-        .engine(ComponentOrigin::Untrusted)
-        .map_err(|error| LoadError::Worker { message: told(&error.root_cause().to_string()) })?;
+#[expect(unsafe_code, reason = "the one place that loads compiled code: out of this program, or of a child it started")]
+pub(crate) fn deserialize(
+    runtime: &Runtime,
+    code: &[u8],
+    origin: ComponentOrigin,
+) -> Result<wasmtime::component::Component, LoadError> {
+    let engine =
+        runtime.engine(origin).map_err(|error| LoadError::Worker { message: told(&error.root_cause().to_string()) })?;
     // SAFETY: `deserialize` trusts its input to be the output of this version of wasmtime. It is: `code` came over a
-    // private pipe from a child running this program's own compiler, and from nowhere else.
+    // private pipe from a child running this program's own compiler, or is part of this program since it was built
+    // (`precompiled.rs`), and from nowhere else.
     unsafe { wasmtime::component::Component::deserialize(engine, code) }.map_err(|error| {
         // If the engine refuses sound code, the component needs more than one slot of its pool has.
         let message = told(&error.root_cause().to_string());

@@ -18,6 +18,7 @@ pub mod load;
 mod load_error;
 mod meter;
 pub mod outcome;
+pub mod precompiled;
 mod scrub;
 mod state;
 mod supervise;

@@ -6,8 +6,9 @@ use base::ContentHash;
 
 use crate::compile;
 use crate::engine::Runtime;
-use crate::inspect::Inspection;
+use crate::inspect::{Inspection, inspect};
 use crate::load_error::{ComponentOrigin, LoadError};
+use crate::precompiled;
 
 /// A compiled component. Cheap to clone.
 #[derive(Clone)]
@@ -24,6 +25,18 @@ impl Component {
     pub async fn load(runtime: &Runtime, bytes: &[u8], origin: ComponentOrigin) -> Result<Self, LoadError> {
         let inspection = runtime.inspect(bytes, origin).await?;
         let compiled = compile::compile(runtime, bytes, inspection.hash, origin).await?;
+        Ok(Self { compiled, inspection })
+    }
+
+    /// Loads a bundled component with the code that [`precompile`](crate::precompiled::precompile) made of it when the
+    /// program was built: no compiler runs.
+    ///
+    /// # Errors
+    /// If the code is of another component, of another engine, or for another processor. [`Component::load`] compiles
+    /// the component then.
+    pub fn load_precompiled(runtime: &Runtime, bytes: &[u8], code: &[u8]) -> Result<Self, LoadError> {
+        let inspection = Arc::new(inspect(bytes, runtime.config().component_bytes)?);
+        let compiled = precompiled::load(runtime, code, inspection.hash)?;
         Ok(Self { compiled, inspection })
     }
 

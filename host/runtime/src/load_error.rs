@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 /// The source of a component's bytes, which decides how far they are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ComponentOrigin {
-    /// Part of this program: read in this process, and compiled here unless a child already did so
+    /// Part of this program: read in this process, and compiled here unless that was done when the program was
+    /// built ([`Component::load_precompiled`](crate::Component::load_precompiled)) or by a child
     /// ([`Component::prepare`](crate::Component::prepare)).
     Bundled,
     /// From outside: read and compiled in a child process with resource limits, where a kill is harmless.

@@ -20,4 +20,4 @@ pub use define::{define, effects_in_words};
 pub use direct::{DirectCall, DirectReply};
 pub use preparing::Preparations;
 pub use run::{RunToolbox, ToolboxParts};
-pub use sandboxes::{CompileTurn, SandboxPool, SkillTool, Toolset, bundled_component, load};
+pub use sandboxes::{BundledComponent, CompileTurn, SandboxPool, SkillTool, Toolset, bundled_component, load};

@@ -177,28 +177,56 @@ fn unusable(error: LoadError) -> Refusal {
     Refusal::new(RefusalCode::InvalidComponent, error.to_string())
 }
 
-/// Compiles a component into the cache if it is cold, and loads it from there. Without a cache that blocks a thread for
-/// seconds: not one that drives runs.
+/// Loads a bundled component with the code that it was built with. If that does not fit, it is compiled into the cache
+/// and loaded from there; without a cache that blocks a thread for seconds: not one that drives runs.
 ///
 /// # Errors
 /// If it cannot be compiled or loaded.
-pub async fn load(runtime: &Runtime, bytes: &'static [u8]) -> Result<Component, LoadError> {
+pub async fn load(
+    runtime: &Runtime,
+    BundledComponent { bytes, code }: BundledComponent,
+) -> Result<Component, LoadError> {
+    if let Some(code) = code {
+        let owned = runtime.clone();
+        match blocking(move || Component::load_precompiled(&owned, bytes, code)).await {
+            Ok(component) => return Ok(component),
+            Err(error) => tracing::info!(%error, "the code of a bundled component does not fit, so it is compiled"),
+        }
+    }
     if let Err(error) = Component::prepare(runtime, bytes).await {
         tracing::warn!(%error, "a bundled component is compiled in the host itself");
     }
     let runtime = runtime.clone();
-    let loading = tokio::task::spawn_blocking(move || {
+    blocking(move || {
         tokio::runtime::Handle::current().block_on(Component::load(&runtime, bytes, ComponentOrigin::Bundled))
-    });
-    loading.await.unwrap_or_else(|error| Err(LoadError::Worker { message: broke_off(&error).reason }))
+    })
+    .await
 }
 
-/// The bytes of the bundled component with this name.
+/// Runs work of milliseconds or more on a thread that drives no runs.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, LoadError> + Send + 'static,
+) -> Result<T, LoadError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(LoadError::Worker { message: broke_off(&error).reason }))
+}
+
+/// A component that is part of the program.
+#[derive(Debug, Clone, Copy)]
+pub struct BundledComponent {
+    /// Its bytes.
+    pub bytes: &'static [u8],
+    /// The code that it was compiled to when it was built.
+    pub code: Option<&'static [u8]>,
+}
+
+/// The bundled component with this name.
 ///
 /// # Errors
 /// If the program was built without it.
-pub fn bundled_component(name: &str) -> Result<&'static [u8], Refusal> {
-    bundled::component(name).ok_or_else(|| missing(name))
+pub fn bundled_component(name: &str) -> Result<BundledComponent, Refusal> {
+    let bytes = bundled::component(name).ok_or_else(|| missing(name))?;
+    Ok(BundledComponent { bytes, code: bundled::code(name) })
 }
 
 fn missing(name: &str) -> Refusal {
