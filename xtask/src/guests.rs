@@ -130,7 +130,7 @@ fn build_bundled(place: &Place) -> Result<Vec<String>> {
 /// Compiles the bundled guests for this machine, so that no first use of the program has to.
 fn compile_bundled(place: &Place) -> Result<Vec<String>> {
     let bundled = place.guests().join(BUNDLED);
-    command(build_helper(place, "precompile")?).arg(&bundled).run()?;
+    command(build_helper(place, "precompile")?).args([&bundled]).run()?;
     let code = components_in(&bundled)?.into_iter().map(|component| component.with_extension("code"));
     Ok(code.map(|code| format!("{BUNDLED}/{}", file_name(&code))).collect())
 }
