@@ -82,6 +82,13 @@ pub(crate) struct CallOutcome {
     pub(crate) interrupt: Option<Interrupt>,
 }
 
+impl CallOutcome {
+    /// The outcome of a call that was not executed.
+    pub(crate) fn of(result: ToolResult) -> Self {
+        Self { reply: Some(ToolReply::of(result)), notes: Vec::new(), retried: false, interrupt: None }
+    }
+}
+
 /// Everything a call needs.
 pub(crate) struct Execution<'a> {
     pub(crate) run: &'a RunId,

@@ -29,6 +29,8 @@ pub const MAX_HOLDS: u32 = 3;
 /// Calls of one model reply that may be executed; the others are refused, as data. Bounds the work of one iteration,
 /// which the iteration cap counts as one however much the model asks for in it.
 pub const MAX_CALLS_PER_REPLY: usize = 32;
+/// Calls of one reply that are made side by side if they only read: each may take a sandbox's whole memory.
+pub const MAX_SIDE_BY_SIDE: usize = 10;
 /// Bytes of one tool output that may enter the conversation. The toolbox keeps outputs under 50 KB (SPEC RUN-9); this
 /// holds against a toolbox that does not.
 pub const MAX_OUTPUT_BYTES: usize = 64 * 1024;

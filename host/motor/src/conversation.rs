@@ -84,8 +84,8 @@ pub(crate) enum NextStep {
     AskModel { step: u32 },
     /// Deal with a call of the last reply.
     Call(OpenCall),
-    /// A call was in flight when the host stopped.
-    InFlight(OpenCall),
+    /// Calls were in flight when the host stopped, or are about to be made.
+    InFlight,
     /// The last reply called no tools: judge it.
     Judge(PendingVerdict),
 }
@@ -110,6 +110,8 @@ pub(crate) struct Conversation {
     /// The complete conversation, from which requests are made.
     entries: Vec<Entry>,
     open: VecDeque<OpenCall>,
+    /// The places of the calls of the last reply that have their result.
+    closed: Vec<usize>,
     /// Messages of the host that wait until every call has its result.
     held: Vec<String>,
     unjudged: Option<PendingVerdict>,
@@ -137,7 +139,7 @@ impl Conversation {
             }
             RunEvent::ModelReplied { step, reply, dropped_calls, .. } => self.reply(*step, reply, dropped_calls),
             RunEvent::ToolIntended { call_id, arguments, idempotency_key, effects, grant, reserved, began, .. } => {
-                if let Some(open) = self.open.front_mut().filter(|open| open.call.id == *call_id) {
+                if let Some(open) = self.open_mut(call_id) {
                     (open.held, open.began) = (None, *began);
                     open.intent = Some(Intent {
                         arguments: arguments.clone(),
@@ -151,19 +153,26 @@ impl Conversation {
             }
             RunEvent::ToolReturned { call_id, result, requests, held: true, .. } => {
                 self.reads(result, requests);
-                if let Some(open) = self.open.front_mut().filter(|open| open.call.id == *call_id) {
+                if let Some(open) = self.open_mut(call_id) {
                     let grant = open.intent.take().and_then(|intent| intent.grant);
                     open.held = Some(HeldCall { result: result.clone(), grant });
                     open.holds += 1;
                 }
             }
             RunEvent::ToolReturned { call_id, tool, result, requests, .. } => {
-                self.entries.push(Entry::Result {
+                let at = self.open.iter().position(|open| open.call.id == *call_id);
+                let closed = at.and_then(|at| self.open.remove(at));
+                // Results stand in the order of the calls, also behind one that was held.
+                let index = closed.as_ref().map_or(usize::MAX, |call| call.index);
+                let later = self.closed.iter().filter(|closed| **closed > index).count();
+                let entry = Entry::Result {
                     call_id: call_id.clone(),
                     tool: tool.clone(),
                     result: result.clone(),
                     tainted: self.tainted,
-                });
+                };
+                self.entries.insert(self.entries.len().saturating_sub(later), entry);
+                self.closed.push(index);
                 self.reads(result, requests);
                 self.last_tool = Some(tool.clone());
                 if self.results.len() == SUMMARY_RESULTS {
@@ -175,7 +184,6 @@ impl Conversation {
                     error_code: result.error_code,
                     output: cut(&result.output, SUMMARY_OUTPUT),
                 });
-                let closed = self.open.pop_front_if(|open| open.call.id == *call_id);
                 self.release();
                 return closed;
             }
@@ -197,8 +205,8 @@ impl Conversation {
             }
             RunEvent::Resumed | RunEvent::Finished { .. } => {
                 // Content that a call in flight has read may be in the workspace by now.
-                let intent = self.open.front().and_then(|open| open.intent.as_ref());
-                self.tainted |= intent.is_some_and(|intent| intent.effects.open_world);
+                let mut intents = self.open.iter().filter_map(|open| open.intent.as_ref());
+                self.tainted |= intents.any(|intent| intent.effects.open_world);
             }
             RunEvent::Retried { .. } => self.begin_again(),
             RunEvent::Started
@@ -208,6 +216,10 @@ impl Conversation {
             | RunEvent::ApprovalDecided { .. } => {}
         }
         None
+    }
+
+    fn open_mut(&mut self, call_id: &str) -> Option<&mut OpenCall> {
+        self.open.iter_mut().find(|open| open.call.id == call_id)
     }
 
     /// Bytes that came back count as read, independent of the provenance that the call declares.
@@ -220,6 +232,7 @@ impl Conversation {
     fn begin_again(&mut self) {
         self.entries.truncate(1);
         self.open.clear();
+        self.closed.clear();
         self.held.clear();
         self.unjudged = None;
         self.unfinished.clear();
@@ -234,6 +247,7 @@ impl Conversation {
         let (text, calls) = (reply.text.as_str(), reply.tool_calls.as_slice());
         let is_silent = text.trim().is_empty();
         self.step = step;
+        self.closed.clear();
         self.last_tool = None;
         self.used_ids.extend(calls.iter().map(|call| call.id.clone()));
         // Endpoints refuse an assistant message that says nothing, and recorded models count these messages.
@@ -270,7 +284,7 @@ impl Conversation {
     /// The next step, if the run is not over.
     pub(crate) fn next(&self) -> NextStep {
         match (self.open.front(), &self.unjudged) {
-            (Some(open), _) if open.intent.is_some() => NextStep::InFlight(open.clone()),
+            _ if self.open.iter().any(|open| open.intent.is_some()) => NextStep::InFlight,
             (Some(open), _) => NextStep::Call(open.clone()),
             (None, Some(reply)) => NextStep::Judge(reply.clone()),
             (None, None) => NextStep::AskModel { step: self.step + 1 },
@@ -315,6 +329,11 @@ impl Conversation {
     /// The calls of the last reply that have no result yet, the next one first.
     pub(crate) fn open_calls(&self) -> impl Iterator<Item = &OpenCall> {
         self.open.iter()
+    }
+
+    /// The calls whose intent is in the history, in the order of the reply.
+    pub(crate) fn in_flight(&self) -> Vec<OpenCall> {
+        self.open.iter().filter(|open| open.intent.is_some()).cloned().collect()
     }
 
     /// The latest results, oldest first, cut.
@@ -430,7 +449,10 @@ mod tests {
         let next = |events: &[RunEvent]| match fold(events).next() {
             NextStep::AskModel { step } => format!("ask {step}"),
             NextStep::Call(open) => format!("call {}", open.call.id),
-            NextStep::InFlight(open) => format!("in flight {}", open.call.id),
+            NextStep::InFlight => {
+                let calls = fold(events).in_flight();
+                format!("in flight {}", calls.iter().map(|call| call.call.id.as_str()).collect::<Vec<_>>().join(" "))
+            }
             NextStep::Judge(reply) => format!("judge {}", reply.text),
         };
         let mut events = vec![created()];
@@ -447,6 +469,54 @@ mod tests {
         assert_eq!(next(&events), "judge 42");
         events.push(told(TellReason::AmbiguousCall));
         assert_eq!(next(&events), "ask 3");
+    }
+
+    #[test]
+    fn results_stand_in_the_order_of_the_calls() {
+        let result = |id: &str, held| {
+            let RunEvent::ToolReturned { step, call_id, tool, result, .. } = returned(id, ToolResult::success(id))
+            else {
+                panic!("not a result")
+            };
+            let (usage, credits) = (None, None);
+            let (requests, notes, refused) = (vec![], vec![], vec![]);
+            let (retried, recovered) = (false, false);
+            RunEvent::ToolReturned {
+                step,
+                call_id,
+                tool,
+                result,
+                usage,
+                requests,
+                notes,
+                retried,
+                recovered,
+                credits,
+                refused,
+                held,
+            }
+        };
+        let mut conversation = fold(&[created(), replied(1, "", &["a", "b", "c", "d"])]);
+        for event in ["a", "b", "c"].map(intended) {
+            conversation.apply(&event);
+        }
+        assert_eq!(conversation.next(), NextStep::InFlight);
+        // `a` is held, so the results behind it are there first.
+        for (id, held) in [("a", true), ("b", false), ("c", false)] {
+            conversation.apply(&result(id, held));
+        }
+        assert!(matches!(conversation.next(), NextStep::Call(open) if open.call.id == "a" && open.held.is_some()));
+        for id in ["a", "d"] {
+            conversation.apply(&intended(id));
+            conversation.apply(&result(id, false));
+        }
+        let messages = conversation.messages(usize::MAX);
+        let results = messages.iter().filter_map(|message| match message {
+            Message::Tool { content, .. } => Some(content.as_str()),
+            _ => None,
+        });
+        assert_eq!(results.collect::<Vec<_>>(), ["a", "b", "c", "d"]);
+        assert_eq!(conversation.next(), NextStep::AskModel { step: 2 });
     }
 
     #[test]

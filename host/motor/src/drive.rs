@@ -17,7 +17,7 @@ use crate::call::{CallOutcome, Interrupt, outcome_unknown};
 use crate::command::{PendingCommand, obey};
 use crate::config::{ARTIFACTS, MotorConfig, span};
 use crate::consent::is_host_tool;
-use crate::conversation::NextStep;
+use crate::conversation::{NextStep, OpenCall};
 use crate::environment::Environment;
 use crate::event::RunEvent;
 use crate::failure::{FailureCategory, FailureSummary, RunError};
@@ -30,7 +30,7 @@ use crate::record::RunRecord;
 use crate::skill::InstalledSkill;
 use crate::status::RunStatus;
 use crate::timers::Timers;
-use crate::toolbox::{ToolReply, Toolbox};
+use crate::toolbox::Toolbox;
 use crate::trace::RunTrace;
 use crate::wait::Waiting;
 use store::StoreError;
@@ -345,18 +345,16 @@ impl Driver {
         }
     }
 
-    /// Gives a result to a call that was in flight and may not be made again: its outcome is unknown.
+    /// Gives a result to the calls that were in flight and may not be made again: their outcome is unknown.
     async fn close_in_flight(&self, journal: &mut Journal) -> Result<Option<LoopExit>, JournalError> {
         let state = journal.state();
-        let NextStep::InFlight(call) = state.conversation.next() else { return Ok(None) };
-        let is_repeatable = call.intent.as_ref().is_some_and(|intent| intent.effects.repeatable());
         // A call that the owner consented to is made once, also if its tool declares itself repeatable.
-        if is_repeatable && state.ledger.consents().leases.is_empty() {
-            return Ok(None);
-        }
-        let reply = Some(ToolReply::of(outcome_unknown()));
-        let executed = CallOutcome { reply, notes: Vec::new(), retried: false, interrupt: None };
-        self.returned(journal, &call, executed, true).await
+        let is_consented = !state.ledger.consents().leases.is_empty();
+        let is_repeatable =
+            |call: &OpenCall| call.intent.as_ref().is_some_and(|intent| intent.effects.repeatable()) && !is_consented;
+        let lost = state.conversation.in_flight().into_iter().filter(|call| !is_repeatable(call));
+        let unknown = lost.map(|call| (call, CallOutcome::of(outcome_unknown())));
+        self.returned(journal, unknown.collect(), true).await
     }
 
     /// The run's tools. Watchers hear of slow preparations.
@@ -402,7 +400,7 @@ impl Driver {
                 }
                 NextStep::Judge(reply) => self.judged(journal, &reply, &specs)?,
                 NextStep::Call(call) => self.call(journal, toolbox, &tools, call).await?,
-                NextStep::InFlight(call) => self.execute(journal, toolbox, &tools, call, true).await?,
+                NextStep::InFlight => self.execute(journal, toolbox, &tools, true).await?,
             };
             if let Some(exit) = exit {
                 return Ok(exit);

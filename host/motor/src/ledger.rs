@@ -62,8 +62,8 @@ pub(crate) struct Ledger {
     leases: Vec<Lease>,
     /// Those that the call which is held has used up: it is made again, so a consent to the rest renews them.
     again: Vec<Lease>,
-    /// The call that is held, and the requests it has sent.
-    held: Option<(ContentHash, Vec<OutgoingRequest>)>,
+    /// The calls that are held, by their ids, and the requests they have sent.
+    held: Vec<(String, ContentHash, Vec<OutgoingRequest>)>,
     /// Classes the owner consented to for the run or longer.
     allowed: HashMap<String, (String, Option<RunConsent>)>,
     /// The actions that the owner refused, and why.
@@ -72,7 +72,8 @@ pub(crate) struct Ledger {
     actions: HashMap<ContentHash, ActionRecord>,
     /// How often a request is known to have been sent.
     sent: BTreeMap<ContentHash, u32>,
-    in_flight: Option<ContentHash>,
+    /// The calls in flight, by their ids.
+    in_flight: Vec<(String, ContentHash)>,
     attempt: u32,
 }
 
@@ -111,19 +112,21 @@ impl Ledger {
                     self.decided(asked, *granted, *scope, only, reason.as_ref());
                 }
             }
-            RunEvent::ToolIntended { tool, arguments, approval, .. } => {
+            RunEvent::ToolIntended { call_id, tool, arguments, approval, .. } => {
                 let action = action_hash(run, tool, arguments);
                 if let Some(used) = approval {
                     self.use_up(|lease| lease.approval == *used && lease.action == action);
                 }
-                (self.in_flight, self.held) = (Some(action), None);
+                self.held.retain(|(id, ..)| id != call_id);
+                self.in_flight.push((call_id.clone(), action));
             }
-            RunEvent::ToolReturned { step, result, requests, held, .. } => {
-                self.returned(*step, result, requests, *held)
+            RunEvent::ToolReturned { step, call_id, result, requests, held, .. } => {
+                self.returned(*step, call_id, result, requests, *held)
             }
             RunEvent::Retried { attempt, .. } => {
                 self.attempt = *attempt;
-                (self.in_flight, self.held) = (None, None);
+                self.in_flight.clear();
+                self.held.clear();
                 self.leases.clear();
                 self.again.clear();
             }
@@ -132,15 +135,17 @@ impl Ledger {
         }
     }
 
-    fn returned(&mut self, step: u32, result: &ToolResult, requests: &[OutgoingRequest], held: bool) {
+    fn returned(&mut self, step: u32, call_id: &str, result: &ToolResult, requests: &[OutgoingRequest], held: bool) {
         let is_unclear = result.error_code.is_some_and(is_unclear);
-        let (action, requests) = if let Some(action) = self.in_flight.take() {
+        let in_flight = self.in_flight.iter().position(|(id, _)| id == call_id);
+        let (action, requests) = if let Some(at) = in_flight {
+            let (id, action) = self.in_flight.swap_remove(at);
             for request in requests.iter().filter(|request| request.consented) {
                 let used = self.use_up(|lease| Some(lease.action) == request.hash);
                 self.again.extend(used);
             }
             if held {
-                self.held = Some((action, requests.to_vec()));
+                self.held.push((id, action, requests.to_vec()));
                 return;
             }
             self.again.clear();
@@ -149,7 +154,8 @@ impl Ledger {
                 self.leases.retain(|lease| !lease.is_request);
             }
             (action, Cow::Borrowed(requests))
-        } else if let Some((action, requests)) = self.held.take() {
+        } else if let Some(at) = self.held.iter().position(|(id, ..)| id == call_id) {
+            let (_, action, requests) = self.held.swap_remove(at);
             // The call is not made again, so the record of its requests stands.
             (action, Cow::Owned(requests))
         } else {
@@ -230,6 +236,11 @@ impl Ledger {
     pub(crate) fn consents(&self) -> CallLeases {
         let leases = self.leases.iter().filter(|lease| lease.is_request).map(|lease| lease.action).collect();
         CallLeases { leases, sent: self.sent.clone() }
+    }
+
+    /// Whether a call would get no consent that is good for one request: two calls at once could both use it.
+    pub(crate) fn has_no_lease(&self) -> bool {
+        self.leases.is_empty()
     }
 
     /// The idempotency key of an action. It stays the same in each attempt until the action has a known outcome, so that a

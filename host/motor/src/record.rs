@@ -348,7 +348,9 @@ impl RunRecord {
                 self.leave_in_flight();
             }
             RunEvent::ToolIntended { tool, effects, reserved, .. } => {
-                self.reaching = effects.open_world.then(|| tool.clone());
+                if effects.open_world {
+                    self.reaching = Some(tool.clone());
+                }
                 if let Some(budget) = &mut self.budget {
                     budget.reserve(*reserved);
                 }

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use llm::{ChatReply, ChatRequest, Delta, Model, ModelError, ReasoningFilter, ToolSpec};
 
-use base::ErrorCode;
+use base::{ContentHash, ErrorCode};
+use grants::RunConsent;
+use serde_json::Value;
 
-use crate::budget::CreditBudget;
+use crate::budget::{BudgetExhausted, CreditBudget};
 use crate::call::{CallOutcome, Execution, admit, outcome_unknown};
 use crate::compact;
-use crate::config::HEARING;
+use crate::config::{HEARING, MAX_SIDE_BY_SIDE};
 use crate::consent::ConsentDecision;
-use crate::conversation::{NextStep, OpenCall, PendingVerdict};
+use crate::conversation::{OpenCall, PendingVerdict};
 use crate::drive::{Driver, LoopExit};
 use crate::event::RunEvent;
 use crate::failure::{FailureCategory, RunError};
@@ -24,7 +26,7 @@ use crate::live::LiveEvent;
 use crate::prompt::{self, Prompt};
 use crate::reply::{Judgement, NormalReply, judge, normalise};
 use crate::toolbox::{ToolDefinition, ToolReply, ToolResult, Toolbox};
-use crate::wait::action_hash;
+use crate::wait::{Approval, action_hash};
 
 impl Driver {
     /// Asks the model for one step, and stages its reply.
@@ -146,7 +148,7 @@ impl Driver {
         }
     }
 
-    /// Refuses a call, or makes its intent durable and executes it.
+    /// Refuses a call, or makes its intent durable and executes it, side by side with those behind it that only read.
     pub(crate) async fn call(
         &self,
         journal: &mut Journal,
@@ -154,15 +156,9 @@ impl Driver {
         tools: &[&ToolDefinition],
         call: OpenCall,
     ) -> Result<Option<LoopExit>, JournalError> {
-        let refused = |result| CallOutcome {
-            reply: Some(ToolReply::of(result)),
-            notes: Vec::new(),
-            retried: false,
-            interrupt: None,
-        };
         let (definition, arguments) = match admit(tools, &call) {
             Ok(admitted) => admitted,
-            Err(result) => return self.returned(journal, &call, refused(result), false).await,
+            Err(result) => return self.refused(journal, call, result).await,
         };
         let asked = match call.call.name.as_str() {
             ASK_USER => Some(self.ask_user(journal, &call, &arguments).await?),
@@ -171,29 +167,75 @@ impl Driver {
         };
         match asked {
             Some(Ok(exit)) => return Ok(Some(exit)),
-            Some(Err(result)) => return self.returned(journal, &call, refused(result), false).await,
+            Some(Err(result)) => return self.refused(journal, call, result).await,
             None => {}
         }
         let (approval, grant) = match self.leave(journal, toolbox, tools, &call, definition, &arguments).await {
             ConsentDecision::Go { approval, grant } => (approval, grant),
-            ConsentDecision::Refused(result) => return self.returned(journal, &call, refused(result), false).await,
+            ConsentDecision::Refused(result) => return self.refused(journal, call, result).await,
             ConsentDecision::Interrupted(interrupt) => return self.stop(journal, interrupt).await.map(Some),
             ConsentDecision::Ask(approval) => {
                 journal.park(RunEvent::ApprovalAsked { approval }).await?;
                 return Ok(Some(LoopExit::Parked));
             }
         };
+        let reserved = match self.reserved(journal, definition) {
+            Ok(reserved) => reserved,
+            Err(exhausted) => {
+                let result = ToolResult::failure(ErrorCode::LimitExceeded, exhausted.to_string());
+                return self.refused(journal, call, result).await;
+            }
+        };
+        let alone = approval.is_some() || grant.is_some() || !may_be_beside(journal, toolbox, &call, &arguments);
+        let action = action_hash(&self.run, &call.call.name, &arguments);
+        self.intend(journal, &call, AdmittedCall { definition, arguments, approval, grant, reserved })?;
+        if !alone {
+            self.intend_beside(journal, toolbox, tools, action).await?;
+        }
+        journal.commit().await?;
+        self.execute(journal, toolbox, tools, false).await
+    }
+
+    /// Stages the intents of the calls behind one that only reads, as far as they only read too and need nobody's
+    /// consent. The same call twice is made one after the other: its output has one name.
+    async fn intend_beside(
+        &self,
+        journal: &mut Journal,
+        toolbox: &dyn Toolbox,
+        tools: &[&ToolDefinition],
+        first: ContentHash,
+    ) -> Result<(), JournalError> {
+        let open = journal.state().conversation.open_calls();
+        let behind: Vec<_> = open.skip(1).take(MAX_SIDE_BY_SIDE - 1).cloned().collect();
+        let mut actions = vec![first];
+        for call in behind {
+            let Ok((definition, arguments)) = admit(tools, &call) else { break };
+            let action = action_hash(&self.run, &call.call.name, &arguments);
+            if actions.contains(&action) || !may_be_beside(journal, toolbox, &call, &arguments) {
+                break;
+            }
+            let ConsentDecision::Go { approval: None, grant: None } =
+                self.leave(journal, toolbox, tools, &call, definition, &arguments).await
+            else {
+                break;
+            };
+            let Ok(reserved) = self.reserved(journal, definition) else { break };
+            actions.push(action);
+            self.intend(journal, &call, AdmittedCall { definition, arguments, approval: None, grant: None, reserved })?;
+        }
+        Ok(())
+    }
+
+    /// The credits to reserve for a call.
+    fn reserved(&self, journal: &Journal, definition: &ToolDefinition) -> Result<u64, BudgetExhausted> {
         // A call that may be repeated may be tried twice.
         let tries = if definition.effects.repeatable() { 2 } else { 1 };
         let most = definition.most.map_or(0, |most| self.config.budget.spent(&most).saturating_mul(tries));
-        let reserved = match journal.state().record.budget.as_ref().map(|budget| budget.affords(most)) {
-            None => 0,
-            Some(Ok(reserved)) => reserved,
-            Some(Err(exhausted)) => {
-                let result = ToolResult::failure(ErrorCode::LimitExceeded, exhausted.to_string());
-                return self.returned(journal, &call, refused(result), false).await;
-            }
-        };
+        journal.state().record.budget.as_ref().map_or(Ok(0), |budget| budget.affords(most))
+    }
+
+    fn intend(&self, journal: &mut Journal, call: &OpenCall, admitted: AdmittedCall<'_>) -> Result<(), JournalError> {
+        let AdmittedCall { definition, arguments, approval, grant, reserved } = admitted;
         let action = action_hash(&self.run, &call.call.name, &arguments);
         journal.stage(RunEvent::ToolIntended {
             step: call.step,
@@ -208,106 +250,148 @@ impl Driver {
             reserved,
             began: Some(call.began.unwrap_or_else(|| self.books.clock.now())),
         })?;
-        journal.commit().await?;
-        let NextStep::InFlight(call) = journal.state().conversation.next() else { return Ok(None) };
-        self.execute(journal, toolbox, tools, call, false).await
+        Ok(())
     }
 
-    /// Executes a call whose intent is durable.
+    /// Executes the calls whose intents are durable, side by side.
     pub(crate) async fn execute(
         &self,
         journal: &mut Journal,
         toolbox: &dyn Toolbox,
         tools: &[&ToolDefinition],
-        call: OpenCall,
         recovered: bool,
     ) -> Result<Option<LoopExit>, JournalError> {
-        let definition = tools.iter().find(|tool| tool.spec.name == call.call.name);
-        let (Some(definition), Some(intent)) = (definition, &call.intent) else {
-            // The tool went away while the host was stopped.
-            let refused = admit(tools, &call).err().unwrap_or_else(outcome_unknown);
-            let reply = Some(ToolReply::of(refused));
-            let executed = CallOutcome { reply, notes: Vec::new(), retried: false, interrupt: None };
-            return self.returned(journal, &call, executed, recovered).await;
-        };
+        let calls = journal.state().conversation.in_flight();
         let consents = journal.state().ledger.consents();
-        let execution = Execution {
-            run: &self.run,
-            call: &call,
-            intent,
-            consents: &consents,
-            toolbox,
-            timeout: definition.timeout,
-            time_left: journal.time_left(),
-            clock: self.books.clock.as_ref(),
-            live: &self.live,
-            cancel: &self.cancel,
-            closing: &self.closing,
-        };
-        let executed = execution.run().await;
-        self.returned(journal, &call, executed, recovered).await
+        let time_left = journal.time_left();
+        let executions = calls.iter().map(async |call| {
+            let definition = tools.iter().find(|tool| tool.spec.name == call.call.name);
+            let (Some(definition), Some(intent)) = (definition, &call.intent) else {
+                // The tool went away while the host was stopped.
+                return CallOutcome::of(admit(tools, call).err().unwrap_or_else(outcome_unknown));
+            };
+            let execution = Execution {
+                run: &self.run,
+                call,
+                intent,
+                consents: &consents,
+                toolbox,
+                timeout: definition.timeout,
+                time_left,
+                clock: self.books.clock.as_ref(),
+                live: &self.live,
+                cancel: &self.cancel,
+                closing: &self.closing,
+            };
+            execution.run().await
+        });
+        let outcomes = futures_util::future::join_all(executions).await;
+        self.returned(journal, calls.into_iter().zip(outcomes).collect(), recovered).await
     }
 
-    /// Stages a result and follows the loop guard's verdict on it.
+    /// Gives a call a result without executing it.
+    async fn refused(
+        &self,
+        journal: &mut Journal,
+        call: OpenCall,
+        result: ToolResult,
+    ) -> Result<Option<LoopExit>, JournalError> {
+        self.returned(journal, vec![(call, CallOutcome::of(result))], false).await
+    }
+
+    /// Stages results, in the order of the calls, and follows the loop guard's verdict on them.
     pub(crate) async fn returned(
         &self,
         journal: &mut Journal,
-        call: &OpenCall,
-        executed: CallOutcome,
+        outcomes: Vec<(OpenCall, CallOutcome)>,
         recovered: bool,
     ) -> Result<Option<LoopExit>, JournalError> {
-        let CallOutcome { reply, notes, retried, interrupt } = executed;
-        let mut verdict = GuardVerdict::Continue;
-        if let Some(ToolReply { mut result, usage, requests, asks }) = reply {
-            let sent = requests.iter().filter(|request| request.consented || request.is_done_write());
-            let sent = sent.map(|request| format!("{} {}", request.method, request.url)).collect();
-            let mut refused: Vec<_> = asks.iter().map(|ask| ask.summary.clone()).collect();
-            if asks.is_empty() {
-                // Of a run that may not ask.
-                let wanting = requests.iter().filter(|request| request.wants_consent());
-                refused.extend(wanting.map(|request| format!("{} {}", request.method, request.url)));
-            }
-            result.output.push_str(&self.denied_before(journal, &asks));
-            let asked = if interrupt.is_none() { self.asked_of(journal, call, asks, sent) } else { None };
-            if call.intent.is_none() && result.error_code == Some(ErrorCode::PermissionDenied) {
-                refused.push(format!("a call of `{}`", call.call.name));
-            }
-            // A stopped call does not report its spending; one that the host never made spent nothing.
-            let unknown = usage.is_none() && call.intent.as_ref().is_some_and(|intent| intent.reserved > 0);
-            let credits = (!unknown).then(|| usage.map_or(0, |usage| self.config.budget.spent(&usage)));
-            verdict = journal.stage(RunEvent::ToolReturned {
-                step: call.step,
-                call_id: call.call.id.clone(),
-                tool: call.call.name.clone(),
-                result,
-                usage,
-                requests,
-                notes,
-                retried,
-                recovered,
-                credits,
-                refused,
-                held: asked.is_some(),
-            })?;
-            if let Some(mut approval) = asked {
-                // Includes the sources that the call itself has read.
-                approval.sources.clone_from(&journal.state().record.web_sources);
-                journal.park(RunEvent::ApprovalAsked { approval }).await?;
-                return Ok(Some(LoopExit::Parked));
+        let interrupt = outcomes.iter().find_map(|(_, outcome)| outcome.interrupt);
+        let (mut asked, mut failure) = (None, None);
+        for (call, outcome) in outcomes {
+            let (verdict, approval) = self.stage_result(journal, &call, outcome, recovered)?;
+            // Another call that is held is made again, and asks then.
+            asked = asked.or(approval);
+            match verdict {
+                GuardVerdict::Continue => {}
+                GuardVerdict::Nudge(reason, text) => {
+                    journal.stage(RunEvent::Told { step: call.step, reason, text })?;
+                }
+                GuardVerdict::Stop(error) => failure = Some(error),
             }
         }
         if let Some(interrupt) = interrupt {
             return self.stop(journal, interrupt).await.map(Some);
         }
-        match verdict {
-            GuardVerdict::Continue => Ok(None),
-            GuardVerdict::Nudge(reason, text) => {
-                journal.stage(RunEvent::Told { step: call.step, reason, text })?;
-                Ok(None)
-            }
-            GuardVerdict::Stop(error) => Ok(Some(LoopExit::Failing(error))),
+        if let Some(mut approval) = asked {
+            // Includes the sources that the calls themselves have read.
+            approval.sources.clone_from(&journal.state().record.web_sources);
+            journal.park(RunEvent::ApprovalAsked { approval }).await?;
+            return Ok(Some(LoopExit::Parked));
         }
+        Ok(failure.map(LoopExit::Failing))
     }
+
+    /// Stages the result of a call. Returns the guard's verdict, and the question about requests that it was refused.
+    fn stage_result(
+        &self,
+        journal: &mut Journal,
+        call: &OpenCall,
+        outcome: CallOutcome,
+        recovered: bool,
+    ) -> Result<(GuardVerdict, Option<Approval>), JournalError> {
+        let CallOutcome { reply, notes, retried, interrupt } = outcome;
+        let Some(ToolReply { mut result, usage, requests, asks }) = reply else {
+            return Ok((GuardVerdict::Continue, None));
+        };
+        let sent = requests.iter().filter(|request| request.consented || request.is_done_write());
+        let sent = sent.map(|request| format!("{} {}", request.method, request.url)).collect();
+        let mut refused: Vec<_> = asks.iter().map(|ask| ask.summary.clone()).collect();
+        if asks.is_empty() {
+            // Of a run that may not ask.
+            let wanting = requests.iter().filter(|request| request.wants_consent());
+            refused.extend(wanting.map(|request| format!("{} {}", request.method, request.url)));
+        }
+        result.output.push_str(&self.denied_before(journal, &asks));
+        let asked = if interrupt.is_none() { self.asked_of(journal, call, asks, sent) } else { None };
+        if call.intent.is_none() && result.error_code == Some(ErrorCode::PermissionDenied) {
+            refused.push(format!("a call of `{}`", call.call.name));
+        }
+        // A stopped call does not report its spending; one that the host never made spent nothing.
+        let unknown = usage.is_none() && call.intent.as_ref().is_some_and(|intent| intent.reserved > 0);
+        let credits = (!unknown).then(|| usage.map_or(0, |usage| self.config.budget.spent(&usage)));
+        let verdict = journal.stage(RunEvent::ToolReturned {
+            step: call.step,
+            call_id: call.call.id.clone(),
+            tool: call.call.name.clone(),
+            result,
+            usage,
+            requests,
+            notes,
+            retried,
+            recovered,
+            credits,
+            refused,
+            held: asked.is_some(),
+        })?;
+        Ok((verdict, asked))
+    }
+}
+
+/// A call that may be made.
+struct AdmittedCall<'a> {
+    definition: &'a ToolDefinition,
+    arguments: Value,
+    /// The consent that the call uses up.
+    approval: Option<String>,
+    grant: Option<RunConsent>,
+    reserved: u64,
+}
+
+/// Whether a call may be made beside others: it only reads, and there is no consent for one request that two calls could
+/// both use.
+fn may_be_beside(journal: &Journal, toolbox: &dyn Toolbox, call: &OpenCall, arguments: &Value) -> bool {
+    call.held.is_none() && journal.state().ledger.has_no_lease() && toolbox.only_reads(&call.call.name, arguments)
 }
 
 /// Bytes of a request, as far as they cost something.

@@ -82,6 +82,12 @@ pub trait Toolbox: Send + Sync {
         CallReview::of(&call)
     }
 
+    /// Whether this call of a tool only reads, as far as the host itself knows: calls of one reply that only read are
+    /// made side by side. The declaration of a foreign component is not enough.
+    fn only_reads(&self, _tool: &str, _arguments: &Value) -> bool {
+        false
+    }
+
     /// Calls one tool and waits for its result. A failed call is a result like any other. When the invocation's token
     /// is cancelled the call must end at once; the loop waits 50 ms for a last reply, then drops the future.
     async fn call(&self, call: ToolInvocation<'_>) -> ToolReply;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use base::text::{Foreign, did_you_mean, nearest};
 use base::{Refusal, RefusalCode};
 use runtime::Limits;
+use serde_json::Value;
 
 use crate::ToolsConfig;
 
@@ -38,6 +39,8 @@ pub(crate) struct BundledTool {
     /// Whether a call that reads a page is reviewed before it is made, so that one consent covers several pages. The
     /// gate asks about all other requests.
     pub pages: bool,
+    /// Whether a call with these arguments only reads, so that others may be made beside it.
+    pub only_reads: fn(&Value) -> bool,
     /// Its time limit in the configuration, in milliseconds; `None`: 10 s, or `limits.deadline_ms` if that is less.
     pub timeout_ms: Option<fn(&ToolsConfig) -> u64>,
 }
@@ -64,11 +67,20 @@ const PLAIN: BundledTool = BundledTool {
     network: false,
     commands: false,
     pages: false,
+    only_reads: |_| false,
     timeout_ms: None,
 };
 
 const fn file_tool(name: &'static str, files: FileUse) -> BundledTool {
-    BundledTool { name, aliases: &[FILESYSTEM], component: "files", files, ..PLAIN }
+    let only_reads: fn(&Value) -> bool = if matches!(files, FileUse::Read) { |_| true } else { PLAIN.only_reads };
+    BundledTool { name, aliases: &[FILESYSTEM], component: "files", files, only_reads, ..PLAIN }
+}
+
+/// Whether a call of `fetch` changes neither the other side nor the workspace.
+fn fetches_only(arguments: &Value) -> bool {
+    let method = arguments.get("method").map_or(Some("GET"), Value::as_str).unwrap_or_default();
+    ["GET", "HEAD"].iter().any(|safe| method.eq_ignore_ascii_case(safe))
+        && arguments.get("save_to").is_none_or(Value::is_null)
 }
 
 /// The bundled tools, in the order a model is told of them.
@@ -80,6 +92,7 @@ static TOOLS: [BundledTool; 10] = [
         files: FileUse::Saved,
         network: true,
         pages: true,
+        only_reads: fetches_only,
         timeout_ms: Some(|config| config.fetch_timeout_ms),
         ..PLAIN
     },
@@ -219,6 +232,28 @@ mod tests {
         assert_eq!(check(&["read", "code", "read"]).unwrap(), ["code", "read"]);
         assert_eq!(check(&["shell", "bash", "fetch"]).unwrap(), ["fetch", "bash"]);
         assert_eq!(check(&[]).unwrap(), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn calls_that_only_read_are_known_by_their_arguments() {
+        let url = |more: &str| format!(r#"{{"url": "https://example.com"{more}}}"#);
+        for (tool, arguments, expected) in [
+            ("read", r#"{"path": "a"}"#.to_owned(), true),
+            ("grep", r#"{"pattern": "a"}"#.to_owned(), true),
+            ("write", r#"{"path": "a", "content": ""}"#.to_owned(), false),
+            ("bash", r#"{"command": "cat a"}"#.to_owned(), false),
+            ("code", r#"{"code": "1"}"#.to_owned(), false),
+            ("fetch", url(""), true),
+            ("fetch", url(r#", "method": "head""#), true),
+            ("fetch", url(r#", "method": "GET", "save_to": null"#), true),
+            ("fetch", url(r#", "method": "POST""#), false),
+            ("fetch", url(r#", "method": ["POST"]"#), false),
+            ("fetch", url(r#", "method": null"#), false),
+            ("fetch", url(r#", "save_to": "a.png""#), false),
+        ] {
+            let arguments = serde_json::from_str(&arguments).unwrap();
+            assert_eq!((find(tool).unwrap().only_reads)(&arguments), expected, "{tool} {arguments}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use layer::Layer;
 use motor::{CallReview, PlannedCall, ToolDefinition, ToolInvocation, ToolNote, ToolReply, Toolbox};
 use network::{Pattern, RunNetwork};
 use runtime::{Limits, Note, NoteSink, ToolCall, Workspace};
+use serde_json::Value;
 
 use crate::catalogue::{self, BundledTool, CODE, FileUse};
 use crate::output::{self, FittedOutput, Save};
@@ -180,6 +181,10 @@ impl Toolbox for RunToolbox {
 
     async fn review(&self, call: PlannedCall<'_>) -> CallReview {
         self.review_of(&call)
+    }
+
+    fn only_reads(&self, tool: &str, arguments: &Value) -> bool {
+        !self.parts.own.contains_key(tool) && catalogue::find(tool).is_some_and(|tool| (tool.only_reads)(arguments))
     }
 
     async fn call(&self, call: ToolInvocation<'_>) -> ToolReply {

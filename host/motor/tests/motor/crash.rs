@@ -15,8 +15,15 @@ use crate::home::{Home, Turn, call, request, world};
 
 /// Every write fails from the n-th on, like those of a process that is no more.
 #[derive(Debug)]
-struct Dead {
+pub struct Dead {
     left: AtomicU32,
+}
+
+impl Dead {
+    /// Dies after so many writes.
+    pub fn after(writes: u32) -> Self {
+        Self { left: AtomicU32::new(writes) }
+    }
 }
 
 impl Faults for Dead {
@@ -41,7 +48,7 @@ fn six_steps() -> Vec<Turn> {
 async fn a_call_in_flight_is_repeated_only_if_that_is_harmless() {
     for (tool, repeated) in [("look", true), ("append", false)] {
         // Created, started, reply with intent; the result is not stored.
-        let faults = Arc::new(Dead { left: AtomicU32::new(3) });
+        let faults = Arc::new(Dead::after(3));
         let turns = vec![call(tool, json!({"text": "a"})), Turn::Say("done")];
         let home = Home::open(Arc::new(tempfile::tempdir().unwrap()), world(turns), faults);
         let id = home.start(request()).await;
@@ -64,7 +71,7 @@ async fn a_call_in_flight_is_repeated_only_if_that_is_harmless() {
 
 #[tokio::test]
 async fn a_failing_disk_stops_the_run_and_not_the_host() {
-    let faults = Arc::new(Dead { left: AtomicU32::new(4) });
+    let faults = Arc::new(Dead::after(4));
     let home = Home::open(Arc::new(tempfile::tempdir().unwrap()), world(six_steps()), faults);
     let id = home.start(request()).await;
     let mut watch = home.motor.watch(&id).unwrap();

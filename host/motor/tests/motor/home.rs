@@ -89,6 +89,9 @@ impl Model for Script {
     }
 }
 
+/// Calls of `meet` that have to be made at once, or none of them ends.
+pub const MEETING: usize = 10;
+
 /// Tools with every kind of effect. Their effects outlive the host.
 pub struct Tools {
     definitions: Vec<ToolDefinition>,
@@ -99,6 +102,8 @@ pub struct Tools {
     /// Tool and idempotency key of every call that was made.
     pub made: Mutex<Vec<(String, String)>>,
     pub looked: AtomicU32,
+    /// Calls of `meet` wait here for each other.
+    pub meeting: tokio::sync::Barrier,
     pub entered: tokio::sync::Notify,
     /// Stops `taken` from outside.
     pub taken: tokio::sync::Notify,
@@ -128,6 +133,7 @@ impl Tools {
         Arc::new(Self {
             definitions: vec![
                 tool("look", true, false),
+                tool("meet", true, false),
                 tool("append", false, false),
                 tool("set", false, true),
                 tool("flaky", true, false),
@@ -151,6 +157,7 @@ impl Tools {
             keys: Mutex::default(),
             made: Mutex::default(),
             looked: AtomicU32::new(0),
+            meeting: tokio::sync::Barrier::new(MEETING),
             entered: tokio::sync::Notify::new(),
             taken: tokio::sync::Notify::new(),
         })
@@ -182,6 +189,10 @@ impl Toolbox for Tools {
         }
     }
 
+    fn only_reads(&self, tool: &str, _: &Value) -> bool {
+        ["look", "meet", "web", "get"].contains(&tool)
+    }
+
     async fn call(&self, call: ToolInvocation<'_>) -> ToolReply {
         (call.notes)(ToolNote::Log { level: "info".into(), message: format!("{} begins", call.name) });
         self.made.lock().unwrap().push((call.name.to_owned(), call.idempotency_key.to_owned()));
@@ -189,6 +200,10 @@ impl Toolbox for Tools {
         let text = call.arguments["text"].as_str().unwrap_or_default().to_owned();
         let result = match call.name {
             "look" => ToolResult::success(format!("look {}", self.looked.fetch_add(1, Ordering::SeqCst))),
+            "meet" => {
+                self.meeting.wait().await;
+                ToolResult::success(format!("met {text}"))
+            }
             // A request for each word, each to its own place; the first is sent without asking.
             "sneak" => {
                 self.keys.lock().unwrap().push(call.idempotency_key.to_owned());

@@ -11,7 +11,7 @@ use motor::{
     CallReview, ConsentNeeded, Environment, OutgoingRequest, PlannedCall, RunEvent, RunRecord, RunTrace, StoredEvent,
     ToolDefinition, ToolEffects, ToolInvocation, ToolReply, ToolResult, Toolbox,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use store::{Scan, SimulatedDisk, Store, Table};
 
 use super::chance::Chance;
@@ -97,10 +97,12 @@ impl Surroundings {
     }
 
     fn is_intended(&self, run: &RunId, delivery: &Delivery) -> Result<(), &'static str> {
-        let scan = Scan::prefix(format!("{run}/")).newest_first().limit(8);
+        let scan = Scan::prefix(format!("{run}/")).newest_first().limit(16);
         let events = self.store.scan::<StoredEvent>(Table::Events, &scan).map_err(|_| "and no history")?;
         for (_, stored) in events {
             match stored.event {
+                // Another one, made beside it.
+                RunEvent::ToolIntended { call_id, .. } if call_id != delivery.call_id => {}
                 RunEvent::ToolIntended { call_id, idempotency_key, arguments, tool, .. } => {
                     let same = (&call_id, &idempotency_key, &arguments, &tool)
                         == (&delivery.call_id, &delivery.key, &delivery.arguments, &delivery.tool);
@@ -128,6 +130,10 @@ impl Toolbox for Surroundings {
             grant: (call.name == "fetch").then(|| RunConsent::Unreadable(json!({ "place": place }))),
             ..CallReview::of(&call)
         }
+    }
+
+    fn only_reads(&self, tool: &str, _: &Value) -> bool {
+        ["look", "long", "flaky", "fetch", "needy"].contains(&tool)
     }
 
     async fn call(&self, call: ToolInvocation<'_>) -> ToolReply {
