@@ -158,6 +158,15 @@ fn a_wrong_component_gets_an_error_that_names_the_fix() {
     assert_eq!(motor.stdout(&["call", right.to_str().unwrap(), "one"]), "1\n");
 }
 
+#[test]
+fn a_component_of_an_earlier_version_still_runs() {
+    let motor = Motor::new();
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/components/tool-0.1.1.wasm");
+    let report = motor.json(&["inspect", fixture]);
+    assert!(report["exports"].to_string().contains("motor:host/tools@0.1.1"), "{report:#}");
+    assert_eq!(motor.stdout(&["call", fixture, "greet", r#"{"name":"Ada"}"#]), "hello, Ada\n");
+}
+
 const ONE: &str = "(component (core module $m (func (export \"f\") (result i32) i32.const 1)) (core instance $i \
                    (instantiate $m)) (func (export \"one\") (result u32) (canon lift (core func $i \"f\"))))";
 
