@@ -11,7 +11,7 @@ const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../host");
 
 /// Every crate of the host with the crates of the host it may depend on. Lower crates never see higher ones; siblings
 /// do not see each other.
-const EDGES: [(&str, &[&str]); 28] = [
+const EDGES: [(&str, &[&str]); 29] = [
     ("base", &[]),
     ("seal", &[]),
     ("store", &["base"]),
@@ -30,6 +30,7 @@ const EDGES: [(&str, &[&str]); 28] = [
     ("layer", &["base"]),
     ("repository", &["base"]),
     ("landing", &["base", "layer", "receipts", "repository"]),
+    ("authoring", &["base", "skills"]),
     ("bindings", &[]),
     ("capabilities", &["base", "bindings", "layer", "network", "vault"]),
     ("runtime", &["base", "bindings", "capabilities", "network"]),
@@ -70,6 +71,7 @@ const EDGES: [(&str, &[&str]); 28] = [
         "interfaces",
         &[
             "agent",
+            "authoring",
             "base",
             "cognition",
             "consent",

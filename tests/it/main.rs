@@ -3,6 +3,7 @@
 
 mod architecture;
 mod asking;
+mod authors;
 mod bad_input;
 mod campaign;
 mod chat;
@@ -71,5 +72,6 @@ mod taint_files;
 mod telemetry;
 mod toolboxes;
 mod trace;
+mod tools_dropped;
 mod unfinished;
 mod watchers;

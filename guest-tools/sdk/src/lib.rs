@@ -59,6 +59,7 @@ pub mod log;
 mod nearest;
 pub mod progress;
 mod schema;
+pub mod testing;
 mod tool;
 
 pub use schemars;

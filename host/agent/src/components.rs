@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use base::{ContentHash, Refusal, RefusalCode, excerpt};
 use motor::Preparing;
+use network::{Gate, NetworkConfig, Policy, RunNetwork, Taint};
 use runtime::inspect::{Export, Import};
 use runtime::{
     Component, ComponentOrigin, EngineConfig, Inspection, Kind, Limits, LoadError, NoteSink, Outcome, Runtime,
@@ -60,6 +61,8 @@ pub struct CallRequest {
     pub arguments: String,
     /// The directory mounted as `/workspace`. Default: a new temporary one.
     pub workspace: Option<PathBuf>,
+    /// Domains that it may reach, as a run's `--domains`. No credentials are granted.
+    pub domains: Vec<String>,
     /// Receiver of log lines and progress.
     pub notes: NoteSink,
     /// Cancels the call when triggered.
@@ -99,6 +102,7 @@ pub fn is_bundled(name: &str) -> bool {
 pub struct Workbench {
     runtime: Runtime,
     limits: Limits,
+    network: NetworkConfig,
     preparations: Preparations,
     keeps_code: bool,
 }
@@ -112,7 +116,8 @@ impl Workbench {
     pub fn new(config: &Config, cache: Option<PathBuf>, compile_worker: Option<PathBuf>) -> Result<Self, Refusal> {
         let keeps_code = cache.is_some();
         let runtime = engine(config, cache, compile_worker)?;
-        Ok(Self { runtime, limits: config.limits, preparations: Preparations::default(), keeps_code })
+        let (limits, network) = (config.limits, config.network.clone());
+        Ok(Self { runtime, limits, network, preparations: Preparations::default(), keeps_code })
     }
 
     /// Whether compiled components are kept, so that each is compiled only once.
@@ -169,6 +174,7 @@ impl Workbench {
                 fresh.path().to_owned()
             }
         };
+        let network = self.access(&request.domains)?;
         let finished = component
             .call(ToolCall {
                 name: &request.tool,
@@ -177,7 +183,7 @@ impl Workbench {
                 step: 0,
                 idempotency_key: "",
                 workspace: Some(workspace.into()),
-                network: None,
+                network,
                 environment: Vec::new(),
                 limits: self.limits,
                 notes: request.notes,
@@ -196,6 +202,21 @@ impl Workbench {
             host_calls: usage.host_calls,
             stdio: finished.stdio,
         })
+    }
+
+    /// The network access of a call: these domains through the gate, and nothing without domains. A write after reading
+    /// needs an owner who is asked, so it is refused.
+    fn access(&self, domains: &[String]) -> Result<Option<RunNetwork>, Refusal> {
+        if domains.is_empty() {
+            return Ok(None);
+        }
+        let policy = Policy {
+            domains: grants::patterns(domains)?,
+            writes: self.network.write_shapes()?,
+            tainted_write: self.network.tainted_write,
+            ..Policy::default()
+        };
+        Ok(Some(Gate::new(&self.network)?.run(policy, Arc::default(), Taint::default())))
     }
 
     fn most_bytes(&self) -> u64 {

@@ -18,7 +18,7 @@ use crate::directories;
 use crate::models::ModelAccess;
 use crate::origins::Origins;
 use crate::reflection::Reflections;
-use crate::skill::{advise, briefing, limits, tools_of};
+use crate::skill::{advise, briefing, combine, limits, tools_of};
 use crate::staged::StagedWrites;
 use crate::trace_file::TraceWriter;
 use crate::{Env, Home, artifacts, models};
@@ -80,7 +80,7 @@ impl HostEnvironment {
         grant.model.clone().or_else(configured)
     }
 
-    /// A run's skill, from the kept bytes. Its trust is checked each time.
+    /// A run's skill or one of its tools, from the kept bytes. Its trust is checked each time.
     async fn skill(&self, skill: &SkillGrant, run: &base::RunId) -> Result<InUse, Refusal> {
         skill.check_trust(run, self.skills.trust())?;
         let (versions, hash) = (self.skills.versions().clone(), skill.hash);
@@ -117,7 +117,10 @@ impl Environment for HostEnvironment {
         let network = self.access.open(run, &self.staged).await?;
         words_of_user(trace, run.task_is_tainted).for_each(|words| network.given().user(words));
         let limits = limits(&self.config().limits, grant)?;
-        let (own, skill) = skill.map(|InUse { own, briefing }| (own, Some(briefing))).unwrap_or_default();
+        let (mut own, skill) = skill.map(|InUse { own, briefing }| (own, Some(briefing))).unwrap_or_default();
+        for tool in &grant.tools {
+            combine(&mut own, self.skill(tool, &run.id).await?.own, &tool.name)?;
+        }
         let parts = ToolboxParts {
             own,
             skill,

@@ -55,8 +55,8 @@ impl Home {
         let own =
             [self.0.clone(), self.state(), self.runs(), self.logs(), self.config(), self.cache(), self.versions()];
         let make = || -> io::Result<()> {
-            // Other writers of the skills directory are the owner's business: a skill there is bound to its bytes.
-            for directory in own.iter().chain([&self.skills()]) {
+            // Other writers of the directories of skills and tools are the owner's business: a skill there is bound to its bytes.
+            for directory in own.iter().chain([&self.skills(), &self.tools()]) {
                 fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
             }
             Ok(())
@@ -177,6 +177,12 @@ impl Home {
     #[must_use]
     pub fn skills(&self) -> PathBuf {
         self.0.join("skills")
+    }
+
+    /// The directory of tools: a component in it waits for the owner, and is then granted to runs by name.
+    #[must_use]
+    pub fn tools(&self) -> PathBuf {
+        self.0.join("tools")
     }
 
     /// Approved and earlier versions of skills, by content.

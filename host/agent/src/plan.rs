@@ -12,7 +12,7 @@ use crate::access::RunConsents;
 use crate::api::{ActRequest, Caller};
 use crate::directories;
 use crate::environment::HostEnvironment;
-use crate::skill::{Purpose, SkillPlan, skill_plan};
+use crate::skill::{NamedTools, Purpose, SkillPlan, combine, named_tools, skill_plan};
 use toolbox::{SkillTool, catalogue};
 
 /// A run that could be started, or the reasons against it.
@@ -21,7 +21,7 @@ pub(crate) struct Plan {
     pub tools: Vec<String>,
     /// The bytes of its skill, for the workspace.
     pub skill: Option<Taken>,
-    /// The tools of its skill, by name.
+    /// The tools of its skill and of the home, by name.
     pub own: BTreeMap<String, SkillTool>,
     /// The powers that are stored with the run.
     pub grant: Grant,
@@ -68,9 +68,10 @@ pub(crate) async fn plan(
     };
     let (mut warnings, mut problems) = (Vec::new(), Vec::new());
     let (mut skill, mut own) = (None, BTreeMap::new());
+    let NamedTools { bundled, dropped } = named_tools(&request.tools, environment).await?;
     let mut tools = match request.tools.as_slice() {
         [] if !grant.directories.is_empty() => catalogue::resolve(&directories::default_tools())?,
-        tools => catalogue::resolve(tools)?,
+        _ => bundled,
     };
     if let Some(of_skill) = skill_plan(request, purpose, environment).await? {
         let SkillPlan { taken, grant: granted, policy, own: brought, problems: wrong, warnings: said } = of_skill;
@@ -85,6 +86,14 @@ pub(crate) async fn plan(
         (skill, own) = (Some(taken), brought);
         problems.extend(wrong);
         warnings.extend(said);
+    }
+    for SkillPlan { grant: granted, policy, own: brought, problems: wrong, .. } in dropped {
+        tools.extend(brought.keys().cloned());
+        problems.extend(combine(&mut own, brought, &granted.name).err());
+        grant.extend(patterns(&policy.domains)?, shapes(&policy.writes)?);
+        extend(&mut grant.credentials, policy.required_credentials);
+        grant.tools.push(granted);
+        problems.extend(wrong);
     }
     let reaches = |tool: &String| match own.get(tool) {
         Some(own) => own.tool.effects.open_world,

@@ -9,6 +9,7 @@ mod approve;
 mod call;
 mod describe;
 mod download;
+mod granted;
 mod harmless;
 mod inspect;
 mod names;
@@ -39,6 +40,7 @@ use crate::environment::HostEnvironment;
 use store::blocking;
 
 pub(crate) use advise::advise;
+pub(crate) use granted::{NamedTools, combine, named_tools};
 pub(crate) use offers::Offers;
 pub use offers::SkillFollower;
 pub(crate) use plan::{Purpose, SkillPlan, skill_plan};
@@ -157,6 +159,9 @@ impl Skills {
             facts.claims.clear();
         }
         let described = self.describe(taken, &mut facts).await;
+        if let Some(reason) = approve::tool_name_problem(taken) {
+            facts.components.iter_mut().for_each(|component| component.problem = Some(reason.clone()));
+        }
         Ok((facts, described))
     }
 

@@ -58,6 +58,9 @@ pub struct Grant {
     /// The skill it works by, or reviews.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<SkillGrant>,
+    /// The tools of the home that it was granted by name, each bound to its bytes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<SkillGrant>,
     /// The plan that the owner agreed to, if the run is held to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<Agreement>,

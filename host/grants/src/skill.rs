@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use skills::{Policy, SkillName, SkillPlace, SkillStatus, TrustBook};
 
-/// How a run uses a skill. Stored with the run: a field may be added, never renamed.
+/// How a run uses a skill, or a tool of the home. Stored with the run: a field may be added, never renamed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillGrant {
@@ -58,6 +58,7 @@ impl SkillGrant {
         if self.admission != Admission::Approved {
             return Ok(());
         }
+        let noun = self.place.noun();
         let standing = trust.standing(&self.name, &self.place, self.hash, self.modes);
         if self.was_replaced_by(run, trust) {
             return Ok(());
@@ -67,11 +68,11 @@ impl SkillGrant {
             if self.policy.as_ref().is_none_or(|given| covers(&now, given)) {
                 return Ok(());
             }
-            let reason = format!("the policy of the skill `{}` no longer covers what this run was granted", self.name);
+            let reason = format!("the policy of the {noun} `{}` no longer covers what this run was granted", self.name);
             return Err(Refusal::new(RefusalCode::SkillUntrusted, reason).with_remedy("start the task again"));
         }
-        let reason = format!("the skill `{}` may no longer be used: {}", self.name, standing.reason);
-        let remedy = format!("review the skill: `motor skill review {}`", self.name);
+        let reason = format!("the {noun} `{}` may no longer be used: {}", self.name, standing.reason);
+        let remedy = format!("review the {noun}: `motor skill review {}`", self.place);
         Err(Refusal::new(RefusalCode::SkillUntrusted, reason).with_remedy(remedy))
     }
 

@@ -3,6 +3,7 @@
 mod act;
 mod answer;
 mod attach;
+mod author;
 mod call;
 mod chat;
 mod completions;
@@ -161,6 +162,16 @@ enum Command {
     Call(call::CallArgs),
     /// Show the tools of a component and its possible powers, without running it
     Inspect(inspect::InspectArgs),
+    /// Make a project of a tool or a skill that builds as it is
+    New(author::NewArgs),
+    /// Build a project with its language's own toolchain
+    Build(author::ProjectArgs),
+    /// Run the cases of a project under the real limits
+    Test(author::TestArgs),
+    /// Rebuild a project whenever a file is saved, call it, and show the cost
+    Dev(author::DevArgs),
+    /// Pack a built project into a `.skill` archive, the same bytes each time
+    Pack(author::ProjectArgs),
     /// List, show, note, assess and forget the peers of an agent
     #[command(subcommand)]
     Ledger(ledger::LedgerCommand),
@@ -257,6 +268,11 @@ async fn dispatch(cli: Cli, env: Env, output: &Output) -> Done {
         Command::Signals(arguments) => signals::run(arguments, &context).await,
         Command::Call(arguments) => call::run(arguments, &context).await,
         Command::Inspect(arguments) => inspect::run(arguments, &context).await,
+        Command::New(arguments) => author::new(arguments, &context).await,
+        Command::Build(arguments) => author::build(arguments, &context).await,
+        Command::Test(arguments) => author::test(arguments, &context).await,
+        Command::Dev(arguments) => author::dev(arguments, &context).await,
+        Command::Pack(arguments) => author::pack(arguments, &context).await,
         Command::Ledger(command) => ledger::run(command, &context).await,
         Command::Cortex(command) => cortex::run(command, &context).await,
         Command::Energy => energy::run(&context).await,
@@ -377,6 +393,12 @@ mod tests {
             "motor signals --follow --since 3",
             "motor call a.wasm",
             "motor call a.wasm greet {}",
+            "motor new tool weather --lang rust",
+            "motor new skill weather --lang python --dir /tmp/weather",
+            "motor build weather",
+            "motor test weather --only greets --bless",
+            "motor dev weather greet {} --once",
+            "motor pack",
             "motor ledger list --limit 5 --after npub1 --json",
             "motor chat",
             "motor chat --history 0 --channel work --json",

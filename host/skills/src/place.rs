@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::SkillName;
+
 /// A directory whose entries are skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillsRoot {
@@ -20,11 +22,20 @@ pub struct SkillsRoot {
 /// The id of the home's own root.
 pub const HOME: &str = "home";
 
+/// The id of the home's root of tools. Other roots have `home` or an absolute path.
+pub const TOOLS: &str = "tools";
+
 impl SkillsRoot {
     /// The home's own root, at `path`.
     #[must_use]
     pub fn home(path: PathBuf) -> Self {
         Self { id: HOME.to_owned(), path }
+    }
+
+    /// The home's root of tools, at `path`: components that a run is granted by name.
+    #[must_use]
+    pub fn tools(path: PathBuf) -> Self {
+        Self { id: TOOLS.to_owned(), path }
     }
 
     /// Another root, identified by its absolute path.
@@ -55,6 +66,24 @@ impl SkillPlace {
     #[must_use]
     pub fn full(&self) -> String {
         format!("{}/{}", self.root, self.entry)
+    }
+
+    /// The place of the tool of this name.
+    #[must_use]
+    pub fn of_tool(name: &SkillName) -> Self {
+        Self::new(TOOLS, &format!("{name}.wasm"))
+    }
+
+    /// Whether it is a tool of the home: a component that runs are granted by name, in the root of tools.
+    #[must_use]
+    pub fn is_tool(&self) -> bool {
+        self.root == TOOLS
+    }
+
+    /// `tool` or `skill`.
+    #[must_use]
+    pub fn noun(&self) -> &'static str {
+        if self.is_tool() { "tool" } else { "skill" }
     }
 
     /// Whether `selector` is its displayed or full form.

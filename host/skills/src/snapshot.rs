@@ -4,11 +4,14 @@
 //! content, and files that change while they are read.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::Arc;
 
 use base::{ContentHash, ContentHasher};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use store::{Links, read_regular};
 
 use crate::Manifest;
 use crate::manifest::{self, ManifestError};
@@ -163,6 +166,17 @@ pub fn read_component(
     let bytes = bytes.into();
     check_tree(SkillForm::Component, [(entry, bytes.len() as u64)], bounds)?;
     Ok(Snapshot::of(SkillForm::Component, BTreeMap::from([(entry.to_owned(), (bytes, mode))]), None))
+}
+
+/// The policy that is proposed for a tool: `weather.json` beside `weather.wasm`. A link, and a file over 256 KiB, become
+/// an empty proposal, which counts as unreadable and grants nothing.
+#[must_use]
+pub fn proposal_beside(component: &Path) -> Option<Arc<[u8]>> {
+    match read_regular(&component.with_extension("json"), Links::Refused, PROPOSAL_BYTES) {
+        Ok(bytes) => Some(bytes.into()),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(_) => Some(Arc::from([])),
+    }
 }
 
 /// Whether a file of that path is a component.

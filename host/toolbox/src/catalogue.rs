@@ -138,10 +138,16 @@ pub(crate) fn find(name: &str) -> Option<&'static BundledTool> {
 pub fn resolve(names: &[String]) -> Result<Vec<String>, Refusal> {
     let grants = |tool: &BundledTool, name: &str| tool.name == name || tool.aliases.contains(&name);
     if let Some(name) = names.iter().find(|name| !TOOLS.iter().any(|tool| grants(tool, name.trim()))) {
-        return Err(unknown(name.trim()));
+        return Err(unknown(name.trim(), &[]));
     }
     let granted = TOOLS.iter().filter(|tool| names.iter().any(|name| grants(tool, name.trim())));
     Ok(granted.map(|tool| tool.name.to_owned()).collect())
+}
+
+/// Whether a name grants bundled tools.
+#[must_use]
+pub fn grants_any(name: &str) -> bool {
+    known().contains(&name)
 }
 
 /// The exact names of all bundled tools, in the catalogue's order.
@@ -207,11 +213,14 @@ fn known() -> Vec<&'static str> {
     names
 }
 
-fn unknown(name: &str) -> Refusal {
-    let known = known();
-    let meant = did_you_mean(nearest(name, known.iter().map(|tool| (*tool, tool))));
+/// The refusal of a name that grants nothing. `others` are the tools of the home.
+#[must_use]
+pub fn unknown(name: &str, others: &[String]) -> Refusal {
+    let mut all = known();
+    all.extend(others.iter().map(String::as_str));
+    let meant = did_you_mean(nearest(name, all.iter().map(|tool| (*tool, tool))));
     let reason = format!("unknown tool `{}`{meant}", Foreign(name).escaped(60));
-    Refusal::new(RefusalCode::UnknownTool, reason).with_remedy(format!("there are: {}", known.join(", ")))
+    Refusal::new(RefusalCode::UnknownTool, reason).with_remedy(format!("there are: {}", all.join(", ")))
 }
 
 #[cfg(test)]

@@ -72,6 +72,13 @@ impl World {
         self.as_owner(&[&["skill", "approve"], arguments].concat()).succeeded()
     }
 
+    /// Reviews a skill or tool, and approves it with what is proposed.
+    #[track_caller]
+    pub fn approve_reviewed(&self, skill: &str) -> Ended {
+        self.review(skill);
+        self.approve(&[skill])
+    }
+
     pub fn as_owner(&self, arguments: &[&str]) -> Ended {
         self.motor.run_as_owner(arguments, "")
     }

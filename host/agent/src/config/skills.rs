@@ -41,7 +41,7 @@ impl SkillsConfig {
         SkillBounds { file_bytes, text_bytes, component_bytes, entries, total_bytes }
     }
 
-    /// The directories, with the one for new skills first. A relative path would mean another place for each command,
+    /// The directories, with the one for new skills first and the home's tools last. A relative path would mean another place for each command,
     /// so it is below the home.
     #[must_use]
     pub fn roots(&self, home: &Home) -> Vec<SkillsRoot> {
@@ -57,6 +57,7 @@ impl SkillsConfig {
                 roots.push(root);
             }
         }
+        roots.push(SkillsRoot::tools(home.tools()));
         roots
     }
 }

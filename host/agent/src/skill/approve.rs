@@ -27,6 +27,7 @@ impl Skills {
     /// If the skill does not exist, it cannot be read, or the powers are invalid.
     pub async fn question(&self, request: ApproveRequest) -> Result<ApprovalQuestion, Refusal> {
         let taken = self.environment.skills.take(&request.skill).await?;
+        check_tool_name(&taken)?;
         let (facts, described) = self.facts(&taken).await?;
         if described.is_some() && taken.standing.status == SkillStatus::NeedsReapproval {
             self.environment.skills.trust().reviewed(&subject(&taken), described).await?;
@@ -60,6 +61,7 @@ impl Skills {
                 .with_remedy("ask what would be approved, and pass its `hash`"));
         };
         let taken = library.take(&request.skill).await?;
+        check_tool_name(&taken)?;
         let Taken { place, snapshot, standing, .. } = &taken;
         if snapshot.hash != shown {
             return Err(SkillError::Changed.into());
@@ -117,7 +119,7 @@ impl Skills {
     }
 
     /// The powers that an approval would grant: those approved earlier, otherwise the author's proposal, otherwise
-    /// tools that see only the workspace; with the owner's changes. An unreadable proposal grants nothing: its author
+    /// tools that see only the workspace (a tool of the home brings no others); with the owner's changes. An unreadable proposal grants nothing: its author
     /// asked for unknown powers, so the owner names them.
     fn policy_for(
         &self,
@@ -126,6 +128,12 @@ impl Skills {
         proposed: bool,
         with_proposal: bool,
     ) -> Result<(Policy, PolicyBasis), Refusal> {
+        let is_tool = taken.place.is_tool();
+        if is_tool && change.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
+            let reason = "a tool brings no other tools: a run is granted each by name";
+            return Err(Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy("leave `--tools` out"));
+        }
+        let default_policy = || if is_tool { Policy::default() } else { default_policy() };
         let (base, basis) = match (proposed, self.kept_policy(taken)?, taken.snapshot.proposal.as_deref()) {
             (false, Some(kept), _) => (kept, PolicyBasis::Approved),
             (true, _, Some(bytes)) | (false, None, Some(bytes)) => match read_proposal(bytes) {
@@ -141,7 +149,7 @@ impl Skills {
         // In the one form in which they are granted, shown and compared.
         policy.domains = patterns(&policy.domains)?.iter().map(ToString::to_string).collect();
         policy.writes = shapes(&policy.writes)?.iter().map(ToString::to_string).collect();
-        policy.tools = catalogue::resolve(&policy.tools)?;
+        policy.tools = if is_tool { Vec::new() } else { catalogue::resolve(&policy.tools)? };
         let names = limit_names();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         policy.validate(&names)?;
@@ -184,17 +192,23 @@ impl Skills {
         }
         let set = self.environment.access.credentials().await?;
         let name = taken.manifest.name.as_str();
+        // A tool of the home uses shared credentials: it may have the name of a skill.
+        let noun = taken.place.noun();
+        let (of_skill, scope) = match taken.place.is_tool() {
+            true => (None, String::new()),
+            false => (Some(name), format!(" --skill {name}")),
+        };
         for credential in &policy.required_credentials {
             let found = set.iter().find(|info| {
                 info.name.as_str().eq_ignore_ascii_case(credential.as_str())
-                    && info.skill.as_deref().is_none_or(|skill| skill == name)
+                    && info.skill.as_deref().is_none_or(|skill| Some(skill) == of_skill)
             });
             match found {
                 None => warnings.push(format!(
-                    "credential `{credential}` is not set: `motor credential set {credential} --skill {name} --domain DOMAIN`"
+                    "credential `{credential}` is not set: `motor credential set {credential}{scope} --domain DOMAIN`"
                 )),
                 Some(info) if info.raw => warnings.push(format!(
-                    "credential `{credential}` may be given to the skill's components as it is, not only as a placeholder"
+                    "credential `{credential}` may be given to the {noun}'s components as it is, not only as a placeholder"
                 )),
                 Some(_) => {}
             }
@@ -246,6 +260,20 @@ impl Skills {
         let found = library.list().await?.into_iter().find(|summary| summary.place == *place);
         found.ok_or_else(|| SkillError::Missing { selector: place.to_string(), nearest: None }.into())
     }
+}
+
+/// Refuses a tool that a run could not be granted: its name is that of a bundled tool or of one of the host's.
+fn check_tool_name(taken: &Taken) -> Result<(), Refusal> {
+    tool_name_problem(taken).map_or(Ok(()), |reason| {
+        let remedy = format!("rename `{}` in the directory `tools` of the home", taken.place.entry);
+        Err(Refusal::new(RefusalCode::InvalidRequest, reason).with_remedy(remedy))
+    })
+}
+
+pub(super) fn tool_name_problem(taken: &Taken) -> Option<String> {
+    let name = taken.manifest.name.as_str();
+    let is_taken = taken.place.is_tool() && catalogue::is_reserved(name);
+    is_taken.then(|| format!("`{name}` is the name of a tool that comes with the host"))
 }
 
 fn default_policy() -> Policy {

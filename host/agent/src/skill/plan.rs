@@ -54,6 +54,30 @@ pub(crate) struct SkillPlan {
     pub warnings: Vec<String>,
 }
 
+impl SkillPlan {
+    /// A plan that grants nothing yet.
+    pub(super) fn nothing(taken: Taken) -> Self {
+        let grant = SkillGrant {
+            name: taken.manifest.name.clone(),
+            place: taken.place.clone(),
+            hash: taken.snapshot.hash,
+            modes: taken.snapshot.modes,
+            admission: Admission::Review,
+            inputs: None,
+            policy: None,
+            limits: BTreeMap::new(),
+        };
+        Self {
+            taken,
+            grant,
+            policy: Policy::default(),
+            own: BTreeMap::new(),
+            problems: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+}
+
 /// Works out the grants of the skill that a request names; `None` if it names no skill.
 ///
 /// # Errors
@@ -71,24 +95,7 @@ pub(crate) async fn skill_plan(
         return Ok(None);
     };
     let taken = environment.skills.take(selector).await?;
-    let grant = SkillGrant {
-        name: taken.manifest.name.clone(),
-        place: taken.place.clone(),
-        hash: taken.snapshot.hash,
-        modes: taken.snapshot.modes,
-        admission: Admission::Review,
-        inputs: None,
-        policy: None,
-        limits: BTreeMap::new(),
-    };
-    let mut nothing = SkillPlan {
-        taken,
-        grant,
-        policy: Policy::default(),
-        own: BTreeMap::new(),
-        problems: Vec::new(),
-        warnings: Vec::new(),
-    };
+    let mut nothing = SkillPlan::nothing(taken);
     if purpose == Purpose::Review {
         nothing.policy.tools = REVIEW_TOOLS.map(str::to_owned).to_vec();
         return Ok(Some(nothing));
@@ -116,14 +123,24 @@ async fn approved(
     };
     check_inputs(policy.inputs.as_ref(), request.inputs.as_ref())?;
     check_files(request)?;
+    plan.grant.inputs.clone_from(&request.inputs);
+    granted(environment, plan, policy).await
+}
+
+/// The plan of an approved skill or tool, with the powers of its policy.
+pub(super) async fn granted(
+    environment: &HostEnvironment,
+    mut plan: SkillPlan,
+    policy: Policy,
+) -> Result<SkillPlan, Refusal> {
+    let noun = plan.grant.place.noun();
     lowered(&environment.config().limits, &policy.limits)?;
     if !policy.dependencies.is_empty() {
         let names: Vec<_> = policy.dependencies.keys().map(String::as_str).collect();
-        let reason = format!("the skill needs packages, which this host cannot fetch: {}", names.join(", "));
+        let reason = format!("the {noun} needs packages, which this host cannot fetch: {}", names.join(", "));
         plan.problems.push(Refusal::new(RefusalCode::InvalidRequest, reason));
     }
     plan.grant.admission = Admission::Approved;
-    plan.grant.inputs.clone_from(&request.inputs);
     plan.grant.limits.clone_from(&policy.limits);
     plan.grant.policy = Some(policy.clone());
     // Its components are compiled here, at the first use.
@@ -169,10 +186,12 @@ fn check_files(request: &ActRequest) -> Result<(), Refusal> {
     }
 }
 
-fn untrusted(mut plan: SkillPlan) -> SkillPlan {
+pub(super) fn untrusted(mut plan: SkillPlan) -> SkillPlan {
     let standing = &plan.taken.standing;
-    let reason = format!("the skill `{}` is {}: {}", plan.grant.name, standing.status, standing.reason);
-    let name = &plan.grant.name;
+    let place = &plan.grant.place;
+    let reason = format!("the {} `{}` is {}: {}", place.noun(), plan.grant.name, standing.status, standing.reason);
+    // A skill may have the name of a tool.
+    let name = if place.is_tool() { place.to_string() } else { plan.grant.name.to_string() };
     let remedy = format!("`motor skill review {name}`, then `motor skill approve {name}`");
     plan.problems.push(Refusal::new(RefusalCode::SkillUntrusted, reason).with_remedy(remedy));
     plan

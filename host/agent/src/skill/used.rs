@@ -71,7 +71,7 @@ pub(crate) fn verdict(answer: &str) -> bool {
 
 /// The limits of a run's calls: the host's, lowered by its grant (SPEC HOST-5).
 pub(crate) fn limits(host: &Limits, grant: &Grant) -> Result<Limits, Refusal> {
-    grant.skill.as_ref().map_or(Ok(*host), |skill| lowered(host, &skill.limits))
+    grant.skill.iter().chain(&grant.tools).try_fold(*host, |limits, used| lowered(&limits, &used.limits))
 }
 
 /// The host's limits, lowered by a policy.

@@ -60,6 +60,7 @@ pub(super) async fn run(arguments: CallArgs, context: &Context) -> Done {
         tool,
         arguments: json,
         workspace: arguments.workspace,
+        domains: Vec::new(),
         notes: notes(context.output.clone()),
         cancel: cancel.clone(),
     };
@@ -77,7 +78,7 @@ pub(super) async fn run(arguments: CallArgs, context: &Context) -> Done {
 }
 
 /// Prints the guest's log lines and progress while it works.
-fn notes(output: Output) -> runtime::NoteSink {
+pub(super) fn notes(output: Output) -> runtime::NoteSink {
     Arc::new(move |note| {
         let line = match note {
             Note::Log { level, message } => format!("{level}: {}", text::brief(&message, 500)),
@@ -90,7 +91,7 @@ fn notes(output: Output) -> runtime::NoteSink {
     })
 }
 
-fn show(reply: &CallReply, output: &Output) -> Done {
+pub(super) fn show(reply: &CallReply, output: &Output) -> Done {
     if output.is_json() {
         output.print_json(reply)?;
     } else {

@@ -208,6 +208,9 @@ impl Page {
     fn next(&mut self, review: &SkillReview, called: &str) {
         let called = shell(called);
         let (command, what) = match review.status {
+            SkillStatus::Approved if review.place.is_tool() => {
+                (format!("motor act --tools {} TASK", review.name), "can call it")
+            }
             SkillStatus::Approved => (format!("motor act --skill {called} TASK"), "works by it"),
             // A run did not let it pass: a review by people counts.
             SkillStatus::PendingReview => (format!("motor skill review {called}"), "is your own review of it"),

@@ -71,7 +71,7 @@ fn candidate(root: &SkillsRoot, entry: &DirEntry) -> Option<SkillCandidate> {
         return named(root, text, entry.file_type().ok()?);
     }
     let place = SkillPlace::new(&root.id, &name.to_string_lossy());
-    place.is_plain().then_some(SkillCandidate { place, form: None, nameless: true })
+    (place.is_plain() && !place.is_tool()).then_some(SkillCandidate { place, form: None, nameless: true })
 }
 
 fn named(root: &SkillsRoot, entry: &str, kind: FileType) -> Option<SkillCandidate> {
@@ -88,6 +88,10 @@ fn named(root: &SkillsRoot, entry: &str, kind: FileType) -> Option<SkillCandidat
     } else {
         Some(by_name?)
     };
+    // Runs name a tool without its extension, so there is one spelling of it.
+    if place.is_tool() && (form != Some(SkillForm::Component) || !entry.ends_with(".wasm")) {
+        return None;
+    }
     Some(SkillCandidate { place, form, nameless: false })
 }
 

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::catalogue::SelectedSkill;
 use super::{Inner, Library, Taken, blocking, discover};
 use crate::snapshot::{self, SnapshotError};
-use crate::{SkillError, SkillForm, SkillPlace, SkillStatus, Standing};
+use crate::{SkillError, SkillForm, SkillPlace, SkillStatus, Snapshot, Standing};
 
 /// Threads that verify skills.
 const THREADS: usize = 2;
@@ -118,7 +118,9 @@ impl Inner {
         if !place.is_plain() {
             return Err(Miss::Moved);
         }
-        let snapshot = match snapshot::read(&root.path.join(&place.entry), &self.bounds) {
+        let path = root.path.join(&place.entry);
+        let snapshot = match snapshot::read(&path, &self.bounds) {
+            Ok(snapshot) if place.is_tool() => Snapshot { proposal: snapshot::proposal_beside(&path), ..snapshot },
             Ok(snapshot) => snapshot,
             Err(SnapshotError::Missing) => return Err(Miss::Moved),
             Err(error) => return Err(Miss::Failed(error.into())),

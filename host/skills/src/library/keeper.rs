@@ -19,7 +19,7 @@ use super::discover::{self, DiscoveredRoot, Looking, SkillCandidate, candidate_a
 use super::inbox::Inbox;
 use super::index;
 use super::watch::{Heard, RootWatch};
-use crate::place::HOME;
+use crate::place::{HOME, TOOLS};
 use crate::{SkillBounds, SkillPlace, SkillsRoot};
 
 /// Changes that follow each other within this are looked at together.
@@ -78,10 +78,10 @@ impl Keeper {
 
     /// The first look, for which callers wait.
     fn first(&self) -> Option<Arc<Catalogue>> {
-        if let Some(home) = self.roots.iter().find(|root| root.id == HOME)
-            && let Err(error) = discover::make(&home.path)
-        {
-            tracing::warn!(%error, "the directory of skills cannot be made");
+        for root in self.roots.iter().filter(|root| [HOME, TOOLS].contains(&root.id.as_str())) {
+            if let Err(error) = discover::make(&root.path) {
+                tracing::warn!(%error, root = root.id, "a directory of the home cannot be made");
+            }
         }
         let looked = self.look(&self.candidates(), || Arc::new(index::load(&self.index, &self.bounds)))?;
         let catalogue = Arc::new(Catalogue::new(looked.entries));

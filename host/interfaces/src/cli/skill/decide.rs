@@ -66,14 +66,18 @@ pub(super) async fn approve(arguments: ApproveArgs, session: &mut Session, conte
         context.output.warn(&text::quoted(warning));
     }
     if !is_read {
-        let card = granted(Card::new(format!("granted to the skill `{}`", question.name)), &question.policy);
+        let card = granted(Card::new(format!("granted to the {} `{}`", question.place.noun(), question.name)), &question.policy);
         for row in card.render(context.output.err_columns, context.output.err) {
             context.output.say_trusted(&row);
         }
     }
     let called = shell(&request.skill);
     context.answer(&approved, || {
-        format!("{} is {}; `motor act --skill {called} TASK` works by it", question.name, approved.status)
+        let use_it = match question.place.is_tool() {
+            true => format!("`motor act --tools {} TASK` can call it", question.name),
+            false => format!("`motor act --skill {called} TASK` works by it"),
+        };
+        format!("{} is {}; {use_it}", question.name, approved.status)
     })?;
     Ok(CommandExit::Ok)
 }

@@ -1,0 +1,156 @@
+//! A project's directory, and the file that describes it: `motor-project.toml`.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use base::{Refusal, RefusalCode};
+use serde::{Deserialize, Serialize};
+use skills::SkillName;
+
+/// The file that makes a directory a project.
+pub(crate) const FILE: &str = "motor-project.toml";
+
+/// What a project is packed into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A component for the home's directory `tools`.
+    Tool,
+    /// A skill: instructions in `skill/`, and a component with its tools.
+    Skill,
+}
+
+/// The language of a project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    /// Built by cargo for `wasm32-wasip2`.
+    Rust,
+    /// Built by componentize-py.
+    Python,
+    /// JavaScript, built by jco.
+    Js,
+}
+
+/// The project in a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Project {
+    /// The project's directory.
+    pub directory: PathBuf,
+    /// Its description.
+    pub manifest: ProjectManifest,
+}
+
+/// The content of `motor-project.toml`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProjectManifest {
+    /// Tool or skill.
+    pub kind: Kind,
+    /// Name of the component, and of the skill that it is packed into.
+    pub name: SkillName,
+    /// Source language.
+    pub language: Language,
+    /// Purpose of a tool, for `motor pack`. A skill has it in `SKILL.md`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+}
+
+impl Project {
+    /// Reads the project in a directory.
+    ///
+    /// # Errors
+    /// If the directory is not a project, or its file is invalid.
+    pub fn open(directory: &Path) -> Result<Self, Refusal> {
+        let path = directory.join(FILE);
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            let reason = format!("`{}` is not a project: cannot read `{FILE}`: {error}", directory.display());
+            Refusal::new(RefusalCode::NotFound, reason).with_remedy("make one with `motor new tool NAME --lang rust`")
+        })?;
+        let manifest = toml::from_str(&text).map_err(|error| {
+            let reason = format!("`{}`: {}", path.display(), error.message());
+            Refusal::new(RefusalCode::InvalidRequest, reason)
+                .with_remedy("it has `kind`, `name`, `language`, and for a tool `description`")
+        })?;
+        let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+        Ok(Self { directory, manifest })
+    }
+
+    /// Name of the component.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.manifest.name.as_str()
+    }
+
+    /// Directory of everything that is built. It can be deleted.
+    #[must_use]
+    pub fn build_directory(&self) -> PathBuf {
+        self.directory.join("build")
+    }
+
+    /// Path of the built component.
+    #[must_use]
+    pub fn component(&self) -> PathBuf {
+        self.build_directory().join(format!("{}.wasm", self.name()))
+    }
+
+    /// Path of the policy that the author proposes.
+    #[must_use]
+    pub fn proposal(&self) -> PathBuf {
+        match self.manifest.kind {
+            Kind::Tool => self.directory.join("policy.json"),
+            Kind::Skill => self.directory.join("skill/policy.json"),
+        }
+    }
+
+    /// Directory of the test cases.
+    #[must_use]
+    pub fn cases(&self) -> PathBuf {
+        self.directory.join("cases")
+    }
+}
+
+impl Language {
+    /// All languages with a scaffold.
+    pub const ALL: [Self; 3] = [Self::Rust, Self::Python, Self::Js];
+
+    /// The language's name on the command line.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rust => "rust",
+            Self::Python => "python",
+            Self::Js => "js",
+        }
+    }
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Language {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|language| language.as_str() == text).ok_or_else(|| {
+            let all = Self::ALL.map(Self::as_str).join(", ");
+            format!("there are scaffolds for {all}; a component of any other language works too, see docs/wit.md")
+        })
+    }
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "tool" => Ok(Self::Tool),
+            "skill" => Ok(Self::Skill),
+            _ => Err("write `tool` or `skill`".to_owned()),
+        }
+    }
+}

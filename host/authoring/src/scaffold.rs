@@ -1,0 +1,112 @@
+//! New projects: a directory that builds as it is.
+
+use std::path::Path;
+use std::{fs, io};
+
+use base::{Refusal, RefusalCode};
+use skills::SkillName;
+
+use crate::project::{FILE, Kind, Language, Project, ProjectManifest};
+use crate::sdk::{self, Embedded};
+
+const RUST: &[Embedded] = &[
+    ("Cargo.toml", include_str!("../templates/rust/Cargo.toml.txt")),
+    ("src/lib.rs", include_str!("../templates/rust/lib.rs.txt")),
+    (".gitignore", "/build\n/target\n"),
+];
+const PYTHON: &[Embedded] = &[
+    ("src/app.py", include_str!("../templates/python/app.py.txt")),
+    (".gitignore", "/build\n/.toolchain\n__pycache__\n"),
+];
+const JAVASCRIPT: &[Embedded] = &[
+    ("src/tool.js", include_str!("../templates/javascript/tool.js.txt")),
+    ("package.json", include_str!("../templates/javascript/package.json.txt")),
+    (".gitignore", "/build\n/node_modules\n"),
+];
+/// Every language has the same tool, so the cases are the same.
+const CASES: &[Embedded] = &[
+    ("cases/greets.json", include_str!("../templates/cases/greets.json")),
+    ("cases/refuses-an-empty-name.json", include_str!("../templates/cases/refuses-an-empty-name.json")),
+    ("cases/needs-a-name.json", include_str!("../templates/cases/needs-a-name.json")),
+];
+const POLICY: &str = include_str!("../templates/policy.json");
+const SKILL: &str = include_str!("../templates/SKILL.md.txt");
+
+/// Creates the project `name` in a new directory.
+///
+/// # Errors
+/// If the directory exists, or cannot be written. A directory that was begun is left in place.
+pub fn create(directory: &Path, kind: Kind, language: Language, name: &SkillName) -> Result<Project, Refusal> {
+    let failed = |error: io::Error| {
+        let reason = format!("cannot create `{}`: {error}", directory.display());
+        match error.kind() {
+            io::ErrorKind::AlreadyExists => Refusal::new(RefusalCode::InvalidRequest, reason)
+                .with_remedy("choose another name, or another place with `--dir DIR`"),
+            _ => Refusal::new(RefusalCode::StorageFailed, reason),
+        }
+    };
+    if let Some(parent) = directory.parent() {
+        fs::create_dir_all(parent).map_err(failed)?;
+    }
+    fs::create_dir(directory).map_err(failed)?;
+    let manifest = ProjectManifest { kind, name: name.clone(), language, description: description(kind) };
+    write_files(directory, &manifest).map_err(failed)?;
+    Project::open(directory)
+}
+
+fn description(kind: Kind) -> String {
+    match kind {
+        Kind::Tool => "Says hello to a person. Use it to greet somebody by name.".to_owned(),
+        Kind::Skill => String::new(),
+    }
+}
+
+fn write_files(directory: &Path, manifest: &ProjectManifest) -> io::Result<()> {
+    let name = manifest.name.as_str();
+    let sources = match manifest.language {
+        Language::Rust => RUST,
+        Language::Python => PYTHON,
+        Language::Js => JAVASCRIPT,
+    };
+    for (path, text) in sources.iter().chain(CASES) {
+        sdk::write(&directory.join(path), &text.replace("{{name}}", name))?;
+    }
+    sdk::write(&directory.join(FILE), &toml::to_string(manifest).map_err(io::Error::other)?)?;
+    sdk::write_wit(directory)?;
+    if manifest.language == Language::Rust {
+        sdk::write_sdk(directory)?;
+        sdk::write(&directory.join("Cargo.lock"), sdk::LOCK)?;
+    }
+    match manifest.kind {
+        Kind::Tool => sdk::write(&directory.join("policy.json"), POLICY),
+        Kind::Skill => {
+            sdk::write(&directory.join("skill/policy.json"), POLICY)?;
+            sdk::write(&directory.join("skill/SKILL.md"), &SKILL.replace("{{name}}", name))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_is_created_once_and_opens() {
+        let root = tempfile::tempdir().unwrap();
+        let name = SkillName::parse("my-weather").unwrap();
+        for kind in [Kind::Tool, Kind::Skill] {
+            for language in Language::ALL {
+                let directory = root.path().join(format!("deep/{kind:?}-{language}"));
+                let project = create(&directory, kind, language, &name).unwrap();
+                assert_eq!((project.manifest.kind, project.manifest.language), (kind, language));
+                assert_eq!(Project::open(&directory).unwrap(), project);
+                assert!(directory.join("wit/worlds.wit").is_file() && project.proposal().is_file());
+                assert_eq!(crate::cases(&project, None).unwrap().len(), CASES.len());
+                let refused = create(&directory, kind, language, &name).unwrap_err();
+                assert!(refused.remedy.unwrap().contains("another name"));
+            }
+        }
+        let missing = Project::open(root.path()).unwrap_err();
+        assert!(missing.remedy.unwrap().contains("motor new tool"));
+    }
+}

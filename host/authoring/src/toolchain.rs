@@ -1,0 +1,130 @@
+//! Building a project with its language's own toolchain. A missing toolchain is named with the one command that installs
+//! it; the toolchain's own messages, which name the line, go to standard error as they are.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{fs, io};
+
+use base::{Refusal, RefusalCode};
+
+use crate::project::{Kind, Language, Project};
+
+/// The target of components in Rust.
+const TARGET: &str = "wasm32-wasip2";
+const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
+
+/// Builds the component, and returns its path. For a tool its proposed policy is put beside it. Blocks until the toolchain ends.
+///
+/// # Errors
+/// If the toolchain is missing (the remedy installs it) or fails.
+pub fn build(project: &Project) -> Result<PathBuf, Refusal> {
+    let directory = project.build_directory();
+    let failed = |error: io::Error| {
+        Refusal::new(RefusalCode::StorageFailed, format!("cannot write to `{}`: {error}", directory.display()))
+    };
+    fs::create_dir_all(&directory).map_err(failed)?;
+    let component = project.component();
+    // Beside its place and then renamed: a reader sees a whole component or the earlier one.
+    let draft = component.with_extension("wasm.new");
+    match project.manifest.language {
+        Language::Rust => rust(project, &draft)?,
+        Language::Python => python(project, &draft)?,
+        Language::Js => javascript(project, &draft)?,
+    }
+    fs::rename(&draft, &component).map_err(failed)?;
+    if project.manifest.kind == Kind::Tool && project.proposal().is_file() {
+        fs::copy(project.proposal(), component.with_extension("json")).map_err(failed)?;
+    }
+    Ok(component)
+}
+
+fn rust(project: &Project, draft: &Path) -> Result<(), Refusal> {
+    let libraries = Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]).output();
+    let libraries = libraries.map_err(|_| {
+        missing("the Rust compiler", "install `rustup` from your system's packages, then `rustup default stable`")
+    })?;
+    let path = String::from_utf8_lossy(&libraries.stdout).trim().to_owned();
+    if !libraries.status.success() || !Path::new(&path).is_dir() {
+        return Err(missing(&format!("the target `{TARGET}` of Rust"), &format!("`rustup target add {TARGET}`")));
+    }
+    let target = project.build_directory().join("target");
+    let mut cargo = Command::new("cargo");
+    // Flags for this machine's own programs would break a component.
+    cargo.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
+    cargo.args(["build", "--quiet", "--release", "--target", TARGET, "--target-dir"]).arg(&target);
+    run(project, "cargo build", cargo)?;
+    let built = target.join(TARGET).join("release").join(format!("{}.wasm", project.name().replace('-', "_")));
+    fs::copy(&built, draft).map(drop).map_err(|error| {
+        let reason = format!("the build left no `{}`: {error}", built.display());
+        Refusal::new(RefusalCode::Failed, reason)
+            .with_remedy("the package in `Cargo.toml` has the project's name, and `crate-type = [\"cdylib\"]`")
+    })
+}
+
+fn python(project: &Project, draft: &Path) -> Result<(), Refusal> {
+    let own = project.directory.join(".toolchain/bin/componentize-py");
+    let program = if own.is_file() { own } else { PathBuf::from("componentize-py") };
+    if !runs(&program) {
+        let install = format!(
+            "`python3 -m venv .toolchain && .toolchain/bin/pip install {COMPONENTIZE_PY}` in `{}`",
+            project.directory.display()
+        );
+        return Err(missing("componentize-py", &install));
+    }
+    let mut command = Command::new(program);
+    command.args(["-q", "-d", "wit", "-w", "tool", "componentize", "app", "-p", "src", "-o"]).arg(draft);
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    run(project, "componentize-py", command)
+}
+
+fn javascript(project: &Project, draft: &Path) -> Result<(), Refusal> {
+    let program = project.directory.join("node_modules/.bin/jco");
+    if !program.exists() {
+        return Err(missing("jco", &format!("`npm install` in `{}`", project.directory.display())));
+    }
+    let mut command = Command::new(program);
+    command.args(["componentize", "src/tool.js", "--wit", "wit", "-n", "tool", "--backend", "qjs"]);
+    command.args(["--backend-qjs-stub-wasi", "--backend-qjs-disable-async", "-o"]).arg(draft);
+    run(project, "jco componentize", command)
+}
+
+/// Whether a program starts at all.
+fn runs(program: &Path) -> bool {
+    let mut command = Command::new(program);
+    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok()
+}
+
+fn run(project: &Project, name: &str, mut command: Command) -> Result<(), Refusal> {
+    command.current_dir(&project.directory).stdin(Stdio::null());
+    // Standard output is the answer of `motor`.
+    command.stdout(Stdio::from(io::stderr())).stderr(Stdio::inherit());
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Refusal::new(RefusalCode::Failed, format!("`{name}` failed ({status})"))
+            .with_remedy("mend the errors above, then build again")),
+        Err(error) => Err(missing(name, &format!("check that it can be started: {error}"))),
+    }
+}
+
+fn missing(tool: &str, install: &str) -> Refusal {
+    Refusal::new(RefusalCode::NotFound, format!("{tool} is not installed")).with_remedy(install)
+}
+
+#[cfg(test)]
+mod tests {
+    use skills::SkillName;
+
+    use super::*;
+
+    #[test]
+    fn a_missing_toolchain_is_named_with_the_command_that_installs_it() {
+        let root = tempfile::tempdir().unwrap();
+        let name = SkillName::parse("greeter").unwrap();
+        let project = crate::create(&root.path().join("js"), Kind::Tool, Language::Js, &name).unwrap();
+        let refused = build(&project).unwrap_err();
+        assert_eq!((refused.code, refused.reason.as_str()), (RefusalCode::NotFound, "jco is not installed"));
+        assert!(refused.remedy.unwrap().starts_with("`npm install` in `"));
+        assert!(!project.component().exists());
+    }
+}

@@ -1,0 +1,146 @@
+//! `motor new`, `build`, `test`, `dev` and `pack`: tools and skills of one's own (SPEC HOST-9). None of them needs a home
+//! or a host, and each prints the next command.
+
+mod dev;
+mod test;
+
+use std::path::{Path, PathBuf};
+
+use agent::components::{ComponentReport, Workbench};
+use authoring::{Kind, Language, Project, ToolLine};
+use base::{Refusal, RefusalCode};
+use clap::Args;
+use serde::Serialize;
+use skills::SkillName;
+
+use super::context::{Context, usage};
+use super::inspect::{at, tools, workbench};
+use super::Done;
+use crate::exit::CommandExit;
+use crate::output::text;
+
+pub(super) use dev::{DevArgs, dev};
+pub(super) use test::{TestArgs, test};
+
+/// Arguments of `motor new`.
+#[derive(Debug, Args)]
+pub(super) struct NewArgs {
+    /// `tool`: one component that runs are granted by name; `skill`: instructions with a component
+    kind: Kind,
+    /// Its name: lower case, digits and single hyphens
+    name: String,
+    /// Language: `rust`, `python` or `js`
+    #[arg(long, value_name = "LANGUAGE", default_value = "rust")]
+    lang: Language,
+    /// Directory of the project, which must not exist yet [default: NAME]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+/// Arguments of commands about a project.
+#[derive(Debug, Args)]
+pub(super) struct ProjectArgs {
+    /// Directory of the project
+    #[arg(default_value = ".")]
+    project: PathBuf,
+}
+
+/// A created project, as JSON.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Created<'a> {
+    directory: &'a Path,
+    kind: Kind,
+    language: Language,
+}
+
+/// A packed project, as JSON.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Packed<'a> {
+    path: &'a Path,
+    hash: base::ContentHash,
+    files: &'a [String],
+}
+
+pub(super) async fn new(arguments: NewArgs, context: &Context) -> Done {
+    let NewArgs { kind, name, lang, dir } = arguments;
+    let name = SkillName::parse(&name).map_err(|error| usage(error.reason, "choose a name such as `weather`"))?;
+    let directory = dir.unwrap_or_else(|| PathBuf::from(name.as_str()));
+    let shown = directory.display().to_string();
+    let project = blocking(move || authoring::create(&directory, kind, lang, &name)).await?;
+    let created = Created { directory: &project.directory, kind, language: lang };
+    context.answer(&created, || format!("created `{shown}`\n"))?;
+    next(context, &format!("motor build {shown}"));
+    Ok(CommandExit::Ok)
+}
+
+pub(super) async fn build(arguments: ProjectArgs, context: &Context) -> Done {
+    let project = Project::open(&arguments.project)?;
+    let report = built(&project, context, &workbench(context)?).await?;
+    context.answer(&report, || summary(&project, &report, context.output.columns))?;
+    next(context, &format!("motor test {}", arguments.project.display()));
+    Ok(CommandExit::Ok)
+}
+
+pub(super) async fn pack(arguments: ProjectArgs, context: &Context) -> Done {
+    let project = Project::open(&arguments.project)?;
+    let bench = workbench(context)?;
+    let lines = match project.component().is_file() {
+        true => tool_lines(&at(&bench, context, bench.inspect_file(&project.component())).await?),
+        // `pack` says what to do.
+        false => Vec::new(),
+    };
+    let packed = blocking(move || authoring::pack(&project, &lines)).await?;
+    let shown = Packed { path: &packed.path, hash: packed.hash, files: &packed.files };
+    context.answer(&shown, || format!("{}\n{}\n  {}\n", packed.path.display(), packed.hash, packed.files.join("\n  ")))?;
+    next(context, &format!("motor skill add {}", packed.path.display()));
+    Ok(CommandExit::Ok)
+}
+
+/// Builds a project and inspects the component.
+///
+/// # Errors
+/// If the toolchain is missing or fails, or the component is not usable; the remedy says what to change.
+async fn built(project: &Project, context: &Context, bench: &Workbench) -> Result<ComponentReport, Refusal> {
+    let of = project.clone();
+    let component = blocking(move || authoring::build(&of)).await?;
+    let report = at(bench, context, bench.inspect_file(&component)).await?;
+    if let Some(error) = &report.tools_error {
+        let reason = format!("it is built, and its tools cannot be listed: {error}");
+        return Err(Refusal::new(RefusalCode::InvalidComponent, reason).with_remedy("mend what `list` returns"));
+    }
+    if report.tools.is_empty() {
+        let why = report.unmapped.first().map_or("it exports none".to_owned(), |one| format!("`{}` {}", one.export, one.why));
+        let reason = format!("it is built, and it offers no tools: {why}");
+        let remedy = "export the interface `tools` of the world `tool` in `wit/worlds.wit`";
+        return Err(Refusal::new(RefusalCode::InvalidComponent, reason).with_remedy(remedy));
+    }
+    Ok(report)
+}
+
+fn summary(project: &Project, report: &ComponentReport, columns: usize) -> String {
+    let can = if report.capabilities.is_empty() { "nothing".to_owned() } else { report.capabilities.join(", ") };
+    let component = project.component();
+    let head = format!("{}\n{}, can use: {can}\n", component.display(), text::bytes(report.size_bytes));
+    head + &tools(&report.tools, columns)
+}
+
+fn tool_lines(report: &ComponentReport) -> Vec<ToolLine> {
+    let line = |tool: &runtime::ToolDescription| ToolLine { name: tool.name.clone(), description: tool.description.clone() };
+    report.tools.iter().map(line).collect()
+}
+
+/// Prints the command that comes next, for people.
+fn next(context: &Context, command: &str) {
+    if !context.output.is_json() {
+        context.output.say(&format!("next: {command}"));
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    let ended = |error| Refusal::new(RefusalCode::Failed, format!("the work broke off: {error}"));
+    tokio::task::spawn_blocking(work).await.map_err(ended)?
+}

@@ -1,0 +1,112 @@
+//! `motor test`: the cases of a project, each in a fresh sandbox under the limits in force.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use agent::components::{CallReply, CallRequest, Workbench};
+use authoring::{Case, Observed, Project, Verdict, cases};
+use base::{Refusal, RefusalCode};
+use clap::Args;
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use super::super::Done;
+use super::super::context::Context;
+use super::super::inspect::{at, workbench};
+use super::{blocking, built, next};
+use crate::exit::CommandExit;
+use crate::output::{Palette, text};
+
+/// Arguments of `motor test`.
+#[derive(Debug, Args)]
+pub(in super::super) struct TestArgs {
+    /// Directory of the project
+    #[arg(default_value = ".")]
+    project: PathBuf,
+    /// Run only the cases whose names contain this
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Record the results as the expected ones
+    #[arg(long)]
+    bless: bool,
+}
+
+/// One case, as JSON.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CaseReport {
+    case: String,
+    #[serde(flatten)]
+    verdict: Verdict,
+    blessed: bool,
+    duration_ms: f64,
+    fuel: u64,
+    peak_memory_bytes: u64,
+}
+
+pub(in super::super) async fn test(arguments: TestArgs, context: &Context) -> Done {
+    let project = Project::open(&arguments.project)?;
+    let cases = cases(&project, arguments.only.as_deref())?;
+    let bench = workbench(context)?;
+    built(&project, context, &bench).await?;
+    let mut reports = Vec::with_capacity(cases.len());
+    for case in cases {
+        let calling = run(&project, &bench, &case);
+        let reply = tokio::select! {
+            reply = at(&bench, context, calling) => reply?,
+            _ = context.wishes.next() => return Ok(CommandExit::Interrupted),
+        };
+        let observed = Observed { error: reply.error.map(str::to_owned), text: reply.output.clone() };
+        let mut verdict = case.judge(&observed);
+        let blessed = arguments.bless && verdict != Verdict::Passed;
+        let name = case.name.clone();
+        if blessed {
+            blocking(move || case.bless(observed)).await?;
+            verdict = Verdict::Passed;
+        }
+        let CallReply { duration_ms, fuel, peak_memory_bytes, .. } = reply;
+        let report = CaseReport { case: name, verdict, blessed, duration_ms, fuel, peak_memory_bytes };
+        if !context.output.is_json() {
+            context.output.print_trusted(&line(&report, context.output.out))?;
+        }
+        reports.push(report);
+    }
+    let failed = reports.iter().filter(|report| report.verdict != Verdict::Passed).count();
+    if context.output.is_json() {
+        context.output.print_json(&reports)?;
+    } else {
+        context.output.print(&format!("{} passed, {failed} failed", reports.len() - failed))?;
+    }
+    if failed > 0 {
+        return Ok(CommandExit::Failed);
+    }
+    next(context, &format!("motor pack {}", arguments.project.display()));
+    Ok(CommandExit::Ok)
+}
+
+/// Calls a case's tool in a workspace with its files.
+async fn run(project: &Project, bench: &Workbench, case: &Case) -> Result<CallReply, Refusal> {
+    let workspace = tempfile::tempdir()
+        .map_err(|error| Refusal::new(RefusalCode::StorageFailed, format!("no temporary directory: {error}")))?;
+    case.write_files(workspace.path())?;
+    let request = CallRequest {
+        path: project.component(),
+        tool: case.tool.clone(),
+        arguments: case.arguments.to_string(),
+        workspace: Some(workspace.path().to_owned()),
+        domains: case.domains.clone(),
+        notes: Arc::new(|_| {}),
+        cancel: CancellationToken::new(),
+    };
+    bench.call(request).await
+}
+
+fn line(report: &CaseReport, palette: Palette) -> String {
+    let cost = format!("{}, fuel {}", text::millis(report.duration_ms), text::count(report.fuel));
+    let name = text::brief(&report.case, 60);
+    match &report.verdict {
+        Verdict::Passed if report.blessed => format!("{} {name}  {}", palette.bold("recorded"), palette.dim(&cost)),
+        Verdict::Passed => format!("{} {name}  {}", palette.bold("passed"), palette.dim(&cost)),
+        Verdict::Failed(reason) => format!("{} {name}: {}", palette.red("FAILED"), text::brief(reason, 2_000)),
+    }
+}
