@@ -205,3 +205,28 @@ fn usage_errors_are_2_and_say_what_was_meant() {
     }
     assert_eq!(motor.stdout(&["config", "show", "limits.fuel", "--set", "limits.fuel=77"]), "77\n");
 }
+
+#[test]
+fn help_explains_commands_and_terms() {
+    let motor = Motor::bare();
+    for (words, expected) in [
+        (&[][..], &["Usage: motor", "motor help terms"][..]),
+        (&["task", "list"], &["Usage: motor task list"]),
+        (&["energy"], &["Usage: motor energy"]),
+        (&["fuel"], &["fuel: the unit of work of a guest"]),
+        (&["Grants"], &["grant: the powers of a run"]),
+        (&["information", "score"], &["information score: how much is known about a peer"]),
+        (&["terms"], &["attempt ", "workspace "]),
+    ] {
+        let shown = motor.stdout(&[&["help"], words].concat());
+        for text in expected {
+            assert!(shown.contains(text), "{words:?}: {shown}");
+        }
+        assert!(!shown.contains("]("), "{words:?}: a link is left");
+    }
+    assert_eq!(motor.json(&["help", "fuel", "--json"])["term"], "fuel");
+    motor
+        .run(&["help", "energi"])
+        .refused(1, &["`energi` is no command and no term; did you mean `energy`?", "motor help terms"]);
+    assert!(!motor.home().exists(), "help made a home");
+}

@@ -247,41 +247,16 @@ fn a_run_that_leaves_skills() {
     }
 }
 
-/// Compiling takes seconds: people see which component it is, programs get an event.
+/// The code of the bundled components is part of the program: a new home waits for none of them.
 #[test]
-fn a_home_whose_tools_are_compiled_for_the_first_time_says_so() {
+fn a_new_home_compiles_nothing() {
     let server = block_on(ModelServer::scripted(json!({ "turns": [{ "text": "done" }] })));
-    let bare = || {
-        let motor = Motor::bare().env("LLM_MOTOR_MODEL", "openai/test").env("OPENAI_API_KEY", "sk-test");
-        motor.env("MOTOR_KEYRING", "off").endpoint(&server.base_url())
-    };
-    let motor = bare();
-    let mut acting = motor.on_screen(&["act", "look", "--tools", "read,fetch"], 80, ALL);
-    for words in ["preparing tools for the first time: fetch (1 of 2)", "files (2 of 2)", "step 1"] {
-        acting.sees(words);
-    }
-    let (ended, screen) = acting.finish();
-    assert_eq!(ended.code, Some(0), "{screen}");
-    assert!(!screen.contains("preparing"), "the line stays: {screen}");
-    // The second time nothing is prepared.
-    let again = motor.run(&["act", "look", "--tools", "read,fetch"]).succeeded();
-    assert!(!again.stderr.contains("preparing"), "{again:?}");
-    // Elsewhere a line.
-    let motor = bare();
-    let acting = motor.start(&["act", "look", "--tools", "read"]);
-    let line = acting.wait_for_words("preparing tools for the first time: files");
-    assert!(!line.contains('\u{1b}'), "{line:?}");
-    // For programs that follow the run an event, which is not stored.
-    let motor = bare();
-    let serving = motor.start(&["serve"]);
-    serving.wait_for_words("listening");
-    let run = motor.stdout(&["act", "look", "--tools", "fetch,read", "--detach"]);
-    let path = format!("/v1/tasks/{}/events", run.trim());
-    let mut events = motor.all_events(&path, 0).unwrap();
-    let (id, event) = events.find(|(_, event)| event["type"] == "preparing").expect("nothing was prepared");
-    let prepared = [json!(["fetch", 1, 2]), json!(["files", 2, 2])];
-    assert!(id.is_none() && prepared.contains(&json!([event["component"], event["number"], event["of"]])), "{event}");
-    assert_eq!(events.last().unwrap().1["type"], "finished");
+    let motor = Motor::bare().env("LLM_MOTOR_MODEL", "openai/test").env("OPENAI_API_KEY", "sk-test");
+    let motor = motor.env("MOTOR_KEYRING", "off").endpoint(&server.base_url());
+    assert_eq!(motor.stdout(&["execute", "1 + 1"]).trim(), "2");
+    let acted = motor.run(&["act", "look", "--tools", "read,fetch,bash,code"]).succeeded();
+    assert!(!acted.stderr.contains("preparing"), "{acted:?}");
+    assert!(!motor.home().join("cache/prepared").exists(), "something was compiled");
 }
 
 /// Without a home, compiled code is kept in the user's cache.

@@ -21,6 +21,7 @@ mod execute;
 mod explain;
 mod follow;
 mod grants;
+mod help;
 mod input;
 mod inspect;
 mod interrupt;
@@ -67,11 +68,12 @@ const AFTER_HELP: &str = "\
 Exit codes: 0 ok, 1 failed, 2 usage, 4 credentials needed, 5 approval needed or denied, \
 6 energy too low, 74 storage failed under the host, 75 busy or try again later, 130 interrupted.
 
-Begin with `motor demo`: it needs no key and no network.";
+Begin with `motor demo`: it needs no key and no network. `motor help terms` explains the terms.";
 
 /// Delegates tasks to a model whose every tool call runs in a WebAssembly sandbox.
 #[derive(Debug, Parser)]
 #[command(name = "motor", version, max_term_width = 100, after_help = AFTER_HELP, subcommand_required = true)]
+#[command(disable_help_subcommand = true)]
 struct Cli {
     #[command(flatten)]
     globals: Globals,
@@ -195,6 +197,8 @@ enum Command {
     Demo,
     /// Print completions for a shell
     Completions(completions::CompletionsArgs),
+    /// Explain a command, or a term such as `energy` or `grant`
+    Help(help::HelpArgs),
 }
 
 /// Why a command failed.
@@ -283,6 +287,7 @@ async fn dispatch(cli: Cli, env: Env, output: &Output) -> Done {
         Command::Mcp(arguments) => mcp::run(&arguments, &context).await,
         Command::Demo => demo::run(&context).await,
         Command::Completions(arguments) => completions::run(&arguments, &context),
+        Command::Help(arguments) => help::run(&arguments, &context),
     }
 }
 
@@ -415,6 +420,9 @@ mod tests {
             "motor cortex off",
             "motor config show limits.fuel --set limits.fuel=1",
             "motor completions bash",
+            "motor help",
+            "motor help task list",
+            "motor help energy",
         ] {
             assert!(parse(line).is_ok(), "{line}: {:?}", parse(line).err());
         }
