@@ -71,7 +71,7 @@ mod storage;
 mod taint_files;
 mod telemetry;
 mod toolboxes;
-mod trace;
 mod tools_dropped;
+mod trace;
 mod unfinished;
 mod watchers;

@@ -79,7 +79,11 @@ fn check(project: &Project, bytes: &[u8]) -> Result<(), Refusal> {
     let entry = format!("{}.skill", project.name());
     let manifest = snapshot.manifest(&entry).map_err(|error| invalid(error.to_string()))?;
     if manifest.name != project.manifest.name {
-        return Err(invalid(format!("`SKILL.md` has the name `{}`, and the project `{}`", manifest.name, project.name())));
+        return Err(invalid(format!(
+            "`SKILL.md` has the name `{}`, and the project `{}`",
+            manifest.name,
+            project.name()
+        )));
     }
     Ok(())
 }
@@ -153,7 +157,10 @@ mod tests {
             fs::File::options().append(true).open(second.component()).unwrap().set_modified(later).unwrap();
             let (first, second) = (pack(&first, &tools).unwrap(), pack(&second, &tools).unwrap());
             assert_eq!(fs::read(&first.path).unwrap(), fs::read(&second.path).unwrap());
-            assert_eq!((first.hash, first.files), (second.hash, vec!["SKILL.md".into(), "greeter.wasm".into(), "policy.json".into()]));
+            assert_eq!(
+                (first.hash, first.files),
+                (second.hash, vec!["SKILL.md".into(), "greeter.wasm".into(), "policy.json".into()])
+            );
         }
     }
 

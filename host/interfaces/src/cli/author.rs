@@ -13,9 +13,9 @@ use clap::Args;
 use serde::Serialize;
 use skills::SkillName;
 
+use super::Done;
 use super::context::{Context, usage};
 use super::inspect::{at, tools, workbench};
-use super::Done;
 use crate::exit::CommandExit;
 use crate::output::text;
 
@@ -93,7 +93,8 @@ pub(super) async fn pack(arguments: ProjectArgs, context: &Context) -> Done {
     };
     let packed = blocking(move || authoring::pack(&project, &lines)).await?;
     let shown = Packed { path: &packed.path, hash: packed.hash, files: &packed.files };
-    context.answer(&shown, || format!("{}\n{}\n  {}\n", packed.path.display(), packed.hash, packed.files.join("\n  ")))?;
+    context
+        .answer(&shown, || format!("{}\n{}\n  {}\n", packed.path.display(), packed.hash, packed.files.join("\n  ")))?;
     next(context, &format!("motor skill add {}", packed.path.display()));
     Ok(CommandExit::Ok)
 }
@@ -111,7 +112,8 @@ async fn built(project: &Project, context: &Context, bench: &Workbench) -> Resul
         return Err(Refusal::new(RefusalCode::InvalidComponent, reason).with_remedy("mend what `list` returns"));
     }
     if report.tools.is_empty() {
-        let why = report.unmapped.first().map_or("it exports none".to_owned(), |one| format!("`{}` {}", one.export, one.why));
+        let why =
+            report.unmapped.first().map_or("it exports none".to_owned(), |one| format!("`{}` {}", one.export, one.why));
         let reason = format!("it is built, and it offers no tools: {why}");
         let remedy = "export the interface `tools` of the world `tool` in `wit/worlds.wit`";
         return Err(Refusal::new(RefusalCode::InvalidComponent, reason).with_remedy(remedy));
@@ -127,7 +129,8 @@ fn summary(project: &Project, report: &ComponentReport, columns: usize) -> Strin
 }
 
 fn tool_lines(report: &ComponentReport) -> Vec<ToolLine> {
-    let line = |tool: &runtime::ToolDescription| ToolLine { name: tool.name.clone(), description: tool.description.clone() };
+    let line =
+        |tool: &runtime::ToolDescription| ToolLine { name: tool.name.clone(), description: tool.description.clone() };
     report.tools.iter().map(line).collect()
 }
 
@@ -138,9 +141,7 @@ fn next(context: &Context, command: &str) {
     }
 }
 
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
-) -> Result<T, Refusal> {
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Refusal> + Send + 'static) -> Result<T, Refusal> {
     let ended = |error| Refusal::new(RefusalCode::Failed, format!("the work broke off: {error}"));
     tokio::task::spawn_blocking(work).await.map_err(ended)?
 }

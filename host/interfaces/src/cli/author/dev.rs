@@ -76,8 +76,9 @@ async fn sources(project: &Project) -> Result<u64, Refusal> {
 fn call_of(project: &Project, arguments: &DevArgs) -> Result<(String, String), Refusal> {
     if let Some(tool) = &arguments.tool {
         let json = arguments.arguments.clone().unwrap_or_else(|| "{}".to_owned());
-        serde_json::from_str::<Value>(&json)
-            .map_err(|error| usage(format!("the arguments are not JSON: {error}"), "quote them: '{\"name\": \"Ada\"}'"))?;
+        serde_json::from_str::<Value>(&json).map_err(|error| {
+            usage(format!("the arguments are not JSON: {error}"), "quote them: '{\"name\": \"Ada\"}'")
+        })?;
         return Ok((tool.clone(), json));
     }
     let first = cases(project, None)?.into_iter().next();

@@ -66,7 +66,10 @@ pub(super) async fn approve(arguments: ApproveArgs, session: &mut Session, conte
         context.output.warn(&text::quoted(warning));
     }
     if !is_read {
-        let card = granted(Card::new(format!("granted to the {} `{}`", question.place.noun(), question.name)), &question.policy);
+        let card = granted(
+            Card::new(format!("granted to the {} `{}`", question.place.noun(), question.name)),
+            &question.policy,
+        );
         for row in card.render(context.output.err_columns, context.output.err) {
             context.output.say_trusted(&row);
         }
