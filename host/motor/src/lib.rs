@@ -1,4 +1,4 @@
-//! The motor loop: a task in, tool calls one after another, an answer out, durable at every step (SPEC RUN, DUR).
+//! The motor loop: a task in, tool calls, an answer out, durable at every step (SPEC RUN, DUR).
 //!
 //! Architecture invariant: the motor knows no skill but by its label, no policy, no sandbox, no HTTP and no file system. It sees a
 //! [`Toolbox`], a [`llm::Model`] and the store. A run is a list of events; its record, conversation, trace and log are
