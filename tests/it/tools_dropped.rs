@@ -137,7 +137,7 @@ fn a_tool_reaches_the_domains_of_its_approved_policy_and_no_other() {
     assert!(reached.contains("200") && reached.contains("hello"), "{reached}");
     assert!(refused.contains("domain_not_allowed") && !refused.contains("hello"), "{refused}");
     assert_eq!((granted.requests().len(), other.connections()), (1, 0));
-    // A tool brings no other tools, whatever its author asks for.
+    // A tool brings no other tools, even if its author asks for them.
     assert!(!world.offered(0).contains(&"bash".to_owned()));
     // Without domains in its policy it reaches nothing.
     world.as_owner(&["skill", "update", "mailer", "--domains", ""]).succeeded();

@@ -19,9 +19,9 @@ pub struct Case {
     pub name: String,
     #[serde(skip)]
     path: PathBuf,
-    /// The called tool.
+    /// Name of the tool that is called.
     pub tool: String,
-    /// Its arguments.
+    /// Arguments of the call, as JSON.
     #[serde(default)]
     pub arguments: Value,
     /// Text files of its workspace, by path.
@@ -41,10 +41,10 @@ pub struct Case {
 pub enum Expected {
     /// It succeeds with this output. JSON is compared as JSON.
     Output {
-        /// The output.
+        /// Text that the tool returns.
         output: String,
     },
-    /// It fails.
+    /// The call fails with this error.
     Error {
         /// `denied`, `missing`, `bad_input`, `limit`, `failed` or `trap`.
         error: String,

@@ -19,18 +19,18 @@ use crate::project::{Kind, Project};
 pub struct ToolLine {
     /// Name of the tool.
     pub name: String,
-    /// Its description.
+    /// Description for its review and for models.
     pub description: String,
 }
 
-/// A packed project.
+/// The archive or component of a project.
 #[derive(Debug, Clone)]
 pub struct PackedSkill {
     /// Path of the archive.
     pub path: PathBuf,
     /// Hash of its bytes.
     pub hash: ContentHash,
-    /// Paths in it.
+    /// Paths of the files in the archive.
     pub files: Vec<String>,
 }
 

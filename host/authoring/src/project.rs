@@ -11,7 +11,7 @@ use skills::SkillName;
 /// The file that makes a directory a project.
 pub(crate) const FILE: &str = "motor-project.toml";
 
-/// What a project is packed into.
+/// The product of a project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -27,7 +27,7 @@ pub enum Kind {
 pub enum Language {
     /// Built by cargo for `wasm32-wasip2`.
     Rust,
-    /// Built by componentize-py.
+    /// Python, built with componentize-py.
     Python,
     /// JavaScript, built by jco.
     Js,
@@ -36,9 +36,9 @@ pub enum Language {
 /// The project in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
-    /// The project's directory.
+    /// Directory that holds the project file.
     pub directory: PathBuf,
-    /// Its description.
+    /// Description for its review and for models.
     pub manifest: ProjectManifest,
 }
 
@@ -50,7 +50,7 @@ pub struct ProjectManifest {
     pub kind: Kind,
     /// Name of the component, and of the skill that it is packed into.
     pub name: SkillName,
-    /// Source language.
+    /// Language of the sources.
     pub language: Language,
     /// Purpose of a tool, for `motor pack`. A skill has it in `SKILL.md`.
     #[serde(default, skip_serializing_if = "String::is_empty")]

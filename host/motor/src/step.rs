@@ -196,7 +196,7 @@ impl Driver {
         self.execute(journal, toolbox, tools, false).await
     }
 
-    /// Stages the intents of the calls behind one that only reads, as far as they only read too and need nobody's
+    /// Stages the intents of the calls behind one that only reads, as far as they only read too and need no
     /// consent. The same call twice is made one after the other: its output has one name.
     async fn intend_beside(
         &self,

@@ -80,7 +80,7 @@ impl SkillPlace {
         self.root == TOOLS
     }
 
-    /// `tool` or `skill`.
+    /// The word for it in messages: `tool` or `skill`.
     #[must_use]
     pub fn noun(&self) -> &'static str {
         if self.is_tool() { "tool" } else { "skill" }

@@ -214,7 +214,7 @@ async fn blocking<T: Send + 'static>(
 /// A component that is part of the program.
 #[derive(Debug, Clone, Copy)]
 pub struct BundledComponent {
-    /// Its bytes.
+    /// Bytes of the component, as it was built.
     pub bytes: &'static [u8],
     /// The code that it was compiled to when it was built.
     pub code: Option<&'static [u8]>,

@@ -72,7 +72,7 @@ impl World {
         self.as_owner(&[&["skill", "approve"], arguments].concat()).succeeded()
     }
 
-    /// Reviews a skill or tool, and approves it with what is proposed.
+    /// Reviews a skill or tool, and approves it with the proposed powers.
     #[track_caller]
     pub fn approve_reviewed(&self, skill: &str) -> Ended {
         self.review(skill);

@@ -88,7 +88,7 @@ pub(super) async fn pack(arguments: ProjectArgs, context: &Context) -> Done {
     let bench = workbench(context)?;
     let lines = match project.component().is_file() {
         true => tool_lines(&at(&bench, context, bench.inspect_file(&project.component())).await?),
-        // `pack` says what to do.
+        // `pack` names the next command.
         false => Vec::new(),
     };
     let packed = blocking(move || authoring::pack(&project, &lines)).await?;
@@ -102,7 +102,7 @@ pub(super) async fn pack(arguments: ProjectArgs, context: &Context) -> Done {
 /// Builds a project and inspects the component.
 ///
 /// # Errors
-/// If the toolchain is missing or fails, or the component is not usable; the remedy says what to change.
+/// If the toolchain is missing or fails, or the component is not usable; the remedy names the change.
 async fn built(project: &Project, context: &Context, bench: &Workbench) -> Result<ComponentReport, Refusal> {
     let of = project.clone();
     let component = blocking(move || authoring::build(&of)).await?;

@@ -53,7 +53,7 @@ pub(in super::super) async fn dev(arguments: DevArgs, context: &Context) -> Done
         if arguments.once {
             return done;
         }
-        // A mistake in the source is what the loop is for.
+        // The loop goes on after a mistake in the source.
         if let Err(super::super::CliError::Refused(refusal)) = done {
             context.output.fail(&refusal.reason, refusal.remedy.as_deref());
         }
