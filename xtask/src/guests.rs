@@ -23,7 +23,7 @@ const SKILLS: [&str; 1] = ["calendar"];
 const BUNDLED_INPUTS: [&str; 4] = ["guest-tools", "wit", "xtask/preinit", "rust-toolchain.toml"];
 
 /// The sources of the code of the bundled guests, beside the guests: the engine, its version and its settings.
-const CODE_INPUTS: [&str; 4] = ["Cargo.lock", "Cargo.toml", "host/runtime/src/engine.rs", "xtask/precompile"];
+const CODE_INPUTS: [&str; 4] = ["Cargo.lock", "Cargo.toml", "host/runtime/src/compiler.rs", "xtask/preinit"];
 
 /// The sources of the guests of the tests.
 const HOSTILE_INPUTS: [&str; 5] = ["tests/guests", "guest-tools/sdk", "wit", "xtask/preinit", "rust-toolchain.toml"];

@@ -38,7 +38,7 @@ pub enum Language {
 pub struct Project {
     /// Directory that holds the project file.
     pub directory: PathBuf,
-    /// Description for its review and for models.
+    /// Content of its project file.
     pub manifest: ProjectManifest,
 }
 
@@ -46,7 +46,7 @@ pub struct Project {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectManifest {
-    /// Tool or skill.
+    /// Whether it is a tool or a skill.
     pub kind: Kind,
     /// Name of the component, and of the skill that it is packed into.
     pub name: SkillName,

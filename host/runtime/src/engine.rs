@@ -1,20 +1,15 @@
-//! The one place that configures wasmtime.
+//! The engines: their configuration, and the pool of their instances.
 //!
-//! Pooled slots so that a fresh instance costs microseconds, copy-on-write memory images, fuel with yields as the only
-//! metering, and every proposal that no component toolchain emits switched off. There are two engines with different
-//! metering: bundled components are metered at their branches, which is cheap and sufficient for code we built; an
-//! untrusted component pays for every instruction, or it could put a second of work between two branches and outrun its
-//! deadline.
+//! Pooled slots so that a fresh instance costs microseconds. There are two engines with different metering (`compiler`).
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
-use wasmtime::{
-    Cache, CacheConfig, Config, Enabled, Engine, InstanceAllocationStrategy, OperatorCost, PoolingAllocationConfig,
-};
+use wasmtime::{Cache, CacheConfig, Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
+use crate::compiler;
 use crate::load_error::ComponentOrigin;
 use crate::verdict::{Refusals, Verdicts};
 
@@ -197,27 +192,10 @@ fn pooled(config: &EngineConfig, origin: ComponentOrigin) -> wasmtime::Result<En
 
 /// Settings on which the host and its compile worker must agree, or the host could not load the worker's code.
 pub(crate) fn common_config(origin: ComponentOrigin, cache: Option<&Path>) -> wasmtime::Result<Config> {
-    let mut config = Config::new();
-    if origin == ComponentOrigin::Bundled {
-        config.operator_cost(branches_only());
-    }
-    config
-        .consume_fuel(true)
-        .memory_init_cow(true)
-        .concurrency_support(false)
-        .wasm_backtrace_max_frames(None)
-        .native_unwind_info(false)
-        .generate_address_map(true)
-        .wasm_relaxed_simd(false)
-        .wasm_tail_call(false)
-        // wasmtime's own adapters between the parts of a composed component use several memories.
-        .wasm_multi_memory(true)
-        .wasm_memory64(false)
-        // componentize-py and jco emit it for position-independent code.
-        .wasm_extended_const(true)
-        .wasm_custom_page_sizes(false)
-        .wasm_wide_arithmetic(false)
-        .wasm_stack_switching(false);
+    let mut config = match origin {
+        ComponentOrigin::Bundled => compiler::for_bundled(),
+        ComponentOrigin::Untrusted => compiler::for_untrusted(),
+    };
     if let Some(directory) = cache {
         let mut settings = CacheConfig::new();
         settings.with_directory(directory);
@@ -247,29 +225,4 @@ fn pool(config: &EngineConfig) -> PoolingAllocationConfig {
         .async_stack_keep_resident(64 << 10)
         .pagemap_scan(Enabled::Auto);
     pool
-}
-
-/// One unit for each branch; function entries cost one of themselves. Every loop goes through a branch and every
-/// recursion through an entry, so nothing runs forever free of charge, and straight-line code costs no instruction to
-/// meter. Bulk operations keep the engine's charge by length. For bundled components only: the author of a component
-/// decides how much work lies between two branches.
-fn branches_only() -> OperatorCost {
-    macro_rules! free {
-        ($( @$proposal:ident $op:ident $({ $($arg:ident: $argty:ty),* })? => $visit:ident ($($ann:tt)*) )*) => {
-            OperatorCost { $($op: 0,)* variable: OperatorCost::new().variable }
-        };
-    }
-    let mut cost = wasmparser::for_each_operator!(free);
-    for branch in [
-        &mut cost.Br,
-        &mut cost.BrIf,
-        &mut cost.BrTable,
-        &mut cost.BrOnNull,
-        &mut cost.BrOnNonNull,
-        &mut cost.BrOnCast,
-        &mut cost.BrOnCastFail,
-    ] {
-        *branch = 1;
-    }
-    cost
 }

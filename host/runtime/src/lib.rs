@@ -9,6 +9,7 @@
 pub mod call;
 pub mod code;
 pub mod compile;
+mod compiler;
 pub mod engine;
 pub mod guard;
 pub mod inspect;
@@ -18,7 +19,7 @@ pub mod load;
 mod load_error;
 mod meter;
 pub mod outcome;
-pub mod precompiled;
+mod precompiled;
 mod scrub;
 mod state;
 mod supervise;

@@ -28,8 +28,7 @@ impl Component {
         Ok(Self { compiled, inspection })
     }
 
-    /// Loads a bundled component with the code that [`precompile`](crate::precompiled::precompile) made of it when the
-    /// program was built: no compiler runs.
+    /// Loads a bundled component with the code that it was compiled to when the program was built: no compiler runs.
     ///
     /// # Errors
     /// If the code is of another component, of another engine, or for another processor. [`Component::load`] compiles

@@ -4,26 +4,14 @@
 //! for a processor that this machine is not falls out of use: the component is compiled as if there were none.
 
 use base::ContentHash;
-use wasmtime::Engine;
 
 use crate::compile::deserialize;
-use crate::engine::{Runtime, common_config};
-use crate::load_error::{ComponentOrigin, LoadError, told};
+use crate::engine::Runtime;
+use crate::load_error::{ComponentOrigin, LoadError};
 
-/// Bytes of the hash in front of the code: of the component that it was compiled from.
+/// Bytes in front of the code: the SHA-256 of the component that it was compiled from. Written by `xtask/preinit`'s
+/// program `precompile`.
 const HASH_BYTES: usize = 32;
-
-/// Compiles a bundled component for this machine, at build time.
-///
-/// # Errors
-/// If the component cannot be compiled.
-pub fn precompile(component: &[u8]) -> Result<Vec<u8>, LoadError> {
-    let compiled = common_config(ComponentOrigin::Bundled, None)
-        .and_then(|config| Engine::new(&config))
-        .and_then(|engine| engine.precompile_component(component))
-        .map_err(|error| LoadError::NotCompiled { message: told(&error.root_cause().to_string()) })?;
-    Ok([ContentHash::of(component).as_bytes().as_slice(), &compiled].concat())
-}
 
 /// Loads the code of the bundled component with this hash. The engine compares its version, its settings and the
 /// features of the processor with those that the code was compiled for.
@@ -43,23 +31,27 @@ pub(crate) fn load(
 
 #[cfg(test)]
 mod tests {
+    use wasmtime::{Config, Engine};
+
     use super::*;
-    use crate::{Component, EngineConfig};
+    use crate::{Component, EngineConfig, compiler};
 
     const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 
     #[test]
     fn code_is_used_for_its_own_component_and_engine_only() {
         let runtime = Runtime::new(EngineConfig::default()).unwrap();
-        let code = precompile(EMPTY).unwrap();
+        let compiled = |config: Config| {
+            let code = Engine::new(&config).unwrap().precompile_component(EMPTY).unwrap();
+            [ContentHash::of(EMPTY).as_bytes().as_slice(), &code].concat()
+        };
+        let code = compiled(compiler::for_bundled());
         let loads = |code: &[u8]| Component::load_precompiled(&runtime, EMPTY, code).map(drop);
         loads(&code).unwrap();
         // Another component, no code at all, code of another engine, and code that was cut off.
         let mut other = code.clone();
         other[0] ^= 1;
-        let untrusted = common_config(ComponentOrigin::Untrusted, None).unwrap();
-        let metered = Engine::new(&untrusted).unwrap().precompile_component(EMPTY).unwrap();
-        let metered = [&code[..HASH_BYTES], &metered].concat();
+        let metered = compiled(compiler::for_untrusted());
         for code in [&other[..], &[], &code[..HASH_BYTES], &metered, &code[..code.len() / 2]] {
             assert!(loads(code).is_err(), "{} bytes", code.len());
         }

@@ -4,22 +4,29 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
+use wasmtime::Engine;
+
+#[path = "../../../../host/runtime/src/compiler.rs"]
+mod compiler;
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [directory] = arguments.as_slice() else { bail!("usage: `precompile DIRECTORY`") };
+    let engine = Engine::new(&compiler::for_bundled())?;
     for entry in std::fs::read_dir(directory).with_context(|| format!("cannot read `{directory}`"))? {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "wasm") {
-            compile(&path).with_context(|| format!("cannot compile `{}`", path.display()))?;
+            compile(&engine, &path).with_context(|| format!("cannot compile `{}`", path.display()))?;
         }
     }
     Ok(())
 }
 
-fn compile(component: &Path) -> Result<()> {
-    let code = runtime::precompiled::precompile(&std::fs::read(component)?)?;
+/// Writes the code behind the hash of its component, by which the program recognises it.
+fn compile(engine: &Engine, component: &Path) -> Result<()> {
+    let bytes = std::fs::read(component)?;
+    let code = engine.precompile_component(&bytes)?;
     let unfinished = component.with_extension("code.new");
-    std::fs::write(&unfinished, code)?;
+    std::fs::write(&unfinished, [base::ContentHash::of(&bytes).as_bytes().as_slice(), &code].concat())?;
     Ok(std::fs::rename(&unfinished, component.with_extension("code"))?)
 }
