@@ -1,4 +1,4 @@
-//! Code of bundled components that was compiled when the program was built.
+//! Code of bundled components that was compiled, and packed, when the program was built.
 //!
 //! It is part of the program, so it is as trustworthy as the program itself. Code of other bytes, of another engine, or
 //! for a processor that this machine is not falls out of use: the component is compiled as if there were none.
@@ -24,7 +24,11 @@ pub(crate) fn load(
     component: ContentHash,
 ) -> Result<wasmtime::component::Component, LoadError> {
     match code.split_at_checked(HASH_BYTES) {
-        Some((hash, code)) if hash == component.as_bytes() => deserialize(runtime, code, ComponentOrigin::Bundled),
+        Some((hash, packed)) if hash == component.as_bytes() => {
+            let code = zstd::decode_all(packed)
+                .map_err(|error| LoadError::NotCompiled { message: format!("its code cannot be unpacked: {error}") })?;
+            deserialize(runtime, &code, ComponentOrigin::Bundled)
+        }
         _ => Err(LoadError::NotCompiled { message: "its code was compiled from another component".to_owned() }),
     }
 }
@@ -43,7 +47,7 @@ mod tests {
         let runtime = Runtime::new(EngineConfig::default()).unwrap();
         let compiled = |config: Config| {
             let code = Engine::new(&config).unwrap().precompile_component(EMPTY).unwrap();
-            [ContentHash::of(EMPTY).as_bytes().as_slice(), &code].concat()
+            [ContentHash::of(EMPTY).as_bytes().as_slice(), &zstd::encode_all(code.as_slice(), 1).unwrap()].concat()
         };
         let code = compiled(compiler::for_bundled());
         let loads = |code: &[u8]| Component::load_precompiled(&runtime, EMPTY, code).map(drop);
