@@ -302,3 +302,29 @@ fn a_program_that_may_have_written_somewhere_is_not_run_again_by_the_next_host()
     let ended = program("/").wait().succeeded();
     assert!(ended.stdout.contains("heard"), "{ended:?}");
 }
+
+/// A site that answers the requests of one reply only when all of them are there (SPEC RUN-6).
+#[test]
+fn ten_fetches_of_one_reply_are_made_at_once() {
+    let barrier = std::sync::Arc::new(tokio::sync::Barrier::new(10));
+    let paths: Vec<_> = (0..10).map(|n| format!("/page/{n}")).collect();
+    let site = block_on(Site::start());
+    for path in &paths {
+        site.route(path, Reply::Together(barrier.clone()));
+    }
+    let calls: Vec<_> =
+        paths.iter().map(|path| json!({ "name": "fetch", "arguments": { "url": site.url(path) } })).collect();
+    let server = block_on(ModelServer::scripted(json!({ "turns": [{ "tool_calls": calls }, { "text": "read" }] })));
+    let motor = Motor::with_model(&server);
+    let address = site.address().to_string();
+    motor.configure(&format!("[network]\nprivate = [\"{address}\"]\n"));
+    let act = ["act", "read the pages", "--tools", "fetch", "--domains", &address];
+    assert_eq!(motor.run(&act).succeeded().stdout, "read\n");
+    let trace = motor.json(&["task", "status"]);
+    let calls = trace["steps"][0]["toolCalls"].as_array().unwrap();
+    for (call, path) in calls.iter().zip(&paths) {
+        let output = call["result"]["output"].as_str().unwrap();
+        assert!(call["result"]["ok"] == true && output.contains(path.as_str()), "{path}: {call:#}");
+        assert_eq!(call["requests"].as_array().map(Vec::len), Some(1), "{call:#}");
+    }
+}

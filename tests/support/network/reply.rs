@@ -1,9 +1,11 @@
 //! The answers of a site: correct ones, and ones that are wrong in every way.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::Barrier;
 
 use super::{Encoding, Received, repository};
 
@@ -73,6 +75,8 @@ pub enum Reply {
     Stall,
     /// These bytes, then the end of the connection.
     Raw(Vec<u8>),
+    /// The request's target as the body, once as many requests wait for it as the barrier has places.
+    Together(Arc<Barrier>),
     /// No answer, with the connection open for ever.
     Silence,
     /// The end of the connection.
@@ -161,6 +165,10 @@ impl Reply {
             Self::Echo { header, encoding } => return encoded(to, encoding, &sent(&header), request).await,
             Self::EchoBody(encoding) => return encoded(to, encoding, &request.body, request).await,
             Self::EchoTarget(encoding) => return encoded(to, encoding, request.target.as_bytes(), request).await,
+            Self::Together(barrier) => {
+                barrier.wait().await;
+                return encoded(to, Encoding::Plain, request.target.as_bytes(), request).await;
+            }
             Self::ReceivePack(bare) => {
                 let (kind, body) = repository::receive_pack(bare, request.clone()).await?;
                 whole(to, "200 OK", &[("content-type", kind.as_bytes())], &body, request).await?;
