@@ -179,6 +179,12 @@ impl Home {
         self.0.join("skills")
     }
 
+    /// The reflectors that were dropped in: each is used only if its bytes are approved.
+    #[must_use]
+    pub fn reflectors(&self) -> PathBuf {
+        self.0.join("reflectors")
+    }
+
     /// Approved and earlier versions of skills, by content.
     #[must_use]
     pub fn versions(&self) -> PathBuf {

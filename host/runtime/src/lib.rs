@@ -18,6 +18,7 @@ pub mod load;
 mod load_error;
 mod meter;
 pub mod outcome;
+pub mod reflector;
 mod scrub;
 mod state;
 mod supervise;
@@ -35,4 +36,7 @@ pub use limits::Limits;
 pub use load::Component;
 pub use load_error::{ComponentOrigin, LoadError};
 pub use outcome::{CallReport, CallUsage, Outcome, ToolError, Trap};
+pub use reflector::{
+    AssessmentProposal, BeliefProposal, ReflectionPrompt, ReflectionProposals, ReflectorCall, ReflectorComponent,
+};
 pub use tool::{Effects, SkillAbout, ToolCall, ToolComponent, ToolDescription};
