@@ -1,8 +1,10 @@
 //! The cortex with scripted models, on a clock that only the tests move.
 
 mod crash;
+mod days;
 mod hostile;
 mod life;
+mod plan;
 mod simulation;
 mod speed;
 
