@@ -2,6 +2,7 @@
 
 mod hostile;
 mod interrupted;
+mod reflectors;
 mod scheduled;
 mod seam;
 mod settings;

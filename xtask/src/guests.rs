@@ -19,6 +19,12 @@ const BUNDLED: &str = "bundled";
 /// Shipped skills with a component. Each has a crate of its name in the guest workspace.
 const SKILLS: [&str; 1] = ["calendar"];
 
+/// Bundled guests that may import nothing of WASI, which Rust's library for `wasm32-wasip2` always does.
+const PURE: [&str; 1] = ["reflector"];
+
+/// Guests of the tests that are built twice: with WASI, and as `NAME-pure` without it.
+const ALSO_PURE: [&str; 1] = ["reflectors"];
+
 /// The sources of the bundled guests.
 const BUNDLED_INPUTS: [&str; 4] = ["guest-tools", "wit", "xtask/preinit", "rust-toolchain.toml"];
 
@@ -41,6 +47,9 @@ const SKILL_INPUTS: [&str; 7] = [
     "xtask/preinit",
     "rust-toolchain.toml",
 ];
+
+/// The target of components without WASI.
+const PURE_TARGET: &str = "wasm32-unknown-unknown";
 
 /// Variables that change the built files.
 const VARIABLES: [&str; 2] = ["CC_wasm32_unknown_unknown", "CFLAGS_wasm32_unknown_unknown"];
@@ -113,7 +122,10 @@ fn build_bundled(place: &Place) -> Result<Vec<String>> {
     let mut embedded = vec![build_code_js(place, "code-js", &[])?];
     embedded.push(build_code_js(place, "code-js-connected", &["--features", "connected"])?);
     for tool in packages_in(&sources.join(BUNDLED))? {
-        embedded.push(build_tool(place, &tool, &bundled)?);
+        embedded.push(match PURE.contains(&tool.as_str()) {
+            true => build_pure(place, &tool, &bundled)?,
+            false => build_tool(place, &tool, &bundled)?,
+        });
     }
     // A tool that is no longer there must not be embedded.
     for old in components_in(&bundled)?.iter().filter(|path| !embedded.iter().any(|name| path.ends_with(name))) {
@@ -154,16 +166,23 @@ fn build_tool(place: &Place, package: &str, directory: &Path) -> Result<String> 
     install(&built, directory, package)
 }
 
+/// A component made without WASI: it imports only interfaces of the host that it calls.
+fn build_pure(place: &Place, package: &str, directory: &Path) -> Result<String> {
+    place.guest_cargo().args(["build", "--release", "--target", PURE_TARGET, "--package", package]).run()?;
+    let core = place.guest_build().join(PURE_TARGET).join("release").join(file_stem(package)).with_extension("wasm");
+    let component = componentise(place, &core, package, &[])?;
+    install(&component, directory, package)
+}
+
 /// A build of the JavaScript engine, initialised here so that a call finds it ready. Without features it imports nothing.
 /// Both builds leave their core module at the same place, so each is taken from there before the next.
 fn build_code_js(place: &Place, name: &str, features: &[&str]) -> Result<String> {
-    let target = "wasm32-unknown-unknown";
     place
         .guest_cargo()
-        .args(["build", "--release", "--target", target, "--package", "code-js"])
+        .args(["build", "--release", "--target", PURE_TARGET, "--package", "code-js"])
         .args(features)
         .run()?;
-    let core = place.guest_build().join(target).join("release/code_js.wasm");
+    let core = place.guest_build().join(PURE_TARGET).join("release/code_js.wasm");
     let component = componentise(place, &core, name, &["--init", "init"])?;
     install(&component, &place.guests().join(BUNDLED), name)
 }
@@ -178,7 +197,6 @@ fn componentise(place: &Place, core: &Path, name: &str, options: &[&str]) -> Res
 /// The components of shipped skills. They are made without WASI, so that one that uses nothing of the host imports
 /// nothing, and without the paths of this machine, so that all machines build the same bytes.
 fn build_skills(place: &Place) -> Result<Vec<String>> {
-    let target = "wasm32-unknown-unknown";
     // Their flags are theirs alone: in one directory with the others each would rebuild the shared crates.
     let directory = place.guest_build().join("skills");
     let installed = place.guests().join("skills");
@@ -190,9 +208,9 @@ fn build_skills(place: &Place) -> Result<Vec<String>> {
                 .guest_cargo()
                 .env("CARGO_TARGET_DIR", &directory)
                 .env("CARGO_ENCODED_RUSTFLAGS", without_paths(place).join("\u{1f}"))
-                .args(["build", "--release", "--target", target, "--package", name])
+                .args(["build", "--release", "--target", PURE_TARGET, "--package", name])
                 .run()?;
-            let core = directory.join(target).join("release").join(file_stem(name)).with_extension("wasm");
+            let core = directory.join(PURE_TARGET).join("release").join(file_stem(name)).with_extension("wasm");
             let component = componentise(place, &core, name, &[])?;
             install(&component, &installed, name)
         })
@@ -266,6 +284,17 @@ fn build_hostile(place: &Place) -> Result<Vec<String>> {
     for file in &built {
         let stem = file.file_stem().unwrap_or_default().to_string_lossy();
         outputs.push(documented(file, &stem.replace('_', "-"))?);
+    }
+    for name in ALSO_PURE {
+        cargo(&workspace)
+            .env("CARGO_TARGET_DIR", &target)
+            .without_env("RUSTFLAGS")
+            .args(["build", "--release", "--package", name, "--target", PURE_TARGET])
+            .run()?;
+        let core = target.join(PURE_TARGET).join("release").join(file_stem(name)).with_extension("wasm");
+        let name = format!("{name}-pure");
+        let component = componentise(place, &core, &name, &[])?;
+        outputs.push(install(&component, &hostile, &name)?);
     }
     for (name, source) in IN_C {
         let core = target.join(name).with_extension("core.wasm");

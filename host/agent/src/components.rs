@@ -28,7 +28,7 @@ pub struct ComponentReport {
     pub hash: ContentHash,
     /// Number of its bytes.
     pub size_bytes: u64,
-    /// Its world: `tool`, `skill` or `code` of this project, a `command`, or `functions` of another WIT.
+    /// Its world: `tool`, `skill`, `code` or `reflector` of this project, a `command`, or `functions` of another WIT.
     pub world: &'static str,
     /// The capabilities its imports give it. It has no others.
     pub capabilities: Vec<&'static str>,
@@ -245,7 +245,7 @@ impl Workbench {
             Kind::Command | Kind::Functions if !inspection.exports_host_interface("about") => {
                 tools = inspection.functions.iter().map(|function| function.tool.clone()).collect();
             }
-            Kind::Code => (),
+            Kind::Code | Kind::Reflector => (),
             _ => match self.ask(loading).await {
                 Ok(said) => (tools, about) = said,
                 Err(error) => tools_error = Some(excerpt(error)),

@@ -185,6 +185,12 @@ impl Home {
         self.0.join("tools")
     }
 
+    /// The reflectors that were dropped in: each is used only if its bytes are approved.
+    #[must_use]
+    pub fn reflectors(&self) -> PathBuf {
+        self.0.join("reflectors")
+    }
+
     /// Approved and earlier versions of skills, by content.
     #[must_use]
     pub fn versions(&self) -> PathBuf {

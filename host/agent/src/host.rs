@@ -152,6 +152,8 @@ impl Host {
             env: env.clone(),
             config: loaded.clone(),
             in_force: in_force.clone(),
+            runtime: sandboxes.runtime().clone(),
+            reflectors: home.reflectors(),
             stays,
         });
         let reflections = reflections.await?;

@@ -48,7 +48,10 @@ pub use api::changes::{
     PathKind, PlannedOutcome, PlannedPath, RunChanges,
 };
 pub use api::commits::{CommitEffect, CommitRequest, CommitState, LandedCommit, PlannedCommit};
-pub use api::cortex::{CortexStatus, ReflectReply, ReflectRequest};
+pub use api::cortex::{
+    ApproveReflector, CortexStatus, ReflectReply, ReflectRequest, ReflectorApproval, ReflectorStatus, ReflectorSummary,
+    RevokeReflector,
+};
 pub use api::plans::{AgreedPlan, TaskPlan};
 pub use api::staged::{DiscardStaged, SendStaged, ShownWrite, StagedResponse, StagedStatus, StagedTask, StagedWrite};
 pub use api::tasks::TaskSummary;

@@ -4,23 +4,26 @@
 //! microseconds and cannot fail. Cycles run in tasks of their own; a failure of one is a record in the history and a line in the
 //! log. Nothing here can change a run, a reply or a prompt, except the beliefs that [`Reflections::inject`] appends.
 
+mod component;
 mod forget;
 mod model;
+mod reflectors;
 mod schedule;
 mod settings;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::{AgentName, Clock, Refusal, RefusalCode};
 use cortex::{
-    AfterAssess, AfterReflect, Belief, Cortex, CortexParts, Observation, PlainReflector, ReflectOutcome,
-    ReflectionRecord, Reflector, Trigger,
+    AfterAssess, AfterReflect, Belief, Cortex, CortexParts, Observation, ReflectOutcome, ReflectionRecord, Trigger,
 };
 use energy::EnergyBook;
 use ledger::{Ledger, NewInteraction, PeerId, Recorded};
 use motor::RunTrace;
 use parking_lot::{Mutex, RwLock};
+use runtime::Runtime;
 use store::Store;
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
@@ -30,7 +33,9 @@ use vault::Vault;
 use crate::Env;
 use crate::api::cortex::{CortexStatus, ReflectReply, ReflectRequest};
 use crate::config::{Config, LoadedConfig};
+use component::GuestReflector;
 use model::CortexModel;
+use reflectors::Reflectors;
 use settings::Settings;
 
 pub(crate) use settings::check;
@@ -53,6 +58,10 @@ pub(crate) struct ReflectionParts {
     pub config: LoadedConfig,
     /// The configuration of the host's runs, for its models.
     pub in_force: Arc<RwLock<Arc<Config>>>,
+    /// The engine of the reflectors.
+    pub runtime: Runtime,
+    /// The directory of the reflectors from outside.
+    pub reflectors: PathBuf,
     /// Whether this host lives long enough to reflect by itself.
     pub stays: bool,
 }
@@ -69,7 +78,7 @@ struct ReflectionsInner {
     vault: Vault,
     env: Env,
     in_force: Arc<RwLock<Arc<Config>>>,
-    reflector: Arc<dyn Reflector>,
+    reflectors: Reflectors,
     settings: Settings,
     cortexes: Mutex<BTreeMap<AgentName, Cortex>>,
     events: broadcast::Sender<CortexEvent>,
@@ -95,8 +104,10 @@ impl Reflections {
     /// # Errors
     /// If the store fails.
     pub(crate) async fn open(parts: ReflectionParts) -> Result<Self, Refusal> {
-        let ReflectionParts { store, clock, ledger, energy, vault, env, config, in_force, stays } = parts;
+        let ReflectionParts { store, clock, ledger, energy, vault, env, config, in_force, runtime, reflectors, stays } =
+            parts;
         let settings = Settings::open(&store, config)?;
+        let reflectors = Reflectors::new(store.clone(), runtime, reflectors);
         let reflections = Self(Arc::new(ReflectionsInner {
             store,
             clock,
@@ -105,7 +116,7 @@ impl Reflections {
             vault,
             env,
             in_force,
-            reflector: Arc::new(PlainReflector),
+            reflectors,
             settings,
             cortexes: Mutex::default(),
             events: broadcast::channel(MAX_EVENTS_BEHIND).0,
@@ -264,6 +275,7 @@ impl Reflections {
             Err(refusal) => (None, Some(refusal.reason)),
         };
         let config = self.0.settings.of(agent);
+        let unusable = self.0.reflectors.check(config.reflector.as_ref()).await.err().map(|refusal| refusal.reason);
         Ok(CortexStatus {
             agent: agent.clone(),
             enabled: config.enabled,
@@ -271,7 +283,7 @@ impl Reflections {
             offers_assess_peer: config.offers_assess_peer(),
             is_reflecting: cortex.is_reflecting(),
             model,
-            problems: unset.into_iter().chain(reload).collect(),
+            problems: unset.into_iter().chain(unusable).chain(reload).collect(),
             activity: cortex.activity(),
             beliefs: u64::try_from(cortex.beliefs().len()).unwrap_or(u64::MAX),
             last_cycle: cortex.history(1)?.into_iter().next(),
@@ -356,8 +368,10 @@ impl Reflections {
         cortex: &Cortex,
         triggers: Vec<Trigger>,
     ) -> Result<ReflectOutcome, Refusal> {
-        let model = CortexModel { reflections: self.clone(), agent: agent.clone(), config: cortex.config() };
-        let outcome = cortex.reflect(triggers, self.0.reflector.clone(), Arc::new(model)).await?;
+        let config = cortex.config();
+        let reflector = GuestReflector::new(self.clone(), agent.clone(), config.reflector.clone());
+        let model = CortexModel { reflections: self.clone(), agent: agent.clone(), config };
+        let outcome = cortex.reflect(triggers, Arc::new(reflector), Arc::new(model)).await?;
         if let ReflectOutcome::Done { assessed, reflected, .. } = &outcome {
             let assessed = assessed.iter().cloned().map(|event| CortexEvent::AfterAssess(agent.clone(), event));
             let reflected = reflected.iter().cloned().map(|event| CortexEvent::AfterReflect(agent.clone(), event));

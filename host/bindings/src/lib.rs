@@ -66,3 +66,16 @@ pub mod code {
         require_store_data_send: true,
     });
 }
+
+/// The part of a cortex that builds prompts and reads replies.
+pub mod reflector {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        world: "reflector",
+        exports: { default: async },
+        require_store_data_send: true,
+        with: {
+            "motor:host/log": crate::imports::motor::host::log,
+        },
+    });
+}

@@ -5,6 +5,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::ReflectorName;
+
 /// The cortex's settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -13,6 +15,9 @@ pub struct CortexConfig {
     pub enabled: bool,
     /// `provider/model` of the reflections. Default: as the role `cortex` says.
     pub model: Option<String>,
+    /// Name of an approved component in `reflectors` of the home that builds the prompts and reads the replies. Default: the
+    /// bundled one.
+    pub reflector: Option<ReflectorName>,
     /// The events that start a cycle.
     pub triggers: TriggerConfig,
     /// Minutes between two cycles of the timer. Default 30.
@@ -64,6 +69,7 @@ impl Default for CortexConfig {
         Self {
             enabled: true,
             model: None,
+            reflector: None,
             triggers: TriggerConfig::default(),
             schedule_minutes: 30,
             interaction_count: 5,
@@ -147,11 +153,15 @@ mod tests {
     #[test]
     fn settings_have_ranges() {
         assert_eq!(read("{}").unwrap(), CortexConfig::default());
-        assert!(read(r#"{"triggers":{"timer":false},"schedule_minutes":60,"model":"openai/x"}"#).is_ok());
+        assert!(
+            read(r#"{"triggers":{"timer":false},"schedule_minutes":60,"model":"openai/x","reflector":"careful"}"#)
+                .is_ok()
+        );
         for (json, reason) in [
             (r#"{"schedule_minutes":0}"#, "`cortex.schedule_minutes` is 0: use a whole number from 1 to 10080"),
             (r#"{"max_trust_delta":11}"#, "`cortex.max_trust_delta`"),
             (r#"{"max_beliefs":101}"#, "`cortex.max_beliefs`"),
+            (r#"{"reflector":"../x"}"#, "is not a name of a reflector"),
             (r#"{"schedule":1}"#, "unknown field"),
             (r#"{"triggers":{"timr":true}}"#, "unknown field"),
         ] {

@@ -165,7 +165,7 @@ impl Cortex {
 fn forget_in(record: &mut ReflectionRecord, peer: &PeerId) -> bool {
     let before = record.clone();
     match &mut record.outcome {
-        CycleOutcome::Skipped { reason } => {
+        CycleOutcome::Skipped { reason, .. } => {
             if names(reason, peer) {
                 "skipped".clone_into(reason);
             }

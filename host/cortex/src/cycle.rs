@@ -17,8 +17,8 @@ use crate::activity::Observed;
 use crate::belief::BeliefChange;
 use crate::config::CortexConfig;
 use crate::cortex::{Cortex, CortexInner};
-use crate::record::{AssessedPeer, CycleOutcome, ReflectionRecord, TokenUse};
-use crate::reflector::{Proposals, ReflectionModel, Reflector};
+use crate::record::{AssessedPeer, CycleOutcome, ReflectionRecord, SkipCode, TokenUse};
+use crate::reflector::{Proposals, ReflectionModel, Reflector, ReflectorError};
 use crate::state::stage_record;
 use crate::summary::{BeliefBrief, CycleSummaries, InteractionBrief, PeerBrief};
 use crate::trigger::Trigger;
@@ -143,7 +143,7 @@ impl CortexInner {
             let proposed = propose(&mut facts, reflector, model).await;
             match proposed {
                 Ok(proposals) => self.apply(&facts, proposals).await,
-                Err(reason) => self.skip(&facts, &reason).await,
+                Err(error) => self.skip(&facts, error.code, &error.reason).await,
             }
         };
         let result: Result<ReflectOutcome, Refusal> = result.await;
@@ -213,13 +213,13 @@ impl CortexInner {
         let (config, cycle, now) = (&facts.config, facts.summaries.cycle, self.clock.now());
         // Switched off meanwhile: the owner assesses now.
         if !self.config.lock().enabled {
-            return self.skip(facts, "the cortex was switched off").await;
+            return self.skip(facts, SkipCode::SwitchedOff, "the cortex was switched off").await;
         }
         let mut state = self.state.read().clone();
         let mut expired = state.beliefs.expire(now, config.belief_ttl());
         let weighed = match weigh(proposals, &facts.shown, &state.beliefs, config.max_trust_delta) {
             Ok(weighed) => weighed,
-            Err(reason) => return self.skip(facts, &reason).await,
+            Err(reason) => return self.skip(facts, SkipCode::ProposalsInvalid, &reason).await,
         };
         let Weighed { assessments, claims, summary, mut refused } = weighed;
         let (mut added, mut reaffirmed, mut revised) = (Vec::new(), Vec::new(), Vec::new());
@@ -246,7 +246,9 @@ impl CortexInner {
         let staged = match self.ledger.stage_assessments(&mut batch, &self.agent, assessments).await {
             Ok(staged) => staged,
             // A peer was forgotten during the cycle.
-            Err(refusal) if refusal.code == RefusalCode::NotFound => return self.skip(facts, &refusal.reason).await,
+            Err(refusal) if refusal.code == RefusalCode::NotFound => {
+                return self.skip(facts, SkipCode::PeerForgotten, &refusal.reason).await;
+            }
             Err(refusal) => return Err(refusal),
         };
         let assessed = staged.assessments().iter().zip(proposed).map(|((peer, assessment), proposed)| AssessedPeer {
@@ -294,10 +296,10 @@ impl CortexInner {
     }
 
     /// Records a cycle of which nothing applies. The beliefs stay as they are.
-    async fn skip(&self, facts: &CycleFacts, reason: &str) -> Result<ReflectOutcome, Refusal> {
+    async fn skip(&self, facts: &CycleFacts, code: SkipCode, reason: &str) -> Result<ReflectOutcome, Refusal> {
         let reason = Foreign(reason).line(MAX_REASON);
-        tracing::warn!(agent = %self.agent, cycle = facts.summaries.cycle, %reason, "a reflection was skipped");
-        let record = self.record(facts, CycleOutcome::Skipped { reason });
+        tracing::warn!(agent = %self.agent, cycle = facts.summaries.cycle, code = code.as_str(), %reason, "a reflection was skipped");
+        let record = self.record(facts, CycleOutcome::Skipped { code, reason });
         let mut state = self.state.read().clone();
         state.cycle = record.cycle;
         let mut batch = Batch::new();
@@ -332,31 +334,40 @@ async fn propose(
     facts: &mut CycleFacts,
     reflector: &dyn Reflector,
     model: &dyn ReflectionModel,
-) -> Result<Proposals, String> {
+) -> Result<Proposals, ReflectorError> {
     let CycleFacts { config, summaries, tokens, .. } = facts;
     let asking = async {
-        let prompt =
-            reflector.prompt(summaries).await.map_err(|error| format!("the reflector built no prompt: {error}"))?;
+        let prompt = reflector.prompt(summaries).await.map_err(|error| {
+            ReflectorError::new(error.code, format!("the reflector built no prompt: {}", error.reason))
+        })?;
         let system = estimated_tokens(&prompt.system);
         if system > MAX_SYSTEM_TOKENS {
-            return Err(format!("the reflector's system prompt has {system} tokens, at most {MAX_SYSTEM_TOKENS}"));
+            let reason = format!("the reflector's system prompt has {system} tokens, at most {MAX_SYSTEM_TOKENS}");
+            return Err(ReflectorError::new(SkipCode::PromptInvalid, reason));
         }
-        tokens.estimated_input = system.saturating_add(estimated_tokens(&prompt.user));
-        if tokens.estimated_input > config.max_context_tokens {
-            let most = config.max_context_tokens;
-            return Err(format!("the prompt has {} tokens, at most {most}", tokens.estimated_input));
+        let estimated = system.saturating_add(estimated_tokens(&prompt.user));
+        if estimated > config.max_context_tokens {
+            let reason = format!("the prompt has {estimated} tokens, at most {}", config.max_context_tokens);
+            return Err(ReflectorError::new(SkipCode::PromptInvalid, reason));
         }
-        let reply =
-            model.ask(prompt).await.map_err(|refusal| format!("the model did not answer: {}", refusal.reason))?;
+        tokens.estimated_input = estimated;
+        let reply = model.ask(prompt).await.map_err(|refusal| {
+            let reason = format!("the model did not answer: {}", refusal.reason);
+            ReflectorError::new(SkipCode::ModelUnavailable, reason)
+        })?;
         (tokens.input, tokens.output) = (reply.input_tokens, reply.output_tokens);
         if reply.text.len() > MAX_REPLY_BYTES {
-            return Err(format!("the reply has {} bytes, at most {MAX_REPLY_BYTES}", reply.text.len()));
+            let reason = format!("the reply has {} bytes, at most {MAX_REPLY_BYTES}", reply.text.len());
+            return Err(ReflectorError::new(SkipCode::ReplyTooLong, reason));
         }
-        reflector.proposals(&reply.text).await.map_err(|error| error.to_string())
+        reflector.proposals(&reply.text).await
     };
     match tokio::time::timeout(config.timeout(), asking).await {
         Ok(proposed) => proposed,
-        Err(_) => Err(format!("it took more than {} s", config.reflection_timeout_seconds)),
+        Err(_) => {
+            let reason = format!("it took more than {} s", config.reflection_timeout_seconds);
+            Err(ReflectorError::new(SkipCode::Timeout, reason))
+        }
     }
 }
 

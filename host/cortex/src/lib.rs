@@ -16,10 +16,9 @@ mod belief;
 mod config;
 mod cortex;
 mod cycle;
-mod plain;
+mod name;
 mod record;
 mod reflector;
-mod reply;
 mod state;
 mod summary;
 #[cfg(test)]
@@ -32,8 +31,8 @@ pub use belief::Belief;
 pub use config::{CortexConfig, InvalidConfig, TriggerConfig};
 pub use cortex::{Cortex, CortexParts};
 pub use cycle::{AfterAssess, AfterReflect, ReflectOutcome};
-pub use plain::PlainReflector;
-pub use record::{AssessedPeer, CycleOutcome, ReflectionRecord, TokenUse};
+pub use name::{InvalidReflectorName, ReflectorName};
+pub use record::{AssessedPeer, CycleOutcome, ReflectionRecord, SkipCode, TokenUse};
 pub use reflector::{
     ModelReply, Prompt, Proposals, ProposedAssessment, ProposedBelief, ReflectionModel, Reflector, ReflectorError,
 };

@@ -49,6 +49,9 @@ pub struct TokenUse {
 pub enum CycleOutcome {
     /// Nothing of it was applied; the beliefs are as they were.
     Skipped {
+        /// The stable code of the reason.
+        #[serde(default)]
+        code: SkipCode,
         /// Why it was skipped.
         reason: String,
     },
@@ -69,6 +72,59 @@ pub enum CycleOutcome {
         /// The model's own summary.
         summary: String,
     },
+}
+
+/// Why a cycle was skipped; programs compare it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SkipCode {
+    /// The cycle is of an earlier version, which recorded no code.
+    #[default]
+    Unspecified,
+    /// The reflector is not there, not approved, or not usable.
+    ReflectorUnavailable,
+    /// The reflector exceeded a limit on its work, memory, time or output.
+    ReflectorLimit,
+    /// The reflector trapped.
+    ReflectorTrapped,
+    /// The reflector built no prompt, or one that is too long.
+    PromptInvalid,
+    /// The model did not answer, or its reply is not complete.
+    ModelUnavailable,
+    /// The reply is too long.
+    ReplyTooLong,
+    /// The reflector read no proposals in the reply.
+    ReplyUnreadable,
+    /// The proposals are too many, or a trust is not a number.
+    ProposalsInvalid,
+    /// The cycle took longer than `cortex.reflection_timeout_seconds`.
+    Timeout,
+    /// The cortex was switched off during the cycle.
+    SwitchedOff,
+    /// A peer was forgotten during the cycle.
+    PeerForgotten,
+}
+
+impl SkipCode {
+    /// The name in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unspecified => "unspecified",
+            Self::ReflectorUnavailable => "reflector_unavailable",
+            Self::ReflectorLimit => "reflector_limit",
+            Self::ReflectorTrapped => "reflector_trapped",
+            Self::PromptInvalid => "prompt_invalid",
+            Self::ModelUnavailable => "model_unavailable",
+            Self::ReplyTooLong => "reply_too_long",
+            Self::ReplyUnreadable => "reply_unreadable",
+            Self::ProposalsInvalid => "proposals_invalid",
+            Self::Timeout => "timeout",
+            Self::SwitchedOff => "switched_off",
+            Self::PeerForgotten => "peer_forgotten",
+        }
+    }
 }
 
 /// An assessment that a cycle recorded.

@@ -1,11 +1,11 @@
 //! The ports of a cycle: a reflector that builds the prompt and reads the reply, and a model that answers it.
 //!
-//! Neither is trusted. A reflector is meant to be a component without imports; a proposal may hold any number and any text.
+//! Neither is trusted. A reflector is a component that imports nothing but a log; a proposal may hold any number and any text.
 
 use async_trait::async_trait;
 use base::Refusal;
 
-use crate::CycleSummaries;
+use crate::{CycleSummaries, SkipCode};
 
 /// Builds prompts and reads replies (SPEC CX-3, CX-4).
 #[async_trait]
@@ -90,5 +90,18 @@ pub struct ProposedBelief {
 
 /// Why a reflector has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ReflectorError(pub String);
+#[error("{reason}")]
+pub struct ReflectorError {
+    /// The code of the cycle that is skipped for it.
+    pub code: SkipCode,
+    /// The reason for a person.
+    pub reason: String,
+}
+
+impl ReflectorError {
+    /// An error with this code and reason.
+    #[must_use]
+    pub fn new(code: SkipCode, reason: impl Into<String>) -> Self {
+        Self { code, reason: reason.into() }
+    }
+}

@@ -1,8 +1,10 @@
 //! The cortex with scripted models, on a clock that only the tests move.
 
 mod crash;
+mod days;
 mod hostile;
 mod life;
+mod plan;
 mod simulation;
 mod speed;
 
@@ -18,8 +20,9 @@ use serde_json::{Value, json};
 use store::{SimulatedDisk, Store};
 
 use crate::{
-    Cortex, CortexConfig, CortexParts, CycleOutcome, ModelReply, Observation, PlainReflector, Prompt, ReflectOutcome,
-    ReflectionModel, ReflectionRecord, Trigger,
+    Cortex, CortexConfig, CortexParts, CycleOutcome, CycleSummaries, ModelReply, Observation, Prompt, Proposals,
+    ProposedAssessment, ProposedBelief, ReflectOutcome, ReflectionModel, ReflectionRecord, Reflector, ReflectorError,
+    SkipCode, Trigger,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -91,6 +94,32 @@ impl Home {
     }
 }
 
+/// The logic of the bundled reflector, without the component around it.
+struct PlainReflector;
+
+#[async_trait]
+impl Reflector for PlainReflector {
+    async fn prompt(&self, summaries: &CycleSummaries) -> Result<Prompt, ReflectorError> {
+        let reflection::Prompt { system, user } = reflection::compose(&serde_json::to_string(summaries).unwrap());
+        Ok(Prompt { system, user })
+    }
+
+    async fn proposals(&self, reply: &str) -> Result<Proposals, ReflectorError> {
+        let unreadable = |reason| ReflectorError::new(SkipCode::ReplyUnreadable, reason);
+        let reflection::Proposals { assessments, beliefs, summary } =
+            reflection::interpret(reply).map_err(unreadable)?;
+        let assessment =
+            |reflection::Assessment { peer, trust, rationale }| ProposedAssessment { peer, trust, rationale };
+        let belief =
+            |reflection::Belief { key, value, rationale, peer }| ProposedBelief { key, value, rationale, peer };
+        Ok(Proposals {
+            assessments: assessments.into_iter().map(assessment).collect(),
+            beliefs: beliefs.into_iter().map(belief).collect(),
+            summary,
+        })
+    }
+}
+
 /// A model that replies as scripted, and then refuses.
 #[derive(Default)]
 struct Scripted {
@@ -150,7 +179,16 @@ fn record(outcome: ReflectOutcome) -> ReflectionRecord {
 #[track_caller]
 fn skipped(record: &ReflectionRecord) -> &str {
     match &record.outcome {
-        CycleOutcome::Skipped { reason } => reason,
+        CycleOutcome::Skipped { reason, .. } => reason,
+        CycleOutcome::Applied { .. } => panic!("it was applied: {record:?}"),
+    }
+}
+
+/// The code of a skipped cycle.
+#[track_caller]
+fn skip_code(record: &ReflectionRecord) -> SkipCode {
+    match &record.outcome {
+        CycleOutcome::Skipped { code, .. } => *code,
         CycleOutcome::Applied { .. } => panic!("it was applied: {record:?}"),
     }
 }
@@ -160,6 +198,6 @@ fn skipped(record: &ReflectionRecord) -> &str {
 fn refused(record: &ReflectionRecord) -> &[String] {
     match &record.outcome {
         CycleOutcome::Applied { refused, .. } => refused,
-        CycleOutcome::Skipped { reason } => panic!("it was skipped: {reason}"),
+        CycleOutcome::Skipped { reason, .. } => panic!("it was skipped: {reason}"),
     }
 }

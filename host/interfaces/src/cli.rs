@@ -418,6 +418,9 @@ mod tests {
             "motor cortex reflect --peer npub1 --peer @mai:example.org",
             "motor cortex on",
             "motor cortex off",
+            "motor cortex reflector list",
+            "motor cortex reflector approve careful",
+            "motor cortex reflector revoke careful",
             "motor config show limits.fuel --set limits.fuel=1",
             "motor completions bash",
             "motor help",
@@ -483,6 +486,7 @@ mod tests {
             "motor signals --set x",
             "motor cortex",
             "motor cortex off now",
+            "motor cortex reflector approve ../careful",
             "motor cortex reflect npub1",
         ] {
             assert!(parse(line).is_err(), "{line}");

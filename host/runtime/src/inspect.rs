@@ -48,6 +48,8 @@ pub enum Kind {
     Skill,
     /// An engine for code, without tools.
     Code,
+    /// A reflector of the cortex, without tools.
+    Reflector,
     /// A `wasi:cli/run` command: a tool with `args` and `stdin`.
     Command,
     /// A component of any other WIT: its functions are tools if their types have a JSON form.
@@ -62,6 +64,7 @@ impl Kind {
             Self::Tool => "tool",
             Self::Skill => "skill",
             Self::Code => "code",
+            Self::Reflector => "reflector",
             Self::Command => "command",
             Self::Functions => "functions",
         }
@@ -146,7 +149,7 @@ impl Inspection {
     pub fn is_toolbox(&self) -> bool {
         match self.kind {
             Kind::Tool | Kind::Skill => true,
-            Kind::Code => false,
+            Kind::Code | Kind::Reflector => false,
             Kind::Command | Kind::Functions => !self.functions.is_empty(),
         }
     }
@@ -234,6 +237,8 @@ fn kind(exports: &[Export]) -> Kind {
         if host("about") { Kind::Skill } else { Kind::Tool }
     } else if host("interpreter") {
         Kind::Code
+    } else if host("reflection") {
+        Kind::Reflector
     } else if exports.iter().any(|export| command::is_run(&export.name, "run")) {
         Kind::Command
     } else {

@@ -20,6 +20,7 @@ mod load_error;
 mod meter;
 pub mod outcome;
 mod precompiled;
+pub mod reflector;
 mod scrub;
 mod state;
 mod supervise;
@@ -37,4 +38,7 @@ pub use limits::Limits;
 pub use load::Component;
 pub use load_error::{ComponentOrigin, LoadError};
 pub use outcome::{CallReport, CallUsage, Outcome, ToolError, Trap};
+pub use reflector::{
+    AssessmentProposal, BeliefProposal, ReflectionPrompt, ReflectionProposals, ReflectorCall, ReflectorComponent,
+};
 pub use tool::{Effects, SkillAbout, ToolCall, ToolComponent, ToolDescription};

@@ -118,9 +118,12 @@ static TOOLS: [BundledTool; 10] = [
 /// The build of the JavaScript engine for programs with granted files or domains.
 pub(crate) const CONNECTED: &str = "code-js-connected";
 
+/// The bundled reflector of the cortex. It offers no tools.
+pub const REFLECTOR: &str = "reflector";
+
 /// The names of the bundled components, each once. A build without guests lacks their bytes.
 pub fn components() -> impl Iterator<Item = &'static str> {
-    let mut names: Vec<&str> = TOOLS.iter().map(|tool| tool.component).chain([CONNECTED]).collect();
+    let mut names: Vec<&str> = TOOLS.iter().map(|tool| tool.component).chain([CONNECTED, REFLECTOR]).collect();
     names.sort_unstable();
     names.dedup();
     names.into_iter()

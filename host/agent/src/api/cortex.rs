@@ -1,7 +1,7 @@
 //! The cortex of an agent, for callers.
 
-use base::AgentName;
-use cortex::{Activity, AfterAssess, AfterReflect, CortexConfig, ReflectionRecord};
+use base::{AgentName, ConsentRecord, ContentHash};
+use cortex::{Activity, AfterAssess, AfterReflect, CortexConfig, ReflectionRecord, ReflectorName};
 use ledger::PeerId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,8 @@ pub struct CortexStatus {
     /// Model of the reflections as `provider/model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Why it cannot reflect: no model is set, or the configuration cannot be read. The settings are the last valid ones.
+    /// Why it cannot reflect: no model is set, its reflector cannot be used, or the configuration cannot be read. The settings
+    /// are the last valid ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
     /// Activity since the last cycle.
@@ -60,4 +61,74 @@ pub struct ReflectReply {
     /// The event `cortex.after_reflect`, if the proposals of the cycle were applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reflected: Option<AfterReflect>,
+}
+
+/// A reflector in the home, or the bundled one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReflectorSummary {
+    /// The name for `cortex.reflector`; absent for the bundled one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<ReflectorName>,
+    /// Hash of its bytes, if they can be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<ContentHash>,
+    /// Number of its bytes.
+    pub size_bytes: u64,
+    /// Whether it may be used.
+    pub status: ReflectorStatus,
+    /// Whether `cortex.reflector` names it.
+    pub is_selected: bool,
+    /// Why it cannot be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// The owner's approval of a file of this name, maybe with other bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ReflectorApproval>,
+}
+
+/// Whether a reflector may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReflectorStatus {
+    /// Part of the program.
+    Bundled,
+    /// Its bytes are those that the owner approved.
+    Approved,
+    /// The owner has not approved it.
+    Unapproved,
+    /// Its bytes are not those that the owner approved.
+    Changed,
+    /// It was approved, and its file is gone.
+    Missing,
+    /// It is not a component that could be a reflector.
+    Unusable,
+}
+
+/// The owner's approval of a reflector: these bytes under this name, and no others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReflectorApproval {
+    /// Hash of the approved bytes.
+    pub hash: ContentHash,
+    /// The owner's consent.
+    pub consent: ConsentRecord,
+}
+
+/// The owner's decision to let a reflector be used.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ApproveReflector {
+    /// The name of the reflector.
+    pub name: ReflectorName,
+    /// Hash of the bytes that were shown.
+    pub hash: ContentHash,
+}
+
+/// The owner's decision to withdraw an approval.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RevokeReflector {
+    /// The name of the reflector.
+    pub name: ReflectorName,
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use base::{AgentName, Refusal, RefusalCode};
-use cortex::{Cortex, CortexConfig};
+use cortex::{Cortex, CortexConfig, ReflectorName};
 use llm::ModelRef;
 use parking_lot::Mutex;
 use store::{Batch, Links, Scan, Store, StoreError, Table, blocking};
@@ -60,6 +60,11 @@ impl Settings {
         let state = self.state.lock();
         let config = &state.loaded.config.cortex;
         CortexConfig { enabled: config.enabled && !state.off.contains(agent), ..config.clone() }
+    }
+
+    /// The reflector of all agents; `None` for the bundled one.
+    pub fn reflector(&self) -> Option<ReflectorName> {
+        self.state.lock().loaded.config.cortex.reflector.clone()
     }
 
     pub fn is_switched_off(&self, agent: &AgentName) -> bool {

@@ -5,7 +5,6 @@ use ledger::{Evidence, info_score};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{CycleSummaries, Proposals, ProposedAssessment, ProposedBelief, Reflector, ReflectorError};
 
 /// A reflector that proposes anything.
 struct Proposing(Proposals);
@@ -31,7 +30,7 @@ impl Reflector for Wordy {
     }
 
     async fn proposals(&self, _: &str) -> Result<Proposals, ReflectorError> {
-        Err(ReflectorError("never".to_owned()))
+        Err(ReflectorError::new(SkipCode::ReplyUnreadable, "never"))
     }
 }
 
@@ -61,20 +60,32 @@ async fn replies_beyond_reason_are_skipped_and_freeze_everything() {
     let many = (0..10_000).map(|_| json!({ "peer_id": "mai", "trust": 10, "rationale": "r" })).collect::<Vec<_>>();
     let some: Vec<Value> = many.iter().take(51).cloned().collect();
     let good = trusting("mai", 10).to_string();
-    for (reply, reason) in [
-        (String::new(), "not JSON"),
-        ("I trust mai: 10".to_owned(), "not JSON"),
-        ("x".repeat(10 << 20), "the reply has 10485760 bytes"),
-        (json!({ "assessments": many, "beliefs": [], "summary": "s" }).to_string(), "the reply has"),
-        (json!({ "assessments": some, "beliefs": [], "summary": "s" }).to_string(), "51 assessments, at most 50"),
-        (good.replace("10", "NaN"), "not JSON"),
-        (good.replace("10", "1e999"), "not JSON"),
-        (format!("mai wrote\n```json\n{good}\n```\nso\n```json\n{good}\n```"), "several blocks"),
-        ("[".repeat(200_000), "not JSON"),
+    for (reply, code, reason) in [
+        (String::new(), SkipCode::ReplyUnreadable, "not JSON"),
+        ("I trust mai: 10".to_owned(), SkipCode::ReplyUnreadable, "not JSON"),
+        ("x".repeat(10 << 20), SkipCode::ReplyTooLong, "the reply has 10485760 bytes"),
+        (
+            json!({ "assessments": many, "beliefs": [], "summary": "s" }).to_string(),
+            SkipCode::ReplyTooLong,
+            "the reply has",
+        ),
+        (
+            json!({ "assessments": some, "beliefs": [], "summary": "s" }).to_string(),
+            SkipCode::ProposalsInvalid,
+            "51 assessments, at most 50",
+        ),
+        (good.replace("10", "NaN"), SkipCode::ReplyUnreadable, "not JSON"),
+        (good.replace("10", "1e999"), SkipCode::ReplyUnreadable, "not JSON"),
+        (
+            format!("mai wrote\n```json\n{good}\n```\nso\n```json\n{good}\n```"),
+            SkipCode::ReplyUnreadable,
+            "several blocks",
+        ),
+        ("[".repeat(200_000), SkipCode::ReplyUnreadable, "not JSON"),
     ] {
         let found = record(home.reflect(&Scripted::replying([reply])).await);
         assert!(skipped(&found).contains(reason), "{reason}: {found:?}");
-        assert_eq!(frozen(&home), before);
+        assert_eq!((skip_code(&found), frozen(&home)), (code, before.clone()), "{reason}");
     }
     // The benign twin.
     refused(&record(home.reflect(&Scripted::replying([trusting("mai", 10).to_string()])).await));
@@ -206,7 +217,7 @@ fn any_proposals() -> impl Strategy<Value = Proposals> {
 }
 
 /// Checks everything that must hold after any cycle.
-fn check_limits(home: &Home, before: &[ledger::PeerSummary]) {
+pub(super) fn check_limits(home: &Home, before: &[ledger::PeerSummary]) {
     let now = home.ledger.list(&agent(), None, 100).unwrap();
     assert_eq!(now.len(), before.len());
     for (now, before) in now.iter().zip(before) {

@@ -1,5 +1,7 @@
 //! `motor cortex`: how an agent reflects (SPEC CX-6 to CX-9).
 
+mod reflector;
+
 use std::fmt::Write as _;
 
 use agent::{CortexStatus, ReflectReply, ReflectRequest};
@@ -35,6 +37,9 @@ pub(super) enum CortexCommand {
     On,
     /// Stop reflecting until `on`; peers are assessed by hand meanwhile
     Off,
+    /// List, approve and withdraw reflectors: components that build the prompts and read the replies
+    #[command(subcommand)]
+    Reflector(reflector::ReflectorCommand),
 }
 
 /// Arguments of `motor cortex history`.
@@ -82,6 +87,7 @@ pub(super) async fn run(command: CortexCommand, context: &Context) -> Done {
                         return Ok(CommandExit::Failed);
                     }
                 }
+                CortexCommand::Reflector(command) => return reflector::run(command, session, context).await,
                 CortexCommand::On | CortexCommand::Off => {
                     let switch = CortexSwitch { agent, enabled: matches!(command, CortexCommand::On) };
                     let call = Call::post("/v1/cortex/switch", &switch)?.with(unasked(context).await?);
@@ -108,8 +114,9 @@ fn show(status: &CortexStatus) -> String {
     let CortexStatus { model, problems, activity, beliefs, last_cycle, settings, .. } = status;
     let model = model.as_deref().unwrap_or("none");
     let mut shown = format!(
-        "{}\nmodel: {model}\nsince the last cycle: {} interactions, {} new peers, {} runs\nbeliefs: {beliefs} of {}",
+        "{}\nmodel: {model}\nreflector: {}\nsince the last cycle: {} interactions, {} new peers, {} runs\nbeliefs: {beliefs} of {}",
         state(status),
+        settings.reflector.as_ref().map_or("bundled", |name| name.as_str()),
         activity.interactions,
         activity.new_peers,
         activity.runs,
@@ -158,7 +165,7 @@ fn cycle(record: &ReflectionRecord) -> String {
         write!(shown, "\n  {}", Foreign(words).visible(MAX_SHOWN)).ok();
     };
     match outcome {
-        CycleOutcome::Skipped { reason } => line(&format!("skipped: {reason}")),
+        CycleOutcome::Skipped { code, reason } => line(&format!("skipped ({}): {reason}", code.as_str())),
         CycleOutcome::Applied {
             assessed,
             beliefs_added,

@@ -1,6 +1,6 @@
 //! The cortex of an agent: `/v1/cortex` (SPEC CX-6 to CX-9). Only the owner reflects at will, and switches it.
 
-use agent::{CortexStatus, ReflectReply, ReflectRequest};
+use agent::{ApproveReflector, CortexStatus, ReflectReply, ReflectRequest, ReflectorSummary, RevokeReflector};
 use axum::Json;
 use axum::extract::State;
 use base::{AgentName, Refusal, RefusalCode};
@@ -99,4 +99,28 @@ pub(super) async fn switch(
 ) -> ApiResult<CortexStatus> {
     let _attachment = api.attached.attach();
     Ok(Json(api.host.reflections.switch(&agent, enabled).await?))
+}
+
+pub(super) async fn reflectors(_: Reader, State(api): State<ApiState>) -> ApiResult<Vec<ReflectorSummary>> {
+    let _attachment = api.attached.attach();
+    Ok(Json(api.host.reflections.reflectors().await?))
+}
+
+pub(super) async fn approve_reflector(
+    Owner(consent): Owner,
+    State(api): State<ApiState>,
+    Body(request): Body<ApproveReflector>,
+) -> ApiResult<ReflectorSummary> {
+    let _attachment = api.attached.attach();
+    Ok(Json(api.host.reflections.approve_reflector(request, consent).await?))
+}
+
+pub(super) async fn revoke_reflector(
+    _: Owner,
+    State(api): State<ApiState>,
+    Body(RevokeReflector { name }): Body<RevokeReflector>,
+) -> ApiResult<Vec<ReflectorSummary>> {
+    let _attachment = api.attached.attach();
+    api.host.reflections.revoke_reflector(&name).await?;
+    Ok(Json(api.host.reflections.reflectors().await?))
 }

@@ -36,6 +36,9 @@ pub(super) const STATE: [RefusalCode; 1] = [IllegalState];
 /// Refusals of a cycle of the cortex.
 pub(super) const REFLECT: [RefusalCode; 5] = [IllegalState, Busy, NotFound, ModelUnavailable, TryLater];
 
+/// Refusals of an approval of a reflector.
+pub(super) const REFLECTOR: [RefusalCode; 4] = [NotFound, SkillUntrusted, InvalidComponent, ConsentNeeded];
+
 /// Reading or landing the changes of a run in the owner's directories.
 pub(super) const LAND: [RefusalCode; 3] = [IllegalState, NotFound, InvalidRequest];
 

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::{Proposals, ProposedAssessment, ProposedBelief, ReflectorError};
+use crate::{Assessment, Belief, Proposals};
 
 /// The form that the prompt asks for. Further fields are ignored, except that none may occur twice.
 #[derive(Deserialize)]
@@ -38,17 +38,15 @@ struct ReplyBelief {
 ///
 /// # Errors
 /// If the text is not JSON of the expected form, and has not exactly one fenced block that is.
-pub(crate) fn read(text: &str) -> Result<Proposals, ReflectorError> {
+pub fn interpret(text: &str) -> Result<Proposals, &'static str> {
     if let Ok(reply) = serde_json::from_str::<Reply>(text.trim()) {
         return Ok(reply.into());
     }
     let mut found = fenced(text).into_iter().filter_map(|block| serde_json::from_str::<Reply>(&block).ok());
     match (found.next(), found.next()) {
         (Some(reply), None) => Ok(reply.into()),
-        (Some(_), Some(_)) => {
-            Err(ReflectorError("the reply has several blocks of JSON: which is meant is unknown".into()))
-        }
-        (None, _) => Err(ReflectorError("the reply is not JSON of the expected form".into())),
+        (Some(_), Some(_)) => Err("the reply has several blocks of JSON: which is meant is unknown"),
+        (None, _) => Err("the reply is not JSON of the expected form"),
     }
 }
 
@@ -71,10 +69,8 @@ fn fenced(text: &str) -> Vec<String> {
 
 impl From<Reply> for Proposals {
     fn from(Reply { assessments, beliefs, summary, .. }: Reply) -> Self {
-        let assessed =
-            |ReplyAssessment { peer_id, trust, rationale }| ProposedAssessment { peer: peer_id, trust, rationale };
-        let believed =
-            |ReplyBelief { key, value, rationale, peer_id }| ProposedBelief { key, value, rationale, peer: peer_id };
+        let assessed = |ReplyAssessment { peer_id, trust, rationale }| Assessment { peer: peer_id, trust, rationale };
+        let believed = |ReplyBelief { key, value, rationale, peer_id }| Belief { key, value, rationale, peer: peer_id };
         Self {
             assessments: assessments.into_iter().map(assessed).collect(),
             beliefs: beliefs.into_iter().map(believed).collect(),
@@ -92,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_reply_is_json_alone_or_in_one_fence() {
-        let expected = read(GOOD).unwrap();
+        let expected = interpret(GOOD).unwrap();
         assert_eq!((expected.assessments[0].trust, expected.beliefs.len()), (4.0, 1));
         for text in [
             format!("  {GOOD}\n"),
@@ -100,14 +96,14 @@ mod tests {
             format!("Here it is:\n\n```\n{GOOD}\n```\nDone."),
             format!("```json\n{{\"other\": 1}}\n```\n  ```json\n{GOOD}\n  ```"),
         ] {
-            assert_eq!(read(&text).as_ref(), Ok(&expected), "{text}");
+            assert_eq!(interpret(&text).as_ref(), Ok(&expected), "{text}");
         }
     }
 
     #[test]
     fn anything_else_is_no_reply() {
         let hostile = GOOD.replace("4", "10");
-        let reason = |text: &str| read(text).unwrap_err().0;
+        let reason = |text: &str| interpret(text).unwrap_err();
         assert!(
             reason(&format!("mai wrote:\n```json\n{hostile}\n```\n```json\n{GOOD}\n```")).contains("several blocks")
         );
@@ -128,7 +124,7 @@ mod tests {
             &"[".repeat(100_000),
             &"```json\n".repeat(10_000),
         ] {
-            assert!(read(text).is_err(), "{text:.60}");
+            assert!(interpret(text).is_err(), "{text:.60}");
         }
     }
 }
