@@ -83,7 +83,7 @@ pub(crate) enum NextStep {
     /// Ask the model for this step.
     AskModel { step: u32 },
     /// Deal with a call of the last reply.
-    Call(OpenCall),
+    Call(Box<OpenCall>),
     /// Calls were in flight when the host stopped, or are about to be made.
     InFlight,
     /// The last reply called no tools: judge it.
@@ -285,7 +285,7 @@ impl Conversation {
     pub(crate) fn next(&self) -> NextStep {
         match (self.open.front(), &self.unjudged) {
             _ if self.open.iter().any(|open| open.intent.is_some()) => NextStep::InFlight,
-            (Some(open), _) => NextStep::Call(open.clone()),
+            (Some(open), _) => NextStep::Call(Box::new(open.clone())),
             (None, Some(reply)) => NextStep::Judge(reply.clone()),
             (None, None) => NextStep::AskModel { step: self.step + 1 },
         }

@@ -399,7 +399,7 @@ impl Driver {
                     self.ask(journal, model, toolbox, &specs, step).await?
                 }
                 NextStep::Judge(reply) => self.judged(journal, &reply, &specs)?,
-                NextStep::Call(call) => self.call(journal, toolbox, &tools, call).await?,
+                NextStep::Call(call) => self.call(journal, toolbox, &tools, *call).await?,
                 NextStep::InFlight => self.execute(journal, toolbox, &tools, true).await?,
             };
             if let Some(exit) = exit {

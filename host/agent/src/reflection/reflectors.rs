@@ -214,7 +214,7 @@ impl Reflections {
     pub async fn reflectors(&self) -> Result<Vec<ReflectorSummary>, Refusal> {
         self.refresh().await;
         let selected = self.0.settings.reflector();
-        let bytes = bundled_component(catalogue::REFLECTOR);
+        let bytes = bundled_component(catalogue::REFLECTOR).map(|component| component.bytes);
         let mut found = vec![ReflectorSummary {
             name: None,
             hash: bytes.as_ref().ok().map(|bytes| ContentHash::of(bytes)),

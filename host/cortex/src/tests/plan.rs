@@ -180,7 +180,7 @@ async fn play(name: &str, steps: &[Step]) {
             Inherits(trust) => {
                 let inline = ledger::NewAssessment {
                     peer: peer("mai"),
-                    trust: ledger::TrustChange::Set(trust),
+                    trust: ledger::TrustChange::Set(i64::from(trust)),
                     rationale: "inline".to_owned(),
                     source: ledger::AssessmentSource::Agent,
                 };
