@@ -135,16 +135,16 @@ fn importing(interface: &str) -> Vec<u8> {
 #[test]
 fn a_wrong_component_gets_an_error_that_names_the_fix() {
     let motor = Motor::new();
-    let no_call = "(component (instance $tools) (export \"motor:host/tools@0.1.1\" (instance $tools)))";
+    let no_list = "(component (instance $tools) (export \"motor:host/tools@0.1.1\" (instance $tools)))";
     for (name, bytes, words) in [
         ("too-new", importing("motor:host/log@0.2.0"), &["0.2.0", "0.1"][..]),
         ("not-offered", importing("wasi:nn/graph@0.2.0"), &["wasi:nn/graph", "does not offer"]),
-        ("sockets", importing("wasi:sockets/tcp@0.2.6"), &["wasi:sockets", "wasi:http"]),
+        ("sockets", importing("wasi:sockets/tcp@0.2.6"), &["wasi:sockets", "leave out", "std::net"]),
         ("wasi-3", importing("wasi:io/streams@0.3.0"), &["0.3.0", "0.2"]),
-        ("no-export", wat::parse_str(no_call).unwrap(), &["`call`"]),
+        ("no-export", wat::parse_str(no_list).unwrap(), &["does not have export `list`"]),
         ("core", wat::parse_str("(module)").unwrap(), &["core module", "wasm32-wasip2"]),
         ("nothing", wat::parse_str("(component)").unwrap(), &["offers no tools"]),
-        ("schema", hostile_guest("bad-descriptions"), &["schema"]),
+        ("twice", hostile_guest("bad-descriptions"), &["offers `twice` twice"]),
     ] {
         let file = motor.file(&format!("{name}.wasm"), bytes);
         let ended = motor.run(&["call", file.to_str().unwrap()]);

@@ -224,7 +224,7 @@ fn help_explains_commands_and_terms() {
         }
         assert!(!shown.contains("]("), "{words:?}: a link is left");
     }
-    assert_eq!(motor.json(&["help", "fuel", "--json"])["term"], "fuel");
+    assert_eq!(motor.json(&["help", "fuel"])["term"], "fuel");
     motor
         .run(&["help", "energi"])
         .refused(1, &["`energi` is no command and no term; did you mean `energy`?", "motor help terms"]);
