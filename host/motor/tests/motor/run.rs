@@ -49,7 +49,7 @@ async fn the_log_reads_like_a_story() {
     let story = story.join("\n");
     let timeless = story.split(' ').map(|word| if word.parse::<u64>().is_ok() { "N" } else { word });
     expect![[r#"
-        created for agent main, tools [look, append, set, flaky, flaky_write, fail, hang, polite, web, panic, short, short_polite, polite_look, ends_well, taken, send, get, sneak, post]: do it
+        created for agent main, tools [look, meet, append, set, flaky, flaky_write, fail, hang, polite, web, panic, short, short_polite, polite_look, ends_well, taken, send, get, sneak, post]: do it
         started
         step N test/script replied in N ms, N tokens in, N out calls [append]: 
         step N append begins: {"text":"a"}

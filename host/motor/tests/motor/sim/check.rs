@@ -11,6 +11,8 @@ use serde_json::Value;
 use signals::{Signal, SignalStatus};
 use store::{SimulatedDisk, Table};
 
+use super::tools::READERS;
+
 /// A run as it is stored.
 pub struct Run {
     pub record: RunRecord,
@@ -205,48 +207,54 @@ fn endings(run: &Run) -> Checked {
 fn calls(run: &Run) -> Checked {
     let mut intended = BTreeSet::new();
     let mut returned = BTreeSet::new();
-    let mut in_flight: Option<(&String, String)> = None;
-    let mut held: Option<(&String, String)> = None;
+    // By the id of the call: the action, and whether it only reads.
+    let mut in_flight: BTreeMap<&String, (String, bool)> = BTreeMap::new();
+    let mut held: BTreeMap<&String, String> = BTreeMap::new();
     let mut keys: BTreeMap<String, (&String, bool)> = BTreeMap::new();
     for (number, StoredEvent { event, .. }) in run.events.iter().enumerate() {
         match event {
             RunEvent::ToolIntended { call_id, tool, arguments, idempotency_key, .. } => {
-                if !intended.insert(call_id) || in_flight.is_some() {
+                let action = format!("{tool} {arguments}");
+                let reads = READERS.contains(&tool.as_str());
+                let alone = in_flight.values().any(|(other, others)| !reads || !others || *other == action);
+                if !intended.insert(call_id) || alone {
                     return Err(format!(
                         "event {number} intends `{call_id}` again, or while {in_flight:?} is in flight"
                     ));
                 }
-                let action = format!("{tool} {arguments}");
                 if let Some((key, is_known)) = keys.insert(action.clone(), (idempotency_key, false))
                     && (key == idempotency_key) == is_known
                 {
                     return Err(format!("event {number} has {idempotency_key} after {key}, known: {is_known}"));
                 }
-                (in_flight, held) = (Some((call_id, action)), None);
+                held.remove(call_id);
+                in_flight.insert(call_id, (action, reads));
             }
             // The owner is asked, and it is made again: nothing is known of it yet.
             RunEvent::ToolReturned { call_id, held: true, .. } => {
-                let call = in_flight.take();
-                held.clone_from(&call);
-                if !intended.remove(call_id) || call.is_none_or(|(other, _)| *other != *call_id) {
+                let Some((action, _)) = in_flight.remove(call_id).filter(|_| intended.remove(call_id)) else {
                     return Err(format!("event {number} holds `{call_id}`, which was not in flight"));
-                }
+                };
+                held.insert(call_id, action);
             }
             RunEvent::ToolReturned { call_id, result, .. } => {
                 // One that is held and not made again has come to its end.
-                let call = in_flight.take().or_else(|| held.take().filter(|(other, _)| *other == call_id));
-                if !returned.insert(call_id) || call.as_ref().is_some_and(|(other, _)| *other != call_id) {
-                    return Err(format!("event {number} is a second result of `{call_id}`, or another's"));
+                let action = in_flight.remove(call_id).map(|(action, _)| action).or_else(|| held.remove(call_id));
+                if !returned.insert(call_id) {
+                    return Err(format!("event {number} is a second result of `{call_id}`"));
                 }
                 let is_known = !result.error_code.is_some_and(|code| UNCLEAR.contains(&code));
-                if let Some(key) = call.and_then(|(_, action)| keys.get_mut(&action)) {
+                if let Some(key) = action.and_then(|action| keys.get_mut(&action)) {
                     key.1 = is_known;
                 }
             }
-            RunEvent::ModelReplied { .. } if in_flight.is_some() => {
+            RunEvent::ModelReplied { .. } if !in_flight.is_empty() => {
                 return Err(format!("event {number} goes on while {in_flight:?} is in flight"));
             }
-            RunEvent::Retried { .. } => (in_flight, held) = (None, None),
+            RunEvent::Retried { .. } => {
+                in_flight.clear();
+                held.clear();
+            }
             _ => {}
         }
     }

@@ -22,6 +22,9 @@ use super::outside::{CODES, Delivery, Outside};
 pub const NAMES: [&str; 11] =
     ["look", "append", "set", "send", "fetch", "needy", "flaky", "fail", "slow", "stubborn", "long"];
 
+/// Those whose calls only read, so that calls of one reply are made side by side.
+pub const READERS: [&str; 5] = ["look", "long", "flaky", "fetch", "needy"];
+
 /// Longer than this a call of `slow` takes at times.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -133,7 +136,7 @@ impl Toolbox for Surroundings {
     }
 
     fn only_reads(&self, tool: &str, _: &Value) -> bool {
-        ["look", "long", "flaky", "fetch", "needy"].contains(&tool)
+        READERS.contains(&tool)
     }
 
     async fn call(&self, call: ToolInvocation<'_>) -> ToolReply {
