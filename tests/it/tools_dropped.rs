@@ -126,7 +126,7 @@ fn a_tool_reaches_the_domains_of_its_approved_policy_and_no_other() {
     let policy = |domain: &Site| json!({ "domains": [domain.address().to_string()], "tools": ["bash"] }).to_string();
     drop_tool(&world, "mailer.json", policy(&granted));
     assert!(world.review("mailer")["components"][0]["capabilities"].to_string().contains("network"));
-    world.approve(&["mailer"]);
+    world.approve(&["mailer", "--proposed"]);
     // The file is a proposal: after the approval it changes nothing.
     drop_tool(&world, "mailer.json", policy(&other));
     let ask = |site: &Site| call("request", json!({ "method": "GET", "url": site.url("/") }));
