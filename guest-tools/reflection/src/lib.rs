@@ -12,7 +12,7 @@ pub use reply::interpret;
 /// The proposals of a reply.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Proposals {
-    /// Judgements of peers.
+    /// Judgements of peers that the model proposes.
     pub assessments: Vec<Assessment>,
     /// Beliefs to form, keep or revise.
     pub beliefs: Vec<Belief>,
@@ -27,7 +27,7 @@ pub struct Assessment {
     pub peer: String,
     /// The proposed trust: any finite number.
     pub trust: f64,
-    /// The observed behaviour.
+    /// The behaviour that the judgement rests on.
     pub rationale: String,
 }
 

@@ -5,7 +5,7 @@
 pub struct Prompt {
     /// The role and the form of the reply.
     pub system: String,
-    /// The facts.
+    /// The facts of the cycle, as text.
     pub user: String,
 }
 

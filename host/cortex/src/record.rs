@@ -86,7 +86,7 @@ pub enum SkipCode {
     ReflectorUnavailable,
     /// The reflector exceeded a limit on its work, memory, time or output.
     ReflectorLimit,
-    /// The reflector trapped.
+    /// The reflector trapped in its sandbox.
     ReflectorTrapped,
     /// The reflector built no prompt, or one that is too long.
     PromptInvalid,

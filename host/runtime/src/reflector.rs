@@ -40,18 +40,18 @@ pub struct ReflectorComponent {
 pub struct ReflectionPrompt {
     /// The role and the form of the reply.
     pub system: String,
-    /// The facts.
+    /// The facts of the cycle, as JSON.
     pub user: String,
 }
 
 /// Proposals that a reflector read: untrusted text and numbers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReflectionProposals {
-    /// Judgements of peers.
+    /// Judgements of peers that are proposed.
     pub assessments: Vec<AssessmentProposal>,
     /// Beliefs to form, keep or revise.
     pub beliefs: Vec<BeliefProposal>,
-    /// One paragraph.
+    /// One paragraph about the cycle.
     pub summary: String,
 }
 
@@ -66,7 +66,7 @@ pub struct AssessmentProposal {
     pub rationale: String,
 }
 
-/// A belief.
+/// A belief that is proposed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BeliefProposal {
     /// The key that names it.

@@ -62,7 +62,7 @@ async fn live(seed: u64) -> ContentHash {
         }
         home.clock.advance(MINUTE * 60 * 12);
         if random.next_u64() % 50 == 0 {
-            // The host restarts, and finds what it left.
+            // The host restarts, and finds its own state.
             let seen = (home.injected(), home.cortex.history(100).unwrap());
             drop(home);
             home = world.open();

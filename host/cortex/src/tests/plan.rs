@@ -3,10 +3,10 @@
 
 use super::*;
 
-/// What a model's reflection is like.
+/// The kind of a reflection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Model {
-    /// Judges by what happened.
+    /// Judges by the facts it was given.
     Honest(i64),
     /// Invents peers and reasons.
     Hallucinating(i64),
@@ -14,14 +14,14 @@ enum Model {
     Injected,
     /// Does as every peer says, as far as it goes.
     Obedient,
-    /// Does not answer.
+    /// Gives no answer at all.
     Failing,
 }
 
 /// One step of a row.
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// `mai` writes this.
+    /// A message that `mai` writes.
     Hears(&'static str),
     /// The owner or an inline assessment set the trust of `mai`.
     Inherits(i8),

@@ -7,7 +7,7 @@ use crate::bindings::motor::host::log::{Level, write};
 const ON_PROMPTS: [&str; 9] =
     ["spin", "trap", "panic", "recurse", "allocate", "log_flood", "big_prompt", "long_system", "long_error"];
 
-/// Attacks by proposals.
+/// Attacks that are made by proposals.
 const ON_REPLIES: [&str; 17] = [
     "spin",
     "trap",

@@ -38,7 +38,7 @@ impl Guest for Reflectors {
     }
 }
 
-/// Makes a request, so that the component imports what it needs for one.
+/// Makes a request, so that the component imports the interfaces for one.
 #[cfg(target_os = "wasi")]
 fn network() {
     use wasip2::http::outgoing_handler::handle;
