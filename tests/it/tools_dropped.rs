@@ -145,34 +145,3 @@ fn a_tool_reaches_the_domains_of_its_approved_policy_and_no_other() {
     world.motor.run(&["act", "send it", "--tools", "mailer"]).succeeded();
     assert_eq!((granted.requests().len(), other.connections()), (1, 0));
 }
-
-/// Compiling a component of the owner's takes seconds: people see which one it is, programs get an event.
-#[test]
-fn a_tool_that_is_compiled_for_the_first_time_is_named() {
-    let functions: String = (0..8_000)
-        .map(|n| format!("(func (param i32) (result i32) local.get 0 i32.const {n} i32.mul i32.const {n} i32.xor)"))
-        .collect();
-    let large = format!(
-        "(component (core module $m {functions} (func (export \"f\") (param i32) (result i32) local.get 0)) \
-         (core instance $i (instantiate $m)) \
-         (func (export \"same\") (param \"a\" u32) (result u32) (canon lift (core func $i \"f\"))))"
-    );
-    let world = World::new(vec![says("done")]);
-    drop_tool(&world, "large.wasm", wat::parse_str(large).unwrap());
-    world.approve_reviewed("large");
-    // A cache that was cleared.
-    let clear = || fs::remove_dir_all(world.motor.home().join("cache")).unwrap();
-    clear();
-    let acting = world.motor.start(&["act", "look", "--tools", "large"]);
-    let line = acting.wait_for_words("preparing tools for the first time: ");
-    assert!(line.contains("large"), "{line}");
-    // For programs that follow the run an event, which is not stored.
-    clear();
-    let serving = world.motor.start(&["serve"]);
-    serving.wait_for_words("listening");
-    let run = world.motor.stdout(&["act", "look", "--tools", "large", "--detach"]);
-    let mut events = world.motor.all_events(&format!("/v1/tasks/{}/events", run.trim()), 0).unwrap();
-    let (id, event) = events.find(|(_, event)| event["type"] == "preparing").expect("nothing was prepared");
-    assert!(id.is_none() && event["number"] == 1 && event["of"] == 1, "{event}");
-    assert_eq!(events.last().unwrap().1["type"], "finished");
-}

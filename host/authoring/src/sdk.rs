@@ -16,8 +16,7 @@ macro_rules! embed {
 }
 
 /// The WIT that components are built against.
-pub(crate) const WIT: &[Embedded] =
-    embed!("wit": "about.wit", "interpreter.wit", "network.wit", "tools.wit", "types.wit", "worlds.wit");
+pub(crate) const WIT: &[Embedded] = embed!("wit": "about.wit", "interpreter.wit", "network.wit", "reflection.wit", "tools.wit", "types.wit", "worlds.wit");
 
 /// The sources of the SDK.
 const SDK: &[Embedded] = embed!(
