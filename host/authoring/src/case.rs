@@ -76,7 +76,7 @@ pub enum Verdict {
 /// The cases of a project, by name; only those whose names contain `filter`, if it is given.
 ///
 /// # Errors
-/// If there is none, or one cannot be read; the error names the file.
+/// If the project has no cases, or a file of them cannot be read; the error names the file.
 pub fn cases(project: &Project, filter: Option<&str>) -> Result<Vec<Case>, Refusal> {
     let directory = project.cases();
     let none = || {

@@ -259,7 +259,7 @@ impl Reflections {
     /// Withdraws an approval: the reflector is not used from the next cycle on.
     ///
     /// # Errors
-    /// `not_found` if there is none; or if the store fails.
+    /// `not_found` if no reflector of this name is approved; or if the store fails.
     pub async fn revoke_reflector(&self, name: &ReflectorName) -> Result<(), Refusal> {
         let reflectors = &self.0.reflectors;
         if reflectors.approval(name)?.is_none() {
