@@ -32,16 +32,18 @@ const BUNDLED_INPUTS: [&str; 4] = ["guest-tools", "wit", "xtask/preinit", "rust-
 const CODE_INPUTS: [&str; 4] = ["Cargo.lock", "Cargo.toml", "host/runtime/src/compiler.rs", "xtask/preinit"];
 
 /// The sources of the guests of the tests.
-const HOSTILE_INPUTS: [&str; 5] = ["tests/guests", "guest-tools/sdk", "wit", "xtask/preinit", "rust-toolchain.toml"];
+const HOSTILE_INPUTS: [&str; 6] =
+    ["tests/guests", "guest-tools/sdk", "guest-tools/sdk-macros", "wit", "xtask/preinit", "rust-toolchain.toml"];
 
 /// Guests of the tests that are written in C: the directory, which is the component's name, and its source.
 const IN_C: [(&str, &str); 1] = [("c-shapes", "shapes.c")];
 
 /// The sources of the components of shipped skills. Not all of `skills`: the components are put there.
-const SKILL_INPUTS: [&str; 7] = [
+const SKILL_INPUTS: [&str; 8] = [
     "guest-tools/Cargo.lock",
     "guest-tools/Cargo.toml",
     "guest-tools/sdk",
+    "guest-tools/sdk-macros",
     "guest-tools/skills",
     "wit",
     "xtask/preinit",
@@ -63,7 +65,7 @@ pub fn build(place: &Place) -> Result<()> {
     lock.lock().context("cannot lock the directory of the guests")?;
     let bundled = inputs(place, &BUNDLED_INPUTS)?;
     when_stale(&guests.join("bundled.stamp"), &bundled, || build_bundled(place))?;
-    let code = code_inputs(place)?;
+    let code = code_inputs(place, BUNDLED)?;
     when_stale(&guests.join("code.stamp"), &code, || compile_bundled(place))?;
     let hostile = inputs(place, &HOSTILE_INPUTS)?;
     when_stale(&guests.join("hostile/hostile.stamp"), &hostile, || build_hostile(place))?;
@@ -73,10 +75,10 @@ pub fn build(place: &Place) -> Result<()> {
 }
 
 /// The guests, the engine that compiles them, and the processor that they are compiled for.
-fn code_inputs(place: &Place) -> Result<String> {
+fn code_inputs(place: &Place, directory: &str) -> Result<String> {
     let mut inputs = Inputs::default();
-    for component in components_in(&place.guests().join(BUNDLED))? {
-        inputs.path(&place.guests(), &format!("{BUNDLED}/{}", file_name(&component)))?;
+    for component in components_in(&place.guests().join(directory))? {
+        inputs.path(&place.guests(), &format!("{directory}/{}", file_name(&component)))?;
     }
     for path in CODE_INPUTS {
         inputs.path(&place.root, path)?;
@@ -145,6 +147,29 @@ fn compile_bundled(place: &Place) -> Result<Vec<String>> {
     command(build_helper(place, "precompile")?).args([&bundled]).run()?;
     let code = components_in(&bundled)?.into_iter().map(|component| component.with_extension("code"));
     Ok(code.map(|code| format!("{BUNDLED}/{}", file_name(&code))).collect())
+}
+
+/// The directory of the engines that stay files beside the program.
+pub const ENGINES: &str = "engines";
+
+/// Compiles the engines beside the program, and leaves their hashes for its next build.
+///
+/// # Errors
+/// If the compiler cannot be built, or fails.
+pub fn compile_engines(place: &Place) -> Result<()> {
+    let engines = place.guests().join(ENGINES);
+    let inputs = code_inputs(place, ENGINES)?;
+    when_stale(&engines.join("code.stamp"), &inputs, || {
+        command(build_helper(place, "precompile")?).args([engines.as_os_str(), "--pin".as_ref()]).run()?;
+        let names = components_in(&engines)?.into_iter().map(|component| file_name(&component.with_extension("code")));
+        Ok(names.collect())
+    })
+}
+
+/// Writes the reference of the WIT into its page.
+pub fn write_reference(place: &Place) -> Result<()> {
+    let (wit, page) = (place.root.join("wit"), place.root.join("docs/wit.md"));
+    command(build_helper(place, "reference")?).args([wit, page]).run()
 }
 
 /// The directories in here that are crates, sorted. Each has the name of its crate.

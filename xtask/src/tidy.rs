@@ -17,6 +17,12 @@ const SOURCES: [&str; 4] = ["host", "xtask", "guest-tools", "tests"];
 const UNFINISHED: [(&str, &str); 5] =
     [("todo", "!("), ("unimplemented", "!("), ("dbg", "!("), ("TO", "DO"), ("FIX", "ME")];
 
+/// The line of a manifest that keeps `cargo test` from compiling the crate once more to look for doctests.
+const NO_DOCTESTS: &str = "doctest = false";
+
+/// The words after a fence that leave its text a doctest; none does, too.
+const DOCTEST: [&str; 4] = ["rust", "no_run", "should_panic", "compile_fail"];
+
 /// Checks every Rust file of the repository at `root`.
 ///
 /// # Errors
@@ -28,7 +34,14 @@ pub fn check(root: &Path) -> Result<()> {
     for file in &files {
         let name = file.strip_prefix(root).unwrap_or(file).to_string_lossy().into_owned();
         let text = fs::read_to_string(file).with_context(|| format!("cannot read `{name}`"))?;
-        broken.extend(problems(&name, &text).into_iter().map(|problem| format!("{name}: {problem}")));
+        let mut problems = problems(&name, &text);
+        if let Some(line) = first_doctest(&text)
+            && let Some(package) = file.ancestors().find(|directory| directory.join("Cargo.toml").is_file())
+            && fs::read_to_string(package.join("Cargo.toml"))?.lines().any(|line| line == NO_DOCTESTS)
+        {
+            problems.push(format!("line {line}: a doctest that never runs: take `{NO_DOCTESTS}` out of the manifest"));
+        }
+        broken.extend(problems.into_iter().map(|problem| format!("{name}: {problem}")));
     }
     if !broken.is_empty() {
         bail!("{} of the house's rules are broken:\n{}", broken.len(), broken.join("\n"));
@@ -70,6 +83,18 @@ fn problems(name: &str, text: &str) -> Vec<String> {
     problems
 }
 
+/// The line on which the first doctest begins.
+fn first_doctest(text: &str) -> Option<usize> {
+    let mut is_open = false;
+    text.lines().zip(1..).find_map(|(line, number)| {
+        let documentation = line.trim_start().strip_prefix("///").or(line.trim_start().strip_prefix("//!"))?;
+        let words = documentation.trim_start().strip_prefix("```")?;
+        is_open = !is_open;
+        let is_doctest = words.trim().is_empty() || words.split(',').any(|word| DOCTEST.contains(&word.trim()));
+        (is_open && is_doctest).then_some(number)
+    })
+}
+
 fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let Ok(entries) = fs::read_dir(directory) else { return Ok(()) };
     for entry in entries {
@@ -100,5 +125,16 @@ mod tests {
         check("host/a/src/lib.rs", &format!("//! A.\nfn a() {{ {}{}) }}\n", "todo", "!("), 1);
         check("host/a/src/lib.rs", &"//! A.\n".repeat(MAX_LINES), 0);
         check("host/a/src/lib.rs", &"//! A.\n".repeat(MAX_LINES + 1), 1);
+    }
+
+    #[test]
+    fn finds_the_first_doctest() {
+        let check = |text: &str, expected: Option<usize>| assert_eq!(first_doctest(text), expected, "{text}");
+        check("//! A.\nfn main() {}\n", None);
+        check("//! ```json\n//! {}\n//! ```\nfn main() {}\n", None);
+        check("//! ```text\n//! a\n//! ```\n    /// ```\n    /// a();\n    /// ```\n", Some(4));
+        check("/// ```compile_fail,E0277\n/// a();\n/// ```\n", Some(1));
+        check("/// ```rust\n", Some(1));
+        check("let fence = \"```\";\n", None);
     }
 }

@@ -6,7 +6,7 @@
 //! left alone.
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
@@ -17,6 +17,9 @@ use crate::stamp::{self, Inputs};
 
 /// The longest one command may take, in seconds. On two cores of their own all of them together take three minutes.
 const MAX_SECONDS: &str = "600";
+
+/// The toolchain of the engines for Python. Its sources are a part of the product.
+pub const ENGINE: &str = "code-python";
 
 /// One toolchain. In its commands `{here}` is its directory, `{source}` that of its sources, `{wit}` the WIT of all of them,
 /// `{root}` the repository, and `{all}` the parent of `{here}`. They are split at spaces before these are filled in.
@@ -32,7 +35,7 @@ struct Toolchain {
     makes: &'static [&'static str],
 }
 
-static TOOLCHAINS: [Toolchain; 12] = [
+static TOOLCHAINS: [Toolchain; 13] = [
     Toolchain {
         name: "wasm-tools",
         needs: &[],
@@ -66,6 +69,17 @@ static TOOLCHAINS: [Toolchain; 12] = [
             "{all}/wasm-tools/venv/bin/wasm-tools component new {here}/words.typed.wasm -o {here}/words.wasm",
         ],
         makes: &["words.wasm"],
+    },
+    // The engines for Python, which `python.rs` takes from here.
+    Toolchain {
+        name: ENGINE,
+        needs: &[],
+        install: &[
+            "python3 -m venv {here}/venv",
+            "{here}/venv/bin/pip install -q --retries 1 componentize-py==0.25.1 tzdata==2026.1",
+        ],
+        build: &["sh {source}/build.sh {here} {root}"],
+        makes: &["code-python.wasm", "code-python-connected.wasm"],
     },
     // Half in Rust, half in C: each has a memory, and the engine's adapters between them use both.
     Toolchain {
@@ -205,7 +219,12 @@ pub fn require(place: &Place, name: &str) -> Result<()> {
 
 /// Whether a toolchain is there, from these sources or earlier ones.
 pub fn is_built(place: &Place, name: &str) -> bool {
-    place.target.join("toolchains").join(name).join("built.stamp").exists()
+    directory(place, name).join("built.stamp").exists()
+}
+
+/// The directory of a toolchain and of its components.
+pub fn directory(place: &Place, name: &str) -> PathBuf {
+    place.target.join("toolchains").join(name)
 }
 
 /// Builds those that are missing or stale, and returns the skipped ones with the reasons.
@@ -260,12 +279,17 @@ impl Toolchain {
         Ok(None)
     }
 
+    fn sources(&self) -> String {
+        let place = if self.name == ENGINE { "guest-tools" } else { "tests/toolchains" };
+        format!("{place}/{}", self.name)
+    }
+
     fn inputs(&self, place: &Place, all: &Path) -> Result<String> {
         let mut inputs = Inputs::default();
         for line in self.install.iter().chain(self.build) {
             inputs.setting("command", line);
         }
-        for path in [&format!("tests/toolchains/{}", self.name), "tests/toolchains/wit", "wit", "rust-toolchain.toml"] {
+        for path in [&self.sources(), "tests/toolchains/wit", "wit", "rust-toolchain.toml"] {
             inputs.path(&place.root, path)?;
         }
         for name in self.needs {
@@ -278,7 +302,7 @@ impl Toolchain {
         let fill = |word: &str| {
             let directory = |path: &Path| path.to_string_lossy().into_owned();
             word.replace("{here}", &directory(&all.join(self.name)))
-                .replace("{source}", &directory(&place.root.join("tests/toolchains").join(self.name)))
+                .replace("{source}", &directory(&place.root.join(self.sources())))
                 .replace("{wit}", &directory(&place.root.join("tests/toolchains/wit")))
                 .replace("{root}", &directory(&place.root))
                 .replace("{all}", &directory(all))

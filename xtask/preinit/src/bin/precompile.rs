@@ -1,9 +1,11 @@
 //! Compiles the bundled components for the program that they become part of: `precompile DIRECTORY` writes `NAME.code`
-//! beside each `NAME.wasm`, for the processor of this machine. A file appears whole or not at all.
+//! beside each `NAME.wasm`, for the processor of this machine. A file appears whole or not at all. With `--pin`, their hashes
+//! are written to `NAME.pin`: files that stay outside of the program are known to it by these.
 
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
+use base::ContentHash;
 use wasmtime::Engine;
 
 #[path = "../../../../host/runtime/src/compiler.rs"]
@@ -11,12 +13,16 @@ mod compiler;
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [directory] = arguments.as_slice() else { bail!("usage: `precompile DIRECTORY`") };
+    let (directory, is_pinned) = match arguments.as_slice() {
+        [directory] => (directory, false),
+        [directory, pin] if pin == "--pin" => (directory, true),
+        _ => bail!("usage: `precompile DIRECTORY [--pin]`"),
+    };
     let engine = Engine::new(&compiler::for_bundled())?;
     for entry in std::fs::read_dir(directory).with_context(|| format!("cannot read `{directory}`"))? {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "wasm") {
-            compile(&engine, &path).with_context(|| format!("cannot compile `{}`", path.display()))?;
+            compile(&engine, &path, is_pinned).with_context(|| format!("cannot compile `{}`", path.display()))?;
         }
     }
     Ok(())
@@ -26,10 +32,20 @@ fn main() -> Result<()> {
 const LEVEL: i32 = 9;
 
 /// Writes the code, packed, behind the hash of its component, by which the program recognises it.
-fn compile(engine: &Engine, component: &Path) -> Result<()> {
+fn compile(engine: &Engine, component: &Path, is_pinned: bool) -> Result<()> {
     let bytes = std::fs::read(component)?;
+    let hash = ContentHash::of(&bytes);
     let code = zstd::encode_all(engine.precompile_component(&bytes)?.as_slice(), LEVEL)?;
-    let unfinished = component.with_extension("code.new");
-    std::fs::write(&unfinished, [base::ContentHash::of(&bytes).as_bytes().as_slice(), &code].concat())?;
-    Ok(std::fs::rename(&unfinished, component.with_extension("code"))?)
+    let code = [hash.as_bytes().as_slice(), &code].concat();
+    write(component, "code", &code)?;
+    if is_pinned {
+        write(component, "pin", format!("{} {}\n", hash.hex(), ContentHash::of(&code).hex()).as_bytes())?;
+    }
+    Ok(())
+}
+
+fn write(component: &Path, extension: &str, content: &[u8]) -> Result<()> {
+    let unfinished = component.with_extension("new");
+    std::fs::write(&unfinished, content)?;
+    Ok(std::fs::rename(&unfinished, component.with_extension(extension))?)
 }
