@@ -3,9 +3,11 @@
 //! Pure functions of text, without the component around them, so that the host's tests can call them without an engine. It must
 //! not know the host's limits beyond the words of the prompt: the host enforces them, with any reflector.
 
+mod guidance;
 mod prompt;
 mod reply;
 
+pub use guidance::{Closing, Commitment, Directive, Guidance, guide};
 pub use prompt::{Prompt, compose};
 pub use reply::interpret;
 

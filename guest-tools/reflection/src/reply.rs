@@ -4,18 +4,24 @@
 //! meant, so the cycle is skipped. A JSON string has no line breaks, so a fence cannot hide in one.
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde_json::Value;
 
 use crate::{Assessment, Belief, Proposals};
 
 /// The form that the prompt asks for. Further fields are ignored, except that none may occur twice.
 #[derive(Deserialize)]
-struct Reply {
+pub(crate) struct Reply {
     assessments: Vec<ReplyAssessment>,
     beliefs: Vec<ReplyBelief>,
-    #[serde(default, rename = "directives")]
-    _directives: Option<IgnoredAny>,
     summary: String,
+    #[serde(default)]
+    pub commitments: Option<Value>,
+    #[serde(default)]
+    pub closed: Option<Value>,
+    #[serde(default)]
+    pub directives: Option<Value>,
+    #[serde(default)]
+    pub drift: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -39,12 +45,17 @@ struct ReplyBelief {
 /// # Errors
 /// If the text is not JSON of the expected form, and has not exactly one fenced block that is.
 pub fn interpret(text: &str) -> Result<Proposals, &'static str> {
+    read(text).map(Proposals::from)
+}
+
+/// The reply in a text, for all that reads it.
+pub(crate) fn read(text: &str) -> Result<Reply, &'static str> {
     if let Ok(reply) = serde_json::from_str::<Reply>(text.trim()) {
-        return Ok(reply.into());
+        return Ok(reply);
     }
     let mut found = fenced(text).into_iter().filter_map(|block| serde_json::from_str::<Reply>(&block).ok());
     match (found.next(), found.next()) {
-        (Some(reply), None) => Ok(reply.into()),
+        (Some(reply), None) => Ok(reply),
         (Some(_), Some(_)) => Err("the reply has several blocks of JSON: which is meant is unknown"),
         (None, _) => Err("the reply is not JSON of the expected form"),
     }

@@ -14,6 +14,8 @@ use std::io::{self, Read};
 
 use url::Url;
 
+use crate::ToolError;
+
 pub use redirect::follow;
 
 /// A request that is to be sent.
@@ -189,6 +191,20 @@ impl fmt::Display for HttpError {
 }
 
 impl std::error::Error for HttpError {}
+
+/// A refusal of the gate is `denied` with its remedy, so that a tool passes it on with `?`.
+impl From<HttpError> for ToolError {
+    fn from(error: HttpError) -> Self {
+        let sentence = error.to_string();
+        match error {
+            HttpError::Blocked { .. } => Self::denied(sentence),
+            HttpError::BadRequest { .. } => Self::bad_input(sentence),
+            HttpError::Failed { kind: FailureKind::Limit, .. } => Self::limit(sentence),
+            error if error.is_retryable() => Self::failed_for_now(sentence),
+            HttpError::Failed { .. } => Self::failed(sentence),
+        }
+    }
+}
 
 /// Sends a request and returns its response, also when that is a redirect or says that something is wrong.
 ///

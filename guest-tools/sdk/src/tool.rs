@@ -86,6 +86,12 @@ impl Tool {
     }
 }
 
+/// A function that [`#[tool]`](macro@crate::tool) made a tool. The attribute implements it; [`tools!`](crate::tools) uses it.
+pub trait ToolFunction {
+    /// The tool that calls the function.
+    fn tool() -> Tool;
+}
+
 /// The tools of a component, as [`export!`](crate::export) needs them.
 pub trait Toolset {
     /// All tools of the component.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bashkit::{Builtin, BuiltinContext, CommandResolver, ExecResult, async_trait};
 
 /// Commands that do something beside moving the shell itself along: those that an allow-list chooses from.
-pub(crate) const COMMANDS: [&str; 106] = [
+pub(crate) const COMMANDS: [&str; 108] = [
     "awk",
     "base32",
     "base64",
@@ -74,6 +74,8 @@ pub(crate) const COMMANDS: [&str; 106] = [
     "printenv",
     "printf",
     "pwd",
+    "python",
+    "python3",
     "readlink",
     "realpath",
     "rev",
@@ -175,15 +177,16 @@ const SHELL: [&str; 52] = [
     "enable",
 ];
 
+/// The commands that run a script in Python. They are there only where the host has its engine.
+pub(crate) const PYTHON: [&str; 2] = ["python", "python3"];
+
 /// Commands that people look for, and the replacement for each.
-const ELSEWHERE: [(&[&str], &str); 3] = [
+const ELSEWHERE: [(&[&str], &str); 4] = [
     (
-        &[
-            "node", "nodejs", "npx", "npm", "deno", "bun", "tsx", "ts-node", "python", "python2", "python3", "pip",
-            "pip3", "uv", "perl", "ruby", "php", "lua",
-        ],
-        "there are no interpreters here; use the `code` tool to run JavaScript",
+        &["node", "nodejs", "npx", "npm", "deno", "bun", "tsx", "ts-node", "python2", "perl", "ruby", "php", "lua"],
+        "there is no interpreter for it here; use the `code` tool to run JavaScript",
     ),
+    (&["pip", "pip3", "pipx", "uv", "uvx", "poetry", "conda"], "nothing can be installed here"),
     (&["wget", "http"], "use `curl`"),
     (
         &["ssh", "scp", "sftp", "rsync", "nc", "telnet", "ftp", "sudo", "su", "docker", "apt", "apt-get"],
@@ -268,11 +271,23 @@ impl Builtin for Refused {
 /// Says where to turn instead, for names that are known not to be commands here. They are not found, not refused: a
 /// script that asks with `command -v` gets the truth.
 #[derive(Debug)]
-pub(crate) struct Hints;
+pub(crate) struct Hints {
+    /// Why there is no Python in this call.
+    pub no_python: Option<String>,
+}
+
+impl Hints {
+    fn hint(&self, name: &str) -> Option<&str> {
+        if PYTHON.contains(&name) {
+            return self.no_python.as_deref();
+        }
+        ELSEWHERE.iter().find(|(names, _)| names.contains(&name)).map(|(_, hint)| *hint)
+    }
+}
 
 impl CommandResolver for Hints {
     fn resolve(&self, name: &str) -> Option<Arc<dyn Builtin>> {
-        let (_, hint) = ELSEWHERE.iter().find(|(names, _)| names.contains(&name))?;
+        let hint = self.hint(name)?;
         Some(Arc::new(Refused { message: format!("bash: {name}: command not found: {hint}\n"), code: 127 }))
     }
 }

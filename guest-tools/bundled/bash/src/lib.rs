@@ -17,6 +17,7 @@ mod layout;
 mod limits;
 mod list;
 mod options;
+mod python;
 mod report;
 mod seq;
 mod shell;
@@ -34,19 +35,15 @@ const ALLOWED: &str = "MOTOR_COMMANDS";
 /// A script may do anything that its commands can.
 const EFFECTS: Effects = Effects { read_only: false, destructive: true, idempotent: false, open_world: true };
 
-const DESCRIPTION: &str = "Runs a bash script on the files of `/workspace`, which is also where it starts. Pipelines, \
-loops, functions, arrays, here-documents and redirection work as ever; the commands are built in: curl, jq, grep, sed, \
-awk, sort, uniq, wc, head, tail, cut, tr, find, xargs, diff, tar, base64, sha256sum, git (no clone, fetch or pull; `git push` in a call of its own) and other usual ones. No process can be \
-started and there is no interpreter: for JavaScript use `code`. `/tmp` and the shell's state last for one call. \
-Standard output comes back, then standard error and the exit code where there is one to tell.";
+const DESCRIPTION: &str = "Runs a bash script in `/workspace` with built-in commands: the usual ones, curl, jq, awk, tar, diff, \
+base64, sha256sum, git (no clone, fetch or pull; `git push` in a call of its own). No other program runs. `/tmp` and the shell's \
+state last for one call.";
 
 motor_sdk::arguments! {
     struct Run {
-        /// The script; needed unless it is given as `command`.
         script: Option<String>,
         /// The same as `script`.
         command: Option<String>,
-        /// Milliseconds that it may take; without it, all the time that the call has.
         timeout_ms: Option<u64>,
     }
 }
@@ -54,10 +51,17 @@ motor_sdk::arguments! {
 fn tools() -> Vec<Tool> {
     // A list that is not text is a list of nothing: only its absence allows everything.
     let allowed = std::env::var_os(ALLOWED).map(|list| list.into_string().unwrap_or_default());
-    tools_over(ROOT, allowed, curl::through_the_host)
+    tools_over(ROOT, allowed, Host { send: curl::through_the_host, python: python::of_the_host() })
 }
 
-fn tools_over(root: &str, allowed: Option<String>, send: curl::Sender) -> Vec<Tool> {
+/// The ways to the host.
+#[derive(Debug, Clone)]
+struct Host {
+    send: curl::Sender,
+    python: Result<python::Runner, String>,
+}
+
+fn tools_over(root: &str, allowed: Option<String>, host: Host) -> Vec<Tool> {
     let root = root.to_owned();
     let run = move |arguments: Run, context: &Context| -> Result<String, ToolError> {
         let script = match (arguments.script, arguments.command) {
@@ -70,7 +74,8 @@ fn tools_over(root: &str, allowed: Option<String>, send: curl::Sender) -> Vec<To
         let shell = shell::Shell {
             root: root.clone().into(),
             allowed: commands::Allowed::parse(allowed.as_deref()),
-            send,
+            send: host.send,
+            python: host.python.clone(),
             timeout_ms: limits::timeout_ms(arguments.timeout_ms, context.deadline_ms),
         };
         Ok(shell.run(&script)?.render())

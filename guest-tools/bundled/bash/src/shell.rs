@@ -19,6 +19,7 @@ use crate::commands::{Allowed, Hints};
 use crate::curl::{Curl, Sender};
 use crate::git::Git;
 use crate::list::List;
+use crate::python::{Python, Runner};
 use crate::report::{Report, Stream};
 use crate::seq::Seq;
 use crate::status::Stat;
@@ -37,6 +38,8 @@ pub(crate) struct Shell {
     pub root: PathBuf,
     pub allowed: Allowed,
     pub send: Sender,
+    /// The runner of scripts in Python, or the reason that there is none.
+    pub python: Result<Runner, String>,
     pub timeout_ms: u64,
 }
 
@@ -75,7 +78,9 @@ impl Shell {
     }
 
     fn build(&self) -> bashkit::Result<Bash> {
-        let binaries = Binaries::new(commands::commands().chain(["bash", "sh", "test", "["]), SystemTime::now());
+        let is_here = |name: &&str| self.python.is_ok() || !commands::PYTHON.contains(name);
+        let names = commands::commands().filter(is_here).chain(["bash", "sh", "test", "["]);
+        let binaries = Binaries::new(names, SystemTime::now());
         let allowed = self.allowed.clone();
         let modes = Modes::default();
         let mut builder = Bash::builder()
@@ -91,7 +96,7 @@ impl Shell {
             .session_limits(SessionLimits::unlimited())
             .memory_limits(limits::memory())
             .builtin_filter(move |name| allowed.keeps(name))
-            .command_resolver(Arc::new(Hints))
+            .command_resolver(Arc::new(Hints { no_python: self.python.clone().err() }))
             .before_tool(Box::new(options::rewrite));
         for name in self.allowed.forbidden() {
             builder = builder.builtin(name, Box::new(self.allowed.refusal(name)));
@@ -110,6 +115,11 @@ impl Shell {
         }
         if self.allowed.keeps("curl") {
             builder = builder.builtin("curl", Box::new(Curl { send: self.send }));
+        }
+        if let Ok(run) = self.python {
+            for name in commands::PYTHON.into_iter().filter(|name| self.allowed.keeps(name)) {
+                builder = builder.builtin(name, Box::new(Python { run, deadline }));
+            }
         }
         Ok(builder.build())
     }

@@ -4,11 +4,17 @@ mod allowed;
 mod files;
 mod git;
 mod hostile;
+mod python;
 
 use std::path::Path;
 
 use motor_sdk::Context;
 use motor_sdk::serde_json::json;
+
+/// A host without Python.
+fn host() -> crate::Host {
+    crate::Host { send: crate::curl::through_the_host, python: Err("no engine here".into()) }
+}
 
 /// Runs a script as the host would, and returns the model's text.
 fn run(root: &Path, allowed: Option<&str>, timeout_ms: u64, script: &str) -> String {
@@ -17,7 +23,7 @@ fn run(root: &Path, allowed: Option<&str>, timeout_ms: u64, script: &str) -> Str
     // The interpreter's frames are large without optimisation; a component's stack is the host's to bound.
     let shell = std::thread::Builder::new().stack_size(256 << 20).spawn(move || {
         let context = Context { run_id: String::new(), step: 0, deadline_ms: 60_000, idempotency_key: String::new() };
-        motor_sdk::call(&crate::tools_over(&root, allowed, crate::curl::through_the_host), "bash", &arguments, &context)
+        motor_sdk::call(&crate::tools_over(&root, allowed, host()), "bash", &arguments, &context)
     });
     shell.unwrap().join().unwrap().unwrap()
 }
@@ -50,9 +56,14 @@ fn nothing_of_the_machine_is_in_the_environment() {
 
 #[test]
 fn what_is_not_here_is_not_found_and_says_where_to_turn() {
-    for (name, hint) in
-        [("node", "`code`"), ("python3", "`code`"), ("npx", "`code`"), ("wget", "`curl`"), ("ssh", "process")]
-    {
+    for (name, hint) in [
+        ("node", "`code`"),
+        ("python3", "no engine here"),
+        ("pip", "installed"),
+        ("npx", "`code`"),
+        ("wget", "`curl`"),
+        ("ssh", "process"),
+    ] {
         let text = run_alone(&format!("{name} --version; echo \"code $?\"; command -v {name} || echo absent"));
         assert!(text.starts_with("code 127\nabsent\n"), "{text}");
         assert!(text.contains(&format!("bash: {name}: command not found: ")) && text.contains(hint), "{text}");
@@ -63,7 +74,7 @@ fn what_is_not_here_is_not_found_and_says_where_to_turn() {
 
 #[test]
 fn both_names_of_the_argument_work() {
-    let tools = crate::tools_over("/nowhere", None, crate::curl::through_the_host);
+    let tools = crate::tools_over("/nowhere", None, host());
     let context = Context { run_id: String::new(), step: 0, deadline_ms: 60_000, idempotency_key: String::new() };
     assert_eq!(motor_sdk::call(&tools, "bash", r#"{"command":"echo hi"}"#, &context).unwrap(), "hi\n");
     assert!(motor_sdk::call(&tools, "bash", "{}", &context).is_err());

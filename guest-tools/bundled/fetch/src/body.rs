@@ -72,7 +72,7 @@ pub fn read(response: &mut Response, most: usize) -> Result<Vec<u8>, ToolError> 
         Ok(false) => Err(ToolError::limit(format!(
             "the body is larger than the {most} bytes that can be shown: give `save_to` to save it in the workspace, and read parts of it"
         ))),
-        Err(error) => Err(crate::refused(error)),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -30,17 +30,14 @@ const EFFECTS: Effects = Effects { read_only: false, destructive: false, idempot
 
 motor_sdk::arguments! {
     struct Fetch {
-        /// Absolute `http` or `https` URL.
         url: String,
-        /// Default `GET`.
         method: Option<Method>,
-        /// Request headers by name. Where a secret belongs write `<credential:NAME>`.
         headers: Option<BTreeMap<String, String>>,
-        /// Request body for `POST`: a string is sent as it is, anything else as JSON.
+        /// Sent as JSON unless it is a string.
         body: Option<motor_sdk::serde_json::Value>,
-        /// What to make of an HTML page: `markdown` (default), `text` without links, or `raw`.
+        /// Of HTML. Default `markdown`; `text` lacks links.
         format: Option<Format>,
-        /// Save the body unchanged as this file in `/workspace` instead of showing it: for binary or large content.
+        /// File for a body that is binary or large, instead of showing it.
         save_to: Option<String>,
     }
 
@@ -75,8 +72,7 @@ fn tool(workspace: &Path, send: impl Fn(Request) -> Result<Response, HttpError> 
     let workspace = workspace.to_owned();
     Tool::new(
         "fetch",
-        "Fetches a URL. HTML comes back as Markdown, other text as it is; the first lines say status, final URL and content type. \
-         Only hosts that the run was granted can be reached.",
+        "Fetches a URL: status, final URL and content type, then HTML as Markdown or other text as it is.",
         move |arguments: Fetch, context: &Context| fetch(&workspace, &send, arguments, context),
     )
     .effects(EFFECTS)
@@ -91,7 +87,7 @@ fn fetch(
     let format = arguments.format.unwrap_or(Format::Markdown);
     let target = arguments.save_to.as_deref().map(save::Target::parse).transpose()?;
     let is_head = arguments.method == Some(Method::Head);
-    let response = send(request::of(arguments, context)?).map_err(refused)?;
+    let response = send(request::of(arguments, context)?)?;
     if response.status >= 400 {
         return Err(answer::failure(response, is_head));
     }
@@ -99,18 +95,6 @@ fn fetch(
         _ if is_head => Ok(answer::head(&response)),
         Some(target) => save::save(response, workspace, &target),
         None => answer::show(response, format),
-    }
-}
-
-/// An error of the request in the words of a tool.
-fn refused(error: HttpError) -> ToolError {
-    let sentence = error.to_string();
-    match error {
-        HttpError::Blocked { .. } => ToolError::denied(sentence),
-        HttpError::BadRequest { .. } => ToolError::bad_input(sentence),
-        HttpError::Failed { kind: http::FailureKind::Limit, .. } => ToolError::limit(sentence),
-        error if error.is_retryable() => ToolError::failed_for_now(sentence),
-        _ => ToolError::failed(sentence),
     }
 }
 

@@ -76,7 +76,7 @@ pub fn save(mut response: Response, workspace: &Path, target: &Target) -> Result
             // It may be gone already; only the reason counts.
             fs::remove_file(&part).ok();
             Err(match stopped {
-                Stopped::Read(error) => crate::refused(error),
+                Stopped::Read(error) => error.into(),
                 Stopped::Write(error) => cannot(&error),
             })
         }

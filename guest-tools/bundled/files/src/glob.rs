@@ -15,9 +15,7 @@ use crate::{
 motor_sdk::arguments! {
     /// Arguments of `glob`.
     pub(crate) struct Glob {
-        /// `*` and `?` do not match `/`, `**` does; `{a,b}` and `[a-z]` work.
         pattern: String,
-        /// The directory to look in, relative to the workspace; without it the workspace itself.
         path: Option<String>,
     }
 }

@@ -26,15 +26,12 @@ const BUFFER_BYTES: usize = 64 * 1024;
 motor_sdk::arguments! {
     /// Arguments of `grep`.
     pub(crate) struct Grep {
-        /// A regular expression (no look-around, no back-references); each line is searched by itself.
         pattern: String,
-        /// A file or directory, relative to the workspace; without it the workspace itself.
         path: Option<String>,
-        /// Only files whose path matches, such as `*.py`.
+        /// Such files only: `*.py`.
         glob: Option<String>,
-        /// Upper and lower case count as the same.
         case_insensitive: Option<bool>,
-        /// Lines to show around each match, at most 20.
+        /// Lines around, at most 20.
         context: Option<usize>,
     }
 }

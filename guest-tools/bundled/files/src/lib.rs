@@ -43,47 +43,43 @@ fn tools_over(root: &str) -> Vec<Tool> {
     vec![
         Tool::new(
             "read",
-            "Reads a text file with line numbers. At most 2,000 lines or 30,000 bytes come back at a time; the answer says at \
-             which `offset` to go on.",
+            "Reads a text file with line numbers: `limit` (at most 2,000) from line `offset` (first is 1). It says where to go on.",
             over(root, read::read),
         )
         .read_only(),
         Tool::new(
             "write",
-            "Writes a whole file, replacing what was there; missing directories are created. To change a part use \
-             `patch`, to add at the end `append`.",
+            "Writes a whole file, replacing what was there; directories are made.",
             over(root, write::write),
         )
         .effects(OVERWRITES),
         Tool::new(
             "append",
-            "Adds text at the end of a file, creating it when it does not exist. No newline is added.",
+            "Adds text at the end of a file, new or not; no newline is added.",
             over(root, write::append),
         )
         .effects(ADDS),
         Tool::new(
             "patch",
-            "Replaces one piece of text in a file. `find` must occur exactly once; where the exact text does not \
-             occur, differences in whitespace are overlooked.",
+            "Replaces text in a file: `find` must occur exactly once, whitespace aside.",
             over(root, patch::patch),
         )
         .effects(CHANGES),
         Tool::new(
             "list",
-            "Lists a directory: directories end in `/`, files have their size in bytes.",
+            "Lists a directory, files with their bytes.",
             over(root, list::list),
         )
         .read_only(),
         Tool::new(
             "glob",
-            "Finds files by name: `**/*.csv`, `src/{a,b}*.rs`. A pattern without `/` matches names in any directory.",
+            "Finds files: `src/**/{a,b}*.rs`; without `/` in any directory below `path`.",
             over(root, glob::glob),
         )
         .read_only(),
         Tool::new(
             "grep",
-            "Searches text files for a regular expression, line by line, and shows path, line number and line of the first \
-             100 matches.",
+            "Searches lines of files for a regular expression (no look-around, no back-references); first 100 matches.",
             over(root, grep::grep),
         )
         .read_only(),

@@ -14,9 +14,7 @@ use crate::{
 motor_sdk::arguments! {
     /// Arguments of `list`.
     pub(crate) struct List {
-        /// The directory, relative to the workspace; without it the workspace itself.
         path: Option<String>,
-        /// Also what is in its directories.
         recursive: Option<bool>,
     }
 }

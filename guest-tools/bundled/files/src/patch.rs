@@ -10,11 +10,8 @@ use crate::{fault, limits, read, similar, workspace::Workspace, write};
 motor_sdk::arguments! {
     /// Arguments of `patch`.
     pub(crate) struct Patch {
-        /// The file, relative to the workspace.
         path: String,
-        /// The text to replace, with enough around it to occur once.
         find: String,
-        /// What to put there.
         replace: String,
     }
 }

@@ -24,11 +24,8 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 motor_sdk::arguments! {
     /// Arguments of `read`.
     pub(crate) struct Read {
-        /// The file, relative to the workspace.
         path: String,
-        /// The first line to show, from 1.
         offset: Option<u64>,
-        /// How many lines to show, at most 2000.
         limit: Option<u64>,
     }
 }

@@ -18,17 +18,13 @@ use crate::{
 motor_sdk::arguments! {
     /// Arguments of `write`.
     pub(crate) struct Write {
-        /// The file, relative to the workspace.
         path: String,
-        /// Everything that is to be in it.
         content: String,
     }
 
     /// Arguments of `append`.
     pub(crate) struct Append {
-        /// The file, relative to the workspace.
         path: String,
-        /// What to add at its end.
         content: String,
     }
 }

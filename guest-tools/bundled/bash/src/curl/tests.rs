@@ -52,7 +52,8 @@ impl Read for Broken {
 
 fn run(root: &Path, script: &str) -> String {
     let context = Context { run_id: String::new(), step: 0, deadline_ms: 60_000, idempotency_key: String::new() };
-    let tools = crate::tools_over(root.to_str().unwrap(), None, network);
+    let tools =
+        crate::tools_over(root.to_str().unwrap(), None, crate::Host { send: network, python: Err(String::new()) });
     motor_sdk::call(&tools, "bash", &json!({ "script": script }).to_string(), &context).unwrap()
 }
 

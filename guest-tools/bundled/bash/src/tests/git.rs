@@ -57,7 +57,11 @@ fn a_refusal_of_the_gate_has_the_words_that_curl_has() {
         git -c http.extraHeader='Authorization: Bearer <credential:key>' push https://git.example/a main; echo $?\n\
         curl -H 'Authorization: Bearer <credential:key>' 'https://git.example/a/info/refs?service=git-receive-pack'";
     let context = Context { run_id: String::new(), step: 0, deadline_ms: 60_000, idempotency_key: String::new() };
-    let tools = crate::tools_over(root.path().to_str().unwrap(), None, closed);
+    let tools = crate::tools_over(
+        root.path().to_str().unwrap(),
+        None,
+        crate::Host { send: closed, python: Err(String::new()) },
+    );
     let text = motor_sdk::call(&tools, "bash", &json!({ "script": script }).to_string(), &context).unwrap();
     let reason = "network_blocked: GET https://git.example/a/info/refs?service=git-receive-pack with Bearer <credential:key> None is \
                   not granted; ask the user";
