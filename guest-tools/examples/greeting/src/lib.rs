@@ -1,20 +1,14 @@
 //! The smallest tool: it says hello.
 
-use motor_sdk::{Context, Tool, ToolError};
+use motor_sdk::{ToolError, tool};
 
-motor_sdk::arguments! {
-    struct Greet {
-        /// Who is to be greeted.
-        name: String,
-    }
+/// Says hello to a person.
+#[tool(effects = "read")]
+fn greet(
+    /// Name of the person to greet.
+    name: String,
+) -> Result<String, ToolError> {
+    Ok(format!("hello, {name}"))
 }
 
-fn greet(arguments: Greet, _context: &Context) -> Result<String, ToolError> {
-    Ok(format!("hello, {}", arguments.name))
-}
-
-fn tools() -> Vec<Tool> {
-    vec![Tool::new("greet", "Says hello to somebody.", greet).read_only()]
-}
-
-motor_sdk::export!(tools);
+motor_sdk::export!([greet]);

@@ -1,17 +1,8 @@
 //! A whole skill in one file: it converts units, and describes itself.
 
-use motor_sdk::{Context, Tool, ToolError, serde};
+use motor_sdk::{ToolError, serde, tool};
 
 motor_sdk::arguments! {
-    struct Convert {
-        /// The number to convert.
-        value: f64,
-        /// The unit it is in.
-        from: Unit,
-        /// The unit that is wanted, of the same kind.
-        to: Unit,
-    }
-
     #[derive(Debug, Clone, Copy)]
     #[serde(rename_all = "lowercase")]
     enum Unit { M, Km, Ft, Mi, G, Kg, Lb, Oz, C, F, K }
@@ -51,21 +42,25 @@ impl Unit {
     }
 }
 
-fn convert(arguments: Convert, _context: &Context) -> Result<Converted, ToolError> {
-    let ((from, scale, offset), (to, to_scale, to_offset)) = (arguments.from.measure(), arguments.to.measure());
-    if from != to {
-        let (from, to) = (arguments.from, arguments.to);
+/// Converts a number from one unit to another of the same kind.
+#[tool(effects = "read")]
+fn convert(
+    /// The number to convert.
+    value: f64,
+    /// The unit it is in.
+    from: Unit,
+    /// The unit that is wanted, of the same kind.
+    to: Unit,
+) -> Result<Converted, ToolError> {
+    let ((kind, scale, offset), (to_kind, to_scale, to_offset)) = (from.measure(), to.measure());
+    if kind != to_kind {
         return Err(ToolError::bad_input(format!(
             "`{from:?}` and `{to:?}` do not measure the same: choose two of a kind"
         )));
     }
-    let value = (arguments.value * scale + offset - to_offset) / to_scale;
+    let value = (value * scale + offset - to_offset) / to_scale;
     // The last bits are noise of the arithmetic.
     Ok(Converted { value: (value * 1e9).round() / 1e9 })
-}
-
-fn tools() -> Vec<Tool> {
-    vec![Tool::json("convert", "Converts a number from one unit to another of the same kind.", convert).read_only()]
 }
 
 motor_sdk::skill! {
@@ -73,7 +68,7 @@ motor_sdk::skill! {
     description: "Converts lengths, masses and temperatures between units. Use it whenever a number has to be given in \
                   another unit.",
     instructions: include_str!("instructions.md"),
-    tools: tools,
+    tools: [convert],
 }
 
 #[cfg(test)]
@@ -81,8 +76,7 @@ mod tests {
     use super::*;
 
     fn check(value: f64, from: Unit, to: Unit, expected: f64) {
-        let context = Context { run_id: String::new(), step: 0, deadline_ms: 1_000, idempotency_key: String::new() };
-        let converted = convert(Convert { value, from, to }, &context).unwrap();
+        let converted = convert(value, from, to).unwrap();
         assert_eq!(converted.value, expected, "{value} {from:?} {to:?}");
     }
 
