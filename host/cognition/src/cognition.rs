@@ -8,17 +8,20 @@ use base::{AgentName, Clock, Random, Refusal, RefusalCode};
 use consent::Consent;
 use ledger::{ChannelName, PeerId};
 use parking_lot::Mutex;
+use serde::de::IgnoredAny;
 use signals::SignalBus;
 use store::{Batch, Scan, Store, StoreError, Table};
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::conversation::{Conversation, Held, shown};
-use crate::ports::{Hands, Minds, Observed, Observer};
+use crate::channel::Outboxes;
+use crate::conversation::{Conversation, Held};
+use crate::forget::ForgottenConversation;
+use crate::memory::Memories;
+use crate::ports::{Charged, Hands, Minds, Observed, Observer};
 use crate::record::{
-    ChatEvent, ConversationId, ConversationKey, ConversationSummary, EntryBody, Head, SIGNALS_KEY, agent_prefix,
-    head_key, message_key, name_key, work_key,
+    ConversationId, ConversationKey, EntryBody, Head, SIGNALS_KEY, deletion_key, forgotten_key, head_key, message_key,
+    name_key, outbox_key, work_key,
 };
 use crate::{dispatch, worker};
 
@@ -26,14 +29,13 @@ use crate::{dispatch, worker};
 pub const MAX_MESSAGE_BYTES: usize = 64 << 10;
 /// Characters of the id that a sender gives a message.
 pub const MAX_MESSAGE_ID: usize = 200;
-/// Conversations in one list.
-pub const MAX_LISTED_CONVERSATIONS: usize = 1_000;
 /// Messages and signals of one conversation that wait for their turn.
 const MAX_PENDING: usize = 100;
-/// Entries that a follower reads at a time.
-const PAGE: usize = 100;
 /// Conversations in the table before those that are no longer in use are dropped from it.
 const MAX_IDLE: usize = 1_000;
+
+/// Random ids that are tried for a new conversation: more than the conversations that a repeated generator can have made.
+const MAX_DRAWS: usize = 100_000;
 
 /// The dependencies of cognition.
 pub struct CognitionParts {
@@ -61,6 +63,8 @@ pub struct Cognition {
 
 pub(crate) struct CognitionInner {
     pub parts: CognitionParts,
+    pub memories: Memories,
+    pub outboxes: Outboxes,
     open: Mutex<HashMap<ConversationId, Weak<Conversation>>>,
     /// Held while a name gets its conversation.
     pub naming: tokio::sync::Mutex<()>,
@@ -117,7 +121,10 @@ impl Cognition {
         }
         let (tasks, closing) = (TaskTracker::new(), CancellationToken::new());
         let (open, naming, has_begun) = (Mutex::default(), tokio::sync::Mutex::default(), AtomicBool::new(false));
-        Ok(Self { inner: Arc::new(CognitionInner { parts, open, naming, has_begun, tasks, closing }) })
+        let memories = Memories::new(parts.store.clone());
+        let outboxes = Outboxes::default();
+        let inner = CognitionInner { parts, memories, outboxes, open, naming, has_begun, tasks, closing };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Takes up the turns that an earlier host left, and listens to the signals of runs. Once; a short-lived host that serves no
@@ -139,6 +146,12 @@ impl Cognition {
         }
         let cognition = self.clone();
         self.spawn(async move { dispatch::run(&cognition).await });
+        let cognition = self.clone();
+        self.spawn(async move {
+            if let Err(error) = cognition.finish_forgetting().await {
+                tracing::warn!(%error, "entries of forgotten conversations are left to the next start");
+            }
+        });
         Ok(())
     }
 
@@ -171,8 +184,14 @@ impl Cognition {
             Sender::Peer(peer) => (Some(peer), None),
         };
         let key = ConversationKey { agent, channel, peer };
-        let conversation = self.named(key.clone()).await?;
-        let held = conversation.hold().await;
+        let (conversation, held) = loop {
+            let conversation = self.named(key.clone()).await?;
+            let held = conversation.hold().await;
+            // Forgotten in between: the message begins another one.
+            if !held.is_forgotten {
+                break (conversation, held);
+            }
+        };
         if let Some(id) = &id
             && let Some(event) =
                 self.inner.parts.store.get::<u64>(Table::Conversations, message_key(&conversation.id, id))?
@@ -187,6 +206,7 @@ impl Cognition {
         if let Some(id) = &id {
             batch.put(Table::Conversations, message_key(&conversation.id, id), &held.head.next)?;
         }
+        self.inner.parts.minds.charge(&mut batch, &key.agent, Charged::Message).await?;
         let event = held.head.next;
         if let Some(consent) = consent {
             // Before the commit: the worker may see the message at once.
@@ -231,79 +251,46 @@ impl Cognition {
         Ok(AcceptedMessage { event, is_repeated: true })
     }
 
-    /// Follows the events of a conversation, those after `after`. `None`: from the first.
-    ///
-    /// # Errors
-    /// `not_found` if a peer has not written yet; or if the store fails.
-    pub async fn follow(&self, key: ConversationKey, after: Option<u64>) -> Result<ChatFollower, Refusal> {
-        self.begin()?;
-        let conversation = match self.find(&key)? {
-            Some(conversation) => conversation,
-            // The owner may wait for the first word; a reader makes no conversations of strangers.
-            None if key.peer.is_none() => self.named(key).await?,
-            None => {
-                let reason = "there is no conversation with this peer on this channel";
-                return Err(
-                    Refusal::new(RefusalCode::NotFound, reason).with_remedy("it begins with a message of the peer")
-                );
-            }
-        };
-        let newest = conversation.subscribe();
-        Ok(ChatFollower { conversation, newest, after: after.unwrap_or(0), ready: Vec::new() })
-    }
-
-    /// The latest events of a conversation, in order; at most those of `limit` entries.
-    ///
-    /// # Errors
-    /// If the store fails.
-    pub fn history(&self, key: &ConversationKey, limit: usize) -> Result<Vec<ChatEvent>, Refusal> {
-        let Some(conversation) = self.find(key)? else { return Ok(Vec::new()) };
-        let entries = conversation.latest(limit)?;
-        Ok(entries.into_iter().filter_map(|(id, entry)| shown(id, entry)).collect())
-    }
-
-    /// The conversations of an agent, in the order of channels and peers; at most [`MAX_LISTED_CONVERSATIONS`].
-    ///
-    /// # Errors
-    /// If the store fails.
-    pub fn list(&self, agent: &AgentName, limit: usize) -> Result<Vec<ConversationSummary>, Refusal> {
-        let scan = Scan::prefix(agent_prefix(agent)).limit(limit.min(MAX_LISTED_CONVERSATIONS));
-        let store = &self.inner.parts.store;
-        let mut listed = Vec::new();
-        for (_, id) in store.scan::<ConversationId>(Table::Conversations, &scan)? {
-            let Some(head) = store.get::<Head>(Table::Conversations, head_key(&id))? else { continue };
-            let waiting = head.pending.len() + usize::from(head.turn.is_some());
-            listed.push(ConversationSummary {
-                last_event: head.next.saturating_sub(1),
-                waiting,
-                runs: head.runs,
-                questions: head.questions.into_iter().map(|question| question.run).collect(),
-                channel: head.key.channel,
-                peer: head.key.peer,
-            });
-        }
-        Ok(listed)
-    }
-
-    fn find(&self, key: &ConversationKey) -> Result<Option<Arc<Conversation>>, StoreError> {
+    pub(crate) fn find(&self, key: &ConversationKey) -> Result<Option<Arc<Conversation>>, StoreError> {
         let id: Option<ConversationId> = self.inner.parts.store.get(Table::Conversations, name_key(key))?;
         id.map(|id| self.conversation(&id)).transpose().map(Option::flatten)
     }
 
     /// The conversation of a name, which is made if it is missing.
-    async fn named(&self, key: ConversationKey) -> Result<Arc<Conversation>, Refusal> {
+    pub(crate) async fn named(&self, key: ConversationKey) -> Result<Arc<Conversation>, Refusal> {
         let _one_at_a_time = self.inner.naming.lock().await;
         if let Some(conversation) = self.find(&key)? {
             return Ok(conversation);
         }
-        let random = &self.inner.parts.random;
-        let id = format!("{:016x}{:016x}", random.next_u64(), random.next_u64());
+        let (id, store) = (self.unused_id()?, &self.inner.parts.store);
         let mut batch = Batch::new();
+        let forgotten: Option<ForgottenConversation> = store.get(Table::Conversations, forgotten_key(&key))?;
+        // A client or a channel that knows events of the forgotten one takes none of the new ones for one of them.
+        let last = forgotten.map_or(0, |forgotten| forgotten.last_event);
+        let next = last.saturating_add(1);
         batch.put(Table::Conversations, name_key(&key), &id)?;
-        batch.put(Table::Conversations, head_key(&id), &Head::new(key))?;
-        self.inner.parts.store.commit(batch).await?;
+        if key.peer.is_some() && self.inner.outboxes.serve(&key.channel) {
+            batch.put(Table::Conversations, outbox_key(&id), &last)?;
+        }
+        batch.put(Table::Conversations, head_key(&id), &Head { next, window: next, ..Head::new(key) })?;
+        store.commit(batch).await?;
         let missing = || Refusal::new(RefusalCode::StateUnusable, "a conversation that was just made is missing");
         self.conversation(&id)?.ok_or_else(missing)
+    }
+
+    /// A random id that no conversation has. A generator that starts anew, as a seeded one does, repeats itself: with the id of
+    /// another conversation a new one would take over its entries, and would hide its sources.
+    fn unused_id(&self) -> Result<ConversationId, Refusal> {
+        let random = &self.inner.parts.random;
+        for _ in 0..MAX_DRAWS {
+            let id = format!("{:016x}{:016x}", random.next_u64(), random.next_u64());
+            let is_used = |key: Vec<u8>| self.inner.parts.store.get::<IgnoredAny>(Table::Conversations, key);
+            // Of a forgotten one there may be entries left.
+            if is_used(head_key(&id))?.is_none() && is_used(deletion_key(&id))?.is_none() {
+                return Ok(id);
+            }
+        }
+        Err(Refusal::new(RefusalCode::StateUnusable, "no unused id was found for a new conversation"))
     }
 
     /// The conversation with this id, if it exists. There is one in memory at a time.
@@ -313,7 +300,7 @@ impl Cognition {
             return Ok(Some(conversation));
         }
         let parts = &self.inner.parts;
-        let Some(head) = parts.store.get::<Head>(Table::Conversations, head_key(id))? else { return Ok(None) };
+        let Some(head) = Conversation::stored_head(&parts.store, id)? else { return Ok(None) };
         let conversation = Conversation::new(id.to_owned(), head, parts.store.clone(), parts.clock.clone());
         let conversation = Arc::new(conversation);
         if open.len() >= MAX_IDLE {
@@ -330,7 +317,7 @@ impl Cognition {
     }
 
     /// Runs a task until the host ends. Everything that counts is durable, so it may be dropped anywhere.
-    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let closing = self.inner.closing.clone();
         self.inner.tasks.spawn(async move {
             tokio::select! {
@@ -341,6 +328,9 @@ impl Cognition {
     }
 
     pub(crate) fn observe(&self, key: &ConversationKey, observed: Observed<'_>) {
+        if matches!(observed, Observed::Sent(_)) {
+            self.inner.outboxes.said(key);
+        }
         for observer in &self.inner.parts.observers {
             let noted = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| observer.observe(key, observed)));
             if noted.is_err() {
@@ -355,39 +345,6 @@ impl Cognition {
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| observer.section(key))).ok().flatten()
         };
         observers.filter_map(section).collect()
-    }
-}
-
-/// Reads the events of a conversation as they become durable.
-pub struct ChatFollower {
-    conversation: Arc<Conversation>,
-    newest: watch::Receiver<u64>,
-    after: u64,
-    ready: Vec<ChatEvent>,
-}
-
-impl ChatFollower {
-    /// The next event. `None` if the host ends.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
-    pub async fn next(&mut self) -> Result<Option<ChatEvent>, Refusal> {
-        loop {
-            if let Some(event) = self.ready.pop() {
-                return Ok(Some(event));
-            }
-            let newest = *self.newest.borrow_and_update();
-            let entries = self.conversation.entries(self.after.saturating_add(1), PAGE)?;
-            if let Some((last, _)) = entries.last() {
-                self.after = *last;
-                self.ready = entries.into_iter().filter_map(|(id, entry)| shown(id, entry)).collect();
-                self.ready.reverse();
-                continue;
-            }
-            if self.after >= newest && self.newest.changed().await.is_err() {
-                return Ok(None);
-            }
-        }
     }
 }
 

@@ -12,10 +12,18 @@ use parking_lot::Mutex;
 use store::{Batch, Scan, Store, StoreError, Table, broke_off};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, watch};
 
+use crate::extent::Extent;
 use crate::record::{
     ChatEvent, ChatEventBody, ConversationId, Entry, EntryBody, Head, entries_prefix, entry_key, head_key, work_key,
 };
+use crate::sources::Sources;
 use crate::turn::{TurnEvent, transition};
+
+/// Entries that are read at a time.
+const PAGE: usize = 1_000;
+
+/// Stands for the number of the newest entry once the conversation was forgotten.
+pub(crate) const FORGOTTEN: u64 = u64::MAX;
 
 /// A conversation that is in use.
 pub(crate) struct Conversation {
@@ -43,7 +51,7 @@ pub(crate) type Held = OwnedMutexGuard<State>;
 
 impl Conversation {
     pub fn new(id: ConversationId, head: Head, store: Store, clock: Arc<dyn Clock>) -> Self {
-        let newest = watch::Sender::new(head.next.saturating_sub(1));
+        let newest = watch::Sender::new(head.last());
         let state = Arc::new(AsyncMutex::new(State { head, is_worked_on: false, is_forgotten: false }));
         Self { id, store, clock, state, consents: Mutex::default(), newest }
     }
@@ -52,9 +60,36 @@ impl Conversation {
         self.state.clone().lock_owned().await
     }
 
-    /// Wakes at each new entry, with its sequence number.
+    /// The stored head of a conversation. One that was stored before heads had sources and an extent gets those of its entries.
+    pub fn stored_head(store: &Store, id: &str) -> Result<Option<Head>, StoreError> {
+        let Some(mut head) = store.get::<Head>(Table::Conversations, head_key(id))? else { return Ok(None) };
+        if head.sources.is_some() && head.extent.is_some() {
+            return Ok(Some(head));
+        }
+        let (mut sources, mut extent, mut after) = (Sources::default(), Extent::default(), entries_prefix(id));
+        loop {
+            let scan = Scan::prefix(entries_prefix(id)).after(after.clone()).limit(PAGE);
+            let page = store.scan::<Entry>(Table::Conversations, &scan)?;
+            let Some((last, _)) = page.last() else { break };
+            after.clone_from(last);
+            for (_, entry) in &page {
+                sources.add_stored(entry);
+                extent.add(entry);
+            }
+        }
+        head.sources.get_or_insert(sources);
+        head.extent.get_or_insert(extent);
+        Ok(Some(head))
+    }
+
+    /// Wakes at each new entry with its sequence number, and with [`FORGOTTEN`].
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.newest.subscribe()
+    }
+
+    /// Ends the followers of a conversation that was forgotten.
+    pub fn end(&self) {
+        self.newest.send_replace(FORGOTTEN);
     }
 
     /// Appends entries, and returns the conversation, still held, and the number of the first. `batch` is committed with them;
@@ -80,7 +115,11 @@ impl Conversation {
                 head.turn = transition(head.turn, event)
                     .map_err(|error| Refusal::new(RefusalCode::StateUnusable, error.to_string()))?;
             }
-            batch.put(Table::Conversations, entry_key(&self.id, sequence), &Entry { at, body })?;
+            // In the batch of the entry, before any model sees it.
+            head.taint(body.sources());
+            let entry = Entry { at, body };
+            head.extent.get_or_insert_default().add(&entry);
+            batch.put(Table::Conversations, entry_key(&self.id, sequence), &entry)?;
             head.next = sequence.saturating_add(1);
         }
         change(&mut head, first);
@@ -94,7 +133,7 @@ impl Conversation {
         let committing = tokio::spawn(async move {
             let mut held = held;
             conversation.store.commit(batch).await?;
-            let newest = head.next.saturating_sub(1);
+            let newest = head.last();
             held.head = head;
             conversation.newest.send_replace(newest);
             Ok::<_, StoreError>(held)

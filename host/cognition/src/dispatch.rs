@@ -23,8 +23,6 @@ const PAGE: usize = 100;
 const MAX_UNSTORED: u64 = 1_000;
 /// Pause after a failure of the storage.
 const PAUSE: Duration = Duration::from_secs(5);
-/// Sources kept of one signal.
-const MAX_SOURCES: usize = 16;
 /// Characters of a signal's content for the model.
 const MAX_CONTENT: usize = 8_000;
 /// Characters of one line in a request for consent, as the owner sees it.
@@ -73,13 +71,13 @@ async fn follow(cognition: &Cognition) -> Result<(), Refusal> {
 /// Takes in a signal, and the position with it. `false`: it concerns no conversation.
 async fn take_in(cognition: &Cognition, signal: &Signal) -> Result<bool, Refusal> {
     let hands = &cognition.inner.parts.hands;
-    let Some(key) = hands.key_of(&signal.run).await? else { return Ok(false) };
+    let Some(key) = hands.key_of(&signal.body.run_id).await? else { return Ok(false) };
     let Some(conversation) = conversation_of(&key) else { return Ok(false) };
     let Some(conversation) = cognition.conversation(conversation)? else { return Ok(false) };
     // A run that was deleted since is told about from its signal alone.
-    let view = hands.view(&signal.run).await.ok();
+    let view = hands.view(&signal.body.run_id).await.ok();
     let held = conversation.hold().await;
-    if held.head.key.agent != signal.agent || held.head.key.peer.is_some() {
+    if held.is_forgotten || held.head.key.agent != signal.agent || held.head.key.peer.is_some() {
         return Ok(false);
     }
     let body = &signal.body;
@@ -87,11 +85,11 @@ async fn take_in(cognition: &Cognition, signal: &Signal) -> Result<bool, Refusal
     // Only the question that the run waits for now: an old signal must not open a question that was answered.
     let asked = view.and_then(|RunView { waiting, .. }| waiting).filter(|_| waits);
     let mut entries = vec![entry(signal)];
-    let card = asked.as_ref().and_then(|asked| card(&signal.run, asked));
+    let card = asked.as_ref().and_then(|asked| card(&signal.body.run_id, asked));
     entries.extend(card.clone().map(|text| EntryBody::Said { text, by: Speaker::Host }));
     let mut batch = Batch::new();
     batch.put(Table::Conversations, SIGNALS_KEY, &signal.id)?;
-    let (run, key) = (signal.run.clone(), held.head.key.clone());
+    let (run, key) = (signal.body.run_id.clone(), held.head.key.clone());
     let (held, _) = conversation
         .append(held, entries, batch, |head, first| {
             head.pending.push(first);
@@ -135,8 +133,8 @@ fn entry(signal: &Signal) -> EntryBody {
     let content: serde_json::Map<_, _> = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
     let content = base::text::cut(&serde_json::Value::from(content).to_string(), MAX_CONTENT);
     let provenance = if signal.body.sources.is_empty() { Provenance::Internal } else { Provenance::Web };
-    let (run, status) = (signal.run.clone(), signal.body.status.to_string());
-    let sources = signal.body.sources.iter().take(MAX_SOURCES).cloned().collect();
+    let (run, status) = (signal.body.run_id.clone(), signal.body.status.to_string());
+    let sources = signal.body.sources.clone();
     EntryBody::Signal { signal: signal.id, run, status, content, provenance, sources }
 }
 
@@ -151,7 +149,7 @@ fn card(run: &RunId, asked: &AskedBy) -> Option<String> {
         actions.push(format!("- more than is shown here: `motor task approve {run}` shows all of it"));
         format!("Answer no here, or decide with `motor task approve {run}`.")
     } else {
-        "Approve? Answer yes or no.".to_owned()
+        format!("Approve? Answer yes or no; once anything else was said here, `yes {run}`.")
     };
     Some(format!("{run} asks for your consent ({id}): {}\n{}\n{answer}", line(reason), actions.join("\n")))
 }

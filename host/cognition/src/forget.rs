@@ -1,26 +1,113 @@
-//! Forgetting a peer: its conversations are deleted with all their entries.
+//! Forgetting conversations: one at the owner's word or by `[retention]`, or all with a peer.
 //!
-//! The entries go first and the name last, so a crash in between leaves a conversation that the same command finds again.
+//! One batch deletes name, head and memories, and notes the forgetting. From then on nothing leads to the entries, so a crash cannot
+//! leave a conversation half forgotten; deleting them goes on at the next start. The note names no peer: it has a hash, with which
+//! the question whether a known conversation was forgotten can be answered, and the number that the next one goes on with.
 
-use base::{AgentName, Refusal};
-use ledger::PeerId;
+use base::{AgentName, ContentHash, Refusal, RefusalCode, Timestamp};
+use ledger::{ChannelName, PeerId};
+use schemars::JsonSchema;
 use serde::de::IgnoredAny;
-use store::{Batch, Scan, StoreError, Table};
+use serde::{Deserialize, Serialize};
+use store::{Batch, Scan, StoreError, Table, broke_off};
 
 use crate::cognition::Cognition;
-use crate::conversation::Conversation;
-use crate::record::{ConversationId, Head, agent_prefix, entries_prefix, head_key, messages_prefix, work_key};
+use crate::conversation::{Conversation, Held};
+use crate::record::{
+    ConversationId, ConversationKey, Head, agent_prefix, deletion_key, entries_prefix, forgotten_key, forgotten_prefix,
+    head_key, messages_prefix, name_hash, name_key, notes_prefix, outbox_key, work_key,
+};
 
+/// Notes in one list.
+pub const MAX_LISTED_FORGOTTEN: usize = 1_000;
 /// Records that are deleted in one commit.
 const PAGE: usize = 1_000;
 
+/// The cause of a forgetting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ForgottenBy {
+    /// A command of the owner.
+    Owner,
+    /// A limit of the settings `[retention]`.
+    Retention,
+}
+
+/// The note that a conversation was forgotten. A later forgetting under the same name replaces it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ForgottenConversation {
+    /// Time it was forgotten.
+    pub at: Timestamp,
+    /// The channel that it was on.
+    pub channel: ChannelName,
+    /// Whether the owner was on the other side, and not a peer.
+    pub is_owner: bool,
+    /// SHA-256 of the agent's name, a zero byte, the channel, a zero byte and the peer's id, which is empty for the owner.
+    pub conversation_hash: ContentHash,
+    /// The cause of the forgetting.
+    pub by: ForgottenBy,
+    /// The number of its last event: a new conversation of the same name goes on with the next.
+    pub last_event: u64,
+    /// Bytes of its entries.
+    pub bytes: u64,
+    /// Memories that were kept in it and are deleted with it.
+    pub memories: u64,
+}
+
 impl Cognition {
+    /// Forgets a conversation: its messages, its summary and the memories that were kept in it. Runs that were delegated there stay.
+    ///
+    /// # Errors
+    /// `not_found` if there is none; `illegal_state` while it is under way; or if the store fails: a failure after the first step
+    /// leaves it forgotten.
+    pub async fn forget_conversation(&self, key: &ConversationKey) -> Result<ForgottenConversation, Refusal> {
+        self.forget_if(key, ForgottenBy::Owner, |_| true).await
+    }
+
+    /// Forgets a conversation that is not under way and fits the condition.
+    pub(crate) async fn forget_if(
+        &self,
+        key: &ConversationKey,
+        by: ForgottenBy,
+        fits: impl FnOnce(&Head) -> bool + Send + 'static,
+    ) -> Result<ForgottenConversation, Refusal> {
+        let (cognition, key) = (self.clone(), key.clone());
+        self.in_task(async move {
+            let conversation = cognition.find(&key)?.ok_or_else(|| unknown(&key))?;
+            // In the order in which a turn takes them.
+            let _memories = cognition.inner.memories.hold().await;
+            let held = conversation.hold().await;
+            if held.is_forgotten || !fits(&held.head) {
+                return Err(unknown(&key));
+            }
+            if let Some(refusal) = cognition.under_way(&conversation.id, &held.head).await? {
+                return Err(refusal);
+            }
+            cognition.delete(&conversation, held, by).await
+        })
+        .await
+    }
+
     /// Deletes the conversations of an agent with a peer on every channel, and returns their number. A turn that is under
     /// way in one of them stops.
     ///
     /// # Errors
     /// If the store fails: the same call goes on.
     pub async fn forget(&self, agent: &AgentName, peer: &PeerId) -> Result<usize, Refusal> {
+        let (cognition, agent, peer) = (self.clone(), agent.clone(), peer.clone());
+        self.in_task(async move { cognition.forget_all_with(&agent, &peer).await }).await
+    }
+
+    /// In its own task: a client that goes away leaves neither a stale conversation in memory nor the rest to the next start.
+    async fn in_task<T: Send + 'static>(
+        &self,
+        forgetting: impl Future<Output = Result<T, Refusal>> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        self.inner.tasks.spawn(forgetting).await.unwrap_or_else(|error| Err(broke_off(&error)))
+    }
+
+    async fn forget_all_with(&self, agent: &AgentName, peer: &PeerId) -> Result<usize, Refusal> {
         // No message makes a conversation anew while its name is being deleted.
         let _one_at_a_time = self.inner.naming.lock().await;
         let store = &self.inner.parts.store;
@@ -33,31 +120,124 @@ impl Cognition {
             let page = store.scan::<ConversationId>(Table::Conversations, &scan)?;
             let Some((last, _)) = page.last() else { return Ok(forgotten) };
             after = Some(last.clone());
-            for (name, id) in &page {
+            for (_, id) in &page {
                 let Some(conversation) = self.conversation(id)? else { continue };
-                let is_with_peer = conversation.hold().await.head.key.peer.as_ref() == Some(peer);
-                if is_with_peer {
-                    self.delete(&conversation, name).await?;
+                let held = conversation.hold().await;
+                if held.head.key.peer.as_ref() == Some(peer) && !held.is_forgotten {
+                    self.delete(&conversation, held, ForgottenBy::Owner).await?;
                     forgotten += 1;
                 }
             }
         }
     }
 
-    async fn delete(&self, conversation: &Conversation, name: &[u8]) -> Result<(), StoreError> {
-        let mut held = conversation.hold().await;
-        held.is_forgotten = true;
-        let (store, id) = (&self.inner.parts.store, &conversation.id);
-        // After a crash in between, no turn looks for an entry that is gone.
-        let emptied = Head { next: held.head.next, window: held.head.next, ..Head::new(held.head.key.clone()) };
+    /// The notes about forgotten conversations of an agent, the newest first, at most `limit` and at most [`MAX_LISTED_FORGOTTEN`].
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn forgotten(&self, agent: &AgentName, limit: usize) -> Result<Vec<ForgottenConversation>, StoreError> {
+        let scan = Scan::prefix(forgotten_prefix(agent));
+        let stored = self.inner.parts.store.scan(Table::Conversations, &scan)?;
+        let mut notes: Vec<ForgottenConversation> = stored.into_iter().map(|(_, note)| note).collect();
+        notes.sort_by_key(|note| std::cmp::Reverse(note.at));
+        notes.truncate(limit.min(MAX_LISTED_FORGOTTEN));
+        Ok(notes)
+    }
+
+    /// Deletes the notes about conversations that `[retention]` forgot, beyond the newest `kept` of all agents; returns how many. Those
+    /// that the owner forgot stay.
+    ///
+    /// # Errors
+    /// If the store fails: some may be deleted.
+    pub async fn prune_notes(&self, kept: usize) -> Result<usize, Refusal> {
+        let cognition = self.clone();
+        self.in_task(async move {
+            // With both, no note is replaced by a later one of the same name meanwhile.
+            let _one_at_a_time = cognition.inner.naming.lock().await;
+            let _memories = cognition.inner.memories.hold().await;
+            let store = &cognition.inner.parts.store;
+            let stored = store.scan_each(Table::Conversations, &Scan::prefix(notes_prefix()))?;
+            let at = |note: ForgottenConversation| (note.by == ForgottenBy::Retention).then_some(note.at);
+            let mut notes: Vec<(Timestamp, Vec<u8>)> =
+                stored.into_iter().filter_map(|(key, note)| Some((at(note.ok()?)?, key))).collect();
+            notes.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+            let surplus = notes.split_off(kept.min(notes.len()));
+            for page in surplus.chunks(PAGE) {
+                let mut batch = Batch::new();
+                for (_, key) in page {
+                    batch.delete(Table::Conversations, key.clone());
+                }
+                store.commit(batch).await?;
+            }
+            Ok(surplus.len())
+        })
+        .await
+    }
+
+    /// Goes on deleting the entries of conversations whose forgetting an earlier host left unfinished.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub(crate) async fn finish_forgetting(&self) -> Result<(), StoreError> {
+        let prefix = deletion_key("");
+        let left = self.inner.parts.store.scan::<IgnoredAny>(Table::Conversations, &Scan::prefix(prefix.clone()))?;
+        for (key, _) in left {
+            if let Some(id) = key.get(prefix.len()..).and_then(|id| std::str::from_utf8(id).ok()) {
+                self.purge(id).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn delete(
+        &self,
+        conversation: &Conversation,
+        mut held: Held,
+        by: ForgottenBy,
+    ) -> Result<ForgottenConversation, Refusal> {
+        let (store, id, head) = (&self.inner.parts.store, &conversation.id, &held.head);
+        let (agent, channel) = (&head.key.agent, &head.key.channel);
+        let is_owner = head.key.peer.is_none();
         let mut batch = Batch::new();
-        batch.put(Table::Conversations, head_key(id), &emptied)?;
-        batch.delete(Table::Conversations, work_key(id));
+        // A note is kept beyond its conversation until the owner says otherwise.
+        let memories = match by {
+            ForgottenBy::Owner if is_owner => self.inner.memories.stage_deletion(&mut batch, agent, channel)?,
+            _ => 0,
+        };
+        let note = ForgottenConversation {
+            at: self.inner.parts.clock.now(),
+            channel: channel.clone(),
+            is_owner,
+            conversation_hash: name_hash(&head.key),
+            by,
+            last_event: head.last(),
+            bytes: head.extent.as_ref().map_or(0, |extent| extent.bytes),
+            memories,
+        };
+        for key in [name_key(&head.key), head_key(id), work_key(id), outbox_key(id)] {
+            batch.delete(Table::Conversations, key);
+        }
+        batch.put(Table::Conversations, forgotten_key(&head.key), &note)?;
+        batch.put(Table::Conversations, deletion_key(id), &true)?;
         store.commit(batch).await?;
+        held.is_forgotten = true;
+        // No worker looks for an entry that is gone.
+        held.head.turn = None;
+        held.head.pending.clear();
+        drop(held);
+        conversation.end();
+        self.purge(id).await?;
+        Ok(note)
+    }
+
+    /// Deletes the entries of a forgotten conversation, and the mark last.
+    async fn purge(&self, id: &str) -> Result<(), StoreError> {
+        let store = &self.inner.parts.store;
         for prefix in [entries_prefix(id), messages_prefix(id)] {
+            let some = Scan::prefix(prefix).limit(PAGE);
             loop {
-                let scan = Scan::prefix(prefix.clone()).limit(PAGE);
-                let page = store.scan::<IgnoredAny>(Table::Conversations, &scan)?;
+                // Also records that cannot be read.
+                let page = store.scan_each::<IgnoredAny>(Table::Conversations, &some)?;
                 if page.is_empty() {
                     break;
                 }
@@ -69,8 +249,13 @@ impl Cognition {
             }
         }
         let mut batch = Batch::new();
-        batch.delete(Table::Conversations, name.to_vec());
-        batch.delete(Table::Conversations, head_key(id));
+        batch.delete(Table::Conversations, deletion_key(id));
         store.commit(batch).await
     }
+}
+
+fn unknown(key: &ConversationKey) -> Refusal {
+    let with = key.peer.as_ref().map_or_else(|| "the owner".to_owned(), |peer| format!("the peer `{peer}`"));
+    let reason = format!("the agent `{}` has no conversation with {with} on `{}`", key.agent, key.channel);
+    Refusal::new(RefusalCode::NotFound, reason).with_remedy("see `motor chat list`")
 }

@@ -10,25 +10,42 @@
 //! crash at any write loses no accepted message and sends no reply twice.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests"))]
 
+mod channel;
 mod cognition;
+mod compact;
 mod conversation;
 mod dispatch;
+mod extent;
 mod forget;
+mod idle;
+mod memory;
 mod perform;
 mod ports;
 mod prompt;
+mod read;
 mod record;
+mod reply;
+mod sources;
 #[cfg(test)]
 mod tests;
 mod tools;
 mod turn;
+mod window;
 mod word;
 mod worker;
 
+pub use channel::{Channel, Inbound, Outbound};
 pub use cognition::{
-    AcceptedMessage, ChatFollower, Cognition, CognitionParts, MAX_LISTED_CONVERSATIONS, MAX_MESSAGE_BYTES,
-    MAX_MESSAGE_ID, NewMessage, Sender,
+    AcceptedMessage, Cognition, CognitionParts, MAX_MESSAGE_BYTES, MAX_MESSAGE_ID, NewMessage, Sender,
 };
-pub use ports::{Delegation, Hands, Minds, Observed, Observer, RunAnswer, RunDecision, RunView};
+pub use compact::RollingSummary;
+pub use forget::{ForgottenBy, ForgottenConversation, MAX_LISTED_FORGOTTEN};
+pub use idle::IdleConversation;
+pub use memory::{ForgottenMemories, MAX_MEMORIES, MAX_MEMORY, MAX_SEARCH, Memory, MemoryFilter};
+pub use ports::{
+    Charged, Consolidation, Delegation, Hands, Minds, Observed, Observer, PeerAnswer, RunAnswer, RunDecision, RunView,
+    SensedSignals,
+};
+pub use read::{ChatFollower, ConversationFilter, MAX_LISTED_CONVERSATIONS};
 pub use record::{AskedBy, ChatEvent, ChatEventBody, ConversationKey, ConversationSummary, Speaker};
 pub use turn::TriggerKind;

@@ -2,11 +2,12 @@
 //! surface; `agent` implements these ports over them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use base::{AgentName, Refusal, RunId};
 use consent::Consent;
-use llm::Model;
+use llm::{Model, Usage};
 use store::Batch;
 
 use crate::record::{AskedBy, ConversationKey};
@@ -29,7 +30,39 @@ pub struct Delegation {
     pub approval_required: bool,
     /// Idempotency key: the same command is given once.
     pub key: String,
-    /// Sources of the web content that the model has seen in the conversation: the run begins tainted by them (SPEC TAINT-1).
+    /// Sources of the web content that the conversation has taken in: the run begins tainted by them (SPEC TAINT-1).
+    pub sources: Vec<String>,
+}
+
+/// A proposal to make the code of a run a neuron. The host parses and checks all of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Consolidation {
+    /// The agent that proposes.
+    pub agent: AgentName,
+    /// A completed run with the code.
+    pub run: RunId,
+    /// The name of the neuron.
+    pub name: String,
+    /// Its purpose for the owner, in one line.
+    pub purpose: String,
+    /// The kinds of signals that it reads.
+    pub inputs: Vec<String>,
+    /// The kinds of signals that it emits.
+    pub outputs: Vec<String>,
+    /// Energy of a tick in millionths of a full level. `None`: the host's default.
+    pub energy_micros: Option<u64>,
+    /// Simulated signals with the kinds that it must emit for them, beside those that runs recorded.
+    pub scenarios: Vec<serde_json::Value>,
+    /// Sources of the web content that the conversation has taken in.
+    pub sources: Vec<String>,
+}
+
+/// Signals of neurons, for the model.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SensedSignals {
+    /// One object for each signal, the newest first. Their texts may come from the web.
+    pub report: Vec<serde_json::Value>,
+    /// Their sources, the neurons among them: they taint the conversation (SPEC TAINT-1).
     pub sources: Vec<String>,
 }
 
@@ -46,6 +79,8 @@ pub struct RunView {
     pub waiting: Option<AskedBy>,
     /// A JSON object for the model: counts, summary, error. Its texts may come from the web.
     pub report: serde_json::Value,
+    /// Where the run has read web content from: they taint the conversation that gets the report (SPEC TAINT-1).
+    pub sources: Vec<String>,
 }
 
 /// The answer to a run's question.
@@ -93,6 +128,35 @@ pub trait Hands: Send + Sync {
     async fn retry(&self, run: &RunId, guidance: Option<String>, key: String) -> Result<(), Refusal>;
     /// The idempotency key that the run was started with, if it exists and has one.
     async fn key_of(&self, run: &RunId) -> Result<Option<String>, Refusal>;
+    /// Proposes a neuron, and returns the outcome of its quarantine for the model. The same proposal is made once.
+    async fn consolidate(&self, consolidation: Consolidation) -> Result<serde_json::Value, Refusal>;
+    /// The latest signals of an agent's neurons.
+    async fn sensed(&self, agent: &AgentName, limit: usize) -> Result<SensedSignals, Refusal>;
+}
+
+/// Something that costs the agent of a conversation.
+#[derive(Debug, Clone, Copy)]
+pub enum Charged<'a> {
+    /// A message to the agent.
+    Message,
+    /// A reply of a model.
+    Reply {
+        /// The id of the conversation, whose replies are charged one at a time.
+        conversation: &'a str,
+        /// The tokens and the cost of the reply.
+        usage: &'a Usage,
+    },
+}
+
+/// An answer to a peer that is not sent yet.
+#[derive(Debug, Clone, Copy)]
+pub struct PeerAnswer<'a> {
+    /// The latest texts of both sides before it, oldest first, each after `peer: ` or `agent: `; at most 12.
+    pub earlier: &'a [String],
+    /// The message that it answers.
+    pub message: &'a str,
+    /// The text of the answer.
+    pub text: &'a str,
 }
 
 /// Connects to models by role, and pays for them.
@@ -100,8 +164,18 @@ pub trait Hands: Send + Sync {
 pub trait Minds: Send + Sync {
     /// The model for a turn with this trigger, if the agent has the energy for it. The owner is only warned (SPEC EN-3).
     async fn model(&self, agent: &AgentName, trigger: TriggerKind) -> Result<Arc<dyn Model>, Refusal>;
-    /// Puts the energy of one reply into the batch that stores it.
-    async fn charge(&self, batch: &mut Batch, agent: &AgentName) -> Result<(), Refusal>;
+    /// Puts the price of a message or a reply, in energy and in money, into the batch that stores it.
+    async fn charge(&self, batch: &mut Batch, agent: &AgentName, charged: Charged<'_>) -> Result<(), Refusal>;
+    /// The time of the consultation that an answer to a peer waits for (SPEC CX-10); `None` if it needs none. Decided by a rule.
+    fn consultation(&self, conversation: &ConversationKey, answer: PeerAnswer<'_>) -> Option<Duration> {
+        let _ = (conversation, answer);
+        None
+    }
+    /// Whether an answer to a peer may be sent. It costs a model call.
+    async fn consult(&self, conversation: &ConversationKey, answer: PeerAnswer<'_>) -> Result<bool, Refusal> {
+        let _ = (conversation, answer);
+        Ok(true)
+    }
     /// The text with placeholders in place of the values of credentials (SPEC VAULT-3).
     async fn clean(&self, text: String) -> Result<String, Refusal>;
 }

@@ -9,7 +9,11 @@
 //! | `e`, id, sequence (8) | one entry |
 //! | `m`, id, `00`, message id | the entry of a message, for its idempotency |
 //! | `w`, id | the conversation has work: a host that starts takes it up |
+//! | `o`, id | the last entry that the channel's outbox has claimed; there is one from the first message of a served channel on |
+//! | `f`, agent, `00`, hash of the name | the note that a conversation of this name was forgotten |
+//! | `d`, id | the entries of this forgotten conversation are being deleted |
 //! | `s` | the last signal that was taken in |
+//! | `r`, agent, `00`, id | a memory of the agent |
 
 use base::{AgentName, ContentHash, Provenance, RunId, Timestamp};
 use ledger::{ChannelName, PeerId};
@@ -17,6 +21,9 @@ use llm::{ProviderState, RequestedCall};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::compact::RollingSummary;
+use crate::extent::Extent;
+use crate::sources::Sources;
 use crate::turn::{TriggerKind, Turn};
 
 /// Names a conversation: the channel and the other side. Only the owner has no peer id.
@@ -47,6 +54,38 @@ pub(crate) fn name_key(key: &ConversationKey) -> Vec<u8> {
     bytes.push(0);
     bytes.extend(peer.as_bytes());
     bytes
+}
+
+/// The beginning of the names of all conversations.
+pub(crate) fn names_prefix() -> Vec<u8> {
+    b"n".to_vec()
+}
+
+/// The beginning of the notes about the forgotten conversations of all agents.
+pub(crate) fn notes_prefix() -> Vec<u8> {
+    b"f".to_vec()
+}
+
+/// The beginning of the notes about an agent's forgotten conversations.
+pub(crate) fn forgotten_prefix(agent: &AgentName) -> Vec<u8> {
+    [b"f", agent.as_str().as_bytes(), b"\0"].concat()
+}
+
+/// The hash that stands for the name of a forgotten conversation: agent, channel and peer, each ended by a zero byte but the last.
+pub(crate) fn name_hash(key: &ConversationKey) -> ContentHash {
+    ContentHash::of(name_key(key).get(1..).unwrap_or_default())
+}
+
+pub(crate) fn forgotten_key(key: &ConversationKey) -> Vec<u8> {
+    [forgotten_prefix(&key.agent), name_hash(key).hex().into_bytes()].concat()
+}
+
+pub(crate) fn deletion_key(id: &str) -> Vec<u8> {
+    [b"d", id.as_bytes()].concat()
+}
+
+pub(crate) fn outbox_key(id: &str) -> Vec<u8> {
+    [b"o", id.as_bytes()].concat()
 }
 
 pub(crate) fn head_key(id: &str) -> Vec<u8> {
@@ -94,12 +133,37 @@ pub(crate) struct Head {
     pub questions: Vec<OpenQuestion>,
     /// Runs that were delegated here and are not over.
     pub runs: Vec<RunId>,
+    /// Sources of the web content of all entries. `None`: stored before heads had them.
+    #[serde(default)]
+    pub sources: Option<Sources>,
+    /// The part before the window. Default: none, also for heads that were stored before summaries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<RollingSummary>,
+    /// Size and last event. `None`: stored before heads had it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extent: Option<Extent>,
 }
 
 impl Head {
     pub fn new(key: ConversationKey) -> Self {
         let (pending, questions, runs) = (Vec::new(), Vec::new(), Vec::new());
-        Self { key, next: 1, window: 1, pending, turn: None, questions, runs }
+        let (sources, extent) = (Some(Sources::default()), Some(Extent::default()));
+        Self { key, next: 1, window: 1, pending, turn: None, questions, runs, sources, summary: None, extent }
+    }
+
+    /// The number of the last entry; 0 before the first.
+    pub fn last(&self) -> u64 {
+        self.next.saturating_sub(1)
+    }
+
+    /// The sources that a delegated run begins tainted by.
+    pub fn sources(&self) -> Sources {
+        self.sources.clone().unwrap_or_else(Sources::unknown)
+    }
+
+    /// Adds sources; to an unknown set nothing has to be added.
+    pub fn taint(&mut self, sources: &[String]) {
+        self.sources.get_or_insert_with(Sources::unknown).add(sources);
     }
 
     pub fn has_work(&self) -> bool {
@@ -129,6 +193,9 @@ pub enum AskedBy {
         text: String,
         /// Answers that it offers.
         choices: Vec<String>,
+        /// Whether the host asks if the run may go on beyond a ceiling: only a plain yes or no of the owner answers it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_ceiling: bool,
     },
     /// A request for consent.
     Approval {
@@ -197,6 +264,9 @@ pub(crate) enum EntryBody {
         call: String,
         name: String,
         content: String,
+        /// Where the run that it reports on had read web content from.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        sources: Vec<String>,
     },
     Said {
         text: String,
@@ -206,6 +276,16 @@ pub(crate) enum EntryBody {
         trigger: u64,
         error: Option<String>,
     },
+}
+
+impl EntryBody {
+    /// Sources of the web content that the entry may hold.
+    pub fn sources(&self) -> &[String] {
+        match self {
+            Self::Signal { sources, .. } | Self::Returned { sources, .. } => sources,
+            _ => &[],
+        }
+    }
 }
 
 /// A conversation in a list.
@@ -219,12 +299,28 @@ pub struct ConversationSummary {
     pub peer: Option<PeerId>,
     /// The number of the last event; some numbers are left out.
     pub last_event: u64,
+    /// When it became durable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_at: Option<Timestamp>,
+    /// The last message or reply, at most 200 characters of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_text: Option<String>,
+    /// Bytes of all its entries.
+    #[serde(default)]
+    pub bytes: u64,
     /// Messages and signals that wait for their turn, with the one under way.
     pub waiting: usize,
     /// Runs that were delegated here and are not over.
     pub runs: Vec<RunId>,
     /// Runs of which a question is open.
     pub questions: Vec<RunId>,
+    /// Where runs had read from the web before their text came into this conversation: runs that are delegated here begin
+    /// tainted by them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<String>,
+    /// The earlier part, which the model sees in these words. Absent: it sees the whole conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<RollingSummary>,
 }
 
 /// The author of a reply.
@@ -272,6 +368,7 @@ pub enum ChatEventBody {
     /// A run was started.
     Delegated {
         /// Id of the run.
+        #[serde(rename = "runId")]
         run: RunId,
         /// The task of the run.
         task: String,
@@ -279,6 +376,7 @@ pub enum ChatEventBody {
     /// A run that was started here is over or waits.
     Run {
         /// Id of the run.
+        #[serde(rename = "runId")]
         run: RunId,
         /// Its status, as in the signal.
         status: String,

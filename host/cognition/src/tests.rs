@@ -3,18 +3,32 @@
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use base::{AgentName, Door, Random, Refusal, RunId, Secret, SystemClock};
+use base::{AgentName, Door, Provenance, Random, Refusal, RunId, Secret, SystemClock};
 use consent::{Claim, Consent, ConsentGate};
 use ledger::{ChannelName, PeerId};
 use llm::{Arguments, ChatReply, ChatRequest, Delta, FinishReason, Model, ModelError, RequestedCall};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use signals::SignalBus;
-use store::{Batch, Store};
+use store::{Batch, Store, Table};
 
+use crate::record::{EntryBody, Head, OpenQuestion};
 use crate::*;
+
+mod channel;
+mod compaction;
+mod consenting;
+mod counsel;
+mod crash;
+mod forget;
+mod memory;
+mod neurons;
+mod taint;
+
+type Decides = fn(&ChatRequest) -> ChatReply;
 
 /// Replies in order; without one left, the request waits for ever.
 #[derive(Default)]
@@ -22,7 +36,22 @@ struct Script {
     replies: Mutex<VecDeque<ChatReply>>,
     asked: Mutex<Vec<ChatRequest>>,
     charged: Mutex<usize>,
+    messages: Mutex<usize>,
     acts: Mutex<Vec<Delegation>>,
+    /// The key of the only run, and its view.
+    run: Mutex<Option<(String, RunView)>>,
+    decisions: Mutex<Vec<RunDecision>>,
+    consolidations: Mutex<Vec<Consolidation>>,
+    sensed: Mutex<SensedSignals>,
+    /// Replies to requests for a summary, in order; `None` waits for ever. Without one left: `They talked.`
+    summaries: Mutex<VecDeque<Option<ChatReply>>>,
+    compactions: Mutex<Vec<ChatRequest>>,
+    /// Makes the replies in place of those above.
+    decides: Mutex<Option<Decides>>,
+    /// Whether answers to peers wait for a consultation, and its verdict.
+    verdict: Mutex<Option<bool>>,
+    /// The answers that were considered, each after the texts before it.
+    considered: Mutex<Vec<(Vec<String>, String)>>,
 }
 
 struct Scripted(Arc<Script>);
@@ -34,7 +63,18 @@ impl Model for Scripted {
     }
 
     async fn chat(&self, request: &ChatRequest, _: &mut (dyn FnMut(Delta) + Send)) -> Result<ChatReply, ModelError> {
+        if request.system == crate::compact::INSTRUCTIONS {
+            self.0.compactions.lock().push(request.clone());
+            let reply = self.0.summaries.lock().pop_front();
+            return match reply.unwrap_or_else(|| Some(says("They talked."))) {
+                Some(reply) => Ok(reply),
+                None => std::future::pending().await,
+            };
+        }
         self.0.asked.lock().push(request.clone());
+        if let Some(decide) = *self.0.decides.lock() {
+            return Ok(decide(request));
+        }
         let reply = self.0.replies.lock().pop_front();
         match reply {
             Some(reply) => Ok(reply),
@@ -49,9 +89,22 @@ impl Minds for Scripted {
         Ok(Arc::new(Self(self.0.clone())))
     }
 
-    async fn charge(&self, _: &mut Batch, _: &AgentName) -> Result<(), Refusal> {
-        *self.0.charged.lock() += 1;
+    async fn charge(&self, _: &mut Batch, _: &AgentName, charged: Charged<'_>) -> Result<(), Refusal> {
+        let count = match charged {
+            Charged::Message => &self.0.messages,
+            Charged::Reply { .. } => &self.0.charged,
+        };
+        *count.lock() += 1;
         Ok(())
+    }
+
+    fn consultation(&self, _: &ConversationKey, _: PeerAnswer<'_>) -> Option<Duration> {
+        self.0.verdict.lock().map(|_| Duration::from_secs(60))
+    }
+
+    async fn consult(&self, _: &ConversationKey, answer: PeerAnswer<'_>) -> Result<bool, Refusal> {
+        self.0.considered.lock().push((answer.earlier.to_vec(), answer.text.to_owned()));
+        Ok(*self.0.verdict.lock() == Some(true))
     }
 
     async fn clean(&self, text: String) -> Result<String, Refusal> {
@@ -67,15 +120,17 @@ impl Hands for Scripted {
     }
 
     async fn view(&self, run: &RunId) -> Result<RunView, Refusal> {
-        Err(Refusal::new(base::RefusalCode::NotFound, format!("there is no run `{run}`")))
+        let view = self.0.run.lock().as_ref().map(|(_, view)| view.clone());
+        view.ok_or_else(|| Refusal::new(base::RefusalCode::NotFound, format!("there is no run `{run}`")))
     }
 
     async fn respond(&self, _: &RunId, _: RunAnswer) -> Result<(), Refusal> {
         unreachable!("no test answers")
     }
 
-    async fn decide(&self, _: &RunId, _: RunDecision) -> Result<(), Refusal> {
-        unreachable!("no test decides")
+    async fn decide(&self, _: &RunId, decision: RunDecision) -> Result<(), Refusal> {
+        self.0.decisions.lock().push(decision);
+        Ok(())
     }
 
     async fn cancel(&self, _: &RunId) -> Result<(), Refusal> {
@@ -87,7 +142,17 @@ impl Hands for Scripted {
     }
 
     async fn key_of(&self, _: &RunId) -> Result<Option<String>, Refusal> {
-        Ok(None)
+        Ok(self.0.run.lock().as_ref().map(|(key, _)| key.clone()))
+    }
+
+    async fn consolidate(&self, consolidation: Consolidation) -> Result<Value, Refusal> {
+        let outcome = json!({ "neuron": consolidation.name });
+        self.0.consolidations.lock().push(consolidation);
+        Ok(outcome)
+    }
+
+    async fn sensed(&self, _: &AgentName, _: usize) -> Result<SensedSignals, Refusal> {
+        Ok(self.0.sensed.lock().clone())
     }
 }
 
@@ -120,17 +185,22 @@ impl Home {
 
     async fn open(&self, replies: Vec<ChatReply>) -> Cognition {
         self.script.replies.lock().extend(replies);
+        self.open_on(self.store.clone()).await.unwrap()
+    }
+
+    /// Opens the conversations of another store with the same script.
+    async fn open_on(&self, store: Store) -> Result<Cognition, Refusal> {
         let clock = Arc::new(SystemClock::default());
         let parts = CognitionParts {
-            signals: SignalBus::open(self.store.clone(), clock.clone()).unwrap(),
-            store: self.store.clone(),
+            signals: SignalBus::open(store.clone(), clock.clone()).unwrap(),
+            store,
             clock,
             random: Arc::new(Random::seeded(7)),
             hands: Arc::new(Scripted(self.script.clone())),
             minds: Arc::new(Scripted(self.script.clone())),
             observers: vec![Arc::new(Panicking)],
         };
-        Cognition::open(parts).await.unwrap()
+        Cognition::open(parts).await
     }
 
     async fn owner(&self) -> Consent {
@@ -140,6 +210,36 @@ impl Home {
 
     async fn owners(&self, text: &str, id: Option<&str>) -> NewMessage {
         message(Sender::Owner(self.owner().await), text, id)
+    }
+
+    /// Sends a message of the owner, and returns the events up to the end of its turn.
+    async fn exchange(&self, cognition: &Cognition, text: &str) -> Vec<ChatEventBody> {
+        let accepted = cognition.accept(self.owners(text, None).await).await.unwrap();
+        until_ended(cognition, None, accepted.event).await
+    }
+
+    /// The id of the owner's conversation.
+    fn id(&self) -> String {
+        self.store.get(Table::Conversations, record::name_key(&key(None))).unwrap().unwrap()
+    }
+
+    /// Puts entries into the owner's conversation, as a signal does, and waits for the turn of the first.
+    async fn signal(&self, cognition: &Cognition, entries: Vec<EntryBody>, asked: Option<AskedBy>) {
+        let conversation = cognition.conversation(&self.id()).unwrap().unwrap();
+        let change = |head: &mut Head, shown| {
+            head.pending.push(shown);
+            head.questions.extend(asked.map(|asked| OpenQuestion { run: run(), shown, asked }));
+        };
+        let (held, first) =
+            conversation.append(conversation.hold().await, entries, Batch::new(), change).await.unwrap();
+        drop(held);
+        cognition.wake(conversation);
+        until_ended(cognition, None, first).await;
+    }
+
+    /// The text that the model was last asked with.
+    fn last_asked(&self) -> String {
+        serde_json::to_string(&self.script.asked.lock().last().unwrap().messages).unwrap()
     }
 
     fn path(&self) -> &Path {
@@ -159,6 +259,16 @@ impl Observer for Panicking {
 fn message(sender: Sender, text: &str, id: Option<&str>) -> NewMessage {
     let (agent, channel) = (AgentName::default(), ChannelName::chat());
     NewMessage { agent, channel, sender, id: id.map(str::to_owned), text: text.to_owned() }
+}
+
+fn run() -> RunId {
+    RunId::parse("run_1").unwrap()
+}
+
+fn signal(status: &str, content: &str, sources: &[&str]) -> EntryBody {
+    let (status, content) = (status.to_owned(), content.to_owned());
+    let sources = sources.iter().map(|source| (*source).to_owned()).collect();
+    EntryBody::Signal { signal: 1, run: run(), status, content, provenance: Provenance::Web, sources }
 }
 
 fn mallory() -> PeerId {
@@ -202,6 +312,7 @@ async fn a_message_is_answered_once_and_its_id_stands_for_it() {
     assert_eq!(said(&events), ["hello"]);
     assert!(matches!(&events[0], ChatEventBody::Message { text, .. } if text == "my key is <credential:key>"));
     assert_eq!(*home.script.charged.lock(), 1, "one reply, one price");
+    assert_eq!(*home.script.messages.lock(), 1, "one message, one price");
     let again = cognition.accept(home.owners("my key is hunter2", Some("1")).await).await.unwrap();
     assert_eq!((again.event, again.is_repeated), (accepted.event, true));
     let other = cognition.accept(home.owners("another", Some("1")).await).await.unwrap_err();
@@ -279,7 +390,7 @@ async fn a_forgotten_peer_leaves_no_conversation_and_the_others_stay() {
     assert_eq!(cognition.forget(&AgentName::default(), &mallory()).await.unwrap(), 1);
     assert_eq!(cognition.history(&key(Some(mallory())), 10).unwrap(), []);
     assert!(!cognition.history(&key(Some(peer("mai"))), 10).unwrap().is_empty());
-    assert_eq!(cognition.list(&AgentName::default(), 10).unwrap().len(), 1);
+    assert_eq!(cognition.list(&AgentName::default(), &ConversationFilter::default(), 10).unwrap().len(), 1);
     // It may begin anew: also the id of its message is unknown.
     let accepted = cognition.accept(message(Sender::Peer(mallory()), "again", Some("1"))).await.unwrap();
     assert!(!accepted.is_repeated);

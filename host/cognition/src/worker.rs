@@ -3,35 +3,42 @@
 //! It goes on from the head alone, so a turn that a crash interrupted continues at its last durable entry: a reply of the model
 //! that was stored is not asked for again, and a call with a stored outcome is not made again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Refusal, RefusalCode, RunId};
-use llm::{
-    Arguments, ChatReply, FinishReason, Recovery, RequestedCall, ToolSpec, granted_name, recover_text_calls,
-    take_reasoning,
-};
+use llm::{Arguments, ChatReply, RequestedCall};
+use serde_json::json;
 use store::{Batch, StoreError};
 use tokio::time::{Instant, timeout_at};
 
 use crate::cognition::Cognition;
+use crate::compact::{compact, shown};
 use crate::conversation::{Conversation, Held};
-use crate::perform::{CallContext, CallOutcome, MAX_REPLY, Settled, perform, run_key_prefix};
-use crate::ports::Observed;
-use crate::prompt::{Prompted, moved};
+use crate::perform::{CallContext, CallOutcome, MAX_OUTCOME, MAX_REPLY, Settled, perform, run_key_prefix};
+use crate::ports::{Charged, Observed, PeerAnswer};
+use crate::prompt::Prompted;
 use crate::record::{Entry, EntryBody, Head, OpenQuestion, Speaker};
-use crate::tools::{MAX_CALLS, TurnPowers, toolset};
+use crate::reply::normal;
+use crate::tools::{TurnPowers, toolset};
 use crate::turn::{TriggerKind, Turn, TurnPhase};
+use crate::window::{ShownTurn, fitting, moved, turns};
+
+/// The words to a peer whose answer is considered first.
+const HOLDING: &str = "Let me think about this; the answer follows in a moment.";
+/// The words to a peer whose answer is held back.
+const WITHHELD: &str = "I cannot answer that at the moment.";
 
 /// The longest turn (SPEC COG-1), counted anew after a restart.
 const MAX_TURN: Duration = Duration::from_secs(120);
 /// Replies of the model in one turn.
 const MAX_REPLIES: u32 = 12;
+/// Texts before an answer that its consultation takes into account: about six exchanges.
+const MAX_EARLIER: usize = 12;
 /// Runs of a conversation that are shown as under way.
 const MAX_RUNS: usize = 32;
-/// Sources that a delegated run begins with.
-const MAX_SOURCES: usize = 64;
 
 /// Works until the conversation has nothing to do. Returns at once if another worker is at it.
 pub(crate) async fn run(cognition: &Cognition, conversation: Arc<Conversation>) {
@@ -65,11 +72,9 @@ async fn go_on(cognition: &Cognition, conversation: &Arc<Conversation>) -> Resul
         };
         let kind = kind(conversation, &held.head, trigger)?;
         let began = EntryBody::Began { trigger, kind };
-        let window = moved(&conversation.entries(held.head.window, usize::MAX)?);
         let (begun, _) = conversation
             .append(held, vec![began], Batch::new(), |head, _| {
                 head.pending.retain(|pending| *pending != trigger);
-                head.window = window.unwrap_or(head.window);
             })
             .await?;
         held = begun;
@@ -80,7 +85,7 @@ async fn go_on(cognition: &Cognition, conversation: &Arc<Conversation>) -> Resul
         let head = conversation.hold().await.head.clone();
         let Some(turn) = head.turn else { return Ok(true) };
         match turn.phase {
-            TurnPhase::Replied => end(cognition, conversation, None, None).await?,
+            TurnPhase::Replied => consider(cognition, conversation, &head, deadline).await?,
             TurnPhase::Thinking => think(cognition, conversation, &head, turn, deadline).await?,
             TurnPhase::Acting { reply, done, .. } => {
                 let call = call(conversation, reply, done)?;
@@ -118,12 +123,20 @@ async fn think(
     if turn.replies >= MAX_REPLIES {
         return end(cognition, conversation, None, Some(format!("it took more than {MAX_REPLIES} replies"))).await;
     }
-    let entries = conversation.entries(head.window, usize::MAX)?;
-    let triggers = triggers(conversation, &entries)?;
+    let mut entries = conversation.entries(head.window, usize::MAX)?;
+    let mut turns = turns(&conversation.id, &entries, &triggers(conversation, &entries)?);
+    let mut head = Cow::Borrowed(head);
+    if let Some(window) = moved(&turns) {
+        entries.retain(|(number, _)| *number >= window);
+        let leaving: Vec<ShownTurn> = turns.extract_if(.., |turn| turn.begin < window).collect();
+        let summary = compact(cognition, conversation, &head, &leaving, (window, deadline)).await?;
+        head.to_mut().summary = Some(summary);
+    }
+    let head = &*head;
+    let mut messages = Vec::from_iter(shown(&conversation.id, head));
+    messages.extend(fitting(&conversation.id, turns));
     let (powers, sections) = (powers(conversation, turn), cognition.sections(&head.key));
-    let request =
-        Prompted { id: &conversation.id, head, turn, powers, entries: &entries, triggers: &triggers, sections }
-            .request();
+    let request = Prompted { id: &conversation.id, head, turn, powers, messages, sections }.request();
     let asked = timeout_at(deadline, async {
         let model = cognition.inner.parts.minds.model(&head.key.agent, turn.kind).await?;
         model
@@ -159,61 +172,101 @@ async fn replied(
     let (input_tokens, output_tokens) = (usage.input_tokens, usage.output_tokens);
     let entry = EntryBody::Replied { text: text.clone(), calls, state: reply.state, input_tokens, output_tokens };
     let mut batch = Batch::new();
-    cognition.inner.parts.minds.charge(&mut batch, &head.key.agent).await?;
+    let charged = Charged::Reply { conversation: &conversation.id, usage: &usage };
+    cognition.inner.parts.minds.charge(&mut batch, &head.key.agent, charged).await?;
+    // Also of a reply that was cut off no word is said unseen.
+    let waits = !has_calls && awaits_consultation(cognition, conversation, head, &text)?;
     if has_calls {
         conversation.append(conversation.hold().await, vec![entry], batch, |_, _| {}).await?;
+    } else if is_complete && waits {
+        // The answer is durable and not said: the turn goes on from here, also after a crash.
+        let holding = EntryBody::Said { text: HOLDING.to_owned(), by: Speaker::Host };
+        conversation.append(conversation.hold().await, vec![entry, holding], batch, |_, _| {}).await?;
+        cognition.observe(&head.key, Observed::Sent(HOLDING));
     } else {
         let error = (!is_complete).then(|| format!("the model did not finish its reply: {detail}"));
-        let text = Some(text).filter(|text| !text.is_empty());
+        let text = Some(text).filter(|text| !text.is_empty() && !waits);
         // The reply, its delivery and the end of the turn are one batch: nothing is said twice.
-        finish(cognition, conversation, TurnEnd { entries: vec![entry], batch, text, error }).await?;
+        finish(cognition, conversation, TurnEnd { entries: vec![entry], batch, text, error, is_withheld: false })
+            .await?;
     }
     cognition.observe(&head.key, observed);
     Ok(())
 }
 
-/// The reply with calls that can be executed: those written as text are recovered (SPEC LLM-2), those of half a reply dropped,
-/// because any of them may be truncated.
-fn normal(mut reply: ChatReply, tools: &[ToolSpec], entries: &[(u64, Entry)]) -> ChatReply {
-    take_reasoning(&mut reply);
-    let before = reply.tool_calls.len();
-    if !reply.finish.is_complete() {
-        reply.tool_calls.clear();
+/// Whether an answer waits for a consultation: only one to a peer ever does.
+fn awaits_consultation(
+    cognition: &Cognition,
+    conversation: &Conversation,
+    head: &Head,
+    text: &str,
+) -> Result<bool, Refusal> {
+    let (Some(turn), true, false) = (head.turn, head.key.peer.is_some(), text.is_empty()) else { return Ok(false) };
+    let (message, earlier) = (message(conversation, turn)?, earlier(conversation, head, turn)?);
+    let answer = PeerAnswer { earlier: &earlier, message: &message, text };
+    Ok(cognition.inner.parts.minds.consultation(&head.key, answer).is_some())
+}
+
+/// The texts before the answer of a turn, as far as they are in the window: a bare yes is an answer to them.
+fn earlier(conversation: &Conversation, head: &Head, turn: Turn) -> Result<Vec<String>, StoreError> {
+    let entries = conversation.entries(head.window, usize::MAX)?;
+    let mut texts: Vec<String> = entries
+        .into_iter()
+        .rev()
+        .filter_map(|(number, entry)| match entry.body {
+            EntryBody::Message { text, .. } if number < turn.trigger => Some(format!("peer: {text}")),
+            EntryBody::Said { text, by: Speaker::Agent } => Some(format!("agent: {text}")),
+            _ => None,
+        })
+        .take(MAX_EARLIER)
+        .collect();
+    texts.reverse();
+    Ok(texts)
+}
+
+fn message(conversation: &Conversation, turn: Turn) -> Result<String, Refusal> {
+    match conversation.entry(turn.trigger)?.map(|entry| entry.body) {
+        Some(EntryBody::Message { text, .. }) => Ok(text),
+        _ => Err(damaged("a message is missing")),
     }
-    reply.tool_calls.truncate(MAX_CALLS);
-    if reply.tool_calls.len() < before {
-        // It belongs to all calls.
-        reply.state = None;
-    }
-    if reply.tool_calls.is_empty()
-        && matches!(reply.finish, FinishReason::Stop | FinishReason::ToolCalls)
-        && let Recovery::Calls { calls, text } = recover_text_calls(&reply.text, tools)
-    {
-        let call = |call: llm::TextCall| RequestedCall {
-            id: String::new(),
-            name: call.name,
-            arguments: Arguments::Json(call.arguments),
-        };
-        reply.tool_calls = calls.into_iter().take(MAX_CALLS).map(call).collect();
-        reply.text = text;
-    }
-    let used = entries.iter().flat_map(|(_, entry)| match &entry.body {
-        EntryBody::Replied { calls, .. } => calls.iter().map(|call| call.id.clone()).collect(),
-        _ => Vec::new(),
+}
+
+/// Ends a turn whose reply is durable, after the consultation that its answer waits for (SPEC CX-10). No verdict in time is a no.
+async fn consider(
+    cognition: &Cognition,
+    conversation: &Arc<Conversation>,
+    head: &Head,
+    deadline: Instant,
+) -> Result<(), Refusal> {
+    let entries = conversation.entries(head.window, usize::MAX)?;
+    let replied = entries.into_iter().rev().find_map(|(_, entry)| match entry.body {
+        EntryBody::Replied { text, calls, .. } => Some((text, calls.len())),
+        _ => None,
     });
-    let mut seen: BTreeSet<String> = used.collect();
-    let last = entries.last().map_or(0, |(number, _)| *number);
-    // A result names one call of the conversation.
-    for (index, call) in reply.tool_calls.iter_mut().enumerate() {
-        if call.id.is_empty() || !seen.insert(call.id.clone()) {
-            call.id = format!("call_{last}_{index}");
-            seen.insert(call.id.clone());
-        }
-        if let Some(name) = granted_name(&call.name, tools) {
-            name.clone_into(&mut call.name);
-        }
-    }
-    reply
+    let replied = replied.filter(|(text, _)| !text.is_empty());
+    let (Some((text, 0)), Some(turn), Some(_)) = (replied, head.turn, &head.key.peer) else {
+        return end(cognition, conversation, None, None).await;
+    };
+    let (minds, message) = (&cognition.inner.parts.minds, message(conversation, turn)?);
+    let earlier = earlier(conversation, head, turn)?;
+    let answer = PeerAnswer { earlier: &earlier, message: &message, text: &text };
+    let sends = match minds.consultation(&head.key, answer) {
+        // Switched off since the answer was held.
+        None => true,
+        Some(time) => match timeout_at(deadline.min(Instant::now() + time), minds.consult(&head.key, answer)).await {
+            Ok(Ok(sends)) => sends,
+            Ok(Err(refusal)) => {
+                tracing::warn!(%refusal, "an answer to a peer is withheld: the consultation failed");
+                false
+            }
+            Err(_) => {
+                tracing::warn!("an answer to a peer is withheld: the consultation took too long");
+                false
+            }
+        },
+    };
+    let end = TurnEnd { text: sends.then_some(text), is_withheld: !sends, ..TurnEnd::default() };
+    finish(cognition, conversation, end).await
 }
 
 async fn end(
@@ -235,11 +288,13 @@ struct TurnEnd {
     text: Option<String>,
     /// Why the turn failed, if it did.
     error: Option<String>,
+    /// Whether a consultation held the answer back.
+    is_withheld: bool,
 }
 
 /// Ends the turn. The other side of a message always gets an answer, or the notice that the agent gave no answer.
 async fn finish(cognition: &Cognition, conversation: &Arc<Conversation>, end: TurnEnd) -> Result<(), Refusal> {
-    let TurnEnd { mut entries, batch, text, error } = end;
+    let TurnEnd { mut entries, batch, text, error, is_withheld } = end;
     let held = conversation.hold().await;
     let Some(turn) = held.head.turn else { return Ok(()) };
     let is_owner = held.head.key.peer.is_none();
@@ -248,6 +303,9 @@ async fn finish(cognition: &Cognition, conversation: &Arc<Conversation>, end: Tu
     // The same text again, after `core_say`, is not a second reply.
     let text = text.filter(|text| !repeats(conversation, &held.head, text).unwrap_or(false));
     sent.extend(text.map(|text| (text, Speaker::Agent)));
+    if is_withheld {
+        sent.push((WITHHELD.to_owned(), Speaker::Host));
+    }
     match &error {
         // A peer learns nothing about the inside of the host.
         Some(_) if !is_owner => sent.push(("The agent cannot answer at the moment.".to_owned(), Speaker::Host)),
@@ -264,6 +322,8 @@ async fn finish(cognition: &Cognition, conversation: &Arc<Conversation>, end: Tu
         }
         is_owner
     });
+    // The model has the answer in its conversation, and learns that the peer has not.
+    let error = error.or_else(|| is_withheld.then(|| "the answer was not sent".to_owned()));
     entries.push(EntryBody::Ended { trigger, error });
     conversation.append(held, entries, batch, |_, _| {}).await?;
     conversation.consents.lock().remove(&trigger);
@@ -307,19 +367,43 @@ async fn act(
     let context = CallContext {
         id: &conversation.id,
         hands: &*cognition.inner.parts.hands,
+        memories: &cognition.inner.memories,
         head,
         powers: TurnPowers::of(turn.kind, word.is_some()),
         trigger: turn.trigger,
         word,
         key: format!("{}{reply}-{done}", run_key_prefix(&conversation.id)),
-        sources: sources(&window, &triggers(conversation, &window)?),
+        said: said(conversation, head, turn.trigger)?,
         has_acted: has_acted(&window, turn.trigger, &call.id),
     };
     let outcome = timeout_at(deadline, perform(&call, context)).await.unwrap_or_else(|_| CallOutcome {
         content: "error: the outcome is unknown, because the turn ran out of time".to_owned(),
         ..CallOutcome::default()
     });
-    let CallOutcome { content, said, delegated, settled } = outcome;
+    let CallOutcome { mut content, mut said, delegated, settled, sources, remembered } = outcome;
+    if let Some(text) = &said
+        && awaits_consultation(cognition, conversation, head, text)?
+    {
+        // A turn has one consultation, about its answer.
+        content =
+            "error: not said, because it has to be considered first: give it as your final answer, without a call"
+                .to_owned();
+        said = None;
+    }
+    let mut batch = Batch::new();
+    let mut remembering = None;
+    if let Some(text) = remembered {
+        let now = cognition.inner.parts.clock.now();
+        // Durable together with the outcome, so that it is kept once and only if it is said to be.
+        content = match cognition.inner.memories.stage(&mut batch, head, &text, now).await {
+            Ok((guard, memory)) => {
+                remembering = Some(guard);
+                CallOutcome::result(&json!({ "remembered": memory.id })).content
+            }
+            Err(refusal) => CallOutcome::refused(&refusal).content,
+        };
+    }
+    let content = base::text::cut(&content, MAX_OUTCOME);
     let held: Held = conversation.hold().await;
     // A run that has signalled since the call is further than this: it must not look as if it were only just under way.
     let later = conversation.entries(reply.saturating_add(1), usize::MAX)?;
@@ -330,7 +414,7 @@ async fn act(
     let mut entries = Vec::new();
     entries.extend(said.clone().map(|text| EntryBody::Said { text, by: Speaker::Agent }));
     entries.extend(delegated.clone().map(|(run, task)| EntryBody::Delegated { run, task }));
-    entries.push(EntryBody::Returned { call: call.id, name: call.name.clone(), content });
+    entries.push(EntryBody::Returned { call: call.id, name: call.name.clone(), content, sources });
     let change = |head: &mut Head, _| {
         if let Some((run, _)) = delegated {
             head.runs.retain(|other| *other != run);
@@ -345,7 +429,8 @@ async fn act(
             head.questions.retain(|question| !is_settled(question));
         }
     };
-    conversation.append(held, entries, Batch::new(), change).await?;
+    conversation.append(held, entries, batch, change).await?;
+    drop(remembering);
     if let Some(text) = &said {
         cognition.observe(&head.key, Observed::Sent(text));
     }
@@ -376,15 +461,13 @@ fn has_acted(window: &[(u64, Entry)], trigger: u64, call: &str) -> bool {
     calls.any(|other| other.id != call && other.name == "core_task" && !looks(&other.arguments))
 }
 
-/// Sources of the web content that the model sees: in the window, and in the triggers of its turns.
-fn sources(window: &[(u64, Entry)], triggers: &BTreeMap<u64, Entry>) -> Vec<String> {
-    let of = |body: &EntryBody| match body {
-        EntryBody::Signal { sources, .. } => sources.clone(),
-        _ => Vec::new(),
-    };
-    let entries = window.iter().map(|(_, entry)| entry).chain(triggers.values());
-    let found: BTreeSet<String> = entries.flat_map(|entry| of(&entry.body)).collect();
-    found.into_iter().take(MAX_SOURCES).collect()
+/// Entries before the trigger with which something was said, since the oldest open question.
+fn said(conversation: &Conversation, head: &Head, trigger: u64) -> Result<Vec<u64>, StoreError> {
+    let Some(oldest) = head.questions.iter().map(|question| question.shown).min() else { return Ok(Vec::new()) };
+    let limit = usize::try_from(trigger.saturating_sub(oldest)).unwrap_or(usize::MAX);
+    let entries = conversation.entries(oldest, limit)?;
+    let said = entries.iter().filter(|(_, entry)| matches!(entry.body, EntryBody::Said { .. }));
+    Ok(said.map(|(number, _)| *number).collect())
 }
 
 /// The triggers of the turns in the window.

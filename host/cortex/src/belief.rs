@@ -63,10 +63,7 @@ impl BeliefClaim {
     /// # Errors
     /// With the reason for a person.
     pub fn new(key: &str, value: &str, rationale: &str, peer: Option<PeerId>) -> Result<Self, String> {
-        let plain = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || sign == '-';
-        if key.is_empty() || key.len() > MAX_KEY || key.starts_with('-') || !key.chars().all(plain) {
-            return Err("its key is not 1 to 64 lower-case letters, digits and `-`".to_owned());
-        }
+        checked_key(key)?;
         let value = bounded(value, MAX_VALUE).ok_or("its value is empty or has more than 300 characters")?;
         let rationale = bounded(rationale, MAX_BELIEF_RATIONALE)
             .ok_or("its rationale is empty or has more than 1000 characters")?;
@@ -74,8 +71,17 @@ impl BeliefClaim {
     }
 }
 
+/// Checks the form of a key.
+pub(crate) fn checked_key(key: &str) -> Result<(), String> {
+    let plain = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || sign == '-';
+    if key.is_empty() || key.len() > MAX_KEY || key.starts_with('-') || !key.chars().all(plain) {
+        return Err("its key is not 1 to 64 lower-case letters, digits and `-`".to_owned());
+    }
+    Ok(())
+}
+
 /// The text on one line without characters that do not show, if it is neither empty nor too long.
-fn bounded(text: &str, max_chars: usize) -> Option<String> {
+pub(crate) fn bounded(text: &str, max_chars: usize) -> Option<String> {
     let text = text.trim();
     let fits = !text.is_empty() && text.chars().nth(max_chars).is_none();
     fits.then(|| Foreign(text).visible(max_chars))
@@ -178,7 +184,7 @@ pub(crate) fn names(text: &str, peer: &PeerId) -> bool {
 }
 
 /// For comparing texts of models: case and spaces do not count.
-fn folded(text: &str) -> String {
+pub(crate) fn folded(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 

@@ -30,6 +30,25 @@ pub struct CortexConfig {
     pub max_beliefs: usize,
     /// Minutes that a belief lasts without being reaffirmed. Default 120.
     pub belief_ttl_minutes: u64,
+    /// Most open commitments; further ones are left out, and one peer takes at most a quarter of them. Default 20.
+    pub max_commitments: usize,
+    /// Days until which a commitment may be due. Default 90.
+    pub commitment_horizon_days: u64,
+    /// Most directives; the oldest goes first. Default 5.
+    pub max_directives: usize,
+    /// Minutes that a directive lasts. Default 60.
+    pub directive_ttl_minutes: u64,
+    /// Whether reflections see `SOUL.md` of the home and report drift from it. Default true.
+    pub soul: bool,
+    /// Whether a cycle of the timer is skipped, without a model, if it has nothing that needs a reflection. Default true.
+    pub triage: bool,
+    /// Interactions with known peers that need a reflection. Default 3.
+    pub triage_interactions: u64,
+    /// Answers to peers that wait for a consultation of the model: `never`, `stakes` (words of money, access or commitments) or
+    /// `always`. Default `never`.
+    pub consult: ConsultMode,
+    /// Seconds that a consultation may take; the answer is not sent after them. Default 20.
+    pub consultation_timeout_seconds: u64,
     /// Interactions of a peer that a cycle sees. Default 10.
     pub context_window: usize,
     /// Peers that a cycle sees; the others are left for the next. Default 20.
@@ -58,6 +77,31 @@ pub struct TriggerConfig {
     pub overdue: bool,
 }
 
+/// The answers to peers that wait for a consultation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ConsultMode {
+    /// Without exception, answers are sent at once.
+    #[default]
+    Never,
+    /// Those with words of money, access or commitments, in the message or in the answer.
+    Stakes,
+    /// Every answer to a peer.
+    Always,
+}
+
+impl ConsultMode {
+    /// The name in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::Stakes => "stakes",
+            Self::Always => "always",
+        }
+    }
+}
+
 impl Default for TriggerConfig {
     fn default() -> Self {
         Self { timer: true, interaction_count: true, new_peer: true, overdue: true }
@@ -76,6 +120,15 @@ impl Default for CortexConfig {
             max_trust_delta: 3,
             max_beliefs: 20,
             belief_ttl_minutes: 120,
+            max_commitments: 20,
+            commitment_horizon_days: 90,
+            max_directives: 5,
+            directive_ttl_minutes: 60,
+            soul: true,
+            triage: true,
+            triage_interactions: 3,
+            consult: ConsultMode::Never,
+            consultation_timeout_seconds: 20,
             context_window: 10,
             max_peers: 20,
             max_context_tokens: 8_000,
@@ -111,6 +164,12 @@ impl CortexConfig {
             ("max_trust_delta", self.max_trust_delta.into(), 0, 10),
             ("max_beliefs", size(self.max_beliefs), 0, 100),
             ("belief_ttl_minutes", self.belief_ttl_minutes, 1, 10_080),
+            ("max_commitments", size(self.max_commitments), 0, 100),
+            ("commitment_horizon_days", self.commitment_horizon_days, 1, 366),
+            ("max_directives", size(self.max_directives), 0, 20),
+            ("directive_ttl_minutes", self.directive_ttl_minutes, 1, 1_440),
+            ("triage_interactions", self.triage_interactions, 1, 1_000),
+            ("consultation_timeout_seconds", self.consultation_timeout_seconds, 1, 60),
             ("context_window", size(self.context_window), 1, 100),
             ("max_peers", size(self.max_peers), 1, 50),
             ("max_context_tokens", self.max_context_tokens, 1_000, 200_000),
@@ -134,6 +193,14 @@ impl CortexConfig {
 
     pub(crate) fn belief_ttl(&self) -> Duration {
         Duration::from_secs(self.belief_ttl_minutes.saturating_mul(60))
+    }
+
+    pub(crate) fn commitment_horizon(&self) -> Duration {
+        Duration::from_secs(self.commitment_horizon_days.saturating_mul(24 * 3_600))
+    }
+
+    pub(crate) fn directive_ttl(&self) -> Duration {
+        Duration::from_secs(self.directive_ttl_minutes.saturating_mul(60))
     }
 
     pub(crate) fn timeout(&self) -> Duration {

@@ -11,7 +11,8 @@ use store::{Batch, Store, StoreError, Table};
 use crate::activity::{Activity, ActivityBuffer, Observation};
 use crate::belief::{Belief, names};
 use crate::config::{CortexConfig, InvalidConfig};
-use crate::record::{CycleOutcome, ReflectionRecord};
+use crate::notice;
+use crate::record::{CycleOutcome, GuidanceRecord, ReflectionRecord};
 use crate::state::{CortexState, record_key, records};
 use crate::trigger::{Trigger, due};
 
@@ -48,6 +49,8 @@ pub(crate) struct CortexInner {
     pub state: RwLock<CortexState>,
     /// Held by a cycle.
     pub reflecting: Arc<tokio::sync::Mutex<()>>,
+    /// The owner's `SOUL.md`, as it was last read.
+    pub soul: Mutex<Option<String>>,
     /// The monotonic clock at the beginning of the last cycle, or when the cortex was opened.
     pub last_cycle: Mutex<Duration>,
 }
@@ -59,11 +62,17 @@ impl Cortex {
     /// If the store cannot be read.
     pub fn open(parts: CortexParts) -> Result<Self, StoreError> {
         let CortexParts { store, clock, ledger, agent, config } = parts;
-        let state = RwLock::new(CortexState::read(&store, &agent)?);
+        let state = CortexState::read(&store, &agent)?;
+        let activity = ActivityBuffer::default();
+        // An earlier host may have ended before a cycle took them up.
+        for peer in state.unreflected.clone() {
+            activity.observe(Observation::Overdue { peer });
+        }
+        let state = RwLock::new(state);
         let last_cycle = Mutex::new(clock.monotonic());
         let config = Mutex::new(Arc::new(config));
-        let (activity, reflecting) = (ActivityBuffer::default(), Arc::default());
-        let inner = CortexInner { store, clock, ledger, agent, config, activity, state, reflecting, last_cycle };
+        let (soul, reflecting) = (Mutex::default(), Arc::default());
+        let inner = CortexInner { store, clock, ledger, agent, config, activity, state, reflecting, soul, last_cycle };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -147,12 +156,21 @@ impl Cortex {
         inner.activity.forget(peer);
         let mut state = inner.state.read().clone();
         state.beliefs.forget(peer);
+        state.commitments.forget(peer);
+        state.directives.forget(peer);
+        state.unreflected.retain(|known| known != peer);
+        state.drift = state.drift.filter(|drift| !names(&drift.finding, peer));
         state.summary = state.summary.filter(|summary| !names(summary, peer));
         let mut batch = Batch::new();
         state.stage(&mut batch, &inner.agent)?;
         for mut record in records(&inner.store, &inner.agent, usize::MAX)? {
             if forget_in(&mut record, peer) {
                 batch.put(Table::Reflections, record_key(&inner.agent, record.cycle), &record)?;
+            }
+        }
+        for signal in notice::latest(&inner.store, &inner.agent, usize::MAX)? {
+            if signal.event.concerns(peer) {
+                batch.delete(Table::Reflections, notice::key(&inner.agent, signal.id));
             }
         }
         inner.store.commit(batch).await?;
@@ -178,11 +196,14 @@ fn forget_in(record: &mut ReflectionRecord, peer: &PeerId) -> bool {
             beliefs_expired,
             refused,
             summary,
+            guidance: GuidanceRecord { commitments_made, commitments_closed, directives, drift },
         } => {
             assessed.retain(|assessed| assessed.peer != *peer);
-            for texts in [beliefs_added, beliefs_reaffirmed, beliefs_revised, beliefs_expired, refused] {
+            let beliefs = [beliefs_added, beliefs_reaffirmed, beliefs_revised, beliefs_expired, refused];
+            for texts in beliefs.into_iter().chain([commitments_made, commitments_closed, directives]) {
                 texts.retain(|text| !names(text, peer));
             }
+            *drift = drift.take().filter(|finding| !names(finding, peer));
             if names(summary, peer) {
                 summary.clear();
             }

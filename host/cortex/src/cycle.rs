@@ -17,10 +17,13 @@ use crate::activity::Observed;
 use crate::belief::BeliefChange;
 use crate::config::CortexConfig;
 use crate::cortex::{Cortex, CortexInner};
-use crate::record::{AssessedPeer, CycleOutcome, ReflectionRecord, SkipCode, TokenUse};
+use crate::guidance;
+use crate::notice::{self, CortexNotice};
+use crate::record::{AssessedPeer, CycleOutcome, ReflectionRecord, SkipCode, TokenUse, UsedReflector};
 use crate::reflector::{Proposals, ReflectionModel, Reflector, ReflectorError};
 use crate::state::stage_record;
 use crate::summary::{BeliefBrief, CycleSummaries, InteractionBrief, PeerBrief};
+use crate::triage::skip_reason;
 use crate::trigger::Trigger;
 use crate::weigh::{Weighed, weigh};
 
@@ -52,14 +55,17 @@ pub enum ReflectOutcome {
 
 /// The event `cortex.after_assess`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct AfterAssess {
     /// The peer in the ledger.
+    #[serde(alias = "peer_id")]
     pub peer_id: PeerId,
     /// The trust after the clamp.
     pub trust: i8,
     /// The rationale as it was recorded.
     pub rationale: String,
     /// The information score, computed by the ledger.
+    #[serde(alias = "info_score")]
     pub info_score: u8,
     /// The number of the cycle.
     pub cycle: u64,
@@ -67,22 +73,32 @@ pub struct AfterAssess {
 
 /// The event `cortex.after_reflect`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct AfterReflect {
     /// The number of the cycle.
     pub cycle: u64,
     /// The reasons for the cycle, joined by `+`.
     pub trigger: String,
     /// The peers that were assessed.
+    #[serde(alias = "peers_assessed")]
     pub peers_assessed: Vec<PeerId>,
     /// Keys of new and of revised beliefs.
+    #[serde(alias = "beliefs_added")]
     pub beliefs_added: Vec<String>,
     /// Keys of beliefs that go on.
+    #[serde(alias = "beliefs_reaffirmed")]
     pub beliefs_reaffirmed: Vec<String>,
     /// Keys of beliefs that ended.
+    #[serde(alias = "beliefs_expired")]
     pub beliefs_expired: Vec<String>,
+    /// Keys of directives that were given.
+    #[serde(default)]
+    #[serde(alias = "directives_issued")]
+    pub directives_issued: Vec<String>,
     /// The model's own summary.
     pub summary: String,
     /// Seconds that the cycle took.
+    #[serde(alias = "elapsed_seconds")]
     pub elapsed_seconds: f64,
 }
 
@@ -93,8 +109,11 @@ struct CycleFacts {
     /// The peers with activity that were not shown.
     left: Vec<(PeerId, u64)>,
     shown: BTreeSet<PeerId>,
+    reflector: Option<UsedReflector>,
     tokens: TokenUse,
     began: std::time::Duration,
+    /// Why the triage skips the cycle, if it does.
+    triaged: Option<String>,
 }
 
 impl Cortex {
@@ -140,7 +159,11 @@ impl CortexInner {
         let peers = observed.peers.clone();
         let result = async {
             let mut facts = self.gather(config, triggers, observed, began)?;
+            if let Some(reason) = facts.triaged.clone() {
+                return self.skip(&facts, SkipCode::Triaged, &reason).await;
+            }
             let proposed = propose(&mut facts, reflector, model).await;
+            facts.reflector = Some(reflector.used());
             match proposed {
                 Ok(proposals) => self.apply(&facts, proposals).await,
                 Err(error) => self.skip(&facts, error.code, &error.reason).await,
@@ -183,8 +206,19 @@ impl CortexInner {
             omitted_peers: 0,
             beliefs: state.beliefs.active(now, config.belief_ttl()).map(belief).collect(),
             previous_summary: state.summary.clone(),
+            commitments: state.commitments.briefs(),
+            directives: state
+                .directives
+                .active(now, config.directive_ttl(), config.max_directives)
+                .into_iter()
+                .map(|directive| (directive.key.clone(), directive.text.clone()))
+                .collect(),
+            soul: self.soul.lock().clone().filter(|_| config.soul),
         };
+        let beliefs = state.beliefs.clone();
         drop(state);
+        bound_advice(&mut summaries, &peers, &config);
+        let interactions = peers.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
         let taken = MAX_SYSTEM_TOKENS.saturating_add(json_tokens(&summaries)).saturating_add(MAX_SYSTEM_TOKENS / 5);
         let mut room = config.max_context_tokens.saturating_sub(taken);
         let mut left = Vec::new();
@@ -205,7 +239,9 @@ impl CortexInner {
         }
         summaries.omitted_peers = u64::try_from(left.len()).unwrap_or(u64::MAX);
         let shown = summaries.peers.iter().map(|brief| brief.peer.clone()).collect();
-        Ok(CycleFacts { config, summaries, left, shown, tokens: TokenUse::default(), began })
+        let (reflector, tokens) = (None, TokenUse::default());
+        let triaged = skip_reason(&summaries, interactions, &beliefs, (&config, now));
+        Ok(CycleFacts { config, summaries, left, shown, reflector, tokens, began, triaged })
     }
 
     /// Applies the proposals within the limits, as one commit with the record.
@@ -221,7 +257,7 @@ impl CortexInner {
             Ok(weighed) => weighed,
             Err(reason) => return self.skip(facts, SkipCode::ProposalsInvalid, &reason).await,
         };
-        let Weighed { assessments, claims, summary, mut refused } = weighed;
+        let Weighed { assessments, claims, summary, guidance, mut refused } = weighed;
         let (mut added, mut reaffirmed, mut revised) = (Vec::new(), Vec::new(), Vec::new());
         for claim in claims {
             let key = claim.key.clone();
@@ -233,7 +269,9 @@ impl CortexInner {
             }
         }
         expired.extend(state.beliefs.evict(config.max_beliefs));
+        let guidance = guidance::apply(&mut state, guidance, &facts.summaries, (config, now), &mut refused);
         state.cycle = cycle;
+        state.unreflected.clear();
         state.summary = Some(summary.clone()).filter(|summary| !summary.is_empty());
         let proposed: Vec<i8> = assessments
             .iter()
@@ -265,8 +303,13 @@ impl CortexInner {
             beliefs_expired: expired.clone(),
             refused,
             summary: summary.clone(),
+            guidance: guidance.clone(),
         };
         let record = self.record(facts, outcome);
+        if let Some(finding) = guidance.drift.clone() {
+            let notice = CortexNotice::SoulDrift { finding, cycle };
+            notice::stage(&mut batch, &self.agent, &mut state.signals, now, notice)?;
+        }
         state.stage(&mut batch, &self.agent)?;
         stage_record(&mut batch, &self.store, &self.agent, &record, config.history)?;
         let recorded = self.ledger.commit(batch, staged).await?;
@@ -281,6 +324,7 @@ impl CortexInner {
             beliefs_added: added,
             beliefs_reaffirmed: reaffirmed,
             beliefs_expired: expired,
+            directives_issued: guidance.directives,
             summary,
             elapsed_seconds: self.clock.monotonic().saturating_sub(facts.began).as_secs_f64(),
         };
@@ -298,7 +342,11 @@ impl CortexInner {
     /// Records a cycle of which nothing applies. The beliefs stay as they are.
     async fn skip(&self, facts: &CycleFacts, code: SkipCode, reason: &str) -> Result<ReflectOutcome, Refusal> {
         let reason = Foreign(reason).line(MAX_REASON);
-        tracing::warn!(agent = %self.agent, cycle = facts.summaries.cycle, code = code.as_str(), %reason, "a reflection was skipped");
+        if code == SkipCode::Triaged {
+            tracing::debug!(agent = %self.agent, cycle = facts.summaries.cycle, %reason, "a cycle needs no reflection");
+        } else {
+            tracing::warn!(agent = %self.agent, cycle = facts.summaries.cycle, code = code.as_str(), %reason, "a reflection was skipped");
+        }
         let record = self.record(facts, CycleOutcome::Skipped { code, reason });
         let mut state = self.state.read().clone();
         state.cycle = record.cycle;
@@ -311,7 +359,7 @@ impl CortexInner {
     }
 
     fn record(&self, facts: &CycleFacts, outcome: CycleOutcome) -> ReflectionRecord {
-        let CycleFacts { summaries, tokens, began, .. } = facts;
+        let CycleFacts { summaries, reflector, tokens, began, .. } = facts;
         let elapsed = self.clock.monotonic().saturating_sub(*began);
         ReflectionRecord {
             cycle: summaries.cycle,
@@ -320,6 +368,7 @@ impl CortexInner {
             duration_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
             activity: summaries.activity,
             peers_shown: u64::try_from(summaries.peers.len()).unwrap_or(u64::MAX),
+            reflector: reflector.clone(),
             tokens: *tokens,
             outcome,
         }
@@ -371,11 +420,26 @@ async fn propose(
     }
 }
 
+/// Leaves out commitments and directives beyond a quarter of the prompt, so that there is room for peers. Those of peers with activity
+/// come first.
+fn bound_advice(summaries: &mut CycleSummaries, active: &[(PeerId, u64)], config: &CortexConfig) {
+    let mut room = config.max_context_tokens / 4;
+    let mut takes = |tokens: u64| {
+        room = room.saturating_sub(tokens);
+        room > 0
+    };
+    let likely: BTreeSet<&PeerId> = active.iter().take(config.max_peers).map(|(peer, _)| peer).collect();
+    summaries.commitments.sort_by_key(|brief| !likely.contains(&brief.peer));
+    summaries.commitments.retain(|brief| takes(json_tokens(brief)));
+    summaries.directives.retain(|directive| takes(json_tokens(directive)));
+}
+
 fn brief(report: PeerReport) -> PeerBrief {
     let PeerReport { summary, trajectory, recent_assessments, recent_interactions, .. } = report;
     let interaction = |entry: ledger::Interaction| InteractionBrief {
         at: entry.at,
         direction: entry.direction,
+        channel: entry.channel,
         summary: entry.summary,
     };
     PeerBrief {

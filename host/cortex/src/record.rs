@@ -1,11 +1,11 @@
 //! The record of a cycle (SPEC CX-8): everything that a person needs to audit it.
 
-use base::Timestamp;
+use base::{ContentHash, Timestamp};
 use ledger::PeerId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Activity, Trigger};
+use crate::{Activity, ReflectorName, Trigger};
 
 /// One cycle of the cortex.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -23,10 +23,25 @@ pub struct ReflectionRecord {
     pub activity: Activity,
     /// Peers that it was shown.
     pub peers_shown: u64,
+    /// The reflector that built its prompt and read the reply. Absent: the cycle is of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reflector: Option<UsedReflector>,
     /// Tokens that it took.
     pub tokens: TokenUse,
     /// Whether its proposals were applied, and how.
     pub outcome: CycleOutcome,
+}
+
+/// The reflector of a cycle.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UsedReflector {
+    /// Its name; absent: the bundled one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<ReflectorName>,
+    /// SHA-256 of its component; absent: it could not be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<ContentHash>,
 }
 
 /// Tokens of a cycle, against the estimate (SPEC CX-9).
@@ -44,6 +59,7 @@ pub struct TokenUse {
 }
 
 /// The end of a cycle.
+#[expect(clippy::large_enum_variant, reason = "one for each cycle, and mostly the large one")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "status")]
 pub enum CycleOutcome {
@@ -71,7 +87,48 @@ pub enum CycleOutcome {
         refused: Vec<String>,
         /// The model's own summary.
         summary: String,
+        /// Commitments, directives and drift (SPEC CX-10); empty in records of earlier versions.
+        #[serde(default, skip_serializing_if = "GuidanceRecord::is_empty")]
+        guidance: GuidanceRecord,
     },
+}
+
+/// The guidance that a cycle applied.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct GuidanceRecord {
+    /// Keys of new commitments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commitments_made: Vec<String>,
+    /// Keys of commitments that ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commitments_closed: Vec<String>,
+    /// Keys of directives that were given.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub directives: Vec<String>,
+    /// A new finding of drift from `SOUL.md`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<String>,
+}
+
+impl GuidanceRecord {
+    /// Whether the cycle applied none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How the agent drifts from the owner's `SOUL.md`. It is reported and changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SoulDrift {
+    /// The finding in one line; text of a model.
+    pub finding: String,
+    /// Time of the cycle that first had it.
+    pub at: Timestamp,
+    /// The cycle that first had it.
+    pub cycle: u64,
 }
 
 /// Why a cycle was skipped; programs compare it.
@@ -104,6 +161,8 @@ pub enum SkipCode {
     SwitchedOff,
     /// A peer was forgotten during the cycle.
     PeerForgotten,
+    /// The triage found nothing that needs a reflection; no model was asked.
+    Triaged,
 }
 
 impl SkipCode {
@@ -123,6 +182,7 @@ impl SkipCode {
             Self::Timeout => "timeout",
             Self::SwitchedOff => "switched_off",
             Self::PeerForgotten => "peer_forgotten",
+            Self::Triaged => "triaged",
         }
     }
 }

@@ -5,11 +5,15 @@
 use async_trait::async_trait;
 use base::Refusal;
 
-use crate::{CycleSummaries, SkipCode};
+use crate::commitment::Promiser;
+use crate::{CycleSummaries, SkipCode, UsedReflector};
 
 /// Builds prompts and reads replies (SPEC CX-3, CX-4).
 #[async_trait]
 pub trait Reflector: Send + Sync {
+    /// Its name, and the hash of its component once it was used.
+    fn used(&self) -> UsedReflector;
+
     /// The prompt for these summaries.
     ///
     /// # Errors
@@ -62,6 +66,47 @@ pub struct Proposals {
     pub beliefs: Vec<ProposedBelief>,
     /// One paragraph for the history.
     pub summary: String,
+    /// Commitments, directives and drift; empty if the reflector reads none.
+    pub guidance: ProposedGuidance,
+}
+
+/// The further proposals of a reflection (SPEC CX-10), unchecked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProposedGuidance {
+    /// Promises that were made.
+    pub commitments: Vec<ProposedCommitment>,
+    /// The keys of commitments that ended, each with whether it was kept.
+    pub closings: Vec<(String, bool)>,
+    /// Advice to the main loop.
+    pub directives: Vec<ProposedDirective>,
+    /// How the agent drifts from its soul.
+    pub drift: Vec<String>,
+}
+
+/// A promise as it is proposed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProposedCommitment {
+    /// The key that names it.
+    pub key: String,
+    /// The promise as text.
+    pub text: String,
+    /// The side that promised.
+    pub by: Promiser,
+    /// The id of a peer that was shown.
+    pub peer: String,
+    /// Minutes from the time of the cycle; negative if the time is over.
+    pub due_in_minutes: i64,
+}
+
+/// Advice as it is proposed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProposedDirective {
+    /// The key that names it.
+    pub key: String,
+    /// The advice for the prompt.
+    pub text: String,
+    /// The peer that it is about, if it is about one.
+    pub peer: Option<String>,
 }
 
 /// A judgement as it is proposed.

@@ -1,14 +1,18 @@
 //! The durable state of a cortex: beliefs, the number of the last cycle, the records of the latest ones.
 //!
-//! Keys of `Table::Reflections`: agent, `00`, `s` for the state; agent, `00`, `c`, number (8) for the record of a cycle.
+//! Keys of `Table::Reflections`: agent, `00`, `s` for the state; agent, `00`, `c`, number (8) for the record of a cycle;
+//! agent, `00`, `n`, number (8) for a signal.
 
 use base::AgentName;
+use ledger::PeerId;
 use serde::{Deserialize, Serialize};
 use store::{Batch, Scan, Store, StoreError, Table};
 
 use crate::activity::agent_key;
 use crate::belief::BeliefSet;
-use crate::record::ReflectionRecord;
+use crate::commitments::CommitmentSet;
+use crate::directive::DirectiveSet;
+use crate::record::{ReflectionRecord, SoulDrift};
 
 /// The state of one agent's cortex.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +24,19 @@ pub(crate) struct CortexState {
     /// The summary of the last cycle that was applied.
     #[serde(default)]
     pub summary: Option<String>,
+    #[serde(default)]
+    pub commitments: CommitmentSet,
+    #[serde(default)]
+    pub directives: DirectiveSet,
+    /// The finding of the last cycle that was applied and saw `SOUL.md`, if it had one.
+    #[serde(default)]
+    pub drift: Option<SoulDrift>,
+    /// Peers of commitments that have become overdue since the last cycle that was applied: the trigger `overdue` of the next host.
+    #[serde(default)]
+    pub unreflected: Vec<PeerId>,
+    /// The number of the last signal.
+    #[serde(default)]
+    pub signals: u64,
 }
 
 impl CortexState {

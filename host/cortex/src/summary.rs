@@ -1,9 +1,10 @@
 //! The facts of a cycle for a reflector (SPEC CX-3): structured summaries, never a conversation.
 
 use base::{AgentName, Timestamp};
-use ledger::{Direction, PeerId, TrajectoryPoint};
+use ledger::{ChannelName, Direction, PeerId, TrajectoryPoint};
 use serde::{Deserialize, Serialize};
 
+use crate::commitment::{CommitmentStatus, Promiser};
 use crate::{Activity, Trigger};
 
 /// Everything that a reflection sees.
@@ -29,6 +30,15 @@ pub struct CycleSummaries {
     /// The summary of the last cycle that was applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_summary: Option<String>,
+    /// The commitments that are open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commitments: Vec<CommitmentBrief>,
+    /// The directives whose time is not over: keys and texts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub directives: Vec<(String, String)>,
+    /// The owner's `SOUL.md`: the character that the agent should have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub soul: Option<String>,
 }
 
 /// One peer, as the ledger knows it.
@@ -67,6 +77,9 @@ pub struct InteractionBrief {
     pub at: Timestamp,
     /// Its direction, seen from the agent.
     pub direction: Direction,
+    /// The channel it came or went through. Not for reflectors.
+    #[serde(skip, default = "ChannelName::note")]
+    pub channel: ChannelName,
     /// A short summary, bounded by the ledger.
     pub summary: String,
 }
@@ -82,4 +95,22 @@ pub struct BeliefBrief {
     /// The peer that it is about, if it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<PeerId>,
+}
+
+/// One commitment that is open.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CommitmentBrief {
+    /// The key that names it.
+    pub key: String,
+    /// The promise as text.
+    pub text: String,
+    /// The side that promised.
+    pub by: Promiser,
+    /// The peer of the conversation.
+    pub peer: PeerId,
+    /// Time until which it has to be kept.
+    pub due_at: Timestamp,
+    /// Whether its time is over.
+    pub status: CommitmentStatus,
 }

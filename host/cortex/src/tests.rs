@@ -2,6 +2,7 @@
 
 mod crash;
 mod days;
+mod guidance;
 mod hostile;
 mod life;
 mod plan;
@@ -20,9 +21,9 @@ use serde_json::{Value, json};
 use store::{SimulatedDisk, Store};
 
 use crate::{
-    Cortex, CortexConfig, CortexParts, CycleOutcome, CycleSummaries, ModelReply, Observation, Prompt, Proposals,
-    ProposedAssessment, ProposedBelief, ReflectOutcome, ReflectionModel, ReflectionRecord, Reflector, ReflectorError,
-    SkipCode, Trigger,
+    Cortex, CortexConfig, CortexParts, CycleOutcome, CycleSummaries, ModelReply, Observation, Promiser, Prompt,
+    Proposals, ProposedAssessment, ProposedBelief, ProposedCommitment, ProposedDirective, ProposedGuidance,
+    ReflectOutcome, ReflectionModel, ReflectionRecord, Reflector, ReflectorError, SkipCode, Trigger, UsedReflector,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -99,6 +100,10 @@ struct PlainReflector;
 
 #[async_trait]
 impl Reflector for PlainReflector {
+    fn used(&self) -> UsedReflector {
+        UsedReflector::default()
+    }
+
     async fn prompt(&self, summaries: &CycleSummaries) -> Result<Prompt, ReflectorError> {
         let reflection::Prompt { system, user } = reflection::compose(&serde_json::to_string(summaries).unwrap());
         Ok(Prompt { system, user })
@@ -116,7 +121,23 @@ impl Reflector for PlainReflector {
             assessments: assessments.into_iter().map(assessment).collect(),
             beliefs: beliefs.into_iter().map(belief).collect(),
             summary,
+            guidance: guidance(reflection::guide(reply).map_err(unreadable)?),
         })
+    }
+}
+
+fn guidance(read: reflection::Guidance) -> ProposedGuidance {
+    let reflection::Guidance { commitments, closings, directives, drift } = read;
+    let commitment = |reflection::Commitment { key, text, by_peer, peer, due_in_minutes }| {
+        let by = if by_peer { Promiser::Peer } else { Promiser::Agent };
+        ProposedCommitment { key, text, by, peer, due_in_minutes }
+    };
+    let directive = |reflection::Directive { key, text, peer }| ProposedDirective { key, text, peer };
+    ProposedGuidance {
+        commitments: commitments.into_iter().map(commitment).collect(),
+        closings: closings.into_iter().map(|reflection::Closing { key, kept }| (key, kept)).collect(),
+        directives: directives.into_iter().map(directive).collect(),
+        drift,
     }
 }
 

@@ -9,12 +9,14 @@ use base::text::{Foreign, cut};
 use ledger::{AssessmentSource, NewAssessment, PeerId, TrustChange};
 
 use crate::belief::{BeliefClaim, BeliefSet};
-use crate::{Proposals, ProposedAssessment, ProposedBelief};
+use crate::{Proposals, ProposedAssessment, ProposedBelief, ProposedGuidance};
 
 /// Assessments that a cycle may propose.
 const MAX_ASSESSMENTS: usize = 50;
 /// Beliefs that a cycle may propose.
 const MAX_PROPOSED_BELIEFS: usize = 50;
+/// Commitments, ends of commitments, directives and findings that a cycle may propose, of each.
+const MAX_GUIDANCE: usize = 50;
 /// Characters of a rationale that are kept.
 const MAX_ASSESSMENT_RATIONALE: usize = 900;
 /// Characters of a cycle's summary that are kept.
@@ -28,6 +30,8 @@ pub(crate) struct Weighed {
     pub assessments: Vec<NewAssessment>,
     pub claims: Vec<BeliefClaim>,
     pub summary: String,
+    /// Not weighed yet: few enough, that is all.
+    pub guidance: ProposedGuidance,
     /// Proposals that were left out, each with the reason.
     pub refused: Vec<String>,
 }
@@ -42,10 +46,15 @@ pub(crate) fn weigh(
     beliefs: &BeliefSet,
     max_delta: u8,
 ) -> Result<Weighed, String> {
-    let Proposals { assessments, beliefs: claims, summary } = proposals;
-    for (kind, found, most) in
-        [("assessments", assessments.len(), MAX_ASSESSMENTS), ("beliefs", claims.len(), MAX_PROPOSED_BELIEFS)]
-    {
+    let Proposals { assessments, beliefs: claims, summary, guidance } = proposals;
+    for (kind, found, most) in [
+        ("assessments", assessments.len(), MAX_ASSESSMENTS),
+        ("beliefs", claims.len(), MAX_PROPOSED_BELIEFS),
+        ("commitments", guidance.commitments.len(), MAX_GUIDANCE),
+        ("ends of commitments", guidance.closings.len(), MAX_GUIDANCE),
+        ("directives", guidance.directives.len(), MAX_GUIDANCE),
+        ("findings of drift", guidance.drift.len(), MAX_GUIDANCE),
+    ] {
         if found > most {
             return Err(format!("it proposes {found} {kind}, at most {most}"));
         }
@@ -53,7 +62,7 @@ pub(crate) fn weigh(
     if assessments.iter().any(|assessment| !assessment.trust.is_finite()) {
         return Err("a trust is not a number".to_owned());
     }
-    let mut weighed = Weighed { summary: Foreign(&summary).line(MAX_CYCLE_SUMMARY), ..Weighed::default() };
+    let mut weighed = Weighed { summary: Foreign(&summary).line(MAX_CYCLE_SUMMARY), guidance, ..Weighed::default() };
     let mut judged = BTreeSet::new();
     for assessment in assessments {
         let named = Foreign(&assessment.peer).visible(MAX_NAMED);

@@ -11,6 +11,10 @@ struct Proposing(Proposals);
 
 #[async_trait]
 impl Reflector for Proposing {
+    fn used(&self) -> UsedReflector {
+        UsedReflector::default()
+    }
+
     async fn prompt(&self, _: &CycleSummaries) -> Result<Prompt, ReflectorError> {
         Ok(Prompt { system: String::new(), user: String::new() })
     }
@@ -25,6 +29,10 @@ struct Wordy(String);
 
 #[async_trait]
 impl Reflector for Wordy {
+    fn used(&self) -> UsedReflector {
+        UsedReflector::default()
+    }
+
     async fn prompt(&self, _: &CycleSummaries) -> Result<Prompt, ReflectorError> {
         Ok(Prompt { system: self.0.clone(), user: String::new() })
     }
@@ -172,7 +180,7 @@ async fn a_model_that_never_answers_ends_the_cycle_after_its_time() {
     let home = world.open();
     home.cycle("mai", believing("k", "v", "r")).await;
     let (before, began) = (frozen(&home), tokio::time::Instant::now());
-    let outcome = home.cortex.reflect(vec![Trigger::Timer], Arc::new(PlainReflector), Arc::new(Silent)).await;
+    let outcome = home.cortex.reflect(vec![Trigger::Owner], Arc::new(PlainReflector), Arc::new(Silent)).await;
     assert_eq!(skipped(&record(outcome.unwrap())), "it took more than 60 s");
     assert_eq!((began.elapsed().as_secs(), frozen(&home)), (60, before));
     // The next one is possible.
@@ -213,7 +221,7 @@ fn any_proposals() -> impl Strategy<Value = Proposals> {
     let belief = (key, any_text(), any_text(), prop::option::of(any_peer()))
         .prop_map(|(key, value, rationale, peer)| ProposedBelief { key, value, rationale, peer });
     (prop::collection::vec(assessment, 0..60), prop::collection::vec(belief, 0..60), any_text())
-        .prop_map(|(assessments, beliefs, summary)| Proposals { assessments, beliefs, summary })
+        .prop_map(|(assessments, beliefs, summary)| Proposals { assessments, beliefs, summary, ..Proposals::default() })
 }
 
 /// Checks everything that must hold after any cycle.

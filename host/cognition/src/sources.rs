@@ -1,0 +1,99 @@
+//! The sources of untrusted content that a conversation has taken in (SPEC TAINT-1).
+//!
+//! The set only grows and outlives the window of the prompt: a model carries on in its own words the content that it has read, also
+//! after that content has left its sight.
+
+use std::collections::BTreeSet;
+
+use base::text::cut;
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Entry, EntryBody};
+
+/// Sources of a conversation that are kept by name. All others are one more.
+const MAX_SOURCES: usize = 64;
+/// Characters of the name of a source.
+const MAX_SOURCE: usize = 200;
+/// Stands for all sources beyond [`MAX_SOURCES`], and for a set that is unknown. It taints like any other.
+const MANY: &str = "many other sources";
+/// Stands for the sources of a report that was stored without them.
+const EARLIER_REPORT: &str = "an earlier report of a run";
+
+/// The sources of a conversation, in order and each once.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Sources(BTreeSet<String>);
+
+impl Sources {
+    /// A set of which nothing is known: it taints.
+    pub fn unknown() -> Self {
+        Self(BTreeSet::from([MANY.to_owned()]))
+    }
+
+    pub fn add(&mut self, sources: &[String]) {
+        for source in sources {
+            let source = cut(source, MAX_SOURCE);
+            if self.0.len() < MAX_SOURCES {
+                self.0.insert(source);
+            } else if !self.0.contains(&source) {
+                self.0.insert(MANY.to_owned());
+            }
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn list(&self) -> Vec<String> {
+        self.0.iter().cloned().collect()
+    }
+
+    /// Adds the sources of an entry that was stored before heads had them.
+    pub fn add_stored(&mut self, entry: &Entry) {
+        self.add(entry.body.sources());
+        if let EntryBody::Returned { name, content, sources, .. } = &entry.body {
+            // Quotes within the report's texts are escaped, so that none of them can pass for this field.
+            let is_report = name == "core_task" && content.contains("<untrusted-");
+            if is_report && sources.is_empty() && !content.contains("\"webSources\":[]") {
+                self.add(&[EARLIER_REPORT.to_owned()]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn beyond_the_bound_others_are_one_source_that_stays() {
+        let mut sources = Sources::default();
+        sources.add(&(0..MAX_SOURCES).map(|number| format!("{number}.example")).collect::<Vec<_>>());
+        let full = sources.clone();
+        sources.add(&["0.example".to_owned()]);
+        assert_eq!(sources, full, "a known source is not another one");
+        for other in ["a.example", "b.example"] {
+            sources.add(&[other.to_owned()]);
+            assert_eq!(sources.list().len(), MAX_SOURCES + 1);
+            assert!(sources.list().contains(&MANY.to_owned()));
+        }
+        assert!(!Sources::unknown().is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn the_set_only_grows_and_is_bounded(steps in proptest::collection::vec(proptest::collection::vec(".{0,300}", 0..40), 0..8)) {
+            let mut sources = Sources::default();
+            for step in steps {
+                let before = sources.clone();
+                sources.add(&step);
+                prop_assert!(before.0.is_subset(&sources.0));
+                prop_assert!(step.is_empty() || !sources.is_empty());
+                prop_assert!(sources.0.len() <= MAX_SOURCES + 1);
+            }
+        }
+    }
+}
