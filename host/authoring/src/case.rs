@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use base::{Refusal, RefusalCode};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -30,6 +31,12 @@ pub struct Case {
     /// Domains that it may reach. Default none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<String>,
+    /// Name of the recorded site that answers its requests: `sites/NAME.json` of the project. Default none: the real servers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
+    /// Credentials that it is granted for `domains`, by name, with values for the test. Only with `site`: nothing of them leaves.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub credentials: BTreeMap<String, String>,
     /// The expected result; absent until it is recorded with `--bless`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<Expected>,
@@ -64,7 +71,7 @@ pub struct Observed {
 }
 
 /// The verdict on one case.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "verdict", content = "reason")]
 pub enum Verdict {
     /// The result is as expected.
@@ -98,7 +105,7 @@ pub fn cases(project: &Project, filter: Option<&str>) -> Result<Vec<Case>, Refus
 fn read(path: PathBuf) -> Result<Case, Refusal> {
     let invalid = |reason: String| {
         Refusal::new(RefusalCode::InvalidRequest, format!("`{}`: {reason}", path.display())).with_remedy(
-            "a case is `{\"tool\": …, \"arguments\": {…}, \"expect\": {\"output\": …}}`, with `files` and `domains` if needed",
+            "a case is `{\"tool\": …, \"arguments\": {…}, \"expect\": {\"output\": …}}`, with `files`, `domains` and `site` if needed",
         )
     };
     let text = fs::read_to_string(&path).map_err(|error| invalid(error.to_string()))?;
@@ -106,9 +113,20 @@ fn read(path: PathBuf) -> Result<Case, Refusal> {
     if let Some(file) = case.files.keys().find(|file| !is_below(file)) {
         return Err(invalid(format!("the file `{file}` would lie outside the workspace")));
     }
+    if let Some(site) = case.site.as_ref().filter(|site| !is_file_name(site)) {
+        return Err(invalid(format!("the site `{site}` is not the name of a file in `sites`, without `.json`")));
+    }
+    if case.site.is_none() && !case.credentials.is_empty() {
+        return Err(invalid("it has `credentials` and no `site`: they are for recorded sites only".to_owned()));
+    }
     case.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     case.path = path;
     Ok(case)
+}
+
+fn is_file_name(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None))
 }
 
 fn is_below(path: &str) -> bool {
@@ -248,7 +266,13 @@ mod tests {
         let name = SkillName::parse("greeter").unwrap();
         let project = crate::create(&root.path().join("p"), Kind::Tool, Language::Js, &name).unwrap();
         let path = project.cases().join("odd.json");
-        for text in ["{", r#"{"tool": "t", "expcet": {}}"#, r#"{"tool": "t", "files": {"../x": ""}}"#] {
+        for text in [
+            "{",
+            r#"{"tool": "t", "expcet": {}}"#,
+            r#"{"tool": "t", "files": {"../x": ""}}"#,
+            r#"{"tool": "t", "site": "../x"}"#,
+            r#"{"tool": "t", "credentials": {"key": "x"}}"#,
+        ] {
             fs::write(&path, text).unwrap();
             let refused = cases(&project, None).unwrap_err();
             assert!(refused.reason.contains("odd.json"), "{refused:?}");

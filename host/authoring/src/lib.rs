@@ -5,7 +5,9 @@
 //! author builds; nothing here gives a component powers.
 
 mod case;
+mod describe;
 mod pack;
+mod package;
 mod project;
 mod scaffold;
 mod sdk;
@@ -14,6 +16,7 @@ mod toolchain;
 
 pub use case::{Case, Expected, Observed, Verdict, cases};
 pub use pack::{PackedSkill, ToolLine, pack};
+pub use package::{encoded_interfaces, interfaces};
 pub use project::{Kind, Language, Project};
 pub use scaffold::create;
 pub use sources::fingerprint;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use base::{Refusal, RefusalCode};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skills::SkillName;
 
@@ -12,7 +13,7 @@ use skills::SkillName;
 pub(crate) const FILE: &str = "motor-project.toml";
 
 /// The product of a project.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// A component for the home's directory `tools`.
@@ -22,7 +23,7 @@ pub enum Kind {
 }
 
 /// The language of a project.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Language {
     /// Built by cargo for `wasm32-wasip2`.
@@ -31,6 +32,8 @@ pub enum Language {
     Python,
     /// JavaScript, built by jco.
     Js,
+    /// C, built by zig's clang and wasm-tools.
+    C,
 }
 
 /// The project in a directory.
@@ -109,11 +112,17 @@ impl Project {
     pub fn cases(&self) -> PathBuf {
         self.directory.join("cases")
     }
+
+    /// Path of a recorded site, by its name in a case.
+    #[must_use]
+    pub fn site(&self, name: &str) -> PathBuf {
+        self.directory.join("sites").join(format!("{name}.json"))
+    }
 }
 
 impl Language {
     /// All languages with a scaffold.
-    pub const ALL: [Self; 3] = [Self::Rust, Self::Python, Self::Js];
+    pub const ALL: [Self; 4] = [Self::Rust, Self::Python, Self::Js, Self::C];
 
     /// The language's name on the command line.
     #[must_use]
@@ -122,6 +131,7 @@ impl Language {
             Self::Rust => "rust",
             Self::Python => "python",
             Self::Js => "js",
+            Self::C => "c",
         }
     }
 }

@@ -16,12 +16,22 @@ const RUST: &[Embedded] = &[
 ];
 const PYTHON: &[Embedded] = &[
     ("src/app.py", include_str!("../templates/python/app.py.txt")),
+    ("src/motor.py", include_str!("../templates/python/motor.py.txt")),
+    ("wit/project.wit", include_str!("../templates/python/project.wit")),
     (".gitignore", "/build\n/.toolchain\n__pycache__\n"),
 ];
 const JAVASCRIPT: &[Embedded] = &[
     ("src/tool.js", include_str!("../templates/javascript/tool.js.txt")),
+    ("wit/project.wit", include_str!("../templates/javascript/project.wit")),
     ("package.json", include_str!("../templates/javascript/package.json.txt")),
     (".gitignore", "/build\n/node_modules\n"),
+];
+const C: &[Embedded] = &[
+    ("src/tools.c", include_str!("../templates/c/tools.c.txt")),
+    ("src/motor.c", include_str!("../templates/c/motor.c.txt")),
+    ("src/motor.h", include_str!("../templates/c/motor.h.txt")),
+    ("wit/project.wit", include_str!("../templates/c/project.wit")),
+    (".gitignore", "/build\n/.toolchain\n"),
 ];
 /// Every language has the same tool, so the cases are the same.
 const CASES: &[Embedded] = &[
@@ -67,6 +77,7 @@ fn write_files(directory: &Path, manifest: &ProjectManifest) -> io::Result<()> {
         Language::Rust => RUST,
         Language::Python => PYTHON,
         Language::Js => JAVASCRIPT,
+        Language::C => C,
     };
     for (path, text) in sources.iter().chain(CASES) {
         sdk::write(&directory.join(path), &text.replace("{{name}}", name))?;
@@ -76,6 +87,9 @@ fn write_files(directory: &Path, manifest: &ProjectManifest) -> io::Result<()> {
     if manifest.language == Language::Rust {
         sdk::write_sdk(directory)?;
         sdk::write(&directory.join("Cargo.lock"), sdk::LOCK)?;
+    }
+    if matches!(manifest.language, Language::C | Language::Python) {
+        sdk::write_wasi(directory)?;
     }
     match manifest.kind {
         Kind::Tool => sdk::write(&directory.join("policy.json"), POLICY),
@@ -108,5 +122,21 @@ mod tests {
         }
         let missing = Project::open(root.path()).unwrap_err();
         assert!(missing.remedy.unwrap().contains("motor new tool"));
+    }
+
+    #[test]
+    fn the_examples_are_projects_with_cases_and_a_policy() {
+        let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../guest-tools/examples"));
+        for (name, domains, credentials) in [("units", 0, 0), ("exchange-rate", 1, 0), ("open-issues", 1, 1)] {
+            let project = Project::open(&examples.join(name)).unwrap();
+            assert_eq!(project.name(), name);
+            assert!(crate::cases(&project, None).unwrap().iter().all(|case| case.expect.is_some()), "{name}");
+            let policy = fs::read_to_string(project.proposal()).unwrap();
+            let policy: serde_json::Value = serde_json::from_str(&policy).unwrap();
+            let count = |field: &str| policy[field].as_array().unwrap().len();
+            assert_eq!((count("domains"), count("requiredCredentials")), (domains, credentials), "{name}");
+            let readme = fs::read_to_string(examples.join(name).join("README.md")).unwrap();
+            assert_eq!(readme.lines().count(), 5, "{name}");
+        }
     }
 }

